@@ -1,0 +1,277 @@
+//! What a benchmark found, as it is kept, printed and drawn.
+//!
+//! Owns: the form of cells and figures and the arithmetic over them (medians, ratios, cliffs).
+//! Never: measures.
+
+use serde::{Deserialize, Serialize};
+
+use crate::args::{Limit, SystemName};
+
+/// Everything of one benchmark.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Results {
+    pub(crate) benchmark: String,
+    pub(crate) command: String,
+    pub(crate) machine: Vec<(String, String)>,
+    pub(crate) cells: Vec<Cell>,
+    pub(crate) figures: Vec<Figure>,
+    /// Measurements that are no cells.
+    pub(crate) sheets: Vec<Sheet>,
+}
+
+/// A plain table.
+#[derive(Debug, Serialize)]
+pub(crate) struct Sheet {
+    pub(crate) title: String,
+    pub(crate) columns: Vec<String>,
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+impl Sheet {
+    pub(crate) fn new(title: &str, columns: &[&str]) -> Self {
+        Self {
+            title: title.to_owned(),
+            columns: columns.iter().map(|name| (*name).to_owned()).collect(),
+            rows: Vec::new(),
+        }
+    }
+}
+
+/// All contenders on one case under one limit, interleaved.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Cell {
+    pub(crate) case: String,
+    pub(crate) limit: Limit,
+    pub(crate) limit_bytes: u64,
+    /// Inside a memory cgroup of limit + 200 MiB, page cache included.
+    pub(crate) capped: bool,
+    pub(crate) rows: u64,
+    pub(crate) data_bytes: u64,
+    pub(crate) results: Vec<Entry>,
+}
+
+/// One contender in a cell.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    pub(crate) contender: String,
+    pub(crate) system: SystemName,
+    pub(crate) outcome: Outcome,
+}
+
+/// Time or the lack of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Outcome {
+    Measured(Measured),
+    Skipped(String),
+    Failed(String),
+}
+
+/// The timed runs of one contender.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Measured {
+    pub(crate) median_s: f64,
+    pub(crate) runs_s: Vec<f64>,
+    /// First execution in the process, not counted where there is a warm one.
+    pub(crate) cold_s: f64,
+    pub(crate) peak_bytes: u64,
+    /// Most of it that was no file's: without the text of the program and its libraries.
+    pub(crate) anonymous_bytes: u64,
+    pub(crate) cap_peak_bytes: Option<u64>,
+    pub(crate) written_bytes: u64,
+    pub(crate) spilled_bytes: Option<u64>,
+    pub(crate) check: Check,
+}
+
+/// Whether the rows were those of a peer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Check {
+    /// Row count and digest agree with this contender.
+    SameAs(String),
+    Different(String),
+    NotChecked,
+}
+
+/// A figure to reach and what was found.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Figure {
+    pub(crate) what: String,
+    pub(crate) found: f64,
+    /// The most that is allowed; none for a figure that is only reported.
+    pub(crate) at_most: Option<f64>,
+}
+
+impl Figure {
+    pub(crate) fn reached(&self) -> Option<bool> {
+        self.at_most.map(|most| self.found <= most)
+    }
+}
+
+impl Cell {
+    /// `64 MiB`, `64 MiB capped`, `all`.
+    pub(crate) fn limit_label(&self) -> String {
+        if self.capped {
+            format!("{} capped", self.limit)
+        } else {
+            self.limit.to_string()
+        }
+    }
+
+    /// What a contender measured here.
+    pub(crate) fn measured(&self, contender: &str) -> Option<&Measured> {
+        let entry = self
+            .results
+            .iter()
+            .find(|entry| entry.contender == contender)?;
+        match &entry.outcome {
+            Outcome::Measured(measured) => Some(measured),
+            Outcome::Skipped(_) | Outcome::Failed(_) => None,
+        }
+    }
+
+    /// The median of a contender in seconds.
+    pub(crate) fn seconds(&self, contender: &str) -> Option<f64> {
+        self.measured(contender).map(|measured| measured.median_s)
+    }
+}
+
+impl Results {
+    /// The cell of a case, if it was measured.
+    pub(crate) fn cell(&self, case: &str, limit: Limit, capped: bool) -> Option<&Cell> {
+        self.cells
+            .iter()
+            .find(|cell| cell.case == case && cell.limit == limit && cell.capped == capped)
+    }
+
+    /// The quoted cell: capped where that was possible.
+    pub(crate) fn quoted(&self, case: &str, limit: Limit) -> Option<&Cell> {
+        self.cell(case, limit, true)
+            .or_else(|| self.cell(case, limit, false))
+    }
+
+    /// The names of the cases, in the order of their first cell.
+    pub(crate) fn cases(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for cell in &self.cells {
+            if !names.contains(&cell.case.as_str()) {
+                names.push(&cell.case);
+            }
+        }
+        names
+    }
+
+    /// The names of all contenders, in the order of their first entry.
+    pub(crate) fn contenders(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for entry in self.cells.iter().flat_map(|cell| &cell.results) {
+            if !names.contains(&entry.contender.as_str()) {
+                names.push(&entry.contender);
+            }
+        }
+        names
+    }
+
+    /// Adds a figure when both times are there.
+    pub(crate) fn ratio(
+        &mut self,
+        what: impl Into<String>,
+        above: Option<f64>,
+        below: Option<f64>,
+        at_most: Option<f64>,
+    ) {
+        if let (Some(above), Some(below)) = (above, below)
+            && below > 0.0
+        {
+            self.figures.push(Figure {
+                what: what.into(),
+                found: above / below,
+                at_most,
+            });
+        }
+    }
+
+    /// The figures that every benchmark has: memory kept and answers right.
+    pub(crate) fn common_figures(&mut self) {
+        const SLACK_BYTES: u64 = 96 << 20;
+        let mut worst: Option<u64> = None;
+        let mut worst_anonymous = 0;
+        let mut different = 0_u32;
+        let mut checked = 0_u32;
+        let mut failed = 0_u32;
+        for cell in &self.cells {
+            for entry in &cell.results {
+                let measured = match &entry.outcome {
+                    Outcome::Measured(measured) => measured,
+                    Outcome::Failed(_) if entry.system == SystemName::Mayfly => {
+                        failed += 1;
+                        continue;
+                    }
+                    Outcome::Failed(_) | Outcome::Skipped(_) => continue,
+                };
+                match measured.check {
+                    Check::Different(_) => different += 1,
+                    Check::SameAs(_) => checked += 1,
+                    Check::NotChecked => {}
+                }
+                if entry.system == SystemName::Mayfly {
+                    let beyond = measured.peak_bytes.saturating_sub(cell.limit_bytes);
+                    worst = Some(worst.unwrap_or(0).max(beyond));
+                    let beyond = measured.anonymous_bytes.saturating_sub(cell.limit_bytes);
+                    worst_anonymous = worst_anonymous.max(beyond);
+                }
+            }
+        }
+        let takes_part = worst.is_some() || failed > 0;
+        if let Some(worst) = worst {
+            let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+            self.figures.push(Figure {
+                what: "Mayfly's peak resident size beyond its budget, worst run, MiB".to_owned(),
+                found: mib(worst),
+                at_most: Some(mib(SLACK_BYTES)),
+            });
+            self.figures.push(Figure {
+                what: "the same without the text of the program, MiB".to_owned(),
+                found: mib(worst_anonymous),
+                at_most: None,
+            });
+        }
+        if checked + different > 0 {
+            self.figures.push(Figure {
+                what: format!(
+                    "answers that differ from a peer's, of {}",
+                    checked + different
+                ),
+                found: f64::from(different),
+                at_most: Some(0.0),
+            });
+        }
+        if takes_part {
+            self.figures.push(Figure {
+                what: "cells in which Mayfly failed".to_owned(),
+                found: f64::from(failed),
+                at_most: Some(0.0),
+            });
+        }
+    }
+}
+
+/// The middle value; the mean of the two middle ones of an even count.
+pub(crate) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => sorted[n / 2],
+        n => f64::midpoint(sorted[n / 2 - 1], sorted[n / 2]),
+    }
+}
+
+/// The geometric mean.
+pub(crate) fn geometric_mean(values: &[f64]) -> Option<f64> {
+    if values.is_empty() {
+        return None;
+    }
+    let sum: f64 = values.iter().map(|value| value.ln()).sum();
+    Some((sum / values.len() as f64).exp())
+}

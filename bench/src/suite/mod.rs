@@ -1,0 +1,8 @@
+//! The benchmarks themselves: cases, limits and the figures drawn from them.
+
+pub(crate) mod cliff;
+pub(crate) mod groupings;
+pub(crate) mod pages;
+pub(crate) mod seed0;
+pub(crate) mod seed1;
+pub(crate) mod space;

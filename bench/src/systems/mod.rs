@@ -1,0 +1,252 @@
+//! The systems that are measured, all as child processes.
+//!
+//! Owns: what a job is, what a reply is, and the protocol between the benchmark and its drivers.
+//! Never: runs a statement in this process.
+//!
+//! Protocol: after each statement a driver writes one line of JSON with `elapsed_ms` on standard
+//! error (the form of `mayfly sql --stats=json`); rows go to standard output, tab-separated.
+
+mod datafusion;
+mod duckdb;
+mod mariadb;
+mod mayfly;
+mod sqlite;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::args::SystemName;
+use crate::child::{self, Spec};
+use crate::data::Dataset;
+use crate::digest::Digest;
+
+pub(crate) use datafusion::{count, run_stock};
+
+/// What a cgroup allows beyond the memory limit of the system inside it.
+pub(crate) const CAP_SLACK_BYTES: u64 = 200 << 20;
+
+/// What a cell says of a process that outgrew its cgroup.
+const KILLED: &str = "killed: needs more memory than the cgroup has";
+
+/// One statement to run on one system in one process.
+pub(crate) struct Job<'a> {
+    pub(crate) dataset: &'a Dataset,
+    /// Settings of Mayfly's session.
+    pub(crate) settings: &'a [String],
+    /// Statements that are not timed: they load a table.
+    pub(crate) setup: Vec<String>,
+    /// The timed statement; `{t}` stands for the table.
+    pub(crate) statement: &'a str,
+    /// How often it runs in the process; more than one warms up.
+    pub(crate) repeats: usize,
+    /// Send the rows out instead of counting them.
+    pub(crate) emit: bool,
+    pub(crate) limit_bytes: u64,
+    /// The limit is the whole machine: nothing has to spill.
+    pub(crate) unlimited: bool,
+    /// Put a memory cgroup of limit + 200 MiB around the process.
+    pub(crate) capped: bool,
+    pub(crate) threads: usize,
+    pub(crate) temp_dir: &'a Path,
+    pub(crate) cache_dir: &'a Path,
+    pub(crate) timeout: Duration,
+    /// Further options of `mayfly sql`.
+    pub(crate) mayfly_options: &'a [String],
+}
+
+impl Job<'_> {
+    fn cap_bytes(&self) -> Option<u64> {
+        self.capped.then_some(self.limit_bytes + CAP_SLACK_BYTES)
+    }
+
+    /// The statement over a table that is read from its Parquet file.
+    fn over_file(&self) -> String {
+        self.statement
+            .replace("{t}", &quoted(&self.dataset.parquet))
+    }
+
+    /// The statement over a table that the system has loaded.
+    fn over_table(&self) -> String {
+        self.statement.replace("{t}", &self.dataset.table)
+    }
+}
+
+/// What one process did.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reply {
+    /// Seconds of each repeat, the first one cold.
+    pub(crate) seconds: Vec<f64>,
+    pub(crate) digest: Digest,
+    /// Peak resident size, seen from outside.
+    pub(crate) peak_bytes: u64,
+    /// Most of it that was no file's.
+    pub(crate) anonymous_bytes: u64,
+    /// Peak of the cgroup, page cache included.
+    pub(crate) cap_peak_bytes: Option<u64>,
+    /// Bytes that the kernel was asked to write to the device on behalf of the process.
+    pub(crate) written_bytes: u64,
+    /// What the system says it spilled, where it says so.
+    pub(crate) spilled_bytes: Option<u64>,
+}
+
+/// Why there is no time.
+#[derive(Clone, Debug)]
+pub(crate) enum Failure {
+    /// The system is not here or cannot run this at all.
+    Skipped(String),
+    /// It tried and failed.
+    Failed(String),
+}
+
+/// A system under measurement.
+pub(crate) trait System {
+    fn name(&self) -> SystemName;
+    /// Its version, or why it cannot run here.
+    fn version(&self) -> Result<String, String>;
+    /// Runs one job.
+    fn run(&mut self, job: &Job<'_>) -> Result<Reply, Failure>;
+}
+
+/// All systems, in the order of the tables.
+pub(crate) fn all(cache_dir: &Path) -> Vec<Box<dyn System>> {
+    vec![
+        Box::new(mayfly::Mayfly),
+        Box::new(duckdb::DuckDb),
+        Box::new(datafusion::StockDataFusion),
+        Box::new(sqlite::Sqlite),
+        Box::new(mariadb::MariaDb::new(cache_dir)),
+    ]
+}
+
+/// What a driver in another process is asked to do.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Request {
+    setup: Vec<String>,
+    statement: String,
+    repeats: usize,
+    emit: bool,
+    memory_bytes: u64,
+    unlimited: bool,
+    threads: usize,
+    temp_dir: PathBuf,
+    /// Files behind the names of tables, for systems that register them.
+    parquet: PathBuf,
+    table: String,
+}
+
+impl Request {
+    fn new(job: &Job<'_>, statement: String) -> Self {
+        Self {
+            setup: job.setup.clone(),
+            statement,
+            repeats: job.repeats,
+            emit: job.emit,
+            memory_bytes: job.limit_bytes,
+            unlimited: job.unlimited,
+            threads: job.threads,
+            temp_dir: job.temp_dir.to_owned(),
+            parquet: job.dataset.parquet.clone(),
+            table: job.dataset.table.clone(),
+        }
+    }
+
+    fn json(&self) -> String {
+        serde_json::to_string(self).expect("a request is plain data")
+    }
+}
+
+/// One line of statistics that a driver prints after a statement.
+#[derive(Deserialize)]
+struct StatementLine {
+    elapsed_ms: f64,
+    #[serde(default)]
+    temp_bytes_written: Option<u64>,
+}
+
+/// Runs a driver and reads its protocol; the last `job.repeats` statements are the timed ones.
+fn drive(
+    job: &Job<'_>,
+    program: PathBuf,
+    args: Vec<String>,
+    header_lines: usize,
+) -> Result<Reply, Failure> {
+    let spec = Spec {
+        program,
+        args,
+        env: vec![("TMPDIR".to_owned(), job.temp_dir.display().to_string())],
+        cap_bytes: job.cap_bytes(),
+        timeout: job.timeout,
+        header_lines,
+    };
+    let outcome = child::run(&spec).map_err(Failure::Skipped)?;
+    let lines: Vec<StatementLine> = outcome
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with('{'))
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    if outcome.timed_out {
+        return Err(Failure::Failed(format!("over {} s", job.timeout.as_secs())));
+    }
+    if !outcome.success {
+        if outcome.cap.is_some_and(|cap| cap.killed > 0) {
+            return Err(Failure::Failed(
+                "killed: more memory than the cgroup has".to_owned(),
+            ));
+        }
+        let message = outcome.stderr.lines().rev().find(|line| {
+            let line = line.trim();
+            !line.is_empty() && !line.starts_with('{')
+        });
+        let message = message
+            .unwrap_or("ended without a message")
+            .trim()
+            .to_owned();
+        return Err(match message.strip_prefix("skipped: ") {
+            Some(reason) => Failure::Skipped(reason.to_owned()),
+            None => Failure::Failed(shortened(&message)),
+        });
+    }
+    if lines.len() < job.repeats {
+        return Err(Failure::Failed("no time was reported".to_owned()));
+    }
+    let timed = &lines[lines.len() - job.repeats..];
+    Ok(Reply {
+        seconds: timed.iter().map(|line| line.elapsed_ms / 1000.0).collect(),
+        digest: outcome.rows,
+        peak_bytes: outcome.peak_bytes,
+        anonymous_bytes: outcome.anonymous_bytes,
+        cap_peak_bytes: outcome.cap.map(|cap| cap.peak_bytes),
+        written_bytes: outcome.written_bytes,
+        spilled_bytes: timed.last().and_then(|line| line.temp_bytes_written),
+    })
+}
+
+/// A message that fits a cell.
+fn shortened(message: &str) -> String {
+    const MOST: usize = 160;
+    match message.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{} ...", &message[..end]),
+        None => message.to_owned(),
+    }
+}
+
+/// A file name as an SQL string.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', "''"))
+}
+
+/// Runs a program for its first line of output.
+fn first_line(program: &str, args: &[&str]) -> Result<String, String> {
+    let output = std::process::Command::new(program)
+        .args(args)
+        .output()
+        .map_err(|_| format!("`{program}` is not installed"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    match text.lines().next() {
+        Some(line) if output.status.success() => Ok(line.trim().to_owned()),
+        _ => Err(format!("`{program}` does not answer")),
+    }
+}

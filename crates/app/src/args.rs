@@ -1,0 +1,160 @@
+//! The command line, exactly as `mayfly --help` prints it.
+//!
+//! **Owns** the names of commands and options. **Never** decides a default that a configuration
+//! file may change; that is `config`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::Deserialize;
+
+/// Temporary tables without the cliff: a MySQL-compatible SQL engine that spills.
+#[derive(Debug, Parser)]
+#[command(
+    name = "mayfly",
+    version,
+    propagate_version = true,
+    max_term_width = 100
+)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run SQL in this process; interactive when a terminal gives neither -e nor FILE
+    Sql(SqlArguments),
+    /// Serve MySQL clients (not available in this version)
+    Serve(ServeArguments),
+    /// Run a benchmark, with other systems beside it where they are installed
+    Bench(mayfly_bench::BenchArgs),
+}
+
+/// Options of the engine, the same for every command that opens one.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Engine")]
+pub struct EngineArguments {
+    /// Memory for everything temporary: a size (64M, 2G) or a share of the machine's (50%)
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<String>,
+    /// Directory of the temporary space; may be repeated [default: the system's]
+    #[arg(long, value_name = "DIR")]
+    pub temp_dir: Vec<PathBuf>,
+    /// Largest size of the temporary space on disk, such as 20G
+    #[arg(long, value_name = "SIZE")]
+    pub temp_limit: Option<String>,
+    /// How the temporary space reads and writes
+    #[arg(long, value_enum)]
+    pub temp_io: Option<TempIo>,
+    /// Size of its pages [default: chosen from the memory]
+    #[arg(long, value_enum, value_name = "SIZE")]
+    pub page_size: Option<PageSize>,
+    /// Threads that compute [default: one per core]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// TOML file with the same names as keys (memory = "64M", temp-dir = ["/fast"])
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TempIo {
+    /// O_DIRECT, past the page cache of the system
+    Direct,
+    /// pread and pwrite through the page cache
+    Buffered,
+    /// Reads from a capped memory mapping
+    Mmap,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+pub enum PageSize {
+    /// 4 KiB
+    #[value(name = "4K")]
+    #[serde(rename = "4K")]
+    K4,
+    /// 16 KiB
+    #[value(name = "16K")]
+    #[serde(rename = "16K")]
+    K16,
+    /// 64 KiB
+    #[value(name = "64K")]
+    #[serde(rename = "64K")]
+    K64,
+    /// 256 KiB
+    #[value(name = "256K")]
+    #[serde(rename = "256K")]
+    K256,
+}
+
+#[derive(Debug, Args)]
+pub struct SqlArguments {
+    /// Run this SQL and leave; may be repeated
+    #[arg(short = 'e', long = "execute", value_name = "SQL")]
+    pub execute: Vec<String>,
+    /// Run the SQL of this file and leave ("-" is standard input)
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// How rows are written [default: table on a terminal, tsv otherwise]
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// After each statement, its figures on standard error
+    #[arg(long, value_enum, value_name = "FORMAT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "text")]
+    pub stats: Option<StatsFormat>,
+    /// Go on after an error of a file, a pipe or -e
+    #[arg(short = 'f', long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub engine: EngineArguments,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// Boxes, as the mysql client draws them
+    Table,
+    /// Tab-separated with escapes, byte for byte as `mysql -B`
+    Tsv,
+    /// Comma-separated (RFC 4180); NULL is an empty field, an empty text is ""
+    Csv,
+    /// One JSON object a line
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StatsFormat {
+    /// One line for people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub struct ServeArguments {
+    /// TCP port
+    #[arg(long, default_value_t = 3307)]
+    pub port: u16,
+    /// Unix socket
+    #[arg(long, value_name = "FILE")]
+    pub socket: Option<PathBuf>,
+    /// Address to listen on
+    #[arg(long, default_value = "127.0.0.1")]
+    pub bind: String,
+    /// Accounts and passwords
+    #[arg(long, value_name = "FILE")]
+    pub users: Option<PathBuf>,
+    /// Certificate for TLS
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// Key for TLS
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+    /// Slow query log
+    #[arg(long, value_name = "FILE")]
+    pub slow_log: Option<PathBuf>,
+    #[command(flatten)]
+    pub engine: EngineArguments,
+}

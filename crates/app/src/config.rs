@@ -1,0 +1,111 @@
+//! From arguments and the configuration file to the engine's options.
+//!
+//! **Owns** the defaults of this program and the rule that an argument beats the file.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use mayfly_session::{EngineOptions, IoMode, PageClass};
+use serde::Deserialize;
+
+use crate::args::{EngineArguments, Format, PageSize, TempIo};
+use crate::size;
+
+/// Memory when nobody says anything.
+const DEFAULT_MEMORY: &str = "50%";
+
+/// The keys of the configuration file: the long options.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct File {
+    memory: Option<String>,
+    temp_dir: Option<Directories>,
+    temp_limit: Option<String>,
+    temp_io: Option<TempIo>,
+    page_size: Option<PageSize>,
+    threads: Option<usize>,
+    format: Option<Format>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Directories {
+    One(PathBuf),
+    Several(Vec<PathBuf>),
+}
+
+/// What the program runs with.
+pub struct Config {
+    pub engine: EngineOptions,
+    /// Threads that compute.
+    pub threads: usize,
+    /// The format that the file asks for.
+    pub format: Option<Format>,
+}
+
+impl Config {
+    /// Reads the file that `arguments` name, if any, and puts the arguments over it.
+    pub fn load(arguments: &EngineArguments) -> Result<Self> {
+        let file = match &arguments.config {
+            Some(path) => File::read(path)?,
+            None => File::default(),
+        };
+        let memory = arguments.memory.as_deref().or(file.memory.as_deref());
+        let memory_bytes = size::parse_share(
+            memory.unwrap_or(DEFAULT_MEMORY),
+            size::machine_memory_bytes()?,
+        )
+        .context("--memory")?;
+        let temp_limit = arguments
+            .temp_limit
+            .as_deref()
+            .or(file.temp_limit.as_deref());
+        let temp_dirs = match file.temp_dir {
+            _ if !arguments.temp_dir.is_empty() => arguments.temp_dir.clone(),
+            Some(Directories::One(dir)) => vec![dir],
+            Some(Directories::Several(dirs)) => dirs,
+            None => Vec::new(),
+        };
+        let threads = match arguments.threads.or(file.threads) {
+            Some(0) => bail!("--threads must be at least 1"),
+            Some(threads) => threads,
+            None => std::thread::available_parallelism().map_or(1, usize::from),
+        };
+        let io = match arguments.temp_io.or(file.temp_io) {
+            Some(TempIo::Direct) | None => IoMode::Direct,
+            Some(TempIo::Buffered) => IoMode::Buffered,
+            Some(TempIo::Mmap) => IoMode::Mmap,
+        };
+        let page_size = arguments.page_size.or(file.page_size);
+        let engine = EngineOptions {
+            memory_bytes,
+            temp_dirs,
+            temp_limit_bytes: temp_limit
+                .map(size::parse_bytes)
+                .transpose()
+                .context("--temp-limit")?,
+            io,
+            page_class: page_size.map(|size| match size {
+                PageSize::K4 => PageClass::K4,
+                PageSize::K16 => PageClass::K16,
+                PageSize::K64 => PageClass::K64,
+                PageSize::K256 => PageClass::K256,
+            }),
+            threads,
+            ..EngineOptions::default()
+        };
+        Ok(Self {
+            engine,
+            threads,
+            format: file.format,
+        })
+    }
+}
+
+impl File {
+    fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("reading the configuration '{}'", path.display()))?;
+        toml::from_str(&text).with_context(|| format!("in the configuration '{}'", path.display()))
+    }
+}

@@ -1,0 +1,103 @@
+//! The `mayfly` program: arguments, configuration, shell and output around the engine.
+//!
+//! **Owns** the terminal, standard streams and exit codes. **Never** parses SQL (the splitter only
+//! finds where a statement ends) and never touches the temp space: it speaks to sessions.
+//!
+//! Where to look: `args` for the command line, `config` for what it becomes, `runner` for one
+//! statement, `script` for files and pipes, `shell` for people, `output` for formats.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod complete;
+mod config;
+mod output;
+mod progress;
+mod runner;
+mod script;
+mod shell;
+mod size;
+mod splitter;
+
+use std::io::{BufReader, IsTerminal};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+
+use crate::args::{Arguments, Command, Format, SqlArguments};
+use crate::config::Config;
+use crate::runner::{Options, Runner};
+use crate::script::Flow;
+
+/// Something failed before or beside SQL: options, files, the engine's start.
+const EXIT_FAILURE: u8 = 1;
+/// What shells report of a program that Ctrl-C ended.
+const EXIT_INTERRUPTED: u8 = 130;
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Command::Sql(arguments) => run_sql(arguments),
+        Command::Serve(arguments) => Err(anyhow::anyhow!(
+            "'serve' is not available in this version (asked for {}:{}); \
+             'mayfly sql' runs the engine in this process",
+            arguments.bind,
+            arguments.port
+        )),
+        Command::Bench(arguments) => mayfly_bench::run(arguments)
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(anyhow::Error::from),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("mayfly: {error:#}");
+        ExitCode::from(EXIT_FAILURE)
+    })
+}
+
+fn run_sql(arguments: SqlArguments) -> Result<ExitCode> {
+    let config = Config::load(&arguments.engine)?;
+    let scripted = !arguments.execute.is_empty() || arguments.file.is_some();
+    let to_terminal = std::io::stdout().is_terminal();
+    let interactive = !scripted && to_terminal && std::io::stdin().is_terminal();
+    let default_format = if to_terminal {
+        Format::Table
+    } else {
+        Format::Tsv
+    };
+    let options = Options {
+        format: arguments.format.or(config.format).unwrap_or(default_format),
+        stats: arguments.stats,
+        force: arguments.force,
+        interactive,
+    };
+    let banner = shell::banner(&config);
+    let mut runner = Runner::open(config.engine, options)?;
+    if interactive {
+        println!("{banner}");
+        shell::run(&mut runner)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut flow = Flow::Continue;
+    for sql in &arguments.execute {
+        if flow == Flow::Continue {
+            flow = script::run(&mut runner, &mut sql.as_bytes(), None)?;
+        }
+    }
+    if flow == Flow::Continue {
+        flow = match &arguments.file {
+            None if scripted => flow,
+            Some(path) if path.as_os_str() != "-" => {
+                let file = std::fs::File::open(path)
+                    .with_context(|| format!("opening '{}'", path.display()))?;
+                script::run(&mut runner, &mut BufReader::new(file), None)?
+            }
+            _ => script::run(&mut runner, &mut std::io::stdin().lock(), None)?,
+        };
+    }
+    Ok(match flow {
+        Flow::Interrupted => ExitCode::from(EXIT_INTERRUPTED),
+        Flow::Failed => ExitCode::from(EXIT_FAILURE),
+        _ if runner.failed_statements() > 0 => ExitCode::from(EXIT_FAILURE),
+        _ => ExitCode::SUCCESS,
+    })
+}

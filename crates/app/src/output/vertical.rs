@@ -1,0 +1,49 @@
+//! One column per line, for statements that end with `\G`.
+
+use std::io::{self, Write};
+
+use mayfly_session::ColumnInfo;
+use unicode_width::UnicodeWidthStr;
+
+use super::{Cells, ResultWriter};
+
+/// A line of stars with the row's number, then `name: value` with the names aligned right.
+pub struct Vertical {
+    names: Vec<String>,
+    row: u64,
+}
+
+impl Vertical {
+    pub fn new(columns: &[ColumnInfo]) -> Self {
+        let width = columns
+            .iter()
+            .map(|column| column.name.width())
+            .max()
+            .unwrap_or(0);
+        let names = columns
+            .iter()
+            .map(|column| format!("{:1$}{2}: ", "", width - column.name.width(), column.name));
+        Self {
+            names: names.collect(),
+            row: 0,
+        }
+    }
+}
+
+impl ResultWriter for Vertical {
+    fn row(&mut self, cells: &Cells, out: &mut dyn Write) -> io::Result<()> {
+        self.row += 1;
+        let stars = "***************************";
+        writeln!(out, "{stars} {}. row {stars}", self.row)?;
+        for (name, cell) in self.names.iter().zip(cells.iter()) {
+            out.write_all(name.as_bytes())?;
+            out.write_all(cell.unwrap_or(b"NULL"))?;
+            out.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, _out: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+}

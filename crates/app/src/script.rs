@@ -1,0 +1,178 @@
+//! Files, pipes and `-e`: statements one after the other until one fails.
+//!
+//! **Never** reads ahead of the statement that runs: input of any length needs the memory of its
+//! longest statement.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use mayfly_types::MySqlError;
+
+use crate::runner::{End, Runner};
+use crate::shell;
+use crate::splitter::{Command, Item, Splitter};
+
+/// Files that `source` may nest: deep enough for people, shallow enough for a file that names
+/// itself.
+const SOURCE_DEPTH: usize = 16;
+
+/// What the caller does after a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    Continue,
+    /// The script said so, or nobody reads the output.
+    Quit,
+    /// An error, and errors stop.
+    Failed,
+    /// Ctrl-C.
+    Interrupted,
+}
+
+/// Runs what `input` holds. `files` names the files of `source` that led here, innermost last.
+pub fn run(
+    runner: &mut Runner,
+    input: &mut dyn BufRead,
+    file: Option<(&Path, usize)>,
+) -> Result<Flow> {
+    let mut splitter = Splitter::default();
+    let mut line = Vec::new();
+    let mut items = Vec::new();
+    let mut number = 0;
+    loop {
+        line.clear();
+        let ended = input
+            .read_until(b'\n', &mut line)
+            .context("reading the script")?
+            == 0;
+        number += 1;
+        if ended {
+            splitter.finish(&mut items);
+        } else {
+            while line
+                .last()
+                .is_some_and(|byte| matches!(byte, b'\n' | b'\r'))
+            {
+                line.pop();
+            }
+            match std::str::from_utf8(&line) {
+                Ok(text) => {
+                    let mark = '\u{feff}';
+                    let text = if number == 1 {
+                        text.trim_start_matches(mark)
+                    } else {
+                        text
+                    };
+                    splitter.push_line(text, &mut items);
+                }
+                Err(_) => {
+                    runner.count_failure();
+                    let error = MySqlError {
+                        code: 1300,
+                        sqlstate: "HY000",
+                        message: "Invalid utf8mb4 character string".to_string(),
+                    };
+                    print_error(&error, Some(number), file);
+                    return Ok(Flow::Failed);
+                }
+            }
+        }
+        for item in items.drain(..) {
+            let flow = run_item(runner, item, file)?;
+            if flow != Flow::Continue {
+                return Ok(flow);
+            }
+        }
+        if ended {
+            return Ok(Flow::Continue);
+        }
+    }
+}
+
+fn run_item(runner: &mut Runner, item: Item, file: Option<(&Path, usize)>) -> Result<Flow> {
+    match item {
+        Item::Statement {
+            sql,
+            line,
+            vertical,
+        } => {
+            let end = runner.run(&sql, vertical)?;
+            let flow = match &end {
+                End::Done => Flow::Continue,
+                End::OutputClosed => return Ok(Flow::Quit),
+                End::Failed(error) => {
+                    print_error(error, Some(line), file);
+                    if runner.options().force {
+                        Flow::Continue
+                    } else {
+                        Flow::Failed
+                    }
+                }
+                End::Interrupted(error) => {
+                    print_error(error, Some(line), file);
+                    Flow::Interrupted
+                }
+            };
+            runner.write_stats();
+            Ok(flow)
+        }
+        Item::Command(Command::Quit) => Ok(Flow::Quit),
+        Item::Command(Command::Help) => {
+            println!("{}", shell::HELP);
+            Ok(Flow::Continue)
+        }
+        Item::Command(Command::Status) => runner_status(runner, file),
+        Item::Command(Command::Source(path)) => {
+            let depth = file.map_or(0, |(_, depth)| depth);
+            Ok(match source(runner, Path::new(&path), depth)? {
+                Flow::Failed if runner.options().force => Flow::Continue,
+                flow => flow,
+            })
+        }
+    }
+}
+
+/// Runs the file that `source` names; a file that cannot be opened counts as a failed statement.
+pub fn source(runner: &mut Runner, path: &Path, depth: usize) -> Result<Flow> {
+    let opened = if depth < SOURCE_DEPTH {
+        File::open(path).map_err(|error| error.to_string())
+    } else {
+        Err(format!("'source' is nested more than {SOURCE_DEPTH} deep"))
+    };
+    match opened {
+        Ok(input) => run(runner, &mut BufReader::new(input), Some((path, depth + 1))),
+        Err(reason) => {
+            runner.count_failure();
+            eprintln!(
+                "ERROR: Failed to open file '{}', error: {reason}",
+                path.display()
+            );
+            Ok(Flow::Failed)
+        }
+    }
+}
+
+fn runner_status(runner: &mut Runner, file: Option<(&Path, usize)>) -> Result<Flow> {
+    let item = Item::Statement {
+        sql: shell::STATUS_SQL.to_string(),
+        line: 1,
+        vertical: true,
+    };
+    run_item(runner, item, file)
+}
+
+/// Prints an error as the `mysql` client does; the line is left out at a prompt.
+pub fn print_error(error: &MySqlError, line: Option<u64>, file: Option<(&Path, usize)>) {
+    let MySqlError {
+        code,
+        sqlstate,
+        message,
+    } = error;
+    let place = match (line, file) {
+        (Some(line), Some((path, _))) => format!(" at line {line} in file: '{}'", path.display()),
+        (Some(line), None) => format!(" at line {line}"),
+        (None, _) => String::new(),
+    };
+    eprintln!("ERROR {code} ({sqlstate}){place}: {message}");
+}

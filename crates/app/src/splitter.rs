@@ -1,0 +1,266 @@
+//! Cuts what is typed or piped into statements and shell commands, line by line.
+//!
+//! **Owns** the text of the statement that is not complete yet, and the delimiter.
+//! **Never** looks at what a statement means, and never holds more than one statement: a script of
+//! any length runs in the memory of its longest statement.
+//!
+//! The rules are those of the `mysql` client: quotes with backslash escapes, three kinds of
+//! comments, `DELIMITER`, `\G`, and commands such as `source` at the start of a line.
+
+/// What a line completed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// One SQL statement without its delimiter.
+    Statement {
+        sql: String,
+        /// Line on which its first word stands, from 1.
+        line: u64,
+        /// Ended by `\G`: one column per line.
+        vertical: bool,
+    },
+    /// A command of the shell itself.
+    Command(Command),
+}
+
+/// A command of the shell, never sent to the engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    Help,
+    Quit,
+    Source(String),
+    Status,
+}
+
+/// What the rest of the buffer is waiting for; chooses the prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    Statement,
+    Delimiter,
+    Quote(char),
+    Comment,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Plain,
+    Quote(char),
+    /// A block comment; whether its text is kept.
+    Comment {
+        keep: bool,
+    },
+}
+
+/// Collects lines until a statement is complete.
+#[derive(Clone, Debug)]
+pub struct Splitter {
+    buffer: String,
+    state: State,
+    delimiter: String,
+    line: u64,
+    start_line: u64,
+}
+
+impl Default for Splitter {
+    fn default() -> Self {
+        Self::with_delimiter(";")
+    }
+}
+
+impl Splitter {
+    /// A splitter at line 1 whose statements end with `delimiter`.
+    pub fn with_delimiter(delimiter: &str) -> Self {
+        Self {
+            buffer: String::new(),
+            state: State::Plain,
+            delimiter: delimiter.to_string(),
+            line: 0,
+            start_line: 1,
+        }
+    }
+
+    /// The delimiter in force.
+    pub fn delimiter(&self) -> &str {
+        &self.delimiter
+    }
+
+    /// What the text so far lacks.
+    pub fn waiting(&self) -> Waiting {
+        match self.state {
+            State::Quote(quote) => Waiting::Quote(quote),
+            State::Comment { .. } => Waiting::Comment,
+            State::Plain if self.buffer.trim().is_empty() => Waiting::Statement,
+            State::Plain => Waiting::Delimiter,
+        }
+    }
+
+    /// Adds one line, without its line end, and appends what it completed to `items`.
+    pub fn push_line(&mut self, line: &str, items: &mut Vec<Item>) {
+        self.line += 1;
+        if self.waiting() == Waiting::Statement && self.take_command(line, items) {
+            return;
+        }
+        let mut rest = line;
+        while !rest.is_empty() {
+            rest = match self.state {
+                State::Plain => self.step_plain(rest, items),
+                State::Quote(quote) => self.step_quote(rest, quote),
+                State::Comment { keep } => self.step_comment(rest, keep),
+            };
+        }
+        if !self.buffer.is_empty() {
+            self.buffer.push('\n');
+        }
+    }
+
+    /// Ends the input: a last statement needs no delimiter.
+    pub fn finish(&mut self, items: &mut Vec<Item>) {
+        self.complete(false, items);
+        self.state = State::Plain;
+    }
+
+    /// A whole line that is a command; only asked where a statement would begin.
+    fn take_command(&mut self, line: &str, items: &mut Vec<Item>) -> bool {
+        let text = line.trim();
+        let (word, rest) = match text.split_once(char::is_whitespace) {
+            Some((word, rest)) => (word, rest.trim()),
+            None => (text, ""),
+        };
+        if word.eq_ignore_ascii_case("delimiter") {
+            if !rest.is_empty() {
+                let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+                self.delimiter = rest[..end].to_string();
+            }
+            return true;
+        }
+        let end = |text: &str| text.trim_end_matches(';').trim().to_string();
+        let command = match end(word).to_ascii_lowercase().as_str() {
+            "source" if !rest.is_empty() => Command::Source(end(rest)),
+            "help" | "?" => Command::Help,
+            "exit" | "quit" if end(rest).is_empty() => Command::Quit,
+            "status" if end(rest).is_empty() => Command::Status,
+            "clear" if end(rest).is_empty() => return true,
+            _ => return false,
+        };
+        items.push(Item::Command(command));
+        true
+    }
+
+    fn step_plain<'a>(&mut self, rest: &'a str, items: &mut Vec<Item>) -> &'a str {
+        if let Some(after) = rest.strip_prefix(self.delimiter.as_str()) {
+            self.complete(false, items);
+            return after;
+        }
+        if is_line_comment(rest) {
+            if !self.buffer.trim().is_empty() {
+                self.buffer.push_str(rest);
+            }
+            return "";
+        }
+        if let Some(after) = rest.strip_prefix("/*") {
+            // Hints and version comments are part of the statement that follows them.
+            let keep = !self.buffer.trim().is_empty() || after.starts_with(['!', '+']);
+            self.state = State::Comment { keep };
+            if keep {
+                self.keep("/*");
+            }
+            return after;
+        }
+        if let Some(after) = rest.strip_prefix('\\') {
+            return self.step_backslash(after, items);
+        }
+        let first = rest.chars().next().expect("the line has text left");
+        let after = &rest[first.len_utf8()..];
+        if matches!(first, '\'' | '"' | '`') {
+            self.state = State::Quote(first);
+        }
+        if !(first.is_whitespace() && self.buffer.is_empty()) {
+            self.keep(&rest[..first.len_utf8()]);
+        }
+        after
+    }
+
+    fn step_backslash<'a>(&mut self, after: &'a str, items: &mut Vec<Item>) -> &'a str {
+        let Some(letter) = after.chars().next() else {
+            self.keep("\\");
+            return "";
+        };
+        let rest = &after[letter.len_utf8()..];
+        match letter {
+            'g' => self.complete(false, items),
+            'G' => self.complete(true, items),
+            'c' => self.buffer.clear(),
+            'q' => items.push(Item::Command(Command::Quit)),
+            'h' | '?' => items.push(Item::Command(Command::Help)),
+            's' => items.push(Item::Command(Command::Status)),
+            '.' => {
+                let file = rest.trim().trim_end_matches(';').trim().to_string();
+                items.push(Item::Command(Command::Source(file)));
+                return "";
+            }
+            _ => {
+                self.keep("\\");
+                self.keep(&after[..letter.len_utf8()]);
+            }
+        }
+        rest
+    }
+
+    fn step_quote<'a>(&mut self, rest: &'a str, quote: char) -> &'a str {
+        let escapes = quote != '`';
+        let mut chars = rest.char_indices();
+        while let Some((at, c)) = chars.next() {
+            if c == '\\' && escapes {
+                chars.next();
+            } else if c == quote {
+                // A doubled quote opens again at once, which comes to the same.
+                let (inside, after) = rest.split_at(at + quote.len_utf8());
+                self.keep(inside);
+                self.state = State::Plain;
+                return after;
+            }
+        }
+        self.keep(rest);
+        ""
+    }
+
+    fn step_comment<'a>(&mut self, rest: &'a str, keep: bool) -> &'a str {
+        let (inside, after) = match rest.find("*/") {
+            Some(at) => {
+                self.state = State::Plain;
+                rest.split_at(at + 2)
+            }
+            None => (rest, ""),
+        };
+        if keep {
+            self.keep(inside);
+        }
+        after
+    }
+
+    fn keep(&mut self, text: &str) {
+        if self.buffer.is_empty() {
+            self.start_line = self.line;
+        }
+        self.buffer.push_str(text);
+    }
+
+    fn complete(&mut self, vertical: bool, items: &mut Vec<Item>) {
+        let sql = self.buffer.trim().to_string();
+        self.buffer.clear();
+        if !sql.is_empty() {
+            items.push(Item::Statement {
+                sql,
+                line: self.start_line,
+                vertical,
+            });
+        }
+    }
+}
+
+/// `#` anywhere, `--` only before white space or at the end of the line.
+fn is_line_comment(rest: &str) -> bool {
+    rest.starts_with('#')
+        || rest
+            .strip_prefix("--")
+            .is_some_and(|after| after.chars().next().is_none_or(char::is_whitespace))
+}

@@ -1,0 +1,113 @@
+//! Bad SQL and bad options.
+
+use crate::program::{mayfly, run, run_command};
+
+#[test]
+fn an_error_stops_and_sets_the_exit_code() {
+    let ran = run(
+        &[],
+        "SELECT 1 AS a;\n\n-- a comment\nSELEC\n 2;\nSELECT 3 AS c;\n",
+    );
+    assert_eq!(ran.out, "a\n1\n");
+    assert!(
+        ran.err.starts_with("ERROR 1064 (42000) at line 4: "),
+        "{}",
+        ran.err
+    );
+    assert_eq!(ran.err.matches("ERROR ").count(), 1, "{}", ran.err);
+    assert_eq!(ran.code, Some(1));
+}
+
+#[test]
+fn force_goes_on() {
+    let ran = run(&["--force"], "SELEC 1;\nSELECT 3 AS c;\n");
+    assert_eq!(ran.out, "c\n3\n");
+    assert!(
+        ran.err.starts_with("ERROR 1064 (42000) at line 1: "),
+        "{}",
+        ran.err
+    );
+    assert_eq!(ran.code, Some(1));
+}
+
+#[test]
+fn missing_tables_columns_and_files_have_their_numbers() {
+    let check = |sql: &str, expect: &str| {
+        let ran = run(&["-e", sql], "");
+        assert!(ran.err.starts_with(expect), "{sql}: {}", ran.err);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{sql}");
+    };
+    check("SELECT * FROM nowhere", "ERROR 1146 (42S02) at line 1: ");
+    check(
+        "SELECT\n nothing FROM (SELECT 1 AS a) t",
+        "ERROR 1054 (42S22) at line 1: ",
+    );
+    check("SELECT * FROM '/nonexistent/file.csv'", "ERROR ");
+}
+
+#[test]
+fn options_are_checked_before_anything_runs() {
+    let check = |arguments: &[&str], expect: &str| {
+        let ran = run(arguments, "SELECT 1;");
+        assert!(ran.err.contains(expect), "{arguments:?}: {}", ran.err);
+        assert_ne!(ran.code, Some(0), "{arguments:?}");
+        assert_eq!(ran.out, "", "{arguments:?}");
+    };
+    check(&["--temp-limit", "lots"], "'lots' is not a size");
+    check(&["--config", "/nonexistent.toml"], "/nonexistent.toml");
+    check(&["/nonexistent.sql"], "/nonexistent.sql");
+    check(&["--format", "xml"], "xml");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_mayfly"));
+    let ran = run_command(command.args(["sql", "--memory", "0%"]), "SELECT 1;");
+    assert!(ran.err.contains("0%"), "{}", ran.err);
+    assert_eq!(ran.code, Some(1));
+}
+
+#[test]
+fn a_configuration_gives_the_options() {
+    let dir = tempfile::tempdir().expect("a fresh directory");
+    let path = dir.path().join("mayfly.toml");
+    let text = "memory = '32M'\ntemp-io = 'buffered'\nformat = 'csv'\nthreads = 1\n";
+    std::fs::write(&path, text).expect("the directory can be written");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_mayfly"));
+    let ran = run_command(
+        command
+            .arg("sql")
+            .arg("--config")
+            .arg(&path)
+            .args(["-e", "SELECT 1 AS a, 'x,y' AS b"]),
+        "",
+    );
+    assert_eq!(ran.out, "a,b\n1,\"x,y\"\n", "{}", ran.err);
+
+    std::fs::write(&path, "memroy = '32M'\n").expect("the directory can be written");
+    let ran = run_command(
+        mayfly().arg("--config").arg(&path).args(["-e", "SELECT 1"]),
+        "",
+    );
+    assert!(ran.err.contains("memroy"), "{}", ran.err);
+    assert_eq!(ran.code, Some(1));
+}
+
+#[test]
+fn a_text_that_is_not_utf8_is_refused() {
+    let dir = tempfile::tempdir().expect("a fresh directory");
+    let path = dir.path().join("latin1.sql");
+    std::fs::write(&path, b"SELECT 1 AS a;\nSELECT '\xe4';\n").expect("it can be written");
+    let ran = run_command(mayfly().arg(&path), "");
+    assert_eq!(ran.out, "a\n1\n");
+    assert!(
+        ran.err.starts_with("ERROR 1300 (HY000) at line 2: "),
+        "{}",
+        ran.err
+    );
+    assert_eq!(ran.code, Some(1));
+}
+
+#[test]
+fn serve_says_that_it_is_not_there() {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_mayfly"));
+    let ran = run_command(command.arg("serve"), "");
+    assert!(ran.err.contains("not available"), "{}", ran.err);
+    assert_eq!(ran.code, Some(1));
+}

@@ -1,0 +1,125 @@
+//! Rows on standard output.
+
+use crate::program::{mayfly, run};
+
+fn check(arguments: &[&str], sql: &str, expect: &str) {
+    let ran = run(arguments, sql);
+    assert_eq!(ran.out, expect, "{sql}: {}", ran.err);
+    assert_eq!(ran.code, Some(0), "{sql}: {}", ran.err);
+}
+
+#[test]
+fn tsv_is_what_mysql_b_prints() {
+    check(
+        &[],
+        "SELECT 1 AS a, NULL AS b, 'x' AS c;",
+        "a\tb\tc\n1\tNULL\tx\n",
+    );
+    // Tab, line feed and backslash in a value; the text below reaches the engine as \t \n \\.
+    check(&[], r"SELECT 'x\ty\nz\\' AS c;", "c\nx\\ty\\nz\\\\\n");
+    check(&[], "SELECT 1 AS a; SELECT 2 AS b;", "a\n1\nb\n2\n");
+    // No rows, no header; statements without rows print nothing.
+    check(&[], "SELECT 1 AS a FROM DUAL WHERE 1 = 0;", "");
+}
+
+#[test]
+fn csv_quotes_what_needs_quotes() {
+    check(
+        &["--format", "csv"],
+        "SELECT 1 AS a, NULL AS b, '' AS c, 'x,y' AS d, 'q\"q' AS e;",
+        "a,b,c,d,e\n1,,\"\",\"x,y\",\"q\"\"q\"\n",
+    );
+    check(
+        &["--format", "csv"],
+        "SELECT 1 AS a FROM DUAL WHERE 1 = 0;",
+        "a\n",
+    );
+}
+
+#[test]
+fn json_is_one_object_a_line() {
+    check(
+        &["--format=json"],
+        "SELECT 1 AS a, NULL AS b, 'x\"y' AS c, 1.50 AS d UNION ALL SELECT 2, 'n', '', 0.25;",
+        "{\"a\":1,\"b\":null,\"c\":\"x\\\"y\",\"d\":1.50}\n{\"a\":2,\"b\":\"n\",\"c\":\"\",\"d\":0.25}\n",
+    );
+}
+
+#[test]
+fn table_draws_boxes() {
+    check(
+        &["--format", "table"],
+        "SELECT 7 AS number, 'ab' AS t, NULL AS n;",
+        "+--------+----+------+\n\
+         | number | t  | n    |\n\
+         +--------+----+------+\n\
+         |      7 | ab | NULL |\n\
+         +--------+----+------+\n",
+    );
+}
+
+#[test]
+fn backslash_g_turns_rows_on_their_side() {
+    check(
+        &[],
+        "SELECT 1 AS a, 'x' AS long_name\\G",
+        "*************************** 1. row ***************************\n        a: 1\nlong_name: x\n",
+    );
+}
+
+#[test]
+fn stats_have_the_documented_fields() {
+    let ran = run(&["--stats=json"], "SELECT 1 AS a UNION ALL SELECT 2;");
+    let stats: serde_json::Value = serde_json::from_str(ran.err.trim()).expect("one JSON object");
+    let names: Vec<&str> = stats
+        .as_object()
+        .expect("an object")
+        .keys()
+        .map(String::as_str)
+        .collect();
+    for name in [
+        "elapsed_ms",
+        "rows",
+        "temp_tables",
+        "temp_disk_tables",
+        "temp_bytes_written",
+        "temp_bytes_read",
+        "peak_memory_bytes",
+    ] {
+        assert!(names.contains(&name), "{name} is missing in {}", ran.err);
+    }
+    assert_eq!(names.len(), 7);
+    assert_eq!(stats["rows"], 2);
+    assert!(stats["elapsed_ms"].as_f64().expect("a number") > 0.0);
+    let text = run(&["--stats"], "SELECT 1 AS a;");
+    assert!(
+        text.err.starts_with("-- ") && text.err.contains(" 1 rows, "),
+        "{}",
+        text.err
+    );
+}
+
+#[test]
+fn a_closed_output_ends_quietly() {
+    use std::io::Read;
+    use std::process::Stdio;
+    let mut child = mayfly()
+        .args([
+            "-e",
+            "SELECT REPEAT('x', 1000) AS a, t.* FROM '../../demo/planes.csv' t",
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary was built with this test");
+    let mut first = [0; 1];
+    child
+        .stdout
+        .take()
+        .expect("piped")
+        .read_exact(&mut first)
+        .expect("one byte of the header");
+    let output = child.wait_with_output().expect("the program ends");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(0));
+}

@@ -1,0 +1,96 @@
+//! Files, pipes, `-e`, and the commands of the shell.
+
+use crate::program::{mayfly, run, run_command};
+
+#[test]
+fn execute_may_be_repeated_and_comes_before_the_file() {
+    let ran = run(
+        &[
+            "-e",
+            "SELECT 1 AS a; SELECT 2 AS b",
+            "--execute",
+            "SELECT 3 AS c",
+            "-",
+        ],
+        "SELECT 4 AS d",
+    );
+    assert_eq!(ran.out, "a\n1\nb\n2\nc\n3\nd\n4\n", "{}", ran.err);
+    // Standard input is not read when -e is there.
+    let ran = run(&["-e", "SELECT 1 AS a"], "SELECT 2 AS b;");
+    assert_eq!(ran.out, "a\n1\n", "{}", ran.err);
+}
+
+#[test]
+fn one_session_runs_all_statements() {
+    let ran = run(&["-e", "SET @x = 41", "-e", "SELECT @x + 1 AS x"], "");
+    assert_eq!(ran.out, "x\n42\n", "{}", ran.err);
+}
+
+#[test]
+fn quotes_comments_and_delimiters_are_understood() {
+    let script = "SELECT ';' AS a; /* ; */ SELECT 2 AS b # ; end\n;\n\
+        -- ; a comment\nSELECT 'it''s' AS c; SELECT \"a\\\";b\" AS d;\n\
+        delimiter //\nSELECT 5 AS e//\ndelimiter ;\nSELECT 6 AS f;;\nSELECT 7 AS g";
+    let ran = run(&[], script);
+    assert_eq!(
+        ran.out, "a\n;\nb\n2\nc\nit's\nd\na\";b\ne\n5\nf\n6\ng\n7\n",
+        "{}",
+        ran.err
+    );
+    assert_eq!(ran.code, Some(0));
+}
+
+#[test]
+fn quit_ends_a_script() {
+    let ran = run(&[], "SELECT 1 AS a;\nquit\nSELECT 2 AS b;\n");
+    assert_eq!((ran.out.as_str(), ran.code), ("a\n1\n", Some(0)));
+    let ran = run(&[], "SELECT 1 AS a; \\q SELECT 2 AS b;\n");
+    assert_eq!((ran.out.as_str(), ran.code), ("a\n1\n", Some(0)));
+}
+
+#[test]
+fn source_runs_a_file_and_names_it_in_errors() {
+    let dir = tempfile::tempdir().expect("a fresh directory");
+    std::fs::write(dir.path().join("inner.sql"), "SELECT 2 AS b;\nSELEC;\n").expect("written");
+    std::fs::write(dir.path().join("loop.sql"), "source loop.sql\n").expect("written");
+    let ran = run_command(
+        mayfly().current_dir(dir.path()),
+        "SELECT 1 AS a;\nsource inner.sql\nSELECT 3 AS c;\n",
+    );
+    assert_eq!(ran.out, "a\n1\nb\n2\n");
+    assert!(
+        ran.err
+            .starts_with("ERROR 1064 (42000) at line 2 in file: 'inner.sql': "),
+        "{}",
+        ran.err
+    );
+    assert_eq!(ran.code, Some(1));
+    let ran = run_command(mayfly().current_dir(dir.path()), "source loop.sql\n");
+    assert!(ran.err.contains("nested"), "{}", ran.err);
+    assert_eq!(ran.code, Some(1));
+}
+
+#[test]
+fn the_demo_runs_and_spills() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let temp = tempfile::tempdir().expect("a fresh directory");
+    let ran = run_command(
+        mayfly()
+            .current_dir(root)
+            .args(["--stats=json", "demo/flights.sql", "--temp-dir"])
+            .arg(temp.path()),
+        "",
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let spilled = ran
+        .err
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|stats| stats["temp_bytes_written"].as_u64() > Some(0))
+        .count();
+    assert!(spilled >= 1, "{}", ran.err);
+    let left = std::fs::read_dir(temp.path())
+        .expect("the directory is there")
+        .count();
+    assert_eq!(left, 0, "files left behind");
+}

@@ -1,0 +1,92 @@
+//! States of finished groups into result columns.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, SchemaRef};
+use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use datafusion::common::{DataFusionError, Result};
+use mayfly_table::rows::GroupColumns;
+
+use super::recipe::{Output, Statistic};
+
+/// The result batch: group columns, then one column for each aggregate.
+pub(super) fn result_batch(
+    schema: &SchemaRef,
+    outputs: &[Output],
+    groups: GroupColumns,
+) -> Result<RecordBatch> {
+    let GroupColumns {
+        rows,
+        key,
+        payload,
+        states,
+    } = groups;
+    let mut columns = key;
+    for output in outputs {
+        let result_type = schema.field(columns.len()).data_type();
+        let column = match output {
+            Output::Payload(at) => Arc::clone(&payload[*at]),
+            Output::State(at) => narrow(Arc::clone(&states[*at][0]), result_type)?,
+            Output::Average { sum, count } => average(&states[*sum][0], &states[*count][0]),
+            Output::Moments { state, statistic } => moments(&states[*state], *statistic),
+        };
+        columns.push(column);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(
+        Arc::clone(schema),
+        columns,
+        &options,
+    )?)
+}
+
+/// A state's array as the type that the function returns.
+fn narrow(array: ArrayRef, result_type: &DataType) -> Result<ArrayRef> {
+    if array.data_type() == result_type {
+        return Ok(array);
+    }
+    Ok(match result_type {
+        DataType::Date32 | DataType::Time32(_) => {
+            cast(&cast(&array, &DataType::Int32)?, result_type)?
+        }
+        DataType::Decimal128(precision, scale) => {
+            let digits = array.as_primitive::<Decimal128Type>().clone();
+            digits.validate_decimal_precision(*precision).map_err(|_| {
+                DataFusionError::Execution("DECIMAL value is out of range in an aggregate".into())
+            })?;
+            Arc::new(digits.with_precision_and_scale(*precision, *scale)?)
+        }
+        _ => cast(&array, result_type)?,
+    })
+}
+
+fn average(sum: &ArrayRef, count: &ArrayRef) -> ArrayRef {
+    let sums = sum.as_primitive::<Float64Type>();
+    let counts = count.as_primitive::<Int64Type>();
+    let quotients = sums.iter().zip(counts.values()).map(|(sum, count)| {
+        // A group without values has no sum.
+        sum.filter(|_| *count > 0).map(|sum| sum / *count as f64)
+    });
+    Arc::new(quotients.collect::<Float64Array>())
+}
+
+fn moments(parts: &[ArrayRef], statistic: Statistic) -> ArrayRef {
+    let counts = parts[0].as_primitive::<Float64Type>().values();
+    let squares = parts[2].as_primitive::<Float64Type>().values();
+    let values = counts.iter().zip(squares).map(|(count, squares)| {
+        let divisor = if statistic.sample {
+            count - 1.0
+        } else {
+            *count
+        };
+        let variance = (divisor > 0.0).then(|| squares / divisor)?;
+        Some(if statistic.root {
+            variance.sqrt()
+        } else {
+            variance
+        })
+    });
+    Arc::new(values.collect::<Float64Array>())
+}

@@ -1,0 +1,272 @@
+//! One execution of an aggregate: tasks that fill it, streams that read it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::common::{DataFusionError, Result, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::aggregates::{PhysicalGroupBy, evaluate_group_by};
+
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, RecordOutput};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::future::{BoxFuture, FutureExt, Shared};
+use futures::stream::{self, StreamExt};
+use mayfly_space::{Account, AccountOptions};
+use mayfly_table::rows::{GroupInput, GroupOptions, GroupReader, GroupSet, GroupWorker, RowLayout};
+
+use super::accumulate::KeptReader;
+use super::finish::result_batch;
+use super::operator::{AggregateOperator, Recipe};
+use crate::context::StatementContext;
+use crate::error::{rows_error, space_error};
+use crate::memory::SpacePool;
+use crate::report::{TempTable, Why};
+
+/// The end of all input: shared by every output stream.
+type Filled = Shared<BoxFuture<'static, Result<(), Arc<DataFusionError>>>>;
+
+/// What the output partitions of one execution share.
+pub(super) struct Run {
+    set: Arc<GroupSet>,
+    recipe: Recipe,
+    key_types: Vec<DataType>,
+    schema: SchemaRef,
+    filled: Filled,
+    usage: Arc<Usage>,
+}
+
+/// Reports what the temporary table used, when the last stream is gone.
+struct Usage {
+    id: u64,
+    why: Why,
+    account: Account,
+    context: Arc<StatementContext>,
+    rows: AtomicU64,
+}
+
+impl Drop for Usage {
+    fn drop(&mut self) {
+        let counters = self.account.counters();
+        self.context.report.add(TempTable {
+            id: self.id,
+            why: self.why,
+            rows: self.rows.load(Ordering::Relaxed),
+            memory_bytes: counters.peak_bytes,
+            disk_bytes_written: counters.bytes_written,
+            disk_bytes_read: counters.bytes_read,
+            passes: if counters.bytes_read > 0 { 2 } else { 1 },
+            on_disk: counters.bytes_written > 0,
+        });
+    }
+}
+
+impl Run {
+    pub(super) fn start(
+        operator: &AggregateOperator,
+        context: &Arc<TaskContext>,
+    ) -> Result<Arc<Run>> {
+        let statement = StatementContext::of(context)?;
+        let memory = statement.account.space().memory_bytes();
+        let limits = AccountOptions {
+            claim_max_bytes: Some(memory / 4 * 3),
+            ..AccountOptions::default()
+        };
+        let account = statement.account.child(operator.why.text(), limits);
+        let space = account.space();
+        let inputs = operator.input_partitions();
+        let workers = inputs.max(operator.output_partitions());
+        let mut options = GroupOptions::for_budget(memory, space.default_page_class(), workers);
+        let group_schema = operator.group_by.group_schema(&operator.input.schema())?;
+        let key_types: Vec<DataType> = group_schema
+            .fields()
+            .iter()
+            .map(|f| f.data_type().clone())
+            .collect();
+        let layout = match &operator.recipe {
+            Recipe::Inline(recipe) => RowLayout::new(&key_types, &recipe.payload, &recipe.states),
+            Recipe::Kept(recipe) => {
+                options.keep_rows = true;
+                RowLayout::new(&key_types, &recipe.payload(), &[])
+            }
+        };
+        let Some(layout) = layout else {
+            return internal_err!("the planner checked that a row can hold the columns");
+        };
+        let set = GroupSet::new(layout, &account, options).map_err(space_error)?;
+        if let Some(pool) = context.memory_pool().downcast_ref::<SpacePool>() {
+            pool.may_take_from(&set);
+        }
+        let usage = Arc::new(Usage {
+            id: operator.id,
+            why: operator.why,
+            account,
+            context: statement,
+            rows: AtomicU64::new(0),
+        });
+        let mut tasks = Vec::with_capacity(inputs);
+        for partition in 0..inputs {
+            let input = operator.input.execute(partition, Arc::clone(context))?;
+            let filler = Filler {
+                worker: set.worker(partition),
+                group_by: Arc::clone(&operator.group_by),
+                recipe: operator.recipe.clone(),
+            };
+            tasks.push(SpawnedTask::spawn(filler.consume(input)));
+        }
+        Ok(Arc::new(Run {
+            set,
+            recipe: operator.recipe.clone(),
+            key_types,
+            schema: Arc::clone(&operator.schema),
+            filled: join_all(tasks).boxed().shared(),
+            usage,
+        }))
+    }
+
+    /// The stream of one output partition.
+    pub(super) fn output(
+        self: Arc<Self>,
+        partition: usize,
+        batch_rows: usize,
+        metrics: &ExecutionPlanMetricsSet,
+    ) -> Result<SendableRecordBatchStream> {
+        let metrics = BaselineMetrics::new(metrics, partition);
+        let schema = Arc::clone(&self.schema);
+        let stream = stream::once(async move {
+            let filled = self.filled.clone();
+            filled.await.map_err(DataFusionError::Shared)?;
+            let reader = Reader::new(&self, batch_rows);
+            let batches = stream::try_unfold((self, reader), move |(run, mut reader)| {
+                let timer = metrics.elapsed_compute().timer();
+                let next = reader.next(&run);
+                timer.done();
+                let next = next.map(|batch| {
+                    batch.map(|batch| {
+                        run.usage
+                            .rows
+                            .fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+                        batch.record_output(&metrics)
+                    })
+                });
+                async move { Ok(next?.map(|batch| (batch, (run, reader)))) }
+            });
+            Ok::<_, DataFusionError>(batches)
+        })
+        .map(|result| match result {
+            Ok(batches) => batches.left_stream(),
+            Err(error) => stream::once(async move { Err(error) }).right_stream(),
+        })
+        .flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(
+            schema,
+            cooperative_stream(stream),
+        )))
+    }
+}
+
+/// Lets a consumer that polls in a loop be cancelled.
+fn cooperative_stream(
+    stream: impl futures::Stream<Item = Result<RecordBatch>> + Send + 'static,
+) -> impl futures::Stream<Item = Result<RecordBatch>> + Send + 'static {
+    stream.then(|item| async move {
+        tokio::task::coop::consume_budget().await;
+        item
+    })
+}
+
+async fn join_all(
+    tasks: Vec<SpawnedTask<Result<()>>>,
+) -> std::result::Result<(), Arc<DataFusionError>> {
+    for task in tasks {
+        task.join_unwind()
+            .await
+            .map_err(|error| DataFusionError::Execution(format!("input task ended: {error}")))
+            .and_then(|result| result)
+            .map_err(Arc::new)?;
+    }
+    Ok(())
+}
+
+/// One task that reads an input partition.
+struct Filler {
+    worker: GroupWorker,
+    group_by: Arc<PhysicalGroupBy>,
+    recipe: Recipe,
+}
+
+impl Filler {
+    async fn consume(mut self, mut input: SendableRecordBatchStream) -> Result<()> {
+        while let Some(batch) = input.next().await {
+            let batch = batch?;
+            if batch.num_rows() > 0 {
+                self.push(&batch)?;
+            }
+            tokio::task::coop::consume_budget().await;
+        }
+        self.worker.finish().map_err(space_error)
+    }
+
+    fn push(&mut self, batch: &RecordBatch) -> Result<()> {
+        let (payload, states) = match &self.recipe {
+            Recipe::Inline(recipe) => (recipe.payload_columns(batch)?, recipe.state_inputs(batch)?),
+            Recipe::Kept(recipe) => (recipe.payload_columns(batch)?, Vec::new()),
+        };
+        for key in evaluate_group_by(&self.group_by, batch)? {
+            let rows = batch.num_rows();
+            let input = GroupInput {
+                rows,
+                key: &key,
+                payload: &payload,
+                states: &states,
+            };
+            self.worker.push(&input).map_err(space_error)?;
+        }
+        Ok(())
+    }
+}
+
+/// What one output partition reads with.
+enum Reader {
+    Inline {
+        groups: Box<GroupReader>,
+        batch_rows: usize,
+    },
+    Kept(Box<KeptReader>),
+}
+
+impl Reader {
+    fn new(run: &Run, batch_rows: usize) -> Reader {
+        let groups = GroupReader::new(Arc::clone(&run.set));
+        match &run.recipe {
+            Recipe::Inline(_) => Reader::Inline {
+                groups: Box::new(groups),
+                batch_rows,
+            },
+            Recipe::Kept(recipe) => Reader::Kept(Box::new(KeptReader::new(
+                groups,
+                recipe.clone(),
+                run.key_types.clone(),
+                run.usage.account.clone(),
+                batch_rows,
+            ))),
+        }
+    }
+
+    fn next(&mut self, run: &Run) -> Result<Option<RecordBatch>> {
+        match (self, &run.recipe) {
+            (Reader::Inline { groups, batch_rows }, Recipe::Inline(recipe)) => {
+                match groups.next_batch(*batch_rows).map_err(rows_error)? {
+                    Some(found) => result_batch(&run.schema, &recipe.outputs, found).map(Some),
+                    None => Ok(None),
+                }
+            }
+            (Reader::Kept(reader), _) => reader.next_batch(&run.schema),
+            (Reader::Inline { .. }, Recipe::Kept(_)) => {
+                internal_err!("a reader reads what its recipe wrote")
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What a statement gives to the operators that run it.
+//!
+//! Owns: [`StatementContext`], an extension of DataFusion's `SessionConfig`. Never: outlives the
+//! statement by itself; operators hold clones of what they use.
+//!
+//! Operators look for the extension in the task context. In a program that sets none, they use
+//! the account behind the memory pool, so [`install`](crate::install) alone is enough.
+
+use std::sync::Arc;
+
+use datafusion::common::{Result, plan_datafusion_err};
+use datafusion::execution::TaskContext;
+use mayfly_space::Account;
+
+use crate::memory::SpacePool;
+use crate::report::Report;
+
+/// The account that pays for a statement, and the report that its operators fill.
+#[derive(Clone)]
+pub struct StatementContext {
+    /// The parent of the accounts of the statement's operators.
+    pub account: Account,
+    /// What the operators used, filled as they end.
+    pub report: Arc<Report>,
+}
+
+impl StatementContext {
+    /// A context with an empty report.
+    pub fn new(account: Account) -> Self {
+        Self {
+            account,
+            report: Arc::new(Report::default()),
+        }
+    }
+
+    /// The context of a running task.
+    ///
+    /// # Errors
+    /// A plan error when the task has neither the extension nor a [`SpacePool`].
+    pub fn of(context: &TaskContext) -> Result<Arc<Self>> {
+        if let Some(found) = context.session_config().get_extension::<Self>() {
+            return Ok(found);
+        }
+        let pool = context
+            .memory_pool()
+            .downcast_ref::<SpacePool>()
+            .ok_or_else(|| {
+                plan_datafusion_err!("no temp space: the session was built without install()")
+            })?;
+        Ok(Arc::new(Self::new(pool.account().clone())))
+    }
+}

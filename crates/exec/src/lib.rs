@@ -1,0 +1,41 @@
+//! DataFusion operators that live in a temp space: they sort and group more rows than memory
+//! holds, under one budget, and leave nothing behind.
+//!
+//! **Owns** the physical operators, the rule that puts them into a plan, and the bridges that make
+//! DataFusion's own operators use the same memory and the same file. **Never** sees SQL text, and
+//! needs no other floor of Mayfly above it: a plain DataFusion program calls [`install`] and is
+//! done.
+//!
+//! ```text
+//!   install ---- rule       stock plan -> plan with our operators
+//!            |-- memory     grants of stock operators  --+
+//!            |-- temp_file  spills of stock operators  --+--> mayfly_space
+//!   aggregate, sort, provider --> mayfly_table (rows, runs) --+
+//!   context, report   what a statement gives, what its temporary tables cost
+//! ```
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod aggregate;
+mod collect;
+pub mod context;
+pub mod error;
+mod install;
+pub mod memory;
+pub mod provider;
+pub mod report;
+pub mod rule;
+pub mod sort;
+pub mod temp_file;
+
+pub use collect::collect_into;
+pub use context::StatementContext;
+pub use error::{find_space_error, space_error, table_error};
+pub use install::{install, runtime};
+pub use provider::TableSource;
+pub use report::{Report, TempTable, Why, next_temp_table_id};
+pub use rule::{SwapOperators, planned_temp_tables, unspillable};
+
+#[cfg(test)]
+mod tests;

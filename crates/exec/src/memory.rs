@@ -1,0 +1,293 @@
+//! The memory pool that puts DataFusion's own operators under the budget of the temp space.
+//!
+//! Owns: [`SpacePool`], one reservation of an account on behalf of every stock operator.
+//! Never: waits, or looks at who asked (first come, first served).
+//!
+//! Stock operators ask often and for little, so the pool rents from the account in steps and
+//! gives a step back only when two of them lie idle. A grant that the account cannot give at
+//! once makes the space evict unpinned pages, whoever owns them; only when nothing evictable is
+//! left are aggregates that are being filled asked to withdraw tables; only then does the pool
+//! refuse, and the operator spills or fails.
+//!
+//! `MemoryPool::grow` cannot fail: DataFusion calls it for memory that exists already. What the
+//! account refuses then is recorded as over-commit and made good by the next releases.
+//!
+//! Source: `MemoryPool` in `datafusion-execution`. Cost: one uncontended lock per call, one call
+//! of the budget per step.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use datafusion::common::Result;
+use datafusion::execution::memory_pool::{
+    MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
+};
+use mayfly_space::{Account, Reservation};
+use mayfly_table::rows::GroupSet;
+
+use crate::error::{exhausted, space_error};
+
+/// Bytes of the step for budgets that can afford it: sixteen default pages, so that the budget
+/// is asked once for many small grants.
+const STEP_BYTES_MAX: u64 = 1 << 20;
+/// Bytes of the step for the smallest budgets.
+const STEP_BYTES_MIN: u64 = 64 << 10;
+/// The step is at most this part of the budget.
+const STEPS_PER_BUDGET: u64 = 128;
+
+/// A `MemoryPool` over an account of the temp space.
+pub struct SpacePool {
+    account: Account,
+    step_bytes: u64,
+    state: Mutex<State>,
+    /// Aggregates under way, which can go on with less memory than they hold.
+    givers: Mutex<Vec<Weak<GroupSet>>>,
+}
+
+struct State {
+    reservation: Reservation,
+    /// What the account has granted.
+    granted_bytes: u64,
+    /// What DataFusion believes it holds; above `granted_bytes` only by over-commit.
+    used_bytes: u64,
+    overcommit_bytes_max: u64,
+}
+
+impl SpacePool {
+    /// A pool that charges an account.
+    ///
+    /// # Errors
+    /// As `Account::reserve`.
+    pub fn new(account: &Account) -> Result<Self> {
+        let memory_bytes = account.space().memory_bytes();
+        let step_bytes = (memory_bytes / STEPS_PER_BUDGET)
+            .next_power_of_two()
+            .clamp(STEP_BYTES_MIN, STEP_BYTES_MAX);
+        let reservation = account.reserve(0).map_err(space_error)?;
+        Ok(Self {
+            account: account.clone(),
+            step_bytes,
+            state: Mutex::new(State {
+                reservation,
+                granted_bytes: 0,
+                used_bytes: 0,
+                overcommit_bytes_max: 0,
+            }),
+            givers: Mutex::default(),
+        })
+    }
+
+    /// The account that the pool charges.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// The most bytes that DataFusion held beyond what the budget granted, since the pool exists.
+    pub fn overcommit_bytes_max(&self) -> u64 {
+        self.state().overcommit_bytes_max
+    }
+
+    /// Makes an aggregate give memory up where another operator could not go on otherwise.
+    pub(crate) fn may_take_from(&self, set: &Arc<GroupSet>) {
+        let mut givers = self.givers.lock().unwrap_or_else(PoisonError::into_inner);
+        givers.retain(|giver| giver.strong_count() > 0);
+        givers.push(Arc::downgrade(set));
+    }
+
+    /// Asks aggregates for `bytes`; false where they have nothing to give.
+    fn take(&self, bytes: u64) -> bool {
+        let givers = self.givers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut given = 0;
+        for giver in givers.iter().filter_map(Weak::upgrade) {
+            if given < bytes {
+                given += giver.shed(bytes - given);
+            }
+        }
+        given > 0
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // The state is consistent between statements, and nothing in between panics.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Makes the grant cover `bytes`: with a step in reserve, or else exactly.
+    fn cover(&mut self, bytes: u64, step_bytes: u64) -> Result<(), mayfly_space::Error> {
+        if bytes <= self.granted_bytes {
+            return Ok(());
+        }
+        let rounded = bytes.next_multiple_of(step_bytes);
+        if self.reservation.try_resize(rounded).is_ok() {
+            self.granted_bytes = rounded;
+            return Ok(());
+        }
+        self.reservation.try_resize(bytes)?;
+        self.granted_bytes = bytes;
+        Ok(())
+    }
+
+    fn give_back(&mut self, step_bytes: u64) {
+        let wanted = self.used_bytes.next_multiple_of(step_bytes);
+        let idle = self.granted_bytes.saturating_sub(wanted);
+        if (self.used_bytes == 0 || idle >= 2 * step_bytes)
+            && self.granted_bytes > wanted
+            && self.reservation.try_resize(wanted).is_ok()
+        {
+            self.granted_bytes = wanted;
+        }
+    }
+}
+
+impl MemoryPool for SpacePool {
+    fn name(&self) -> &str {
+        "mayfly_space"
+    }
+
+    fn register(&self, _consumer: &MemoryConsumer) {}
+
+    fn unregister(&self, _consumer: &MemoryConsumer) {}
+
+    fn grow(&self, _reservation: &MemoryReservation, additional: usize) {
+        let mut state = self.state();
+        state.used_bytes += additional as u64;
+        let used_bytes = state.used_bytes;
+        if state.cover(used_bytes, self.step_bytes).is_err() {
+            let over = used_bytes - state.granted_bytes;
+            state.overcommit_bytes_max = state.overcommit_bytes_max.max(over);
+        }
+    }
+
+    fn shrink(&self, _reservation: &MemoryReservation, shrink: usize) {
+        let mut state = self.state();
+        state.used_bytes = state.used_bytes.saturating_sub(shrink as u64);
+        state.give_back(self.step_bytes);
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        let mut state = self.state();
+        let wanted = state.used_bytes + additional as u64;
+        let mut covered = state.cover(wanted, self.step_bytes);
+        while covered.is_err() && self.take((additional as u64).max(self.step_bytes)) {
+            covered = state.cover(wanted, self.step_bytes);
+        }
+        match covered {
+            Ok(()) => {
+                state.used_bytes = wanted;
+                Ok(())
+            }
+            Err(error) => Err(exhausted(reservation.consumer().name(), &error)),
+        }
+    }
+
+    fn reserved(&self) -> usize {
+        usize::try_from(self.state().used_bytes).unwrap_or(usize::MAX)
+    }
+
+    fn memory_limit(&self) -> MemoryLimit {
+        match usize::try_from(self.account.space().memory_bytes()) {
+            Ok(bytes) => MemoryLimit::Finite(bytes),
+            Err(_) => MemoryLimit::Infinite,
+        }
+    }
+}
+
+impl fmt::Debug for SpacePool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state();
+        f.debug_struct("SpacePool")
+            .field("used_bytes", &state.used_bytes)
+            .field("granted_bytes", &state.granted_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for SpacePool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state();
+        write!(
+            f,
+            "{}(used: {}, granted: {})",
+            self.name(),
+            state.used_bytes,
+            state.granted_bytes
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use datafusion::common::DataFusionError;
+    use mayfly_space::{Space, SpaceOptions};
+
+    use super::*;
+    use crate::find_space_error;
+
+    fn pool(memory_bytes: u64) -> (Space, Arc<SpacePool>, Arc<dyn MemoryPool>) {
+        let options = SpaceOptions {
+            memory_bytes,
+            ..SpaceOptions::default()
+        };
+        let space = Space::open(options).unwrap();
+        let ours = Arc::new(SpacePool::new(space.root()).unwrap());
+        let any: Arc<dyn MemoryPool> = ours.clone();
+        (space, ours, any)
+    }
+
+    #[test]
+    fn grants_come_from_the_budget_and_go_back() {
+        let (space, _, pool) = pool(8 << 20);
+        let one = MemoryConsumer::new("one").register(&pool);
+        let two = MemoryConsumer::new("two").register(&pool);
+        one.try_grow(3 << 20).unwrap();
+        two.try_grow(4 << 20).unwrap();
+        assert_eq!(pool.reserved(), 7 << 20);
+        assert!(space.counters().reserved_bytes >= 7 << 20);
+        let error = two.try_grow(2 << 20).unwrap_err();
+        assert!(
+            matches!(error, DataFusionError::ResourcesExhausted(_)),
+            "{error}"
+        );
+        assert!(matches!(
+            *find_space_error(&error).unwrap(),
+            mayfly_space::Error::BudgetExceeded { limit_bytes, .. } if limit_bytes == 8 << 20
+        ));
+        drop(one);
+        two.try_grow(2 << 20).unwrap();
+        drop(two);
+        assert_eq!(pool.reserved(), 0);
+        assert_eq!(space.counters().reserved_bytes, 0);
+    }
+
+    #[test]
+    fn small_grants_are_rented_in_steps() {
+        let (space, ..) = pool(64 << 20);
+        let pool: Arc<dyn MemoryPool> = Arc::new(SpacePool::new(space.root()).unwrap());
+        let consumer = MemoryConsumer::new("small").register(&pool);
+        for _ in 0..100 {
+            consumer.try_grow(10).unwrap();
+        }
+        assert_eq!(space.counters().reserved_bytes, 512 << 10);
+        consumer.shrink(500);
+        assert_eq!(space.counters().reserved_bytes, 512 << 10);
+        drop(consumer);
+        assert_eq!(space.counters().reserved_bytes, 0);
+    }
+
+    #[test]
+    fn what_cannot_be_refused_is_recorded_as_overcommit() {
+        let (space, ours, pool) = pool(8 << 20);
+        let consumer = MemoryConsumer::new("infallible").register(&pool);
+        consumer.grow(10 << 20);
+        assert_eq!(pool.reserved(), 10 << 20);
+        assert!(ours.overcommit_bytes_max() >= 2 << 20);
+        consumer.shrink(4 << 20);
+        consumer.try_grow(1 << 20).unwrap();
+        assert!(space.counters().reserved_bytes >= 7 << 20);
+        drop(consumer);
+        assert_eq!(space.counters().reserved_bytes, 0);
+    }
+}

@@ -1,0 +1,179 @@
+//! What the temporary tables of a statement cost.
+//!
+//! Owns: [`Report`], a list of [`TempTable`]. Never: decides anything; operators write it, the
+//! statement's owner reads it, also while they run.
+//!
+//! A temporary table is one pipeline breaker of the plan. Its partitions run on their own and
+//! report on their own; the report adds them up under the table's id.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mayfly_space::Account;
+
+/// Why a temporary table exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Why {
+    /// `GROUP BY`.
+    GroupBy,
+    /// `SELECT DISTINCT`.
+    Distinct,
+    /// `UNION`.
+    Union,
+    /// `ORDER BY`.
+    OrderBy,
+    /// `ORDER BY` with `LIMIT`.
+    OrderByLimit,
+    /// A join's build side.
+    Join,
+    /// A window function.
+    Window,
+    /// A derived table or common table expression computed once.
+    Derived,
+}
+
+impl Why {
+    /// The words that EXPLAIN prints.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::GroupBy => "GROUP BY",
+            Self::Distinct => "DISTINCT",
+            Self::Union => "UNION",
+            Self::OrderBy => "ORDER BY",
+            Self::OrderByLimit => "ORDER BY LIMIT",
+            Self::Join => "JOIN",
+            Self::Window => "WINDOW",
+            Self::Derived => "DERIVED",
+        }
+    }
+}
+
+/// One temporary table of a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TempTable {
+    /// Identity of the operator, from [`next_temp_table_id`].
+    pub id: u64,
+    /// Why it exists.
+    pub why: Why,
+    /// Rows that it held.
+    pub rows: u64,
+    /// The most bytes that it held in memory.
+    pub memory_bytes: u64,
+    /// Bytes written to disk on its behalf.
+    pub disk_bytes_written: u64,
+    /// Bytes read back from disk on its behalf.
+    pub disk_bytes_read: u64,
+    /// Times that its rows were passed over: 1 when nothing had to be merged or replayed.
+    pub passes: u64,
+    /// Whether any page of it was written to disk.
+    pub on_disk: bool,
+}
+
+/// A new identity for a temporary table, unique in this process.
+pub fn next_temp_table_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// One partition of a temporary table that may still be in use.
+#[derive(Debug)]
+pub struct LiveTempTable {
+    id: u64,
+    why: Why,
+    account: Account,
+    rows: AtomicU64,
+    passes: AtomicU64,
+}
+
+impl LiveTempTable {
+    /// Counts rows that it took.
+    pub fn add_rows(&self, rows: u64) {
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Says how often its rows are passed over.
+    pub fn set_passes(&self, passes: u64) {
+        self.passes.store(passes, Ordering::Relaxed);
+    }
+
+    /// How often its rows are passed over, as far as it is known.
+    pub fn passes(&self) -> u64 {
+        self.passes.load(Ordering::Relaxed)
+    }
+
+    /// What its account says at this moment.
+    pub fn read(&self) -> TempTable {
+        let counters = self.account.counters();
+        TempTable {
+            id: self.id,
+            why: self.why,
+            rows: self.rows.load(Ordering::Relaxed),
+            memory_bytes: counters.peak_bytes,
+            disk_bytes_written: counters.bytes_written,
+            disk_bytes_read: counters.bytes_read,
+            passes: self.passes(),
+            on_disk: counters.bytes_written > counters.wasted_write_bytes,
+        }
+    }
+}
+
+/// The temporary tables of one statement.
+#[derive(Debug, Default)]
+pub struct Report {
+    parts: Mutex<Vec<Part>>,
+}
+
+#[derive(Debug)]
+enum Part {
+    Live(Arc<LiveTempTable>),
+    Ended(TempTable),
+}
+
+impl Report {
+    /// Adds a partition that has ended.
+    pub fn add(&self, part: TempTable) {
+        self.lock().push(Part::Ended(part));
+    }
+
+    /// Adds a partition that begins; what its account counts is read whenever the report is.
+    pub fn begin(&self, id: u64, why: Why, account: Account) -> Arc<LiveTempTable> {
+        let live = Arc::new(LiveTempTable {
+            id,
+            why,
+            account,
+            rows: AtomicU64::new(0),
+            passes: AtomicU64::new(1),
+        });
+        self.lock().push(Part::Live(Arc::clone(&live)));
+        live
+    }
+
+    /// The temporary tables so far, their partitions added up, in the order in which they came.
+    pub fn tables(&self) -> Vec<TempTable> {
+        let mut tables: Vec<TempTable> = Vec::new();
+        for part in self.lock().iter() {
+            let part = match part {
+                Part::Live(live) => live.read(),
+                Part::Ended(part) => part.clone(),
+            };
+            match tables.iter_mut().find(|table| table.id == part.id) {
+                None => tables.push(part),
+                Some(table) => {
+                    table.rows += part.rows;
+                    table.memory_bytes += part.memory_bytes;
+                    table.disk_bytes_written += part.disk_bytes_written;
+                    table.disk_bytes_read += part.disk_bytes_read;
+                    table.passes = table.passes.max(part.passes);
+                    table.on_disk |= part.on_disk;
+                }
+            }
+        }
+        tables
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Part>> {
+        // Parts are pushed whole, so a panic elsewhere leaves the list usable.
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

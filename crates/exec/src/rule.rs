@@ -1,0 +1,118 @@
+//! The physical optimizer rule that puts our operators in the place of the stock ones.
+//!
+//! Owns: [`SwapOperators`] and the check [`unspillable`]. Never: changes what a plan computes.
+//!
+//! The rule runs after all stock rules. They look for stock nodes by their concrete types, and
+//! each stock node that they leave is a finished specification for one of ours.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::sorts::sort::SortExec;
+
+use crate::aggregate::{self, AggregateOperator};
+use crate::report::Why;
+use crate::sort::SortOperator;
+
+/// Replaces sorts and aggregates by operators over the temp space.
+#[derive(Debug, Default)]
+pub struct SwapOperators;
+
+impl PhysicalOptimizerRule for SwapOperators {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        // From the root to the leaves: an aggregate takes the partial one below it along.
+        let plan = plan.transform_down(replace).data()?;
+        aggregate::repair_distribution(plan)
+    }
+
+    fn name(&self) -> &str {
+        "swap_operators"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn replace(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    if let Some(sort) = plan.downcast_ref::<SortExec>() {
+        return Ok(match SortOperator::try_from_stock(sort)? {
+            Some(operator) => Transformed::yes(Arc::new(operator)),
+            None => Transformed::no(plan),
+        });
+    }
+    aggregate::replace(plan)
+}
+
+/// Stock pipeline breakers that hold their rows in memory only.
+const UNSPILLABLE: &[&str] = &[
+    "BoundedWindowAggExec",
+    "CrossJoinExec",
+    "HashJoinExec",
+    "PartitionedTopKExec",
+    "PiecewiseMergeJoinExec",
+    "RecursiveQueryExec",
+    "SortExec(TopK)",
+    "SymmetricHashJoinExec",
+    "WindowAggExec",
+];
+
+/// The names of the pipeline breakers of a plan that cannot spill, in the order of the plan.
+///
+/// They run on the memory pool of [`install`](crate::install), so they fail with a resource error
+/// rather than exceed the budget; windows alone hold a partition without asking.
+pub fn unspillable(plan: &Arc<dyn ExecutionPlan>) -> Vec<&'static str> {
+    let mut found = Vec::new();
+    visit(plan, &mut |node| {
+        found.extend(
+            UNSPILLABLE
+                .iter()
+                .find(|name| **name == node.name())
+                .copied(),
+        );
+    });
+    found
+}
+
+/// A temporary table that a plan will make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedTempTable {
+    /// Its identity in the report.
+    pub id: u64,
+    /// Why it exists.
+    pub why: Why,
+}
+
+/// The temporary tables that a plan will make, in the order of the plan.
+pub fn planned_temp_tables(plan: &Arc<dyn ExecutionPlan>) -> Vec<PlannedTempTable> {
+    let mut found = Vec::new();
+    visit(plan, &mut |node| {
+        if let Some(sort) = node.downcast_ref::<SortOperator>() {
+            found.push(PlannedTempTable {
+                id: sort.temp_table_id(),
+                why: sort.why(),
+            });
+        } else if let Some(aggregate) = node.downcast_ref::<AggregateOperator>() {
+            found.push(PlannedTempTable {
+                id: aggregate.id(),
+                why: aggregate.why(),
+            });
+        }
+    });
+    found
+}
+
+fn visit(plan: &Arc<dyn ExecutionPlan>, see: &mut dyn FnMut(&Arc<dyn ExecutionPlan>)) {
+    see(plan);
+    for child in plan.children() {
+        visit(child, see);
+    }
+}

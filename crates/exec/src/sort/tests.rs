@@ -1,0 +1,535 @@
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow::array::{
+    Array, ArrayRef, BinaryArray, BooleanArray, Decimal128Array, Float64Array, Int8Array,
+    Int64Array, RecordBatch, StringArray, StringViewArray, UInt64Array,
+};
+use arrow::compute::{SortOptions, concat_batches};
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::row::{RowConverter, SortField};
+use datafusion::catalog::memory::MemorySourceConfig;
+use datafusion::common::Result;
+use datafusion::execution::TaskContext;
+use datafusion::physical_expr::expressions::{BinaryExpr, Column, lit};
+use datafusion::physical_expr::{LexOrdering, PhysicalExprRef, PhysicalSortExpr};
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::{ExecutionPlan, collect};
+use datafusion::prelude::SessionConfig;
+use futures::StreamExt;
+use mayfly_space::{Faults, Operation, Space, SpaceOptions};
+
+use super::SortOperator;
+use crate::context::StatementContext;
+use crate::{find_space_error, runtime};
+
+/// A generator with a seed that is printed by every failing test.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    fn text(&mut self, distinct: u64) -> String {
+        let value = self.below(distinct);
+        match self.below(6) {
+            0 => String::new(),
+            1 => format!("{value}"),
+            2 => format!("a common beginning that is long, {value:05}"),
+            3 => "x".repeat(usize::try_from(value % 200).unwrap()),
+            _ => format!("{value:016x}{:016x}", value.wrapping_mul(0x9E37_79B9)),
+        }
+    }
+
+    fn column(&mut self, kind: u64, rows: usize, distinct: u64) -> ArrayRef {
+        let nulls = [0, 0, 10, 50][usize::try_from(self.below(4)).unwrap()];
+        let mut each = |f: &mut dyn FnMut(&mut Self) -> u64| -> Vec<Option<u64>> {
+            (0..rows)
+                .map(|_| (self.below(100) >= nulls).then(|| f(self)))
+                .collect()
+        };
+        let number = |v: u64| i64::try_from(v).unwrap() - i64::try_from(distinct / 2).unwrap();
+        match kind {
+            0 => {
+                let values = each(&mut |r| r.below(distinct));
+                Arc::new(values.iter().map(|v| v.map(number)).collect::<Int64Array>())
+            }
+            1 => {
+                let values = each(&mut |r| r.below(200));
+                let bytes = values
+                    .iter()
+                    .map(|v| v.map(|v| i8::try_from(v as i64 - 100).unwrap()));
+                Arc::new(bytes.collect::<Int8Array>())
+            }
+            2 => {
+                let values = each(&mut |r| r.below(distinct));
+                let floats = values.iter().map(|v| v.map(|v| number(v) as f64 / 7.0));
+                Arc::new(floats.collect::<Float64Array>())
+            }
+            3 => {
+                let values = each(&mut |r| r.below(2));
+                Arc::new(
+                    values
+                        .iter()
+                        .map(|v| v.map(|v| v == 1))
+                        .collect::<BooleanArray>(),
+                )
+            }
+            4 => {
+                let values = each(&mut |r| r.below(distinct));
+                let decimals = values.iter().map(|v| v.map(|v| i128::from(number(v))));
+                Arc::new(decimals.collect::<Decimal128Array>())
+            }
+            kind => {
+                let mut texts: Vec<Option<String>> = Vec::with_capacity(rows);
+                for _ in 0..rows {
+                    texts.push((self.below(100) >= nulls).then(|| self.text(distinct)));
+                }
+                match kind {
+                    5 => Arc::new(StringViewArray::from_iter(texts)),
+                    6 => Arc::new(StringArray::from_iter(texts)),
+                    _ => {
+                        let bytes = texts.iter().map(|t| t.as_ref().map(|t| t.as_bytes()));
+                        Arc::new(BinaryArray::from_iter(bytes))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Partitions of batches whose last column numbers all rows.
+struct Data {
+    schema: SchemaRef,
+    partitions: Vec<Vec<RecordBatch>>,
+}
+
+impl Data {
+    fn random(random: &mut Random, kinds: &[u64], rows: usize, partitions: usize) -> Self {
+        let distinct = [5, 300, 1 << 40][usize::try_from(random.below(3)).unwrap()];
+        let mut next_id = 0_u64;
+        let mut schema = None;
+        let partitions = (0..partitions)
+            .map(|_| {
+                let mut left = rows;
+                let mut batches = Vec::new();
+                while left > 0 {
+                    let len = left.min(1 + usize::try_from(random.below(5000)).unwrap());
+                    left -= len;
+                    let mut columns: Vec<ArrayRef> = kinds
+                        .iter()
+                        .map(|&kind| random.column(kind, len, distinct))
+                        .collect();
+                    columns.push(Arc::new(UInt64Array::from_iter_values(
+                        next_id..next_id + len as u64,
+                    )));
+                    next_id += len as u64;
+                    let schema = schema.get_or_insert_with(|| {
+                        let fields = columns.iter().enumerate().map(|(index, column)| {
+                            Field::new(format!("c{index}"), column.data_type().clone(), true)
+                        });
+                        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+                    });
+                    batches.push(RecordBatch::try_new(Arc::clone(schema), columns).unwrap());
+                }
+                batches
+            })
+            .collect();
+        Self {
+            schema: schema.unwrap_or_else(|| Arc::new(Schema::empty())),
+            partitions,
+        }
+    }
+
+    fn scan(&self) -> Arc<dyn ExecutionPlan> {
+        MemorySourceConfig::try_new_exec(&self.partitions, Arc::clone(&self.schema), None).unwrap()
+    }
+
+    fn rows(&self) -> usize {
+        self.partitions
+            .iter()
+            .flatten()
+            .map(RecordBatch::num_rows)
+            .sum()
+    }
+}
+
+fn ordering(random: &mut Random, data: &Data) -> LexOrdering {
+    let columns = data.schema.fields().len() as u64 - 1;
+    let count = 1 + random.below(columns.min(3));
+    let mut exprs: Vec<PhysicalSortExpr> = Vec::new();
+    for _ in 0..count {
+        let index = usize::try_from(random.below(columns)).unwrap();
+        let field = data.schema.field(index);
+        let mut expr: PhysicalExprRef = Arc::new(Column::new(field.name(), index));
+        if field.data_type() == &arrow::datatypes::DataType::Int64 && random.below(3) == 0 {
+            let op = datafusion::logical_expr::Operator::Modulo;
+            expr = Arc::new(BinaryExpr::new(expr, op, lit(1000_i64)));
+        }
+        let options = SortOptions {
+            descending: random.below(2) == 0,
+            nulls_first: random.below(2) == 0,
+        };
+        exprs.push(PhysicalSortExpr::new(expr, options));
+    }
+    LexOrdering::new(exprs).unwrap()
+}
+
+fn context(space: &Space, batch_rows: usize) -> (Arc<TaskContext>, Arc<StatementContext>) {
+    let statement = Arc::new(StatementContext::new(
+        space
+            .root()
+            .child("statement", mayfly_space::AccountOptions::default()),
+    ));
+    let config = SessionConfig::new()
+        .with_batch_size(batch_rows)
+        .with_extension(Arc::clone(&statement));
+    let task = TaskContext::default()
+        .with_session_config(config)
+        .with_runtime(runtime(space.root(), None).unwrap());
+    (Arc::new(task), statement)
+}
+
+fn open(memory_bytes: u64, faults: Option<Arc<dyn Faults>>) -> Space {
+    Space::open(SpaceOptions {
+        memory_bytes,
+        faults,
+        ..SpaceOptions::default()
+    })
+    .unwrap()
+}
+
+fn stock(data: &Data, ordering: &LexOrdering, fetch: Option<usize>) -> SortExec {
+    let partitioned = data.partitions.len() > 1;
+    SortExec::new(ordering.clone(), data.scan())
+        .with_preserve_partitioning(partitioned)
+        .with_fetch(fetch)
+}
+
+fn merged(
+    sort: Arc<dyn ExecutionPlan>,
+    ordering: &LexOrdering,
+    fetch: Option<usize>,
+) -> Arc<dyn ExecutionPlan> {
+    if sort.properties().output_partitioning().partition_count() == 1 {
+        return sort;
+    }
+    Arc::new(SortPreservingMergeExec::new(ordering.clone(), sort).with_fetch(fetch))
+}
+
+fn ours(data: &Data, ordering: &LexOrdering, fetch: Option<usize>) -> Arc<dyn ExecutionPlan> {
+    let operator = SortOperator::try_from_stock(&stock(data, ordering, fetch)).unwrap();
+    merged(
+        Arc::new(operator.expect("every key has a normal form")),
+        ordering,
+        fetch,
+    )
+}
+
+/// The keys of a result, in its order, and the ids of its rows.
+fn keys_and_ids(
+    ordering: &LexOrdering,
+    schema: &SchemaRef,
+    batches: &[RecordBatch],
+) -> (Vec<Vec<u8>>, Vec<u64>) {
+    let all = concat_batches(schema, batches).unwrap();
+    let fields = ordering
+        .iter()
+        .map(|sort| {
+            let data_type = sort.expr.data_type(schema).unwrap();
+            SortField::new_with_options(data_type, sort.options)
+        })
+        .collect();
+    let columns: Vec<ArrayRef> = ordering
+        .iter()
+        .map(|sort| {
+            sort.expr
+                .evaluate(&all)
+                .unwrap()
+                .into_array(all.num_rows())
+                .unwrap()
+        })
+        .collect();
+    let rows = RowConverter::new(fields)
+        .unwrap()
+        .convert_columns(&columns)
+        .unwrap();
+    let ids = all.columns().last().unwrap();
+    let ids = ids.as_any().downcast_ref::<UInt64Array>().unwrap();
+    (
+        rows.iter().map(|row| row.data().to_vec()).collect(),
+        ids.values().to_vec(),
+    )
+}
+
+async fn check_against_stock(seed: u64, memory_bytes: u64, rows: usize, fetch: Option<usize>) {
+    let mut random = Random(seed | 1);
+    let kinds: Vec<u64> = (0..1 + random.below(4)).map(|_| random.below(8)).collect();
+    let room = if memory_bytes < 8 << 20 { 1 } else { 2 };
+    let partitions = 1 + usize::try_from(random.below(room)).unwrap();
+    let data = Data::random(&mut random, &kinds, rows, partitions);
+    let ordering = ordering(&mut random, &data);
+    let plan = merged(Arc::new(stock(&data, &ordering, fetch)), &ordering, fetch);
+    let expected = collect(plan, Arc::new(TaskContext::default()))
+        .await
+        .unwrap();
+
+    let space = open(memory_bytes, None);
+    let (task, statement) = context(&space, 1024);
+    let got = collect(ours(&data, &ordering, fetch), task).await.unwrap();
+
+    let label = format!("seed {seed}, {memory_bytes} bytes, {rows} rows, {kinds:?}, {ordering}");
+    let (expected_keys, expected_ids) = keys_and_ids(&ordering, &data.schema, &expected);
+    let (keys, ids) = keys_and_ids(&ordering, &data.schema, &got);
+    assert!(keys == expected_keys, "keys differ: {label}");
+    assert!(
+        got.iter().all(|batch| batch.num_rows() > 0),
+        "an empty batch: {label}"
+    );
+    if fetch.is_none() {
+        let sorted = |ids: Vec<u64>| ids.into_iter().collect::<BTreeSet<u64>>();
+        assert!(
+            sorted(ids.clone()) == sorted(expected_ids),
+            "rows differ: {label}"
+        );
+        if partitions == 1 {
+            let stable = keys.windows(2).zip(ids.windows(2));
+            assert!(
+                stable
+                    .clone()
+                    .all(|(keys, ids)| keys[0] < keys[1] || ids[0] < ids[1]),
+                "not stable: {label}"
+            );
+        }
+    } else {
+        assert_eq!(
+            ids.iter().collect::<BTreeSet<_>>().len(),
+            ids.len(),
+            "{label}"
+        );
+    }
+    drop(got);
+    check_nothing_left(&space, &label).await;
+    let tables = statement.report.tables();
+    assert_eq!(tables.len(), 1, "{label}");
+}
+
+/// Waits for the tasks that a stock merge of partitions leaves behind, then checks.
+async fn check_nothing_left(space: &Space, label: &str) {
+    let start = std::time::Instant::now();
+    while space.memory_used_bytes() > 0 && start.elapsed().as_secs() < 10 {
+        tokio::task::yield_now().await;
+    }
+    let counters = space.counters();
+    assert_eq!(counters.pinned_bytes, 0, "{label}");
+    assert_eq!(counters.reserved_bytes, 0, "{label}");
+    assert_eq!(counters.resident_bytes, 0, "{label}");
+    assert_eq!(space.memory_used_bytes(), 0, "{label}");
+    space.verify();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn agrees_with_stock_at_every_budget() {
+    for seed in 1..40 {
+        for memory_bytes in [1 << 30, 64 << 20, 8 << 20, 1 << 20] {
+            check_against_stock(seed * 7919, memory_bytes, 12_000, None).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn limits_agree_with_stock_at_every_budget() {
+    for seed in 1..30 {
+        for fetch in [1, 10, 3000, 11_000, 100_000] {
+            for memory_bytes in [1 << 30, 8 << 20, 1 << 20] {
+                check_against_stock(seed * 104_729, memory_bytes, 12_000, Some(fetch)).await;
+            }
+        }
+    }
+}
+
+/// Rows of a long unique key, about 80 bytes each.
+fn wide(rows: usize, partitions: usize) -> (Data, LexOrdering) {
+    let mut random = Random(42);
+    let mut data = Data::random(&mut random, &[6, 0], 1, partitions);
+    let schema = Arc::clone(&data.schema);
+    for (index, partition) in data.partitions.iter_mut().enumerate() {
+        partition.clear();
+        for start in (0..rows).step_by(1000) {
+            let len = 1000.min(rows - start);
+            let texts: Vec<String> = (0..len)
+                .map(|_| format!("{:016x}{:016x}{:016x}", random.next(), random.next(), 0))
+                .collect();
+            let base = (index * rows + start) as u64;
+            partition.push(
+                RecordBatch::try_new(
+                    Arc::clone(&schema),
+                    vec![
+                        Arc::new(StringArray::from(texts)),
+                        Arc::new(Int64Array::from_iter_values((0..len).map(|v| v as i64))),
+                        Arc::new(UInt64Array::from_iter_values(base..base + len as u64)),
+                    ],
+                )
+                .unwrap(),
+            );
+        }
+    }
+    let expr = Arc::new(Column::new("c0", 0)) as PhysicalExprRef;
+    let ordering = LexOrdering::new([PhysicalSortExpr::new(expr, SortOptions::default())]).unwrap();
+    (data, ordering)
+}
+
+async fn check_spills(memory_bytes: u64, rows: usize, fetch: Option<usize>) -> (u64, u64) {
+    let partitions = if memory_bytes < 8 << 20 { 1 } else { 2 };
+    let (data, ordering) = wide(rows / partitions, partitions);
+    let space = open(memory_bytes, None);
+    let (task, statement) = context(&space, 1024);
+    let mut stream =
+        datafusion::physical_plan::execute_stream(ours(&data, &ordering, fetch), task).unwrap();
+    let mut count = 0;
+    let mut last: Option<String> = None;
+    while let Some(batch) = stream.next().await {
+        let batch = batch.unwrap();
+        count += batch.num_rows();
+        let texts = batch
+            .column(0)
+            .as_any()
+            .downcast_ref::<StringArray>()
+            .unwrap();
+        for text in texts.iter().flatten() {
+            assert!(last.as_deref().is_none_or(|last| last <= text));
+            last = Some(text.to_owned());
+        }
+    }
+    drop(stream);
+    assert_eq!(count, data.rows().min(fetch.unwrap_or(usize::MAX)));
+    let peak = space.counters().peak_bytes;
+    assert!(
+        peak <= memory_bytes,
+        "peak of {peak} bytes with {memory_bytes}"
+    );
+    check_nothing_left(&space, "wide").await;
+    let table = statement.report.tables().remove(0);
+    (table.disk_bytes_written, table.passes)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sort_larger_than_memory_spills_and_stays_within_it() {
+    let (written, _) = check_spills(8 << 20, 200_000, None).await;
+    assert!(written > 8 << 20, "only {written} bytes written");
+    let (written, passes) = check_spills(1 << 20, 100_000, None).await;
+    assert!(written > 4 << 20, "only {written} bytes written");
+    assert!(passes > 2, "one merge was enough");
+    let (written, _) = check_spills(1 << 30, 100_000, None).await;
+    assert_eq!(written, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_limit_pages_only_what_it_must() {
+    let (written, _) = check_spills(8 << 20, 200_000, Some(100)).await;
+    assert_eq!(written, 0, "a small limit needs no page");
+    let (written, _) = check_spills(8 << 20, 200_000, Some(150_000)).await;
+    assert!(written > 4 << 20, "only {written} bytes written");
+}
+
+#[tokio::test]
+async fn a_budget_below_the_minimum_is_refused_before_work_starts() {
+    let (data, ordering) = wide(1000, 2);
+    let space = open(256 << 10, None);
+    let (task, _) = context(&space, 1024);
+    let error = ours(&data, &ordering, None)
+        .execute(0, task)
+        .err()
+        .expect("must be refused");
+    let found = find_space_error(&error).expect("a typed error");
+    assert!(
+        matches!(*found, mayfly_space::Error::MinimumNotMet { .. }),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn dropping_the_stream_frees_everything() {
+    let (data, ordering) = wide(50_000, 1);
+    let space = open(4 << 20, None);
+    for taken in [0, 1, 3] {
+        let (task, _) = context(&space, 1024);
+        let mut stream = ours(&data, &ordering, None).execute(0, task).unwrap();
+        for _ in 0..taken {
+            stream.next().await.unwrap().unwrap();
+        }
+        drop(stream);
+        check_nothing_left(&space, "dropped").await;
+    }
+}
+
+/// Fails the n-th operation of one kind.
+struct FailNth {
+    operation: Operation,
+    left: AtomicU64,
+}
+
+impl Faults for FailNth {
+    fn before(&self, operation: Operation) -> std::io::Result<()> {
+        if operation == self.operation && self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            return Err(std::io::Error::other("injected"));
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_fault_is_typed_and_leaves_nothing() {
+    let (data, ordering) = wide(20_000, 1);
+    for operation in [
+        Operation::Grant,
+        Operation::Write,
+        Operation::Read,
+        Operation::Extend,
+    ] {
+        let mut n = 1;
+        let mut failures = 0;
+        loop {
+            let faults = Arc::new(FailNth {
+                operation,
+                left: AtomicU64::new(0),
+            });
+            let space = open(1 << 20, Some(Arc::clone(&faults) as Arc<dyn Faults>));
+            let (task, _) = context(&space, 512);
+            let plan = ours(&data, &ordering, None);
+            faults.left.store(n, Ordering::Relaxed);
+            let result: Result<Vec<RecordBatch>> = collect(plan, task).await;
+            let fired = faults.left.load(Ordering::Relaxed) as i64 <= 0;
+            faults.left.store(0, Ordering::Relaxed);
+            match result {
+                Ok(batches) => {
+                    let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+                    assert_eq!(rows, data.rows(), "{operation:?} {n}");
+                }
+                Err(error) => {
+                    failures += 1;
+                    assert!(
+                        find_space_error(&error).is_some(),
+                        "{operation:?} {n}: {error}"
+                    );
+                }
+            }
+            check_nothing_left(&space, &format!("{operation:?} {n}")).await;
+            if !fired {
+                break;
+            }
+            n += 1 + n / 8;
+        }
+        println!("{operation:?}: {failures} failures up to the {n}-th");
+    }
+}

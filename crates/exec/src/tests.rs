@@ -1,0 +1,227 @@
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringViewArray};
+use arrow::datatypes::Int64Type;
+use arrow::util::pretty::pretty_format_batches;
+use datafusion::catalog::MemTable;
+use datafusion::common::Result;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use mayfly_space::{Space, SpaceOptions};
+use mayfly_table::{Column, Table};
+use mayfly_types::{BlobSize, ColumnType};
+
+use crate::{TableSource, collect_into, find_space_error, install, unspillable};
+
+fn open(memory_bytes: u64) -> Space {
+    Space::open(SpaceOptions {
+        memory_bytes,
+        ..SpaceOptions::default()
+    })
+    .unwrap()
+}
+
+fn session(space: &Space, config: SessionConfig) -> SessionContext {
+    let builder = SessionStateBuilder::new()
+        .with_default_features()
+        .with_config(config);
+    SessionContext::new_with_state(install(builder, space).unwrap().build())
+}
+
+fn config() -> SessionConfig {
+    SessionConfig::new().with_target_partitions(2)
+}
+
+/// Two partitions of rows `(k, v, s)` with `k` in a scattered order.
+fn rows(count: i64) -> MemTable {
+    let batch = |range: std::ops::Range<i64>| {
+        let scattered = |i: i64| i.wrapping_mul(7_919) % count;
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            (
+                "k",
+                Arc::new(Int64Array::from_iter_values(range.clone().map(scattered))),
+            ),
+            (
+                "v",
+                Arc::new(Int64Array::from_iter_values(range.clone().map(|i| i % 100))),
+            ),
+            (
+                "s",
+                Arc::new(StringViewArray::from_iter_values(
+                    range.map(|i| format!("a text that is not inline, number {i}")),
+                )),
+            ),
+        ];
+        RecordBatch::try_from_iter(columns).unwrap()
+    };
+    let half = count / 2;
+    let partition = |from: i64, to: i64| -> Vec<RecordBatch> {
+        (from..to)
+            .step_by(1000)
+            .map(|start| batch(start..to.min(start + 1000)))
+            .collect()
+    };
+    let partitions = vec![partition(0, half), partition(half, count)];
+    MemTable::try_new(partitions[0][0].schema(), partitions).unwrap()
+}
+
+async fn run(context: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
+    context.sql(sql).await?.collect().await
+}
+
+async fn check_nothing_left(space: &Space) {
+    let start = std::time::Instant::now();
+    while space.memory_used_bytes() > 0 && start.elapsed().as_secs() < 10 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(space.memory_used_bytes(), 0);
+    let counters = space.counters();
+    assert_eq!((counters.pinned_bytes, counters.resident_bytes), (0, 0));
+    space.verify();
+}
+
+/// Runs a query stock and in a space, and compares the rows in their order.
+async fn check(memory_bytes: u64, config: SessionConfig, sql: &str) {
+    let stock = SessionContext::new();
+    let space = open(memory_bytes);
+    let ours = session(&space, config);
+    for context in [&stock, &ours] {
+        context.register_table("t", Arc::new(rows(60_000))).unwrap();
+        context.register_table("u", Arc::new(rows(3_000))).unwrap();
+    }
+    let expected = run(&stock, sql).await.unwrap();
+    let got = run(&ours, sql)
+        .await
+        .unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let text = |batches: &[RecordBatch]| pretty_format_batches(batches).unwrap().to_string();
+    assert!(
+        text(&got) == text(&expected),
+        "{sql} at {memory_bytes} bytes"
+    );
+    drop((got, ours));
+    check_nothing_left(&space).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stock_operators_share_the_budget() {
+    for memory_bytes in [1 << 30, 64 << 20, 16 << 20] {
+        for sql in [
+            "SELECT t.k, u.s FROM t JOIN u ON t.k = u.k ORDER BY t.k, u.s",
+            "SELECT k, row_number() OVER (PARTITION BY v ORDER BY k) AS n FROM t ORDER BY k",
+            "SELECT v, sum(k) AS n FROM t GROUP BY v ORDER BY v",
+            "SELECT DISTINCT v FROM t UNION SELECT k FROM u ORDER BY 1",
+            "SELECT k, s FROM t ORDER BY s DESC LIMIT 7",
+            "SELECT k FROM t ORDER BY v, k LIMIT 5 OFFSET 20000",
+            "SELECT count(*) FROM t CROSS JOIN (SELECT * FROM u LIMIT 10)",
+        ] {
+            check(memory_bytes, config(), sql).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sort_merge_join_reads_our_sorts() {
+    let mut config = config();
+    config.options_mut().optimizer.prefer_hash_join = false;
+    let sql = "SELECT t.k, u.v FROM t JOIN u ON t.k = u.k ORDER BY t.k, u.v";
+    for memory_bytes in [1 << 30, 16 << 20] {
+        check(memory_bytes, config.clone(), sql).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_join_that_cannot_spill_fails_with_a_typed_error() {
+    let space = open(4 << 20);
+    let context = session(&space, config());
+    context
+        .register_table("t", Arc::new(rows(200_000)))
+        .unwrap();
+    let sql = "SELECT count(*) FROM t AS a JOIN t AS b ON a.k = b.k AND a.s < b.s";
+    let plan = context
+        .sql(sql)
+        .await
+        .unwrap()
+        .create_physical_plan()
+        .await
+        .unwrap();
+    assert_eq!(unspillable(&plan), ["HashJoinExec"]);
+    drop(plan);
+    let error = run(&context, sql).await.unwrap_err();
+    let found = find_space_error(&error).unwrap_or_else(|| panic!("untyped: {error}"));
+    assert!(
+        matches!(*found, mayfly_space::Error::BudgetExceeded { .. }),
+        "{error}"
+    );
+    drop(found);
+    drop(context);
+    check_nothing_left(&space).await;
+}
+
+fn table(space: &Space) -> Arc<Table> {
+    let column = |name: &str, column_type| Column::new(name, column_type, true);
+    let columns = vec![
+        column("k", ColumnType::BigInt { unsigned: false }),
+        column("v", ColumnType::BigInt { unsigned: false }),
+        column("s", ColumnType::Text(BlobSize::Normal)),
+    ];
+    Arc::new(Table::new("t", columns, space.root()))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_is_filled_by_a_query_and_read_by_another() {
+    let space = open(16 << 20);
+    let context = session(&space, config());
+    context
+        .register_table("source", Arc::new(rows(300_000)))
+        .unwrap();
+    let table = table(&space);
+    let stream = context.sql("SELECT k, v, s FROM source").await.unwrap();
+    let stream = stream.execute_stream().await.unwrap();
+    assert_eq!(collect_into(&table, stream).await.unwrap(), 300_000);
+
+    context
+        .register_table("t", Arc::new(TableSource::new(Arc::clone(&table))))
+        .unwrap();
+    let number = async |sql: &str| {
+        let batches = run(&context, sql).await.unwrap();
+        assert_eq!(
+            batches.iter().map(RecordBatch::num_rows).sum::<usize>(),
+            1,
+            "{sql}"
+        );
+        let batch = batches
+            .into_iter()
+            .find(|batch| batch.num_rows() == 1)
+            .unwrap();
+        batch.column(0).as_primitive::<Int64Type>().value(0)
+    };
+    assert_eq!(number("SELECT count(*) FROM t").await, 300_000);
+    assert_eq!(number("SELECT sum(v) FROM t").await, 14_850_000);
+    assert_eq!(
+        number("SELECT count(*) FROM (SELECT k FROM t LIMIT 1234)").await,
+        1234
+    );
+    assert_eq!(
+        number("SELECT k FROM t ORDER BY k DESC LIMIT 1").await,
+        299_999
+    );
+    assert_eq!(
+        number("SELECT count(DISTINCT s) FROM t WHERE v = 7").await,
+        3_000
+    );
+
+    let before = context.sql("SELECT count(v) FROM t").await.unwrap();
+    let before = before.create_physical_plan().await.unwrap();
+    table.truncate();
+    assert_eq!(number("SELECT count(*) FROM t").await, 0);
+    let task = context.task_ctx();
+    let seen = datafusion::physical_plan::collect(before, task)
+        .await
+        .unwrap();
+    assert_eq!(
+        seen[0].column(0).as_primitive::<Int64Type>().value(0),
+        300_000
+    );
+    drop((seen, context, table));
+    check_nothing_left(&space).await;
+}

@@ -1,0 +1,280 @@
+//! The state of one connection.
+//!
+//! Owns variables, temporary tables, warnings and counters of a session, and the DataFusion state
+//! with our functions, rules and operators. Statements lock it for moments only.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use datafusion::error::DataFusionError;
+use datafusion::execution::TaskContext;
+use datafusion::execution::session_state::SessionState;
+use datafusion::scalar::ScalarValue;
+use mayfly_exec::{StatementContext, TempTable};
+use mayfly_space::{Account, AccountOptions, Counters};
+use mayfly_sql::functions::SessionValues;
+use mayfly_table::TemporaryTables;
+use mayfly_types::{Level, MySqlError, Warning};
+
+use crate::engine::{DEFAULT_DATABASE, Engine};
+use crate::errors;
+use crate::meaning;
+use crate::running::{CancelHandle, Running};
+use crate::stats::StatementStats;
+use crate::status::Status;
+use crate::variables::{CATALOG, Variables, Where, time_zone_seconds};
+
+pub(crate) struct Connection {
+    // fixed
+    pub(crate) engine: Engine,
+    pub(crate) id: u64,
+    pub(crate) state: Result<SessionState, MySqlError>,
+    pub(crate) aggregates: Arc<HashSet<String>>,
+    // state
+    pub(crate) cancel: CancelHandle,
+    pub(crate) values: SessionValues,
+    local: Mutex<Local>,
+    // resources
+    pub(crate) account: Account,
+}
+
+/// What a session may change.
+pub(crate) struct Local {
+    pub(crate) database: Option<String>,
+    pub(crate) variables: Variables,
+    pub(crate) user_variables: BTreeMap<String, ScalarValue>,
+    pub(crate) temporary: TemporaryTables,
+    pub(crate) warnings: Vec<Warning>,
+    pub(crate) warning_count: u64,
+    pub(crate) status: Status,
+    pub(crate) last: StatementStats,
+    pub(crate) last_tables: Vec<TempTable>,
+    pub(crate) row_count: i64,
+    pub(crate) found_rows: u64,
+    pub(crate) in_transaction: bool,
+    pub(crate) changed_in_transaction: bool,
+}
+
+impl Connection {
+    pub(crate) fn open(engine: Engine, id: u64) -> Arc<Connection> {
+        let quota = engine.shared().options.session_quota_bytes;
+        let options = AccountOptions {
+            disk_quota_bytes: quota,
+            ..AccountOptions::default()
+        };
+        let account = engine
+            .space()
+            .root()
+            .child(&format!("session {id}"), options);
+        let values = SessionValues::default();
+        let state = meaning::state(&engine, &values).map_err(|error| errors::from_plan(&error));
+        let aggregates = state
+            .as_ref()
+            .map(mayfly_sql::plan::aggregate_names)
+            .unwrap_or_default();
+        let mut variables = Variables::default();
+        {
+            let globals = engine.globals();
+            for definition in CATALOG.iter().filter(|found| found.place == Where::Both) {
+                variables.put(definition.name, globals.variables.text(definition.name));
+            }
+        }
+        Arc::new(Connection {
+            engine,
+            id,
+            state,
+            aggregates: Arc::new(aggregates),
+            cancel: CancelHandle::default(),
+            values,
+            local: Mutex::new(Local {
+                database: Some(DEFAULT_DATABASE.to_owned()),
+                variables,
+                user_variables: BTreeMap::new(),
+                temporary: TemporaryTables::new(),
+                warnings: Vec::new(),
+                warning_count: 0,
+                status: Status::default(),
+                last: StatementStats::default(),
+                last_tables: Vec::new(),
+                row_count: 0,
+                found_rows: 0,
+                in_transaction: false,
+                changed_in_transaction: false,
+            }),
+            account,
+        })
+    }
+
+    pub(crate) fn local(&self) -> MutexGuard<'_, Local> {
+        self.local.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn state(&self) -> Result<&SessionState, MySqlError> {
+        self.state.as_ref().map_err(Clone::clone)
+    }
+
+    /// The account that pays for one statement.
+    pub(crate) fn statement_account(&self) -> Account {
+        let options = AccountOptions {
+            disk_quota_bytes: self.engine.shared().options.statement_quota_bytes,
+            resident_max_bytes: self.temp_table_cap(),
+            ..AccountOptions::default()
+        };
+        self.account.child("statement", options)
+    }
+
+    /// Most resident bytes of one temporary table: the smaller of the two variables, if set.
+    pub(crate) fn temp_table_cap(&self) -> Option<u64> {
+        let local = self.local();
+        let cap = local
+            .variables
+            .number("tmp_table_size")
+            .min(local.variables.number("max_heap_table_size"));
+        (cap != u64::MAX).then_some(cap)
+    }
+
+    /// Tells the functions about the session, and begins a list of warnings.
+    pub(crate) fn begin_statement(&self, keeps_warnings: bool) {
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let mut local = self.local();
+        if !keeps_warnings {
+            local.warnings.clear();
+            local.warning_count = 0;
+        }
+        local.status.questions += 1;
+        let fixed = local
+            .variables
+            .text("timestamp")
+            .parse::<f64>()
+            .unwrap_or(0.0);
+        let now_micros = if fixed > 0.0 {
+            (fixed * 1e6) as i64
+        } else {
+            i64::try_from(now.as_micros()).unwrap_or(i64::MAX)
+        };
+        self.values.begin(now_micros);
+        let mut values = self.values.lock();
+        values.version = crate::engine::VERSION.to_owned();
+        values.database.clone_from(&local.database);
+        values.connection_id = self.id;
+        values.row_count = local.row_count;
+        values.found_rows = local.found_rows;
+        values.time_zone_seconds =
+            time_zone_seconds(&local.variables.text("time_zone")).unwrap_or(0);
+        values.group_concat_max_bytes = local.variables.number("group_concat_max_len");
+        values.max_packet_bytes = local.variables.number("max_allowed_packet");
+        values.default_week_format =
+            u8::try_from(local.variables.number("default_week_format")).unwrap_or(0);
+        values.division_digits =
+            u8::try_from(local.variables.number("div_precision_increment")).unwrap_or(4);
+        values.warn_on_division_by_zero = local.variables.has_mode("ERROR_FOR_DIVISION_BY_ZERO");
+        values.pipes_as_concat = local.variables.has_mode("PIPES_AS_CONCAT");
+    }
+
+    /// The context in which the plan of a statement runs.
+    pub(crate) fn task_context(
+        &self,
+        running: &Running,
+    ) -> Result<Arc<TaskContext>, DataFusionError> {
+        let state = self.state().map_err(mayfly_sql::plan::raise)?;
+        let runtime = mayfly_exec::runtime(&running.account, Some(state.runtime_env().as_ref()))?;
+        let context = StatementContext {
+            account: running.account.clone(),
+            report: Arc::clone(&running.report),
+        };
+        let config = state.config().clone().with_extension(Arc::new(context));
+        Ok(Arc::new(TaskContext::new(
+            None,
+            state.session_id().to_owned(),
+            config,
+            state.scalar_functions().clone(),
+            state.higher_order_functions().clone(),
+            state.aggregate_functions().clone(),
+            state.window_functions().clone(),
+            runtime,
+        )))
+    }
+
+    /// Adds an entry to SHOW WARNINGS.
+    pub(crate) fn warn(&self, warning: Warning) {
+        let mut local = self.local();
+        local.add_warning(warning);
+    }
+
+    /// Takes the warnings that functions raised into the session's list.
+    pub(crate) fn take_warnings(&self) -> u64 {
+        let (warnings, count) = {
+            let mut values = self.values.lock();
+            let count = std::mem::take(&mut values.warning_count);
+            (std::mem::take(&mut values.warnings), count)
+        };
+        let mut local = self.local();
+        let kept = warnings.len() as u64;
+        for warning in warnings {
+            local.add_warning(warning);
+        }
+        local.warning_count += count.saturating_sub(kept);
+        local.warning_count
+    }
+
+    pub(crate) fn failed(&self, error: &MySqlError) {
+        self.take_warnings();
+        let mut local = self.local();
+        local.row_count = -1;
+        local.add_warning(Warning {
+            level: Level::Error,
+            error: error.clone(),
+        });
+    }
+
+    /// Adds the cost of a statement to the counters.
+    pub(crate) fn statement_finished(
+        &self,
+        stats: StatementStats,
+        tables: &[TempTable],
+        counters: &Counters,
+        is_query: bool,
+    ) {
+        self.take_warnings();
+        let sent = if is_query { stats.rows } else { 0 };
+        self.engine
+            .globals()
+            .status
+            .add_statement(tables, counters, sent);
+        let mut local = self.local();
+        local.status.add_statement(tables, counters, sent);
+        local.last = stats;
+        local.last_tables = tables.to_vec();
+        if is_query {
+            local.found_rows = stats.rows;
+            local.row_count = -1;
+        }
+    }
+
+    /// Counts in the session's and in the engine's status.
+    pub(crate) fn count(&self, change: impl Fn(&mut Status)) {
+        change(&mut self.engine.globals().status);
+        change(&mut self.local().status);
+    }
+}
+
+impl Local {
+    pub(crate) fn add_warning(&mut self, warning: Warning) {
+        if warning.level == Level::Note && !self.variables.is_on("sql_notes") {
+            return;
+        }
+        self.warning_count += 1;
+        if (self.warnings.len() as u64) < self.variables.number("max_error_count") {
+            self.warnings.push(warning);
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.engine.forget(self.id);
+    }
+}

@@ -1,0 +1,276 @@
+//! The engine: one temp space, one worker pool, the shared tables, the global variables.
+//!
+//! Owns what all sessions share. Never runs a statement: that is `session`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use mayfly_space::{Account, AccountOptions, Compression, IoMode, PageClass, Space, SpaceOptions};
+use mayfly_table::Dictionary;
+use mayfly_types::{ErrorCode, MySqlError};
+use tokio::runtime::{Handle, Runtime};
+
+use crate::connection::Connection;
+use crate::errors;
+use crate::session::Session;
+use crate::status::Status;
+use crate::variables::Variables;
+
+/// The version that `VERSION()` says.
+pub const VERSION: &str = concat!("8.4.6-Mayfly-", env!("CARGO_PKG_VERSION"));
+
+/// The database that every engine has from its start.
+pub const DEFAULT_DATABASE: &str = "test";
+
+/// Stack of a worker: nested expressions and plans recurse.
+const WORKER_STACK_BYTES: usize = 8 << 20;
+
+/// What an engine is given at its start.
+#[derive(Debug, Clone)]
+pub struct EngineOptions {
+    /// The one memory budget, in bytes.
+    pub memory_bytes: u64,
+    /// Directories of the temp files; empty: the system's.
+    pub temp_dirs: Vec<PathBuf>,
+    /// Most bytes of temp file in all directories together.
+    pub temp_limit_bytes: Option<u64>,
+    /// How the temp file is read and written.
+    pub io: IoMode,
+    /// How temp data are compressed.
+    pub compression: Compression,
+    /// Size of pages; chosen from the memory when `None`.
+    pub page_class: Option<PageClass>,
+    /// Temp file space that is allocated at the start.
+    pub pre_extend_bytes: u64,
+    /// Workers; 0: one for each core.
+    pub threads: usize,
+    /// Most temp file bytes of one session.
+    pub session_quota_bytes: Option<u64>,
+    /// Most temp file bytes of one statement.
+    pub statement_quota_bytes: Option<u64>,
+    /// Makes operations of the space fail, for tests.
+    pub faults: Option<TestFaults>,
+}
+
+/// A hook that makes operations of the space fail; for tests.
+#[derive(Clone)]
+pub struct TestFaults(pub Arc<dyn mayfly_space::Faults>);
+
+impl std::fmt::Debug for TestFaults {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TestFaults")
+    }
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        EngineOptions {
+            memory_bytes: 1 << 30,
+            temp_dirs: Vec::new(),
+            temp_limit_bytes: None,
+            io: IoMode::default(),
+            compression: Compression::default(),
+            page_class: None,
+            pre_extend_bytes: 0,
+            threads: 0,
+            session_quota_bytes: None,
+            statement_quota_bytes: None,
+            faults: None,
+        }
+    }
+}
+
+/// A running engine; cheap to clone.
+#[derive(Clone)]
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    // fixed
+    pub(crate) options: EngineOptions,
+    pub(crate) threads: usize,
+    pub(crate) started: Instant,
+    pub(crate) space: Space,
+    /// Pays for tables that all sessions see.
+    pub(crate) table_account: Account,
+    pub(crate) dictionary: Dictionary,
+    // state
+    pub(crate) globals: Mutex<Globals>,
+    connections: Mutex<BTreeMap<u64, Weak<Connection>>>,
+    last_connection_id: AtomicU64,
+    // resources
+    runtime: Option<Runtime>,
+}
+
+/// What all sessions share and may change.
+pub(crate) struct Globals {
+    pub(crate) variables: Variables,
+    pub(crate) status: Status,
+    pub(crate) connections_made: u64,
+}
+
+impl Engine {
+    /// Opens the temp space and starts the workers.
+    ///
+    /// # Errors
+    /// When the space cannot be opened or the workers cannot be started.
+    pub fn open(options: EngineOptions) -> Result<Engine, MySqlError> {
+        let threads = match options.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads,
+        };
+        let space = Space::open(SpaceOptions {
+            memory_bytes: options.memory_bytes,
+            temp_dirs: options.temp_dirs.clone(),
+            temp_limit_bytes: options.temp_limit_bytes,
+            io: options.io,
+            compression: options.compression,
+            page_class: options.page_class,
+            pre_extend_bytes: options.pre_extend_bytes,
+            faults: options.faults.clone().map(|faults| faults.0),
+            ..SpaceOptions::default()
+        })
+        .map_err(|error| errors::from_space(&error))?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads)
+            .max_blocking_threads(threads.max(4))
+            .thread_keep_alive(Duration::from_secs(1))
+            .thread_stack_size(WORKER_STACK_BYTES)
+            .thread_name("mayfly-worker")
+            .enable_all()
+            .build()
+            .map_err(|error| {
+                MySqlError::with_message(ErrorCode::OutOfResources, error.to_string())
+            })?;
+        let dictionary = Dictionary::new();
+        dictionary
+            .create_database(DEFAULT_DATABASE)
+            .map_err(|error| errors::from_table(&error))?;
+        let table_account = space.root().child("tables", AccountOptions::default());
+        let globals = Globals {
+            variables: start_values(&options, threads, &space),
+            status: Status::default(),
+            connections_made: 0,
+        };
+        Ok(Engine {
+            shared: Arc::new(Shared {
+                options,
+                threads,
+                started: Instant::now(),
+                space,
+                table_account,
+                dictionary,
+                globals: Mutex::new(globals),
+                connections: Mutex::new(BTreeMap::new()),
+                last_connection_id: AtomicU64::new(0),
+                runtime: Some(runtime),
+            }),
+        })
+    }
+
+    /// Opens a session.
+    pub fn connect(&self) -> Session {
+        let id = self
+            .shared
+            .last_connection_id
+            .fetch_add(1, Ordering::Relaxed)
+            + 1;
+        let connection = Connection::open(self.clone(), id);
+        self.globals().connections_made += 1;
+        self.connections().insert(id, Arc::downgrade(&connection));
+        Session::new(connection)
+    }
+
+    /// The temp space.
+    pub fn space(&self) -> &Space {
+        &self.shared.space
+    }
+
+    /// The workers.
+    pub fn threads(&self) -> usize {
+        self.shared.threads
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    pub(crate) fn globals(&self) -> MutexGuard<'_, Globals> {
+        self.shared
+            .globals
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn runtime(&self) -> &Handle {
+        self.shared
+            .runtime
+            .as_ref()
+            .expect("set until the engine is dropped")
+            .handle()
+    }
+
+    fn connections(&self) -> MutexGuard<'_, BTreeMap<u64, Weak<Connection>>> {
+        self.shared
+            .connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The sessions that are open.
+    pub(crate) fn open_connections(&self) -> Vec<Arc<Connection>> {
+        self.connections()
+            .values()
+            .filter_map(Weak::upgrade)
+            .collect()
+    }
+
+    pub(crate) fn forget(&self, id: u64) {
+        self.connections().remove(&id);
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // A runtime may not be dropped inside another one; this way needs no blocking.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Global variables whose values are known only at the start.
+fn start_values(options: &EngineOptions, threads: usize, space: &Space) -> Variables {
+    let dirs: Vec<String> = if options.temp_dirs.is_empty() {
+        vec![std::env::temp_dir().display().to_string()]
+    } else {
+        options
+            .temp_dirs
+            .iter()
+            .map(|dir| dir.display().to_string())
+            .collect()
+    };
+    let mut variables = Variables::default();
+    let values: HashMap<&str, String> = HashMap::from([
+        ("version", VERSION.to_owned()),
+        ("tmpdir", dirs.join(":")),
+        ("mayfly_memory_bytes", space.memory_bytes().to_string()),
+        ("mayfly_threads", threads.to_string()),
+        (
+            "max_tmp_session_space_usage",
+            options.session_quota_bytes.unwrap_or(0).to_string(),
+        ),
+        (
+            "max_tmp_total_space_usage",
+            options.temp_limit_bytes.unwrap_or(0).to_string(),
+        ),
+    ]);
+    for (name, value) in values {
+        variables.put(name, value);
+    }
+    variables
+}

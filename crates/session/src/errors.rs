@@ -1,0 +1,354 @@
+//! Every failure of the floors below as an error of MySQL.
+//!
+//! Errors that were MySQL's from the start travel through DataFusion whole and are found again
+//! here. Errors of the temp space get the number that MySQL uses for the same cause. What is left
+//! are DataFusion's own errors; those of planning are told apart by their kind and text.
+
+use std::error::Error;
+
+use arrow::error::ArrowError;
+use datafusion::common::SchemaError;
+use datafusion::error::DataFusionError;
+use mayfly_exec::find_space_error;
+use mayfly_types::{ErrorCode, MySqlError};
+
+/// Number of "no space left on device".
+const ENOSPC: i32 = 28;
+const MIB: u64 = 1 << 20;
+
+/// The error that a client sees for a failure inside a plan.
+pub(crate) fn from_plan(error: &DataFusionError) -> MySqlError {
+    if let Some(found) = find_mysql(error) {
+        return found.clone();
+    }
+    if let Some(found) = find_space_error(error) {
+        return from_space(&found);
+    }
+    if let Some(found) = find::<mayfly_table::Error>(error) {
+        return from_table(found);
+    }
+    if let Some(found) = find::<SchemaError>(error) {
+        return from_schema(found);
+    }
+    if let Some(found) = find::<std::io::Error>(error) {
+        return from_io(found);
+    }
+    if let DataFusionError::Collection(errors) = error
+        && let Some(first) = errors.first()
+    {
+        return from_plan(first);
+    }
+    from_text(error)
+}
+
+/// The error of a table.
+pub(crate) fn from_table(error: &mayfly_table::Error) -> MySqlError {
+    use mayfly_table::Error as Table;
+    match error {
+        Table::Space(error) => from_space(error),
+        Table::NullValue { column } => MySqlError::new(ErrorCode::ColumnNull, &[column]),
+        Table::TableExists { table } => MySqlError::new(ErrorCode::TableExists, &[table]),
+        Table::UnknownTable { database, table } => {
+            MySqlError::new(ErrorCode::NoSuchTable, &[database, table])
+        }
+        Table::DatabaseExists { database } => {
+            MySqlError::new(ErrorCode::DatabaseExists, &[database])
+        }
+        Table::UnknownDatabase { database } => {
+            MySqlError::new(ErrorCode::UnknownDatabase, &[database])
+        }
+        Table::RowTooLong { limit_bytes, .. } => {
+            MySqlError::new(ErrorCode::RowTooBig, &[limit_bytes])
+        }
+        Table::ColumnCount { .. } => MySqlError::new(ErrorCode::ValueCount, &[&1]),
+        other => MySqlError::with_message(ErrorCode::StorageEngine, other.to_string()),
+    }
+}
+
+/// The error of the temp space.
+pub(crate) fn from_space(error: &mayfly_space::Error) -> MySqlError {
+    use mayfly_space::Error as Space;
+    let text = |code, message: String| MySqlError::with_message(code, message);
+    match error {
+        Space::BudgetExceeded {
+            asked_bytes,
+            limit_bytes,
+            ..
+        } => text(
+            ErrorCode::OutOfSortMemory,
+            format!(
+                "Out of memory: the statement asked for {} more, and all of the memory budget of \
+                 {} is in use; raise --memory",
+                size(*asked_bytes),
+                size(*limit_bytes)
+            ),
+        ),
+        Space::MinimumNotMet {
+            needed_bytes,
+            limit_bytes,
+        } => text(
+            ErrorCode::OutOfResources,
+            format!(
+                "Out of memory: the statement needs at least {} MiB, and the memory budget is {}; \
+                 raise --memory",
+                needed_bytes.div_ceil(MIB),
+                size(*limit_bytes)
+            ),
+        ),
+        Space::QuotaReached {
+            account,
+            limit_bytes,
+            ..
+        } => {
+            let code = if account.starts_with("server") || account.starts_with("root") {
+                ErrorCode::GlobalTempSpaceFull
+            } else {
+                ErrorCode::LocalTempSpaceFull
+            };
+            text(
+                code,
+                format!("{} ({account}: {})", code.format(), size(*limit_bytes)),
+            )
+        }
+        Space::DiskFull { dir, needed_bytes } => {
+            let dir = dir.display();
+            text(
+                ErrorCode::DiskFull,
+                format!(
+                    "Disk full ({dir}): {} more are needed for temporary data (errno: {ENOSPC} - \
+                     No space left on device)",
+                    size(*needed_bytes)
+                ),
+            )
+        }
+        Space::Io {
+            operation,
+            dir,
+            source,
+        } => {
+            let code = match *operation {
+                "read" => ErrorCode::FileRead,
+                _ => ErrorCode::FileWrite,
+            };
+            let number = source.raw_os_error().unwrap_or(0);
+            let file = format!("{} (temporary data)", dir.display());
+            MySqlError::new(code, &[&file, &number, source])
+        }
+        Space::Corrupt { dir, .. } => {
+            let file = format!("{} (temporary data)", dir.display());
+            MySqlError::new(ErrorCode::FileRead, &[&file, &0, &"checksum mismatch"])
+        }
+        Space::InvalidOption { .. } => text(ErrorCode::WrongArguments, error.to_string()),
+        other => text(ErrorCode::StorageEngine, other.to_string()),
+    }
+}
+
+fn size(bytes: u64) -> String {
+    if bytes >= MIB {
+        format!("{:.1} MiB", bytes as f64 / MIB as f64)
+    } else {
+        format!("{bytes} bytes")
+    }
+}
+
+fn from_io(error: &std::io::Error) -> MySqlError {
+    let number = error.raw_os_error().unwrap_or(0);
+    match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            MySqlError::new(ErrorCode::FileNotFound, &[&"(data file)", &number, error])
+        }
+        _ => MySqlError::new(ErrorCode::FileRead, &[&"(data file)", &number, error]),
+    }
+}
+
+fn from_schema(error: &SchemaError) -> MySqlError {
+    match error {
+        SchemaError::FieldNotFound { field, .. } => unknown_column(&field.flat_name()),
+        SchemaError::AmbiguousReference { field } => MySqlError::new(
+            ErrorCode::AmbiguousColumn,
+            &[&plain(&field.flat_name()), &"field list"],
+        ),
+        SchemaError::DuplicateQualifiedField { name, .. }
+        | SchemaError::DuplicateUnqualifiedField { name } => {
+            MySqlError::new(ErrorCode::DuplicateColumn, &[name])
+        }
+    }
+}
+
+fn unknown_column(name: &str) -> MySqlError {
+    MySqlError::new(ErrorCode::UnknownColumn, &[&plain(name), &"field list"])
+}
+
+/// A name without the quotes of the planner and without the schema of files.
+fn plain(name: &str) -> String {
+    name.replace(['"', '`'], "").replace("mayfly files.", "")
+}
+
+/// DataFusion's errors of planning carry their meaning in their text alone.
+fn from_text(error: &DataFusionError) -> MySqlError {
+    let root = error.find_root();
+    let text = plain(&root.strip_backtrace());
+    let text = text.trim();
+    let quoted = |after: &str| {
+        let rest = &text[text.find(after)? + after.len()..];
+        let rest = rest.trim_start_matches(['\'', ' ']);
+        Some(
+            rest.split(['\'', '.', ',', ' ', '\n'])
+                .next()
+                .unwrap_or(rest)
+                .to_owned(),
+        )
+    };
+    if let Some(name) = quoted("Invalid function ") {
+        return no_such_function(&name);
+    }
+    if let Some(name) = quoted("No field named ") {
+        return unknown_column(&name);
+    }
+    if text.contains("could not be resolved from available columns")
+        || text.contains("must appear in the GROUP BY clause")
+        || text.contains("must be part of GROUP BY")
+    {
+        return MySqlError::with_message(ErrorCode::NotInGroupBy, not_grouped(text));
+    }
+    if text.contains("does not support zero arguments")
+        || text.contains("Failed to coerce arguments to satisfy a call to")
+        || text.contains("No function matches the given name and argument types")
+        || text.contains("expects") && text.contains("arguments") && text.contains("function")
+    {
+        let name = quoted("satisfy a call to '")
+            .or_else(|| quoted("Error during planning: '"))
+            .or_else(|| quoted("call to '"))
+            .or_else(|| quoted("function '"));
+        if let Some(name) = name {
+            return MySqlError::new(ErrorCode::ParameterCount, &[&name.to_uppercase()]);
+        }
+    }
+    if text.contains("UNION queries have different number of columns")
+        || text.contains("same number of columns")
+        || text.contains("must have the same number of columns")
+    {
+        return MySqlError::new(ErrorCode::ColumnsInUnion, &[]);
+    }
+    if text.contains("Scalar subquery should only return one column") || text.contains("one column")
+    {
+        return MySqlError::new(ErrorCode::OperandColumns, &[&1]);
+    }
+    if text.contains("more than one row") || text.contains("more than 1 row") {
+        return MySqlError::new(ErrorCode::SubqueryRows, &[]);
+    }
+    if text.contains("Aggregate function calls cannot be nested")
+        || text.contains("Aggregate functions are not allowed")
+        || text.contains("WHERE clause cannot contain aggregate")
+    {
+        return MySqlError::new(ErrorCode::InvalidGroupFunction, &[]);
+    }
+    if let Some(error) = unequal_line(text) {
+        return error;
+    }
+    if text.contains("Projections require unique expression names") {
+        return MySqlError::with_message(ErrorCode::DuplicateColumn, text);
+    }
+    let code = match root {
+        DataFusionError::NotImplemented(_) => ErrorCode::NotSupportedYet,
+        DataFusionError::ResourcesExhausted(_) => ErrorCode::OutOfSortMemory,
+        DataFusionError::ArrowError(inner, _) => match inner.as_ref() {
+            ArrowError::DivideByZero => ErrorCode::DivisionByZero,
+            ArrowError::ArithmeticOverflow(_) => {
+                return MySqlError::new(ErrorCode::ValueOutOfRange, &[&"BIGINT", &text]);
+            }
+            ArrowError::CsvError(_) => ErrorCode::FileRead,
+            ArrowError::JsonError(_) => ErrorCode::FileRead,
+            ArrowError::ParquetError(_) => ErrorCode::FileRead,
+            _ => ErrorCode::Unknown,
+        },
+        DataFusionError::ParquetError(_) => ErrorCode::FileRead,
+        _ => ErrorCode::Unknown,
+    };
+    if text.contains("Physical plan does not support logical expression")
+        || text.contains("Correlated")
+        || text.contains("correlated")
+    {
+        return not_supported("this form of correlated subquery");
+    }
+    if code == ErrorCode::NotSupportedYet {
+        let what = text.trim_start_matches("This feature is not implemented: ");
+        return not_supported(what);
+    }
+    MySqlError::with_message(code, text)
+}
+
+/// A line of a text file with too few or too many fields.
+fn unequal_line(text: &str) -> Option<MySqlError> {
+    let rest = &text[text.find("Encountered unequal lengths")?..];
+    let numbers: Vec<u64> = rest
+        .split(|c: char| !c.is_ascii_digit())
+        .filter_map(|digits| digits.parse().ok())
+        .collect();
+    let [expected, found, line, ..] = numbers.as_slice() else {
+        return None;
+    };
+    let code = if found < expected {
+        ErrorCode::TooFewRecords
+    } else {
+        ErrorCode::TooManyRecords
+    };
+    Some(MySqlError::new(code, &[line]))
+}
+
+/// The refusal of something that MySQL has.
+pub(crate) fn not_supported(what: &str) -> MySqlError {
+    MySqlError::new(ErrorCode::NotSupportedYet, &[&what])
+}
+
+fn no_such_function(name: &str) -> MySqlError {
+    MySqlError::new(ErrorCode::NoSuchFunction, &[&"FUNCTION", &name])
+}
+
+fn not_grouped(text: &str) -> String {
+    let column = text
+        .split_whitespace()
+        .find(|word| word.contains('.'))
+        .unwrap_or(text);
+    format!(
+        "'{}' isn't in GROUP BY; this is incompatible with sql_mode=only_full_group_by",
+        column.trim_matches(|c: char| !c.is_alphanumeric() && c != '_')
+    )
+}
+
+fn find_mysql(error: &DataFusionError) -> Option<&MySqlError> {
+    find::<MySqlError>(error)
+}
+
+/// Finds an error of one type in whatever was wrapped around it.
+fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref::<T>() {
+            return Some(found);
+        }
+        match error.downcast_ref::<DataFusionError>() {
+            Some(DataFusionError::External(inner)) => {
+                let inner: &(dyn Error + 'static) = inner.as_ref();
+                return find(inner);
+            }
+            Some(DataFusionError::Shared(inner)) => return find::<T>(inner.as_ref()),
+            Some(DataFusionError::Collection(errors)) => {
+                return errors.iter().find_map(|inner| find::<T>(inner));
+            }
+            Some(DataFusionError::SchemaError(inner, _)) => {
+                let inner: &(dyn Error + 'static) = inner.as_ref();
+                if let Some(found) = inner.downcast_ref::<T>() {
+                    return Some(found);
+                }
+            }
+            _ => {}
+        }
+        if let Some(ArrowError::ExternalError(inner)) = error.downcast_ref::<ArrowError>() {
+            let inner: &(dyn Error + 'static) = inner.as_ref();
+            return find(inner);
+        }
+        next = error.source();
+    }
+    None
+}

@@ -1,0 +1,58 @@
+//! A DataFusion session with MySQL's meaning: functions, typing, options, operators.
+
+use std::sync::Arc;
+
+use datafusion::error::Result;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::registry::FunctionRegistry;
+use datafusion::prelude::SessionConfig;
+use mayfly_sql::functions::SessionValues;
+
+use crate::engine::Engine;
+use crate::yielding::YieldInJoins;
+
+/// Rows of a batch when memory is plenty; `mayfly_exec::install` takes fewer when it is not.
+const BATCH_ROWS: usize = 8192;
+/// The part of the budget that cached file metadata may take.
+const METADATA_SHARE: u64 = 64;
+const METADATA_BYTES_MAX: u64 = 8 << 20;
+
+/// The state that all statements of a session plan with.
+pub(crate) fn state(engine: &Engine, values: &SessionValues) -> Result<SessionState> {
+    let space = engine.space();
+    let mut config = SessionConfig::new()
+        .with_batch_size(BATCH_ROWS)
+        .with_target_partitions(engine.threads())
+        .with_information_schema(false)
+        .with_create_default_catalog_and_schema(false);
+    let options = config.options_mut();
+    options.sql_parser.parse_float_as_decimal = true;
+    options.sql_parser.enable_ident_normalization = false;
+    options.sql_parser.default_null_ordering = "nulls_min".to_owned();
+    options.sql_parser.map_string_types_to_utf8view = true;
+    // Common table expressions keep one identity, see the rule that materialises them.
+    options.sql_parser.enable_subquery_sort_elimination = false;
+    options.execution.parquet.schema_force_view_types = true;
+    options.execution.parquet.binary_as_string = true;
+    options.execution.collect_statistics = true;
+    // An interleave needs inputs that are partitioned by hash, which ours are not.
+    options.optimizer.prefer_existing_union = true;
+    options.extensions.insert(values.clone());
+    let metadata_bytes = (space.memory_bytes() / METADATA_SHARE).min(METADATA_BYTES_MAX);
+    let runtime = RuntimeEnvBuilder::new()
+        .with_metadata_cache_limit(usize::try_from(metadata_bytes).unwrap_or(usize::MAX))
+        .build_arc()?;
+    let builder = SessionStateBuilder::new()
+        .with_config(config)
+        .with_runtime_env(runtime)
+        .with_default_features();
+    let builder = mayfly_sql::functions::register(builder);
+    let builder = mayfly_exec::install(builder, space)?;
+    let mut state = builder
+        .with_physical_optimizer_rule(Arc::new(YieldInJoins))
+        .build();
+    state.register_udf(Arc::new(mayfly_sql::untyped::function()))?;
+    Ok(state)
+}

@@ -1,0 +1,210 @@
+//! What a statement gives back: rows as a stream of record batches, or counts.
+//!
+//! Never renders a value: that is `render`.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use arrow::datatypes::Schema;
+use arrow::record_batch::RecordBatch;
+use futures::Stream;
+use mayfly_types::{ColumnType, ErrorCode, MySqlError};
+use tokio::sync::mpsc;
+
+use crate::running::Running;
+
+/// A column of a result as MySQL describes it to a client.
+#[derive(Debug, Clone)]
+pub struct ColumnInfo {
+    /// The label: alias, or the text of the expression as it was written.
+    pub name: String,
+    /// The MySQL type.
+    pub column_type: ColumnType,
+    /// Whether NULL can occur.
+    pub nullable: bool,
+}
+
+/// The result of one statement.
+pub enum Outcome {
+    /// A result set.
+    Rows {
+        /// One entry for each column of `batches`, in order.
+        columns: Vec<ColumnInfo>,
+        /// The rows. Dropping it cancels the statement and frees all that it holds.
+        batches: RowStream,
+    },
+    /// No result set.
+    Done {
+        /// Rows written or removed.
+        affected_rows: u64,
+        /// Value of `LAST_INSERT_ID()` if the statement set it, else 0.
+        last_insert_id: u64,
+        /// Entries that `SHOW WARNINGS` would list.
+        warnings: u16,
+        /// Text such as `Records: 3  Duplicates: 0  Warnings: 0`; often empty.
+        info: String,
+    },
+}
+
+impl Outcome {
+    /// The end of a statement without rows; warnings are counted by the caller of the statement.
+    pub(crate) fn done(affected_rows: u64) -> Outcome {
+        Outcome::Done {
+            affected_rows,
+            last_insert_id: 0,
+            warnings: 0,
+            info: String::new(),
+        }
+    }
+
+    /// A result that is known whole.
+    pub(crate) fn ready(batch: RecordBatch) -> Outcome {
+        let columns = columns_of(batch.schema_ref(), None);
+        let batches = RowStream {
+            first: Some(batch),
+            source: None,
+            running: None,
+        };
+        Outcome::Rows { columns, batches }
+    }
+}
+
+/// Describes the fields of a schema; labels replace the names where given.
+pub(crate) fn columns_of(schema: &Schema, labels: Option<&[String]>) -> Vec<ColumnInfo> {
+    schema
+        .fields()
+        .iter()
+        .enumerate()
+        .map(|(index, field)| ColumnInfo {
+            name: labels
+                .and_then(|labels| labels.get(index))
+                .unwrap_or(field.name())
+                .clone(),
+            column_type: ColumnType::from_arrow(field),
+            nullable: field.is_nullable(),
+        })
+        .collect()
+}
+
+/// Rows of a result set, computed while they are read.
+pub struct RowStream {
+    first: Option<RecordBatch>,
+    source: Option<mpsc::Receiver<Message>>,
+    running: Option<Arc<Running>>,
+}
+
+/// What the task of a statement sends to the reader of its rows.
+pub(crate) enum Message {
+    Batch(RecordBatch),
+    Failed(MySqlError),
+    End,
+}
+
+impl RowStream {
+    /// Waits for the first rows, so that what fails before any row fails the statement.
+    pub(crate) async fn begin(
+        mut receiver: mpsc::Receiver<Message>,
+        running: Arc<Running>,
+    ) -> Result<RowStream, MySqlError> {
+        let mut stream = RowStream {
+            first: None,
+            source: None,
+            running: Some(running),
+        };
+        match receiver.recv().await {
+            Some(Message::Batch(batch)) => {
+                stream.first = Some(batch);
+                stream.source = Some(receiver);
+                Ok(stream)
+            }
+            Some(Message::End) => {
+                stream.finish();
+                Ok(stream)
+            }
+            Some(Message::Failed(error)) => Err(stream.fail(error)),
+            None => {
+                let error = stream.lost();
+                Err(stream.fail(error))
+            }
+        }
+    }
+
+    /// The rows of a result that is known whole.
+    pub(crate) fn ready_rows(&self) -> Option<u64> {
+        match &self.running {
+            Some(_) => None,
+            None => Some(
+                self.first
+                    .as_ref()
+                    .map_or(0, |batch| batch.num_rows() as u64),
+            ),
+        }
+    }
+
+    /// The error of a task that ended without a word.
+    fn lost(&self) -> MySqlError {
+        self.running
+            .as_ref()
+            .and_then(|running| running.interrupted())
+            .unwrap_or_else(|| crashed("the statement's task ended"))
+    }
+
+    fn fail(&mut self, error: MySqlError) -> MySqlError {
+        self.source = None;
+        if let Some(running) = self.running.take() {
+            running.fail(&error);
+        }
+        error
+    }
+
+    fn finish(&mut self) {
+        self.source = None;
+        if let Some(running) = self.running.take() {
+            running.finish();
+        }
+    }
+}
+
+/// The error for a bug: a panic inside a statement.
+pub(crate) fn crashed(what: &str) -> MySqlError {
+    MySqlError::with_message(ErrorCode::Unknown, format!("internal error: {what}"))
+}
+
+impl Stream for RowStream {
+    type Item = Result<RecordBatch, MySqlError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(Ok(first)));
+        }
+        let Some(source) = &mut self.source else {
+            return Poll::Ready(None);
+        };
+        let message = match source.poll_recv(context) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(message) => message,
+        };
+        Poll::Ready(match message {
+            Some(Message::Batch(batch)) => Some(Ok(batch)),
+            Some(Message::Failed(error)) => Some(Err(self.fail(error))),
+            Some(Message::End) => {
+                self.finish();
+                None
+            }
+            None => {
+                let error = self.lost();
+                Some(Err(self.fail(error)))
+            }
+        })
+    }
+}
+
+impl Drop for RowStream {
+    fn drop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.abort();
+            running.finish();
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! One statement while it runs: its account, its report, its tasks, and how it is stopped.
+//!
+//! Owns the abort handles of the statement's tasks. Statistics are taken once, by whoever comes
+//! first: the task that ends, or the reader that lets go.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use datafusion::physical_plan::ExecutionPlan;
+use mayfly_exec::Report;
+use mayfly_space::{Account, Counters};
+use mayfly_types::{ErrorCode, MySqlError};
+use tokio::task::AbortHandle;
+
+use crate::connection::Connection;
+use crate::progress::{self, Progress};
+use crate::stats::StatementStats;
+
+/// Stops the statement that a session runs; cheap to clone, may be used from any thread.
+#[derive(Clone, Default)]
+pub struct CancelHandle {
+    current: Arc<Mutex<Option<Arc<Running>>>>,
+}
+
+impl CancelHandle {
+    /// Makes the running statement end with error 1317. Does nothing between statements.
+    pub fn cancel(&self) {
+        if let Some(running) = self.running() {
+            running.cancelled.store(true, Ordering::SeqCst);
+            running.abort();
+        }
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        self.running()
+            .map(|running| running.progress())
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn running(&self) -> Option<Arc<Running>> {
+        lock(&self.current).clone()
+    }
+
+    fn set(&self, running: &Arc<Running>) {
+        *lock(&self.current) = Some(Arc::clone(running));
+    }
+
+    fn clear(&self, running: &Running) {
+        let mut current = lock(&self.current);
+        if current
+            .as_ref()
+            .is_some_and(|other| std::ptr::eq(Arc::as_ptr(other), running))
+        {
+            *current = None;
+        }
+    }
+}
+
+pub(crate) struct Running {
+    // fixed
+    connection: Arc<Connection>,
+    started: Instant,
+    pub(crate) text: String,
+    pub(crate) account: Account,
+    pub(crate) report: Arc<Report>,
+    // state
+    /// Rows returned or affected.
+    rows: AtomicU64,
+    is_query: AtomicBool,
+    cancelled: AtomicBool,
+    timed_out: AtomicBool,
+    finished: AtomicBool,
+    /// Accounts of the tables that the statement writes, and their bytes before it.
+    written: Mutex<Vec<(Account, Counters)>>,
+    plan: Mutex<Option<Arc<dyn ExecutionPlan>>>,
+    tasks: Mutex<Vec<AbortHandle>>,
+}
+
+impl Running {
+    pub(crate) fn begin(
+        connection: &Arc<Connection>,
+        text: &str,
+        account: Account,
+    ) -> Arc<Running> {
+        let running = Arc::new(Running {
+            connection: Arc::clone(connection),
+            started: Instant::now(),
+            text: text.to_owned(),
+            account,
+            report: Arc::new(Report::default()),
+            rows: AtomicU64::new(0),
+            is_query: AtomicBool::new(false),
+            cancelled: AtomicBool::new(false),
+            timed_out: AtomicBool::new(false),
+            finished: AtomicBool::new(false),
+            written: Mutex::new(Vec::new()),
+            plan: Mutex::new(None),
+            tasks: Mutex::new(Vec::new()),
+        });
+        connection.cancel.set(&running);
+        running
+    }
+
+    /// Adds a task; stopped at once if the statement has been cancelled already.
+    pub(crate) fn add_task(&self, task: AbortHandle) {
+        lock(&self.tasks).push(task.clone());
+        if self.cancelled.load(Ordering::SeqCst) {
+            task.abort();
+        }
+    }
+
+    pub(crate) fn abort(&self) {
+        for task in lock(&self.tasks).iter() {
+            task.abort();
+        }
+    }
+
+    /// Ends the statement after a time, as `max_execution_time` asks.
+    pub(crate) fn end_after(self: &Arc<Self>, limit: Duration) {
+        let running = Arc::downgrade(self);
+        tokio::spawn(async move {
+            tokio::time::sleep(limit).await;
+            if let Some(running) = running.upgrade() {
+                running.timed_out.store(true, Ordering::SeqCst);
+                running.abort();
+            }
+        });
+    }
+
+    pub(crate) fn add_rows(&self, rows: u64) {
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Counts what a table that the statement writes moves to and from disk.
+    pub(crate) fn also_count(&self, account: &Account) {
+        lock(&self.written).push((account.clone(), account.counters()));
+    }
+
+    pub(crate) fn mark_query(&self) {
+        self.is_query.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_plan(&self, plan: &Arc<dyn ExecutionPlan>) {
+        *lock(&self.plan) = Some(Arc::clone(plan));
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        let plan = lock(&self.plan).clone();
+        let (rows_read, rows_total) = plan.map_or((0, None), |plan| progress::of_plan(&plan));
+        Progress {
+            rows_read,
+            rows_total,
+            temp_bytes_written: self.account.counters().bytes_written,
+            elapsed: self.started.elapsed(),
+        }
+    }
+
+    /// The time that the statement has taken so far.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// The error of a statement that was stopped from outside.
+    pub(crate) fn interrupted(&self) -> Option<MySqlError> {
+        if self.cancelled.load(Ordering::SeqCst) {
+            Some(MySqlError::new(ErrorCode::QueryInterrupted, &[]))
+        } else if self.timed_out.load(Ordering::SeqCst) {
+            Some(MySqlError::new(ErrorCode::QueryTimeout, &[]))
+        } else {
+            None
+        }
+    }
+
+    /// Ends the statement with an error, which SHOW WARNINGS then lists.
+    pub(crate) fn fail(&self, error: &MySqlError) {
+        self.finish();
+        self.connection.failed(error);
+    }
+
+    /// Takes the statistics and lets the statement go; the second call does nothing.
+    pub(crate) fn finish(&self) {
+        if self.finished.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        lock(&self.plan).take();
+        lock(&self.tasks).clear();
+        let rows = self.rows.load(Ordering::Relaxed);
+        let tables = self.report.tables();
+        let mut counters = self.account.counters();
+        for (account, before) in lock(&self.written).drain(..) {
+            let after = account.counters();
+            counters.bytes_written += after.bytes_written.saturating_sub(before.bytes_written);
+            counters.bytes_read += after.bytes_read.saturating_sub(before.bytes_read);
+            counters.peak_bytes = counters.peak_bytes.max(after.resident_bytes);
+        }
+        let stats = StatementStats::new(self.started.elapsed(), rows, &tables, &counters);
+        let is_query = self.is_query.load(Ordering::Relaxed);
+        self.connection
+            .statement_finished(stats, &tables, &counters, is_query);
+        self.connection.cancel.clear(self);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

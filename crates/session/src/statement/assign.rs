@@ -1,0 +1,274 @@
+//! Values into columns: conversion, NULL, defaults, and the atomic append.
+//!
+//! Owns the way of every inserted row. What a value becomes in a column is the business of
+//! `mayfly_sql`; here it is applied to batches, in order, so that errors name the right row.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef};
+use arrow::compute::is_null;
+use arrow::compute::kernels::zip::zip;
+use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
+use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use datafusion::common::config::ConfigOptions;
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
+use datafusion::scalar::ScalarValue;
+use mayfly_sql::functions::assignment;
+use mayfly_table::{Appender, Column, Table};
+use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
+
+use super::Job;
+use crate::errors;
+
+/// Appends rows to a table; nothing is seen before `commit`.
+pub(crate) struct Writer {
+    // fixed
+    job: Job,
+    columns: Vec<Target>,
+    schema: SchemaRef,
+    options: Arc<ConfigOptions>,
+    strict: bool,
+    // state
+    rows: u64,
+    // resources
+    appender: Appender,
+}
+
+struct Target {
+    column: Column,
+    field: FieldRef,
+    convert: ScalarUDF,
+    /// Which column of the source fills it; `None` takes the default.
+    source: Option<usize>,
+    /// What it gets when the source has nothing.
+    default: Option<ScalarValue>,
+}
+
+impl Writer {
+    /// Begins a statement that writes the named columns, in the order of its source.
+    pub(crate) async fn begin(
+        job: &Job,
+        table: &Arc<Table>,
+        names: &[String],
+        ignore: bool,
+    ) -> Result<Writer, MySqlError> {
+        let strict = job.connection.local().variables.is_strict() && !ignore;
+        job.running.also_count(table.account());
+        let state = job.connection.state()?;
+        let sources = sources(table, names)?;
+        let schema = Arc::clone(table.schema());
+        let mut columns = Vec::with_capacity(sources.len());
+        for ((column, field), source) in table.columns().iter().zip(schema.fields()).zip(sources) {
+            let convert = assignment(column.column_type.clone(), &column.name, strict);
+            let default = job.default_value(column).await?;
+            let target = Target {
+                column: column.clone(),
+                field: Arc::clone(field),
+                convert,
+                source,
+                default,
+            };
+            if target.source.is_none() {
+                target.check_default(job, strict)?;
+            }
+            columns.push(target);
+        }
+        Ok(Writer {
+            job: job.clone(),
+            columns,
+            schema,
+            options: Arc::clone(state.config_options()),
+            strict,
+            rows: 0,
+            appender: table.begin_append(),
+        })
+    }
+
+    /// The value that DEFAULT stands for in a column.
+    pub(crate) fn default_of(&self, column: usize) -> Result<ScalarValue, MySqlError> {
+        let target = &self.columns[column];
+        match &target.default {
+            Some(value) => Ok(value.clone()),
+            None => {
+                let code = ErrorCode::NoDefaultForField;
+                if self.strict {
+                    return Err(MySqlError::new(code, &[&target.column.name]));
+                }
+                self.job
+                    .connection
+                    .warn(Warning::new(code, &[&target.column.name]));
+                Ok(zero(&target.column.column_type))
+            }
+        }
+    }
+
+    /// The columns of the table that the source fills, in the order of the source.
+    pub(crate) fn filled(&self) -> Vec<usize> {
+        let mut filled: Vec<(usize, usize)> = self
+            .columns
+            .iter()
+            .enumerate()
+            .filter_map(|(index, target)| Some((target.source?, index)))
+            .collect();
+        filled.sort_unstable();
+        filled.into_iter().map(|(_, index)| index).collect()
+    }
+
+    /// Converts and appends a batch of the source.
+    pub(crate) fn append(&mut self, batch: &RecordBatch) -> Result<(), MySqlError> {
+        let rows = batch.num_rows();
+        if rows == 0 {
+            return Ok(());
+        }
+        let mut arrays = Vec::with_capacity(self.columns.len());
+        for target in &self.columns {
+            arrays.push(match target.source {
+                Some(source) => self.converted(
+                    target,
+                    batch.column(source),
+                    &batch.schema_ref().fields()[source],
+                )?,
+                None => {
+                    let value = match &target.default {
+                        Some(value) => value.clone(),
+                        None => zero(&target.column.column_type),
+                    };
+                    let array = value
+                        .to_array_of_size(rows)
+                        .map_err(|error| errors::from_plan(&error))?;
+                    let field = Arc::new(Field::new("default", array.data_type().clone(), true));
+                    self.converted(target, &array, &field)?
+                }
+            });
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)
+            .map_err(|error| errors::from_plan(&error.into()))?;
+        self.appender
+            .append(&batch)
+            .map_err(|error| errors::from_table(&error))?;
+        self.rows += rows as u64;
+        Ok(())
+    }
+
+    /// Shows the rows to everybody.
+    pub(crate) fn commit(self) -> Result<u64, MySqlError> {
+        let rows = self
+            .appender
+            .commit()
+            .map_err(|error| errors::from_table(&error))?;
+        self.job.changed_rows(rows);
+        Ok(rows)
+    }
+
+    fn converted(
+        &self,
+        target: &Target,
+        array: &ArrayRef,
+        field: &FieldRef,
+    ) -> Result<ArrayRef, MySqlError> {
+        let same = array.data_type() == target.field.data_type()
+            && ColumnType::from_arrow(field) == target.column.column_type;
+        let array = if same {
+            Arc::clone(array)
+        } else {
+            let arguments = ScalarFunctionArgs {
+                args: vec![ColumnarValue::Array(Arc::clone(array))],
+                arg_fields: vec![Arc::clone(field)],
+                number_rows: array.len(),
+                return_field: Arc::clone(&target.field),
+                config_options: Arc::clone(&self.options),
+            };
+            target
+                .convert
+                .invoke_with_args(arguments)
+                .and_then(|value| value.into_array(array.len()))
+                .map_err(|error| errors::from_plan(&error))?
+        };
+        if target.column.is_nullable || array.null_count() == 0 {
+            return Ok(array);
+        }
+        self.without_nulls(target, array)
+    }
+
+    /// NULL in a column that refuses it: an error, or the zero of the type.
+    fn without_nulls(&self, target: &Target, array: ArrayRef) -> Result<ArrayRef, MySqlError> {
+        if self.strict {
+            return Err(MySqlError::new(
+                ErrorCode::ColumnNull,
+                &[&target.column.name],
+            ));
+        }
+        let code = ErrorCode::ColumnNull;
+        self.job
+            .connection
+            .warn(Warning::new(code, &[&target.column.name]));
+        let plan = |error: datafusion::error::DataFusionError| errors::from_plan(&error);
+        let value = zero(&target.column.column_type);
+        let value = value
+            .cast_to(array.data_type())
+            .map_err(plan)?
+            .to_scalar()
+            .map_err(plan)?;
+        let missing = is_null(&array).map_err(|error| plan(error.into()))?;
+        zip(&missing, &value, &array).map_err(|error| plan(error.into()))
+    }
+}
+
+impl Target {
+    /// A column that is left out must have a default.
+    fn check_default(&self, job: &Job, strict: bool) -> Result<(), MySqlError> {
+        if self.default.is_some() {
+            return Ok(());
+        }
+        let code = ErrorCode::NoDefaultForField;
+        if strict {
+            return Err(MySqlError::new(code, &[&self.column.name]));
+        }
+        job.connection
+            .warn(Warning::new(code, &[&self.column.name]));
+        Ok(())
+    }
+}
+
+/// For each column of the table, the place of its value in the source.
+fn sources(table: &Table, names: &[String]) -> Result<Vec<Option<usize>>, MySqlError> {
+    let columns = table.columns();
+    if names.is_empty() {
+        return Ok((0..columns.len()).map(Some).collect());
+    }
+    let mut sources = vec![None; columns.len()];
+    for (position, name) in names.iter().enumerate() {
+        let lower = name.to_lowercase();
+        let Some(index) = columns
+            .iter()
+            .position(|column| column.name.to_lowercase() == lower)
+        else {
+            return Err(MySqlError::new(
+                ErrorCode::UnknownColumn,
+                &[name, &"field list"],
+            ));
+        };
+        if sources[index].replace(position).is_some() {
+            return Err(MySqlError::new(ErrorCode::ColumnTwice, &[name]));
+        }
+    }
+    Ok(sources)
+}
+
+/// The value that MySQL puts where a NOT NULL column has none and the mode is not strict.
+fn zero(column_type: &ColumnType) -> ScalarValue {
+    if column_type.is_numeric() {
+        ScalarValue::Int64(Some(0))
+    } else {
+        match column_type.data_type() {
+            DataType::Date32 => ScalarValue::Date32(Some(0)),
+            DataType::Timestamp(_, _) => ScalarValue::TimestampMicrosecond(Some(0), None),
+            DataType::Duration(_) => ScalarValue::DurationMicrosecond(Some(0)),
+            _ => match column_type {
+                ColumnType::Enum(words) => ScalarValue::Utf8(words.first().cloned()),
+                _ => ScalarValue::Utf8(Some(String::new())),
+            },
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Finds what a statement mentions: tables, files, values of variables.
+
+use std::sync::Arc;
+
+use datafusion::scalar::ScalarValue;
+use mayfly_exec::TableSource;
+use mayfly_sql::bindings::Bindings;
+use mayfly_sql::references::References;
+use mayfly_types::{ErrorCode, MySqlError};
+
+use super::Job;
+use crate::files;
+use crate::lowered;
+use crate::variables::{Where, as_scalar, find};
+
+impl Job {
+    /// Everything that the planner needs to know about these references.
+    pub(crate) async fn bindings(&self, references: &References) -> Result<Bindings, MySqlError> {
+        let connection = &self.connection;
+        let mut bindings = Bindings {
+            aggregates: Arc::clone(&connection.aggregates),
+            ..Bindings::default()
+        };
+        {
+            let local = connection.local();
+            bindings.database.clone_from(&local.database);
+            bindings.only_full_group_by = local.variables.has_mode("ONLY_FULL_GROUP_BY");
+            bindings.pipes_as_concat = local.variables.has_mode("PIPES_AS_CONCAT");
+            for name in &references.user_variables {
+                let value = local
+                    .user_variables
+                    .get(name)
+                    .cloned()
+                    .unwrap_or(ScalarValue::Null);
+                bindings.user_variables.insert(name.clone(), value);
+            }
+        }
+        for name in &references.system_variables {
+            bindings
+                .system_variables
+                .insert(name.clone(), self.system_variable(name)?);
+        }
+        for name in &references.tables {
+            // What is not found may be a common table expression; the planner tells.
+            let Ok(database) = self.database_of(name) else {
+                continue;
+            };
+            let Ok(table) = self.table(name) else {
+                continue;
+            };
+            let bound = lowered::bind(Arc::new(TableSource::new(table)))?;
+            bindings
+                .tables
+                .insert((database, name.table.clone()), bound);
+        }
+        for path in &references.files {
+            let provider = files::open(connection.state()?, path).await?;
+            bindings
+                .files
+                .insert(path.clone(), lowered::bind(provider)?);
+        }
+        Ok(bindings)
+    }
+
+    /// The value of `@@name` or `@@scope.name`; `name` is in lower case.
+    pub(crate) fn system_variable(&self, name: &str) -> Result<ScalarValue, MySqlError> {
+        let (scope, name) = match name.split_once('.') {
+            Some((scope @ ("global" | "session" | "local"), name)) => (Some(scope), name),
+            Some((_, name)) => (Some("none"), name),
+            None => (None, name),
+        };
+        let unknown = || MySqlError::new(ErrorCode::UnknownSystemVariable, &[&name]);
+        let definition = find(name).ok_or_else(unknown)?;
+        let connection = &self.connection;
+        let global = match (definition.place, scope) {
+            (_, Some("none")) => return Err(unknown()),
+            (Where::Global, Some("session" | "local")) => {
+                let code = ErrorCode::ReadOnlyVariable;
+                return Err(MySqlError::new(code, &[&name, &"GLOBAL"]));
+            }
+            (Where::Session, Some("global")) => {
+                let code = ErrorCode::ReadOnlyVariable;
+                return Err(MySqlError::new(code, &[&name, &"SESSION"]));
+            }
+            (Where::Global, _) | (Where::Both, Some("global")) => true,
+            _ => false,
+        };
+        if global {
+            let text = connection.engine.globals().variables.text(name);
+            return Ok(as_scalar(definition, &text));
+        }
+        let local = connection.local();
+        let count = |wanted: fn(&mayfly_types::Level) -> bool| {
+            let found = local
+                .warnings
+                .iter()
+                .filter(|warning| wanted(&warning.level))
+                .count();
+            ScalarValue::Int64(i64::try_from(found).ok())
+        };
+        Ok(match name {
+            "warning_count" => ScalarValue::Int64(i64::try_from(local.warning_count).ok()),
+            "error_count" => count(|level| *level == mayfly_types::Level::Error),
+            "pseudo_thread_id" => ScalarValue::Int64(i64::try_from(connection.id).ok()),
+            "timestamp" => ScalarValue::Float64(Some(match local.variables.text(name).parse() {
+                Ok(fixed) if fixed > 0.0 => fixed,
+                _ => connection.values.lock().now_micros as f64 / 1e6,
+            })),
+            _ => as_scalar(definition, &local.variables.text(name)),
+        })
+    }
+}

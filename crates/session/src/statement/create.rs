@@ -1,0 +1,386 @@
+//! Databases and tables: create, drop, truncate.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use mayfly_space::AccountOptions;
+use mayfly_sql::statement::{ColumnDefinition, CreateTable, DropTable, TableName};
+use mayfly_table::{Column, Table};
+use mayfly_types::{ColumnType, ErrorCode, Level, MySqlError, Warning};
+
+use super::Job;
+use super::assign::Writer;
+use super::insert::with_info;
+use super::query::Ready;
+use crate::errors;
+use crate::outcome::Outcome;
+
+/// Most characters of a name.
+const NAME_LENGTH: usize = 64;
+/// Most columns of a table.
+const COLUMN_COUNT: usize = 4096;
+
+/// Engines that are accepted in the place of ours; with a note, as MySQL substitutes engines.
+const OTHER_ENGINES: [&str; 8] = [
+    "innodb",
+    "myisam",
+    "memory",
+    "heap",
+    "aria",
+    "csv",
+    "archive",
+    "temptable",
+];
+
+/// ER_WARN_USING_OTHER_HANDLER.
+const USING_OTHER_ENGINE: u16 = 1266;
+
+impl Job {
+    pub(crate) fn create_database(
+        &self,
+        name: &str,
+        if_not_exists: bool,
+    ) -> Result<Outcome, MySqlError> {
+        if name.is_empty() || name.chars().count() > NAME_LENGTH {
+            return Err(MySqlError::new(ErrorCode::WrongDatabaseName, &[&name]));
+        }
+        match self
+            .connection
+            .engine
+            .shared()
+            .dictionary
+            .create_database(name)
+        {
+            Ok(()) => Ok(Outcome::done(1)),
+            Err(mayfly_table::Error::DatabaseExists { .. }) if if_not_exists => {
+                self.note(ErrorCode::DatabaseExists, &[&name]);
+                Ok(Outcome::done(1))
+            }
+            Err(error) => Err(errors::from_table(&error)),
+        }
+    }
+
+    pub(crate) fn drop_database(&self, name: &str, if_exists: bool) -> Result<Outcome, MySqlError> {
+        match self
+            .connection
+            .engine
+            .shared()
+            .dictionary
+            .drop_database(name)
+        {
+            Ok(tables) => {
+                let mut local = self.connection.local();
+                if local.database.as_deref() == Some(name) {
+                    local.database = None;
+                }
+                Ok(Outcome::done(tables as u64))
+            }
+            Err(mayfly_table::Error::UnknownDatabase { .. }) if if_exists => {
+                self.note(ErrorCode::DatabaseDropMissing, &[&name]);
+                Ok(Outcome::done(0))
+            }
+            Err(_) => Err(MySqlError::new(ErrorCode::DatabaseDropMissing, &[&name])),
+        }
+    }
+
+    pub(crate) async fn create_table(&self, create: CreateTable) -> Result<Outcome, MySqlError> {
+        let temporary = create.temporary;
+        self.connection.count(|status| {
+            if temporary {
+                status.temporary_creates += 1;
+            } else {
+                status.creates += 1;
+            }
+        });
+        let database = self.database_of(&create.name)?;
+        let name = &create.name.table;
+        if name.is_empty() || name.chars().count() > NAME_LENGTH || name.ends_with(' ') {
+            return Err(MySqlError::new(ErrorCode::WrongTableName, &[name]));
+        }
+        let dictionary = &self.connection.engine.shared().dictionary;
+        if !temporary && !dictionary.has_database(&database) {
+            return Err(MySqlError::new(ErrorCode::UnknownDatabase, &[&database]));
+        }
+        if self.exists(&database, name, temporary) && !create.or_replace {
+            if create.if_not_exists {
+                self.note(ErrorCode::TableExists, &[name]);
+                return Ok(Outcome::done(0));
+            }
+            return Err(MySqlError::new(ErrorCode::TableExists, &[name]));
+        }
+        self.check_engine(&create)?;
+        if let Some(like) = &create.like {
+            let model = self.table(like)?;
+            if *like == create.name {
+                return Err(MySqlError::new(ErrorCode::NotUniqueTable, &[&like.table]));
+            }
+            let table = self.new_table(name, model.columns().to_vec(), temporary);
+            self.publish(&database, Arc::new(table), temporary, create.or_replace)?;
+            return Ok(Outcome::done(0));
+        }
+        let mut columns: Vec<Column> = create.columns.iter().map(column).collect();
+        self.check_defaults(&create.columns).await?;
+        let Some(query) = create.query.clone() else {
+            check_columns(&columns)?;
+            let table = self.new_table(name, columns, temporary);
+            self.publish(&database, Arc::new(table), temporary, create.or_replace)?;
+            return Ok(Outcome::done(0));
+        };
+        let ready = self.ready(*query).await?;
+        let names = selected_columns(&mut columns, &ready)?;
+        check_columns(&columns)?;
+        let table = Arc::new(self.new_table(name, columns, temporary));
+        let mut writer = Writer::begin(self, &table, &names, create.ignore).await?;
+        let mut stream = self.stream(&ready.plan)?;
+        while let Some(batch) = stream.next().await {
+            writer.append(&batch.map_err(|error| errors::from_plan(&error))?)?;
+        }
+        drop(stream);
+        let rows = writer.commit()?;
+        self.publish(&database, table, temporary, create.or_replace)?;
+        Ok(with_info(rows))
+    }
+
+    fn exists(&self, database: &str, name: &str, temporary: bool) -> bool {
+        if temporary {
+            self.connection
+                .local()
+                .temporary
+                .table(database, name)
+                .is_some()
+        } else {
+            self.connection
+                .engine
+                .shared()
+                .dictionary
+                .table(database, name)
+                .is_ok()
+        }
+    }
+
+    /// A table of nobody yet; a temporary one is capped as `tmp_table_size` says.
+    fn new_table(&self, name: &str, columns: Vec<Column>, temporary: bool) -> Table {
+        if !temporary {
+            return Table::new(
+                name,
+                columns,
+                &self.connection.engine.shared().table_account,
+            );
+        }
+        let options = AccountOptions {
+            resident_max_bytes: self.connection.temp_table_cap(),
+            ..AccountOptions::default()
+        };
+        Table::new(
+            name,
+            columns,
+            &self.connection.account.child("temporary table", options),
+        )
+    }
+
+    fn publish(
+        &self,
+        database: &str,
+        table: Arc<Table>,
+        temporary: bool,
+        replace: bool,
+    ) -> Result<(), MySqlError> {
+        let name = table.name().to_owned();
+        let dictionary = &self.connection.engine.shared().dictionary;
+        let created = if temporary {
+            let mut local = self.connection.local();
+            if replace {
+                let _ = local.temporary.drop_table(database, &name);
+            }
+            local.temporary.create(database, table)
+        } else {
+            if replace {
+                let _ = dictionary.drop_table(database, &name);
+            }
+            dictionary.create_table(database, table)
+        };
+        created.map_err(|error| errors::from_table(&error))
+    }
+
+    fn check_engine(&self, create: &CreateTable) -> Result<(), MySqlError> {
+        let Some(engine) = &create.engine else {
+            return Ok(());
+        };
+        let lower = engine.to_ascii_lowercase();
+        if lower == "mayfly" {
+            return Ok(());
+        }
+        let table = &create.name.table;
+        let substitutes = OTHER_ENGINES.contains(&lower.as_str());
+        let refuses = self
+            .connection
+            .local()
+            .variables
+            .has_mode("NO_ENGINE_SUBSTITUTION");
+        if !substitutes && refuses {
+            return Err(MySqlError::new(ErrorCode::UnknownStorageEngine, &[engine]));
+        }
+        self.connection.warn(Warning {
+            level: Level::Note,
+            error: MySqlError {
+                code: USING_OTHER_ENGINE,
+                sqlstate: "HY000",
+                message: format!("Using storage engine Mayfly for table '{table}'"),
+            },
+        });
+        Ok(())
+    }
+
+    /// A constant default must fit its column.
+    async fn check_defaults(&self, columns: &[ColumnDefinition]) -> Result<(), MySqlError> {
+        for definition in columns {
+            let Some(default) = &definition.default else {
+                continue;
+            };
+            let value = self.evaluate(default).await?;
+            if value.is_null() && definition.not_null {
+                return Err(MySqlError::new(
+                    ErrorCode::InvalidDefault,
+                    &[&definition.name],
+                ));
+            }
+            if super::evaluate::literal(default).is_none() || value.is_null() {
+                continue;
+            }
+            let probe = Table::new(
+                "probe",
+                vec![Column::new(
+                    &definition.name,
+                    definition.column_type.clone(),
+                    true,
+                )],
+                &self.running.account,
+            );
+            let mut writer = Writer::begin(self, &Arc::new(probe), &[], false).await?;
+            let array = value
+                .to_array()
+                .map_err(|error| errors::from_plan(&error))?;
+            let field = arrow::datatypes::Field::new("value", array.data_type().clone(), true);
+            let schema = Arc::new(arrow::datatypes::Schema::new(vec![field]));
+            let batch = arrow::record_batch::RecordBatch::try_new(schema, vec![array])
+                .map_err(|error| errors::from_plan(&error.into()))?;
+            if writer.append(&batch).is_err() {
+                return Err(MySqlError::new(
+                    ErrorCode::InvalidDefault,
+                    &[&definition.name],
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn drop_table(&self, drop: &DropTable) -> Result<Outcome, MySqlError> {
+        self.connection.count(|status| status.drops += 1);
+        let mut seen = HashSet::new();
+        let mut places = Vec::new();
+        for name in &drop.names {
+            let database = self.database_of(name)?;
+            if !seen.insert((database.clone(), name.table.clone())) {
+                return Err(MySqlError::new(ErrorCode::NotUniqueTable, &[&name.table]));
+            }
+            places.push((database, &name.table));
+        }
+        let dictionary = &self.connection.engine.shared().dictionary;
+        let mut missing = Vec::new();
+        for (database, table) in &places {
+            let is_temporary = self.exists(database, table, true);
+            let is_shared = !drop.temporary && self.exists(database, table, false);
+            if !is_temporary && !is_shared {
+                missing.push(format!("{database}.{table}"));
+            }
+        }
+        // MySQL drops nothing when one of the tables is missing.
+        if !missing.is_empty() && !drop.if_exists {
+            return Err(MySqlError::new(
+                ErrorCode::UnknownTable,
+                &[&missing.join(",")],
+            ));
+        }
+        for (database, table) in &places {
+            let dropped = self
+                .connection
+                .local()
+                .temporary
+                .drop_table(database, table)
+                .is_ok();
+            if !dropped && !drop.temporary {
+                let _ = dictionary.drop_table(database, table);
+            }
+        }
+        for name in missing {
+            self.note(ErrorCode::UnknownTable, &[&name]);
+        }
+        Ok(Outcome::done(0))
+    }
+
+    pub(crate) fn truncate(&self, name: &TableName) -> Result<Outcome, MySqlError> {
+        self.table(name)?.truncate();
+        Ok(Outcome::done(0))
+    }
+}
+
+fn column(definition: &ColumnDefinition) -> Column {
+    Column {
+        default: definition.default.as_ref().map(ToString::to_string),
+        comment: definition.comment.clone().unwrap_or_default(),
+        ..Column::new(
+            &definition.name,
+            definition.column_type.clone(),
+            !definition.not_null,
+        )
+    }
+}
+
+/// Adds the columns of a query behind the declared ones; a declared column of the same name
+/// takes the value. Returns the names in the order of the query.
+fn selected_columns(columns: &mut Vec<Column>, ready: &Ready) -> Result<Vec<String>, MySqlError> {
+    let schema = ready.plan.schema();
+    let mut names: Vec<String> = Vec::with_capacity(ready.labels.len());
+    for (field, label) in schema.fields().iter().zip(&ready.labels) {
+        if names.iter().any(|name| name.eq_ignore_ascii_case(label)) {
+            return Err(MySqlError::new(ErrorCode::DuplicateColumn, &[label]));
+        }
+        names.push(label.clone());
+        if columns
+            .iter()
+            .any(|column| column.name.eq_ignore_ascii_case(label))
+        {
+            continue;
+        }
+        let column_type = match ColumnType::from_arrow(field) {
+            // A bare NULL has no type that could be stored.
+            ColumnType::Null => ColumnType::Binary { length: 0 },
+            other => other,
+        };
+        columns.push(Column::new(label, column_type, field.is_nullable()));
+    }
+    Ok(names)
+}
+
+fn check_columns(columns: &[Column]) -> Result<(), MySqlError> {
+    if columns.is_empty() {
+        return Err(MySqlError::new(ErrorCode::TableMustHaveColumns, &[]));
+    }
+    if columns.len() > COLUMN_COUNT {
+        return Err(MySqlError::new(ErrorCode::TooManyColumns, &[]));
+    }
+    let mut seen = HashSet::new();
+    for column in columns {
+        if column.name.chars().count() > NAME_LENGTH {
+            return Err(MySqlError::new(
+                ErrorCode::IdentifierTooLong,
+                &[&column.name],
+            ));
+        }
+        if !seen.insert(column.name.to_lowercase()) {
+            return Err(MySqlError::new(ErrorCode::DuplicateColumn, &[&column.name]));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! INSERT.
+
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{Field, Schema};
+use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use datafusion::scalar::ScalarValue;
+use datafusion::sql::sqlparser::ast;
+use futures::StreamExt;
+use mayfly_sql::statement::{Insert, InsertSource};
+use mayfly_table::Table;
+use mayfly_types::{ErrorCode, MySqlError};
+
+use super::Job;
+use super::assign::Writer;
+use super::evaluate::literal;
+use crate::errors;
+use crate::outcome::Outcome;
+
+/// Rows of VALUES that are converted together.
+const ROWS_TOGETHER: usize = 1024;
+
+impl Job {
+    pub(crate) async fn insert(&self, insert: Insert) -> Result<Outcome, MySqlError> {
+        self.connection.count(|status| status.inserts += 1);
+        let table = self.table(&insert.table)?;
+        let rows = match insert.source {
+            InsertSource::Values(rows) => {
+                let count = rows.len();
+                let written = self
+                    .insert_values(&table, &insert.columns, rows, insert.ignore)
+                    .await?;
+                if count == 1 {
+                    return Ok(Outcome::done(written));
+                }
+                written
+            }
+            InsertSource::Query(query) => {
+                self.insert_query(&table, &insert.columns, *query, insert.ignore)
+                    .await?
+            }
+        };
+        Ok(with_info(rows))
+    }
+
+    /// Appends the rows of a query.
+    pub(crate) async fn insert_query(
+        &self,
+        table: &Arc<Table>,
+        columns: &[String],
+        query: ast::Query,
+        ignore: bool,
+    ) -> Result<u64, MySqlError> {
+        let mut writer = Writer::begin(self, table, columns, ignore).await?;
+        let ready = self.ready(query).await?;
+        if ready.plan.schema().fields().len() != writer.filled().len() {
+            return Err(MySqlError::new(ErrorCode::ValueCount, &[&1]));
+        }
+        let mut stream = self.stream(&ready.plan)?;
+        while let Some(batch) = stream.next().await {
+            writer.append(&batch.map_err(|error| errors::from_plan(&error))?)?;
+        }
+        drop(stream);
+        writer.commit()
+    }
+
+    async fn insert_values(
+        &self,
+        table: &Arc<Table>,
+        columns: &[String],
+        mut rows: Vec<Vec<Option<ast::Expr>>>,
+        ignore: bool,
+    ) -> Result<u64, MySqlError> {
+        // VALUES () stands for a row of defaults.
+        if columns.is_empty() && rows.iter().all(Vec::is_empty) {
+            rows = vec![vec![None; table.columns().len()]; rows.len()];
+        }
+        let mut writer = Writer::begin(self, table, columns, ignore).await?;
+        let filled = writer.filled();
+        if let Some(short) = rows.iter().position(|row| row.len() != filled.len()) {
+            return Err(MySqlError::new(ErrorCode::ValueCount, &[&(short + 1)]));
+        }
+        let mut waiting: Vec<Vec<ScalarValue>> = Vec::new();
+        for row in rows {
+            let values = self.values_of_row(row, &writer, &filled).await?;
+            let differs = waiting
+                .last()
+                .is_some_and(|other| !same_types(other, &values));
+            if differs || waiting.len() == ROWS_TOGETHER {
+                writer.append(&batch_of(&std::mem::take(&mut waiting))?)?;
+            }
+            waiting.push(values);
+        }
+        if !waiting.is_empty() {
+            writer.append(&batch_of(&waiting)?)?;
+        }
+        writer.commit()
+    }
+
+    async fn values_of_row(
+        &self,
+        row: Vec<Option<ast::Expr>>,
+        writer: &Writer,
+        filled: &[usize],
+    ) -> Result<Vec<ScalarValue>, MySqlError> {
+        let mut values = Vec::with_capacity(row.len());
+        let mut computed = Vec::new();
+        for (position, expression) in row.into_iter().enumerate() {
+            values.push(match expression {
+                None => writer.default_of(filled[position])?,
+                Some(expression) => match literal(&expression) {
+                    Some(value) => value,
+                    None => {
+                        computed.push((position, expression));
+                        ScalarValue::Null
+                    }
+                },
+            });
+        }
+        if !computed.is_empty() {
+            let (positions, expressions): (Vec<usize>, Vec<ast::Expr>) =
+                computed.into_iter().unzip();
+            let results = self.evaluate_all(expressions).await?;
+            for (position, value) in positions.into_iter().zip(results) {
+                values[position] = value;
+            }
+        }
+        Ok(values)
+    }
+}
+
+fn same_types(left: &[ScalarValue], right: &[ScalarValue]) -> bool {
+    left.iter()
+        .zip(right)
+        .all(|(left, right)| left.data_type() == right.data_type())
+}
+
+fn batch_of(rows: &[Vec<ScalarValue>]) -> Result<RecordBatch, MySqlError> {
+    let width = rows.first().map_or(0, Vec::len);
+    let mut fields = Vec::with_capacity(width);
+    let mut arrays: Vec<ArrayRef> = Vec::with_capacity(width);
+    for column in 0..width {
+        let values = rows.iter().map(|row| row[column].clone());
+        let array =
+            ScalarValue::iter_to_array(values).map_err(|error| errors::from_plan(&error))?;
+        fields.push(Field::new(
+            format!("column_{column}"),
+            array.data_type().clone(),
+            true,
+        ));
+        arrays.push(array);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
+        .map_err(|error| errors::from_plan(&error.into()))
+}
+
+/// The end of a statement that wrote rows; the warnings are filled in when they are counted.
+pub(crate) fn with_info(rows: u64) -> Outcome {
+    Outcome::Done {
+        affected_rows: rows,
+        last_insert_id: 0,
+        warnings: 0,
+        info: format!("Records: {rows}  Duplicates: 0  Warnings: ?"),
+    }
+}

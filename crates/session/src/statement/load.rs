@@ -1,0 +1,358 @@
+//! LOAD DATA [LOCAL] INFILE.
+//!
+//! Fields are read as text and converted as INSERT converts text. SET and user variables are
+//! computed by a query over each batch of the file.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BinaryViewBuilder, StringViewBuilder};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
+use datafusion::datasource::MemTable;
+use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, SetExpr, VisitMut, VisitorMut};
+use mayfly_sql::parse;
+use mayfly_sql::references::References;
+use mayfly_sql::statement::{LoadData, LoadTarget, Statement};
+use mayfly_table::Table;
+use mayfly_types::{ErrorCode, MySqlError, Warning};
+
+use super::Job;
+use super::assign::Writer;
+use crate::delimited::{Record, Records, Shape};
+use crate::errors;
+use crate::files::cannot_open;
+use crate::lowered;
+use crate::outcome::Outcome;
+
+/// Rows of the file that are converted together.
+const ROWS_TOGETHER: usize = 4096;
+/// Bytes of the file after which a batch ends early.
+const BYTES_TOGETHER: usize = 1 << 20;
+/// The name under which a batch is queried.
+const BATCH: &str = "load data";
+
+impl Job {
+    pub(crate) async fn load(&self, load: LoadData) -> Result<Outcome, MySqlError> {
+        self.connection.count(|status| status.loads += 1);
+        if load.line_terminator.is_empty() || load.field_terminator.is_empty() {
+            return Err(errors::not_supported(
+                "LOAD DATA without field or line terminator",
+            ));
+        }
+        if load.local
+            && !self
+                .connection
+                .engine
+                .globals()
+                .variables
+                .is_on("local_infile")
+        {
+            return Err(MySqlError::new(ErrorCode::LocalInfileDisabled, &[]));
+        }
+        let table = self.table(&load.table)?;
+        let ignore = load.local || load.ignore;
+        let plan = Plan::new(&load, &table)?;
+        let file = File::open(&load.path).map_err(|error| cannot_open(&load.path, &error))?;
+        let mut records = Records::new(file, Shape::of(&load));
+        let read_error = |error: std::io::Error| cannot_open(&load.path, &error);
+        records.skip_lines(load.skip_lines).map_err(read_error)?;
+        let mut writer = Writer::begin(self, &table, &plan.names, ignore).await?;
+        let strict = self.connection.local().variables.is_strict() && !ignore;
+        let latin1 = load.character_set.as_deref() == Some("latin1");
+        let mut columns = Columns::new(&plan.schema, latin1);
+        let mut record = Record::default();
+        let mut row = 0_u64;
+        loop {
+            let more = records.read(&mut record).map_err(read_error)?;
+            if more {
+                row += 1;
+                self.check_count(&record, plan.schema.fields().len(), row, strict)?;
+                columns.push(&record, row)?;
+            }
+            if columns.is_full() || !more && columns.rows > 0 {
+                let batch = columns.finish()?;
+                let batch = match &plan.query {
+                    None => batch,
+                    Some(query) => self.computed(query, batch).await?,
+                };
+                writer.append(&batch)?;
+                // Lets a cancelled statement end.
+                tokio::task::yield_now().await;
+            }
+            if !more {
+                break;
+            }
+        }
+        let rows = writer.commit()?;
+        Ok(Outcome::Done {
+            affected_rows: rows,
+            last_insert_id: 0,
+            warnings: 0,
+            info: format!(
+                "Records: {row}  Deleted: 0  Skipped: {}  Warnings: ?",
+                row - rows
+            ),
+        })
+    }
+
+    fn check_count(
+        &self,
+        record: &Record,
+        expected: usize,
+        row: u64,
+        strict: bool,
+    ) -> Result<(), MySqlError> {
+        let code = match record.count().cmp(&expected) {
+            std::cmp::Ordering::Equal => return Ok(()),
+            std::cmp::Ordering::Less => ErrorCode::TooFewRecords,
+            std::cmp::Ordering::Greater => ErrorCode::TooManyRecords,
+        };
+        if strict {
+            return Err(MySqlError::new(code, &[&row]));
+        }
+        self.connection.warn(Warning::new(code, &[&row]));
+        Ok(())
+    }
+
+    /// The columns of the table computed from a batch of the file.
+    async fn computed(
+        &self,
+        query: &datafusion::sql::sqlparser::ast::Query,
+        batch: RecordBatch,
+    ) -> Result<RecordBatch, MySqlError> {
+        let plan = |error| errors::from_plan(&error);
+        let mut references = References::of_query(query);
+        references.files.remove(BATCH);
+        let mut bindings = self.bindings(&references).await?;
+        let table = MemTable::try_new(batch.schema(), vec![vec![batch]]).map_err(plan)?;
+        bindings
+            .files
+            .insert(BATCH.to_owned(), lowered::bind(Arc::new(table))?);
+        let ready = self
+            .physical(self.planned(query.clone(), &bindings)?)
+            .await?;
+        self.small_result(&ready).await
+    }
+}
+
+/// What the fields of a file become.
+struct Plan {
+    /// One text column for each field.
+    schema: SchemaRef,
+    /// The columns of the table that are written, in the order of the (computed) batch.
+    names: Vec<String>,
+    /// How they are computed, unless the fields are the columns.
+    query: Option<datafusion::sql::sqlparser::ast::Query>,
+}
+
+impl Plan {
+    fn new(load: &LoadData, table: &Table) -> Result<Plan, MySqlError> {
+        let targets: Vec<LoadTarget> = if load.targets.is_empty() {
+            table
+                .columns()
+                .iter()
+                .map(|c| LoadTarget::Column(c.name.clone()))
+                .collect()
+        } else {
+            load.targets.clone()
+        };
+        let mut fields = Vec::with_capacity(targets.len());
+        for target in &targets {
+            fields.push(match target {
+                LoadTarget::Column(name) => {
+                    let lower = name.to_lowercase();
+                    let column = table
+                        .columns()
+                        .iter()
+                        .find(|column| column.name.to_lowercase() == lower)
+                        .ok_or_else(|| {
+                            MySqlError::new(ErrorCode::UnknownColumn, &[name, &"field list"])
+                        })?;
+                    let binary = column.column_type.is_binary();
+                    let data_type = if binary {
+                        DataType::BinaryView
+                    } else {
+                        DataType::Utf8View
+                    };
+                    Field::new(lower, data_type, true)
+                }
+                LoadTarget::Variable(name) => {
+                    Field::new(variable_column(name), DataType::Utf8View, true)
+                }
+            });
+        }
+        let schema = Arc::new(Schema::new(fields));
+        let plain = load.assignments.is_empty()
+            && targets
+                .iter()
+                .all(|target| matches!(target, LoadTarget::Column(_)));
+        let assigned: HashSet<String> = load
+            .assignments
+            .iter()
+            .map(|(column, _)| column.to_lowercase())
+            .collect();
+        let mut names: Vec<String> = targets
+            .iter()
+            .filter_map(|target| match target {
+                LoadTarget::Column(name) if !assigned.contains(&name.to_lowercase()) => {
+                    Some(name.clone())
+                }
+                _ => None,
+            })
+            .collect();
+        if plain {
+            return Ok(Plan {
+                schema,
+                names,
+                query: None,
+            });
+        }
+        let mut items: Vec<Expr> = names
+            .iter()
+            .map(|name| Expr::Identifier(Ident::new(name.to_lowercase())))
+            .collect();
+        let mut variables = VariablesAsColumns(
+            targets
+                .iter()
+                .filter_map(|target| match target {
+                    LoadTarget::Variable(name) => Some(name.clone()),
+                    LoadTarget::Column(_) => None,
+                })
+                .collect(),
+        );
+        for (column, expression) in &load.assignments {
+            let mut expression = expression.clone();
+            let _ = VisitMut::visit(&mut expression, &mut variables);
+            names.push(column.clone());
+            items.push(expression);
+        }
+        let (statement, _) = parse::parse(&format!("SELECT 1 FROM '{BATCH}'"))?;
+        let Statement::Query(mut query) = statement else {
+            return Err(MySqlError::new(ErrorCode::Unknown, &[]));
+        };
+        if let SetExpr::Select(select) = query.body.as_mut() {
+            select.projection = items
+                .into_iter()
+                .enumerate()
+                .map(|(index, expr)| SelectItem::ExprWithAlias {
+                    expr,
+                    alias: Ident::new(format!("value {index}")),
+                })
+                .collect();
+        }
+        Ok(Plan {
+            schema,
+            names,
+            query: Some(*query),
+        })
+    }
+}
+
+fn variable_column(name: &str) -> String {
+    format!("variable {name}")
+}
+
+/// Reads the variables that the file fills from the batch.
+struct VariablesAsColumns(HashSet<String>);
+
+impl VisitorMut for VariablesAsColumns {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Identifier(ident) = expr
+            && let Some(name) = ident.value.strip_prefix('@')
+            && self.0.contains(&name.to_lowercase())
+        {
+            *ident = Ident::with_quote('`', variable_column(&name.to_lowercase()));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+enum Builder {
+    Text(StringViewBuilder),
+    Bytes(BinaryViewBuilder),
+}
+
+/// The columns of a batch while it is read.
+struct Columns {
+    schema: SchemaRef,
+    latin1: bool,
+    builders: Vec<Builder>,
+    rows: usize,
+    bytes: usize,
+}
+
+impl Columns {
+    fn new(schema: &SchemaRef, latin1: bool) -> Columns {
+        let builders = schema
+            .fields()
+            .iter()
+            .map(|field| match field.data_type() {
+                DataType::BinaryView => Builder::Bytes(BinaryViewBuilder::new()),
+                _ => Builder::Text(StringViewBuilder::new()),
+            })
+            .collect();
+        Columns {
+            schema: Arc::clone(schema),
+            latin1,
+            builders,
+            rows: 0,
+            bytes: 0,
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.rows >= ROWS_TOGETHER || self.bytes >= BYTES_TOGETHER
+    }
+
+    fn push(&mut self, record: &Record, row: u64) -> Result<(), MySqlError> {
+        self.rows += 1;
+        for (index, builder) in self.builders.iter_mut().enumerate() {
+            let field = if index < record.count() {
+                record.field(index)
+            } else {
+                None
+            };
+            self.bytes += field.map_or(0, <[u8]>::len);
+            match builder {
+                Builder::Bytes(builder) => builder.append_option(field),
+                Builder::Text(builder) => match field {
+                    None => builder.append_null(),
+                    Some(bytes) if self.latin1 => {
+                        builder
+                            .append_value(bytes.iter().map(|b| char::from(*b)).collect::<String>());
+                    }
+                    Some(bytes) => match std::str::from_utf8(bytes) {
+                        Ok(text) => builder.append_value(text),
+                        Err(_) => {
+                            let shown = String::from_utf8_lossy(bytes);
+                            let text = format!("{shown} (row {row})");
+                            let code = ErrorCode::InvalidCharacterString;
+                            return Err(MySqlError::new(code, &[&"utf8mb4", &text]));
+                        }
+                    },
+                },
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<RecordBatch, MySqlError> {
+        self.rows = 0;
+        self.bytes = 0;
+        let arrays: Vec<ArrayRef> = self
+            .builders
+            .iter_mut()
+            .map(|builder| match builder {
+                Builder::Text(builder) => Arc::new(builder.finish()) as ArrayRef,
+                Builder::Bytes(builder) => Arc::new(builder.finish()) as ArrayRef,
+            })
+            .collect();
+        RecordBatch::try_new(Arc::clone(&self.schema), arrays)
+            .map_err(|error| errors::from_plan(&error.into()))
+    }
+}

@@ -1,0 +1,227 @@
+//! Runs one statement.
+//!
+//! Owns the dispatch. Everything here runs inside a task of the engine's workers, so a panic ends
+//! the statement and not the session.
+
+mod assign;
+mod bind;
+mod create;
+mod evaluate;
+mod explain;
+mod insert;
+mod load;
+mod query;
+mod set;
+mod show;
+
+use std::sync::Arc;
+
+use mayfly_sql::parse;
+use mayfly_sql::source::Source;
+use mayfly_sql::statement::{Show, Statement, TableName};
+use mayfly_types::{ErrorCode, MySqlError, Warning};
+
+use crate::connection::Connection;
+use crate::errors;
+use crate::outcome::Outcome;
+use crate::running::Running;
+
+/// What a statement has at hand.
+#[derive(Clone)]
+pub(crate) struct Job {
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) running: Arc<Running>,
+    pub(crate) source: Arc<Source>,
+}
+
+/// Reads and runs the text of `running`.
+pub(crate) async fn run(
+    connection: Arc<Connection>,
+    running: Arc<Running>,
+) -> Result<Outcome, MySqlError> {
+    let parsed = parse::parse(&running.text);
+    let keeps_warnings = matches!(
+        &parsed,
+        Ok((
+            Statement::Show(Show::Warnings { .. } | Show::WarningCount { .. }),
+            _
+        ))
+    ) || matches!(&parsed, Ok((statement, _)) if reads_counts(statement));
+    connection.begin_statement(keeps_warnings);
+    let (statement, source) = parsed?;
+    let job = Job {
+        connection,
+        running,
+        source: Arc::new(source),
+    };
+    let outcome = job.dispatch(statement).await?;
+    Ok(job.settle(outcome))
+}
+
+/// Whether a query asks for `@@warning_count` or `@@error_count`, which must not reset them.
+fn reads_counts(statement: &Statement) -> bool {
+    match statement {
+        Statement::Query(query) => {
+            let references = mayfly_sql::references::References::of_query(query);
+            ["warning_count", "error_count"].iter().any(|name| {
+                references
+                    .system_variables
+                    .iter()
+                    .any(|found| found.ends_with(name))
+            })
+        }
+        _ => false,
+    }
+}
+
+impl Job {
+    async fn dispatch(&self, statement: Statement) -> Result<Outcome, MySqlError> {
+        let connection = &self.connection;
+        match statement {
+            Statement::Query(query) => {
+                connection.count(|status| status.selects += 1);
+                self.query(*query).await
+            }
+            Statement::Explain(explain) => self.explain(explain).await,
+            Statement::CreateTable(table) => self.create_table(*table).await,
+            Statement::DropTable(drop) => self.drop_table(&drop),
+            Statement::Truncate(name) => self.truncate(&name),
+            Statement::CreateDatabase {
+                name,
+                if_not_exists,
+            } => self.create_database(&name, if_not_exists),
+            Statement::DropDatabase { name, if_exists } => self.drop_database(&name, if_exists),
+            Statement::Use(name) => {
+                if !connection.engine.shared().dictionary.has_database(&name) {
+                    return Err(MySqlError::new(ErrorCode::UnknownDatabase, &[&name]));
+                }
+                connection.local().database = Some(name);
+                Ok(Outcome::done(0))
+            }
+            Statement::Insert(insert) => self.insert(*insert).await,
+            Statement::LoadData(load) => self.load(*load).await,
+            Statement::Set(assignments) => {
+                connection.count(|status| status.sets += 1);
+                self.set(assignments).await
+            }
+            Statement::Show(show) => self.show(show).await,
+            Statement::FlushStatus => {
+                connection.local().status = Default::default();
+                Ok(Outcome::done(0))
+            }
+            Statement::Do(expressions) => {
+                for expression in expressions {
+                    self.evaluate(&expression).await?;
+                }
+                Ok(Outcome::done(0))
+            }
+            Statement::Kill(id) => self.kill(id),
+            Statement::Begin => {
+                let mut local = connection.local();
+                local.in_transaction = true;
+                local.changed_in_transaction = false;
+                Ok(Outcome::done(0))
+            }
+            Statement::Commit => {
+                let mut local = connection.local();
+                local.in_transaction = false;
+                local.changed_in_transaction = false;
+                Ok(Outcome::done(0))
+            }
+            Statement::Rollback => {
+                let mut local = connection.local();
+                local.in_transaction = false;
+                if std::mem::take(&mut local.changed_in_transaction) {
+                    let code = ErrorCode::RollbackNonTransactional;
+                    local.add_warning(Warning::new(code, &[]));
+                }
+                Ok(Outcome::done(0))
+            }
+            Statement::Nothing => Ok(Outcome::done(0)),
+        }
+    }
+
+    /// Ends a statement that has no rows, or all of them at hand.
+    fn settle(&self, outcome: Outcome) -> Outcome {
+        match outcome {
+            Outcome::Done {
+                affected_rows,
+                last_insert_id,
+                info,
+                ..
+            } => {
+                self.running.add_rows(affected_rows);
+                self.running.finish();
+                let mut local = self.connection.local();
+                local.row_count = i64::try_from(affected_rows).unwrap_or(i64::MAX);
+                let warnings = u16::try_from(local.warning_count).unwrap_or(u16::MAX);
+                let info = info.replace("Warnings: ?", &format!("Warnings: {warnings}"));
+                Outcome::Done {
+                    affected_rows,
+                    last_insert_id,
+                    warnings,
+                    info,
+                }
+            }
+            Outcome::Rows { columns, batches } => {
+                if let Some(rows) = batches.ready_rows() {
+                    self.running.add_rows(rows);
+                    self.running.mark_query();
+                    self.running.finish();
+                }
+                Outcome::Rows { columns, batches }
+            }
+        }
+    }
+
+    fn kill(&self, id: u64) -> Result<Outcome, MySqlError> {
+        let found = self.connection.engine.open_connections();
+        match found.into_iter().find(|connection| connection.id == id) {
+            Some(connection) => {
+                connection.cancel.cancel();
+                Ok(Outcome::done(0))
+            }
+            None => Err(MySqlError::new(ErrorCode::NoSuchThread, &[&id])),
+        }
+    }
+
+    /// The database of a table name: the one written, or the current one.
+    pub(crate) fn database_of(&self, name: &TableName) -> Result<String, MySqlError> {
+        match &name.database {
+            Some(database) => Ok(database.clone()),
+            None => self
+                .connection
+                .local()
+                .database
+                .clone()
+                .ok_or_else(|| MySqlError::new(ErrorCode::NoDatabase, &[])),
+        }
+    }
+
+    /// The table of a name: a temporary one of this session first.
+    pub(crate) fn table(&self, name: &TableName) -> Result<Arc<mayfly_table::Table>, MySqlError> {
+        let database = self.database_of(name)?;
+        let shared = self.connection.engine.shared();
+        let local = self.connection.local();
+        local
+            .temporary
+            .resolve(&shared.dictionary, &database, &name.table)
+            .map_err(|error| match error {
+                mayfly_table::Error::UnknownDatabase { .. } => {
+                    MySqlError::new(ErrorCode::NoSuchTable, &[&database, &name.table])
+                }
+                error => errors::from_table(&error),
+            })
+    }
+
+    pub(crate) fn note(&self, code: ErrorCode, arguments: &[&dyn std::fmt::Display]) {
+        self.connection.warn(Warning::note(code, arguments));
+    }
+
+    /// Remembers that rows changed, for the warning of ROLLBACK.
+    pub(crate) fn changed_rows(&self, rows: u64) {
+        self.connection.count(|status| status.handler_write += rows);
+        let mut local = self.connection.local();
+        local.changed_in_transaction |= local.in_transaction && rows > 0;
+    }
+}

@@ -1,0 +1,177 @@
+//! Queries: plan, run, send.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::compute::concat_batches;
+use arrow::record_batch::RecordBatch;
+use datafusion::common::Result as PlanResult;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::sql::sqlparser::ast;
+use futures::StreamExt;
+use mayfly_sql::bindings::Bindings;
+use mayfly_sql::plan::{Planned, Planner};
+use mayfly_sql::references::References;
+use mayfly_sql::typing::type_planner;
+use mayfly_types::{ErrorCode, MySqlError};
+use tokio::sync::mpsc;
+
+use super::Job;
+use crate::errors;
+use crate::outcome::{Message, Outcome, RowStream, columns_of};
+
+/// Batches that wait between the plan and the reader.
+const BATCHES_AHEAD: usize = 1;
+
+/// A query ready to run.
+pub(crate) struct Ready {
+    pub(crate) plan: Arc<dyn ExecutionPlan>,
+    pub(crate) labels: Vec<String>,
+}
+
+impl Job {
+    /// Runs a query whose rows go to the client.
+    pub(crate) async fn query(&self, query: ast::Query) -> Result<Outcome, MySqlError> {
+        self.running.mark_query();
+        let limit_ms = self
+            .connection
+            .local()
+            .variables
+            .number("max_execution_time");
+        if limit_ms > 0 {
+            self.running.end_after(Duration::from_millis(limit_ms));
+        }
+        let query = self.limited(query);
+        let ready = self.ready(query).await?;
+        let columns = columns_of(&ready.plan.schema(), Some(&ready.labels));
+        let mut stream = self.stream(&ready.plan)?;
+        let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
+        let running = Arc::clone(&self.running);
+        let task = tokio::spawn(async move {
+            while let Some(batch) = stream.next().await {
+                let message = match batch {
+                    Ok(batch) if batch.num_rows() == 0 => continue,
+                    Ok(batch) => {
+                        running.add_rows(batch.num_rows() as u64);
+                        Message::Batch(batch)
+                    }
+                    Err(error) => {
+                        drop(stream);
+                        let _ = sender
+                            .send(Message::Failed(errors::from_plan(&error)))
+                            .await;
+                        return;
+                    }
+                };
+                if sender.send(message).await.is_err() {
+                    return;
+                }
+            }
+            // Operators report when they are dropped.
+            drop(stream);
+            let _ = sender.send(Message::End).await;
+        });
+        self.running.add_task(task.abort_handle());
+        let batches = RowStream::begin(receiver, Arc::clone(&self.running)).await?;
+        Ok(Outcome::Rows { columns, batches })
+    }
+
+    /// Applies `sql_select_limit` to a query without a LIMIT of its own.
+    fn limited(&self, mut query: ast::Query) -> ast::Query {
+        let limit = self.connection.local().variables.number("sql_select_limit");
+        if limit != u64::MAX && query.limit_clause.is_none() {
+            let number = ast::Value::Number(limit.min(i64::MAX.unsigned_abs()).to_string(), false);
+            query.limit_clause = Some(ast::LimitClause::LimitOffset {
+                limit: Some(ast::Expr::Value(number.into())),
+                offset: None,
+                limit_by: Vec::new(),
+            });
+        }
+        query
+    }
+
+    /// Plans a query.
+    pub(crate) async fn ready(&self, query: ast::Query) -> Result<Ready, MySqlError> {
+        let bindings = self.bindings(&References::of_query(&query)).await?;
+        let planned = self.planned(query, &bindings)?;
+        self.physical(planned).await
+    }
+
+    /// The logical plan of a query.
+    pub(crate) fn planned(
+        &self,
+        query: ast::Query,
+        bindings: &Bindings,
+    ) -> Result<Planned, MySqlError> {
+        let state = self.connection.state()?;
+        let planner = Planner {
+            state,
+            type_planner: Some(type_planner()),
+            bindings,
+        };
+        let asked = query.clone();
+        planner
+            .query(query, &self.source)
+            .map_err(|error| self.placed(errors::from_plan(&error), &asked, bindings))
+    }
+
+    /// Adds to an error what only the statement knows: the clause, the database.
+    fn placed(&self, error: MySqlError, query: &ast::Query, bindings: &Bindings) -> MySqlError {
+        if error.is(ErrorCode::UnknownColumn)
+            && let Some((name, clause)) = error
+                .message
+                .strip_prefix("Unknown column '")
+                .and_then(|rest| rest.split_once("' in '"))
+            && clause.starts_with("field list")
+        {
+            let clause = mayfly_sql::clause::of_column(query, name);
+            return MySqlError::new(ErrorCode::UnknownColumn, &[&name, &clause]);
+        }
+        if error.is(ErrorCode::NoSuchFunction)
+            && let Some(database) = &bindings.database
+            && let Some(name) = error.message.strip_prefix("FUNCTION ")
+        {
+            let message = format!("FUNCTION {database}.{name}");
+            return MySqlError { message, ..error };
+        }
+        error
+    }
+
+    /// The physical plan of a logical one.
+    pub(crate) async fn physical(&self, planned: Planned) -> Result<Ready, MySqlError> {
+        let state = self.connection.state()?;
+        let plan = state
+            .create_physical_plan(&planned.plan)
+            .await
+            .map_err(|error| errors::from_plan(&error))?;
+        Ok(Ready {
+            plan,
+            labels: planned.labels,
+        })
+    }
+
+    /// Starts a plan on the statement's account.
+    pub(crate) fn stream(
+        &self,
+        plan: &Arc<dyn ExecutionPlan>,
+    ) -> Result<SendableRecordBatchStream, MySqlError> {
+        self.running.set_plan(plan);
+        let start = || -> PlanResult<SendableRecordBatchStream> {
+            let context = self.connection.task_context(&self.running)?;
+            execute_stream(Arc::clone(plan), context)
+        };
+        start().map_err(|error| errors::from_plan(&error))
+    }
+
+    /// Runs a query and keeps its rows; only for results that are known to be small.
+    pub(crate) async fn small_result(&self, ready: &Ready) -> Result<RecordBatch, MySqlError> {
+        let mut stream = self.stream(&ready.plan)?;
+        let mut batches = Vec::new();
+        while let Some(batch) = stream.next().await {
+            batches.push(batch.map_err(|error| errors::from_plan(&error))?);
+        }
+        concat_batches(&ready.plan.schema(), &batches)
+            .map_err(|error| errors::from_plan(&error.into()))
+    }
+}

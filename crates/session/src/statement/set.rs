@@ -1,0 +1,165 @@
+//! SET.
+
+use datafusion::scalar::ScalarValue;
+use datafusion::sql::sqlparser::ast::Expr;
+use mayfly_sql::statement::{Assignment, Scope, SetValue};
+use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
+
+use super::Job;
+use crate::errors::not_supported;
+use crate::outcome::Outcome;
+use crate::variables::{
+    Definition, Where, check, check_character_set, check_collation, check_scope, find,
+};
+
+/// Variables whose global value an existing session does not see, which surprises often enough to
+/// be said.
+const NOTED: [&str; 3] = [
+    "tmp_table_size",
+    "max_heap_table_size",
+    "tmp_memory_table_size",
+];
+
+impl Job {
+    pub(crate) async fn set(&self, assignments: Vec<Assignment>) -> Result<Outcome, MySqlError> {
+        for assignment in assignments {
+            match assignment {
+                Assignment::User { name, value } => {
+                    let value = self.evaluate(&value).await?;
+                    self.connection.local().user_variables.insert(name, value);
+                }
+                Assignment::System { scope, name, value } => {
+                    self.set_variable(scope, &name, value).await?;
+                }
+                Assignment::Names {
+                    character_set,
+                    collation,
+                } => {
+                    self.set_names(character_set, collation)?;
+                }
+                Assignment::CharacterSet(name) => {
+                    let name = name.unwrap_or_else(|| "utf8mb4".to_owned());
+                    check_character_set(&name)?;
+                    let mut local = self.connection.local();
+                    for variable in ["character_set_client", "character_set_results"] {
+                        local.variables.put(variable, name.to_ascii_lowercase());
+                    }
+                }
+                Assignment::Transaction => {}
+            }
+        }
+        Ok(Outcome::done(0))
+    }
+
+    async fn set_variable(
+        &self,
+        scope: Option<Scope>,
+        name: &str,
+        value: SetValue,
+    ) -> Result<(), MySqlError> {
+        let unknown = || MySqlError::new(ErrorCode::UnknownSystemVariable, &[&name]);
+        let definition = find(name).ok_or_else(unknown)?;
+        let asked = scope.unwrap_or(Scope::Session);
+        check_scope(definition, asked)?;
+        if scope == Some(Scope::Persist) {
+            return Err(not_supported("SET PERSIST: nothing survives a restart"));
+        }
+        let is_global = asked == Scope::Global;
+        let text = match value {
+            SetValue::Default => self.default_text(definition, is_global),
+            SetValue::Word(word) => {
+                self.checked(definition, &ScalarValue::Utf8(Some(word)), is_global)?
+            }
+            SetValue::Expression(expression) => {
+                let value = self.constant(&expression).await?;
+                self.checked(definition, &value, is_global)?
+            }
+        };
+        if is_global {
+            self.connection.engine.globals().variables.put(name, text);
+            if NOTED.contains(&name) && definition.place == Where::Both {
+                let mine = self.connection.local().variables.text(name);
+                self.connection.warn(Warning {
+                    level: Level::Note,
+                    error: MySqlError::with_message(
+                        ErrorCode::Unknown,
+                        format!(
+                            "SET GLOBAL {name} holds for connections made from here on; this \
+                             session keeps {name} = {mine}"
+                        ),
+                    ),
+                });
+            }
+        } else {
+            self.connection.local().variables.put(name, text);
+        }
+        Ok(())
+    }
+
+    /// An expression of SET, which may name no column.
+    async fn constant(&self, expression: &Expr) -> Result<ScalarValue, MySqlError> {
+        self.evaluate(expression).await
+    }
+
+    fn default_text(&self, definition: &Definition, is_global: bool) -> String {
+        if is_global || definition.place == Where::Session {
+            return definition.default.to_owned();
+        }
+        self.connection
+            .engine
+            .globals()
+            .variables
+            .text(definition.name)
+    }
+
+    fn checked(
+        &self,
+        definition: &Definition,
+        value: &ScalarValue,
+        is_global: bool,
+    ) -> Result<String, MySqlError> {
+        let current = if is_global {
+            self.connection
+                .engine
+                .globals()
+                .variables
+                .text(definition.name)
+        } else {
+            self.connection.local().variables.text(definition.name)
+        };
+        let mut warnings = Vec::new();
+        let text = check(definition, value, &current, &mut warnings)?;
+        for warning in warnings {
+            self.connection.warn(warning);
+        }
+        Ok(text)
+    }
+
+    fn set_names(
+        &self,
+        character_set: Option<String>,
+        collation: Option<String>,
+    ) -> Result<(), MySqlError> {
+        let name = character_set
+            .unwrap_or_else(|| "utf8mb4".to_owned())
+            .to_ascii_lowercase();
+        check_character_set(&name)?;
+        if let Some(collation) = &collation {
+            check_collation(&collation.to_ascii_lowercase())?;
+        }
+        let mut local = self.connection.local();
+        for variable in [
+            "character_set_client",
+            "character_set_connection",
+            "character_set_results",
+        ] {
+            local.variables.put(variable, name.clone());
+        }
+        if let Some(collation) = collation {
+            local
+                .variables
+                .put("collation_connection", collation.to_ascii_lowercase());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,192 @@
+//! SHOW and DESCRIBE.
+
+mod server;
+mod tables;
+
+use std::sync::Arc;
+
+use datafusion::datasource::MemTable;
+use datafusion::sql::sqlparser::ast::{Query, SetExpr};
+use mayfly_sql::parse;
+use mayfly_sql::references::References;
+use mayfly_sql::statement::{Filter, Show, Statement};
+use mayfly_types::{ErrorCode, MySqlError};
+
+use super::Job;
+use crate::errors;
+use crate::listing::{Listing, is_like};
+use crate::lowered;
+use crate::outcome::{Outcome, columns_of};
+
+/// The name under which a listing is filtered by WHERE.
+const LISTING: &str = "show";
+
+impl Job {
+    pub(crate) async fn show(&self, show: Show) -> Result<Outcome, MySqlError> {
+        match show {
+            Show::Tables {
+                full,
+                database,
+                filter,
+            } => {
+                let database = self.database_or_current(database)?;
+                let name = match &filter.like {
+                    Some(pattern) => format!("Tables_in_{database} ({pattern})"),
+                    None => format!("Tables_in_{database}"),
+                };
+                let listing = self.list_tables(&database, full)?;
+                self.filtered(listing, filter, Some(&name)).await
+            }
+            Show::TableStatus { database, filter } => {
+                let database = self.database_or_current(database)?;
+                let listing = self.list_table_status(&database)?;
+                self.filtered(listing, filter, None).await
+            }
+            Show::Columns {
+                full,
+                table,
+                filter,
+            } => {
+                let listing = self.list_columns(&table, full)?;
+                self.filtered(listing, filter, None).await
+            }
+            Show::FileColumns(path) => {
+                let listing = self.list_file_columns(&path).await?;
+                self.filtered(listing, Filter::default(), None).await
+            }
+            Show::CreateTable(table) => {
+                let listing = self.show_create_table(&table)?;
+                self.filtered(listing, Filter::default(), None).await
+            }
+            Show::CreateDatabase(name) => {
+                let listing = self.show_create_database(&name)?;
+                self.filtered(listing, Filter::default(), None).await
+            }
+            Show::Index(table) => {
+                self.table(&table)?;
+                let listing = Listing::new(&[
+                    "Table",
+                    "Non_unique",
+                    "Key_name",
+                    "Seq_in_index",
+                    "Column_name",
+                    "Collation",
+                    "Cardinality",
+                    "Sub_part",
+                    "Packed",
+                    "Null",
+                    "Index_type",
+                    "Comment",
+                    "Index_comment",
+                    "Visible",
+                    "Expression",
+                ]);
+                self.filtered(listing, Filter::default(), None).await
+            }
+            Show::Databases(filter) => {
+                let name = filter
+                    .like
+                    .as_ref()
+                    .map(|pattern| format!("Database ({pattern})"));
+                let listing = self.list_databases();
+                self.filtered(listing, filter, name.as_deref()).await
+            }
+            Show::Variables { scope, filter } => {
+                let listing = self.list_variables(scope);
+                self.filtered(listing, filter, None).await
+            }
+            Show::Status { scope, filter } => {
+                self.connection.count(|status| status.shows += 1);
+                let listing = self.list_status(scope);
+                self.filtered(listing, filter, None).await
+            }
+            Show::Warnings {
+                errors_only,
+                offset,
+                limit,
+            } => {
+                let listing = self.list_warnings(errors_only, offset, limit);
+                self.filtered(listing, Filter::default(), None).await
+            }
+            Show::WarningCount { errors_only } => {
+                let listing = self.count_warnings(errors_only);
+                self.filtered(listing, Filter::default(), None).await
+            }
+            Show::Engines => {
+                self.filtered(server::engines(), Filter::default(), None)
+                    .await
+            }
+            Show::CharacterSets(filter) => {
+                self.filtered(server::character_sets(), filter, None).await
+            }
+            Show::Collations(filter) => self.filtered(server::collations(), filter, None).await,
+            Show::ProcessList => {
+                self.filtered(self.list_processes(), Filter::default(), None)
+                    .await
+            }
+        }
+    }
+
+    fn database_or_current(&self, database: Option<String>) -> Result<String, MySqlError> {
+        let current = self.connection.local().database.clone();
+        let database = database
+            .or(current)
+            .ok_or_else(|| MySqlError::new(ErrorCode::NoDatabase, &[]))?;
+        if !self
+            .connection
+            .engine
+            .shared()
+            .dictionary
+            .has_database(&database)
+        {
+            return Err(MySqlError::new(ErrorCode::UnknownDatabase, &[&database]));
+        }
+        Ok(database)
+    }
+
+    /// Applies LIKE to the first column, or WHERE to all of them.
+    async fn filtered(
+        &self,
+        mut listing: Listing,
+        filter: Filter,
+        name: Option<&str>,
+    ) -> Result<Outcome, MySqlError> {
+        if let Some(pattern) = &filter.like {
+            listing.retain(0, |text| is_like(text, pattern));
+        }
+        let batch = listing.batch(name)?;
+        let Some(condition) = filter.condition else {
+            return Ok(Outcome::ready(batch));
+        };
+        let columns = columns_of(batch.schema_ref(), None);
+        let (statement, _) = parse::parse(&format!("SELECT * FROM '{LISTING}'"))?;
+        let Statement::Query(mut query) = statement else {
+            return Err(MySqlError::new(ErrorCode::Unknown, &[]));
+        };
+        if let SetExpr::Select(select) = query.body.as_mut() {
+            select.selection = Some(condition);
+        }
+        let batch = self.select_from(*query, batch).await?;
+        match Outcome::ready(batch) {
+            Outcome::Rows { batches, .. } => Ok(Outcome::Rows { columns, batches }),
+            other => Ok(other),
+        }
+    }
+
+    async fn select_from(
+        &self,
+        query: Query,
+        batch: arrow::record_batch::RecordBatch,
+    ) -> Result<arrow::record_batch::RecordBatch, MySqlError> {
+        let mut references = References::of_query(&query);
+        references.files.remove(LISTING);
+        let mut bindings = self.bindings(&references).await?;
+        let table = MemTable::try_new(batch.schema(), vec![vec![batch]])
+            .map_err(|error| errors::from_plan(&error))?;
+        bindings
+            .files
+            .insert(LISTING.to_owned(), lowered::bind(Arc::new(table))?);
+        let ready = self.physical(self.planned(query, &bindings)?).await?;
+        self.small_result(&ready).await
+    }
+}

@@ -1,0 +1,200 @@
+//! SHOW about the server: variables, status, warnings, connections.
+
+use mayfly_sql::statement::Scope;
+use mayfly_types::{Collation, Level};
+
+use super::super::Job;
+use crate::listing::{Listing, some};
+use crate::variables::{CATALOG, Where};
+
+impl Job {
+    pub(super) fn list_variables(&self, scope: Scope) -> Listing {
+        let mut listing = Listing::new(&["Variable_name", "Value"]);
+        let globals = self.connection.engine.globals().variables.clone();
+        for definition in CATALOG {
+            let name = definition.name;
+            let value = match (definition.place, scope) {
+                (Where::Session, Scope::Global | Scope::Persist) => continue,
+                (Where::Global, _) | (_, Scope::Global | Scope::Persist) => globals.text(name),
+                _ => match self.system_variable(name) {
+                    Ok(_) if definition.place == Where::Both => {
+                        self.connection.local().variables.text(name)
+                    }
+                    Ok(value) => value.to_string(),
+                    Err(_) => continue,
+                },
+            };
+            listing.push(vec![some(name), Some(value)]);
+        }
+        listing
+    }
+
+    pub(super) fn list_status(&self, scope: Scope) -> Listing {
+        let engine = &self.connection.engine;
+        let space = engine.space();
+        let counters = space.counters();
+        let (status, connections) = {
+            let globals = engine.globals();
+            (globals.status, globals.connections_made)
+        };
+        let status = match scope {
+            Scope::Session => self.connection.local().status,
+            _ => status,
+        };
+        let account = match scope {
+            Scope::Session => self.connection.account.counters(),
+            _ => counters,
+        };
+        let mut rows: Vec<(&str, u64)> = status.list(counters.files_created);
+        rows.extend([
+            ("Connections", connections),
+            ("Max_memory_used", account.peak_bytes),
+            ("Max_tmp_space_used", account.disk_peak_bytes),
+            ("Mayfly_memory_bytes", space.memory_bytes()),
+            (
+                "Memory_used",
+                account.resident_bytes + account.reserved_bytes,
+            ),
+            ("Threads_connected", engine.open_connections().len() as u64),
+            ("Tmp_space_used", account.disk_bytes_used),
+            ("Uptime", engine.shared().started.elapsed().as_secs()),
+        ]);
+        rows.sort_unstable();
+        let mut listing = Listing::new(&["Variable_name", "Value"]);
+        for (name, value) in rows {
+            listing.push(vec![some(name), some(value)]);
+        }
+        listing
+    }
+
+    pub(super) fn list_warnings(
+        &self,
+        errors_only: bool,
+        offset: u64,
+        limit: Option<u64>,
+    ) -> Listing {
+        let mut listing = Listing::new(&["Level", "Code", "Message"]).with_numbers(&["Code"]);
+        let local = self.connection.local();
+        let wanted = local
+            .warnings
+            .iter()
+            .filter(|warning| !errors_only || warning.level == Level::Error)
+            .skip(usize::try_from(offset).unwrap_or(usize::MAX))
+            .take(limit.map_or(usize::MAX, |limit| {
+                usize::try_from(limit).unwrap_or(usize::MAX)
+            }));
+        for warning in wanted {
+            listing.push(vec![
+                some(warning.level),
+                some(warning.error.code),
+                some(&warning.error.message),
+            ]);
+        }
+        listing
+    }
+
+    pub(super) fn count_warnings(&self, errors_only: bool) -> Listing {
+        let local = self.connection.local();
+        let errors = local
+            .warnings
+            .iter()
+            .filter(|warning| warning.level == Level::Error)
+            .count();
+        let (name, count) = if errors_only {
+            ("@@session.error_count", errors as u64)
+        } else {
+            ("@@session.warning_count", local.warning_count)
+        };
+        let mut listing = Listing::new(&[name]).with_numbers(&[name]);
+        listing.push(vec![some(count)]);
+        listing
+    }
+
+    pub(super) fn list_processes(&self) -> Listing {
+        let mut listing = Listing::new(&[
+            "Id", "User", "Host", "db", "Command", "Time", "State", "Info",
+        ])
+        .with_numbers(&["Id", "Time"]);
+        for connection in self.connection.engine.open_connections() {
+            let running = connection.cancel.running();
+            let database = connection.local().database.clone();
+            let elapsed = running
+                .as_ref()
+                .map_or(0, |running| running.elapsed().as_secs());
+            listing.push(vec![
+                some(connection.id),
+                some("root"),
+                some("localhost"),
+                database,
+                some(if running.is_some() { "Query" } else { "Sleep" }),
+                some(elapsed),
+                some(if running.is_some() { "executing" } else { "" }),
+                running.map(|running| running.text.clone()),
+            ]);
+        }
+        listing
+    }
+}
+
+pub(super) fn engines() -> Listing {
+    let mut listing = Listing::new(&[
+        "Engine",
+        "Support",
+        "Comment",
+        "Transactions",
+        "XA",
+        "Savepoints",
+    ]);
+    listing.push(vec![
+        some("Mayfly"),
+        some("DEFAULT"),
+        some("Append-only tables in one space of memory and disk"),
+        some("NO"),
+        some("NO"),
+        some("NO"),
+    ]);
+    listing
+}
+
+pub(super) fn character_sets() -> Listing {
+    let mut listing = Listing::new(&["Charset", "Description", "Default collation", "Maxlen"])
+        .with_numbers(&["Maxlen"]);
+    listing.push(vec![
+        some("binary"),
+        some("Binary pseudo charset"),
+        some("binary"),
+        some(1),
+    ]);
+    listing.push(vec![
+        some("utf8mb4"),
+        some("UTF-8 Unicode"),
+        some(Collation::default()),
+        some(4),
+    ]);
+    listing
+}
+
+pub(super) fn collations() -> Listing {
+    let mut listing = Listing::new(&[
+        "Collation",
+        "Charset",
+        "Id",
+        "Default",
+        "Compiled",
+        "Sortlen",
+        "Pad_attribute",
+    ])
+    .with_numbers(&["Id", "Sortlen"]);
+    for (collation, id) in [(Collation::Binary, 63), (Collation::Utf8mb4_0900Bin, 309)] {
+        listing.push(vec![
+            some(collation),
+            some(collation.character_set()),
+            some(id),
+            some("Yes"),
+            some("Yes"),
+            some(1),
+            some("NO PAD"),
+        ]);
+    }
+    listing
+}

@@ -1,0 +1,104 @@
+//! Status counters of a session and of the engine.
+
+use mayfly_exec::{TempTable, Why};
+use mayfly_space::Counters;
+
+/// Counters that SHOW STATUS lists; they only grow, until FLUSH STATUS.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Status {
+    pub(crate) questions: u64,
+    pub(crate) selects: u64,
+    pub(crate) inserts: u64,
+    pub(crate) loads: u64,
+    pub(crate) creates: u64,
+    pub(crate) temporary_creates: u64,
+    pub(crate) drops: u64,
+    pub(crate) sets: u64,
+    pub(crate) shows: u64,
+    pub(crate) rows_sent: u64,
+    pub(crate) handler_write: u64,
+    pub(crate) created_tmp_tables: u64,
+    pub(crate) created_tmp_disk_tables: u64,
+    pub(crate) handler_tmp_write: u64,
+    pub(crate) sort_merge_passes: u64,
+    pub(crate) sort_rows: u64,
+    pub(crate) sort_scan: u64,
+    pub(crate) sort_priority_queue: u64,
+    pub(crate) temp_bytes_written: u64,
+    pub(crate) temp_bytes_read: u64,
+    pub(crate) temp_bytes_wasted: u64,
+    pub(crate) device_bytes_written: u64,
+    pub(crate) device_bytes_read: u64,
+    pub(crate) peak_memory_bytes: u64,
+    pub(crate) evictions: u64,
+    pub(crate) waits: u64,
+    pub(crate) wait_nanos: u64,
+}
+
+impl Status {
+    /// Adds what one statement's temporary tables and pages cost.
+    pub(crate) fn add_statement(&mut self, tables: &[TempTable], counters: &Counters, rows: u64) {
+        self.rows_sent += rows;
+        self.created_tmp_tables += tables.len() as u64;
+        for table in tables {
+            self.created_tmp_disk_tables += u64::from(table.on_disk);
+            self.handler_tmp_write += table.rows;
+            match table.why {
+                Why::OrderBy => {
+                    self.sort_rows += table.rows;
+                    self.sort_scan += 1;
+                    self.sort_merge_passes += table.passes.saturating_sub(1);
+                }
+                Why::OrderByLimit => {
+                    self.sort_rows += table.rows;
+                    self.sort_scan += 1;
+                    self.sort_priority_queue += 1;
+                }
+                _ => {}
+            }
+        }
+        self.temp_bytes_written += counters.bytes_written;
+        self.temp_bytes_read += counters.bytes_read;
+        self.temp_bytes_wasted += counters.wasted_write_bytes;
+        self.device_bytes_written += counters.device_bytes_written;
+        self.device_bytes_read += counters.device_bytes_read;
+        self.peak_memory_bytes = self.peak_memory_bytes.max(counters.peak_bytes);
+        self.evictions += counters.evictions;
+        self.waits += counters.waits;
+        self.wait_nanos += counters.wait_nanos;
+    }
+
+    /// Names and values, in the order of SHOW STATUS.
+    pub(crate) fn list(&self, files_created: u64) -> Vec<(&'static str, u64)> {
+        vec![
+            ("Com_create_table", self.creates),
+            ("Com_create_temporary_table", self.temporary_creates),
+            ("Com_drop_table", self.drops),
+            ("Com_insert", self.inserts),
+            ("Com_load", self.loads),
+            ("Com_select", self.selects),
+            ("Com_set_option", self.sets),
+            ("Com_show_status", self.shows),
+            ("Created_tmp_disk_tables", self.created_tmp_disk_tables),
+            ("Created_tmp_files", files_created),
+            ("Created_tmp_tables", self.created_tmp_tables),
+            ("Handler_tmp_write", self.handler_tmp_write),
+            ("Handler_write", self.handler_write),
+            ("Mayfly_device_bytes_read", self.device_bytes_read),
+            ("Mayfly_device_bytes_written", self.device_bytes_written),
+            ("Mayfly_evictions", self.evictions),
+            ("Mayfly_peak_memory_bytes", self.peak_memory_bytes),
+            ("Mayfly_temp_bytes_read", self.temp_bytes_read),
+            ("Mayfly_temp_bytes_wasted", self.temp_bytes_wasted),
+            ("Mayfly_temp_bytes_written", self.temp_bytes_written),
+            ("Mayfly_wait_microseconds", self.wait_nanos / 1000),
+            ("Mayfly_waits", self.waits),
+            ("Questions", self.questions),
+            ("Rows_sent", self.rows_sent),
+            ("Sort_merge_passes", self.sort_merge_passes),
+            ("Sort_priority_queue_sorts", self.sort_priority_queue),
+            ("Sort_rows", self.sort_rows),
+            ("Sort_scan", self.sort_scan),
+        ]
+    }
+}

@@ -1,0 +1,287 @@
+//! The list of system variables: name, scope, kind, default, and what it does here.
+
+/// Where a variable lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Where {
+    /// The engine has a value, each session a copy of its own.
+    Both,
+    /// Only the engine.
+    Global,
+    /// Only the session.
+    Session,
+}
+
+/// What values a variable takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// ON or OFF.
+    Switch,
+    /// A number from `least` to `most`, rounded down to a multiple of `block`.
+    Number { least: u64, most: u64, block: u64 },
+    /// Seconds with a fraction.
+    Fraction,
+    /// Any text.
+    Text,
+    /// One of some words.
+    Word(&'static [&'static str]),
+    /// `sql_mode`.
+    SqlMode,
+    /// A character set.
+    CharacterSet,
+    /// A collation.
+    Collation,
+    /// `optimizer_switch`: flags that are remembered.
+    Flags,
+    /// A time zone: SYSTEM, UTC or an offset.
+    TimeZone,
+}
+
+/// One variable.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Definition {
+    pub(crate) name: &'static str,
+    pub(crate) place: Where,
+    pub(crate) kind: Kind,
+    pub(crate) default: &'static str,
+    pub(crate) read_only: bool,
+}
+
+const fn new(
+    name: &'static str,
+    place: Where,
+    kind: Kind,
+    default: &'static str,
+    read_only: bool,
+) -> Definition {
+    Definition {
+        name,
+        place,
+        kind,
+        default,
+        read_only,
+    }
+}
+
+/// Session and global, may be set.
+const fn both(name: &'static str, kind: Kind, default: &'static str) -> Definition {
+    new(name, Where::Both, kind, default, false)
+}
+
+/// Global, may be set.
+const fn global(name: &'static str, kind: Kind, default: &'static str) -> Definition {
+    new(name, Where::Global, kind, default, false)
+}
+
+/// Global, fixed when the engine starts.
+const fn fixed(name: &'static str, default: &'static str) -> Definition {
+    new(name, Where::Global, Kind::Text, default, true)
+}
+
+const fn fixed_number(name: &'static str, default: &'static str) -> Definition {
+    new(name, Where::Global, ANY, default, true)
+}
+
+const fn fixed_switch(name: &'static str, default: &'static str) -> Definition {
+    new(name, Where::Global, Kind::Switch, default, true)
+}
+
+const fn from(least: u64, block: u64) -> Kind {
+    Kind::Number {
+        least,
+        most: u64::MAX,
+        block,
+    }
+}
+
+const fn range(least: u64, most: u64) -> Kind {
+    Kind::Number {
+        least,
+        most,
+        block: 1,
+    }
+}
+
+const ANY: Kind = from(0, 1);
+const SIZE_32: Kind = range(0, u32::MAX as u64);
+
+/// No cap: the value of the size limits until they are set.
+pub(crate) const NO_CAP: &str = "18446744073709551615";
+
+/// MySQL 8.4's default `sql_mode`.
+pub(crate) const SQL_MODE: &str = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,\
+                                   NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
+
+/// MariaDB's flags as well as MySQL's: clients send both.
+const OPTIMIZER_SWITCH: &str = "index_merge=on,derived_merge=on,materialization=on,semijoin=on,\
+                                firstmatch=on,loosescan=on,subquery_cache=on,in_to_exists=on,\
+                                condition_pushdown_for_derived=on,split_materialized=on,\
+                                condition_fanout_filter=on,hash_join=on,block_nested_loop=on,\
+                                batched_key_access=off,mrr=on,mrr_cost_based=on";
+
+const ISOLATION: Kind = Kind::Word(&[
+    "READ-UNCOMMITTED",
+    "READ-COMMITTED",
+    "REPEATABLE-READ",
+    "SERIALIZABLE",
+]);
+const ENGINE: Kind = Kind::Word(&[
+    "Mayfly",
+    "InnoDB",
+    "MEMORY",
+    "MyISAM",
+    "Aria",
+    "TempTable",
+    "CSV",
+]);
+
+/// All variables, sorted by name.
+#[rustfmt::skip]
+pub(crate) const CATALOG: &[Definition] = &[
+    both("auto_increment_increment", range(1, 65535), "1"),
+    both("auto_increment_offset", range(1, 65535), "1"),
+    both("autocommit", Kind::Switch, "ON"),
+    fixed("basedir", ""),
+    both("big_tables", Kind::Switch, "OFF"),
+    both("character_set_client", Kind::CharacterSet, "utf8mb4"),
+    both("character_set_connection", Kind::CharacterSet, "utf8mb4"),
+    both("character_set_database", Kind::CharacterSet, "utf8mb4"),
+    both("character_set_filesystem", Kind::CharacterSet, "binary"),
+    both("character_set_results", Kind::CharacterSet, "utf8mb4"),
+    both("character_set_server", Kind::CharacterSet, "utf8mb4"),
+    fixed("character_set_system", "utf8mb3"),
+    both("collation_connection", Kind::Collation, "utf8mb4_0900_bin"),
+    both("collation_database", Kind::Collation, "utf8mb4_0900_bin"),
+    both("collation_server", Kind::Collation, "utf8mb4_0900_bin"),
+    both("cte_max_recursion_depth", SIZE_32, "1000"),
+    fixed("datadir", ""),
+    both("default_storage_engine", ENGINE, "Mayfly"),
+    both("default_tmp_storage_engine", ENGINE, "Mayfly"),
+    both("default_week_format", range(0, 7), "0"),
+    both("div_precision_increment", range(0, 30), "4"),
+    new("error_count", Where::Session, ANY, "0", true),
+    both("explicit_defaults_for_timestamp", Kind::Switch, "ON"),
+    both("foreign_key_checks", Kind::Switch, "ON"),
+    both("group_concat_max_len", from(4, 1), "1024"),
+    fixed("hostname", "localhost"),
+    new("identity", Where::Session, ANY, "0", true),
+    global("init_connect", Kind::Text, ""),
+    both("interactive_timeout", range(1, 31_536_000), "28800"),
+    both("internal_tmp_mem_storage_engine", ENGINE, "TempTable"),
+    both("join_buffer_size", from(128, 128), "262144"),
+    new("last_insert_id", Where::Session, ANY, "0", true),
+    both("lc_time_names", Kind::Text, "en_US"),
+    fixed("license", "Apache-2.0"),
+    global("local_infile", Kind::Switch, "ON"),
+    both("lock_wait_timeout", range(1, 31_536_000), "31536000"),
+    both("long_query_time", Kind::Fraction, "10.000000"),
+    fixed_number("lower_case_table_names", "0"),
+    both("max_allowed_packet", Kind::Number { least: 1024, most: 1 << 30, block: 1024 }, "67108864"),
+    global("max_connections", range(1, 100_000), "151"),
+    both("max_error_count", range(0, 65535), "1024"),
+    both("max_execution_time", SIZE_32, "0"),
+    both("max_heap_table_size", from(16384, 1024), NO_CAP),
+    both("max_join_size", from(1, 1), NO_CAP),
+    both("max_length_for_sort_data", range(4, 8 << 20), "4096"),
+    both("max_sort_length", range(4, 8 << 20), "1024"),
+    new("max_tmp_session_space_usage", Where::Global, ANY, "0", true),
+    both("max_tmp_tables", range(1, u32::MAX as u64), "32"),
+    new("max_tmp_total_space_usage", Where::Global, ANY, "0", true),
+    fixed_number("mayfly_memory_bytes", "0"),
+    fixed_number("mayfly_threads", "0"),
+    both("net_buffer_length", range(1024, 1 << 20), "16384"),
+    both("net_read_timeout", range(1, 31_536_000), "30"),
+    both("net_write_timeout", range(1, 31_536_000), "60"),
+    both("old_alter_table", Kind::Switch, "OFF"),
+    both("optimizer_switch", Kind::Flags, OPTIMIZER_SWITCH),
+    fixed_switch("performance_schema", "OFF"),
+    fixed_number("port", "0"),
+    both("profiling", Kind::Switch, "OFF"),
+    fixed_number("protocol_version", "10"),
+    new("pseudo_thread_id", Where::Session, ANY, "0", true),
+    both("query_cache_size", ANY, "0"),
+    both("query_cache_type", Kind::Word(&["OFF", "ON", "DEMAND", "0", "1", "2"]), "OFF"),
+    both("read_buffer_size", from(8192, 4096), "131072"),
+    global("read_only", Kind::Switch, "OFF"),
+    both("read_rnd_buffer_size", range(1, 2_147_483_647), "262144"),
+    fixed("secure_file_priv", ""),
+    fixed_number("server_id", "1"),
+    both("session_track_schema", Kind::Switch, "ON"),
+    fixed_switch("skip_networking", "ON"),
+    fixed("socket", ""),
+    both("sort_buffer_size", from(32768, 1), "262144"),
+    both("sql_auto_is_null", Kind::Switch, "OFF"),
+    both("sql_big_selects", Kind::Switch, "ON"),
+    both("sql_buffer_result", Kind::Switch, "OFF"),
+    new("sql_log_bin", Where::Session, Kind::Switch, "ON", false),
+    both("sql_mode", Kind::SqlMode, SQL_MODE),
+    both("sql_notes", Kind::Switch, "ON"),
+    both("sql_quote_show_create", Kind::Switch, "ON"),
+    both("sql_safe_updates", Kind::Switch, "OFF"),
+    both("sql_select_limit", ANY, NO_CAP),
+    both("sql_warnings", Kind::Switch, "OFF"),
+    fixed("system_time_zone", "UTC"),
+    global("temptable_max_mmap", ANY, "0"),
+    global("temptable_max_ram", from(2 << 20, 1), "1073741824"),
+    global("temptable_use_mmap", Kind::Switch, "OFF"),
+    global("thread_cache_size", range(0, 16384), "0"),
+    both("time_zone", Kind::TimeZone, "SYSTEM"),
+    new("timestamp", Where::Session, Kind::Fraction, "0", false),
+    both("tmp_disk_table_size", from(1024, 1), NO_CAP),
+    both("tmp_memory_table_size", from(1024, 1), NO_CAP),
+    both("tmp_table_size", from(1024, 1), NO_CAP),
+    fixed("tmpdir", ""),
+    both("transaction_isolation", ISOLATION, "REPEATABLE-READ"),
+    both("transaction_read_only", Kind::Switch, "OFF"),
+    both("tx_isolation", ISOLATION, "REPEATABLE-READ"),
+    both("tx_read_only", Kind::Switch, "OFF"),
+    both("unique_checks", Kind::Switch, "ON"),
+    both("updatable_views_with_limit", Kind::Switch, "ON"),
+    fixed("version", ""),
+    fixed("version_comment", "Mayfly: temporary tables without the cliff"),
+    fixed("version_compile_machine", std::env::consts::ARCH),
+    fixed("version_compile_os", std::env::consts::OS),
+    both("wait_timeout", range(1, 31_536_000), "28800"),
+    new("warning_count", Where::Session, ANY, "0", true),
+];
+
+/// Modes that `sql_mode` takes.
+pub(crate) const SQL_MODES: &[&str] = &[
+    "REAL_AS_FLOAT",
+    "PIPES_AS_CONCAT",
+    "ANSI_QUOTES",
+    "IGNORE_SPACE",
+    "ONLY_FULL_GROUP_BY",
+    "NO_UNSIGNED_SUBTRACTION",
+    "NO_DIR_IN_CREATE",
+    "NO_AUTO_VALUE_ON_ZERO",
+    "NO_BACKSLASH_ESCAPES",
+    "STRICT_TRANS_TABLES",
+    "STRICT_ALL_TABLES",
+    "NO_ZERO_IN_DATE",
+    "NO_ZERO_DATE",
+    "ALLOW_INVALID_DATES",
+    "ERROR_FOR_DIVISION_BY_ZERO",
+    "TRADITIONAL",
+    "HIGH_NOT_PRECEDENCE",
+    "NO_ENGINE_SUBSTITUTION",
+    "PAD_CHAR_TO_FULL_LENGTH",
+    "TIME_TRUNCATE_FRACTIONAL",
+    "NO_AUTO_CREATE_USER",
+    "ANSI",
+];
+
+/// Modes that change how text is read in ways that are not implemented.
+pub(crate) const REFUSED_MODES: &[&str] = &[
+    "ANSI_QUOTES",
+    "NO_BACKSLASH_ESCAPES",
+    "HIGH_NOT_PRECEDENCE",
+    "ANSI",
+];
+
+/// MariaDB's and MySQL's two names for one variable; the second is stored.
+pub(crate) const ALIASES: &[(&str, &str)] = &[("tmp_memory_table_size", "tmp_table_size")];
+
+/// The definition of a variable; `name` is in lower case.
+pub(crate) fn find(name: &str) -> Option<&'static Definition> {
+    CATALOG.iter().find(|definition| definition.name == name)
+}

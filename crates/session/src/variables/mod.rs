@@ -1,0 +1,335 @@
+//! System and user variables.
+//!
+//! Owns the values of one scope: the engine has one set, each session a copy. Never acts on a
+//! value; who needs one reads it when it is needed.
+
+mod catalog;
+
+use std::collections::HashMap;
+
+use datafusion::scalar::ScalarValue;
+use mayfly_sql::statement::Scope;
+use mayfly_types::{Collation, ErrorCode, MySqlError, Warning};
+
+pub(crate) use catalog::{CATALOG, Definition, Kind, Where, find};
+
+/// Values of system variables that differ from their defaults.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Variables {
+    values: HashMap<&'static str, String>,
+}
+
+impl Variables {
+    /// The text of a variable; `name` is in lower case and in the catalog.
+    pub(crate) fn text(&self, name: &str) -> String {
+        let name = stored_name(name);
+        match self.values.get(name) {
+            Some(value) => value.clone(),
+            None => find(name).map_or_else(String::new, |found| found.default.to_owned()),
+        }
+    }
+
+    /// The number of a variable.
+    pub(crate) fn number(&self, name: &str) -> u64 {
+        self.text(name).parse().unwrap_or(0)
+    }
+
+    /// Whether a switch is on.
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        self.text(name) == "ON"
+    }
+
+    /// Whether `sql_mode` has this mode.
+    pub(crate) fn has_mode(&self, mode: &str) -> bool {
+        self.text("sql_mode").split(',').any(|each| each == mode)
+    }
+
+    /// Whether bad values are errors.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.has_mode("STRICT_TRANS_TABLES") || self.has_mode("STRICT_ALL_TABLES")
+    }
+
+    /// Puts a value that has been checked, or that the engine knows.
+    pub(crate) fn put(&mut self, name: &str, value: String) {
+        if let Some(definition) = find(stored_name(name)) {
+            self.values.insert(definition.name, value);
+        }
+    }
+}
+
+fn stored_name(name: &str) -> &str {
+    catalog::ALIASES
+        .iter()
+        .find(|(alias, _)| *alias == name)
+        .map_or(name, |(_, stored)| stored)
+}
+
+/// The value of a variable as an expression sees it.
+pub(crate) fn as_scalar(definition: &Definition, text: &str) -> ScalarValue {
+    match definition.kind {
+        Kind::Switch => ScalarValue::Int64(Some(i64::from(text == "ON"))),
+        Kind::Number { .. } => match text.parse::<u64>() {
+            Ok(number) => match i64::try_from(number) {
+                Ok(number) => ScalarValue::Int64(Some(number)),
+                Err(_) => ScalarValue::UInt64(Some(number)),
+            },
+            Err(_) => ScalarValue::Null,
+        },
+        Kind::Fraction => ScalarValue::Float64(text.parse().ok()),
+        _ => ScalarValue::Utf8(Some(text.to_owned())),
+    }
+}
+
+/// Checks that a variable may be set in a scope.
+pub(crate) fn check_scope(definition: &Definition, scope: Scope) -> Result<(), MySqlError> {
+    let name = definition.name;
+    if definition.read_only {
+        return Err(MySqlError::new(
+            ErrorCode::ReadOnlyVariable,
+            &[&name, &"read only"],
+        ));
+    }
+    match (definition.place, scope) {
+        (Where::Session, Scope::Global | Scope::Persist) => {
+            Err(MySqlError::new(ErrorCode::LocalVariable, &[&name]))
+        }
+        (Where::Global, Scope::Session) => {
+            Err(MySqlError::new(ErrorCode::GlobalVariable, &[&name]))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks a value and gives it the form in which it is kept.
+pub(crate) fn check(
+    definition: &Definition,
+    value: &ScalarValue,
+    current: &str,
+    warnings: &mut Vec<Warning>,
+) -> Result<String, MySqlError> {
+    let wrong_value = || {
+        let shown = show(value);
+        MySqlError::new(
+            ErrorCode::WrongValueForVariable,
+            &[&definition.name, &shown],
+        )
+    };
+    let wrong_type = || MySqlError::new(ErrorCode::WrongTypeForVariable, &[&definition.name]);
+    match definition.kind {
+        Kind::Switch => match (integer(value), text(value)) {
+            (Some(0), _) => Ok("OFF".to_owned()),
+            (Some(1), _) => Ok("ON".to_owned()),
+            (None, Some(word)) => match word.to_ascii_uppercase().as_str() {
+                "ON" | "TRUE" => Ok("ON".to_owned()),
+                "OFF" | "FALSE" => Ok("OFF".to_owned()),
+                _ => Err(wrong_value()),
+            },
+            _ => Err(wrong_value()),
+        },
+        Kind::Number { least, most, block } => {
+            let asked = integer(value).ok_or_else(wrong_type)?;
+            let bounded = u64::try_from(asked.max(0))
+                .unwrap_or(u64::MAX)
+                .clamp(least, most);
+            let kept = if bounded == u64::MAX {
+                bounded
+            } else {
+                bounded / block * block
+            };
+            let kept = kept.max(least);
+            if i128::from(kept) != asked {
+                let code = ErrorCode::TruncatedValue;
+                warnings.push(Warning::new(code, &[&definition.name, &asked]));
+            }
+            Ok(kept.to_string())
+        }
+        Kind::Fraction => {
+            let number = match value {
+                ScalarValue::Float64(Some(number)) => *number,
+                ScalarValue::Decimal128(Some(number), _, scale) => {
+                    *number as f64 / 10_f64.powi(i32::from(*scale))
+                }
+                other => integer(other).ok_or_else(wrong_type)? as f64,
+            };
+            Ok(format!("{number:.6}"))
+        }
+        Kind::Text => Ok(text(value).unwrap_or_else(|| show(value))),
+        Kind::Word(words) => {
+            let word = text(value)
+                .or_else(|| integer(value).map(|number| number.to_string()))
+                .ok_or_else(wrong_value)?;
+            words
+                .iter()
+                .find(|known| known.eq_ignore_ascii_case(&word))
+                .map(|known| (*known).to_owned())
+                .ok_or_else(wrong_value)
+        }
+        Kind::SqlMode => sql_mode(&text(value).ok_or_else(wrong_value)?),
+        Kind::CharacterSet => {
+            if value.is_null() {
+                return Ok(String::new());
+            }
+            let name = text(value).ok_or_else(wrong_value)?.to_ascii_lowercase();
+            check_character_set(&name)?;
+            Ok(name)
+        }
+        Kind::Collation => {
+            let name = text(value).ok_or_else(wrong_value)?.to_ascii_lowercase();
+            check_collation(&name)?;
+            Ok(name)
+        }
+        Kind::Flags => flags(&text(value).ok_or_else(wrong_value)?, current, definition),
+        Kind::TimeZone => {
+            let zone = text(value).ok_or_else(wrong_value)?;
+            time_zone_seconds(&zone)
+                .map(|_| zone.clone())
+                .ok_or_else(|| MySqlError::new(ErrorCode::UnknownTimeZone, &[&zone]))
+        }
+    }
+}
+
+/// Text is UTF-8 throughout; other character sets that a client may name are subsets of it.
+pub(crate) fn check_character_set(name: &str) -> Result<(), MySqlError> {
+    let name = name.to_ascii_lowercase();
+    if ["utf8mb4", "utf8mb3", "utf8", "ascii", "binary", "latin1"].contains(&name.as_str()) {
+        return Ok(());
+    }
+    Err(MySqlError::new(ErrorCode::UnknownCharacterSet, &[&name]))
+}
+
+/// Clients name their default collation when they connect, so that every collation of UTF-8 is
+/// accepted for a connection; comparison stays by code point.
+pub(crate) fn check_collation(name: &str) -> Result<(), MySqlError> {
+    let known = Collation::parse(name).is_some()
+        || name.starts_with("utf8mb4_")
+        || name.starts_with("utf8mb3_")
+        || name.starts_with("utf8_")
+        || name.starts_with("latin1_");
+    if known {
+        Ok(())
+    } else {
+        Err(MySqlError::new(ErrorCode::UnknownCollation, &[&name]))
+    }
+}
+
+fn sql_mode(text: &str) -> Result<String, MySqlError> {
+    let mut modes: Vec<&str> = Vec::new();
+    for word in text
+        .split(',')
+        .map(str::trim)
+        .filter(|word| !word.is_empty())
+    {
+        let upper = word.to_ascii_uppercase();
+        if catalog::REFUSED_MODES.contains(&upper.as_str()) {
+            let what = format!("sql_mode {upper}");
+            return Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]));
+        }
+        let Some(known) = catalog::SQL_MODES.iter().find(|known| **known == upper) else {
+            let code = ErrorCode::WrongValueForVariable;
+            return Err(MySqlError::new(code, &[&"sql_mode", &word]));
+        };
+        if !modes.contains(known) {
+            modes.push(known);
+        }
+    }
+    if modes.contains(&"TRADITIONAL") {
+        for implied in [
+            "STRICT_TRANS_TABLES",
+            "STRICT_ALL_TABLES",
+            "NO_ZERO_IN_DATE",
+            "NO_ZERO_DATE",
+            "ERROR_FOR_DIVISION_BY_ZERO",
+            "NO_ENGINE_SUBSTITUTION",
+        ] {
+            if !modes.contains(&implied) {
+                modes.push(implied);
+            }
+        }
+    }
+    modes.sort_by_key(|mode| catalog::SQL_MODES.iter().position(|known| known == mode));
+    Ok(modes.join(","))
+}
+
+fn flags(text: &str, current: &str, definition: &Definition) -> Result<String, MySqlError> {
+    let mut flags: Vec<(String, String)> = current
+        .split(',')
+        .filter_map(|flag| flag.split_once('='))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    for flag in text
+        .split(',')
+        .map(str::trim)
+        .filter(|flag| !flag.is_empty())
+    {
+        if flag == "default" {
+            continue;
+        }
+        let wrong =
+            || MySqlError::new(ErrorCode::WrongValueForVariable, &[&definition.name, &flag]);
+        let (name, value) = flag.split_once('=').ok_or_else(wrong)?;
+        if !["on", "off", "default"].contains(&value) {
+            return Err(wrong());
+        }
+        match flags.iter_mut().find(|(known, _)| known == name) {
+            Some((_, kept)) => *kept = value.to_owned(),
+            None => flags.push((name.to_owned(), value.to_owned())),
+        }
+    }
+    Ok(flags
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect::<Vec<_>>()
+        .join(","))
+}
+
+/// The offset of a time zone from UTC; the system's zone is UTC.
+pub(crate) fn time_zone_seconds(zone: &str) -> Option<i32> {
+    if ["SYSTEM", "UTC", "GMT"]
+        .iter()
+        .any(|name| zone.eq_ignore_ascii_case(name))
+    {
+        return Some(0);
+    }
+    let (sign, rest) = match zone.split_at_checked(1)? {
+        ("+", rest) => (1, rest),
+        ("-", rest) => (-1, rest),
+        _ => return None,
+    };
+    let (hours, minutes) = rest.split_once(':')?;
+    let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
+    let seconds = hours * 3600 + minutes * 60;
+    ((0..60).contains(&minutes) && (0..=14 * 3600).contains(&seconds)).then_some(sign * seconds)
+}
+
+fn integer(value: &ScalarValue) -> Option<i128> {
+    Some(match value {
+        ScalarValue::Int8(Some(number)) => i128::from(*number),
+        ScalarValue::Int16(Some(number)) => i128::from(*number),
+        ScalarValue::Int32(Some(number)) => i128::from(*number),
+        ScalarValue::Int64(Some(number)) => i128::from(*number),
+        ScalarValue::UInt8(Some(number)) => i128::from(*number),
+        ScalarValue::UInt16(Some(number)) => i128::from(*number),
+        ScalarValue::UInt32(Some(number)) => i128::from(*number),
+        ScalarValue::UInt64(Some(number)) => i128::from(*number),
+        ScalarValue::Decimal128(Some(number), _, 0) => *number,
+        ScalarValue::Boolean(Some(truth)) => i128::from(*truth),
+        _ => return None,
+    })
+}
+
+fn text(value: &ScalarValue) -> Option<String> {
+    match value {
+        ScalarValue::Utf8(text) | ScalarValue::Utf8View(text) | ScalarValue::LargeUtf8(text) => {
+            text.clone()
+        }
+        _ => None,
+    }
+}
+
+fn show(value: &ScalarValue) -> String {
+    if value.is_null() {
+        "NULL".to_owned()
+    } else {
+        value.to_string()
+    }
+}

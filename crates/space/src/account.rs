@@ -1,0 +1,452 @@
+//! Accounts: who uses how much, and the one budget.
+//!
+//! **Owns** the tree of accounts, their counters, quotas and claims on memory. **Never** evicts:
+//! it only says whether a claim fits.
+//!
+//! The claim of an account is the larger of its admitted minimum and what it has pinned and
+//! reserved, its children's claims included:
+//!
+//! ```text
+//!  claim(node) = max(minimum(node), own pins + own reservations + sum of claim(children))
+//!  claim(root) <= memory_bytes
+//! ```
+//!
+//! Minimum and inner sum share one 64-bit word in KiB, so that a change of either is one atomic
+//! addition whose result says by how much the claim changed. Only that change travels to the
+//! parent: inside an admitted minimum it is zero, which makes such a pin cheap, and certain.
+//! Over the limit, the change is taken back and tried again a few times, because another thread
+//! may be in the middle of taking its own back.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed},
+};
+use std::sync::{Arc, Mutex, Weak};
+
+use crate::{AccountOptions, Counters, Error, Result, lock};
+
+const KIB: u64 = 1024;
+const HALF: u64 = 0xffff_ffff;
+/// How often a claim over the limit is tried again.
+const ATTEMPTS: u32 = 12;
+
+/// Counters that only grow; kept per node and summed over descendants when read.
+#[derive(Default)]
+pub(crate) struct Tally {
+    pub(crate) pages_allocated: AtomicU64,
+    pub(crate) bytes_allocated: AtomicU64,
+    pub(crate) pages_freed: AtomicU64,
+    pub(crate) evictions: AtomicU64,
+    pub(crate) bytes_written: AtomicU64,
+    pub(crate) bytes_read: AtomicU64,
+    pub(crate) device_bytes_written: AtomicU64,
+    pub(crate) device_bytes_read: AtomicU64,
+    pub(crate) wasted_write_bytes: AtomicU64,
+    pub(crate) pages_written: AtomicU64,
+    pub(crate) read_misses: AtomicU64,
+    pub(crate) prefetched_pages: AtomicU64,
+    pub(crate) waits: AtomicU64,
+    pub(crate) wait_nanos: AtomicU64,
+    pub(crate) write_failures: AtomicU64,
+    pub(crate) files_created: AtomicU64,
+}
+
+impl Tally {
+    fn all(&self) -> [&AtomicU64; 16] {
+        [
+            &self.pages_allocated,
+            &self.bytes_allocated,
+            &self.pages_freed,
+            &self.evictions,
+            &self.bytes_written,
+            &self.bytes_read,
+            &self.device_bytes_written,
+            &self.device_bytes_read,
+            &self.wasted_write_bytes,
+            &self.pages_written,
+            &self.read_misses,
+            &self.prefetched_pages,
+            &self.waits,
+            &self.wait_nanos,
+            &self.write_failures,
+            &self.files_created,
+        ]
+    }
+
+    fn fold_into(&self, other: &Tally) {
+        for (from, to) in self.all().into_iter().zip(other.all()) {
+            to.fetch_add(from.load(Relaxed), Relaxed);
+        }
+    }
+}
+
+/// Adds to a counter.
+pub(crate) fn count(counter: &AtomicU64, amount: u64) {
+    counter.fetch_add(amount, Relaxed);
+}
+
+/// A node of the account tree.
+pub(crate) struct Node {
+    id: u64,
+    name: String,
+    parent: Option<Arc<Node>>,
+    /// The budget; the root's only.
+    limit_kib: u64,
+    /// Minimum (upper half) and inner sum (lower half), in KiB.
+    claim: AtomicU64,
+    pinned_bytes: AtomicU64,
+    /// These four include descendants.
+    held_bytes: AtomicU64,
+    reserved_bytes: AtomicU64,
+    peak_bytes: AtomicU64,
+    disk_bytes: AtomicU64,
+    disk_peak_bytes: AtomicU64,
+    disk_quota_bytes: Option<u64>,
+    resident_max_bytes: Option<u64>,
+    claim_max_kib: Option<u64>,
+    /// Pages of a node with a resident limit, in the order they got a frame.
+    pub(crate) own_pages: Mutex<VecDeque<u32>>,
+    pub(crate) tally: Tally,
+    next_child: AtomicU64,
+    children: Mutex<HashMap<u64, Weak<Node>>>,
+}
+
+impl Node {
+    pub(crate) fn root(limit_bytes: u64, disk_quota_bytes: Option<u64>) -> Arc<Node> {
+        let options = AccountOptions {
+            disk_quota_bytes,
+            ..AccountOptions::default()
+        };
+        Arc::new(Node::new(
+            0,
+            "server".to_owned(),
+            None,
+            limit_bytes / KIB,
+            options,
+        ))
+    }
+
+    fn new(
+        id: u64,
+        name: String,
+        parent: Option<Arc<Node>>,
+        limit_kib: u64,
+        options: AccountOptions,
+    ) -> Node {
+        Node {
+            id,
+            name,
+            parent,
+            limit_kib,
+            claim: AtomicU64::new(0),
+            pinned_bytes: AtomicU64::new(0),
+            held_bytes: AtomicU64::new(0),
+            reserved_bytes: AtomicU64::new(0),
+            peak_bytes: AtomicU64::new(0),
+            disk_bytes: AtomicU64::new(0),
+            disk_peak_bytes: AtomicU64::new(0),
+            disk_quota_bytes: options.disk_quota_bytes,
+            resident_max_bytes: options.resident_max_bytes,
+            claim_max_kib: options.claim_max_bytes.map(|bytes| bytes / KIB),
+            own_pages: Mutex::new(VecDeque::new()),
+            tally: Tally::default(),
+            next_child: AtomicU64::new(0),
+            children: Mutex::new(HashMap::new()),
+        }
+    }
+
+    pub(crate) fn child(self: &Arc<Node>, name: &str, options: AccountOptions) -> Arc<Node> {
+        let id = self.next_child.fetch_add(1, Relaxed);
+        let parent = Some(Arc::clone(self));
+        let child = Arc::new(Node::new(
+            id,
+            name.to_owned(),
+            parent,
+            self.limit_kib,
+            options,
+        ));
+        lock(&self.children).insert(id, Arc::downgrade(&child));
+        child
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// This node and its ancestors.
+    pub(crate) fn chain(&self) -> impl Iterator<Item = &Node> {
+        std::iter::successors(Some(self), |node| node.parent.as_deref())
+    }
+
+    fn limit_bytes(&self) -> u64 {
+        self.limit_kib * KIB
+    }
+
+    /// Changes the inner sum; returns whether the root stays within the limit.
+    fn change(&self, change_kib: i64) -> bool {
+        let mut change = change_kib;
+        for node in self.chain() {
+            if change == 0 {
+                return true;
+            }
+            let before = node.claim.fetch_add(change as u64, AcqRel);
+            let (minimum, inner) = (before >> 32, before & HALF);
+            let after = minimum.max(inner.wrapping_add_signed(change));
+            if node.parent.is_none() {
+                return after <= node.limit_kib;
+            }
+            change = after as i64 - minimum.max(inner) as i64;
+        }
+        true
+    }
+
+    fn change_minimum(&self, change_kib: i64) -> bool {
+        let before = self.claim.fetch_add((change_kib << 32) as u64, AcqRel);
+        let (minimum, inner) = (before >> 32, before & HALF);
+        let after = minimum.wrapping_add_signed(change_kib).max(inner);
+        match &self.parent {
+            None => after <= self.limit_kib,
+            Some(parent) => parent.change(after as i64 - minimum.max(inner) as i64),
+        }
+    }
+
+    /// Claims `bytes`, rounded up to KiB.
+    pub(crate) fn claim(&self, bytes: u64) -> Result<()> {
+        let kib = bytes.div_ceil(KIB) as i64;
+        let impossible = kib as u64 > self.limit_kib;
+        for attempt in 0..if impossible { 0 } else { ATTEMPTS } {
+            if self.change(kib) && !self.is_over_its_claim() {
+                return Ok(());
+            }
+            self.change(-kib);
+            if self.claim_max_kib.is_some() && attempt > 0 {
+                // Its own limit: nobody else's release helps.
+                break;
+            }
+            if attempt > 1 {
+                std::thread::yield_now();
+            }
+        }
+        Err(self.exceeded(bytes))
+    }
+
+    fn is_over_its_claim(&self) -> bool {
+        let word = self.claim.load(Acquire);
+        self.claim_max_kib
+            .is_some_and(|most| word & HALF > most.max(word >> 32))
+    }
+
+    pub(crate) fn unclaim(&self, bytes: u64) {
+        self.change(-(bytes.div_ceil(KIB) as i64));
+    }
+
+    pub(crate) fn exceeded(&self, asked_bytes: u64) -> Error {
+        let limit_bytes = self.limit_bytes();
+        let available_bytes = limit_bytes.saturating_sub(self.root_claim_bytes());
+        Error::BudgetExceeded {
+            asked_bytes,
+            available_bytes,
+            limit_bytes,
+        }
+    }
+
+    pub(crate) fn root_claim_bytes(&self) -> u64 {
+        let root = self.chain().last().expect("a chain has at least its start");
+        let word = root.claim.load(Acquire);
+        (word >> 32).max(word & HALF) * KIB
+    }
+
+    pub(crate) fn admit(&self, minimum_bytes: u64) -> Result<()> {
+        let kib = minimum_bytes.div_ceil(KIB) as i64;
+        let impossible = kib as u64 > self.limit_kib;
+        for attempt in 0..if impossible { 0 } else { ATTEMPTS } {
+            if self.change_minimum(kib) {
+                return Ok(());
+            }
+            self.change_minimum(-kib);
+            if attempt > 1 {
+                std::thread::yield_now();
+            }
+        }
+        let limit_bytes = self.limit_bytes();
+        Err(Error::MinimumNotMet {
+            needed_bytes: minimum_bytes,
+            limit_bytes,
+        })
+    }
+
+    pub(crate) fn dismiss(&self, minimum_bytes: u64) {
+        self.change_minimum(-(minimum_bytes.div_ceil(KIB) as i64));
+    }
+
+    pub(crate) fn pinned(&self, bytes: u64) {
+        self.pinned_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    pub(crate) fn unpinned(&self, bytes: u64) {
+        self.pinned_bytes.fetch_sub(bytes, Relaxed);
+    }
+
+    fn hold(&self, bytes: u64) {
+        for node in self.chain() {
+            let held = node.held_bytes.fetch_add(bytes, Relaxed) + bytes;
+            if held > node.peak_bytes.load(Relaxed) {
+                node.peak_bytes.fetch_max(held, Relaxed);
+            }
+        }
+    }
+
+    /// A page of this account got a frame.
+    pub(crate) fn resident(&self, bytes: u64) {
+        self.hold(bytes);
+    }
+
+    /// A page of this account lost its frame.
+    pub(crate) fn evicted(&self, bytes: u64) {
+        for node in self.chain() {
+            node.held_bytes.fetch_sub(bytes, Relaxed);
+        }
+    }
+
+    pub(crate) fn reserved(&self, bytes: u64) {
+        for node in self.chain() {
+            node.reserved_bytes.fetch_add(bytes, Relaxed);
+        }
+        self.hold(bytes);
+    }
+
+    pub(crate) fn unreserved(&self, bytes: u64) {
+        for node in self.chain() {
+            node.held_bytes.fetch_sub(bytes, Relaxed);
+            node.reserved_bytes.fetch_sub(bytes, Relaxed);
+        }
+    }
+
+    /// Resident and reserved bytes with descendants.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.held_bytes.load(Relaxed)
+    }
+
+    /// The nearest node that limits its resident bytes, with the limit.
+    pub(crate) fn resident_limit(&self) -> Option<(&Node, u64)> {
+        self.chain()
+            .find_map(|node| Some((node, node.resident_max_bytes?)))
+    }
+
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        self.held_bytes
+            .load(Relaxed)
+            .saturating_sub(self.reserved_bytes.load(Relaxed))
+    }
+
+    /// Takes disk space from every quota of the chain.
+    pub(crate) fn take_disk(&self, bytes: u64) -> Result<()> {
+        for (depth, node) in self.chain().enumerate() {
+            let used = node.disk_bytes.fetch_add(bytes, Relaxed) + bytes;
+            match node.disk_quota_bytes {
+                Some(limit_bytes) if used > limit_bytes => {
+                    for node in self.chain().take(depth + 1) {
+                        node.disk_bytes.fetch_sub(bytes, Relaxed);
+                    }
+                    return Err(Error::QuotaReached {
+                        account: node.name.clone(),
+                        used_bytes: used - bytes,
+                        limit_bytes,
+                    });
+                }
+                _ => node.disk_peak_bytes.fetch_max(used, Relaxed),
+            };
+        }
+        Ok(())
+    }
+
+    pub(crate) fn return_disk(&self, bytes: u64) {
+        for node in self.chain() {
+            node.disk_bytes.fetch_sub(bytes, Relaxed);
+        }
+    }
+
+    pub(crate) fn disk_bytes(&self) -> u64 {
+        self.disk_bytes.load(Relaxed)
+    }
+
+    fn living_children(&self) -> Vec<Arc<Node>> {
+        lock(&self.children)
+            .values()
+            .filter_map(Weak::upgrade)
+            .collect()
+    }
+
+    fn sum(&self, into: &Tally, pinned_bytes: &mut u64) {
+        self.tally.fold_into(into);
+        *pinned_bytes += self.pinned_bytes.load(Relaxed);
+        // The upgraded children are dropped after the lock: the last one to go takes it itself.
+        for child in self.living_children() {
+            child.sum(into, pinned_bytes);
+        }
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        let tally = Tally::default();
+        let mut pinned_bytes = 0;
+        self.sum(&tally, &mut pinned_bytes);
+        let read = |counter: &AtomicU64| counter.load(Relaxed);
+        Counters {
+            pages_allocated: read(&tally.pages_allocated),
+            bytes_allocated: read(&tally.bytes_allocated),
+            pages_live: read(&tally.pages_allocated).saturating_sub(read(&tally.pages_freed)),
+            resident_bytes: self.resident_bytes(),
+            pinned_bytes,
+            reserved_bytes: read(&self.reserved_bytes),
+            peak_bytes: read(&self.peak_bytes),
+            evictions: read(&tally.evictions),
+            bytes_written: read(&tally.bytes_written),
+            bytes_read: read(&tally.bytes_read),
+            device_bytes_written: read(&tally.device_bytes_written),
+            device_bytes_read: read(&tally.device_bytes_read),
+            wasted_write_bytes: read(&tally.wasted_write_bytes),
+            pages_written: read(&tally.pages_written),
+            read_misses: read(&tally.read_misses),
+            prefetched_pages: read(&tally.prefetched_pages),
+            waits: read(&tally.waits),
+            wait_nanos: read(&tally.wait_nanos),
+            write_failures: read(&tally.write_failures),
+            files_created: read(&tally.files_created),
+            disk_bytes_used: read(&self.disk_bytes),
+            disk_peak_bytes: read(&self.disk_peak_bytes),
+        }
+    }
+
+    /// Checks that the claims of the tree add up; returns this node's claim in KiB.
+    pub(crate) fn check(&self) -> u64 {
+        let word = self.claim.load(Acquire);
+        let (minimum, inner) = (word >> 32, word & HALF);
+        let children: u64 = self
+            .living_children()
+            .iter()
+            .map(|child| child.check())
+            .sum();
+        assert!(
+            inner >= children,
+            "claims of {}: {inner} KiB < {children} KiB",
+            self.name
+        );
+        assert!(
+            inner - children >= self.pinned_bytes.load(Relaxed) / KIB,
+            "pins of {}",
+            self.name
+        );
+        minimum.max(inner)
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if let Some(parent) = &self.parent {
+            let mut siblings = lock(&parent.children);
+            self.tally.fold_into(&parent.tally);
+            siblings.remove(&self.id);
+        }
+    }
+}

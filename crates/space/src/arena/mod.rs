@@ -1,0 +1,585 @@
+//! The frame arena: one address range, cut into superblocks, carved into frames.
+//!
+//! **Owns** which bytes of the range are a frame, of which page, and how much of the range is
+//! backed by memory. **Never** looks into a frame and never evicts; it says `None` when nothing
+//! fits, and the space makes room.
+//!
+//! ```text
+//!  range   | block | block | block | block | ...        backed blocks + outside bytes <= limit
+//!            64K x 32 free    run of two blocks          (outside: reservations)
+//! ```
+//!
+//! A block is carved into frames of one class when the first of them is needed and returns to
+//! the free blocks when the last one is freed, without a system call. A class as large as a
+//! block or larger is a run of neighbouring blocks. Frames come from the lowest block that has
+//! one, which keeps the others empty enough to be re-carved. The range is several times larger
+//! than the budget because addresses are free and runs need neighbours.
+//!
+//! Blocks are 2 MiB, so that each is one huge page; smaller budgets use smaller blocks, because
+//! a class never shares a block with another one.
+//!
+//! **Cost** of a frame: one lock and a bit search, `measure::frames`.
+
+mod memory;
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::PageClass;
+use crate::lock;
+pub(crate) use memory::{Frame, GRANULE, Memory};
+
+/// No page owns the frame.
+const NOBODY: u32 = u32::MAX;
+
+/// How many times the budget the address range is.
+const RANGE_FACTOR: usize = 4;
+
+/// The length of a page's frame: a class, or a whole number of blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Size {
+    Class(PageClass),
+    Run { blocks: u32 },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Unbacked,
+    Free,
+    Carved(PageClass),
+    RunHead { blocks: u32 },
+    RunBody,
+}
+
+struct Block {
+    kind: Kind,
+    /// One bit per frame, set while the frame is free.
+    free: Vec<u64>,
+    free_count: u32,
+    owners: Vec<u32>,
+    /// Set while a compaction empties the block: no frame is handed out from it.
+    draining: bool,
+}
+
+#[derive(Default)]
+struct ClassState {
+    partial: BTreeSet<u32>,
+    free_frames: u32,
+}
+
+struct State {
+    blocks: Vec<Block>,
+    classes: [ClassState; 5],
+    free: BTreeSet<u32>,
+    unbacked: BTreeSet<u32>,
+    backed_blocks: u64,
+    outside_bytes: u64,
+}
+
+/// The frame arena.
+pub(crate) struct Arena {
+    memory: Memory,
+    block_bytes: usize,
+    limit_bytes: u64,
+    slack_bytes: u64,
+    state: Mutex<State>,
+    /// Bytes of frames that pages own.
+    used_bytes: AtomicU64,
+    outside_bytes: AtomicU64,
+}
+
+/// What [`Arena::check`] found.
+pub(crate) struct ArenaReading {
+    pub(crate) owned: Vec<(Frame, u32)>,
+    pub(crate) backed_bytes: u64,
+    pub(crate) outside_bytes: u64,
+}
+
+/// The block size for a budget.
+pub(crate) fn block_bytes_for(memory_bytes: u64) -> usize {
+    match memory_bytes {
+        0..0x40_0000 => 64 << 10,
+        0x40_0000..0x400_0000 => 256 << 10,
+        _ => 2 << 20,
+    }
+}
+
+impl Arena {
+    pub(crate) fn new(memory_bytes: u64) -> io::Result<Arena> {
+        let block_bytes = block_bytes_for(memory_bytes);
+        let budget = usize::try_from(memory_bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let factor = if cfg!(miri) { 2 } else { RANGE_FACTOR };
+        let range = budget
+            .checked_mul(factor)
+            .and_then(|range| range.checked_next_multiple_of(block_bytes))
+            .ok_or(io::ErrorKind::InvalidInput)?;
+        let count = u32::try_from(range / block_bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let blocks = (0..count)
+            .map(|_| Block {
+                kind: Kind::Unbacked,
+                free: Vec::new(),
+                free_count: 0,
+                owners: Vec::new(),
+                draining: false,
+            })
+            .collect();
+        Ok(Arena {
+            memory: Memory::reserve(range, block_bytes >= 2 << 20)?,
+            block_bytes,
+            limit_bytes: memory_bytes,
+            slack_bytes: (memory_bytes / 8).max(2 * block_bytes as u64),
+            state: Mutex::new(State {
+                blocks,
+                classes: Default::default(),
+                free: BTreeSet::new(),
+                unbacked: (0..count).collect(),
+                backed_blocks: 0,
+                outside_bytes: 0,
+            }),
+            used_bytes: AtomicU64::new(0),
+            outside_bytes: AtomicU64::new(0),
+        })
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// What may be backed beyond the limit when pinned pages are scattered.
+    pub(crate) fn slack_bytes(&self) -> u64 {
+        self.slack_bytes
+    }
+
+    /// The size that holds `len` bytes: the smallest class, or a run of blocks.
+    pub(crate) fn size_for(&self, len: usize) -> Size {
+        match PageClass::holding(len) {
+            Some(class) => Size::Class(class),
+            None => {
+                let blocks = len.div_ceil(self.block_bytes.max(PageClass::M1.bytes()))
+                    * (self.block_bytes.max(PageClass::M1.bytes()) / self.block_bytes);
+                Size::Run {
+                    blocks: u32::try_from(blocks).unwrap_or(u32::MAX),
+                }
+            }
+        }
+    }
+
+    pub(crate) fn len_of(&self, size: Size) -> usize {
+        match size {
+            Size::Class(class) => class.bytes(),
+            Size::Run { blocks } => blocks as usize * self.block_bytes,
+        }
+    }
+
+    /// The blocks a size takes as a run; `None` when it is a part of a block.
+    fn run_blocks(&self, size: Size) -> Option<u32> {
+        match size {
+            Size::Run { blocks } => Some(blocks),
+            Size::Class(class) if class.bytes() > self.block_bytes => {
+                Some((class.bytes() / self.block_bytes) as u32)
+            }
+            Size::Class(_) => None,
+        }
+    }
+
+    /// Bytes of frames in use.
+    pub(crate) fn used_bytes(&self) -> u64 {
+        self.used_bytes.load(Relaxed)
+    }
+
+    /// Bytes in use in and outside the arena.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.used_bytes.load(Relaxed) + self.outside_bytes.load(Relaxed)
+    }
+
+    /// A frame for `owner`, or `None` if nothing of that size is free within the limit; with
+    /// `beyond`, within the limit and the slack.
+    pub(crate) fn allocate(&self, size: Size, owner: u32, beyond: bool) -> Option<Frame> {
+        let mut state = lock(&self.state);
+        let frame = match (self.run_blocks(size), size) {
+            (Some(blocks), _) => self.allocate_run(&mut state, blocks, owner, beyond),
+            (None, Size::Class(class)) => self.allocate_part(&mut state, class, owner, beyond),
+            (None, Size::Run { .. }) => None,
+        }?;
+        self.used_bytes.fetch_add(self.len_of(size) as u64, Relaxed);
+        Some(frame)
+    }
+
+    fn allocate_part(
+        &self,
+        state: &mut State,
+        class: PageClass,
+        owner: u32,
+        beyond: bool,
+    ) -> Option<Frame> {
+        let index = match state.classes[class.index()].partial.first() {
+            Some(&index) => index,
+            None => {
+                let index = self.take_block(state, beyond)?;
+                self.carve(state, index, class);
+                index
+            }
+        };
+        let block = &mut state.blocks[index as usize];
+        let word = block
+            .free
+            .iter()
+            .position(|&bits| bits != 0)
+            .expect("partial has a free frame");
+        let bit = block.free[word].trailing_zeros();
+        block.free[word] &= !(1 << bit);
+        let slot = word as u32 * 64 + bit;
+        block.owners[slot as usize] = owner;
+        block.free_count -= 1;
+        let class_state = &mut state.classes[class.index()];
+        class_state.free_frames -= 1;
+        if block.free_count == 0 {
+            class_state.partial.remove(&index);
+        }
+        Some(self.frame_at(index, slot, class))
+    }
+
+    fn carve(&self, state: &mut State, index: u32, class: PageClass) {
+        let frames = self.block_bytes / class.bytes();
+        let block = &mut state.blocks[index as usize];
+        block.kind = Kind::Carved(class);
+        block.free.clear();
+        block.free.resize(frames.div_ceil(64), 0);
+        for frame in 0..frames {
+            block.free[frame / 64] |= 1 << (frame % 64);
+        }
+        block.free_count = frames as u32;
+        block.owners.clear();
+        block.owners.resize(frames, NOBODY);
+        let class_state = &mut state.classes[class.index()];
+        class_state.partial.insert(index);
+        class_state.free_frames += frames as u32;
+    }
+
+    /// One free block, backed within the limit.
+    fn take_block(&self, state: &mut State, beyond: bool) -> Option<u32> {
+        if let Some(index) = state.free.pop_first() {
+            return Some(index);
+        }
+        if self.headroom(state, beyond) < self.block_bytes as u64 {
+            return None;
+        }
+        let index = state.unbacked.pop_first()?;
+        state.backed_blocks += 1;
+        Some(index)
+    }
+
+    /// Bytes that may still be backed.
+    fn headroom(&self, state: &State, beyond: bool) -> u64 {
+        let held = state.backed_blocks * self.block_bytes as u64 + state.outside_bytes;
+        let slack = if beyond { self.slack_bytes } else { 0 };
+        (self.limit_bytes + slack).saturating_sub(held)
+    }
+
+    fn allocate_run(
+        &self,
+        state: &mut State,
+        blocks: u32,
+        owner: u32,
+        beyond: bool,
+    ) -> Option<Frame> {
+        let block_bytes = self.block_bytes as u64;
+        let affordable = state.free.len() as u64 + self.headroom(state, beyond) / block_bytes;
+        if u64::from(blocks) > affordable {
+            return None;
+        }
+        let head = find_run(state, blocks)?;
+        for index in head..head + blocks {
+            if !state.free.remove(&index) {
+                state.unbacked.remove(&index);
+                state.backed_blocks += 1;
+            }
+            state.blocks[index as usize].kind = Kind::RunBody;
+        }
+        while self.over(state, beyond) {
+            let spare = state
+                .free
+                .pop_last()
+                .expect("affordable: a free block pays for each");
+            self.unback(state, spare);
+        }
+        let block = &mut state.blocks[head as usize];
+        block.kind = Kind::RunHead { blocks };
+        block.owners.clear();
+        block.owners.push(owner);
+        Some(self.block_start(head))
+    }
+
+    fn over(&self, state: &State, beyond: bool) -> bool {
+        let held = state.backed_blocks * self.block_bytes as u64 + state.outside_bytes;
+        held > self.limit_bytes + if beyond { self.slack_bytes } else { 0 }
+    }
+
+    fn unback(&self, state: &mut State, index: u32) {
+        self.memory
+            .give_back(index as usize * self.block_bytes, self.block_bytes);
+        state.blocks[index as usize].kind = Kind::Unbacked;
+        state.backed_blocks -= 1;
+        state.unbacked.insert(index);
+    }
+
+    fn block_start(&self, index: u32) -> Frame {
+        Frame(index * (self.block_bytes / GRANULE) as u32)
+    }
+
+    fn frame_at(&self, index: u32, slot: u32, class: PageClass) -> Frame {
+        Frame(self.block_start(index).0 + slot * (class.bytes() / GRANULE) as u32)
+    }
+
+    fn locate(&self, frame: Frame) -> (u32, u32) {
+        let per_block = (self.block_bytes / GRANULE) as u32;
+        (frame.0 / per_block, frame.0 % per_block)
+    }
+
+    /// Takes a frame back.
+    pub(crate) fn free(&self, frame: Frame, size: Size) {
+        let mut state = lock(&self.state);
+        let state = &mut *state;
+        let (index, granule) = self.locate(frame);
+        match (self.run_blocks(size), size) {
+            (Some(blocks), _) => {
+                let head = &state.blocks[index as usize];
+                assert_eq!(
+                    head.kind,
+                    Kind::RunHead { blocks },
+                    "freeing a run that is none"
+                );
+                for index in index..index + blocks {
+                    self.block_is_free(state, index);
+                }
+            }
+            (None, Size::Class(class)) => {
+                let slot = granule / (class.bytes() / GRANULE) as u32;
+                let block = &mut state.blocks[index as usize];
+                assert_eq!(
+                    block.kind,
+                    Kind::Carved(class),
+                    "freeing a frame of another class"
+                );
+                let mask = 1 << (slot % 64);
+                assert_eq!(
+                    block.free[slot as usize / 64] & mask,
+                    0,
+                    "freeing a free frame"
+                );
+                block.free[slot as usize / 64] |= mask;
+                block.owners[slot as usize] = NOBODY;
+                block.free_count += 1;
+                let class_state = &mut state.classes[class.index()];
+                class_state.free_frames += 1;
+                let frames = (self.block_bytes / class.bytes()) as u32;
+                // The last block of a class stays carved: its next frame is likely to follow.
+                let last = frames > 1 && class_state.partial.len() <= 1;
+                if block.free_count == frames && !last {
+                    class_state.free_frames -= frames;
+                    class_state.partial.remove(&index);
+                    self.block_is_free(state, index);
+                } else if block.free_count == 1 && !block.draining {
+                    class_state.partial.insert(index);
+                }
+            }
+            (None, Size::Run { .. }) => unreachable!("a run always has blocks"),
+        }
+        self.used_bytes.fetch_sub(self.len_of(size) as u64, Relaxed);
+    }
+
+    fn block_is_free(&self, state: &mut State, index: u32) {
+        let block = &mut state.blocks[index as usize];
+        block.kind = Kind::Free;
+        block.draining = false;
+        state.free.insert(index);
+        // The slack is given back as soon as it can be.
+        if self.over(state, false) {
+            state.free.remove(&index);
+            self.unback(state, index);
+        }
+    }
+
+    /// Takes `bytes` from the limit for memory outside the arena, giving free blocks back to the
+    /// kernel for it; `false` when there is not enough of either.
+    pub(crate) fn take_outside(&self, bytes: u64, beyond: bool) -> bool {
+        let mut state = lock(&self.state);
+        let spare = state.free.len() as u64 * self.block_bytes as u64;
+        if self.headroom(&state, beyond) + spare < bytes {
+            return false;
+        }
+        while self.headroom(&state, beyond) < bytes {
+            let index = state.free.pop_last().expect("spare was counted");
+            self.unback(&mut state, index);
+        }
+        state.outside_bytes += bytes;
+        self.outside_bytes.store(state.outside_bytes, Relaxed);
+        true
+    }
+
+    pub(crate) fn return_outside(&self, bytes: u64) {
+        let mut state = lock(&self.state);
+        state.outside_bytes -= bytes;
+        self.outside_bytes.store(state.outside_bytes, Relaxed);
+    }
+
+    /// A class whose free frames add up to more than `blocks` blocks, if any.
+    pub(crate) fn fragmented_class(&self, blocks: u32) -> Option<PageClass> {
+        let state = lock(&self.state);
+        PageClass::ALL.into_iter().find(|class| {
+            let frames = (self.block_bytes / class.bytes()) as u32;
+            frames > 1 && state.classes[class.index()].free_frames >= frames * (blocks + 1)
+        })
+    }
+
+    /// Starts emptying the block of `class` with the fewest frames in use for which `movable`
+    /// says yes to every owner. Returns its frames in use with their owners.
+    pub(crate) fn begin_drain(
+        &self,
+        class: PageClass,
+        movable: impl Fn(u32) -> bool,
+    ) -> Option<(u32, Vec<(Frame, u32)>)> {
+        let mut state = lock(&self.state);
+        let mut candidates: Vec<(u32, u32)> = state.classes[class.index()]
+            .partial
+            .iter()
+            .map(|&index| (state.blocks[index as usize].free_count, index))
+            .collect();
+        candidates.sort_unstable_by(|a, b| b.cmp(a));
+        let chosen = candidates
+            .into_iter()
+            .map(|(_, index)| index)
+            .find(|&index| {
+                let owners = &state.blocks[index as usize].owners;
+                owners
+                    .iter()
+                    .all(|&owner| owner == NOBODY || movable(owner))
+            })?;
+        state.classes[class.index()].partial.remove(&chosen);
+        let block = &mut state.blocks[chosen as usize];
+        block.draining = true;
+        let owned = block
+            .owners
+            .iter()
+            .enumerate()
+            .filter(|&(_, &owner)| owner != NOBODY)
+            .map(|(slot, &owner)| (self.frame_at(chosen, slot as u32, class), owner))
+            .collect();
+        Some((chosen, owned))
+    }
+
+    /// Ends emptying a block, successful or not. Returns whether the block is free.
+    pub(crate) fn end_drain(&self, index: u32) -> bool {
+        let mut state = lock(&self.state);
+        let state = &mut *state;
+        let block = &mut state.blocks[index as usize];
+        if let (true, Kind::Carved(class)) = (block.draining, block.kind) {
+            block.draining = false;
+            if block.free_count > 0 {
+                state.classes[class.index()].partial.insert(index);
+            }
+            return self.release_if_free(state, index, class);
+        }
+        true
+    }
+
+    /// Makes a carved block a free one if none of its frames is in use.
+    fn release_if_free(&self, state: &mut State, index: u32, class: PageClass) -> bool {
+        let frames = (self.block_bytes / class.bytes()) as u32;
+        let free = state.blocks[index as usize].free_count == frames;
+        if free {
+            state.classes[class.index()].free_frames -= frames;
+            state.classes[class.index()].partial.remove(&index);
+            self.block_is_free(state, index);
+        }
+        free
+    }
+
+    /// Gives every free block back to the kernel.
+    pub(crate) fn trim(&self) -> u64 {
+        let mut state = lock(&self.state);
+        let state = &mut *state;
+        for class in PageClass::ALL {
+            for index in Vec::from_iter(state.classes[class.index()].partial.iter().copied()) {
+                self.release_if_free(state, index, class);
+            }
+        }
+        let mut bytes = 0;
+        while let Some(index) = state.free.pop_last() {
+            self.unback(state, index);
+            bytes += self.block_bytes as u64;
+        }
+        bytes
+    }
+
+    /// Checks the arena against itself and says what it holds.
+    pub(crate) fn check(&self) -> ArenaReading {
+        let state = lock(&self.state);
+        let mut owned = Vec::new();
+        let mut backed_blocks = 0;
+        let mut used_bytes = 0;
+        let mut free_frames = [0; 5];
+        for (index, block) in state.blocks.iter().enumerate() {
+            let index = index as u32;
+            backed_blocks += u64::from(block.kind != Kind::Unbacked);
+            assert_eq!(block.kind == Kind::Free, state.free.contains(&index));
+            assert_eq!(
+                block.kind == Kind::Unbacked,
+                state.unbacked.contains(&index)
+            );
+            match block.kind {
+                Kind::Carved(class) => {
+                    let free: u32 = block.free.iter().map(|bits| bits.count_ones()).sum();
+                    assert_eq!(free, block.free_count);
+                    free_frames[class.index()] += free;
+                    let partial = state.classes[class.index()].partial.contains(&index);
+                    assert_eq!(partial, free > 0 && !block.draining);
+                    for (slot, &owner) in block.owners.iter().enumerate() {
+                        let is_free = block.free[slot / 64] & (1 << (slot % 64)) != 0;
+                        assert_eq!(is_free, owner == NOBODY);
+                        if !is_free {
+                            owned.push((self.frame_at(index, slot as u32, class), owner));
+                            used_bytes += class.bytes() as u64;
+                        }
+                    }
+                }
+                Kind::RunHead { blocks } => {
+                    owned.push((self.block_start(index), block.owners[0]));
+                    used_bytes += u64::from(blocks) * self.block_bytes as u64;
+                }
+                Kind::Unbacked | Kind::Free | Kind::RunBody => {}
+            }
+        }
+        assert_eq!(backed_blocks, state.backed_blocks);
+        assert_eq!(used_bytes, self.used_bytes());
+        for class in PageClass::ALL {
+            assert_eq!(
+                free_frames[class.index()],
+                state.classes[class.index()].free_frames
+            );
+        }
+        ArenaReading {
+            owned,
+            backed_bytes: backed_blocks * self.block_bytes as u64,
+            outside_bytes: state.outside_bytes,
+        }
+    }
+}
+
+/// The head of the lowest run of free blocks; one that is backed already if there is any.
+fn find_run(state: &State, blocks: u32) -> Option<u32> {
+    let search = |usable: &dyn Fn(Kind) -> bool| {
+        let mut length = 0;
+        for (index, block) in state.blocks.iter().enumerate() {
+            length = if usable(block.kind) { length + 1 } else { 0 };
+            if length == blocks {
+                return Some(index as u32 + 1 - blocks);
+            }
+        }
+        None
+    };
+    search(&|kind| kind == Kind::Free)
+        .or_else(|| search(&|kind| matches!(kind, Kind::Free | Kind::Unbacked)))
+}

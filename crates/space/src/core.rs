@@ -1,0 +1,447 @@
+//! The state of a space, and what happens to one page: pin, unpin, load, free.
+//!
+//! **Owns** the parts of the space and the transitions of the page word. **Never** starts a
+//! thread and never makes room; see `room` and `writer`.
+//!
+//! ```text
+//!            allocate                        evict, if clean
+//!   free ----------------> resident --------------------------> absent
+//!    ^                     |   ^  ^                                |
+//!    |     last handle     |   |  +---- loading <--- pin ----------+
+//!    +---------------------+   +- moving (to another frame)
+//! ```
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::thread::JoinHandle;
+
+use crate::account::{Node, count};
+use crate::arena::{Arena, Frame, Size};
+use crate::codec::{self, Codec};
+use crate::file::Files;
+use crate::guard::Transient;
+use crate::io::{Backend, Scratch, Transfer};
+use crate::order::Order;
+use crate::page::PageInner;
+use crate::room::Room;
+use crate::table::{
+    self, ABSENT, AWAITED, DIRTY, EXCLUSIVE, Entry, FLAGS, FREE, GATHERED, LISTED, LOADING, MOVING,
+    ORPHAN, PINS, REFERENCED, RESIDENT, STORED, Slot, Table, WRITING,
+};
+use crate::{Error, Faults, Operation, Result, SpaceOptions, lock};
+
+/// The state of a space.
+pub(crate) struct Core {
+    pub(crate) options: SpaceOptions,
+    pub(crate) arena: Arena,
+    pub(crate) table: Table,
+    pub(crate) order: Order,
+    pub(crate) files: Files,
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) root: Arc<Node>,
+    pub(crate) room: Room,
+    /// Held by the one thread that empties a block.
+    pub(crate) compaction: Mutex<()>,
+    /// Pages being read in.
+    pub(crate) loading: AtomicU32,
+    pub(crate) device_start: Option<(u64, u64)>,
+    /// For the writer's thread, which starts when there is something for it to do.
+    pub(crate) me: Weak<Core>,
+    pub(crate) writer: OnceLock<Mutex<Option<JoinHandle<()>>>>,
+}
+
+impl Core {
+    pub(crate) fn faults(&self) -> Option<&dyn Faults> {
+        self.options.faults.as_deref()
+    }
+
+    pub(crate) fn check_grant(&self, node: &Node, bytes: u64) -> Result<()> {
+        match self.faults().map(|faults| faults.before(Operation::Grant)) {
+            Some(Err(_)) => Err(node.exceeded(bytes)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Pins a page, reading it in if it must be. Returns its frame.
+    pub(crate) fn pin(&self, page: &PageInner, exclusive: bool) -> Result<Frame> {
+        let entry = self.table.entry(page.id);
+        let len = page.len as u64;
+        // The first pin of a page claims its bytes; a claim is never held while waiting.
+        let mut claimed = false;
+        loop {
+            let word = entry.load();
+            let pins = word & PINS;
+            let resident = table::state(word) == RESIDENT;
+            let blocked = match table::state(word) {
+                RESIDENT if exclusive => {
+                    // Miri sees the background write as a plain read of the bytes.
+                    let busy = if cfg!(miri) {
+                        GATHERED | WRITING
+                    } else {
+                        GATHERED
+                    };
+                    word & (EXCLUSIVE | busy) != 0 || pins != 0
+                }
+                RESIDENT => word & EXCLUSIVE != 0 || pins == PINS,
+                ABSENT => false,
+                _ => true,
+            };
+            if blocked {
+                if std::mem::take(&mut claimed) {
+                    page.node.unclaim(len);
+                }
+                self.table.wait(page.id, word);
+                continue;
+            }
+            if pins == 0 && !claimed {
+                page.node.claim(len)?;
+                claimed = true;
+            }
+            let to = match (resident, exclusive) {
+                (false, _) => (word & FLAGS) | LOADING,
+                (true, true) => (word & !STORED) | EXCLUSIVE | DIRTY | 1,
+                (true, false) => word + 1,
+            };
+            if entry.swap(word, to).is_err() {
+                continue;
+            }
+            if !resident {
+                return self
+                    .load(page, entry, exclusive)
+                    .inspect_err(|_| page.node.unclaim(len));
+            }
+            if pins == 0 {
+                page.node.pinned(len);
+            } else if claimed {
+                page.node.unclaim(len);
+            }
+            if exclusive && word & STORED != 0 {
+                self.drop_copy(entry, &page.node, page.len);
+            }
+            return Ok(table::frame(word));
+        }
+    }
+
+    /// Pins a page that the caller has pinned for reading already.
+    pub(crate) fn pin_again(&self, page: &PageInner) {
+        let entry = self.table.entry(page.id);
+        loop {
+            let word = entry.load();
+            if word & PINS == PINS {
+                std::thread::yield_now();
+            } else if entry.swap(word, word + 1).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Turns an exclusive pin into a shared one.
+    pub(crate) fn downgrade(&self, page: &PageInner) {
+        let entry = self.table.entry(page.id);
+        let before = entry.update(|word| Some(word & !(EXCLUSIVE | AWAITED)));
+        self.table.wake(page.id, before.unwrap_or_else(|word| word));
+    }
+
+    /// Takes a pin away. The page is not listed if `going`: its last handle goes with the guard.
+    pub(crate) fn unpin(&self, page: &PageInner, exclusive: bool, going: bool) {
+        let entry = self.table.entry(page.id);
+        let before = entry.update(|word| {
+            let to = (word - 1) | REFERENCED;
+            let last = to & PINS == 0;
+            let to = if exclusive { to & !EXCLUSIVE } else { to };
+            Some(if last { to & !AWAITED } else { to })
+        });
+        let before = before.unwrap_or_else(|word| word);
+        if before & PINS == 1 {
+            page.node.unpinned(page.len as u64);
+            page.node.unclaim(page.len as u64);
+            self.table.wake(page.id, before);
+            if before & (LISTED | WRITING) == 0 && !going {
+                self.order.list(&self.arena, &self.table, page.id);
+            }
+        }
+    }
+
+    /// Gives up the disk copy of a page that no longer has the STORED flag.
+    pub(crate) fn drop_copy(&self, entry: &Entry, node: &Node, len: usize) {
+        let slot = lock(&entry.beside).slot.take();
+        if let Some(slot) = slot {
+            if !slot.useful {
+                count(&node.tally.wasted_write_bytes, len as u64);
+            }
+            self.release_slot(node, &slot);
+        }
+    }
+
+    pub(crate) fn release_slot(&self, node: &Node, slot: &Slot) {
+        self.files
+            .give(slot.file, slot.offset, u64::from(slot.stored_bytes));
+        node.return_disk(u64::from(slot.stored_bytes));
+        self.order.forgive(&self.arena, &self.table);
+    }
+
+    /// Gives back the frame of a page.
+    pub(crate) fn release_frame(&self, node: &Node, frame: Frame, size: Size) {
+        self.arena.free(frame, size);
+        node.evicted(self.arena.len_of(size) as u64);
+    }
+
+    /// Frees a page whose last handle is gone, or leaves that to whoever holds it.
+    pub(crate) fn free_page(&self, id: u32) {
+        let entry = self.table.entry(id);
+        loop {
+            let word = entry.load();
+            debug_assert_eq!(word & PINS, 0, "guards hold a handle");
+            if word & WRITING != 0 || matches!(table::state(word), MOVING | LOADING) {
+                if entry.swap(word, word | ORPHAN).is_ok() {
+                    return;
+                }
+            } else if word & LISTED != 0 {
+                self.order.unlist(&self.arena, &self.table, id);
+            } else if entry.swap(word, FREE).is_ok() {
+                self.free_entry(id, word);
+                return;
+            }
+        }
+    }
+
+    /// Frees what an entry held when its word became free.
+    fn free_entry(&self, id: u32, word: u64) {
+        let entry = self.table.entry(id);
+        let beside = std::mem::take(&mut *lock(&entry.beside));
+        let node = beside.account.expect("a page has an account");
+        let size = entry.size();
+        if table::state(word) == RESIDENT {
+            self.release_frame(&node, table::frame(word), size);
+        }
+        count(&node.tally.pages_freed, 1);
+        if let Some(slot) = beside.slot {
+            if !slot.useful {
+                count(
+                    &node.tally.wasted_write_bytes,
+                    self.arena.len_of(size) as u64,
+                );
+            }
+            self.release_slot(&node, &slot);
+        }
+        entry.set_next_use(crate::NextUse::SecondChance);
+        self.table.return_id(id);
+    }
+
+    /// Reads a page that the caller has put in the loading state, and pins it.
+    fn load(&self, page: &PageInner, entry: &Entry, exclusive: bool) -> Result<Frame> {
+        self.loading.fetch_add(1, Relaxed);
+        let result = self
+            .check_grant(&page.node, page.len as u64)
+            .and_then(|()| self.frame_for(page.id, entry.size(), &page.node))
+            .and_then(|frame| {
+                self.read_page(page, entry, frame)
+                    .inspect_err(|_| self.release_frame(&page.node, frame, entry.size()))
+                    .map(|()| frame)
+            });
+        let before = entry.update(|word| {
+            let flags = word & FLAGS & !AWAITED;
+            Some(match result {
+                Err(_) => ABSENT | flags,
+                Ok(frame) if exclusive => {
+                    RESIDENT | EXCLUSIVE | DIRTY | 1 | (flags & !STORED) | table::frame_bits(frame)
+                }
+                Ok(frame) => RESIDENT | 1 | flags | table::frame_bits(frame),
+            })
+        });
+        self.loading.fetch_sub(1, Relaxed);
+        if result.is_ok() {
+            page.node.pinned(page.len as u64);
+            count(&page.node.tally.read_misses, 1);
+            if exclusive {
+                self.drop_copy(entry, &page.node, page.len);
+            }
+        }
+        self.table.wake(page.id, before.unwrap_or_else(|word| word));
+        result
+    }
+
+    fn read_page(&self, page: &PageInner, entry: &Entry, frame: Frame) -> Result<()> {
+        let slot = lock(&entry.beside).slot.expect("an absent page is on disk");
+        let mut bytes = Transient::new(self, page.id, frame);
+        let (segment, scratch) = read_target(&slot, &bytes);
+        let transfer = Transfer {
+            handle: Arc::clone(self.files.handle(slot.file)),
+            write: false,
+            offset: slot.offset,
+            segments: vec![segment],
+            scratch: scratch.map(Arc::new),
+            tag: 0,
+        };
+        let result = match self.faults().map(|faults| faults.before(Operation::Read)) {
+            Some(Err(error)) => Err(error),
+            _ => self.backend.run(&transfer),
+        };
+        result.map_err(|source| self.io_error("read", slot.file, source))?;
+        self.deliver(&slot, &mut bytes, transfer.scratch.as_deref())?;
+        self.count_read(&page.node, &slot, page.len);
+        if let Some(slot) = lock(&entry.beside).slot.as_mut() {
+            slot.useful = true;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn count_read(&self, node: &Node, slot: &Slot, len: usize) {
+        count(&node.tally.bytes_read, len as u64);
+        if self.files.handle(slot.file).direct {
+            count(&node.tally.device_bytes_read, u64::from(slot.stored_bytes));
+        }
+    }
+
+    pub(crate) fn io_error(
+        &self,
+        operation: &'static str,
+        file: u16,
+        source: std::io::Error,
+    ) -> Error {
+        Error::Io {
+            operation,
+            dir: self.files.dir(file).to_path_buf(),
+            source,
+        }
+    }
+
+    /// Decodes what was read for a page and checks it.
+    pub(crate) fn deliver(
+        &self,
+        slot: &Slot,
+        bytes: &mut Transient<'_>,
+        scratch: Option<&Scratch>,
+    ) -> Result<()> {
+        let page = bytes.loading();
+        let decoded = match (slot.codec, scratch) {
+            (Codec::Raw, _) => true,
+            (_, None) => false,
+            (codec, Some(scratch)) => {
+                codec::decode(codec, &scratch.bytes()[..slot.coded_bytes as usize], page)
+            }
+        };
+        if decoded && codec::checksum(page) == slot.checksum {
+            return Ok(());
+        }
+        Err(Error::Corrupt {
+            dir: self.files.dir(slot.file).to_path_buf(),
+            offset: slot.offset,
+            len_bytes: u64::from(slot.stored_bytes),
+        })
+    }
+
+    /// Ends a background read of a page.
+    pub(crate) fn finish_prefetch(&self, page: &PageInner, frame: Frame, ok: bool) {
+        if !ok {
+            self.release_frame(&page.node, frame, self.table.entry(page.id).size());
+            self.abandon_load(page.id);
+            return;
+        }
+        let entry = self.table.entry(page.id);
+        count(&page.node.tally.prefetched_pages, 1);
+        if let Some(slot) = lock(&entry.beside).slot.as_mut() {
+            slot.useful = true;
+        }
+        let before = entry.update(|word| {
+            Some(RESIDENT | REFERENCED | (word & FLAGS & !AWAITED) | table::frame_bits(frame))
+        });
+        self.loading.fetch_sub(1, Relaxed);
+        self.table.wake(page.id, before.unwrap_or_else(|word| word));
+        self.order.list(&self.arena, &self.table, page.id);
+    }
+
+    /// Puts a page that could not be read ahead back to being absent.
+    pub(crate) fn abandon_load(&self, id: u32) {
+        let before = self
+            .table
+            .entry(id)
+            .update(|word| Some(ABSENT | (word & FLAGS & !AWAITED)));
+        self.loading.fetch_sub(1, Relaxed);
+        self.table.wake(id, before.unwrap_or_else(|word| word));
+    }
+
+    /// Ends the look of the background writer at a page; writers may pin it from here on.
+    pub(crate) fn end_gather(&self, id: u32) {
+        let entry = self.table.entry(id);
+        let before = entry.update(|word| Some(word & !(GATHERED | AWAITED)));
+        self.table.wake(id, before.unwrap_or_else(|word| word));
+    }
+
+    /// Ends a write of a page, with the slot that holds it or without one.
+    pub(crate) fn finish_write(&self, id: u32, slot: Option<Slot>) {
+        let entry = self.table.entry(id);
+        let node = entry.account().expect("a page being written is not freed");
+        lock(&entry.beside).slot = slot;
+        let before = entry.update(|word| {
+            let to = word & !(WRITING | GATHERED | AWAITED);
+            Some(match slot {
+                Some(_) if word & DIRTY == 0 => to | STORED,
+                _ => to | DIRTY,
+            })
+        });
+        let before = before.unwrap_or_else(|word| word);
+        if before & DIRTY != 0 {
+            self.drop_copy(entry, &node, self.arena.len_of(entry.size()));
+        }
+        self.table.wake(id, before);
+        if before & ORPHAN != 0 {
+            let word = entry.update(|word| Some(word & !ORPHAN));
+            debug_assert!(word.is_ok());
+            self.free_page(id);
+        } else if slot.is_some() {
+            self.order.list(&self.arena, &self.table, id);
+        } else {
+            self.order.list_refused(&self.arena, &self.table, id);
+        }
+    }
+
+    /// Moves an unpinned page to another frame of its class; `false` when it cannot be.
+    pub(crate) fn relocate(&self, id: u32, from: Frame) -> bool {
+        let entry = self.table.entry(id);
+        let begun = entry.update(|word| {
+            let here = table::frame(word) == from && is_movable(word);
+            here.then_some(word ^ RESIDENT ^ MOVING)
+        });
+        if begun.is_err() {
+            return false;
+        }
+        let size = entry.size();
+        let to = self.arena.allocate(size, id, false);
+        if let Some(to) = to {
+            Transient::new(self, id, from).copy_to(to);
+        }
+        let before = entry.update(|word| {
+            let place = table::frame_bits(to.unwrap_or(from));
+            Some(RESIDENT | (word & FLAGS & !(AWAITED | ORPHAN)) | place)
+        });
+        let before = before.unwrap_or_else(|word| word);
+        if to.is_some() {
+            self.arena.free(from, size);
+        }
+        self.table.wake(id, before);
+        if before & ORPHAN != 0 {
+            self.free_page(id);
+        } else {
+            self.order.list(&self.arena, &self.table, id);
+        }
+        to.is_some()
+    }
+}
+
+/// Whether a page may change its frame.
+pub(crate) fn is_movable(word: u64) -> bool {
+    table::state(word) == RESIDENT && word & (PINS | EXCLUSIVE | WRITING | GATHERED) == 0
+}
+
+/// Where the bytes of a slot are read to: the frame, or scratch memory to decode from.
+pub(crate) fn read_target(
+    slot: &Slot,
+    bytes: &Transient<'_>,
+) -> (crate::io::Segment, Option<Scratch>) {
+    if slot.codec == Codec::Raw {
+        return (bytes.segment(), None);
+    }
+    let scratch = Scratch::new(slot.stored_bytes as usize);
+    (scratch.segment(0, scratch.len()), Some(scratch))
+}

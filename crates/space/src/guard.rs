@@ -1,0 +1,210 @@
+//! Guards: the only ways to the bytes of a page.
+//!
+//! **Owns** nothing but a pin. **Never** gives out a reference that outlives the pin: a pinned
+//! page keeps its frame, so the address in a guard stays right for as long as the guard lives.
+
+#![expect(unsafe_code, reason = "turns frames under a latch into slices")]
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+use crate::arena::Frame;
+use crate::core::Core;
+use crate::io::Segment;
+use crate::page::Page;
+use crate::table::{self, GATHERED, LOADING, MOVING};
+
+/// Exclusive access to the bytes of a page; the page counts as changed.
+#[must_use = "the page is pinned for as long as the guard lives"]
+pub struct WriteGuard {
+    /// Present until the guard is dropped or downgraded.
+    page: Option<Page>,
+    start: NonNull<u8>,
+    len: usize,
+}
+
+/// Shared access to the bytes of a page. It may outlive everything but the process, and may own
+/// an Arrow buffer.
+#[must_use = "the page is pinned for as long as the guard lives"]
+pub struct ReadGuard {
+    page: Page,
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: S1: the bytes belong to the guard, not to a thread.
+unsafe impl Send for WriteGuard {}
+// SAFETY: S1: a shared reference to the guard only reads.
+unsafe impl Sync for WriteGuard {}
+// SAFETY: S2: the bytes do not change while any read guard exists.
+unsafe impl Send for ReadGuard {}
+// SAFETY: S2: as above.
+unsafe impl Sync for ReadGuard {}
+
+impl WriteGuard {
+    /// Wraps an exclusive pin that the caller holds on `page`.
+    pub(crate) fn new(page: Page, frame: Frame) -> WriteGuard {
+        let start = page.core().arena.memory().address(frame);
+        let len = page.len_bytes();
+        WriteGuard {
+            page: Some(page),
+            start,
+            len,
+        }
+    }
+
+    /// The page.
+    pub fn page(&self) -> &Page {
+        self.page.as_ref().expect("present until dropped")
+    }
+
+    /// Turns exclusive into shared access without a gap.
+    pub fn downgrade(mut self) -> ReadGuard {
+        let page = self.page.take().expect("present until dropped");
+        page.core().downgrade(page.inner());
+        ReadGuard {
+            start: self.start,
+            len: self.len,
+            page,
+        }
+    }
+}
+
+impl ReadGuard {
+    /// Wraps a shared pin that the caller holds on `page`.
+    pub(crate) fn new(page: Page, frame: Frame) -> ReadGuard {
+        let start = page.core().arena.memory().address(frame);
+        let len = page.len_bytes();
+        ReadGuard { page, start, len }
+    }
+
+    /// The page.
+    pub fn page(&self) -> &Page {
+        &self.page
+    }
+}
+
+impl Clone for ReadGuard {
+    fn clone(&self) -> ReadGuard {
+        self.page.core().pin_again(self.page.inner());
+        ReadGuard {
+            page: self.page.clone(),
+            start: self.start,
+            len: self.len,
+        }
+    }
+}
+
+impl Drop for WriteGuard {
+    fn drop(&mut self) {
+        if let Some(page) = &self.page {
+            page.core().unpin(page.inner(), true, page.is_last());
+        }
+    }
+}
+
+impl Drop for ReadGuard {
+    fn drop(&mut self) {
+        self.page
+            .core()
+            .unpin(self.page.inner(), false, self.page.is_last());
+    }
+}
+
+impl Deref for WriteGuard {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: S1: the frame is `len` initialised bytes that only this guard refers to.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl DerefMut for WriteGuard {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: S1: as above, and the borrow of the guard is exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Deref for ReadGuard {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: S2: the frame is `len` initialised bytes that nobody changes while pinned.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl AsRef<[u8]> for ReadGuard {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl fmt::Debug for WriteGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WriteGuard")
+            .field("page", self.page())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ReadGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadGuard")
+            .field("page", &self.page)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The bytes of a page in a transient state, held by whoever put it there.
+pub(crate) struct Transient<'a> {
+    core: &'a Core,
+    id: u32,
+    start: NonNull<u8>,
+    len: usize,
+}
+
+impl<'a> Transient<'a> {
+    pub(crate) fn new(core: &'a Core, id: u32, frame: Frame) -> Transient<'a> {
+        let len = core.arena.len_of(core.table.entry(id).size());
+        Transient {
+            core,
+            id,
+            start: core.arena.memory().address(frame),
+            len,
+        }
+    }
+
+    /// The bytes of a page that the background writer looks at.
+    pub(crate) fn gathered(&self) -> &[u8] {
+        let word = self.core.table.entry(self.id).load();
+        assert_ne!(word & GATHERED, 0, "the writer holds the page");
+        // SAFETY: S6: while the page is gathered, readers may pin it but no writer may.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+
+    /// The bytes of a page that is being read in.
+    pub(crate) fn loading(&mut self) -> &mut [u8] {
+        let word = self.core.table.entry(self.id).load();
+        assert_eq!(table::state(word), LOADING, "the loader holds the page");
+        // SAFETY: S6: while the page is loading, only the loader may touch its frame.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+
+    /// Copies the page to another frame of the same class.
+    pub(crate) fn copy_to(&self, to: Frame) {
+        let word = self.core.table.entry(self.id).load();
+        assert_eq!(table::state(word), MOVING, "the mover holds the page");
+        let to = self.core.arena.memory().address(to);
+        // SAFETY: S6: while the page is moving, both frames are the mover's, and they differ.
+        unsafe { self.start.copy_to_nonoverlapping(to, self.len) };
+    }
+
+    /// The frame as a segment of a transfer.
+    pub(crate) fn segment(&self) -> Segment {
+        Segment::new(self.start, self.len)
+    }
+}

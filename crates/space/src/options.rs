@@ -1,0 +1,137 @@
+//! How a space is opened.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::PageClass;
+
+/// How the temp file is read and written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum IoMode {
+    /// Around the page cache (`O_DIRECT`), by io_uring where the kernel allows it and by a small
+    /// thread pool elsewhere. A directory that refuses `O_DIRECT` is used as [`IoMode::Buffered`].
+    #[default]
+    Direct,
+    /// Through the page cache.
+    Buffered,
+    /// Through the page cache; reads are copied from a mapping of the file whose size is capped by
+    /// the memory available at open. Falls back to plain reads where mapping is refused.
+    Mmap,
+}
+
+/// How extents are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compression {
+    /// On while threads wait for the device and processor time is idle, off otherwise.
+    #[default]
+    Auto,
+    /// Never.
+    None,
+    /// Always lz4.
+    Lz4,
+    /// Always zstd, level 1.
+    Zstd,
+}
+
+/// An operation that a [`Faults`] hook sees before it happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Reading pages from the temp file.
+    Read,
+    /// Writing an extent to the temp file.
+    Write,
+    /// Extending the temp file.
+    Extend,
+    /// Granting memory: a page, reading one back, a reservation, an admission.
+    Grant,
+}
+
+/// A hook for tests that makes operations fail.
+pub trait Faults: Send + Sync {
+    /// Called before each operation; an error makes it fail in the way a real failure would.
+    fn before(&self, operation: Operation) -> std::io::Result<()>;
+}
+
+/// The settings of a [`Space`](crate::Space).
+#[derive(Clone)]
+pub struct SpaceOptions {
+    /// The memory budget.
+    pub memory_bytes: u64,
+    /// Where temp files live; the system's temp directory when empty.
+    pub temp_dirs: Vec<PathBuf>,
+    /// The most disk bytes that may be in use at once; no limit when `None`.
+    pub temp_limit_bytes: Option<u64>,
+    /// How the temp file is read and written.
+    pub io: IoMode,
+    /// Whether io_uring may be used where the kernel allows it.
+    pub io_uring: bool,
+    /// How extents are compressed.
+    pub compression: Compression,
+    /// The default page class; chosen from the budget when `None`.
+    pub page_class: Option<PageClass>,
+    /// File space that is allocated at open, over all directories.
+    pub pre_extend_bytes: u64,
+    /// After how long without I/O unused memory and file space are given back.
+    pub idle_trim: Duration,
+    /// Makes operations fail, for tests.
+    pub faults: Option<Arc<dyn Faults>>,
+}
+
+impl Default for SpaceOptions {
+    fn default() -> Self {
+        SpaceOptions {
+            memory_bytes: 1 << 30,
+            temp_dirs: Vec::new(),
+            temp_limit_bytes: None,
+            io: IoMode::default(),
+            io_uring: true,
+            compression: Compression::default(),
+            page_class: None,
+            pre_extend_bytes: 0,
+            idle_trim: Duration::from_secs(30),
+            faults: None,
+        }
+    }
+}
+
+impl fmt::Debug for SpaceOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SpaceOptions")
+            .field("memory_bytes", &self.memory_bytes)
+            .field("temp_dirs", &self.temp_dirs)
+            .field("temp_limit_bytes", &self.temp_limit_bytes)
+            .field("io", &self.io)
+            .field("io_uring", &self.io_uring)
+            .field("compression", &self.compression)
+            .field("page_class", &self.page_class)
+            .field("pre_extend_bytes", &self.pre_extend_bytes)
+            .field("idle_trim", &self.idle_trim)
+            .field("faults", &self.faults.is_some())
+            .finish()
+    }
+}
+
+/// The limits of an [`Account`](crate::Account).
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AccountOptions {
+    /// The most disk bytes this account and its descendants may use at once.
+    pub disk_quota_bytes: Option<u64>,
+    /// The most unpinned memory this account and its descendants keep resident: beyond it their
+    /// own pages are evicted, whatever the budget says.
+    pub resident_max_bytes: Option<u64>,
+    /// The most that this account claims beyond anybody's reach, pinned pages and reservations
+    /// together. An operator that would take all memory there is leaves the rest to those that
+    /// feed it and those that it feeds.
+    pub claim_max_bytes: Option<u64>,
+}
+
+/// When a page is needed next, as far as its owner knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextUse {
+    /// Unknown: second chance decides.
+    SecondChance,
+    /// In processing order: a larger value is used later and evicted earlier.
+    At(u32),
+}

@@ -1,0 +1,323 @@
+//! Making room: eviction, compaction, and waiting for the writer.
+//!
+//! **Owns** the meeting point of threads that need memory and the background writer. **Never**
+//! lets anybody wait for another's pins: it waits only for writes and reads under way.
+//!
+//! Whoever needs a frame, or memory outside the arena, goes round until it fits:
+//!
+//! 1. take what is free;
+//! 2. if a class has a block's worth of free frames, empty its emptiest block into the others
+//!    (unpinned pages have no pointers into them) so that the block can be carved anew;
+//! 3. evict the clean page that is needed last: no I/O;
+//! 4. wait for the writer, which then works at full depth;
+//! 5. when there is nothing to write either, use the slack that stands for fragmentation, or
+//!    report what the last write failed of, or that the budget is used up.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::account::{Node, count};
+use crate::arena::{Frame, Size};
+use crate::core::{Core, is_movable};
+use crate::order::Evicted;
+use crate::{Error, PageClass, Result, lock};
+
+/// Share of the budget in use at which the writer starts: 11/16, about 70 %.
+const START_SIXTEENTHS: u64 = 11;
+/// Share of the budget that the writer keeps free or clean once it has started.
+const READY_SIXTEENTHS: u64 = 4;
+/// Memory in use from which the writer's thread exists, to give idle memory back in the end.
+const WRITER_BYTES: u64 = 64 << 20;
+/// How often a thread looks again after the writer found nothing to write.
+const BARREN_ROUNDS: u32 = 4;
+/// The same while pages are being read in, which are neither pinned nor evictable.
+const LOADING_ROUNDS: u32 = 200;
+
+/// What the writer and those who wait for it tell each other.
+#[derive(Default)]
+pub(crate) struct RoomState {
+    /// Extents written.
+    pub(crate) completions: u64,
+    /// Extents refused or failed.
+    pub(crate) failures: u64,
+    /// Rounds in which the writer found nothing to write.
+    pub(crate) barren: u64,
+    /// Why an extent was refused last; of interest while there are refused pages.
+    pub(crate) error: Option<Error>,
+    /// Threads waiting.
+    pub(crate) urgent: u32,
+    /// Pages to write whatever the order says.
+    pub(crate) requests: Vec<u32>,
+    pub(crate) stop: bool,
+}
+
+/// The meeting point.
+#[derive(Default)]
+pub(crate) struct Room {
+    pub(crate) state: Mutex<RoomState>,
+    /// Signalled when the counts of the state change.
+    pub(crate) changed: Condvar,
+    /// Signalled when the writer has something to do.
+    pub(crate) work: Condvar,
+    pub(crate) writer_sleeps: AtomicBool,
+}
+
+enum Waited {
+    Again,
+    Stuck(Option<Error>),
+}
+
+impl Core {
+    fn limit_bytes(&self) -> u64 {
+        self.options.memory_bytes
+    }
+
+    /// Whether the writer should clean pages ahead of need.
+    pub(crate) fn should_clean(&self) -> bool {
+        let held = self.arena.held_bytes();
+        let limit = self.limit_bytes();
+        if held * 16 < limit * START_SIXTEENTHS {
+            return false;
+        }
+        let ready = limit.saturating_sub(held) + self.order.clean_bytes();
+        let extent = self.extent_bytes() as u64;
+        ready * 16 < limit * READY_SIXTEENTHS && self.order.dirty_bytes() >= extent
+    }
+
+    /// How many bytes of pages are written together.
+    pub(crate) fn extent_bytes(&self) -> usize {
+        crate::writer::EXTENT_BYTES
+            .min((self.limit_bytes() / 32) as usize)
+            .max(64 << 10)
+    }
+
+    /// Wakes the writer if it sleeps and has something to do ahead of need.
+    fn nudge(&self) {
+        if self.writer.get().is_none() {
+            if self.arena.held_bytes() >= WRITER_BYTES || self.should_clean() {
+                self.start_writer();
+            }
+        } else if self.room.writer_sleeps.load(Relaxed) && self.should_clean() {
+            drop(lock(&self.room.state));
+            self.room.work.notify_one();
+        }
+    }
+
+    /// Whether the writer has nothing to do; wakes it if it has.
+    pub(crate) fn writer_rests(&self) -> bool {
+        if self.writer.get().is_none() {
+            return true;
+        }
+        let state = lock(&self.room.state);
+        let idle = state.urgent == 0 && state.requests.is_empty() && !self.should_clean();
+        if !idle {
+            self.room.work.notify_one();
+        }
+        idle && self.room.writer_sleeps.load(Relaxed)
+    }
+
+    /// Starts the writer's thread unless it runs.
+    fn start_writer(&self) {
+        self.writer.get_or_init(|| {
+            let core = self
+                .me
+                .upgrade()
+                .expect("whoever calls this holds the core");
+            crate::space::start("mayfly-writer", move || crate::writer::run(&core))
+        });
+    }
+
+    /// A frame for a page, whatever has to give way.
+    pub(crate) fn frame_for(&self, id: u32, size: Size, node: &Node) -> Result<Frame> {
+        let len = self.arena.len_of(size) as u64;
+        let frame = match self.arena.allocate(size, id, false) {
+            Some(frame) => frame,
+            None => self.make_room(node, len, |beyond| self.arena.allocate(size, id, beyond))?,
+        };
+        node.resident(len);
+        self.nudge();
+        if let Some((limited, limit)) = node.resident_limit() {
+            lock(&limited.own_pages).push_back(id);
+            self.enforce(limited, limit);
+        }
+        Ok(frame)
+    }
+
+    /// A frame for a page that is read ahead of its use: nothing needed earlier gives way.
+    pub(crate) fn frame_ahead(&self, id: u32, size: Size, key: u32, node: &Node) -> Option<Frame> {
+        if let Some((limited, limit)) = node.resident_limit()
+            && limited.resident_bytes() + self.arena.len_of(size) as u64 > limit
+        {
+            return None;
+        }
+        loop {
+            if let Some(frame) = self.arena.allocate(size, id, false) {
+                node.resident(self.arena.len_of(size) as u64);
+                return Some(frame);
+            }
+            let evicted = self
+                .order
+                .evict_clean(&self.arena, &self.table, Some(key))?;
+            self.take_frame(evicted);
+        }
+    }
+
+    /// Takes memory outside the arena.
+    pub(crate) fn take_outside(&self, node: &Node, bytes: u64) -> Result<()> {
+        let attempt = |beyond| self.arena.take_outside(bytes, beyond).then_some(());
+        if attempt(false).is_none() {
+            self.make_room(node, bytes, attempt)?;
+        }
+        node.reserved(bytes);
+        self.nudge();
+        Ok(())
+    }
+
+    fn take_frame(&self, evicted: Evicted) {
+        count(&evicted.account.tally.evictions, 1);
+        self.release_frame(&evicted.account, evicted.frame, evicted.size);
+    }
+
+    #[cold]
+    fn make_room<T>(
+        &self,
+        node: &Node,
+        bytes: u64,
+        attempt: impl Fn(bool) -> Option<T>,
+    ) -> Result<T> {
+        let mut failed_compactions = 0;
+        let mut rounds = 0;
+        loop {
+            if let Some(found) = attempt(false) {
+                return Ok(found);
+            }
+            if let Some(class) = self.arena.fragmented_class(failed_compactions) {
+                failed_compactions += u32::from(!self.compact(class));
+                continue;
+            }
+            if let Some(evicted) = self.order.evict_clean(&self.arena, &self.table, None) {
+                self.take_frame(evicted);
+                continue;
+            }
+            match self.wait_for_writer(node, &mut rounds) {
+                Waited::Again => failed_compactions = 0,
+                Waited::Stuck(error) => {
+                    if let Some(found) = attempt(false).or_else(|| attempt(true)) {
+                        return Ok(found);
+                    }
+                    return Err(error.unwrap_or_else(|| node.exceeded(bytes)));
+                }
+            }
+        }
+    }
+
+    /// Empties a block of a class into the other blocks of the class.
+    fn compact(&self, class: PageClass) -> bool {
+        let only = lock(&self.compaction);
+        let movable = |id| is_movable(self.table.entry(id).load());
+        let Some((block, owned)) = self.arena.begin_drain(class, movable) else {
+            return false;
+        };
+        for (frame, id) in owned {
+            if !self.relocate(id, frame) {
+                break;
+            }
+        }
+        let freed = self.arena.end_drain(block);
+        drop(only);
+        freed
+    }
+
+    fn wait_for_writer(&self, node: &Node, rounds: &mut u32) -> Waited {
+        if *rounds == 0 {
+            // Whatever refused these pages may be over.
+            self.order.forgive(&self.arena, &self.table);
+        }
+        *rounds += 1;
+        self.start_writer();
+        let started = Instant::now();
+        let mut state = lock(&self.room.state);
+        let (completions, failures, barren) = (state.completions, state.failures, state.barren);
+        state.urgent += 1;
+        self.room.work.notify_one();
+        while !state.stop
+            && (state.completions, state.failures, state.barren) == (completions, failures, barren)
+        {
+            let waited = self.room.changed.wait(state);
+            state = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        state.urgent -= 1;
+        let error = state.error.as_ref().map(Error::duplicate);
+        let written = state.completions != completions;
+        let failed = state.failures != failures;
+        let stop = state.stop;
+        drop(state);
+        count(&node.tally.waits, 1);
+        count(&node.tally.wait_nanos, started.elapsed().as_nanos() as u64);
+        if written {
+            *rounds = 1;
+            return Waited::Again;
+        }
+        if failed || stop {
+            return Waited::Stuck(error);
+        }
+        let loading = self.loading.load(Relaxed) > 0;
+        if *rounds
+            < if loading {
+                LOADING_ROUNDS
+            } else {
+                BARREN_ROUNDS
+            }
+        {
+            std::thread::sleep(Duration::from_micros(50));
+            return Waited::Again;
+        }
+        Waited::Stuck(error.filter(|_| self.order.refused_pages() > 0))
+    }
+
+    /// Evicts pages of an account that has more of them in memory than it may.
+    fn enforce(&self, node: &Node, limit_bytes: u64) {
+        let mut tries = lock(&node.own_pages).len().min(256);
+        let mut requests = Vec::new();
+        while node.resident_bytes() > limit_bytes && tries > 0 {
+            tries -= 1;
+            let Some(id) = lock(&node.own_pages).pop_front() else {
+                break;
+            };
+            let entry = self.table.entry(id);
+            let account = entry.account();
+            let own = account.is_some_and(|account| {
+                account.chain().any(|ancestor| std::ptr::eq(ancestor, node))
+            });
+            if !own || crate::table::state(entry.load()) == crate::table::ABSENT {
+                continue;
+            }
+            if !self.evict_one(id) {
+                lock(&node.own_pages).push_back(id);
+                requests.push(id);
+            }
+        }
+        if !requests.is_empty() {
+            self.start_writer();
+            let mut state = lock(&self.room.state);
+            state.requests.append(&mut requests);
+            self.room.work.notify_one();
+            drop(state);
+        }
+        if node.resident_bytes() > 2 * limit_bytes + (4 << 20) {
+            let _progress = self.wait_for_writer(node, &mut 1);
+        }
+    }
+
+    /// Evicts one page if it is clean and unpinned.
+    pub(crate) fn evict_one(&self, id: u32) -> bool {
+        match self.order.evict_page(&self.arena, &self.table, id) {
+            Some(evicted) => {
+                self.take_frame(evicted);
+                true
+            }
+            None => false,
+        }
+    }
+}

@@ -1,0 +1,187 @@
+use mayfly_space::{AccountOptions, Error, PageClass};
+
+use crate::{KIB, MIB, account, assert_empty, check, page, space};
+
+#[test]
+fn pins_stop_at_the_budget() {
+    let space = space(8 * MIB);
+    let account = account(&space);
+    let mut guards = Vec::new();
+    let error = loop {
+        match account.allocate(PageClass::K64) {
+            Ok(guard) => guards.push(guard),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::BudgetExceeded { .. }), "{error}");
+    assert_eq!(guards.len(), 128);
+    // Unpinning something is enough to go on.
+    guards.pop();
+    guards.push(account.allocate(PageClass::K64).expect("one was unpinned"));
+    drop(guards);
+    assert_empty(&space);
+}
+
+#[test]
+fn a_minimum_is_certain() {
+    let space = space(8 * MIB);
+    let (first, second) = (account(&space), account(&space));
+    let admission = first.admit(4 * MIB).expect("half of it is free");
+    assert!(matches!(
+        second.admit(5 * MIB),
+        Err(Error::MinimumNotMet { .. })
+    ));
+    let mut greedy = Vec::new();
+    while let Ok(guard) = second.allocate(PageClass::K64) {
+        greedy.push(guard);
+    }
+    assert_eq!(greedy.len(), 64);
+    // The other half was kept.
+    let guards: Vec<_> = (0..64)
+        .map(|_| first.allocate(PageClass::K64).expect("inside the minimum"))
+        .collect();
+    assert!(first.allocate(PageClass::K4).is_err());
+    drop((guards, greedy, admission));
+    assert_empty(&space);
+}
+
+#[test]
+fn a_minimum_covers_descendants() {
+    let space = space(8 * MIB);
+    let statement = account(&space);
+    let admission = statement.admit(2 * MIB).expect("there is room");
+    let operator = statement.child("operator", AccountOptions::default());
+    let guards: Vec<_> = (0..32).map(|_| operator.allocate(PageClass::K64)).collect();
+    assert_eq!(space.memory_claimed_bytes(), 2 * MIB);
+    let more = operator.allocate(PageClass::K64).expect("there is room");
+    assert_eq!(space.memory_claimed_bytes(), 2 * MIB + 64 * KIB);
+    drop((guards, more));
+    assert_eq!(space.memory_claimed_bytes(), 2 * MIB);
+    drop(admission);
+    assert_empty(&space);
+}
+
+#[test]
+fn reservations_push_pages_out() {
+    for memory_bytes in [8 * MIB, 64 * MIB] {
+        let space = space(memory_bytes);
+        let account = account(&space);
+        let count = memory_bytes / (64 * KIB);
+        let pages: Vec<_> = (0..count)
+            .map(|n| page(&account, PageClass::K64, n))
+            .collect();
+        let mut reservation = account.reserve(memory_bytes / 2).expect("pages give way");
+        assert!(space.memory_used_bytes() <= memory_bytes);
+        space.verify();
+        assert!(reservation.try_resize(memory_bytes + KIB).is_err());
+        assert_eq!(reservation.bytes(), memory_bytes / 2);
+        reservation
+            .try_resize(memory_bytes)
+            .expect("everything gives way");
+        assert!(matches!(pages[0].read(), Err(Error::BudgetExceeded { .. })));
+        reservation.shrink(memory_bytes / 4);
+        for (n, page) in pages.iter().enumerate() {
+            check(page, n as u64);
+        }
+        drop((pages, reservation));
+        assert_empty(&space);
+    }
+}
+
+#[test]
+fn small_reservations_add_up() {
+    let space = space(MIB);
+    let account = account(&space);
+    let mut reservation = account.reserve(0).expect("nothing was asked");
+    for bytes in 1..5000 {
+        reservation.try_resize(bytes).expect("there is room");
+    }
+    assert_eq!(account.counters().reserved_bytes, 5 * KIB);
+    drop(reservation);
+    assert_empty(&space);
+}
+
+#[test]
+fn a_quota_names_its_account() {
+    let space = space(8 * MIB);
+    let options = AccountOptions {
+        disk_quota_bytes: Some(4 * MIB),
+        ..Default::default()
+    };
+    let session = space.root().child("session 7", options);
+    let operator = session.child("operator", AccountOptions::default());
+    let mut pages = Vec::new();
+    let error = loop {
+        match operator.allocate(PageClass::K64) {
+            Ok(guard) => pages.push(guard.page().clone()),
+            Err(error) => break error,
+        }
+        assert!(pages.len() < 1000, "the quota was not kept");
+    };
+    match error {
+        Error::QuotaReached {
+            account,
+            limit_bytes,
+            used_bytes,
+        } => {
+            assert_eq!((account.as_str(), limit_bytes), ("session 7", 4 * MIB));
+            assert!(used_bytes <= 4 * MIB);
+        }
+        other => panic!("{other}"),
+    }
+    assert!(pages.len() >= 128 + 32, "{}", pages.len());
+    space.verify();
+    // Another account is not touched by it once the room is there.
+    drop(pages);
+    let other = account(&space);
+    let pages: Vec<_> = (0..300).map(|n| page(&other, PageClass::K64, n)).collect();
+    for (n, page) in pages.iter().enumerate() {
+        check(page, n as u64);
+    }
+    drop(pages);
+    assert_empty(&space);
+}
+
+#[test]
+fn the_temp_limit_is_a_quota_of_the_server() {
+    let options = mayfly_space::SpaceOptions {
+        memory_bytes: MIB,
+        temp_limit_bytes: Some(2 * MIB),
+        ..Default::default()
+    };
+    let space = crate::open(options);
+    let account = account(&space);
+    let mut pages = Vec::new();
+    let error = loop {
+        match account.allocate(PageClass::K16) {
+            Ok(guard) => pages.push(guard.page().clone()),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::QuotaReached { .. }), "{error}");
+    assert!(space.file_bytes() <= 2 * MIB);
+    drop(pages);
+    assert_empty(&space);
+}
+
+#[test]
+fn a_resident_limit_moves_own_pages_to_disk() {
+    let space = space(64 * MIB);
+    let options = AccountOptions {
+        resident_max_bytes: Some(2 * MIB),
+        ..Default::default()
+    };
+    let table = space.root().child("table", options);
+    let other = account(&space);
+    let others: Vec<_> = (0..50).map(|n| page(&other, PageClass::K64, n)).collect();
+    let pages: Vec<_> = (0..400).map(|n| page(&table, PageClass::K64, n)).collect();
+    space.settle();
+    let counters = table.counters();
+    assert!(counters.resident_bytes <= 9 * MIB, "{counters:?}");
+    assert!(others.iter().all(|page| page.is_resident()));
+    for (n, page) in pages.iter().enumerate() {
+        check(page, n as u64);
+    }
+    drop((pages, others));
+    assert_empty(&space);
+}

@@ -1,0 +1,86 @@
+//! What the outside gives a planner: tables, files, values of variables, modes.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use datafusion::datasource::TableProvider;
+use datafusion::scalar::ScalarValue;
+use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator, Value};
+
+/// The database name under which the planner finds files.
+pub(crate) const FILES: &str = "mayfly files";
+
+/// A table that a statement can read.
+#[derive(Clone)]
+pub struct BoundTable {
+    /// The table; the names of its fields are in lower case.
+    pub provider: Arc<dyn TableProvider>,
+    /// The names of its columns as they were declared, one for each field.
+    pub columns: Vec<String>,
+}
+
+/// What one statement may use.
+#[derive(Clone, Default)]
+pub struct Bindings {
+    /// The current database.
+    pub database: Option<String>,
+    /// Tables by database and name.
+    pub tables: HashMap<(String, String), BoundTable>,
+    /// Files by the path that was written.
+    pub files: HashMap<String, BoundTable>,
+    /// Values of user variables, in lower case, without `@`.
+    pub user_variables: HashMap<String, ScalarValue>,
+    /// Values of system variables, keyed as [`crate::references::References`] lists them.
+    pub system_variables: HashMap<String, ScalarValue>,
+    /// Names of aggregate functions, in lower case.
+    pub aggregates: Arc<HashSet<String>>,
+    /// Whether `sql_mode` has ONLY_FULL_GROUP_BY.
+    pub only_full_group_by: bool,
+    /// Whether `sql_mode` has PIPES_AS_CONCAT.
+    pub pipes_as_concat: bool,
+}
+
+/// The literal that stands for a value in a syntax tree.
+pub(crate) fn literal(value: &ScalarValue) -> Expr {
+    fn number(text: String) -> Expr {
+        match text.strip_prefix('-') {
+            Some(digits) => Expr::Nested(Box::new(Expr::UnaryOp {
+                op: UnaryOperator::Minus,
+                expr: Box::new(Expr::Value(Value::Number(digits.to_owned(), false).into())),
+            })),
+            None => Expr::Value(Value::Number(text, false).into()),
+        }
+    }
+    let value = match value {
+        ScalarValue::Null => Value::Null,
+        value if value.is_null() => Value::Null,
+        ScalarValue::Boolean(Some(truth)) => return number(u8::from(*truth).to_string()),
+        ScalarValue::Utf8(Some(text))
+        | ScalarValue::Utf8View(Some(text))
+        | ScalarValue::LargeUtf8(Some(text)) => Value::SingleQuotedString(text.clone()),
+        ScalarValue::Float64(Some(number_value)) => return number(format!("{number_value:e}")),
+        ScalarValue::Float32(Some(number_value)) => return number(format!("{number_value:e}")),
+        ScalarValue::Binary(Some(bytes))
+        | ScalarValue::BinaryView(Some(bytes))
+        | ScalarValue::LargeBinary(Some(bytes)) => {
+            Value::HexStringLiteral(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+        }
+        ScalarValue::Decimal128(Some(unscaled), precision, scale) => {
+            use datafusion::arrow::datatypes::{Decimal128Type, DecimalType};
+            return number(Decimal128Type::format_decimal(
+                *unscaled, *precision, *scale,
+            ));
+        }
+        other => {
+            let text = other.to_string();
+            if text
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || byte == b'-')
+            {
+                return number(text);
+            }
+            Value::SingleQuotedString(text)
+        }
+    };
+    Expr::Value(value.into())
+}

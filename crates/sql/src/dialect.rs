@@ -1,0 +1,209 @@
+//! The MySQL dialect: what the tokenizer and the expression parser accept.
+//!
+//! Owns the operator precedence of MySQL, which the stock dialect of sqlparser gets wrong in
+//! silence (`||` as concatenation, `^` weakest, `DIV` swallowing the rest of the expression).
+//! Never parses a whole statement: that is `parse`.
+//!
+//! Source: MySQL 8.4 reference manual, "Operator Precedence".
+
+use std::any::TypeId;
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CastKind, DataType, Expr, Statement, UnaryOperator,
+};
+use datafusion::sql::sqlparser::dialect::{Dialect, MySqlDialect, Precedence};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+const PREFIX: u8 = 46;
+const POWER: u8 = 45;
+const TIMES: u8 = 40;
+const PLUS: u8 = 30;
+const SHIFT: u8 = 27;
+const BIT_AND: u8 = 25;
+const BIT_OR: u8 = 23;
+const COMPARE: u8 = 20;
+const BETWEEN: u8 = 18;
+const NOT: u8 = 15;
+const AND: u8 = 10;
+const XOR: u8 = 7;
+const OR: u8 = 5;
+const ASSIGN: u8 = 2;
+
+/// MySQL 8.4 as Mayfly reads it.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct MayflyDialect;
+
+const STOCK: MySqlDialect = MySqlDialect {};
+
+macro_rules! same_as_stock {
+    ($($name:ident),* $(,)?) => {
+        $(fn $name(&self) -> bool { STOCK.$name() })*
+    };
+}
+
+impl Dialect for MayflyDialect {
+    fn dialect(&self) -> TypeId {
+        TypeId::of::<MySqlDialect>()
+    }
+
+    fn is_identifier_start(&self, ch: char) -> bool {
+        STOCK.is_identifier_start(ch)
+    }
+
+    fn is_identifier_part(&self, ch: char) -> bool {
+        STOCK.is_identifier_part(ch)
+    }
+
+    fn is_delimited_identifier_start(&self, ch: char) -> bool {
+        STOCK.is_delimited_identifier_start(ch)
+    }
+
+    fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
+        STOCK.identifier_quote_style(identifier)
+    }
+
+    fn is_table_factor_alias(&self, explicit: bool, kw: &Keyword, parser: &mut Parser) -> bool {
+        STOCK.is_table_factor_alias(explicit, kw, parser)
+    }
+
+    same_as_stock!(
+        supports_string_literal_backslash_escape,
+        supports_string_literal_concatenation,
+        ignores_wildcard_escapes,
+        supports_numeric_prefix,
+        supports_bitwise_shift_operators,
+        supports_multiline_comment_hints,
+        require_interval_qualifier,
+        supports_limit_comma,
+        supports_create_table_select,
+        supports_insert_set,
+        supports_user_host_grantee,
+        supports_table_hints,
+        requires_single_line_comment_whitespace,
+        supports_match_against,
+        supports_select_modifiers,
+        supports_set_names,
+        supports_comma_separated_set_assignments,
+        supports_update_order_by,
+        supports_data_type_signed_suffix,
+        supports_cross_join_constraint,
+        supports_double_ampersand_operator,
+        supports_comment_optimizer_hint,
+        supports_constraint_keyword_without_name,
+        supports_key_column_option,
+    );
+
+    fn supports_binary_kw_as_cast(&self) -> bool {
+        false
+    }
+
+    fn allow_extract_custom(&self) -> bool {
+        true
+    }
+
+    fn supports_bang_not_operator(&self) -> bool {
+        true
+    }
+
+    fn supports_group_by_with_modifier(&self) -> bool {
+        true
+    }
+
+    fn parse_statement(&self, parser: &mut Parser) -> Option<Result<Statement, ParserError>> {
+        STOCK.parse_statement(parser)
+    }
+
+    fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        match &parser.peek_token_ref().token {
+            Token::Word(word) if word.keyword == Keyword::INTERVAL => {
+                crate::typing::syntax::parse_interval(parser)
+            }
+            Token::ExclamationMark => {
+                parser.advance_token();
+                Some(parser.parse_subexpr(PREFIX).map(|expr| Expr::UnaryOp {
+                    op: UnaryOperator::Not,
+                    expr: Box::new(expr),
+                }))
+            }
+            Token::Tilde => {
+                parser.advance_token();
+                Some(parser.parse_subexpr(PREFIX).map(|expr| Expr::UnaryOp {
+                    op: UnaryOperator::BitwiseNot,
+                    expr: Box::new(expr),
+                }))
+            }
+            Token::Word(w) if w.keyword == Keyword::BINARY && w.quote_style.is_none() => {
+                parser.advance_token();
+                Some(parser.parse_subexpr(PREFIX).map(|expr| Expr::Cast {
+                    kind: CastKind::Cast,
+                    expr: Box::new(expr),
+                    data_type: DataType::Binary(None),
+                    array: false,
+                    format: None,
+                }))
+            }
+            _ => None,
+        }
+    }
+
+    fn parse_infix(
+        &self,
+        parser: &mut Parser,
+        expr: &Expr,
+        _precedence: u8,
+    ) -> Option<Result<Expr, ParserError>> {
+        let op = if parser.parse_keyword(Keyword::DIV) {
+            BinaryOperator::MyIntegerDivide
+        } else if is_mod(parser) {
+            parser.advance_token();
+            BinaryOperator::Modulo
+        } else {
+            return None;
+        };
+        Some(parser.parse_subexpr(TIMES).map(|right| Expr::BinaryOp {
+            left: Box::new(expr.clone()),
+            op,
+            right: Box::new(right),
+        }))
+    }
+
+    fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
+        let precedence = match &parser.peek_token_ref().token {
+            Token::StringConcat => OR,
+            Token::ShiftLeft | Token::ShiftRight => SHIFT,
+            Token::Caret => POWER,
+            Token::Arrow | Token::LongArrow => 60,
+            Token::Assignment => ASSIGN,
+            _ if is_mod(parser) => TIMES,
+            _ => return None,
+        };
+        Some(Ok(precedence))
+    }
+
+    fn prec_value(&self, precedence: Precedence) -> u8 {
+        match precedence {
+            Precedence::Period => 100,
+            Precedence::DoubleColon => 50,
+            Precedence::AtTz => 49,
+            Precedence::Caret => POWER,
+            Precedence::MulDivModOp => TIMES,
+            Precedence::PlusMinus => PLUS,
+            Precedence::Ampersand => BIT_AND,
+            Precedence::Pipe | Precedence::Colon => BIT_OR,
+            Precedence::Eq | Precedence::Like | Precedence::Is => COMPARE,
+            Precedence::PgOther => COMPARE,
+            Precedence::Between => BETWEEN,
+            Precedence::UnaryNot => NOT,
+            Precedence::And => AND,
+            Precedence::Xor => XOR,
+            Precedence::Or => OR,
+        }
+    }
+}
+
+fn is_mod(parser: &Parser) -> bool {
+    matches!(&parser.peek_token_ref().token,
+        Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case("mod"))
+}

@@ -1,0 +1,326 @@
+//! Functions over bytes: digests, encodings, number bases.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BinaryViewBuilder};
+use arrow::datatypes::DataType;
+use datafusion::error::Result;
+use md5::{Digest, Md5};
+use sha1::Sha1;
+use sha2::{Sha224, Sha256, Sha384, Sha512};
+
+use super::define::{Call, Definition, MANY, Returns, pure};
+
+pub(super) static FUNCTIONS: &[Definition] = &[
+    pure("hex", &[], (1, 1), Returns::Text, hex),
+    pure("unhex", &[], (1, 1), Returns::Bytes, unhex),
+    pure("char", &["chr"], (1, MANY), Returns::Bytes, char),
+    pure("md5", &[], (1, 1), Returns::Text, |call| {
+        digest(call, |b| Md5::digest(b).to_vec())
+    }),
+    pure("sha1", &["sha"], (1, 1), Returns::Text, |call| {
+        digest(call, |b| Sha1::digest(b).to_vec())
+    }),
+    pure("sha2", &[], (2, 2), Returns::Text, sha2),
+    pure("crc32", &[], (1, 1), Returns::Unsigned, crc32),
+    pure("to_base64", &[], (1, 1), Returns::Text, to_base64),
+    pure("from_base64", &[], (1, 1), Returns::Bytes, from_base64),
+    pure("conv", &[], (3, 3), Returns::Text, conv),
+    pure("bin", &[], (1, 1), Returns::Text, |call| base(call, 2)),
+    pure("oct", &[], (1, 1), Returns::Text, |call| base(call, 8)),
+    pure("inet_aton", &[], (1, 1), Returns::Unsigned, inet_aton),
+    pure("inet_ntoa", &[], (1, 1), Returns::Text, inet_ntoa),
+];
+
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+/// TO_BASE64 breaks lines after so many characters.
+const BASE64_LINE: usize = 76;
+
+fn write_hex(bytes: &[u8], digits: &[u8; 16], out: &mut String) {
+    for byte in bytes {
+        out.push(char::from(digits[usize::from(byte >> 4)]));
+        out.push(char::from(digits[usize::from(byte & 15)]));
+    }
+}
+
+/// The digits of a number's bits, or of the bytes of anything else.
+fn hex(call: &Call<'_>) -> Result<ArrayRef> {
+    let kind = call.data_type(0);
+    if kind.is_numeric() || kind == &DataType::Boolean {
+        return base(call, 16);
+    }
+    let bytes = call.bytes(0)?;
+    call.make_texts(|row, out| {
+        let Some(bytes) = bytes.at(row) else {
+            return Ok(false);
+        };
+        write_hex(bytes, b"0123456789ABCDEF", out);
+        Ok(true)
+    })
+}
+
+fn make_bytes(
+    call: &Call<'_>,
+    mut write: impl FnMut(usize, &mut Vec<u8>) -> bool,
+) -> Result<ArrayRef> {
+    let mut builder = BinaryViewBuilder::with_capacity(call.rows);
+    let mut bytes = Vec::new();
+    for row in 0..call.rows {
+        bytes.clear();
+        if write(row, &mut bytes) {
+            builder.append_value(&bytes);
+        } else {
+            builder.append_null();
+        }
+    }
+    Ok(Arc::new(builder.finish()))
+}
+
+/// NULL if anything but hexadecimal digits is in the text.
+fn unhex(call: &Call<'_>) -> Result<ArrayRef> {
+    let texts = call.texts(0)?;
+    make_bytes(call, |row, out| {
+        let Some(text) = texts.at(row) else {
+            return false;
+        };
+        let digit = |byte: u8| {
+            char::from(byte)
+                .to_digit(16)
+                .and_then(|d| u8::try_from(d).ok())
+        };
+        let mut bytes = text.bytes();
+        if text.len() % 2 == 1 {
+            match bytes.next().and_then(digit) {
+                Some(low) => out.push(low),
+                None => return false,
+            }
+        }
+        while let (Some(high), Some(low)) = (bytes.next(), bytes.next()) {
+            match (digit(high), digit(low)) {
+                (Some(high), Some(low)) => out.push(high << 4 | low),
+                _ => return false,
+            }
+        }
+        true
+    })
+}
+
+/// The bytes of the numbers, most significant first, without leading zeros. NULLs are left out.
+fn char(call: &Call<'_>) -> Result<ArrayRef> {
+    let numbers = (0..call.count())
+        .map(|i| call.integers(i))
+        .collect::<Result<Vec<_>>>()?;
+    make_bytes(call, |row, out| {
+        for number in numbers.iter().filter_map(|numbers| numbers.at(row)) {
+            let bytes = number.cast_unsigned().to_be_bytes();
+            let bytes = &bytes[4..];
+            let first = bytes.iter().position(|byte| *byte != 0).unwrap_or(3);
+            out.extend_from_slice(&bytes[first..]);
+        }
+        true
+    })
+}
+
+fn digest(call: &Call<'_>, of: fn(&[u8]) -> Vec<u8>) -> Result<ArrayRef> {
+    let bytes = call.bytes(0)?;
+    call.make_texts(|row, out| {
+        let Some(bytes) = bytes.at(row) else {
+            return Ok(false);
+        };
+        write_hex(&of(bytes), b"0123456789abcdef", out);
+        Ok(true)
+    })
+}
+
+fn sha2(call: &Call<'_>) -> Result<ArrayRef> {
+    let (bytes, lengths) = (call.bytes(0)?, call.integers(1)?);
+    call.make_texts(|row, out| {
+        let (Some(bytes), Some(length)) = (bytes.at(row), lengths.at(row)) else {
+            return Ok(false);
+        };
+        let digest = match length {
+            224 => Sha224::digest(bytes).to_vec(),
+            0 | 256 => Sha256::digest(bytes).to_vec(),
+            384 => Sha384::digest(bytes).to_vec(),
+            512 => Sha512::digest(bytes).to_vec(),
+            _ => return Ok(false),
+        };
+        write_hex(&digest, b"0123456789abcdef", out);
+        Ok(true)
+    })
+}
+
+fn crc32(call: &Call<'_>) -> Result<ArrayRef> {
+    let bytes = call.bytes(0)?;
+    call.make_unsigned(|row| Ok(bytes.at(row).map(|bytes| u64::from(crc32fast::hash(bytes)))))
+}
+
+fn to_base64(call: &Call<'_>) -> Result<ArrayRef> {
+    let bytes = call.bytes(0)?;
+    call.make_texts(|row, out| {
+        let Some(bytes) = bytes.at(row) else {
+            return Ok(false);
+        };
+        for (index, group) in bytes.chunks(3).enumerate() {
+            if index > 0 && index * 4 % BASE64_LINE == 0 {
+                out.push('\n');
+            }
+            let at = |i: usize| u32::from(group.get(i).copied().unwrap_or(0));
+            let bits = at(0) << 16 | at(1) << 8 | at(2);
+            for digit in 0..4 {
+                if digit <= group.len() {
+                    let index = (bits >> (18 - 6 * digit) & 63) as usize;
+                    out.push(char::from(BASE64[index]));
+                } else {
+                    out.push('=');
+                }
+            }
+        }
+        Ok(true)
+    })
+}
+
+fn from_base64(call: &Call<'_>) -> Result<ArrayRef> {
+    let texts = call.texts(0)?;
+    make_bytes(call, |row, out| {
+        let Some(text) = texts.at(row) else {
+            return false;
+        };
+        let (mut bits, mut count, mut padding) = (0_u32, 0, 0);
+        for byte in text.bytes().filter(|byte| !byte.is_ascii_whitespace()) {
+            let digit = match byte {
+                b'=' => {
+                    padding += 1;
+                    0
+                }
+                _ if padding > 0 => return false,
+                _ => match BASE64.iter().position(|digit| *digit == byte) {
+                    Some(at) => u32::try_from(at).expect("one of 64 digits"),
+                    None => return false,
+                },
+            };
+            bits = bits << 6 | digit;
+            count += 1;
+            if count % 4 == 0 {
+                let group = bits.to_be_bytes();
+                out.extend_from_slice(&group[1..]);
+                bits = 0;
+            }
+        }
+        if count % 4 != 0 || padding > 2 {
+            return false;
+        }
+        out.truncate(out.len() - padding);
+        true
+    })
+}
+
+/// A number in the digits of a base.
+fn write_in_base(mut value: u64, base: u64, out: &mut String) {
+    let mut digits = [0_u8; 64];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+            [usize::try_from(value % base).expect("a digit below 36")];
+        value /= base;
+        if value == 0 {
+            break;
+        }
+    }
+    out.extend(digits[at..].iter().map(|digit| char::from(*digit)));
+}
+
+/// The bits of a number (unsigned beyond BIGINT) in the digits of a base.
+fn base(call: &Call<'_>, base: u64) -> Result<ArrayRef> {
+    if let DataType::UInt64 = call.data_type(0) {
+        let texts = call.texts(0)?;
+        return call.make_texts(|row, out| {
+            let Some(text) = texts.at(row) else {
+                return Ok(false);
+            };
+            write_in_base(text.parse().unwrap_or(u64::MAX), base, out);
+            Ok(true)
+        });
+    }
+    let numbers = call.integers(0)?;
+    call.make_texts(|row, out| {
+        let Some(number) = numbers.at(row) else {
+            return Ok(false);
+        };
+        write_in_base(number.cast_unsigned(), base, out);
+        Ok(true)
+    })
+}
+
+/// A text of digits from one base to another; a negative base means signed numbers.
+fn conv(call: &Call<'_>) -> Result<ArrayRef> {
+    let (texts, from, to) = (call.texts(0)?, call.integers(1)?, call.integers(2)?);
+    call.make_texts(|row, out| {
+        let (Some(text), Some(from), Some(to)) = (texts.at(row), from.at(row), to.at(row)) else {
+            return Ok(false);
+        };
+        let allowed = |base: i64| (2..=36).contains(&base.unsigned_abs());
+        if !allowed(from) || !allowed(to) {
+            return Ok(false);
+        }
+        let trimmed = text.trim_start();
+        let (negative, digits) = match trimmed.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, trimmed.strip_prefix('+').unwrap_or(trimmed)),
+        };
+        let radix = u32::try_from(from.unsigned_abs()).expect("a base of at most 36");
+        let mut value: u64 = 0;
+        for digit in digits.chars().map_while(|digit| digit.to_digit(radix)) {
+            value = value
+                .saturating_mul(radix.into())
+                .saturating_add(digit.into());
+        }
+        if negative {
+            value = value.wrapping_neg();
+        }
+        if to < 0 && value.cast_signed() < 0 {
+            out.push('-');
+            value = value.wrapping_neg();
+        }
+        write_in_base(value, to.unsigned_abs(), out);
+        Ok(true)
+    })
+}
+
+/// Up to four parts; the last part fills the bytes that are left.
+fn inet_aton(call: &Call<'_>) -> Result<ArrayRef> {
+    let texts = call.texts(0)?;
+    call.make_unsigned(|row| {
+        let Some(text) = texts.at(row) else {
+            return Ok(None);
+        };
+        let parts: Option<Vec<u64>> = text
+            .split('.')
+            .map(|part| part.parse::<u8>().ok().map(u64::from))
+            .collect();
+        Ok(parts.filter(|parts| parts.len() <= 4).map(|parts| {
+            let (last, before) = parts.split_last().expect("split yields a part");
+            before
+                .iter()
+                .enumerate()
+                .fold(*last, |value, (index, part)| {
+                    value | part << (24 - 8 * index)
+                })
+        }))
+    })
+}
+
+fn inet_ntoa(call: &Call<'_>) -> Result<ArrayRef> {
+    let numbers = call.integers(0)?;
+    call.make_texts(|row, out| {
+        let Some(address) = numbers
+            .at(row)
+            .and_then(|number| u32::try_from(number).ok())
+        else {
+            return Ok(false);
+        };
+        out.push_str(&std::net::Ipv4Addr::from(address).to_string());
+        Ok(true)
+    })
+}

@@ -1,0 +1,232 @@
+//! Functions that tell of the session, and a few that fit nowhere else.
+
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use datafusion::error::Result;
+use mayfly_types::{Collation, ColumnType};
+
+use super::define::{Call, Definition, MANY, Returns, pure, stable, volatile};
+use super::session_values::Values;
+use super::unify::decimal;
+
+pub(super) static FUNCTIONS: &[Definition] = &[
+    stable("version", &[], (0, 0), Returns::Text, |call| {
+        text(call, |v| Some(v.version.clone()))
+    }),
+    stable("database", &["schema"], (0, 0), Returns::Text, |call| {
+        text(call, |v| v.database.clone())
+    }),
+    stable(
+        "user",
+        &["current_user", "session_user", "system_user"],
+        (0, 0),
+        Returns::Text,
+        |call| text(call, |v| Some(v.user.clone())),
+    ),
+    stable("connection_id", &[], (0, 0), Returns::Unsigned, |call| {
+        unsigned(call, |v| v.connection_id)
+    }),
+    stable(
+        "last_insert_id",
+        &[],
+        (0, 1),
+        Returns::Unsigned,
+        last_insert_id,
+    ),
+    stable("row_count", &[], (0, 0), Returns::Integer, |call| {
+        let count = call.session.map_or(-1, |session| session.lock().row_count);
+        call.make_integers(|_| Ok(Some(count)))
+    }),
+    stable("found_rows", &[], (0, 0), Returns::Integer, |call| {
+        let count = call.session.map_or(0, |session| session.lock().found_rows);
+        call.make_integers(|_| Ok(i64::try_from(count).ok()))
+    }),
+    pure("charset", &[], (1, 1), Returns::Text, |call| {
+        let binary = call.column_type(0).is_binary() || call.column_type(0).is_numeric();
+        call.make_texts(|_, out| {
+            out.push_str(if binary { "binary" } else { "utf8mb4" });
+            Ok(true)
+        })
+    }),
+    pure("collation", &[], (1, 1), Returns::Text, |call| {
+        let binary = call.column_type(0).is_binary() || call.column_type(0).is_numeric();
+        let collation = if binary {
+            Collation::Binary
+        } else {
+            Collation::default()
+        };
+        call.make_texts(|_, out| {
+            out.push_str(collation.name());
+            Ok(true)
+        })
+    }),
+    volatile("uuid", &[], (0, 0), Returns::Text, |call| {
+        call.make_texts(|_, out| {
+            out.push_str(&uuid::Uuid::new_v4().to_string());
+            Ok(true)
+        })
+    }),
+    volatile("sleep", &[], (1, 1), Returns::Integer, sleep),
+    pure(
+        "sum_argument",
+        &[],
+        (1, 1),
+        Returns::By(|f, _| Ok(summed(&ColumnType::from_arrow(&f[0])))),
+        as_result,
+    ),
+    pure(
+        "sum_result",
+        &[],
+        (1, 1),
+        Returns::By(|f, _| Ok(sum_type(&ColumnType::from_arrow(&f[0])))),
+        as_result,
+    ),
+    pure(
+        "avg_result",
+        &[],
+        (2, 2),
+        Returns::By(|f, _| Ok(avg_type(&ColumnType::from_arrow(&f[0])))),
+        average,
+    ),
+    pure("tuple_key", &[], (1, MANY), Returns::Bytes, tuple_key),
+];
+
+fn text(call: &Call<'_>, of: fn(&Values) -> Option<String>) -> Result<ArrayRef> {
+    let value = call
+        .session
+        .map_or_else(|| of(&Values::default()), |s| of(&s.lock()));
+    call.make_texts(|_, out| {
+        out.push_str(value.as_deref().unwrap_or_default());
+        Ok(value.is_some())
+    })
+}
+
+fn unsigned(call: &Call<'_>, of: fn(&Values) -> u64) -> Result<ArrayRef> {
+    let value = call.session.map_or(0, |session| of(&session.lock()));
+    call.make_unsigned(|_| Ok(Some(value)))
+}
+
+/// With an argument it becomes the value that the next call without one returns.
+fn last_insert_id(call: &Call<'_>) -> Result<ArrayRef> {
+    if call.count() == 0 {
+        return unsigned(call, |values| values.last_insert_id);
+    }
+    let ids = call.integers(0)?;
+    call.make_unsigned(|row| {
+        let id = ids.at(row).map(i64::cast_unsigned);
+        if let (Some(session), Some(id)) = (call.session, id) {
+            session.lock().last_insert_id = id;
+        }
+        Ok(id)
+    })
+}
+
+fn sleep(call: &Call<'_>) -> Result<ArrayRef> {
+    let seconds = call.doubles(0)?;
+    call.make_integers(|row| {
+        let duration = seconds
+            .at(row)
+            .and_then(|s| std::time::Duration::try_from_secs_f64(s).ok());
+        if let Some(duration) = duration {
+            std::thread::sleep(duration);
+        }
+        Ok(Some(0))
+    })
+}
+
+/// The type in which values of a type are added up: exact, and wide enough for any table.
+fn summed(of: &ColumnType) -> ColumnType {
+    match of {
+        ColumnType::BigInt { .. } | ColumnType::Bit { .. } => decimal(20, 0),
+        ColumnType::Decimal { .. } => of.clone(),
+        ColumnType::Date => ColumnType::BigInt { unsigned: false },
+        ColumnType::Null => ColumnType::Double { unsigned: false },
+        // 2^32 rows of 32-bit numbers add up to less than 2^63.
+        of if of.is_integer() => ColumnType::BigInt { unsigned: false },
+        _ => ColumnType::Double { unsigned: false },
+    }
+}
+
+/// The type of SUM, from the type of the stock sum.
+fn sum_type(of: &ColumnType) -> ColumnType {
+    match of {
+        ColumnType::BigInt { .. } => decimal(32, 0),
+        other => other.clone(),
+    }
+}
+
+/// The digits that the stock sum adds to those of its argument.
+const SUM_EXTRA_DIGITS: u8 = 10;
+const NARROW_DIGITS: u8 = 38;
+/// The digits that AVG adds behind the point.
+const AVG_DIGITS: u8 = 4;
+
+fn avg_type(of: &ColumnType) -> ColumnType {
+    match of {
+        ColumnType::BigInt { .. } => decimal(20, AVG_DIGITS),
+        ColumnType::Decimal {
+            precision, scale, ..
+        } => {
+            let before = precision - scale;
+            let before = if *precision >= NARROW_DIGITS {
+                before
+            } else {
+                before.saturating_sub(SUM_EXTRA_DIGITS).max(1)
+            };
+            decimal(before, scale + AVG_DIGITS)
+        }
+        _ => ColumnType::Double { unsigned: false },
+    }
+}
+
+/// The argument as the type of the result.
+fn as_result(call: &Call<'_>) -> Result<ArrayRef> {
+    let (from, of) = (call.column_type(0), call.result_type());
+    let array = super::cast::convert_array(call.array(0), &from, &of, call.session)?;
+    if call.is_constant(0) && call.rows != 1 {
+        let value = datafusion::common::ScalarValue::try_from_array(&array, 0)?;
+        return value.to_array_of_size(call.rows);
+    }
+    Ok(array)
+}
+
+/// A sum divided by a count, rounded with halves away from zero; NULL for nothing.
+fn average(call: &Call<'_>) -> Result<ArrayRef> {
+    let counts = call.integers(1)?;
+    if let ColumnType::Double { .. } = call.result_type() {
+        let sums = call.doubles(0)?;
+        #[expect(clippy::cast_precision_loss, reason = "a double is what is asked for")]
+        return call.make_doubles(|row| {
+            let count = counts.at(row).filter(|count| *count > 0)?;
+            Some(sums.at(row)? / count as f64)
+        });
+    }
+    super::arithmetic::divide(call)
+}
+
+/// The values of a row as bytes that are equal where all values are; NULL if one is NULL.
+fn tuple_key(call: &Call<'_>) -> Result<ArrayRef> {
+    let parts = (0..call.count())
+        .map(|index| call.bytes(index))
+        .collect::<Result<Vec<_>>>()?;
+    let mut builder = arrow::array::BinaryViewBuilder::with_capacity(call.rows);
+    let mut key = Vec::new();
+    for row in 0..call.rows {
+        key.clear();
+        let complete = parts.iter().all(|part| match part.at(row) {
+            Some(bytes) => {
+                key.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+                key.extend_from_slice(bytes);
+                true
+            }
+            None => false,
+        });
+        if complete {
+            builder.append_value(&key);
+        } else {
+            builder.append_null();
+        }
+    }
+    Ok(Arc::new(builder.finish()))
+}

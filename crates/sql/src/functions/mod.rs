@@ -1,0 +1,148 @@
+//! MySQL's functions.
+//!
+//! **Owns** one table of functions: name, arguments, result type, implementation. Scalar functions
+//! take their arguments as they come and convert them by MySQL's rules; aggregates are the
+//! engine's own with the argument converted first, so that the native operators recognise them,
+//! and two of ours: `any_value` and `group_concat`.
+//!
+//! **Never** reads a clock, a variable or a session but through [`SessionValues`], an extension of
+//! the configuration that the session shares with its functions.
+//!
+//! [`register`] puts functions, the planner of operators and the typing rule into a session.
+
+mod any_value;
+pub(crate) mod arithmetic;
+mod bytes;
+pub(crate) mod calendar;
+pub(crate) mod cast;
+mod control;
+pub(crate) mod convert;
+mod date;
+mod date_format;
+pub(crate) mod define;
+pub(crate) mod group_concat;
+mod information;
+mod math;
+mod number;
+mod regexp;
+pub(crate) mod seeded;
+mod session_values;
+mod string;
+pub(crate) mod unify;
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use datafusion::execution::SessionStateBuilder;
+use datafusion::functions_aggregate::{
+    average, bit_and_or_xor, count, min_max, stddev, sum, variance,
+};
+use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF};
+use datafusion::optimizer::Analyzer;
+
+pub use cast::assignment;
+pub use define::raise;
+pub(crate) use number::read_double;
+pub use number::{write_double, write_float};
+pub use session_values::{SessionValues, Values};
+
+use arithmetic::{Operator, arithmetic as operator};
+use define::Function;
+
+/// Every scalar function, once, aliases within.
+pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
+    let tables = [
+        string::FUNCTIONS,
+        bytes::FUNCTIONS,
+        math::FUNCTIONS,
+        control::FUNCTIONS,
+        date::FUNCTIONS,
+        date_format::FUNCTIONS,
+        regexp::FUNCTIONS,
+        information::FUNCTIONS,
+    ];
+    let defined = tables
+        .into_iter()
+        .flatten()
+        .map(|definition| Arc::new(ScalarUDF::new_from_impl(Function::new(definition))));
+    let operators =
+        [Operator::Modulo, Operator::Negate, Operator::BitNot].map(|of| Arc::new(operator(of)));
+    defined.chain(operators).collect()
+}
+
+static BY_NAME: LazyLock<HashMap<String, Arc<ScalarUDF>>> = LazyLock::new(|| {
+    let mut functions = HashMap::new();
+    for function in scalar_functions() {
+        for alias in function.aliases() {
+            functions.insert(alias.clone(), Arc::clone(&function));
+        }
+        functions.insert(function.name().to_owned(), function);
+    }
+    functions
+});
+
+/// A call of a function of the table.
+///
+/// # Panics
+/// If there is no such function: names are written in the source, not by users.
+pub(crate) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+    BY_NAME
+        .get(name)
+        .expect("a function of the table")
+        .call(arguments)
+}
+
+/// Every aggregate function.
+///
+/// The stock ones go by MySQL's names: STDDEV is the population's, not the sample's.
+pub fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
+    let named = |function: Arc<AggregateUDF>, aliases: &[&'static str]| {
+        Arc::new(
+            function
+                .as_ref()
+                .clone()
+                .with_aliases(aliases.iter().copied()),
+        )
+    };
+    vec![
+        count::count_udaf(),
+        sum::sum_udaf(),
+        average::avg_udaf(),
+        min_max::min_udaf(),
+        min_max::max_udaf(),
+        bit_and_or_xor::bit_and_udaf(),
+        bit_and_or_xor::bit_or_udaf(),
+        bit_and_or_xor::bit_xor_udaf(),
+        // The stock sample deviation is called `stddev`; the population's takes that name over.
+        stddev::stddev_udaf(),
+        named(stddev::stddev_pop_udaf(), &["std", "stddev"]),
+        variance::var_samp_udaf(),
+        named(variance::var_pop_udaf(), &["variance"]),
+        Arc::new(any_value::any_value()),
+        Arc::new(group_concat::group_concat(group_concat::Options::default())),
+    ]
+}
+
+/// Gives a session MySQL's functions, operators and typing.
+///
+/// Functions of other dialects go: a name that MySQL does not know is an error. The rule of typing
+/// stands before all other analyzer rules. If the configuration holds [`SessionValues`],
+/// GROUP_CONCAT keeps their limit.
+pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
+    let session = builder
+        .config()
+        .as_ref()
+        .and_then(|config| config.options().extensions.get::<SessionValues>())
+        .cloned();
+    let mut rules: Vec<Arc<dyn datafusion::optimizer::AnalyzerRule + Send + Sync>> =
+        vec![Arc::new(crate::typing::Typing)];
+    rules.extend(Analyzer::new().rules);
+    let mut planners: Vec<Arc<dyn datafusion::logical_expr::planner::ExprPlanner>> =
+        vec![Arc::new(crate::typing::Operators::new(session))];
+    planners.extend(builder.expr_planners().take().unwrap_or_default());
+    builder
+        .with_scalar_functions(scalar_functions())
+        .with_aggregate_functions(aggregate_functions())
+        .with_expr_planners(planners)
+        .with_analyzer_rules(rules)
+}

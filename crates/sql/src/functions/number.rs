@@ -1,0 +1,271 @@
+//! Numbers as MySQL writes and reads them.
+//!
+//! Writing follows `my_gcvt` of MySQL's `strings/dtoa.cc`: the shortest digits that read back as
+//! the same number, plain while the point is within fifteen places, with `e` beyond. Reading takes
+//! the longest prefix that is a number, after leading spaces, and zero when there is none.
+
+use arrow::datatypes::{Decimal128Type, Decimal256Type, DecimalType, i256};
+
+/// The decimal exponents between which numbers are written without `e`.
+const PLAIN_POINT_MAX: i32 = 15;
+const PLAIN_POINT_MIN: i32 = -14;
+/// The digits that a FLOAT shows.
+const FLOAT_DIGITS: usize = 6;
+
+/// Appends a DOUBLE.
+pub fn write_double(value: f64, out: &mut String) {
+    if !value.is_finite() {
+        out.push_str(if value.is_nan() {
+            "nan"
+        } else if value > 0.0 {
+            "inf"
+        } else {
+            "-inf"
+        });
+        return;
+    }
+    let magnitude = value.abs();
+    // In this range the shortest digits come in plain form already.
+    if (1e-4..1e14).contains(&magnitude) {
+        let mut buffer = ryu::Buffer::new();
+        let text = buffer.format_finite(value);
+        out.push_str(text.strip_suffix(".0").unwrap_or(text));
+    } else if value == 0.0 {
+        out.push('0');
+    } else {
+        shape(&format!("{value:e}"), out);
+    }
+}
+
+/// Appends a FLOAT: six digits at most.
+pub fn write_float(value: f32, out: &mut String) {
+    if !value.is_finite() || value == 0.0 {
+        write_double(f64::from(value), out);
+        return;
+    }
+    let shortest = format!("{value:e}");
+    let digits = shortest
+        .bytes()
+        .take_while(|byte| *byte != b'e')
+        .filter(u8::is_ascii_digit);
+    if digits.count() <= FLOAT_DIGITS {
+        shape(&shortest, out);
+    } else {
+        shape(
+            &format!("{value:.precision$e}", precision = FLOAT_DIGITS - 1),
+            out,
+        );
+    }
+}
+
+/// Turns `-1.25e-3` into what MySQL prints.
+fn shape(scientific: &str, out: &mut String) {
+    let (mantissa, exponent) = scientific.split_once('e').expect("{:e} writes an exponent");
+    let exponent: i32 = exponent
+        .parse()
+        .expect("the exponent of {:e} is a small integer");
+    let unsigned = mantissa.strip_prefix('-').unwrap_or(mantissa);
+    let digits: String = unsigned.chars().filter(|c| *c != '.').collect();
+    let digits = match digits.trim_end_matches('0') {
+        "" => "0",
+        trimmed => trimmed,
+    };
+    if mantissa.starts_with('-') {
+        out.push('-');
+    }
+    let count = i32::try_from(digits.len()).expect("a double has few digits");
+    // The point stands before digit `point`.
+    let point = exponent + 1;
+    if (PLAIN_POINT_MIN..=PLAIN_POINT_MAX).contains(&point) || (point > 0 && count > point) {
+        if point <= 0 {
+            out.push_str("0.");
+            out.extend(std::iter::repeat_n('0', point.unsigned_abs() as usize));
+            out.push_str(digits);
+        } else if count <= point {
+            out.push_str(digits);
+            out.extend(std::iter::repeat_n(
+                '0',
+                (point - count).unsigned_abs() as usize,
+            ));
+        } else {
+            let (whole, fraction) = digits.split_at(point.unsigned_abs() as usize);
+            out.push_str(whole);
+            out.push('.');
+            out.push_str(fraction);
+        }
+    } else {
+        let (first, rest) = digits.split_at(1);
+        out.push_str(first);
+        if !rest.is_empty() {
+            out.push('.');
+            out.push_str(rest);
+        }
+        out.push('e');
+        out.push_str(&exponent.to_string());
+    }
+}
+
+/// Appends an exact number of that many digits after the point.
+pub fn write_decimal128(value: i128, scale: i8, out: &mut String) {
+    out.push_str(&Decimal128Type::format_decimal(
+        value,
+        Decimal128Type::MAX_PRECISION,
+        scale,
+    ));
+}
+
+/// Appends an exact number of that many digits after the point.
+pub fn write_decimal256(value: i256, scale: i8, out: &mut String) {
+    out.push_str(&Decimal256Type::format_decimal(
+        value,
+        Decimal256Type::MAX_PRECISION,
+        scale,
+    ));
+}
+
+/// The length of the longest prefix that is a number in decimal or scientific notation.
+fn numeric_prefix(bytes: &[u8]) -> usize {
+    let digits = |from: usize| {
+        bytes[from..]
+            .iter()
+            .take_while(|b| b.is_ascii_digit())
+            .count()
+    };
+    let mut at = usize::from(matches!(bytes.first(), Some(b'+' | b'-')));
+    let whole = digits(at);
+    at += whole;
+    let mut fraction = 0;
+    if bytes.get(at) == Some(&b'.') {
+        fraction = digits(at + 1);
+        at += 1 + fraction;
+    }
+    if whole + fraction == 0 {
+        return 0;
+    }
+    if matches!(bytes.get(at), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(bytes.get(at + 1), Some(b'+' | b'-')));
+        let exponent = digits(at + 1 + sign);
+        if exponent > 0 {
+            at += 1 + sign + exponent;
+        }
+    }
+    at
+}
+
+/// What a text starts with, and whether anything but spaces follows.
+fn prefix(text: &str) -> (&str, bool) {
+    let trimmed = text.trim_start_matches(is_space);
+    let length = numeric_prefix(trimmed.as_bytes());
+    (
+        &trimmed[..length],
+        length > 0 && trimmed[length..].trim_end_matches(is_space).is_empty(),
+    )
+}
+
+fn is_space(character: char) -> bool {
+    matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
+}
+
+/// Whether a text starts with a number at all.
+pub(crate) fn begins_with_number(text: &str) -> bool {
+    !prefix(text).0.is_empty()
+}
+
+/// The number that a text starts with, and whether that was all of it.
+pub fn read_double(text: &str) -> (f64, bool) {
+    let (number, whole) = prefix(text);
+    let value: f64 = number.parse().unwrap_or(0.0);
+    // MySQL clips what is too large for a double.
+    (value.clamp(f64::MIN, f64::MAX), whole)
+}
+
+/// The whole number that a text starts with (no fraction, no exponent), and whether that was all.
+pub fn read_integer(text: &str) -> (i128, bool) {
+    let trimmed = text.trim_start_matches(is_space);
+    let bytes = trimmed.as_bytes();
+    let sign = usize::from(matches!(bytes.first(), Some(b'+' | b'-')));
+    let digits = bytes[sign..]
+        .iter()
+        .take_while(|b| b.is_ascii_digit())
+        .count();
+    let end = sign + digits;
+    let value = trimmed[..end].parse::<i128>().unwrap_or_else(|_| {
+        if digits == 0 {
+            0
+        } else if bytes[0] == b'-' {
+            i128::MIN
+        } else {
+            i128::MAX
+        }
+    });
+    (
+        value,
+        digits > 0 && trimmed[end..].trim_end_matches(is_space).is_empty(),
+    )
+}
+
+/// The exact number that a text starts with, rounded to `scale` digits after the point, and
+/// whether the text was nothing but that number. `None` if it has more digits than 256 bits hold.
+pub fn read_decimal(text: &str, scale: i8) -> (Option<i256>, bool) {
+    let (number, whole) = prefix(text);
+    let (mantissa, exponent) = match number.find(['e', 'E']) {
+        Some(at) => (
+            &number[..at],
+            number[at + 1..].parse::<i32>().unwrap_or(i32::MAX / 2),
+        ),
+        None => (number, 0),
+    };
+    let negative = mantissa.starts_with('-');
+    let mut point = None;
+    let mut digits: Vec<u8> = Vec::with_capacity(mantissa.len());
+    for byte in mantissa.bytes() {
+        match byte {
+            b'.' => point = Some(digits.len()),
+            b'0'..=b'9' => digits.push(byte - b'0'),
+            _ => {}
+        }
+    }
+    let before = i64::try_from(point.unwrap_or(digits.len())).unwrap_or(i64::MAX);
+    // The digits up to the last kept place, and the one after it, which decides the rounding.
+    let kept = before + i64::from(exponent) + i64::from(scale);
+    let ten = i256::from_i128(10);
+    let mut value = i256::ZERO;
+    for index in 0..kept.clamp(0, 1000) {
+        let digit = usize::try_from(index)
+            .ok()
+            .and_then(|i| digits.get(i))
+            .copied()
+            .unwrap_or(0);
+        match value
+            .checked_mul(ten)
+            .and_then(|v| v.checked_add(i256::from_i128(digit.into())))
+        {
+            Some(next) => value = next,
+            None => return (None, whole),
+        }
+    }
+    let after = usize::try_from(kept)
+        .ok()
+        .and_then(|i| digits.get(i))
+        .copied()
+        .unwrap_or(0);
+    if after >= 5 {
+        value = value.wrapping_add(i256::ONE);
+    }
+    (
+        Some(if negative {
+            value.wrapping_neg()
+        } else {
+            value
+        }),
+        whole,
+    )
+}
+
+/// Rounds to the nearest whole number, as MySQL does where it needs one.
+pub fn round_to_integer(value: f64) -> i64 {
+    // The cast clips what is out of range, as MySQL does.
+    #[expect(clippy::cast_possible_truncation, reason = "clipping is meant")]
+    let rounded = value.round_ties_even() as i64;
+    rounded
+}

@@ -1,0 +1,137 @@
+//! What functions may know of the session that calls them.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
+use datafusion::error::{DataFusionError, Result};
+use mayfly_types::Warning;
+
+/// The warnings of a statement that are kept as text; the others are only counted.
+const KEPT_WARNINGS: usize = 1024;
+
+/// The values of a session that functions read.
+#[derive(Clone, Debug)]
+pub struct Values {
+    /// VERSION().
+    pub version: String,
+    /// DATABASE(), if one is selected.
+    pub database: Option<String>,
+    /// CURRENT_USER(), as `name@host`.
+    pub user: String,
+    /// CONNECTION_ID().
+    pub connection_id: u64,
+    /// LAST_INSERT_ID() without an argument.
+    pub last_insert_id: u64,
+    /// ROW_COUNT() of the last statement; -1 after one with a result.
+    pub row_count: i64,
+    /// FOUND_ROWS() of the last SELECT.
+    pub found_rows: u64,
+    /// The start of the statement, in microseconds since 1970 UTC: NOW() does not move within it.
+    pub now_micros: i64,
+    /// Offset of the session's time zone from UTC.
+    pub time_zone_seconds: i32,
+    /// `@@group_concat_max_len`.
+    pub group_concat_max_bytes: u64,
+    /// `@@max_allowed_packet`: no string result is longer, NULL and warning 1301 instead.
+    pub max_packet_bytes: u64,
+    /// `@@default_week_format`.
+    pub default_week_format: u8,
+    /// `@@div_precision_increment`.
+    pub division_digits: u8,
+    /// Whether `sql_mode` has ERROR_FOR_DIVISION_BY_ZERO: then a division by zero warns.
+    pub warn_on_division_by_zero: bool,
+    /// Whether `sql_mode` has PIPES_AS_CONCAT.
+    pub pipes_as_concat: bool,
+    /// The warnings of the statement.
+    pub warnings: Vec<Warning>,
+    /// How many warnings there were, kept or not.
+    pub warning_count: u64,
+}
+
+impl Default for Values {
+    fn default() -> Self {
+        Self {
+            version: "8.4.0-Mayfly".to_owned(),
+            database: None,
+            user: "root@localhost".to_owned(),
+            connection_id: 0,
+            last_insert_id: 0,
+            row_count: -1,
+            found_rows: 0,
+            now_micros: 0,
+            time_zone_seconds: 0,
+            group_concat_max_bytes: 1024,
+            max_packet_bytes: 64 << 20,
+            default_week_format: 0,
+            division_digits: 4,
+            warn_on_division_by_zero: true,
+            pipes_as_concat: false,
+            warnings: Vec::new(),
+            warning_count: 0,
+        }
+    }
+}
+
+/// The shared values of one session, an extension of DataFusion's configuration.
+///
+/// Put one into a session's configuration (`options.extensions.insert(SessionValues::default())`)
+/// and keep a clone: clones share the values. Between statements set `now_micros` and empty the
+/// warnings with [`SessionValues::begin`].
+#[derive(Clone, Debug, Default)]
+pub struct SessionValues {
+    values: Arc<Mutex<Values>>,
+}
+
+impl SessionValues {
+    /// The values, to read or to change. The guard must be dropped before a plan runs.
+    pub fn lock(&self) -> MutexGuard<'_, Values> {
+        self.values.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a statement: sets its time, and forgets the warnings of the one before.
+    pub fn begin(&self, now_micros: i64) {
+        let mut values = self.lock();
+        values.now_micros = now_micros;
+        values.warnings.clear();
+        values.warning_count = 0;
+    }
+
+    /// Adds a warning to the statement's.
+    pub fn warn(&self, warning: Warning) {
+        let mut values = self.lock();
+        values.warning_count += 1;
+        if values.warnings.len() < KEPT_WARNINGS {
+            values.warnings.push(warning);
+        }
+    }
+}
+
+impl ConfigExtension for SessionValues {
+    const PREFIX: &'static str = "mysql";
+}
+
+impl ExtensionOptions for SessionValues {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn cloned(&self) -> Box<dyn ExtensionOptions> {
+        // Shared on purpose: warnings raised anywhere belong to the one session.
+        Box::new(self.clone())
+    }
+
+    fn set(&mut self, key: &str, _value: &str) -> Result<()> {
+        Err(DataFusionError::Configuration(format!(
+            "mysql.{key} is not set by text"
+        )))
+    }
+
+    fn entries(&self) -> Vec<ConfigEntry> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,20 @@
+//! From MySQL text to its meaning and to a plan.
+//!
+//! Owns the dialect, the statements, the rewrites, the functions and the typing. Never keeps
+//! state between statements and never touches the temp space.
+
+#![forbid(unsafe_code)]
+
+pub mod bindings;
+pub mod clause;
+pub mod dialect;
+pub mod functions;
+pub mod parse;
+pub mod plan;
+pub mod references;
+mod rewrite;
+pub mod source;
+pub mod split;
+pub mod statement;
+pub mod typing;
+pub mod untyped;

@@ -1,0 +1,206 @@
+//! A cursor over tokens: sqlparser's parser with the words that our parsers need.
+
+use datafusion::sql::sqlparser::ast::{ObjectName, Query};
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::Token;
+use mayfly_types::{ErrorCode, MySqlError};
+
+use super::{Refusal, Result};
+use crate::statement::TableName;
+
+pub(crate) struct Cursor<'a> {
+    pub(crate) parser: Parser<'a>,
+}
+
+impl Cursor<'_> {
+    pub(crate) fn peek(&self) -> Token {
+        self.parser.peek_token_ref().token.clone()
+    }
+
+    pub(crate) fn skip(&mut self) {
+        self.parser.advance_token();
+    }
+
+    /// Skips the rest of the statement.
+    pub(crate) fn skip_rest(&mut self) {
+        while !matches!(
+            self.parser.peek_token_ref().token,
+            Token::EOF | Token::SemiColon
+        ) {
+            self.parser.advance_token();
+        }
+    }
+
+    pub(crate) fn end(&mut self) -> Result<()> {
+        while self.parser.consume_token(&Token::SemiColon) {}
+        match self.parser.peek_token_ref().token {
+            Token::EOF => Ok(()),
+            _ => self.fail("the end of the statement"),
+        }
+    }
+
+    /// A syntax error at the next token.
+    pub(crate) fn fail<T>(&self, expected: &str) -> Result<T> {
+        Err(Refusal::Syntax(self.error(expected)))
+    }
+
+    fn error(&self, expected: &str) -> ParserError {
+        match self
+            .parser
+            .expected_ref::<()>(expected, self.parser.peek_token_ref())
+        {
+            Err(error) => error,
+            Ok(()) => ParserError::ParserError(String::new()),
+        }
+    }
+
+    fn is_word(&self, ahead: usize, word: &str) -> bool {
+        matches!(&self.parser.peek_nth_token_ref(ahead).token,
+            Token::Word(found)
+                if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
+    }
+
+    pub(crate) fn peek_word(&self, word: &str) -> bool {
+        self.is_word(0, word)
+    }
+
+    pub(crate) fn peek_words(&self, words: &[&str]) -> bool {
+        words
+            .iter()
+            .enumerate()
+            .all(|(ahead, word)| self.is_word(ahead, word))
+    }
+
+    /// Takes `word` if it is next.
+    pub(crate) fn word(&mut self, word: &str) -> bool {
+        let found = self.is_word(0, word);
+        if found {
+            self.parser.advance_token();
+        }
+        found
+    }
+
+    /// Takes all of `words` if they are next.
+    pub(crate) fn words(&mut self, words: &[&str]) -> bool {
+        let found = self.peek_words(words);
+        if found {
+            for _ in words {
+                self.parser.advance_token();
+            }
+        }
+        found
+    }
+
+    pub(crate) fn expect(&mut self, word: &str) -> Result<()> {
+        if self.word(word) {
+            Ok(())
+        } else {
+            self.fail(word)
+        }
+    }
+
+    pub(crate) fn token(&mut self, token: &Token) -> bool {
+        self.parser.consume_token(token)
+    }
+
+    /// An identifier.
+    pub(crate) fn name(&mut self) -> Result<String> {
+        match self.peek() {
+            Token::Word(word) => {
+                self.skip();
+                Ok(word.value)
+            }
+            _ => self.fail("an identifier"),
+        }
+    }
+
+    /// An identifier or a string.
+    pub(crate) fn value_word(&mut self) -> Result<String> {
+        match self.peek() {
+            Token::SingleQuotedString(text) | Token::DoubleQuotedString(text) => {
+                self.skip();
+                Ok(text)
+            }
+            Token::Number(text, _) => {
+                self.skip();
+                Ok(text)
+            }
+            _ => self.name(),
+        }
+    }
+
+    /// A string.
+    pub(crate) fn string(&mut self) -> Result<String> {
+        match self.peek() {
+            Token::SingleQuotedString(text) | Token::DoubleQuotedString(text) => {
+                self.skip();
+                Ok(text)
+            }
+            Token::HexStringLiteral(digits) => {
+                self.skip();
+                let bytes: Option<Vec<u8>> = (0..digits.len() / 2)
+                    .map(|i| u8::from_str_radix(digits.get(2 * i..2 * i + 2)?, 16).ok())
+                    .collect();
+                match bytes.map(String::from_utf8) {
+                    Some(Ok(text)) => Ok(text),
+                    _ => self.fail("a string"),
+                }
+            }
+            _ => self.fail("a string"),
+        }
+    }
+
+    pub(crate) fn table_name(&mut self) -> Result<TableName> {
+        if !matches!(self.peek(), Token::Word(_)) {
+            return self.fail("a table name");
+        }
+        let name = self.parser.parse_object_name(false)?;
+        table_name(&name)
+    }
+
+    pub(crate) fn query(&mut self) -> Result<Box<Query>> {
+        Ok(self.parser.parse_query()?)
+    }
+
+    /// Finds `SELECT ... INTO`, which sqlparser reads in another sense.
+    pub(crate) fn select_into(&self) -> Option<&'static str> {
+        let mut ahead = 0;
+        loop {
+            match &self.parser.peek_nth_token_ref(ahead).token {
+                Token::EOF | Token::SemiColon => return None,
+                Token::Word(word)
+                    if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("into") =>
+                {
+                    return Some(if self.is_word(ahead + 1, "OUTFILE") {
+                        "SELECT INTO OUTFILE"
+                    } else if self.is_word(ahead + 1, "DUMPFILE") {
+                        "SELECT INTO DUMPFILE"
+                    } else {
+                        "SELECT INTO"
+                    });
+                }
+                _ => ahead += 1,
+            }
+        }
+    }
+}
+
+/// The table that an object name means.
+pub(crate) fn table_name(name: &ObjectName) -> Result<TableName> {
+    let parts: Option<Vec<&str>> = name
+        .0
+        .iter()
+        .map(|part| part.as_ident().map(|ident| ident.value.as_str()))
+        .collect();
+    match parts.as_deref() {
+        Some([table]) => Ok(TableName {
+            database: None,
+            table: (*table).to_owned(),
+        }),
+        Some([database, table]) => Ok(TableName {
+            database: Some((*database).to_owned()),
+            table: (*table).to_owned(),
+        }),
+        _ => Err(MySqlError::new(ErrorCode::WrongTableName, &[&name]).into()),
+    }
+}

@@ -1,0 +1,278 @@
+//! Text to statement.
+//!
+//! Owns the dispatch on the first words and the parsers of what sqlparser refuses or reads in
+//! another sense. Queries and expressions are sqlparser's, under our dialect. Never resolves a
+//! name.
+
+mod create;
+mod cursor;
+mod insert;
+mod load;
+mod set;
+mod show;
+
+use datafusion::sql::sqlparser::ast::Expr;
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use mayfly_types::{ErrorCode, MySqlError};
+
+use crate::dialect::MayflyDialect;
+use crate::source::Source;
+use crate::statement::{Explain, ExplainFormat, Show, Statement};
+use cursor::Cursor;
+
+/// Depth of nesting that a statement may have.
+const RECURSION_LIMIT: usize = 200;
+
+/// What a parser of this module may answer.
+pub(crate) enum Refusal {
+    /// sqlparser's word for a syntax error, with the place in its text.
+    Syntax(ParserError),
+    /// An error with its own number.
+    Known(MySqlError),
+}
+
+impl From<ParserError> for Refusal {
+    fn from(error: ParserError) -> Refusal {
+        Refusal::Syntax(error)
+    }
+}
+
+impl From<MySqlError> for Refusal {
+    fn from(error: MySqlError) -> Refusal {
+        Refusal::Known(error)
+    }
+}
+
+pub(crate) type Result<T> = std::result::Result<T, Refusal>;
+
+/// Reads one statement. A `;` at its end is allowed.
+pub fn parse(text: &str) -> std::result::Result<(Statement, Source), MySqlError> {
+    let dialect = MayflyDialect;
+    let tokens = Tokenizer::new(&dialect, text)
+        .tokenize_with_location()
+        .map_err(|error| syntax_error(text, error.location.line, error.location.column))?;
+    let source = Source::new(text, &tokens);
+    let parser = Parser::new(&dialect)
+        .with_recursion_limit(RECURSION_LIMIT)
+        .with_tokens_with_locations(tokens);
+    let mut cursor = Cursor { parser };
+    match statement(&mut cursor).and_then(|statement| {
+        cursor.end()?;
+        Ok(statement)
+    }) {
+        Ok(statement) => Ok((statement, source)),
+        Err(Refusal::Known(error)) => Err(error),
+        Err(Refusal::Syntax(error)) => Err(translate(text, &cursor, &error)),
+    }
+}
+
+/// Reads one expression, as it stands in `text` alone.
+pub fn parse_expression(text: &str) -> std::result::Result<Expr, MySqlError> {
+    let dialect = MayflyDialect;
+    let fail = || MySqlError::new(ErrorCode::Syntax, &[&text, &1]);
+    let mut parser = Parser::new(&dialect)
+        .try_with_sql(text)
+        .map_err(|_| fail())?;
+    let expression = parser.parse_expr().map_err(|_| fail())?;
+    match parser.peek_token_ref().token {
+        Token::EOF => Ok(expression),
+        _ => Err(fail()),
+    }
+}
+
+fn translate(text: &str, cursor: &Cursor<'_>, error: &ParserError) -> MySqlError {
+    if let ParserError::RecursionLimitExceeded = error {
+        return MySqlError::with_message(
+            ErrorCode::Syntax,
+            "memory exhausted near '' at line 1: the statement is nested too deeply",
+        );
+    }
+    if let Some((line, column)) = place(&error.to_string()) {
+        return syntax_error(text, line, column);
+    }
+    let start = cursor.parser.peek_token_ref().span.start;
+    syntax_error(text, start.line, start.column)
+}
+
+/// Reads `at Line: 1, Column: 5` at the end of sqlparser's message.
+fn place(message: &str) -> Option<(u64, u64)> {
+    let (_, rest) = message.rsplit_once("Line: ")?;
+    let (line, column) = rest.split_once(", Column: ")?;
+    let digits = |text: &str| {
+        text.chars()
+            .take_while(char::is_ascii_digit)
+            .collect::<String>()
+            .parse::<u64>()
+            .ok()
+    };
+    Some((digits(line)?, digits(column)?))
+}
+
+/// Characters of the statement that MySQL repeats in a syntax error.
+const NEAR_CHARACTERS: usize = 80;
+
+fn syntax_error(text: &str, line: u64, column: u64) -> MySqlError {
+    let rest = if line == 0 {
+        ""
+    } else {
+        &text[crate::source::offset(text, line, column)..]
+    };
+    let near: String = rest.chars().take(NEAR_CHARACTERS).collect();
+    let line = if line == 0 {
+        text.lines().count().max(1) as u64
+    } else {
+        line
+    };
+    MySqlError::new(ErrorCode::Syntax, &[&near, &line])
+}
+
+fn unsupported<T>(what: &str) -> Result<T> {
+    Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]).into())
+}
+
+fn statement(cursor: &mut Cursor<'_>) -> Result<Statement> {
+    let first = match cursor.peek() {
+        Token::EOF | Token::SemiColon => {
+            return Err(MySqlError::new(ErrorCode::EmptyQuery, &[]).into());
+        }
+        Token::LParen => "SELECT".to_owned(),
+        Token::Word(word) if word.quote_style.is_none() => word.value.to_ascii_uppercase(),
+        _ => return cursor.fail("a statement"),
+    };
+    match first.as_str() {
+        "SELECT" | "WITH" | "VALUES" | "TABLE" => {
+            if let Some(what) = cursor.select_into() {
+                return unsupported(what);
+            }
+            let query = cursor.query()?;
+            Ok(Statement::Query(query))
+        }
+        "EXPLAIN" | "DESCRIBE" | "DESC" => explain(cursor),
+        "CREATE" => create::create(cursor),
+        "DROP" => create::drop(cursor),
+        "TRUNCATE" => {
+            cursor.skip();
+            cursor.word("TABLE");
+            Ok(Statement::Truncate(cursor.table_name()?))
+        }
+        "INSERT" | "REPLACE" => insert::insert(cursor),
+        "LOAD" => load::load(cursor),
+        "SET" => set::set(cursor),
+        "SHOW" => show::show(cursor),
+        "USE" => {
+            cursor.skip();
+            Ok(Statement::Use(cursor.name()?))
+        }
+        "DO" => {
+            cursor.skip();
+            let expressions = cursor.parser.parse_comma_separated(Parser::parse_expr)?;
+            Ok(Statement::Do(expressions))
+        }
+        "BEGIN" => {
+            cursor.skip();
+            cursor.word("WORK");
+            Ok(Statement::Begin)
+        }
+        "START" if cursor.words(&["START", "TRANSACTION"]) => {
+            cursor.skip_rest();
+            Ok(Statement::Begin)
+        }
+        "COMMIT" => {
+            cursor.skip_rest();
+            Ok(Statement::Commit)
+        }
+        "ROLLBACK" => {
+            cursor.skip_rest();
+            Ok(Statement::Rollback)
+        }
+        "FLUSH" => {
+            cursor.skip();
+            if cursor.word("STATUS") || cursor.words(&["LOCAL", "STATUS"]) {
+                return Ok(Statement::FlushStatus);
+            }
+            cursor.skip_rest();
+            Ok(Statement::Nothing)
+        }
+        "SAVEPOINT" | "LOCK" | "UNLOCK" => {
+            cursor.skip_rest();
+            Ok(Statement::Nothing)
+        }
+        "RELEASE" if cursor.words(&["RELEASE", "SAVEPOINT"]) => {
+            cursor.skip_rest();
+            Ok(Statement::Nothing)
+        }
+        "KILL" => {
+            cursor.skip();
+            let _ = cursor.word("CONNECTION") || cursor.word("QUERY");
+            Ok(Statement::Kill(cursor.parser.parse_literal_uint()?))
+        }
+        "UPDATE" | "DELETE" | "ALTER" | "RENAME" | "CALL" | "GRANT" | "REVOKE" | "PREPARE"
+        | "EXECUTE" | "DEALLOCATE" | "ANALYZE" | "CHECK" | "CHECKSUM" | "OPTIMIZE" | "REPAIR"
+        | "HANDLER" | "XA" | "INSTALL" | "UNINSTALL" | "IMPORT" | "CHANGE" | "RESET" | "STOP"
+        | "PURGE" | "BINLOG" | "CACHE" | "SIGNAL" | "RESIGNAL" | "GET" | "HELP" | "SHUTDOWN"
+        | "RESTART" | "CLONE" => unsupported(&first),
+        _ => cursor.fail("a statement"),
+    }
+}
+
+fn explain(cursor: &mut Cursor<'_>) -> Result<Statement> {
+    cursor.skip();
+    let analyze = cursor.word("ANALYZE");
+    let _ = cursor.word("EXTENDED") || cursor.word("PARTITIONS");
+    let mut format = if analyze {
+        ExplainFormat::Tree
+    } else {
+        ExplainFormat::Traditional
+    };
+    if cursor.word("FORMAT") {
+        cursor.parser.expect_token(&Token::Eq)?;
+        format = match cursor.value_word()?.to_ascii_uppercase().as_str() {
+            "TRADITIONAL" => ExplainFormat::Traditional,
+            "TREE" => ExplainFormat::Tree,
+            other => return unsupported(&format!("EXPLAIN FORMAT={other}")),
+        };
+    }
+    let explains = [
+        Keyword::SELECT,
+        Keyword::WITH,
+        Keyword::VALUES,
+        Keyword::TABLE,
+        Keyword::INSERT,
+        Keyword::REPLACE,
+        Keyword::UPDATE,
+        Keyword::DELETE,
+    ];
+    let is_statement = matches!(cursor.peek(), Token::LParen)
+        || cursor.parser.peek_one_of_keywords(&explains).is_some();
+    if analyze || is_statement {
+        let statement = Box::new(statement(cursor)?);
+        return Ok(Statement::Explain(Explain {
+            analyze,
+            format,
+            statement,
+        }));
+    }
+    if matches!(
+        cursor.peek(),
+        Token::SingleQuotedString(_) | Token::DoubleQuotedString(_)
+    ) {
+        return Ok(Statement::Show(Show::FileColumns(cursor.string()?)));
+    }
+    let table = cursor.table_name()?;
+    let like = match cursor.peek() {
+        Token::EOF | Token::SemiColon => None,
+        Token::SingleQuotedString(_) => Some(cursor.string()?),
+        _ => Some(cursor.name()?),
+    };
+    let filter = crate::statement::Filter {
+        like,
+        condition: None,
+    };
+    Ok(Statement::Show(Show::Columns {
+        full: false,
+        table,
+        filter,
+    }))
+}

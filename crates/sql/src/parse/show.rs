@@ -1,0 +1,166 @@
+//! SHOW in the forms that have an answer here.
+
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+use super::cursor::Cursor;
+use super::{Result, unsupported};
+use crate::statement::{Filter, Scope, Show, Statement, TableName};
+
+pub(super) fn show(cursor: &mut Cursor<'_>) -> Result<Statement> {
+    cursor.expect("SHOW")?;
+    let full = cursor.word("FULL");
+    let extended = cursor.word("EXTENDED");
+    let scope = if cursor.word("GLOBAL") {
+        Some(Scope::Global)
+    } else if cursor.word("SESSION") || cursor.word("LOCAL") {
+        Some(Scope::Session)
+    } else {
+        None
+    };
+    let default_scope = scope.unwrap_or(Scope::Session);
+    let show = if cursor.word("VARIABLES") {
+        Show::Variables {
+            scope: default_scope,
+            filter: filter(cursor)?,
+        }
+    } else if cursor.word("STATUS") {
+        Show::Status {
+            scope: default_scope,
+            filter: filter(cursor)?,
+        }
+    } else if scope.is_some() {
+        return cursor.fail("VARIABLES");
+    } else if cursor.word("TABLES") {
+        Show::Tables {
+            full,
+            database: database(cursor)?,
+            filter: filter(cursor)?,
+        }
+    } else if cursor.word("COLUMNS") || cursor.word("FIELDS") {
+        let table = from_table(cursor)?;
+        Show::Columns {
+            full,
+            table,
+            filter: filter(cursor)?,
+        }
+    } else if cursor.word("PROCESSLIST") {
+        Show::ProcessList
+    } else if full || extended {
+        return cursor.fail("TABLES");
+    } else if cursor.words(&["TABLE", "STATUS"]) {
+        Show::TableStatus {
+            database: database(cursor)?,
+            filter: filter(cursor)?,
+        }
+    } else if cursor.words(&["CREATE", "TABLE"]) {
+        Show::CreateTable(cursor.table_name()?)
+    } else if cursor.words(&["CREATE", "DATABASE"]) || cursor.words(&["CREATE", "SCHEMA"]) {
+        let _ = cursor.words(&["IF", "NOT", "EXISTS"]);
+        Show::CreateDatabase(cursor.name()?)
+    } else if cursor.word("INDEX") || cursor.word("INDEXES") || cursor.word("KEYS") {
+        Show::Index(from_table(cursor)?)
+    } else if cursor.word("DATABASES") || cursor.word("SCHEMAS") {
+        Show::Databases(filter(cursor)?)
+    } else if cursor.word("WARNINGS") {
+        warnings(cursor, false)?
+    } else if cursor.word("ERRORS") {
+        warnings(cursor, true)?
+    } else if cursor.word("COUNT") {
+        cursor.parser.expect_token(&Token::LParen)?;
+        cursor.parser.expect_token(&Token::Mul)?;
+        cursor.parser.expect_token(&Token::RParen)?;
+        let errors_only = cursor.word("ERRORS");
+        if !errors_only {
+            cursor.expect("WARNINGS")?;
+        }
+        Show::WarningCount { errors_only }
+    } else if cursor.word("ENGINES") || cursor.words(&["STORAGE", "ENGINES"]) {
+        Show::Engines
+    } else if cursor.words(&["CHARACTER", "SET"]) || cursor.word("CHARSET") {
+        Show::CharacterSets(filter(cursor)?)
+    } else if cursor.word("COLLATION") {
+        Show::Collations(filter(cursor)?)
+    } else {
+        for what in [
+            "BINARY",
+            "BINLOG",
+            "CREATE",
+            "ENGINE",
+            "EVENTS",
+            "FUNCTION",
+            "GRANTS",
+            "MASTER",
+            "OPEN",
+            "PLUGINS",
+            "PRIVILEGES",
+            "PROCEDURE",
+            "PROFILE",
+            "PROFILES",
+            "RELAYLOG",
+            "REPLICA",
+            "REPLICAS",
+            "SLAVE",
+            "TRIGGERS",
+        ] {
+            if cursor.peek_word(what) {
+                return unsupported(&format!("SHOW {what}"));
+            }
+        }
+        return cursor.fail("a SHOW statement");
+    };
+    Ok(Statement::Show(show))
+}
+
+fn database(cursor: &mut Cursor<'_>) -> Result<Option<String>> {
+    if cursor.word("FROM") || cursor.word("IN") {
+        return Ok(Some(cursor.name()?));
+    }
+    Ok(None)
+}
+
+fn from_table(cursor: &mut Cursor<'_>) -> Result<TableName> {
+    if !cursor.word("FROM") {
+        cursor.expect("IN")?;
+    }
+    let mut table = cursor.table_name()?;
+    if let Some(name) = database(cursor)? {
+        table.database = Some(name);
+    }
+    Ok(table)
+}
+
+fn filter(cursor: &mut Cursor<'_>) -> Result<Filter> {
+    if cursor.word("LIKE") {
+        return Ok(Filter {
+            like: Some(cursor.string()?),
+            condition: None,
+        });
+    }
+    if cursor.word("WHERE") {
+        return Ok(Filter {
+            like: None,
+            condition: Some(cursor.parser.parse_expr()?),
+        });
+    }
+    Ok(Filter::default())
+}
+
+fn warnings(cursor: &mut Cursor<'_>, errors_only: bool) -> Result<Show> {
+    let mut offset = 0;
+    let mut limit = None;
+    if cursor.word("LIMIT") {
+        let first = cursor.parser.parse_literal_uint()?;
+        limit = Some(first);
+        if cursor.token(&Token::Comma) {
+            offset = first;
+            limit = Some(cursor.parser.parse_literal_uint()?);
+        } else if cursor.word("OFFSET") {
+            offset = cursor.parser.parse_literal_uint()?;
+        }
+    }
+    Ok(Show::Warnings {
+        errors_only,
+        offset,
+        limit,
+    })
+}

@@ -1,0 +1,186 @@
+//! From a query to a logical plan.
+//!
+//! Owns the meeting of rewritten syntax, bindings and DataFusion's planner. Never reads a
+//! catalog: every table has been bound before.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::{DFSchema, TableReference};
+use datafusion::datasource::cte_worktable::CteWorkTable;
+use datafusion::datasource::provider_as_source;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
+use datafusion::logical_expr::{
+    AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF,
+};
+use datafusion::sql::planner::{NullOrdering, ParserOptions, PlannerContext, SqlToRel};
+use datafusion::sql::sqlparser::ast;
+use mayfly_types::{ErrorCode, MySqlError};
+
+use crate::bindings::{Bindings, FILES};
+use crate::rewrite;
+use crate::source::Source;
+
+/// A plan and the labels of its columns.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    /// The plan; its analyzer has not run.
+    pub plan: LogicalPlan,
+    /// One label for each column.
+    pub labels: Vec<String>,
+}
+
+/// What planning needs of the outside.
+#[derive(Clone, Copy)]
+pub struct Planner<'a> {
+    /// Functions, rules and options.
+    pub state: &'a SessionState,
+    /// Reads the types of CAST.
+    pub type_planner: Option<&'a Arc<dyn TypePlanner>>,
+    /// Tables and values.
+    pub bindings: &'a Bindings,
+}
+
+impl Planner<'_> {
+    /// Plans a query.
+    pub fn query(&self, query: ast::Query, source: &Source) -> Result<Planned> {
+        let is_values = matches!(query.body.as_ref(), ast::SetExpr::Values(_));
+        let rewritten = rewrite::query(query, source, self.bindings).map_err(raise)?;
+        let statement = ast::Statement::Query(Box::new(rewritten.query));
+        let plan = self.sql_to_rel().sql_statement_to_plan(statement)?;
+        let labels = if is_values {
+            (0..plan.schema().fields().len())
+                .map(|index| format!("column_{index}"))
+                .collect()
+        } else {
+            rewritten.labels.of(plan.schema())
+        };
+        Ok(Planned { plan, labels })
+    }
+
+    /// Plans an expression over columns in lower case.
+    pub fn expression(&self, expression: ast::Expr, schema: &DFSchema) -> Result<Expr> {
+        let expression = rewrite::expression(expression, self.bindings).map_err(raise)?;
+        self.sql_to_rel()
+            .sql_to_expr(expression, schema, &mut PlannerContext::new())
+    }
+
+    fn sql_to_rel(&self) -> SqlToRel<'_, Self> {
+        let options = ParserOptions::from(&self.state.config_options().sql_parser)
+            .with_enable_ident_normalization(false)
+            .with_parse_float_as_decimal(true)
+            .with_default_null_ordering(NullOrdering::NullsMin);
+        SqlToRel::new_with_options(self, options)
+    }
+}
+
+/// Sends an error of MySQL through DataFusion whole.
+pub fn raise(error: MySqlError) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+/// Names of the functions that aggregate, for [`Bindings::aggregates`].
+pub fn aggregate_names(state: &SessionState) -> HashSet<String> {
+    state
+        .aggregate_functions()
+        .keys()
+        .map(|name| name.to_lowercase())
+        .collect()
+}
+
+impl ContextProvider for Planner<'_> {
+    fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
+        let bound = match &name {
+            TableReference::Partial { schema, table } if schema.as_ref() == FILES => {
+                self.bindings.files.get(table.as_ref())
+            }
+            TableReference::Bare { table } => {
+                let Some(database) = &self.bindings.database else {
+                    return Err(raise(MySqlError::new(ErrorCode::NoDatabase, &[])));
+                };
+                self.bindings
+                    .tables
+                    .get(&(database.clone(), table.to_string()))
+            }
+            TableReference::Partial { schema, table }
+            | TableReference::Full { schema, table, .. } => self
+                .bindings
+                .tables
+                .get(&(schema.to_string(), table.to_string())),
+        };
+        match bound {
+            Some(bound) => Ok(provider_as_source(Arc::clone(&bound.provider))),
+            None => {
+                let database = name
+                    .schema()
+                    .map(str::to_owned)
+                    .or_else(|| self.bindings.database.clone())
+                    .unwrap_or_default();
+                let code = ErrorCode::NoSuchTable;
+                Err(raise(MySqlError::new(code, &[&database, &name.table()])))
+            }
+        }
+    }
+
+    fn create_cte_work_table(&self, name: &str, schema: SchemaRef) -> Result<Arc<dyn TableSource>> {
+        Ok(provider_as_source(Arc::new(CteWorkTable::new(
+            name, schema,
+        ))))
+    }
+
+    fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
+        self.state.expr_planners()
+    }
+
+    fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
+        self.type_planner.cloned()
+    }
+
+    fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        self.state.scalar_functions().get(name).cloned()
+    }
+
+    fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {
+        self.state.higher_order_functions().get(name).cloned()
+    }
+
+    fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        self.state.aggregate_functions().get(name).cloned()
+    }
+
+    fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
+        self.state.window_functions().get(name).cloned()
+    }
+
+    fn get_variable_type(&self, _names: &[String]) -> Option<DataType> {
+        None
+    }
+
+    fn options(&self) -> &ConfigOptions {
+        self.state.config_options()
+    }
+
+    fn udf_names(&self) -> Vec<String> {
+        self.state.scalar_functions().keys().cloned().collect()
+    }
+
+    fn higher_order_function_names(&self) -> Vec<String> {
+        self.state
+            .higher_order_functions()
+            .keys()
+            .cloned()
+            .collect()
+    }
+
+    fn udaf_names(&self) -> Vec<String> {
+        self.state.aggregate_functions().keys().cloned().collect()
+    }
+
+    fn udwf_names(&self) -> Vec<String> {
+        self.state.window_functions().keys().cloned().collect()
+    }
+}

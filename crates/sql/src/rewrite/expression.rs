@@ -1,0 +1,244 @@
+//! Rewrites of single expressions.
+
+use datafusion::scalar::ScalarValue;
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CeilFloorKind, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Ident, ObjectName, ObjectNamePart, TrimWhereField,
+    UnaryOperator, Value,
+};
+use mayfly_types::{Collation, ErrorCode, MySqlError};
+
+use super::lower;
+use crate::bindings::{Bindings, literal};
+use crate::references::{Variable, variable};
+
+/// Rewrites one node whose children have been rewritten.
+pub(super) fn rewrite(expr: &mut Expr, bindings: &Bindings) -> Result<(), MySqlError> {
+    if let Some(variable) = variable(expr) {
+        *expr = match variable {
+            Variable::User(name) => literal(
+                bindings
+                    .user_variables
+                    .get(&name)
+                    .unwrap_or(&ScalarValue::Null),
+            ),
+            Variable::System(name) => match bindings.system_variables.get(&name) {
+                Some(value) => literal(value),
+                None => {
+                    let name = name.rsplit('.').next().unwrap_or(&name);
+                    return Err(MySqlError::new(ErrorCode::UnknownSystemVariable, &[&name]));
+                }
+            },
+        };
+        return Ok(());
+    }
+    match expr {
+        Expr::Identifier(ident) => lower(ident),
+        Expr::CompoundIdentifier(parts) => {
+            if let Some(column) = parts.last_mut() {
+                lower(column);
+            }
+        }
+        Expr::Function(function) => lower_function(function),
+        Expr::Value(value) => {
+            if let Value::SingleQuotedByteStringLiteral(bits) = &value.value
+                && bits.bytes().all(|bit| bit == b'0' || bit == b'1')
+            {
+                value.value = Value::HexStringLiteral(hexadecimal(bits));
+            }
+        }
+        Expr::BinaryOp { op, .. } => match op {
+            BinaryOperator::StringConcat if !bindings.pipes_as_concat => *op = BinaryOperator::Or,
+            BinaryOperator::Assignment => {
+                return Err(MySqlError::new(
+                    ErrorCode::NotSupportedYet,
+                    &[&"assignment to a user variable in an expression"],
+                ));
+            }
+            BinaryOperator::Arrow | BinaryOperator::LongArrow => arrow(expr),
+            _ => {}
+        },
+        Expr::RLike { .. } => regexp(expr),
+        Expr::Collate { .. } => return collate(expr),
+        Expr::Substring { .. }
+        | Expr::Trim { .. }
+        | Expr::Position { .. }
+        | Expr::Ceil { .. }
+        | Expr::Floor { .. }
+        | Expr::Extract { .. }
+        | Expr::Prefixed { .. } => special(expr),
+        Expr::MatchAgainst { .. } => {
+            return Err(MySqlError::new(
+                ErrorCode::NotSupportedYet,
+                &[&"MATCH ... AGAINST"],
+            ));
+        }
+        _ => {}
+    }
+    crate::typing::syntax::expression(expr);
+    Ok(())
+}
+
+/// The digits of b'101', filled up to whole bytes.
+fn hexadecimal(bits: &str) -> String {
+    let padded = format!("{bits:0>width$}", width = bits.len().next_multiple_of(8));
+    padded
+        .as_bytes()
+        .chunks(4)
+        .map(|four| {
+            four.iter()
+                .fold(0, |value, bit| value * 2 + u32::from(bit - b'0'))
+        })
+        .filter_map(|digit| char::from_digit(digit, 16))
+        .collect()
+}
+
+fn lower_function(function: &mut Function) {
+    for part in &mut function.name.0 {
+        if let ObjectNamePart::Identifier(ident) = part {
+            ident.value = ident.value.to_lowercase();
+            ident.quote_style = None;
+        }
+    }
+}
+
+/// A call of a function.
+pub(crate) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+    let args = arguments
+        .into_iter()
+        .map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)))
+        .collect();
+    Expr::Function(Function {
+        name: ObjectName(vec![ObjectNamePart::Identifier(Ident::new(name))]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args,
+            clauses: Vec::new(),
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+fn text(words: &str) -> Expr {
+    Expr::Value(Value::SingleQuotedString(words.to_owned()).into())
+}
+
+fn take(expr: &mut Expr) -> Expr {
+    std::mem::replace(expr, Expr::Value(Value::Null.into()))
+}
+
+/// `a -> path` and `a ->> path`.
+fn arrow(expr: &mut Expr) {
+    let Expr::BinaryOp { left, op, right } = take(expr) else {
+        return;
+    };
+    let extracted = call("json_extract", vec![*left, *right]);
+    *expr = match op {
+        BinaryOperator::LongArrow => call("json_unquote", vec![extracted]),
+        _ => extracted,
+    };
+}
+
+fn regexp(expr: &mut Expr) {
+    let Expr::RLike {
+        negated,
+        expr: subject,
+        pattern,
+        ..
+    } = take(expr)
+    else {
+        return;
+    };
+    let matched = call("regexp_like", vec![*subject, *pattern]);
+    *expr = if negated {
+        Expr::UnaryOp {
+            op: UnaryOperator::Not,
+            expr: Box::new(matched),
+        }
+    } else {
+        matched
+    };
+}
+
+/// Only what the engine compares by anyway may be asked for.
+fn collate(expr: &mut Expr) -> Result<(), MySqlError> {
+    let Expr::Collate {
+        expr: inner,
+        collation,
+    } = take(expr)
+    else {
+        return Ok(());
+    };
+    let name = collation
+        .to_string()
+        .trim_matches(['`', '\'', '"'])
+        .to_ascii_lowercase();
+    if Collation::parse(&name).is_none() && !name.ends_with("_bin") {
+        if name.ends_with("_ci") || name.ends_with("_cs") {
+            let what = format!("COLLATE {name}");
+            return Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]));
+        }
+        return Err(MySqlError::new(ErrorCode::UnknownCollation, &[&name]));
+    }
+    *expr = *inner;
+    Ok(())
+}
+
+/// Constructs with a syntax of their own, as calls of functions.
+fn special(expr: &mut Expr) {
+    *expr = match take(expr) {
+        Expr::Substring {
+            expr: subject,
+            substring_from,
+            substring_for,
+            ..
+        } => {
+            let mut arguments = vec![*subject];
+            arguments.extend(substring_from.map(|from| *from));
+            arguments.extend(substring_for.map(|count| *count));
+            call("substr", arguments)
+        }
+        Expr::Trim {
+            trim_where,
+            trim_what,
+            expr: subject,
+            ..
+        } => {
+            let name = match (&trim_where, &trim_what) {
+                (Some(TrimWhereField::Leading), None) => "ltrim",
+                (Some(TrimWhereField::Trailing), None) => "rtrim",
+                (Some(TrimWhereField::Leading), Some(_)) => "trim_leading",
+                (Some(TrimWhereField::Trailing), Some(_)) => "trim_trailing",
+                _ => "trim",
+            };
+            let mut arguments = vec![*subject];
+            arguments.extend(trim_what.map(|what| *what));
+            call(name, arguments)
+        }
+        Expr::Position { expr: needle, r#in } => call("locate", vec![*needle, *r#in]),
+        Expr::Ceil { expr: value, field } => match field {
+            CeilFloorKind::DateTimeField(DateTimeField::NoDateTime) => {
+                call("ceiling", vec![*value])
+            }
+            field => Expr::Ceil { expr: value, field },
+        },
+        Expr::Floor { expr: value, field } => match field {
+            CeilFloorKind::DateTimeField(DateTimeField::NoDateTime) => call("floor", vec![*value]),
+            field => Expr::Floor { expr: value, field },
+        },
+        Expr::Extract {
+            field, expr: value, ..
+        } => call(
+            "extract",
+            vec![text(&field.to_string().to_ascii_uppercase()), *value],
+        ),
+        // A character set introducer, as in _utf8mb4'text'.
+        Expr::Prefixed { value, .. } => *value,
+        other => other,
+    };
+}

@@ -1,0 +1,154 @@
+//! Rewrites of the FROM clause.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use datafusion::sql::sqlparser::ast::{
+    Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Select, TableAlias,
+    TableFactor,
+};
+
+use mayfly_types::{ErrorCode, MySqlError};
+
+use super::lower;
+use crate::bindings::{Bindings, FILES};
+use crate::references::file_path;
+
+/// Removes DUAL, gives joins without a condition the form that the planner knows.
+pub(super) fn simplify(select: &mut Select, bindings: &Bindings) {
+    select
+        .from
+        .retain(|table| !(table.joins.is_empty() && is_dual(&table.relation, bindings)));
+    for table in &mut select.from {
+        for join in &mut table.joins {
+            let operator = std::mem::replace(
+                &mut join.join_operator,
+                JoinOperator::CrossJoin(JoinConstraint::None),
+            );
+            join.join_operator = match operator {
+                JoinOperator::Join(JoinConstraint::None)
+                | JoinOperator::Inner(JoinConstraint::None)
+                | JoinOperator::StraightJoin(JoinConstraint::None)
+                | JoinOperator::CrossJoin(JoinConstraint::None) => {
+                    JoinOperator::CrossJoin(JoinConstraint::None)
+                }
+                JoinOperator::StraightJoin(constraint) | JoinOperator::CrossJoin(constraint) => {
+                    JoinOperator::Inner(constraint)
+                }
+                other => other,
+            };
+            if let Some(JoinConstraint::Using(names)) = constraint(&mut join.join_operator) {
+                for name in names {
+                    for part in &mut name.0 {
+                        if let ObjectNamePart::Identifier(ident) = part {
+                            lower(ident);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// No two tables of one FROM may go by the same name.
+pub(super) fn check_names(select: &Select) -> Result<(), MySqlError> {
+    let mut seen = HashSet::new();
+    let factors = select.from.iter().flat_map(|table| {
+        std::iter::once(&table.relation).chain(table.joins.iter().map(|join| &join.relation))
+    });
+    for factor in factors {
+        let (TableFactor::Table { alias, .. } | TableFactor::Derived { alias, .. }) = factor else {
+            continue;
+        };
+        let name = match (alias, factor) {
+            (Some(alias), _) => alias.name.value.clone(),
+            (None, TableFactor::Table { name, .. }) => name.to_string(),
+            _ => continue,
+        };
+        if !seen.insert(name.clone()) {
+            let name = name.replace(['`', '\'', '"'], "");
+            return Err(MySqlError::new(ErrorCode::NotUniqueTable, &[&name]));
+        }
+    }
+    Ok(())
+}
+
+fn constraint(operator: &mut JoinOperator) -> Option<&mut JoinConstraint> {
+    match operator {
+        JoinOperator::Join(constraint)
+        | JoinOperator::Inner(constraint)
+        | JoinOperator::Left(constraint)
+        | JoinOperator::LeftOuter(constraint)
+        | JoinOperator::Right(constraint)
+        | JoinOperator::RightOuter(constraint)
+        | JoinOperator::FullOuter(constraint) => Some(constraint),
+        _ => None,
+    }
+}
+
+fn is_dual(factor: &TableFactor, bindings: &Bindings) -> bool {
+    let TableFactor::Table { name, .. } = factor else {
+        return false;
+    };
+    let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else {
+        return false;
+    };
+    let shadowed = bindings.database.as_ref().is_some_and(|database| {
+        bindings
+            .tables
+            .contains_key(&(database.clone(), "dual".into()))
+    });
+    ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("dual") && !shadowed
+}
+
+/// Points a quoted path at the files, removes hints, lowers column aliases.
+pub(super) fn resolve(factor: &mut TableFactor) {
+    let TableFactor::Table {
+        name,
+        alias,
+        index_hints,
+        with_hints,
+        partitions,
+        ..
+    } = factor
+    else {
+        return;
+    };
+    index_hints.clear();
+    with_hints.clear();
+    partitions.clear();
+    if let Some(alias) = alias {
+        for column in &mut alias.columns {
+            lower(&mut column.name);
+        }
+    }
+    let Some(path) = file_path(name).map(str::to_owned) else {
+        return;
+    };
+    if alias.is_none() {
+        *alias = Some(TableAlias {
+            explicit: true,
+            name: Ident::with_quote('`', file_alias(&path)),
+            columns: Vec::new(),
+            at: None,
+        });
+    }
+    *name = ObjectName(vec![
+        ObjectNamePart::Identifier(Ident::with_quote('`', FILES)),
+        ObjectNamePart::Identifier(Ident::with_quote('`', path)),
+    ]);
+}
+
+/// A file without an alias goes by its name up to the first dot.
+fn file_alias(path: &str) -> String {
+    let name = Path::new(path)
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    let name = name.unwrap_or_else(|| path.to_owned());
+    let stem = name.split('.').next().unwrap_or(&name);
+    if stem.is_empty() {
+        name
+    } else {
+        stem.to_owned()
+    }
+}

@@ -1,0 +1,235 @@
+//! Comparisons: both sides as what MySQL compares them as.
+
+use arrow::datatypes::DataType;
+use datafusion::common::DFSchema;
+use datafusion::common::ScalarValue;
+use datafusion::error::Result;
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, lit};
+use mayfly_types::{BlobSize, ColumnType, ErrorCode, MySqlError};
+
+use crate::functions::calendar::{self, DAY_MICROS};
+use crate::functions::{call, cast, raise};
+
+/// What a value is to a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Null,
+    Boolean,
+    Integer,
+    Decimal,
+    Single,
+    Double,
+    Text,
+    Bytes,
+    Date,
+    Moment,
+    Time,
+    Other,
+}
+
+pub(super) fn kind_of(of: &DataType) -> Kind {
+    match of {
+        DataType::Null => Kind::Null,
+        DataType::Boolean => Kind::Boolean,
+        DataType::Decimal32(..)
+        | DataType::Decimal64(..)
+        | DataType::Decimal128(..)
+        | DataType::Decimal256(..) => Kind::Decimal,
+        DataType::Float16 | DataType::Float32 => Kind::Single,
+        DataType::Float64 => Kind::Double,
+        of if of.is_integer() => Kind::Integer,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Kind::Text,
+        DataType::Binary
+        | DataType::LargeBinary
+        | DataType::BinaryView
+        | DataType::FixedSizeBinary(_) => Kind::Bytes,
+        DataType::Date32 | DataType::Date64 => Kind::Date,
+        DataType::Timestamp(..) => Kind::Moment,
+        DataType::Time32(_) | DataType::Time64(_) | DataType::Duration(_) => Kind::Time,
+        DataType::Dictionary(_, values) => kind_of(values),
+        _ => Kind::Other,
+    }
+}
+
+impl Kind {
+    fn is_number(self) -> bool {
+        use Kind::{Boolean, Decimal, Double, Integer, Single};
+        matches!(self, Boolean | Integer | Decimal | Single | Double)
+    }
+
+    fn is_temporal(self) -> bool {
+        matches!(self, Kind::Date | Kind::Moment | Kind::Time)
+    }
+}
+
+pub(super) fn kind(expr: &Expr, schema: &DFSchema) -> Result<Kind> {
+    Ok(kind_of(&expr.get_type(schema)?))
+}
+
+/// The text of a constant.
+fn constant_text(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Literal(value, _) => value.try_as_str().flatten(),
+        Expr::Alias(alias) => constant_text(&alias.expr),
+        _ => None,
+    }
+}
+
+/// A value as a truth value: numbers that are not zero.
+pub(super) fn truth(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    Ok(match kind(&expr, schema)? {
+        Kind::Boolean => expr,
+        Kind::Null => Expr::Cast(Cast::new(Box::new(expr), DataType::Boolean)),
+        Kind::Integer | Kind::Decimal | Kind::Single | Kind::Double => {
+            if let Expr::Literal(ScalarValue::Int64(Some(value)), _) = &expr {
+                return Ok(lit(*value != 0));
+            }
+            let zero = ScalarValue::new_zero(&expr.get_type(schema)?)?;
+            binary(expr, Operator::NotEq, Expr::Literal(zero, None))
+        }
+        _ => binary(double(expr), Operator::NotEq, lit(0.0_f64)),
+    })
+}
+
+fn binary(left: Expr, operator: Operator, right: Expr) -> Expr {
+    Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right)))
+}
+
+/// A value as a DOUBLE; a constant text that is a whole number as that number, so that it can be
+/// compared with an index of whole numbers as it is.
+fn double(expr: Expr) -> Expr {
+    if let Some(text) = constant_text(&expr) {
+        let (value, whole) = crate::functions::read_double(text);
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "only where nothing is lost"
+        )]
+        if whole {
+            return if value.fract() == 0.0 && value.abs() < 9e15 {
+                lit(value as i64)
+            } else {
+                lit(value)
+            };
+        }
+    }
+    call("to_double", vec![expr])
+}
+
+/// Two values with a comparison between them.
+pub(super) fn compare(
+    left: Expr,
+    operator: Operator,
+    right: Expr,
+    schema: &DFSchema,
+) -> Result<Expr> {
+    let (left, right) = comparable(left, right, schema)?;
+    Ok(binary(left, operator, right))
+}
+
+/// Two values as what they are compared as.
+pub(super) fn comparable(left: Expr, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
+    let kinds = (kind(&left, schema)?, kind(&right, schema)?);
+    Ok(match kinds {
+        (Kind::Null | Kind::Other, _) | (_, Kind::Null | Kind::Other) => (left, right),
+        (a, b) if a == b => (left, right),
+        // A truth value beside a number is 0 or 1; FLOAT is compared as the DOUBLE that it is.
+        (a, b) if a.is_number() && b.is_number() => (counted(left, a), counted(right, b)),
+        (Kind::Text, b) if b.is_number() => (double(left), counted(right, b)),
+        (a, Kind::Text) if a.is_number() => (counted(left, a), double(right)),
+        (Kind::Bytes, b) if b.is_number() => (double(left), counted(right, b)),
+        (a, Kind::Bytes) if a.is_number() => (counted(left, a), double(right)),
+        (Kind::Text, Kind::Bytes) => (bytes(left), right),
+        (Kind::Bytes, Kind::Text) => (left, bytes(right)),
+        (Kind::Text, b) if b.is_temporal() => {
+            let (right, left) = with_text(right, b, left)?;
+            (left, right)
+        }
+        (a, Kind::Text) if a.is_temporal() => with_text(left, a, right)?,
+        (a, b) if a.is_temporal() && b.is_number() => {
+            let right = number_as_time(right, a);
+            if kind(&right, schema)?.is_temporal() {
+                (left, right)
+            } else {
+                (double(left), right)
+            }
+        }
+        (a, b) if a.is_number() && b.is_temporal() => {
+            let left = number_as_time(left, b);
+            if kind(&left, schema)?.is_temporal() {
+                (left, right)
+            } else {
+                (left, double(right))
+            }
+        }
+        (Kind::Time, Kind::Date | Kind::Moment) => (moment(left), right),
+        (Kind::Date | Kind::Moment, Kind::Time) => (left, moment(right)),
+        _ => (left, right),
+    })
+}
+
+fn counted(expr: Expr, kind: Kind) -> Expr {
+    match kind {
+        Kind::Boolean => Expr::Cast(Cast::new(Box::new(expr), DataType::Int64)),
+        Kind::Single => Expr::Cast(Cast::new(Box::new(expr), DataType::Float64)),
+        _ => expr,
+    }
+}
+
+fn bytes(expr: Expr) -> Expr {
+    cast::conversion(ColumnType::Blob(BlobSize::Long)).call(vec![expr])
+}
+
+fn moment(expr: Expr) -> Expr {
+    cast::conversion(ColumnType::DateTime { digits: 6 }).call(vec![expr])
+}
+
+fn moment_literal(micros: i64) -> Expr {
+    lit(ScalarValue::TimestampMicrosecond(Some(micros), None))
+}
+
+/// A day, moment or time beside a text: the text becomes one, once if it is constant.
+fn with_text(time: Expr, kind: Kind, text: Expr) -> Result<(Expr, Expr)> {
+    let Some(constant) = constant_text(&text) else {
+        return Ok(match kind {
+            Kind::Time => (
+                time,
+                cast::conversion(ColumnType::Time { digits: 6 }).call(vec![text]),
+            ),
+            _ => (time, moment(text)),
+        });
+    };
+    if kind == Kind::Time {
+        let read = calendar::read_time(constant);
+        let (micros, _) = read.ok_or_else(|| wrong("TIME", constant))?;
+        return Ok((time, lit(ScalarValue::DurationMicrosecond(Some(micros)))));
+    }
+    let what = if kind == Kind::Date {
+        "DATE"
+    } else {
+        "DATETIME"
+    };
+    let read = calendar::read_moment(constant).ok_or_else(|| wrong(what, constant))?;
+    let day = read.moment.div_euclid(DAY_MICROS);
+    if kind == Kind::Date && read.moment == day * DAY_MICROS {
+        let day = i32::try_from(day).expect("a moment has a day of 32 bits");
+        return Ok((time, lit(ScalarValue::Date32(Some(day)))));
+    }
+    Ok((time, moment_literal(read.moment)))
+}
+
+fn wrong(what: &str, text: &str) -> datafusion::error::DataFusionError {
+    raise(MySqlError::new(ErrorCode::WrongValue, &[&what, &text]))
+}
+
+/// A constant number such as 20240131 beside a time.
+fn number_as_time(number: Expr, kind: Kind) -> Expr {
+    let Expr::Literal(ScalarValue::Int64(Some(value)), _) = &number else {
+        return number;
+    };
+    let converted = match kind {
+        Kind::Time => calendar::time_of_number(*value)
+            .map(|micros| lit(ScalarValue::DurationMicrosecond(Some(micros)))),
+        _ => calendar::moment_of_number(*value).map(moment_literal),
+    };
+    converted.unwrap_or(number)
+}

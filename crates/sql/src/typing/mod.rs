@@ -1,0 +1,24 @@
+//! The types of MySQL's expressions.
+//!
+//! **Owns** what operators mean ([`Operators`], asked while a statement is planned), what implicit
+//! conversions a plan needs ([`Typing`], the first analyzer rule), what the types of CAST are
+//! ([`type_planner`]), and the rewrites of syntax that make a statement plannable at all
+//! ([`syntax`]). After the rule no conversion is left that the stock coercion would do in another
+//! sense.
+//!
+//! Three ideas carry it. Functions take any arguments, so most conversions happen inside them.
+//! Comparisons are planned with both sides converted to what MySQL compares them as, constants
+//! once and for all. Truth values stay Arrow booleans as long as they are only tested, stored or
+//! shown; in arithmetic they count as 0 and 1.
+//!
+//! **Source**: "Type Conversion in Expression Evaluation" of the MySQL manual.
+
+mod compare;
+mod operators;
+mod rule;
+pub mod syntax;
+mod types;
+
+pub use operators::Operators;
+pub use rule::Typing;
+pub use types::type_planner;

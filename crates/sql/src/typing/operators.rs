@@ -1,0 +1,277 @@
+//! What operators and aggregates mean, decided while a statement is planned.
+
+use std::sync::Arc;
+
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction, WindowFunctionParams};
+use datafusion::logical_expr::planner::{
+    ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawWindowExpr,
+};
+use datafusion::logical_expr::{
+    AggregateUDF, BinaryExpr, Expr, ExprSchemable, Operator, WindowFunctionDefinition, lit,
+};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+use mayfly_types::{ColumnType, ErrorCode, MySqlError};
+
+use super::compare::{Kind, compare, kind, truth};
+use crate::functions::arithmetic::{self, arithmetic};
+use crate::functions::{SessionValues, call, cast, group_concat, raise};
+
+/// The meaning of operators in MySQL.
+#[derive(Debug)]
+pub struct Operators {
+    session: Option<SessionValues>,
+}
+
+impl Operators {
+    /// Operators for a session, whose limits GROUP_CONCAT keeps.
+    pub fn new(session: Option<SessionValues>) -> Self {
+        Self { session }
+    }
+}
+
+fn logic(left: Expr, operator: Operator, right: Expr, schema: &DFSchema) -> Result<Expr> {
+    let (left, right) = (truth(left, schema)?, truth(right, schema)?);
+    Ok(Expr::BinaryExpr(BinaryExpr::new(
+        Box::new(left),
+        operator,
+        Box::new(right),
+    )))
+}
+
+/// A hexadecimal literal counts as a number where a number is needed.
+fn number_of_bytes(expr: Expr) -> Expr {
+    match &expr {
+        Expr::Literal(ScalarValue::Binary(Some(bytes)), _)
+        | Expr::Literal(ScalarValue::BinaryView(Some(bytes)), _)
+            if bytes.len() <= 8 =>
+        {
+            lit(bytes
+                .iter()
+                .fold(0_u64, |value, byte| value << 8 | u64::from(*byte)))
+        }
+        _ => expr,
+    }
+}
+
+impl ExprPlanner for Operators {
+    fn plan_binary_op(
+        &self,
+        raw: RawBinaryExpr,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<RawBinaryExpr>> {
+        use arithmetic::Operator as On;
+        let typed = |expr: &Expr| expr.get_type(schema).is_ok();
+        if !typed(&raw.left) || !typed(&raw.right) {
+            return Ok(PlannerResult::Original(raw));
+        }
+        let comparison = match raw.op {
+            BinaryOperator::Eq => Some(Operator::Eq),
+            BinaryOperator::NotEq => Some(Operator::NotEq),
+            BinaryOperator::Lt => Some(Operator::Lt),
+            BinaryOperator::LtEq => Some(Operator::LtEq),
+            BinaryOperator::Gt => Some(Operator::Gt),
+            BinaryOperator::GtEq => Some(Operator::GtEq),
+            BinaryOperator::Spaceship => Some(Operator::IsNotDistinctFrom),
+            _ => None,
+        };
+        let on = match raw.op {
+            BinaryOperator::Plus => Some(On::Add),
+            BinaryOperator::Minus => Some(On::Subtract),
+            BinaryOperator::Multiply => Some(On::Multiply),
+            BinaryOperator::Divide => Some(On::Divide),
+            BinaryOperator::MyIntegerDivide => Some(On::IntegerDivide),
+            BinaryOperator::Modulo => Some(On::Modulo),
+            BinaryOperator::BitwiseAnd => Some(On::BitAnd),
+            BinaryOperator::BitwiseOr => Some(On::BitOr),
+            BinaryOperator::BitwiseXor => Some(On::BitXor),
+            BinaryOperator::PGBitwiseShiftLeft => Some(On::ShiftLeft),
+            BinaryOperator::PGBitwiseShiftRight => Some(On::ShiftRight),
+            _ => None,
+        };
+        let RawBinaryExpr { op, left, right } = raw;
+        if let Some(comparison) = comparison {
+            return Ok(PlannerResult::Planned(compare(
+                left, comparison, right, schema,
+            )?));
+        }
+        if let Some(on) = on {
+            let interval = |expr: &Expr| -> Result<bool> {
+                use arrow::datatypes::DataType;
+                Ok(matches!(expr.get_type(schema)?, DataType::Interval(_)))
+            };
+            let (left, right) = (number_of_bytes(left), number_of_bytes(right));
+            return Ok(PlannerResult::Planned(match on {
+                On::Add if interval(&right)? => call("date_add", vec![left, right]),
+                On::Add if interval(&left)? => call("date_add", vec![right, left]),
+                On::Subtract if interval(&right)? => call("date_sub", vec![left, right]),
+                _ => arithmetic(on).call(vec![left, right]),
+            }));
+        }
+        Ok(match op {
+            BinaryOperator::And => {
+                PlannerResult::Planned(logic(left, Operator::And, right, schema)?)
+            }
+            BinaryOperator::Or => PlannerResult::Planned(logic(left, Operator::Or, right, schema)?),
+            BinaryOperator::Xor => {
+                PlannerResult::Planned(logic(left, Operator::NotEq, right, schema)?)
+            }
+            BinaryOperator::StringConcat => {
+                PlannerResult::Planned(call("concat", vec![left, right]))
+            }
+            op => PlannerResult::Original(RawBinaryExpr { op, left, right }),
+        })
+    }
+
+    fn plan_aggregate(&self, raw: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {
+        let make = |func: Arc<AggregateUDF>, args: Vec<Expr>| {
+            Expr::AggregateFunction(AggregateFunction::new_udf(
+                func,
+                args,
+                raw.distinct,
+                raw.filter.clone(),
+                raw.order_by.clone(),
+                raw.null_treatment,
+            ))
+        };
+        let name = raw.func.name().to_owned();
+        if name == "group_concat" {
+            return self.group_concat(raw).map(PlannerResult::Planned);
+        }
+        match meaning(&name, &raw.func, &raw.args, raw.distinct, &make)? {
+            Some(expr) => Ok(PlannerResult::Planned(expr)),
+            None => Ok(PlannerResult::Original(raw)),
+        }
+    }
+
+    fn plan_window(&self, raw: RawWindowExpr) -> Result<PlannerResult<RawWindowExpr>> {
+        let WindowFunctionDefinition::AggregateUDF(function) = &raw.func_def else {
+            return Ok(PlannerResult::Original(raw));
+        };
+        let make = |func: Arc<AggregateUDF>, args: Vec<Expr>| {
+            Expr::WindowFunction(Box::new(WindowFunction {
+                fun: WindowFunctionDefinition::AggregateUDF(func),
+                params: WindowFunctionParams {
+                    args,
+                    partition_by: raw.partition_by.clone(),
+                    order_by: raw.order_by.clone(),
+                    window_frame: raw.window_frame.clone(),
+                    filter: raw.filter.clone(),
+                    null_treatment: raw.null_treatment,
+                    distinct: raw.distinct,
+                },
+            }))
+        };
+        match meaning(function.name(), function, &raw.args, raw.distinct, &make)? {
+            Some(expr) => Ok(PlannerResult::Planned(expr)),
+            None => Ok(PlannerResult::Original(raw)),
+        }
+    }
+}
+
+/// An aggregate as stock aggregates over converted arguments; `None` if it is one as it stands.
+fn meaning(
+    name: &str,
+    function: &Arc<AggregateUDF>,
+    arguments: &[Expr],
+    distinct: bool,
+    make: &dyn Fn(Arc<AggregateUDF>, Vec<Expr>) -> Expr,
+) -> Result<Option<Expr>> {
+    let one = || -> Result<Expr> {
+        match arguments {
+            [argument] => Ok(argument.clone()),
+            _ => Err(raise(MySqlError::with_message(
+                ErrorCode::Syntax,
+                format!("Incorrect parameter count in the call to aggregate function '{name}'"),
+            ))),
+        }
+    };
+    let unsigned =
+        |expr: Expr| cast::conversion(ColumnType::BigInt { unsigned: true }).call(vec![expr]);
+    let bits = |nothing: u64| -> Result<Expr> {
+        let of_rows = make(Arc::clone(function), vec![unsigned(one()?)]);
+        Ok(call("coalesce", vec![of_rows, lit(nothing)]))
+    };
+    Ok(Some(match name {
+        "sum" => {
+            let sum = make(
+                Arc::clone(function),
+                vec![call("sum_argument", vec![one()?])],
+            );
+            call("sum_result", vec![sum])
+        }
+        "avg" => {
+            let sum = datafusion::functions_aggregate::sum::sum_udaf();
+            let count = datafusion::functions_aggregate::count::count_udaf();
+            let argument = one()?;
+            let sum = make(sum, vec![call("sum_argument", vec![argument.clone()])]);
+            call("avg_result", vec![sum, make(count, vec![argument])])
+        }
+        "count" if distinct && arguments.len() > 1 => make(
+            Arc::clone(function),
+            vec![call("tuple_key", arguments.to_vec())],
+        ),
+        "stddev" | "stddev_pop" | "var" | "var_pop" => {
+            make(Arc::clone(function), vec![call("to_double", vec![one()?])])
+        }
+        "bit_and" => bits(u64::MAX)?,
+        "bit_or" | "bit_xor" => bits(0)?,
+        _ => return Ok(None),
+    }))
+}
+
+impl Operators {
+    /// The values are texts, the separator is an option, the order keys are arguments.
+    fn group_concat(&self, raw: RawAggregateExpr) -> Result<Expr> {
+        let mut arguments = raw.args.into_iter();
+        let value = arguments.next().ok_or_else(|| {
+            raise(MySqlError::new(
+                ErrorCode::ParameterCount,
+                &[&"group_concat"],
+            ))
+        })?;
+        let separator = match arguments.next() {
+            Some(Expr::Literal(separator, _)) => separator,
+            _ => ScalarValue::Utf8(Some(",".to_owned())),
+        };
+        let max_bytes = self
+            .session
+            .as_ref()
+            .map_or(1024, |session| session.lock().group_concat_max_bytes);
+        let options = group_concat::Options {
+            distinct: raw.distinct,
+            separator: separator.try_as_str().flatten().unwrap_or(",").to_owned(),
+            descending: raw.order_by.iter().map(|by| !by.asc).collect(),
+            max_bytes,
+            session: self.session.clone(),
+        };
+        let mut keyed = vec![call("concat", vec![value])];
+        keyed.extend(raw.order_by.into_iter().map(|by| by.expr));
+        let function = Arc::new(group_concat::group_concat(options));
+        let aggregate =
+            AggregateFunction::new_udf(function, keyed, false, raw.filter, Vec::new(), None);
+        Ok(Expr::AggregateFunction(aggregate))
+    }
+}
+
+/// Repairs a comparison or a connective whose sides are of different kinds.
+pub(super) fn repair(expr: BinaryExpr, schema: &DFSchema) -> Result<Expr> {
+    let BinaryExpr { left, op, right } = expr;
+    match op {
+        Operator::And | Operator::Or => logic(*left, op, *right, schema),
+        Operator::Eq
+        | Operator::NotEq
+        | Operator::Lt
+        | Operator::LtEq
+        | Operator::Gt
+        | Operator::GtEq
+        | Operator::IsDistinctFrom
+        | Operator::IsNotDistinctFrom
+            if kind(&left, schema)? != Kind::Other =>
+        {
+            compare(*left, op, *right, schema)
+        }
+        _ => Ok(Expr::BinaryExpr(BinaryExpr::new(left, op, right))),
+    }
+}

@@ -1,0 +1,531 @@
+//! The analyzer rule that gives a plan MySQL's implicit conversions.
+//!
+//! It runs before the stock coercion, bottom-up over plan and expressions, and is idempotent:
+//! what it leaves needs nothing more. Names of columns stay what they were.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::metadata::FieldMetadata;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, ScalarValue};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::{
+    Alias, Between, Case, InList, InSubquery, Like, ScalarFunction,
+};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Union, lit,
+};
+use datafusion::optimizer::AnalyzerRule;
+use mayfly_types::{BlobSize, COLLATION_KEY, ColumnType, TYPE_KEY};
+
+use super::compare::{Kind, comparable, compare, kind, kind_of, truth};
+use super::operators::repair;
+use crate::functions::unify::unify;
+use crate::functions::{arithmetic, call, cast, define, seeded};
+
+/// The rule of typing.
+#[derive(Debug)]
+pub struct Typing;
+
+impl AnalyzerRule for Typing {
+    fn name(&self) -> &'static str {
+        "mysql_typing"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        Ok(plan.transform_up_with_subqueries(node)?.data)
+    }
+}
+
+fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let mut schema = merge_schema(&plan.inputs());
+    if let LogicalPlan::TableScan(scan) = &plan {
+        let source =
+            DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?;
+        schema.merge(&source);
+    }
+    let names = NamePreserver::new(&plan);
+    let typed = plan.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let rewritten = expr.transform_up(|expr| expression(expr, &schema))?;
+        Ok(rewritten.update_data(|expr| name.restore(expr)))
+    })?;
+    typed
+        .map_data(|plan| whole(plan, &schema))?
+        .map_data(LogicalPlan::recompute_schema)
+}
+
+/// What concerns a node as a whole.
+fn whole(plan: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
+    Ok(match plan {
+        LogicalPlan::Filter(mut filter) => {
+            filter.predicate = condition(filter.predicate, schema)?;
+            LogicalPlan::Filter(filter)
+        }
+        LogicalPlan::Join(mut join) => {
+            join.filter = join
+                .filter
+                .map(|filter| condition(filter, schema))
+                .transpose()?;
+            join.on = join
+                .on
+                .into_iter()
+                .map(|(left, right)| comparable(left, right, schema))
+                .collect::<Result<_>>()?;
+            LogicalPlan::Join(join)
+        }
+        LogicalPlan::Aggregate(mut aggregate) => {
+            aggregate.aggr_expr = aggregate
+                .aggr_expr
+                .into_iter()
+                .map(|expr| with_type_of_argument(expr, schema))
+                .collect::<Result<_>>()?;
+            LogicalPlan::Aggregate(aggregate)
+        }
+        LogicalPlan::Union(union) => union_of(union)?,
+        other => other,
+    })
+}
+
+/// A condition: only what is true passes, so a test for truth around it says nothing.
+fn condition(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    match expr {
+        Expr::IsTrue(inner) => condition(*inner, schema),
+        other => truth(other, schema),
+    }
+}
+
+/// MIN and MAX have the MySQL type of their argument, which the engine forgets.
+fn with_type_of_argument(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    let (inner, name) = match &expr {
+        Expr::Alias(alias) if alias.metadata.is_none() => (alias.expr.as_ref(), alias.name.clone()),
+        other => (other, other.schema_name().to_string()),
+    };
+    let Expr::AggregateFunction(function) = inner else {
+        return Ok(expr);
+    };
+    let [argument] = function.params.args.as_slice() else {
+        return Ok(expr);
+    };
+    if !matches!(function.func.name(), "min" | "max") {
+        return Ok(expr);
+    }
+    let field = argument.to_field(schema)?.1;
+    let of: std::collections::HashMap<String, String> = field
+        .metadata()
+        .iter()
+        .filter(|(key, _)| *key == TYPE_KEY || *key == COLLATION_KEY)
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    if of.is_empty() {
+        return Ok(expr);
+    }
+    let metadata = Some(FieldMetadata::from(of));
+    let inner = inner.clone();
+    Ok(Expr::Alias(Alias {
+        expr: Box::new(inner),
+        relation: None,
+        name,
+        metadata,
+    }))
+}
+
+/// The columns of a union have the type that their values have together.
+fn union_of(union: Union) -> Result<LogicalPlan> {
+    let width = union.schema.fields().len();
+    if union
+        .inputs
+        .iter()
+        .any(|input| input.schema().fields().len() != width)
+    {
+        return Ok(LogicalPlan::Union(union));
+    }
+    let targets: Vec<Option<ColumnType>> = (0..width)
+        .map(|index| {
+            let fields: Vec<_> = union
+                .inputs
+                .iter()
+                .map(|input| input.schema().field(index))
+                .collect();
+            let same = fields.windows(2).all(|pair| {
+                pair[0].data_type() == pair[1].data_type()
+                    && ColumnType::from_arrow(pair[0]) == ColumnType::from_arrow(pair[1])
+            });
+            let types: Vec<ColumnType> = fields
+                .iter()
+                .map(|field| ColumnType::from_arrow(field))
+                .collect();
+            (!same).then(|| unify(&types))
+        })
+        .collect();
+    if targets.iter().all(Option::is_none) {
+        return Ok(LogicalPlan::Union(union));
+    }
+    let inputs = union
+        .inputs
+        .into_iter()
+        .map(|input| {
+            let columns: Vec<Expr> = input
+                .schema()
+                .iter()
+                .zip(&targets)
+                .map(|((qualifier, field), target)| {
+                    let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
+                    match target {
+                        Some(of)
+                            if needs(field.data_type(), &ColumnType::from_arrow(field), of) =>
+                        {
+                            let converted = cast::conversion(of.clone()).call(vec![column]);
+                            converted.alias_qualified(qualifier.cloned(), field.name())
+                        }
+                        _ => column,
+                    }
+                })
+                .collect();
+            let input = Arc::unwrap_or_clone(input);
+            Ok(Arc::new(
+                LogicalPlanBuilder::from(input).project(columns)?.build()?,
+            ))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
+}
+
+/// Whether values of a type must be converted to be of another.
+fn needs(data_type: &DataType, from: &ColumnType, to: &ColumnType) -> bool {
+    *data_type != to.data_type() || (from.is_temporal() && from != to)
+}
+
+/// One expression, whose parts are done.
+fn expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    Ok(Transformed::yes(match expr {
+        Expr::BinaryExpr(binary) => repair(binary, schema)?,
+        Expr::Not(inner) => Expr::Not(Box::new(truth(*inner, schema)?)),
+        Expr::IsTrue(inner) => Expr::IsTrue(Box::new(truth(*inner, schema)?)),
+        Expr::IsFalse(inner) => Expr::IsFalse(Box::new(truth(*inner, schema)?)),
+        Expr::IsUnknown(inner) => Expr::IsUnknown(Box::new(truth(*inner, schema)?)),
+        Expr::IsNotTrue(inner) => Expr::IsNotTrue(Box::new(truth(*inner, schema)?)),
+        Expr::IsNotFalse(inner) => Expr::IsNotFalse(Box::new(truth(*inner, schema)?)),
+        Expr::IsNotUnknown(inner) => Expr::IsNotUnknown(Box::new(truth(*inner, schema)?)),
+        Expr::Between(between) => between_of(between, schema)?,
+        Expr::InList(list) => in_list(list, schema)?,
+        Expr::InSubquery(query) => in_subquery(query, schema)?,
+        Expr::Like(like) => like_of(like, schema)?,
+        Expr::Case(case) => case_of(case, schema)?,
+        Expr::Cast(cast) => cast_of(cast, schema)?,
+        Expr::ScalarFunction(function) => function_of(function, schema)?,
+        other => return Ok(Transformed::no(other)),
+    }))
+}
+
+fn between_of(between: Between, schema: &DFSchema) -> Result<Expr> {
+    let value = kind(&between.expr, schema)?;
+    let plain = |bound: &Expr| -> Result<bool> {
+        let bound = kind(bound, schema)?;
+        Ok(bound == value || bound == Kind::Null)
+    };
+    if plain(&between.low)? && plain(&between.high)? {
+        return Ok(Expr::Between(between));
+    }
+    let Between {
+        expr,
+        negated,
+        low,
+        high,
+    } = between;
+    let above = compare(expr.as_ref().clone(), Operator::GtEq, *low, schema)?;
+    let below = compare(*expr, Operator::LtEq, *high, schema)?;
+    let inside = Expr::BinaryExpr(BinaryExpr::new(
+        Box::new(above),
+        Operator::And,
+        Box::new(below),
+    ));
+    Ok(if negated {
+        Expr::Not(Box::new(inside))
+    } else {
+        inside
+    })
+}
+
+fn in_list(list: InList, schema: &DFSchema) -> Result<Expr> {
+    let value = kind(&list.expr, schema)?;
+    let mut same = value != Kind::Other;
+    for item in &list.list {
+        let item = kind(item, schema)?;
+        same &= item == value || item == Kind::Null;
+    }
+    if same || value == Kind::Other {
+        return Ok(Expr::InList(list));
+    }
+    let InList {
+        expr,
+        list,
+        negated,
+    } = list;
+    // If converting changes only the items, a list remains; otherwise each is compared by itself.
+    let pairs = list
+        .into_iter()
+        .map(|item| comparable(expr.as_ref().clone(), item, schema))
+        .collect::<Result<Vec<_>>>()?;
+    if let Some((first, _)) = pairs.first()
+        && pairs.iter().all(|(left, _)| left == first)
+    {
+        let left = Box::new(first.clone());
+        let items = pairs.into_iter().map(|(_, item)| item).collect();
+        return Ok(Expr::InList(InList::new(left, items, negated)));
+    }
+    let any = pairs
+        .into_iter()
+        .map(|(left, right)| {
+            Expr::BinaryExpr(BinaryExpr::new(
+                Box::new(left),
+                Operator::Eq,
+                Box::new(right),
+            ))
+        })
+        .reduce(|any, one| {
+            Expr::BinaryExpr(BinaryExpr::new(Box::new(any), Operator::Or, Box::new(one)))
+        })
+        .unwrap_or_else(|| lit(false));
+    Ok(if negated {
+        Expr::Not(Box::new(any))
+    } else {
+        any
+    })
+}
+
+/// Converts one side of `value IN (SELECT ...)`, the subquery by a projection over it.
+fn in_subquery(query: InSubquery, schema: &DFSchema) -> Result<Expr> {
+    let plan = Arc::clone(&query.subquery.subquery);
+    let [field] = plan.schema().fields().as_ref() else {
+        return Ok(Expr::InSubquery(query));
+    };
+    let (left, right) = (kind(&query.expr, schema)?, kind_of(field.data_type()));
+    if left == right || left == Kind::Null || right == Kind::Null {
+        return Ok(Expr::InSubquery(query));
+    }
+    let column = Expr::Column(plan.schema().columns()[0].clone());
+    let mut both = schema.clone();
+    both.merge(plan.schema());
+    let Ok((left, right)) = comparable(query.expr.as_ref().clone(), column.clone(), &both) else {
+        return Ok(Expr::InSubquery(query));
+    };
+    let InSubquery {
+        mut subquery,
+        negated,
+        ..
+    } = query;
+    if right != column {
+        let name = field.name().clone();
+        let projected = LogicalPlanBuilder::from(plan.as_ref().clone())
+            .project(vec![right.alias(name)])?
+            .build()?;
+        subquery.subquery = Arc::new(projected);
+    }
+    Ok(Expr::InSubquery(InSubquery::new(
+        Box::new(left),
+        subquery,
+        negated,
+    )))
+}
+
+fn like_of(like: Like, schema: &DFSchema) -> Result<Expr> {
+    let text = |expr: Box<Expr>| -> Result<Box<Expr>> {
+        Ok(match kind(&expr, schema)? {
+            Kind::Text | Kind::Null => expr,
+            _ => {
+                let of = ColumnType::Text(BlobSize::Long);
+                Box::new(cast::conversion(of).call(vec![*expr]))
+            }
+        })
+    };
+    let Like {
+        negated,
+        expr,
+        pattern,
+        escape_char,
+        case_insensitive,
+    } = like;
+    let (expr, pattern) = (text(expr)?, text(pattern)?);
+    match escape_char {
+        Some(escape) if escape != '\\' => {
+            let arguments = vec![*expr, *pattern, lit(escape.to_string())];
+            let matched = call("like", arguments);
+            Ok(if negated {
+                Expr::Not(Box::new(matched))
+            } else {
+                matched
+            })
+        }
+        _ => Ok(Expr::Like(Like::new(
+            negated,
+            expr,
+            pattern,
+            None,
+            case_insensitive,
+        ))),
+    }
+}
+
+fn type_of(expr: &Expr, schema: &DFSchema) -> Result<ColumnType> {
+    Ok(ColumnType::from_arrow(&expr.to_field(schema)?.1))
+}
+
+/// Conditions become truth values, results one type.
+fn case_of(case: Case, schema: &DFSchema) -> Result<Expr> {
+    let Case {
+        expr: operand,
+        when_then_expr,
+        else_expr,
+    } = case;
+    let mut results = Vec::new();
+    for (_, then) in &when_then_expr {
+        results.push(type_of(then, schema)?);
+    }
+    if let Some(otherwise) = &else_expr {
+        results.push(type_of(otherwise, schema)?);
+    }
+    let booleans = results
+        .iter()
+        .all(|of| matches!(of, ColumnType::Bool | ColumnType::Null));
+    let target = unify(&results);
+    let convert = |expr: Box<Expr>| -> Result<Box<Expr>> {
+        let data_type = expr.get_type(schema)?;
+        if booleans || data_type == DataType::Null {
+            return Ok(expr);
+        }
+        if data_type == target.data_type() {
+            return Ok(expr);
+        }
+        Ok(Box::new(cast::conversion(target.clone()).call(vec![*expr])))
+    };
+    let mut branches = Vec::with_capacity(when_then_expr.len());
+    for (when, then) in when_then_expr {
+        let when = match &operand {
+            Some(operand) => compare(operand.as_ref().clone(), Operator::Eq, *when, schema)?,
+            None => truth(*when, schema)?,
+        };
+        branches.push((Box::new(when), convert(then)?));
+    }
+    let otherwise = else_expr.map(convert).transpose()?;
+    let case = Expr::Case(Case::new(None, branches, otherwise));
+    // The engine forgets the digits of a second.
+    if target.is_temporal() && target.second_digits() < 6 && target != ColumnType::Date {
+        return Ok(cast::conversion(target).call(vec![case]));
+    }
+    Ok(case)
+}
+
+fn cast_of(cast: Cast, schema: &DFSchema) -> Result<Expr> {
+    let from = cast.expr.get_type(schema)?;
+    let to = cast.field.data_type();
+    let declared = cast.field.metadata().contains_key(TYPE_KEY);
+    if !declared && (from == *to || matches!(to, DataType::Boolean)) {
+        return Ok(Expr::Cast(cast));
+    }
+    let numbers = |of: &DataType| of.is_numeric() || *of == DataType::Boolean;
+    if !declared && (numbers(&from) && numbers(to) || kind_of(to) == Kind::Other) {
+        return Ok(Expr::Cast(cast));
+    }
+    if from == DataType::Null {
+        return Ok(Expr::Cast(cast));
+    }
+    let target = ColumnType::from_arrow(&cast.field);
+    Ok(crate::functions::cast::conversion(target).call(vec![*cast.expr]))
+}
+
+fn function_of(function: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
+    let ScalarFunction { func, mut args } = function;
+    match (define::name_of(&func), args.len()) {
+        (Some("if"), 3) => {
+            let otherwise = Box::new(args.remove(2));
+            let then = Box::new(args.remove(1));
+            let when = Box::new(args.remove(0));
+            return case_of(Case::new(None, vec![(when, then)], Some(otherwise)), schema);
+        }
+        (Some("nullif"), 2) if !args[0].is_volatile() => {
+            let same = compare(args[0].clone(), Operator::Eq, args.remove(1), schema)?;
+            let null = Expr::Literal(ScalarValue::Null, None);
+            let branches = vec![(Box::new(same), Box::new(null))];
+            return case_of(
+                Case::new(None, branches, Some(Box::new(args.remove(0)))),
+                schema,
+            );
+        }
+        (Some("to_boolean"), 1) => return truth(args.remove(0), schema),
+        (Some("isnull"), 1) => return Ok(Expr::IsNull(Box::new(args.remove(0)))),
+        (Some("to_double"), 1) => match args[0].get_type(schema)? {
+            DataType::Float64 => return Ok(args.remove(0)),
+            of if of.is_integer() || of == DataType::Float32 => {
+                let argument = Box::new(args.remove(0));
+                return Ok(Expr::Cast(Cast::new(argument, DataType::Float64)));
+            }
+            _ => {}
+        },
+        (Some("rand"), 1) => {
+            if let Expr::Literal(seed, _) = &args[0] {
+                let seed = match seed.cast_to(&DataType::Int64) {
+                    Ok(ScalarValue::Int64(seed)) => seed.unwrap_or(0),
+                    _ => 0,
+                };
+                return Ok(seeded::seeded_rand(seed).call(Vec::new()));
+            }
+        }
+        (Some("sum_argument" | "sum_result"), 1) => {
+            let data_type = args[0].get_type(schema)?;
+            let call = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&func), args));
+            let of = type_of(&call, schema)?;
+            let Expr::ScalarFunction(ScalarFunction { mut args, .. }) = call else {
+                return Ok(call);
+            };
+            if data_type == of.data_type() {
+                return Ok(args.remove(0));
+            }
+            return Ok(cast::conversion(of).call(args));
+        }
+        _ => {}
+    }
+    let text = arithmetic::text(&func, &args);
+    let call = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&func), args));
+    let of = type_of(&call, schema)?;
+    let decided = define::decide(&func, &of).or_else(|| arithmetic::decide(&func, &of, text));
+    Ok(match (call, decided) {
+        (Expr::ScalarFunction(call), Some(decided)) => {
+            let args = if arithmetic::is_exact(&decided) {
+                call.args
+                    .into_iter()
+                    .map(|arg| intermediate(arg, schema))
+                    .collect::<Result<_>>()?
+            } else {
+                call.args
+            };
+            Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(decided), args))
+        }
+        (call, _) => call,
+    })
+}
+
+/// A division inside another operator keeps more digits than it shows.
+fn intermediate(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    let Expr::ScalarFunction(function) = &expr else {
+        return Ok(expr);
+    };
+    let [left, right] = function.args.as_slice() else {
+        return Ok(expr);
+    };
+    let scale = |expr: &Expr| -> Result<u8> {
+        Ok(match type_of(expr, schema)? {
+            ColumnType::Decimal { scale, .. } => scale,
+            _ => 0,
+        })
+    };
+    let scales = (scale(left)?, scale(right)?);
+    Ok(match arithmetic::intermediate(&function.func, scales) {
+        Some(division) => division.call(function.args.clone()),
+        None => expr,
+    })
+}

@@ -1,0 +1,309 @@
+//! From the bytes of a page to arrays.
+
+use std::sync::Arc;
+
+use arrow_array::types::{Int8Type, Int16Type, Int32Type, Int64Type};
+use arrow_array::types::{UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{
+    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BinaryViewArray, BooleanArray,
+    DictionaryArray, FixedSizeBinaryArray, LargeBinaryArray, LargeStringArray, NullArray,
+    PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray, StringViewArray,
+    downcast_primitive, types::ArrowDictionaryKeyType,
+};
+use arrow_buffer::{
+    ArrowNativeType, BooleanBuffer, Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer,
+};
+use arrow_ipc::reader::StreamReader;
+use arrow_schema::DataType;
+use bytes::Bytes;
+
+use super::{ALIGNMENT, ENTRY_BYTES, HEADER_BYTES, MAGIC};
+use super::{Entry, Format, Kind, Rows, align, read_u32};
+use crate::error::{Error, Result};
+
+/// The bytes of a page, and whether arrays may point into them.
+#[derive(Debug)]
+pub enum Source<'a> {
+    /// The arrays point into these bytes and keep them alive, and with them the pin of a page.
+    Shared(Bytes),
+    /// The arrays own copies of what they hold.
+    Copied(&'a [u8]),
+}
+
+impl Source<'_> {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Source::Shared(bytes) => bytes,
+            Source::Copied(bytes) => bytes,
+        }
+    }
+
+    fn buffer(&self, offset: u32, len_bytes: usize) -> Result<Buffer> {
+        let from = offset as usize;
+        let range = from..from + len_bytes;
+        let slice = self.bytes().get(range.clone());
+        let slice = slice.ok_or(corrupt("a buffer lies outside of the page"))?;
+        match self {
+            Source::Shared(bytes) if slice.as_ptr().addr().is_multiple_of(ALIGNMENT) => {
+                Ok(Buffer::from(bytes.slice(range)))
+            }
+            _ => {
+                let mut copy = MutableBuffer::with_capacity(len_bytes);
+                copy.extend_from_slice(slice);
+                Ok(copy.into())
+            }
+        }
+    }
+}
+
+impl Format {
+    /// The rows of a page, with the columns of the projection only.
+    ///
+    /// # Errors
+    /// [`Error::CorruptPage`] or [`Error::Arrow`] if the page was not written by this format.
+    ///
+    /// # Panics
+    /// If a column of the projection does not exist.
+    pub fn decode(&self, source: &Source<'_>, projection: Option<&[usize]>) -> Result<RecordBatch> {
+        let page = Page::open(self, source)?;
+        let columns: Result<Vec<ArrayRef>> = match projection {
+            Some(columns) => columns.iter().map(|&c| page.column(c)).collect(),
+            None => (0..self.kinds.len()).map(|c| page.column(c)).collect(),
+        };
+        let options = RecordBatchOptions::new().with_row_count(Some(page.row_count));
+        let schema = self.projected_schema(projection);
+        Ok(RecordBatch::try_new_with_options(
+            schema, columns?, &options,
+        )?)
+    }
+
+    /// The rows of a page as they are stored, for moving them to another page.
+    pub(crate) fn decode_stored(&self, source: &Source<'_>) -> Result<Rows> {
+        let page = Page::open(self, source)?;
+        let columns: Result<Vec<ArrayRef>> =
+            (0..self.kinds.len()).map(|c| page.stored(c)).collect();
+        let columns = columns?;
+        let streams = self.kinds.iter().zip(&columns);
+        let stream_bytes: usize = streams
+            .filter(|(kind, _)| **kind == Kind::Stream)
+            .map(|(_, column)| column.get_array_memory_size())
+            .sum();
+        Ok(Rows {
+            columns,
+            row_count: page.row_count,
+            stream_row_bytes: stream_bytes.div_ceil(page.row_count.max(1)),
+        })
+    }
+}
+
+struct Page<'a> {
+    format: &'a Format,
+    source: &'a Source<'a>,
+    row_count: usize,
+}
+
+impl<'a> Page<'a> {
+    fn open(format: &'a Format, source: &'a Source<'a>) -> Result<Self> {
+        let bytes = source.bytes();
+        if bytes.len() < align(HEADER_BYTES + ENTRY_BYTES * format.kinds.len()) {
+            return Err(corrupt("the page is shorter than its directory"));
+        }
+        if read_u32(bytes, 0) != MAGIC {
+            return Err(corrupt("the page is not a column page"));
+        }
+        if read_u32(bytes, 8) as usize != format.kinds.len() {
+            return Err(corrupt("the page has another number of columns"));
+        }
+        if read_u32(bytes, 12) as usize > bytes.len() {
+            return Err(corrupt("the page is shorter than its rows"));
+        }
+        Ok(Self {
+            format,
+            source,
+            row_count: read_u32(bytes, 4) as usize,
+        })
+    }
+
+    fn entry(&self, column: usize) -> Result<Entry> {
+        let from = HEADER_BYTES + column * ENTRY_BYTES;
+        let entry = Entry::read(&self.source.bytes()[from..from + ENTRY_BYTES]);
+        if entry.kind != self.format.kinds[column].tag() {
+            return Err(corrupt("a column is stored in another way"));
+        }
+        Ok(entry)
+    }
+
+    fn nulls(&self, entry: &Entry) -> Result<Option<NullBuffer>> {
+        if entry.null_count == 0 {
+            return Ok(None);
+        }
+        let rows = self.row_count;
+        let bits = self
+            .source
+            .buffer(entry.validity_offset, rows.div_ceil(8))?;
+        let nulls = NullBuffer::new(BooleanBuffer::new(bits, 0, rows));
+        if nulls.null_count() != entry.null_count as usize {
+            return Err(corrupt("the nulls do not add up"));
+        }
+        Ok(Some(nulls))
+    }
+
+    /// Offsets and data of a column of [`Kind::Bytes`].
+    fn bytes(&self, entry: &Entry) -> Result<(OffsetBuffer<i32>, Buffer)> {
+        let offset_count = self.row_count + 1;
+        if entry.values_bytes as usize != offset_count * size_of::<i32>() {
+            return Err(corrupt("a column has another number of offsets"));
+        }
+        let offsets = self
+            .source
+            .buffer(entry.values_offset, entry.values_bytes as usize)?;
+        let offsets: ScalarBuffer<i32> = ScalarBuffer::new(offsets, 0, offset_count);
+        let ends = (offsets[0], offsets[offset_count - 1].as_usize());
+        if ends != (0, entry.data_bytes as usize) {
+            return Err(corrupt("the offsets do not span the data"));
+        }
+        let data = self
+            .source
+            .buffer(entry.data_offset, entry.data_bytes as usize)?;
+        Ok((OffsetBuffer::new(offsets), data))
+    }
+
+    /// A column as its declared type.
+    fn column(&self, column: usize) -> Result<ArrayRef> {
+        let field = self.format.schema.field(column);
+        let declared = field.data_type();
+        if self.format.kinds[column] == Kind::Stream {
+            return self.stream(&self.entry(column)?);
+        }
+        match declared {
+            DataType::Dictionary(keys, values) => dictionary(keys, self.plain(column, values)?),
+            plain => self.plain(column, plain),
+        }
+    }
+
+    /// A column as it is stored: text and binary values of all types as `Binary`.
+    fn stored(&self, column: usize) -> Result<ArrayRef> {
+        let declared = self.format.schema.field(column).data_type();
+        match (self.format.kinds[column], declared) {
+            (Kind::Stream, _) => self.stream(&self.entry(column)?),
+            (Kind::Bytes, _) => self.plain(column, &DataType::Binary),
+            (_, DataType::Dictionary(_, values)) => self.plain(column, values),
+            (_, plain) => self.plain(column, plain),
+        }
+    }
+
+    fn plain(&self, column: usize, data_type: &DataType) -> Result<ArrayRef> {
+        let entry = self.entry(column)?;
+        let nulls = self.nulls(&entry)?;
+        let rows = self.row_count;
+        match self.format.kinds[column] {
+            Kind::Null => Ok(Arc::new(NullArray::new(rows))),
+            Kind::Boolean => {
+                let bits = self.source.buffer(entry.values_offset, rows.div_ceil(8))?;
+                let bits = BooleanBuffer::new(bits, 0, rows);
+                Ok(Arc::new(BooleanArray::new(bits, nulls)))
+            }
+            Kind::Fixed { width } => {
+                if entry.values_bytes as usize != rows * width {
+                    return Err(corrupt("a column has another width"));
+                }
+                let values = self.source.buffer(entry.values_offset, rows * width)?;
+                fixed(data_type, values, rows, nulls)
+            }
+            Kind::Bytes => {
+                let (offsets, data) = self.bytes(&entry)?;
+                bytes(data_type, offsets, data, nulls)
+            }
+            Kind::Stream => unreachable!("streams hold their own types"),
+        }
+    }
+
+    fn stream(&self, entry: &Entry) -> Result<ArrayRef> {
+        let from = entry.values_offset as usize;
+        let bytes = self.source.bytes();
+        let stream = bytes.get(from..from + entry.values_bytes as usize);
+        let stream = stream.ok_or(corrupt("a stream lies outside of the page"))?;
+        let batch = StreamReader::try_new(stream, None)?.next();
+        let batch = batch.ok_or(corrupt("a stream is empty"))??;
+        if batch.num_rows() != self.row_count || batch.num_columns() != 1 {
+            return Err(corrupt("a stream has another shape"));
+        }
+        Ok(Arc::clone(batch.column(0)))
+    }
+}
+
+fn corrupt(what: &'static str) -> Error {
+    Error::CorruptPage { what }
+}
+
+fn fixed(
+    data_type: &DataType,
+    values: Buffer,
+    rows: usize,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    macro_rules! primitive {
+        ($type:ty) => {{
+            let values = ScalarBuffer::new(values, 0, rows);
+            let array = PrimitiveArray::<$type>::try_new(values, nulls)?;
+            Ok(Arc::new(array.with_data_type(data_type.clone())))
+        }};
+    }
+    downcast_primitive! {
+        data_type => (primitive),
+        DataType::FixedSizeBinary(width) => {
+            Ok(Arc::new(FixedSizeBinaryArray::try_new(*width, values, nulls)?))
+        }
+        other => unreachable!("{other} has no fixed width"),
+    }
+}
+
+fn bytes(
+    data_type: &DataType,
+    offsets: OffsetBuffer<i32>,
+    data: Buffer,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    let wide = |offsets: &OffsetBuffer<i32>| {
+        let offsets: Vec<i64> = offsets.iter().map(|end| i64::from(*end)).collect();
+        OffsetBuffer::new(offsets.into())
+    };
+    Ok(match data_type {
+        DataType::Utf8 => Arc::new(StringArray::try_new(offsets, data, nulls)?),
+        DataType::LargeUtf8 => Arc::new(LargeStringArray::try_new(wide(&offsets), data, nulls)?),
+        DataType::Utf8View => {
+            let array = StringArray::try_new(offsets, data, nulls)?;
+            Arc::new(StringViewArray::from(&array))
+        }
+        DataType::Binary => Arc::new(BinaryArray::try_new(offsets, data, nulls)?),
+        DataType::LargeBinary => Arc::new(LargeBinaryArray::try_new(wide(&offsets), data, nulls)?),
+        DataType::BinaryView => {
+            let array = BinaryArray::try_new(offsets, data, nulls)?;
+            Arc::new(BinaryViewArray::from(&array))
+        }
+        other => unreachable!("{other} is not stored as bytes"),
+    })
+}
+
+/// A dictionary array in which each row has a value of its own.
+fn dictionary(keys: &DataType, values: ArrayRef) -> Result<ArrayRef> {
+    match keys {
+        DataType::Int8 => counted::<Int8Type>(values),
+        DataType::Int16 => counted::<Int16Type>(values),
+        DataType::Int32 => counted::<Int32Type>(values),
+        DataType::Int64 => counted::<Int64Type>(values),
+        DataType::UInt8 => counted::<UInt8Type>(values),
+        DataType::UInt16 => counted::<UInt16Type>(values),
+        DataType::UInt32 => counted::<UInt32Type>(values),
+        DataType::UInt64 => counted::<UInt64Type>(values),
+        other => unreachable!("{other} is not a key of dictionaries"),
+    }
+}
+
+fn counted<K: ArrowDictionaryKeyType>(values: ArrayRef) -> Result<ArrayRef> {
+    let keys = (0..values.len()).map(|row| {
+        <K as ArrowPrimitiveType>::Native::from_usize(row).expect("pages of dictionaries are short")
+    });
+    let keys = PrimitiveArray::<K>::new(keys.collect(), values.nulls().cloned());
+    Ok(Arc::new(DictionaryArray::try_new(keys, values)?))
+}

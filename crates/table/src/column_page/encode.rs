@@ -1,0 +1,410 @@
+//! From arrays to the bytes of a page.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, GenericByteArray, RecordBatch, RecordBatchOptions};
+use arrow_array::{GenericByteViewArray, types::ByteArrayType, types::ByteViewType};
+use arrow_buffer::bit_mask::set_bits;
+use arrow_buffer::{ArrowNativeType, NullBuffer};
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::{DataType, Field, Schema};
+use arrow_select::concat::concat;
+
+use super::{ENTRY_BYTES, HEADER_BYTES, MAGIC, PAGE_BYTES_MAX};
+use super::{Entry, Format, Kind, Rows, align};
+use crate::error::{Error, Result};
+
+/// Bytes that a view holds in itself.
+const INLINE_BYTES: usize = 12;
+const OFFSET_BYTES: usize = size_of::<i32>();
+
+/// Rows whose place in a page is known; the page can be allocated and written.
+#[derive(Debug)]
+pub struct Prepared<'a> {
+    format: &'a Format,
+    segments: &'a [Rows],
+    entries: Vec<Entry>,
+    streams: Vec<Option<Vec<u8>>>,
+    row_count: usize,
+    len_bytes: usize,
+}
+
+impl<'a> Prepared<'a> {
+    /// Lays out one page that holds all rows of all segments, in order.
+    ///
+    /// # Errors
+    /// [`Error::RowTooLong`] if they take more than 2 GiB; [`Error::Arrow`] if Arrow cannot encode
+    /// a nested column.
+    pub fn new(format: &'a Format, segments: &'a [Rows]) -> Result<Self> {
+        let row_count = segments.iter().map(Rows::row_count).sum();
+        let mut prepared = Self {
+            format,
+            segments,
+            entries: Vec::with_capacity(format.kinds.len()),
+            streams: Vec::with_capacity(format.kinds.len()),
+            row_count,
+            len_bytes: align(HEADER_BYTES + ENTRY_BYTES * format.kinds.len()),
+        };
+        for column in 0..format.kinds.len() {
+            prepared.place(column)?;
+        }
+        Ok(prepared)
+    }
+
+    /// The bytes that the page must have.
+    pub fn len_bytes(&self) -> usize {
+        self.len_bytes
+    }
+
+    fn columns(&self, column: usize) -> impl Iterator<Item = &'a dyn Array> {
+        self.segments
+            .iter()
+            .map(move |s| s.columns[column].as_ref())
+    }
+
+    fn place(&mut self, column: usize) -> Result<()> {
+        let kind = self.format.kinds[column];
+        let rows = self.row_count;
+        let mut entry = Entry {
+            kind: kind.tag(),
+            ..Entry::default()
+        };
+        let mut stream = None;
+        if kind.holds_nulls() {
+            let null_count: usize = self.columns(column).map(|a| a.null_count()).sum();
+            entry.null_count = narrow(null_count)?;
+            if null_count > 0 {
+                (entry.validity_offset, _) = self.take(rows.div_ceil(8))?;
+            }
+        }
+        match kind {
+            Kind::Null => {}
+            Kind::Boolean => {
+                (entry.values_offset, entry.values_bytes) = self.take(rows.div_ceil(8))?;
+            }
+            Kind::Fixed { width } => {
+                (entry.values_offset, entry.values_bytes) = self.take(rows * width)?;
+            }
+            Kind::Bytes => {
+                let data_bytes: usize = self
+                    .columns(column)
+                    .map(|a| data_bytes(a, 0, a.len()))
+                    .sum();
+                (entry.values_offset, entry.values_bytes) = self.take((rows + 1) * OFFSET_BYTES)?;
+                (entry.data_offset, entry.data_bytes) = self.take(data_bytes)?;
+            }
+            Kind::Stream => {
+                let bytes = encode_stream(self.format, column, self.columns(column))?;
+                (entry.values_offset, entry.values_bytes) = self.take(bytes.len())?;
+                stream = Some(bytes);
+            }
+        }
+        self.entries.push(entry);
+        self.streams.push(stream);
+        Ok(())
+    }
+
+    fn take(&mut self, len_bytes: usize) -> Result<(u32, u32)> {
+        let offset = self.len_bytes;
+        let end = offset.saturating_add(len_bytes);
+        let place = (narrow(offset)?, narrow(len_bytes)?);
+        narrow(end)?;
+        self.len_bytes = align(end);
+        Ok(place)
+    }
+
+    /// Writes the page; what follows the rows is filled with zeros.
+    ///
+    /// # Panics
+    /// If the page is shorter than [`Prepared::len_bytes`].
+    pub fn write(&self, page: &mut [u8]) {
+        assert!(
+            page.len() >= self.len_bytes,
+            "the page was allocated for these rows"
+        );
+        let directory_bytes = HEADER_BYTES + ENTRY_BYTES * self.entries.len();
+        page[..align(directory_bytes)].fill(0);
+        let words = [
+            MAGIC,
+            expect_u32(self.row_count),
+            expect_u32(self.entries.len()),
+            expect_u32(self.len_bytes),
+        ];
+        for (slot, word) in page.chunks_exact_mut(size_of::<u32>()).zip(words) {
+            slot.copy_from_slice(&word.to_le_bytes());
+        }
+        let slots = page[HEADER_BYTES..directory_bytes].chunks_exact_mut(ENTRY_BYTES);
+        for (slot, entry) in slots.zip(&self.entries) {
+            entry.write(slot);
+        }
+        for (column, entry) in self.entries.iter().enumerate() {
+            self.write_column(column, entry, page);
+        }
+        page[self.len_bytes..].fill(0);
+    }
+
+    fn write_column(&self, column: usize, entry: &Entry, page: &mut [u8]) {
+        if entry.null_count > 0 {
+            let bits = area(page, entry.validity_offset, self.row_count.div_ceil(8));
+            bits.fill(0);
+            let mut row = 0;
+            for array in self.columns(column) {
+                match array.nulls() {
+                    Some(nulls) => {
+                        let bytes = nulls.validity();
+                        set_bits(bits, bytes, row, nulls.offset(), nulls.len());
+                    }
+                    None => set_ones(bits, row, array.len()),
+                }
+                row += array.len();
+            }
+        }
+        let values_bytes = entry.values_bytes as usize;
+        match self.format.kinds[column] {
+            Kind::Null => {}
+            Kind::Boolean => {
+                let bits = area(page, entry.values_offset, values_bytes);
+                bits.fill(0);
+                let mut row = 0;
+                for array in self.columns(column) {
+                    let values = array.as_boolean().values();
+                    set_bits(bits, values.values(), row, values.offset(), values.len());
+                    row += values.len();
+                }
+            }
+            Kind::Fixed { width } => {
+                let mut out = area(page, entry.values_offset, values_bytes);
+                for array in self.columns(column) {
+                    let data = array.to_data();
+                    let from = data.offset() * width;
+                    let bytes = &data.buffers()[0].as_slice()[from..from + array.len() * width];
+                    let (head, rest) = out.split_at_mut(bytes.len());
+                    head.copy_from_slice(bytes);
+                    out = rest;
+                }
+            }
+            Kind::Bytes => {
+                // Offsets and data are neighbours but for padding, so one area holds both.
+                let data_bytes = entry.data_bytes as usize;
+                let gap = (entry.data_offset - entry.values_offset) as usize;
+                let both = area(page, entry.values_offset, gap + data_bytes);
+                let (offsets, data) = both.split_at_mut(gap);
+                let (first, ends) = offsets[..values_bytes].split_at_mut(OFFSET_BYTES);
+                first.fill(0);
+                let mut out = BytesOut {
+                    ends: ends.chunks_exact_mut(OFFSET_BYTES),
+                    data,
+                    len: 0,
+                };
+                for array in self.columns(column) {
+                    write_bytes(array, &mut out);
+                }
+                debug_assert_eq!(out.len, data_bytes);
+            }
+            Kind::Stream => {
+                let bytes = self.streams[column].as_deref();
+                let bytes = bytes.expect("a stream was prepared for each nested column");
+                area(page, entry.values_offset, values_bytes).copy_from_slice(bytes);
+            }
+        }
+    }
+}
+
+/// One buffer's bytes; the padding behind it is filled with zeros.
+fn area(page: &mut [u8], offset: u32, len_bytes: usize) -> &mut [u8] {
+    let from = offset as usize;
+    let padded = align(from + len_bytes).min(page.len());
+    page[from + len_bytes..padded].fill(0);
+    &mut page[from..from + len_bytes]
+}
+
+fn narrow(bytes: usize) -> Result<u32> {
+    u32::try_from(bytes)
+        .ok()
+        .filter(|_| bytes <= PAGE_BYTES_MAX)
+        .ok_or(Error::RowTooLong {
+            row_bytes: bytes as u64,
+            limit_bytes: PAGE_BYTES_MAX as u64,
+        })
+}
+
+fn expect_u32(value: usize) -> u32 {
+    u32::try_from(value).expect("a page's numbers are below 2 GiB")
+}
+
+fn set_ones(bits: &mut [u8], from: usize, count: usize) {
+    let end = from + count;
+    let (first_full, last_full) = (from.div_ceil(8), end / 8);
+    if first_full < last_full {
+        bits[first_full..last_full].fill(0xFF);
+    }
+    let edges = (from..end.min(first_full * 8)).chain((last_full * 8).max(from)..end);
+    for bit in edges {
+        bits[bit / 8] |= 1 << (bit % 8);
+    }
+}
+
+/// The bytes of the text or binary values of some rows.
+pub(super) fn data_bytes(column: &dyn Array, from: usize, row_count: usize) -> usize {
+    match column.data_type() {
+        DataType::Utf8 => offset_bytes(column.as_string::<i32>(), from, row_count),
+        DataType::LargeUtf8 => offset_bytes(column.as_string::<i64>(), from, row_count),
+        DataType::Binary => offset_bytes(column.as_binary::<i32>(), from, row_count),
+        DataType::LargeBinary => offset_bytes(column.as_binary::<i64>(), from, row_count),
+        DataType::Utf8View => view_bytes(column.as_string_view(), from, row_count),
+        DataType::BinaryView => view_bytes(column.as_binary_view(), from, row_count),
+        other => unreachable!("{other} is not stored as bytes"),
+    }
+}
+
+fn offset_bytes<T: ByteArrayType>(
+    array: &GenericByteArray<T>,
+    from: usize,
+    row_count: usize,
+) -> usize {
+    let offsets = array.value_offsets();
+    let end = offsets[from + row_count].as_usize();
+    end - offsets[from].as_usize()
+}
+
+fn view_bytes<T: ByteViewType>(
+    array: &GenericByteViewArray<T>,
+    from: usize,
+    row_count: usize,
+) -> usize {
+    let views = &array.views()[from..from + row_count];
+    match array.nulls().filter(|nulls| nulls.null_count() > 0) {
+        None => views.iter().map(|view| view_len(*view)).sum(),
+        Some(nulls) => views
+            .iter()
+            .zip(from..)
+            .map(|(view, row)| {
+                if nulls.is_valid(row) {
+                    view_len(*view)
+                } else {
+                    0
+                }
+            })
+            .sum(),
+    }
+}
+
+/// The length of a view's value: its lower 32 bits.
+fn view_len(view: u128) -> usize {
+    (view & u128::from(u32::MAX)) as usize
+}
+
+/// Where the values of a column go.
+struct BytesOut<'a> {
+    ends: std::slice::ChunksExactMut<'a, u8>,
+    data: &'a mut [u8],
+    len: usize,
+}
+
+impl BytesOut<'_> {
+    #[inline]
+    fn push_end(&mut self) {
+        let slot = self
+            .ends
+            .next()
+            .expect("there is an end offset for each row");
+        slot.copy_from_slice(&expect_u32(self.len).to_le_bytes());
+    }
+}
+
+fn write_bytes(column: &dyn Array, out: &mut BytesOut<'_>) {
+    match column.data_type() {
+        DataType::Utf8 => write_offsets(column.as_string::<i32>(), out),
+        DataType::LargeUtf8 => write_offsets(column.as_string::<i64>(), out),
+        DataType::Binary => write_offsets(column.as_binary::<i32>(), out),
+        DataType::LargeBinary => write_offsets(column.as_binary::<i64>(), out),
+        DataType::Utf8View => write_views(column.as_string_view(), out),
+        DataType::BinaryView => write_views(column.as_binary_view(), out),
+        other => unreachable!("{other} is not stored as bytes"),
+    }
+}
+
+fn write_offsets<T: ByteArrayType>(array: &GenericByteArray<T>, out: &mut BytesOut<'_>) {
+    let offsets = array.value_offsets();
+    let first = offsets[0].as_usize();
+    let last = offsets[array.len()].as_usize();
+    let base = out.len;
+    out.data[base..base + last - first].copy_from_slice(&array.value_data()[first..last]);
+    for end in &offsets[1..] {
+        out.len = base + end.as_usize() - first;
+        out.push_end();
+    }
+}
+
+fn write_views<T: ByteViewType>(array: &GenericByteViewArray<T>, out: &mut BytesOut<'_>) {
+    let nulls: Option<&NullBuffer> = array.nulls().filter(|nulls| nulls.null_count() > 0);
+    let buffers = array.data_buffers();
+    for (row, view) in array.views().iter().enumerate() {
+        if nulls.is_none_or(|nulls| nulls.is_valid(row)) {
+            let len = view_len(*view);
+            let from = out.len;
+            if len <= INLINE_BYTES {
+                let value = &view.to_le_bytes()[4..];
+                // Copying all 12 bytes is faster than copying `len`; the next value overwrites
+                // the excess.
+                match out.data.get_mut(from..from + INLINE_BYTES) {
+                    Some(slot) => slot.copy_from_slice(value),
+                    None => out.data[from..from + len].copy_from_slice(&value[..len]),
+                }
+            } else {
+                let buffer = (view >> 64) as u32 as usize;
+                let offset = (view >> 96) as usize;
+                let value = &buffers[buffer].as_slice()[offset..offset + len];
+                out.data[from..from + len].copy_from_slice(value);
+            }
+            out.len += len;
+        }
+        out.push_end();
+    }
+}
+
+/// The IPC stream of one column.
+fn encode_stream<'a>(
+    format: &Format,
+    column: usize,
+    segments: impl Iterator<Item = &'a dyn Array>,
+) -> Result<Vec<u8>> {
+    let segments: Vec<&dyn Array> = segments.collect();
+    let array = concat(&segments)?;
+    // The values decide whether there are nulls, not the declaration.
+    let field = Field::new(
+        format.schema.field(column).name(),
+        array.data_type().clone(),
+        true,
+    );
+    let options = RecordBatchOptions::new().with_row_count(Some(array.len()));
+    let schema = Arc::new(Schema::new(vec![field]));
+    let batch = RecordBatch::try_new_with_options(schema, vec![array], &options)?;
+    let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
+    writer.write(&batch)?;
+    Ok(writer.into_inner()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::set_ones;
+
+    #[test]
+    fn ones_are_set_in_the_range_and_nowhere_else() {
+        for from in 0..20 {
+            for count in 0..40 {
+                let mut bits = [0u8; 8];
+                set_ones(&mut bits, from, count);
+                for bit in 0..64 {
+                    let expect = (from..from + count).contains(&bit);
+                    assert_eq!(
+                        bits[bit / 8] >> (bit % 8) & 1 == 1,
+                        expect,
+                        "{from} {count}"
+                    );
+                }
+            }
+        }
+    }
+}

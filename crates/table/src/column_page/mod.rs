@@ -1,0 +1,454 @@
+//! Column pages: some rows of a schema, column by column, in one page.
+//!
+//! **Owns** the layout of a column page, its encoder and its decoder.
+//!
+//! **Never** allocates or pins a page, and keeps no state: bytes in, arrays out.
+//!
+//! ```text
+//! header, 64 bytes | one entry of 32 bytes a column | buffers, each aligned to 64 bytes
+//! magic, rows,       kind, nulls, offsets and         validity, values, data of column 0,
+//! columns, bytes     lengths of up to 3 buffers       validity, values, data of column 1, ...
+//! ```
+//!
+//! Numbers, decimals, dates and the like are Arrow's own buffers, so reading them copies nothing:
+//! the arrays point into the page and keep it pinned. Text and binary values of all lengths are
+//! stored as 32-bit end offsets and one data area: 4 bytes a value where views would take 16, and
+//! a bulk UTF-8 check where views would be checked one by one. `Utf8` and `Binary` columns are
+//! read without a copy; for `Utf8View` and `BinaryView` the views are built while reading and
+//! point into the page. A dictionary column is stored as its values, and read back as a dictionary
+//! whose keys count the rows. Nested columns are stored as an Arrow IPC stream, in which a nested
+//! dictionary is whole: one that is longer than a page makes each page longer than that.
+//!
+//! All offsets are relative to the page, so the page in memory is the page on disk.
+//!
+//! **Source**: PAX (Ailamaki et al., VLDB 2001) with Arrow's buffers as minipages.
+//!
+//! **Cost**: `docs/decisions/column-pages.md`.
+
+mod decode;
+mod encode;
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_select::take::take;
+
+use crate::error::{Error, Result};
+
+pub use decode::Source;
+pub use encode::Prepared;
+
+const _: () = assert!(
+    cfg!(target_endian = "little"),
+    "pages hold Arrow's own buffers"
+);
+
+const MAGIC: u32 = u32::from_le_bytes(*b"MFCP");
+const HEADER_BYTES: usize = 64;
+const ENTRY_BYTES: usize = 32;
+/// Arrow's recommended alignment: a cache line, and the widest vector register.
+const ALIGNMENT: usize = 64;
+/// Most rows of a page: two of DataFusion's batches, so that a batch that is read from a page of
+/// narrow rows stays within the processor's cache.
+const ROWS_MAX: usize = 16384;
+/// Most bytes of a page: what its 32-bit offsets, which Arrow reads as signed, can address.
+pub(crate) const PAGE_BYTES_MAX: usize = i32::MAX as usize;
+
+/// How a column is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Nothing but the row count.
+    Null,
+    /// One bit a row.
+    Boolean,
+    /// A fixed number of bytes a row.
+    Fixed { width: usize },
+    /// Offsets and a data area.
+    Bytes,
+    /// An Arrow IPC stream of one column.
+    Stream,
+}
+
+impl Kind {
+    fn of(data_type: &DataType) -> Self {
+        match data_type {
+            DataType::Null => Kind::Null,
+            DataType::Boolean => Kind::Boolean,
+            DataType::Utf8
+            | DataType::LargeUtf8
+            | DataType::Utf8View
+            | DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView => Kind::Bytes,
+            DataType::FixedSizeBinary(width) if *width > 0 => Kind::Fixed {
+                width: width.unsigned_abs() as usize,
+            },
+            DataType::Dictionary(_, values) => match (Kind::of(values), &**values) {
+                (Kind::Null | Kind::Stream, _) | (_, DataType::Dictionary(_, _)) => Kind::Stream,
+                (kind, _) => kind,
+            },
+            other => match other.primitive_width() {
+                Some(width) => Kind::Fixed { width },
+                None => Kind::Stream,
+            },
+        }
+    }
+
+    const fn tag(self) -> u32 {
+        match self {
+            Kind::Null => 0,
+            Kind::Boolean => 1,
+            Kind::Fixed { .. } => 2,
+            Kind::Bytes => 3,
+            Kind::Stream => 4,
+        }
+    }
+
+    const fn holds_nulls(self) -> bool {
+        !matches!(self, Kind::Null | Kind::Stream)
+    }
+}
+
+/// How many bytes some rows take; sizes of consecutive rows add up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    /// Rows.
+    pub rows: usize,
+    /// Bytes of text and binary values, and of nested values (an estimate).
+    pub data_bytes: usize,
+}
+
+impl Size {
+    pub(crate) fn plus(self, other: Size) -> Size {
+        Size {
+            rows: self.rows + other.rows,
+            data_bytes: self.data_bytes.saturating_add(other.data_bytes),
+        }
+    }
+}
+
+/// The rows of one batch, checked against a [`Format`] and brought to the stored types.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    columns: Vec<ArrayRef>,
+    row_count: usize,
+    /// Mean bytes of the nested values of a row.
+    stream_row_bytes: usize,
+}
+
+impl Rows {
+    /// The number of rows.
+    pub fn row_count(&self) -> usize {
+        self.row_count
+    }
+
+    /// Some consecutive rows, sharing the memory.
+    pub fn slice(&self, from: usize, row_count: usize) -> Rows {
+        if from == 0 && row_count == self.row_count {
+            return self.clone();
+        }
+        let columns = &self.columns;
+        Rows {
+            columns: columns.iter().map(|c| c.slice(from, row_count)).collect(),
+            row_count,
+            stream_row_bytes: self.stream_row_bytes,
+        }
+    }
+}
+
+/// What the pages of one schema have in common.
+#[derive(Debug)]
+pub struct Format {
+    schema: SchemaRef,
+    kinds: Vec<Kind>,
+    rows_max: usize,
+    merges: bool,
+}
+
+impl Format {
+    /// The format of pages that hold rows of this schema.
+    pub fn new(schema: SchemaRef) -> Self {
+        let kinds: Vec<Kind> = schema
+            .fields()
+            .iter()
+            .map(|f| Kind::of(f.data_type()))
+            .collect();
+        let keys = schema
+            .fields()
+            .iter()
+            .map(|f| dictionary_rows_max(f.data_type()));
+        let rows_max = keys.fold(ROWS_MAX, usize::min);
+        let mut columns = kinds.iter().zip(schema.fields());
+        let merges =
+            columns.all(|(kind, field)| *kind != Kind::Stream || merges(field.data_type()));
+        Self {
+            schema,
+            kinds,
+            rows_max,
+            merges,
+        }
+    }
+
+    /// Whether a page may have that many rows.
+    pub(crate) fn takes(&self, row_count: usize) -> bool {
+        row_count <= self.rows_max
+    }
+
+    /// Whether rows of several batches may share a page.
+    pub(crate) fn merges(&self) -> bool {
+        self.merges
+    }
+
+    /// The schema of the batches that are read.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The schema of the batches that are read with a projection.
+    ///
+    /// # Panics
+    /// If a column does not exist.
+    pub fn projected_schema(&self, projection: Option<&[usize]>) -> SchemaRef {
+        let Some(columns) = projection else {
+            return Arc::clone(&self.schema);
+        };
+        let fields = self.schema.fields();
+        let fields: Vec<Arc<Field>> = columns.iter().map(|&c| Arc::clone(&fields[c])).collect();
+        Arc::new(Schema::new_with_metadata(
+            fields,
+            self.schema.metadata().clone(),
+        ))
+    }
+
+    /// Checks a batch against the schema and unpacks its dictionaries.
+    ///
+    /// A text column takes any of Arrow's text types, a binary column any binary type, and each of
+    /// them a dictionary of it; other types must be equal. Names and metadata are not compared.
+    ///
+    /// # Errors
+    /// [`Error::ColumnCount`], [`Error::TypeMismatch`], [`Error::NullValue`].
+    pub fn admit(&self, batch: &RecordBatch) -> Result<Rows> {
+        if batch.num_columns() != self.kinds.len() {
+            return Err(Error::ColumnCount {
+                expected: self.kinds.len(),
+                found: batch.num_columns(),
+            });
+        }
+        let mut columns = Vec::with_capacity(self.kinds.len());
+        let mut stream_bytes = 0;
+        let fields = self.schema.fields();
+        for ((field, kind), column) in fields.iter().zip(&self.kinds).zip(batch.columns()) {
+            let column = unpack(field, *kind, column)?;
+            if !field.is_nullable() && column.logical_null_count() > 0 {
+                return Err(Error::NullValue {
+                    column: field.name().clone(),
+                });
+            }
+            if *kind == Kind::Stream {
+                let data = column.to_data();
+                stream_bytes += data
+                    .get_slice_memory_size()
+                    .unwrap_or_else(|_| column.get_array_memory_size());
+            }
+            columns.push(column);
+        }
+        Ok(Rows {
+            columns,
+            row_count: batch.num_rows(),
+            stream_row_bytes: stream_bytes.div_ceil(batch.num_rows().max(1)),
+        })
+    }
+
+    /// An upper bound of the page bytes that rows of this size take, exact but for nested columns.
+    pub fn page_bytes(&self, size: Size) -> usize {
+        let mut bytes = align(HEADER_BYTES + ENTRY_BYTES * self.kinds.len());
+        for (kind, field) in self.kinds.iter().zip(self.schema.fields()) {
+            if kind.holds_nulls() && field.is_nullable() {
+                bytes += align(size.rows.div_ceil(8));
+            }
+            bytes += match kind {
+                Kind::Null => 0,
+                Kind::Boolean => align(size.rows.div_ceil(8)),
+                Kind::Fixed { width } => align(size.rows * width),
+                Kind::Bytes => align((size.rows + 1) * size_of::<i32>()) + ALIGNMENT,
+                Kind::Stream => ALIGNMENT,
+            };
+        }
+        bytes.saturating_add(size.data_bytes)
+    }
+
+    /// The size of some consecutive rows.
+    pub fn size(&self, rows: &Rows, from: usize, row_count: usize) -> Size {
+        let mut data_bytes = rows.stream_row_bytes.saturating_mul(row_count);
+        for (kind, column) in self.kinds.iter().zip(&rows.columns) {
+            if *kind == Kind::Bytes {
+                data_bytes += encode::data_bytes(column.as_ref(), from, row_count);
+            }
+        }
+        Size {
+            rows: row_count,
+            data_bytes,
+        }
+    }
+
+    /// How many rows from `from` on fit into a page beside rows of size `held`, and their size.
+    pub fn fit(&self, rows: &Rows, from: usize, held: Size, limit_bytes: usize) -> (usize, Size) {
+        let left = (rows.row_count - from).min(self.rows_max.saturating_sub(held.rows));
+        let mut taken = Size::default();
+        let mut step = left;
+        while step > 0 {
+            if taken.rows + step <= left {
+                // The check without data first: it needs no walk over the values.
+                let bare = Size {
+                    rows: taken.rows + step,
+                    data_bytes: taken.data_bytes,
+                };
+                if self.page_bytes(held.plus(bare)) <= limit_bytes {
+                    let more = self.size(rows, from + taken.rows, step);
+                    if self.page_bytes(held.plus(taken).plus(more)) <= limit_bytes {
+                        taken = taken.plus(more);
+                        continue;
+                    }
+                }
+            }
+            step /= 2;
+        }
+        (taken.rows, taken)
+    }
+}
+
+/// The rows that a page may have so that the keys of a dictionary column can count them.
+fn dictionary_rows_max(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::Dictionary(keys, _) => match **keys {
+            DataType::Int8 => i8::MAX as usize,
+            DataType::UInt8 => u8::MAX as usize,
+            _ => ROWS_MAX,
+        },
+        _ => ROWS_MAX,
+    }
+}
+
+const _: () = assert!(
+    ROWS_MAX <= i16::MAX as usize,
+    "keys of 16 bits can count a page's rows"
+);
+
+/// Whether nested arrays of a type can be joined whatever they hold: the dictionaries within them
+/// could together have more values than short keys can count.
+fn merges(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(keys, values) => {
+            let wide = matches!(
+                **keys,
+                DataType::Int32 | DataType::Int64 | DataType::UInt32 | DataType::UInt64
+            );
+            wide && merges(values)
+        }
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::Map(item, _) => merges(item.data_type()),
+        DataType::Struct(fields) => fields.iter().all(|field| merges(field.data_type())),
+        DataType::Union(fields, _) => fields.iter().all(|(_, field)| merges(field.data_type())),
+        DataType::RunEndEncoded(_, values) => merges(values.data_type()),
+        _ => true,
+    }
+}
+
+/// A column of a batch as a column of the stored type.
+fn unpack(field: &Field, kind: Kind, column: &ArrayRef) -> Result<ArrayRef> {
+    let declared = field.data_type();
+    let found = column.data_type();
+    let (stored, plain) = match (kind, declared, found) {
+        (Kind::Stream, _, _) => (declared, found),
+        (_, DataType::Dictionary(_, stored), DataType::Dictionary(_, plain)) => {
+            (&**stored, &**plain)
+        }
+        (_, DataType::Dictionary(_, stored), plain) => (&**stored, plain),
+        (_, stored, DataType::Dictionary(_, plain)) => (stored, &**plain),
+        (_, stored, plain) => (stored, plain),
+    };
+    let fits = match kind {
+        Kind::Bytes => is_text(stored) == is_text(plain) && Kind::of(plain) == Kind::Bytes,
+        _ => stored == plain,
+    };
+    if !fits {
+        return Err(Error::TypeMismatch {
+            column: field.name().clone(),
+            expected: declared.clone(),
+            found: found.clone(),
+        });
+    }
+    match column.as_any_dictionary_opt() {
+        Some(dictionary) if kind != Kind::Stream => {
+            Ok(take(dictionary.values(), dictionary.keys(), None)?)
+        }
+        _ => Ok(Arc::clone(column)),
+    }
+}
+
+fn is_text(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
+    )
+}
+
+const fn align(bytes: usize) -> usize {
+    bytes.next_multiple_of(ALIGNMENT)
+}
+
+/// One column of a page's directory; offsets are in bytes from the start of the page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Entry {
+    kind: u32,
+    null_count: u32,
+    /// Zero if no value is null.
+    validity_offset: u32,
+    values_offset: u32,
+    values_bytes: u32,
+    data_offset: u32,
+    data_bytes: u32,
+}
+
+impl Entry {
+    fn write(&self, out: &mut [u8]) {
+        let words = [
+            self.kind,
+            self.null_count,
+            self.validity_offset,
+            self.values_offset,
+            self.values_bytes,
+            self.data_offset,
+            self.data_bytes,
+            0,
+        ];
+        for (slot, word) in out.chunks_exact_mut(size_of::<u32>()).zip(words) {
+            slot.copy_from_slice(&word.to_le_bytes());
+        }
+    }
+
+    fn read(bytes: &[u8]) -> Self {
+        let word = |index: usize| read_u32(bytes, index * size_of::<u32>());
+        Self {
+            kind: word(0),
+            null_count: word(1),
+            validity_offset: word(2),
+            values_offset: word(3),
+            values_bytes: word(4),
+            data_offset: word(5),
+            data_bytes: word(6),
+        }
+    }
+}
+
+fn read_u32(bytes: &[u8], offset: usize) -> u32 {
+    let mut word = [0; size_of::<u32>()];
+    word.copy_from_slice(&bytes[offset..offset + size_of::<u32>()]);
+    u32::from_le_bytes(word)
+}

@@ -1,0 +1,255 @@
+//! The names of databases and tables, in memory only.
+//!
+//! **Owns** which names exist. Creating and dropping are operations of hash maps.
+//!
+//! **Never** waits for a reader of a table: whoever found a table keeps it until it lets go, also
+//! after the name was dropped.
+//!
+//! Names are compared byte by byte, as MySQL does on Linux (`lower_case_table_names=0`).
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::error::{Error, Result};
+use crate::table::Table;
+
+type Tables = HashMap<String, Arc<Table>>;
+type Databases = HashMap<String, Tables>;
+
+/// The databases of a server and the tables that all its sessions share.
+#[derive(Debug, Default)]
+pub struct Dictionary {
+    databases: RwLock<Databases>,
+    version: AtomicU64,
+}
+
+impl Dictionary {
+    /// A dictionary without databases.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A number that differs after each change: a plan made under another version may be wrong.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// Creates an empty database.
+    ///
+    /// # Errors
+    /// [`Error::DatabaseExists`].
+    pub fn create_database(&self, database: &str) -> Result<()> {
+        let mut databases = self.write();
+        if databases.contains_key(database) {
+            return Err(Error::DatabaseExists {
+                database: database.to_owned(),
+            });
+        }
+        databases.insert(database.to_owned(), Tables::new());
+        self.change();
+        Ok(())
+    }
+
+    /// Drops a database and tells how many tables it had.
+    ///
+    /// # Errors
+    /// [`Error::UnknownDatabase`].
+    pub fn drop_database(&self, database: &str) -> Result<usize> {
+        let dropped = self.write().remove(database);
+        let tables = dropped.ok_or_else(|| unknown_database(database))?;
+        self.change();
+        Ok(tables.len())
+    }
+
+    /// Whether there is such a database.
+    pub fn has_database(&self, database: &str) -> bool {
+        self.read().contains_key(database)
+    }
+
+    /// The names of all databases in the order of their bytes.
+    pub fn databases(&self) -> Vec<String> {
+        sorted(self.read().keys())
+    }
+
+    /// The tables of a database in the order of their names.
+    ///
+    /// # Errors
+    /// [`Error::UnknownDatabase`].
+    pub fn tables(&self, database: &str) -> Result<Vec<Arc<Table>>> {
+        let databases = self.read();
+        let tables = databases.get(database);
+        let mut tables: Vec<Arc<Table>> = tables
+            .ok_or_else(|| unknown_database(database))?
+            .values()
+            .cloned()
+            .collect();
+        tables.sort_by(|a, b| a.name().cmp(b.name()));
+        Ok(tables)
+    }
+
+    /// The table of this name.
+    ///
+    /// # Errors
+    /// [`Error::UnknownDatabase`], [`Error::UnknownTable`].
+    pub fn table(&self, database: &str, table: &str) -> Result<Arc<Table>> {
+        let databases = self.read();
+        let tables = databases.get(database);
+        let tables = tables.ok_or_else(|| unknown_database(database))?;
+        let found = tables.get(table).cloned();
+        found.ok_or_else(|| unknown_table(database, table))
+    }
+
+    /// Makes a table known under its name. A table may be filled before, so that nobody sees it
+    /// without its rows.
+    ///
+    /// # Errors
+    /// [`Error::UnknownDatabase`], [`Error::TableExists`].
+    pub fn create_table(&self, database: &str, table: Arc<Table>) -> Result<()> {
+        let mut databases = self.write();
+        let tables = databases.get_mut(database);
+        insert(tables.ok_or_else(|| unknown_database(database))?, table)?;
+        self.change();
+        Ok(())
+    }
+
+    /// Forgets a table; its rows are freed when the last reader lets go of them.
+    ///
+    /// # Errors
+    /// [`Error::UnknownDatabase`], [`Error::UnknownTable`].
+    pub fn drop_table(&self, database: &str, table: &str) -> Result<Arc<Table>> {
+        let mut databases = self.write();
+        let tables = databases.get_mut(database);
+        let tables = tables.ok_or_else(|| unknown_database(database))?;
+        let dropped = tables.remove(table);
+        let dropped = dropped.ok_or_else(|| unknown_table(database, table))?;
+        self.change();
+        Ok(dropped)
+    }
+
+    fn change(&self) {
+        self.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// The maps stay whole when a panic passes through: each change is one operation.
+    fn read(&self) -> RwLockReadGuard<'_, Databases> {
+        self.databases
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Databases> {
+        self.databases
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The temporary tables of one session. They hide shared tables of the same name.
+#[derive(Debug, Default)]
+pub struct TemporaryTables {
+    databases: Databases,
+    version: u64,
+}
+
+impl TemporaryTables {
+    /// No tables.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A number that differs after each change of this session's tables.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Makes a table known to this session.
+    ///
+    /// # Errors
+    /// [`Error::TableExists`] if the session has a temporary table of this name; a shared one does
+    /// not matter.
+    pub fn create(&mut self, database: &str, table: Arc<Table>) -> Result<()> {
+        match self.databases.get_mut(database) {
+            Some(tables) => insert(tables, table)?,
+            None => {
+                let tables = HashMap::from([(table.name().to_owned(), table)]);
+                self.databases.insert(database.to_owned(), tables);
+            }
+        }
+        self.version += 1;
+        Ok(())
+    }
+
+    /// Forgets a table.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`].
+    pub fn drop_table(&mut self, database: &str, table: &str) -> Result<Arc<Table>> {
+        let tables = self.databases.get_mut(database);
+        let dropped = tables.and_then(|tables| tables.remove(table));
+        let dropped = dropped.ok_or_else(|| unknown_table(database, table))?;
+        self.version += 1;
+        Ok(dropped)
+    }
+
+    /// Forgets all tables, as at the end or the reset of a connection.
+    pub fn clear(&mut self) {
+        self.databases.clear();
+        self.version += 1;
+    }
+
+    /// The session's table of this name.
+    pub fn table(&self, database: &str, table: &str) -> Option<Arc<Table>> {
+        self.databases.get(database)?.get(table).cloned()
+    }
+
+    /// All tables with their databases, in the order of their names.
+    pub fn tables(&self) -> Vec<(String, Arc<Table>)> {
+        let mut all = Vec::new();
+        for (database, tables) in &self.databases {
+            all.extend(tables.values().map(|t| (database.clone(), Arc::clone(t))));
+        }
+        all.sort_by(|a, b| (&a.0, a.1.name()).cmp(&(&b.0, b.1.name())));
+        all
+    }
+
+    /// The table that a name means in this session: its own temporary one before a shared one.
+    ///
+    /// # Errors
+    /// [`Error::UnknownDatabase`], [`Error::UnknownTable`].
+    pub fn resolve(&self, shared: &Dictionary, database: &str, table: &str) -> Result<Arc<Table>> {
+        match self.table(database, table) {
+            Some(own) => Ok(own),
+            None => shared.table(database, table),
+        }
+    }
+}
+
+fn insert(tables: &mut Tables, table: Arc<Table>) -> Result<()> {
+    if tables.contains_key(table.name()) {
+        return Err(Error::TableExists {
+            table: table.name().to_owned(),
+        });
+    }
+    tables.insert(table.name().to_owned(), table);
+    Ok(())
+}
+
+fn sorted<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut names: Vec<String> = names.cloned().collect();
+    names.sort();
+    names
+}
+
+fn unknown_database(database: &str) -> Error {
+    Error::UnknownDatabase {
+        database: database.to_owned(),
+    }
+}
+
+fn unknown_table(database: &str, table: &str) -> Error {
+    Error::UnknownTable {
+        database: database.to_owned(),
+        table: table.to_owned(),
+    }
+}

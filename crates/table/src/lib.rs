@@ -1,0 +1,34 @@
+//! Tables over pages of the temp space.
+//!
+//! **Owns** how rows lie in pages: column pages for what is scanned ([`BatchRun`], [`Table`]), and
+//! the dictionary of the tables that users create.
+//!
+//! **Never** creates a file, chooses a victim of eviction, or waits for an executor: all calls are
+//! synchronous and return batches or errors.
+//!
+//! ```text
+//!   dictionary  names -> tables           run   spilled and sorted batches
+//!        \                                /
+//!         table  snapshots, appenders    /
+//!              \                        /
+//!               sealed  pages and the writer that fills them, tail  rows that wait for a page
+//!                     |
+//!               column_page  arrays <-> the bytes of a page
+//! ```
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod column_page;
+pub mod dictionary;
+mod error;
+pub mod rows;
+pub mod run;
+mod sealed;
+pub mod table;
+mod tail;
+
+pub use dictionary::{Dictionary, TemporaryTables};
+pub use error::{Error, Result};
+pub use run::{BatchRun, Drain};
+pub use table::{Appender, Column, Scan, Table, TableSnapshot};

@@ -1,0 +1,171 @@
+//! The directory of a hash table: hashes to row references, 8 bytes a slot.
+//!
+//! A slot holds the upper half of the hash as a tag and a row reference plus one; zero is empty.
+//! The slot number is made of the hash bits below those that chose the partition, so it follows
+//! from the tag: growing reads the old slots in order and touches no row. Linear probing; load at
+//! most 5/8. Directories are rebuilt per partition and never written out.
+
+use mayfly_space::{Account, Error, Reservation};
+
+use super::segment::or_short;
+
+/// Slots of the smallest directory: 512 bytes.
+const SLOT_BITS_MIN: u32 = 6;
+
+/// Directories from this size on (64 KiB) are warmed: below, they are in cache anyway.
+const WARM_SLOT_BITS_MIN: u32 = 13;
+
+pub(crate) struct Directory {
+    slots: Vec<u64>,
+    slot_bits: u32,
+    /// Upper hash bits that are the same for all rows here.
+    level_bits: u32,
+    groups: usize,
+    memory: Reservation,
+}
+
+/// Where a probe ended.
+pub(crate) enum Probe {
+    /// A row with this key is there.
+    Found(u32),
+    /// No row with this key; this slot is free for it.
+    Vacant(usize),
+}
+
+impl Directory {
+    /// A directory with room for `groups`, `None` where memory is short.
+    pub(crate) fn new(
+        account: &Account,
+        level_bits: u32,
+        groups: usize,
+    ) -> Result<Option<Directory>, Error> {
+        let slot_bits = slot_bits_for(groups);
+        let Some(memory) = or_short(account.reserve(bytes_of(slot_bits)))? else {
+            return Ok(None);
+        };
+        let slots = vec![0; 1 << slot_bits];
+        Ok(Some(Directory {
+            slots,
+            slot_bits,
+            level_bits,
+            groups: 0,
+            memory,
+        }))
+    }
+
+    pub(crate) fn groups(&self) -> usize {
+        self.groups
+    }
+
+    /// Forgets every row; keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.slots.fill(0);
+        self.groups = 0;
+    }
+
+    /// Makes room for `more` groups; false where memory is short.
+    pub(crate) fn reserve(
+        &mut self,
+        more: usize,
+        hash_of: impl Fn(u32) -> u64,
+    ) -> Result<bool, Error> {
+        let slot_bits = slot_bits_for(self.groups + more);
+        if slot_bits <= self.slot_bits {
+            return Ok(true);
+        }
+        // Both directories exist for a moment.
+        let both = bytes_of(slot_bits) + bytes_of(self.slot_bits);
+        if or_short(self.memory.try_resize(both))?.is_none() {
+            return Ok(false);
+        }
+        let mut slots = vec![0u64; 1 << slot_bits];
+        let mask = slots.len() - 1;
+        let from_tag = slot_bits + self.level_bits <= 32;
+        for entry in self.slots.iter().filter(|entry| **entry != 0) {
+            let hash = if from_tag {
+                *entry
+            } else {
+                hash_of(row_of(*entry))
+            };
+            let mut slot = slot_of(hash, self.level_bits, slot_bits);
+            while slots[slot] != 0 {
+                slot = (slot + 1) & mask;
+            }
+            slots[slot] = *entry;
+        }
+        self.slots = slots;
+        self.slot_bits = slot_bits;
+        self.memory.try_resize(bytes_of(slot_bits))?;
+        Ok(true)
+    }
+
+    /// Loads the first slot of each hash, so that the cache misses of many probes overlap, and
+    /// collects the rows that those slots name: the caller may touch them in the same way.
+    pub(crate) fn warm(&self, hashes: impl Iterator<Item = u64>, candidates: &mut Vec<u32>) {
+        candidates.clear();
+        if self.slot_bits < WARM_SLOT_BITS_MIN {
+            return;
+        }
+        candidates.extend(hashes.filter_map(|hash| {
+            let entry = self.slots[slot_of(hash, self.level_bits, self.slot_bits)];
+            (entry != 0 && entry >> 32 == hash >> 32).then(|| row_of(entry))
+        }));
+    }
+
+    /// Looks a key up; `same` compares with the row behind a reference.
+    #[inline]
+    pub(crate) fn probe(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Probe {
+        let mask = self.slots.len() - 1;
+        let mut slot = slot_of(hash, self.level_bits, self.slot_bits);
+        loop {
+            let entry = self.slots[slot & mask];
+            if entry == 0 {
+                return Probe::Vacant(slot & mask);
+            }
+            if entry >> 32 == hash >> 32 && same(row_of(entry)) {
+                return Probe::Found(row_of(entry));
+            }
+            slot += 1;
+        }
+    }
+
+    /// Fills a vacant slot; the caller has reserved room.
+    #[inline]
+    pub(crate) fn insert(&mut self, slot: usize, hash: u64, row: u32) {
+        self.slots[slot] = (hash >> 32 << 32) | u64::from(row + 1);
+        self.groups += 1;
+    }
+
+    /// Points the slot of a row to another place of it.
+    pub(crate) fn relocate(&mut self, hash: u64, from: u32, to: u32) {
+        let mask = self.slots.len() - 1;
+        let mut slot = slot_of(hash, self.level_bits, self.slot_bits);
+        let old = (hash >> 32 << 32) | u64::from(from + 1);
+        while self.slots[slot & mask] != old {
+            slot += 1;
+        }
+        self.slots[slot & mask] = (hash >> 32 << 32) | u64::from(to + 1);
+    }
+}
+
+fn row_of(entry: u64) -> u32 {
+    (entry as u32) - 1
+}
+
+fn slot_of(hash: u64, level_bits: u32, slot_bits: u32) -> usize {
+    ((hash << level_bits) >> (64 - slot_bits)) as usize
+}
+
+fn slot_bits_for(groups: usize) -> u32 {
+    let slots = (groups * 8 / 5 + 1).next_power_of_two();
+    slots.trailing_zeros().max(SLOT_BITS_MIN)
+}
+
+fn bytes_of(slot_bits: u32) -> u64 {
+    8 << slot_bits
+}
+
+/// Bytes that a directory for this many groups takes.
+pub(crate) fn directory_bytes(groups: usize) -> u64 {
+    bytes_of(slot_bits_for(groups))
+}

@@ -1,0 +1,54 @@
+//! Rows of groups in pages: the heart of GROUP BY, DISTINCT and UNION.
+//!
+//! **Owns** the byte layout of a group row, the hash tables over pages of rows, and the radix
+//! partitions that give memory up and take it back. **Never** knows about plans, SQL or threads: a
+//! caller brings batches in through [`GroupWorker`]s and takes finished groups out of
+//! [`GroupReader`]s.
+//!
+//! ```text
+//!  batch -> encode -> own table (hit) -> partition 0 | table over pages    (merge)
+//!                                     -> partition 1 | pages               (bypass, or withdrawn)
+//!                                        ...
+//!           reader <- partition 0, 1, ...: a table as it is | pages indexed in place | split
+//! ```
+//!
+//! The rows in memory are the rows on disk: nothing is converted when a page leaves, nothing is
+//! repaired when it comes back. Start with [`layout`](self) (what a row is), then `row_table` (one
+//! hash table), then `group_set` (all of them together).
+
+mod decode;
+mod directory;
+mod encode;
+mod estimate;
+mod group_set;
+mod kept_rows;
+mod layout;
+mod numbering;
+mod partition;
+mod payload;
+mod reader;
+mod row_table;
+mod segment;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use decode::GroupColumns;
+pub use encode::GroupInput;
+pub use group_set::{GroupOptions, GroupSet, GroupWorker};
+pub use kept_rows::{KeptBatch, KeptRows};
+pub use layout::{PayloadColumn, PayloadRule, RowLayout};
+pub use numbering::{GroupKeys, GroupNumbering};
+pub use reader::GroupReader;
+pub use state::{Number, StateInput, StateKind};
+
+/// Why rows could not be kept or read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The temp space failed: memory, quota, disk or I/O.
+    #[error(transparent)]
+    Space(#[from] mayfly_space::Error),
+    /// Arrow refused the values of a column.
+    #[error(transparent)]
+    Arrow(#[from] arrow_schema::ArrowError),
+}

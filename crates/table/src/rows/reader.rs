@@ -1,0 +1,252 @@
+//! Reading a filled [`GroupSet`]: partition after partition, freeing pages behind.
+
+use std::sync::{Arc, Mutex};
+
+use super::Error;
+use super::decode::GroupColumns;
+use super::directory::directory_bytes;
+use super::encode::RowsView;
+use super::group_set::{GroupSet, SPLIT_BITS, fill};
+use super::partition::{Mode, Partition, Scatter, make_room};
+use super::row_table::{Drain, RowTable, Scratch};
+use super::segment::{OpenSegment, Segment, walk};
+
+/// Hash bits that partitions may be told apart by; beyond, keys are equal for all that matters.
+const LEVEL_BITS_MAX: u32 = 60;
+
+/// One thread's way out of a [`GroupSet`], opened when every worker has finished.
+pub struct GroupReader {
+    set: Arc<GroupSet>,
+    settled: bool,
+    draining: Option<Drain>,
+    /// Parts of a split partition, the next one last.
+    parts: Vec<Part>,
+    scratch: Scratch,
+}
+
+/// Rows that belong together by their first `level_bits` hash bits.
+pub(crate) struct Part {
+    pub(crate) number: u32,
+    pub(crate) level_bits: u32,
+    pub(crate) cold: Vec<Segment>,
+    /// Every living row is a group of its own.
+    pub(crate) unique: bool,
+}
+
+impl GroupReader {
+    /// A reader; several share the partitions between them.
+    pub fn new(set: Arc<GroupSet>) -> GroupReader {
+        let scratch = Scratch::default();
+        GroupReader {
+            set,
+            settled: false,
+            draining: None,
+            parts: Vec::new(),
+            scratch,
+        }
+    }
+
+    /// Up to `rows_max` finished groups; `None` at the end.
+    ///
+    /// # Errors
+    /// Whatever the temp space reports; then the set is to be dropped.
+    pub fn next_batch(&mut self, rows_max: usize) -> Result<Option<GroupColumns>, Error> {
+        if !self.settled {
+            self.settle()?;
+        }
+        loop {
+            if let Some(drain) = &mut self.draining {
+                match drain.next_batch(rows_max)? {
+                    Some(batch) => return Ok(Some(batch)),
+                    None => self.draining = None,
+                }
+            }
+            let Some(part) = self.next_part()? else {
+                return Ok(None);
+            };
+            self.draining = self.finish_part(part)?;
+        }
+    }
+
+    pub(crate) fn set(&self) -> &Arc<GroupSet> {
+        &self.set
+    }
+
+    /// Parts that come next, the first one first.
+    pub(crate) fn push_parts(&mut self, parts: impl DoubleEndedIterator<Item = Part>) {
+        self.parts.extend(parts.rev());
+    }
+
+    /// The next part to finish: of a split partition first, then a whole partition.
+    pub(crate) fn next_part(&mut self) -> Result<Option<Part>, Error> {
+        if let Some(part) = self.parts.pop() {
+            return Ok(Some(part));
+        }
+        let Some(number) = self.set.take_partition() else {
+            return Ok(None);
+        };
+        self.prefetch(number as usize + self.set.options.workers);
+        let mut partition = self.set.lock(number as usize);
+        // Another reader may have drawn its number and not got to it.
+        partition.settle(&mut self.scratch)?;
+        let (cold, unique) = partition.take_pages();
+        Ok(Some(Part {
+            number,
+            level_bits: partition.level_bits(),
+            cold,
+            unique,
+        }))
+    }
+
+    /// Settles partitions, together with the other readers, until all are. From here on the set
+    /// pins nothing that is not being read, so operators above find memory.
+    ///
+    /// # Errors
+    /// Whatever the temp space reports.
+    pub fn settle(&mut self) -> Result<(), Error> {
+        while let Some(number) = self.set.take_unsettled() {
+            self.set.lock(number as usize).settle(&mut self.scratch)?;
+        }
+        self.settled = true;
+        Ok(())
+    }
+
+    /// Starts reading the pages of a partition that comes up next.
+    fn prefetch(&self, number: usize) {
+        if number < self.set.partitions.len()
+            && let Ok(partition) = self.set.partitions[number].try_lock()
+        {
+            for segment in partition.cold() {
+                segment.page.prefetch();
+            }
+        }
+    }
+
+    /// Bytes of pages and directory that one reader may pin at once.
+    fn share_bytes(&self) -> u64 {
+        let limit = self.set.shape.account.space().memory_bytes();
+        limit / 2 / self.set.options.workers.max(1) as u64
+    }
+
+    fn finish_part(&mut self, part: Part) -> Result<Option<Drain>, Error> {
+        let Part {
+            number,
+            level_bits,
+            mut cold,
+            unique,
+        } = part;
+        if unique {
+            return Ok(Some(Drain::new(
+                Arc::clone(&self.set.shape),
+                Vec::new(),
+                cold,
+            )));
+        }
+        if cold.is_empty() {
+            return Ok(None);
+        }
+        let rows: usize = cold.iter().map(|s| s.rows as usize).sum();
+        let bytes: u64 = cold.iter().map(|s| s.page.len_bytes() as u64).sum();
+        if bytes + directory_bytes(rows) <= self.share_bytes() {
+            match RowTable::adopt(&self.set.shape, level_bits, cold, &mut self.scratch)? {
+                Ok(table) => return Ok(Some(table.drain())),
+                Err(pages) => cold = pages,
+            }
+        }
+        // A part that is too large after a split, or one of repeating keys, may have few groups.
+        if level_bits > self.set.options.partition_bits || self.set.merges() {
+            let table = RowTable::new(&self.set.shape, level_bits, 0, usize::MAX)?;
+            if let Some(mut table) = table {
+                if table.merge_pages(&mut cold, &mut self.scratch)? {
+                    return Ok(Some(table.drain()));
+                }
+                cold.extend(table.withdraw(number));
+            }
+        }
+        self.split(number, level_bits, cold).map(|()| None)
+    }
+
+    /// Splits rows by the next hash bits into parts that are finished one after the other.
+    fn split(&mut self, number: u32, level_bits: u32, cold: Vec<Segment>) -> Result<(), Error> {
+        let mode = if self.set.merges() {
+            Mode::Merge
+        } else {
+            Mode::Append
+        };
+        let set = Arc::clone(&self.set);
+        let parts = split_pages(&set, number, level_bits, cold, mode, &mut self.scratch)?;
+        self.push_parts(parts.into_iter());
+        Ok(())
+    }
+}
+
+/// Distributes pages over 2^[`SPLIT_BITS`] parts, freeing them one by one.
+pub(crate) fn split_pages(
+    set: &GroupSet,
+    number: u32,
+    level_bits: u32,
+    cold: Vec<Segment>,
+    mode: Mode,
+    scratch: &mut Scratch,
+) -> Result<Vec<Part>, Error> {
+    if level_bits + SPLIT_BITS > LEVEL_BITS_MAX {
+        let asked_bytes = cold.iter().map(|s| s.page.len_bytes() as u64).sum();
+        return Err(set.shape.short_of(asked_bytes).into());
+    }
+    let below = level_bits + SPLIT_BITS;
+    let partitions: Vec<Mutex<Partition>> = (0..1 << SPLIT_BITS)
+        .map(|_| Mutex::new(Partition::new(&set.shape, number, below, 1 << SPLIT_BITS)))
+        .collect();
+    let mut scatter = Scatter::default();
+    let (mut offsets, mut hashes) = (Vec::new(), Vec::new());
+    for segment in cold {
+        let open = open_or_make_room(&segment, &partitions, mode, scratch)?;
+        walk(&open.guard, open.used, &mut offsets, &mut hashes);
+        let rows = RowsView {
+            bytes: &open.guard,
+            offsets: &offsets,
+            hashes: &hashes,
+        };
+        scatter.sort(&hashes, level_bits, SPLIT_BITS);
+        for (at, partition) in partitions.iter().enumerate() {
+            let selection = scatter.rows_of(at);
+            if !selection.is_empty() {
+                let mut partition = partition.lock().unwrap_or_else(|p| p.into_inner());
+                fill(&partitions, &mut partition, mode, rows, selection, scratch)?;
+            }
+        }
+    }
+    let mut parts = Vec::with_capacity(partitions.len());
+    for partition in partitions {
+        let mut partition = partition.into_inner().unwrap_or_else(|p| p.into_inner());
+        partition.settle(scratch)?;
+        let (cold, unique) = partition.take_pages();
+        if !cold.is_empty() {
+            parts.push(Part {
+                number,
+                level_bits: below,
+                cold,
+                unique,
+            });
+        }
+    }
+    Ok(parts)
+}
+
+fn open_or_make_room(
+    segment: &Segment,
+    partitions: &[Mutex<Partition>],
+    mode: Mode,
+    scratch: &mut Scratch,
+) -> Result<OpenSegment, Error> {
+    loop {
+        if let Some(open) = segment.open()? {
+            return Ok(open);
+        }
+        let mut any = partitions[0].lock().unwrap_or_else(|p| p.into_inner());
+        if !make_room(partitions, &mut any, mode, scratch)? {
+            // The error of the space itself says how much there is.
+            drop(segment.page.write()?);
+        }
+    }
+}

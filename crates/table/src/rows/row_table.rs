@@ -1,0 +1,561 @@
+//! A hash table whose rows live in pages: one row a group, states merged in place.
+//!
+//! All pages of a table are pinned while it is one; withdrawing it drops the directory and unpins
+//! them, and what is left are rows that any later pass can merge again. The table never copies a
+//! row twice: `adopt` builds a directory over pages as they are.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use arrow_schema::ArrowError;
+use mayfly_space::Error;
+
+use super::decode::{self, GroupColumns};
+use super::directory::{Directory, Probe};
+use super::encode::RowsView;
+use super::layout::{HEADER_BYTES, mark_dead, row_hash, row_is_dead, row_key_len, row_len};
+use super::numbering::{key_of, numbered_row};
+use super::payload;
+use super::segment::{OpenSegment, Segment, Shape, walk};
+use super::state::merge_state;
+
+/// Buffers that a worker keeps between calls.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    pub(crate) offsets: Vec<u32>,
+    pub(crate) hashes: Vec<u64>,
+    pairs: Vec<(u32, u32)>,
+    candidates: Vec<u32>,
+    row: Vec<u8>,
+}
+
+pub(crate) struct RowTable {
+    shape: Arc<Shape>,
+    segments: Vec<OpenSegment>,
+    /// The page that takes the next row.
+    filling: usize,
+    directory: Directory,
+    groups_max: usize,
+    /// Pages it may have; a table that is only a cache keeps to a few.
+    segments_max: usize,
+}
+
+impl RowTable {
+    /// An empty table, `None` where memory is short.
+    pub(crate) fn new(
+        shape: &Arc<Shape>,
+        level_bits: u32,
+        groups_expected: usize,
+        groups_max: usize,
+    ) -> Result<Option<RowTable>, Error> {
+        let directory = Directory::new(&shape.account, level_bits, groups_expected)?;
+        Ok(directory.map(|directory| RowTable {
+            shape: Arc::clone(shape),
+            segments: Vec::new(),
+            filling: 0,
+            directory,
+            groups_max,
+            segments_max: usize::MAX,
+        }))
+    }
+
+    /// The table with a limit to its pages.
+    pub(crate) fn with_segments_max(self, segments_max: usize) -> RowTable {
+        RowTable {
+            segments_max,
+            ..self
+        }
+    }
+
+    pub(crate) fn groups(&self) -> usize {
+        self.directory.groups()
+    }
+
+    pub(crate) fn segments(&self) -> &[OpenSegment] {
+        &self.segments
+    }
+
+    /// Empties the table and keeps its pages and its directory.
+    pub(crate) fn clear(&mut self) {
+        self.directory.clear();
+        self.filling = 0;
+        for segment in &mut self.segments {
+            segment.used = 0;
+            segment.rows = 0;
+        }
+    }
+
+    /// Gives up the directory and unpins the pages.
+    pub(crate) fn withdraw(self, next_use: u32) -> impl Iterator<Item = Segment> {
+        self.segments
+            .into_iter()
+            .filter(|s| s.rows > 0)
+            .map(move |s| s.close(next_use))
+    }
+
+    /// Merges the selected rows in, in order. Returns how many went in: fewer than asked where
+    /// memory is short or the table is full.
+    pub(crate) fn upsert(
+        &mut self,
+        rows: RowsView<'_>,
+        selection: &[u32],
+        scratch: &mut Scratch,
+    ) -> Result<usize, Error> {
+        let key_start = self.shape.layout.key_start();
+        let mut taken = 0;
+        scratch.pairs.clear();
+        if !self.reserve(selection.len())? {
+            return Ok(0);
+        }
+        let hashes = selection.iter().map(|i| rows.hashes[*i as usize]);
+        self.warm(hashes, &mut scratch.candidates);
+        for index in selection {
+            let row = &rows.bytes[rows.offsets[*index as usize] as usize..];
+            let hash = rows.hashes[*index as usize];
+            let key = &row[key_start..key_start + row_key_len(row)];
+            match self
+                .directory
+                .probe(hash, |r| self.same_key(r, key, key_start))
+            {
+                Probe::Found(target) => scratch.pairs.push((*index, target)),
+                Probe::Vacant(slot) => {
+                    if self.groups() >= self.groups_max {
+                        break;
+                    }
+                    let Some(reference) = self.append(&row[..row_len(row)])? else {
+                        break;
+                    };
+                    self.directory.insert(slot, hash, reference);
+                }
+            }
+            taken += 1;
+        }
+        let pairs = std::mem::take(&mut scratch.pairs);
+        let merged = self.merge_pairs(rows, &pairs, scratch);
+        scratch.pairs = pairs;
+        merged?;
+        Ok(taken)
+    }
+
+    /// Brings the slots and rows that probes will look at into the cache, all misses at once.
+    fn warm(&self, hashes: impl Iterator<Item = u64>, candidates: &mut Vec<u32>) {
+        self.directory.warm(hashes, candidates);
+        let sum = candidates.iter().fold(0u8, |sum, reference| {
+            sum ^ row_at(&self.shape, &self.segments, *reference)[0]
+        });
+        std::hint::black_box(sum);
+    }
+
+    fn reserve(&mut self, more: usize) -> Result<bool, Error> {
+        let more = more.min(self.groups_max - self.groups());
+        let (shape, segments) = (&self.shape, &self.segments);
+        self.directory.reserve(more, |reference| {
+            row_hash(row_at(shape, segments, reference))
+        })
+    }
+
+    fn same_key(&self, reference: u32, key: &[u8], key_start: usize) -> bool {
+        let row = row_at(&self.shape, &self.segments, reference);
+        row_key_len(row) == key.len() && same_bytes(&row[key_start..key_start + key.len()], key)
+    }
+
+    /// Copies a row behind the others; `None` where memory is short.
+    fn append(&mut self, row: &[u8]) -> Result<Option<u32>, Error> {
+        // Behind the page being filled there may be empty ones, kept by `clear`.
+        while self
+            .segments
+            .get(self.filling)
+            .is_some_and(|s| !s.has_room(row.len()))
+        {
+            if self.segments[self.filling].rows == 0 {
+                // Too small for this row even when empty: the row's own page goes before it.
+                break;
+            }
+            self.filling += 1;
+        }
+        if self
+            .segments
+            .get(self.filling)
+            .is_none_or(|s| !s.has_room(row.len()))
+        {
+            if self.segments.len() >= self.segments_max {
+                return Ok(None);
+            }
+            let Some(segment) = self.shape.open(row.len())? else {
+                return Ok(None);
+            };
+            self.segments.insert(self.filling, segment);
+        }
+        let offset = self.segments[self.filling].push(row);
+        Ok(Some(reference_to(&self.shape, self.filling, offset)))
+    }
+
+    fn merge_pairs(
+        &mut self,
+        rows: RowsView<'_>,
+        pairs: &[(u32, u32)],
+        scratch: &mut Scratch,
+    ) -> Result<(), Error> {
+        if pairs.is_empty() {
+            return Ok(());
+        }
+        let shape = Arc::clone(&self.shape);
+        if !shape.layout.payload_is_first {
+            for (index, target) in pairs {
+                let row = &rows.bytes[rows.offsets[*index as usize] as usize..];
+                self.merge_row(row, *target, scratch)?;
+            }
+            return Ok(());
+        }
+        for slot in &shape.layout.states {
+            for (index, target) in pairs {
+                let source = &rows.bytes[rows.offsets[*index as usize] as usize..];
+                let (segment, offset) = place_of(&shape, *target);
+                merge_state(slot, source, &mut self.segments[segment].guard[offset..]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Merges one row whose payload may change the length of the target.
+    fn merge_row(
+        &mut self,
+        source: &[u8],
+        mut target: u32,
+        scratch: &mut Scratch,
+    ) -> Result<(), Error> {
+        let shape = Arc::clone(&self.shape);
+        let hash = row_hash(source);
+        while row_is_dead(row_at(&shape, &self.segments, target)) {
+            // An earlier row of this call moved the group and left its new place.
+            target = row_hash(row_at(&shape, &self.segments, target)) as u32;
+        }
+        if payload::source_wins(
+            &shape.layout,
+            source,
+            row_at(&shape, &self.segments, target),
+        ) {
+            let old = row_at(&shape, &self.segments, target);
+            payload::merge(&shape.layout, source, old, &mut scratch.row);
+            if scratch.row.len() <= row_len(old) {
+                let (segment, offset) = place_of(&shape, target);
+                let row = &mut self.segments[segment].guard[offset..];
+                // Everything but the total length, which keeps the row's room.
+                row[..8].copy_from_slice(&scratch.row[..8]);
+                row[12..scratch.row.len()].copy_from_slice(&scratch.row[12..]);
+            } else {
+                let row = std::mem::take(&mut scratch.row);
+                let moved = self.append_for_move(&row);
+                scratch.row = row;
+                let moved = moved?;
+                self.directory.relocate(hash, target, moved);
+                let (segment, offset) = place_of(&shape, target);
+                let row = &mut self.segments[segment].guard[offset..];
+                mark_dead(row);
+                // The forwarding address for pairs that still name the old place.
+                row[..8].copy_from_slice(&u64::from(moved).to_le_bytes());
+                target = moved;
+            }
+        }
+        let (segment, offset) = place_of(&shape, target);
+        for slot in &shape.layout.states {
+            merge_state(slot, source, &mut self.segments[segment].guard[offset..]);
+        }
+        Ok(())
+    }
+
+    fn append_for_move(&mut self, row: &[u8]) -> Result<u32, Error> {
+        // A row that grows must go somewhere, also where the table is at its limit.
+        let segments_max = std::mem::replace(&mut self.segments_max, usize::MAX);
+        let appended = self.append(row);
+        self.segments_max = segments_max;
+        appended?.ok_or_else(|| self.shape.short_of(row.len() as u64))
+    }
+
+    /// Builds a table over pages as they are, merging doubles into the row that came first.
+    /// Gives the pages back where memory is short.
+    pub(crate) fn adopt(
+        shape: &Arc<Shape>,
+        level_bits: u32,
+        pages: Vec<Segment>,
+        scratch: &mut Scratch,
+    ) -> Result<Result<RowTable, Vec<Segment>>, Error> {
+        let rows: usize = pages.iter().map(|s| s.rows as usize).sum();
+        let Some(mut table) = RowTable::new(shape, level_bits, rows, usize::MAX)? else {
+            return Ok(Err(pages));
+        };
+        for page in &pages {
+            match page.open()? {
+                Some(segment) => table.segments.push(segment),
+                None => return Ok(Err(pages)),
+            }
+        }
+        drop(pages);
+        // Rows that move while pages are indexed go to a fresh page, which is not.
+        table.filling = table.segments.len();
+        for segment in 0..table.segments.len() {
+            table.index_segment(segment, scratch)?;
+        }
+        Ok(Ok(table))
+    }
+
+    fn index_segment(&mut self, segment: usize, scratch: &mut Scratch) -> Result<(), Error> {
+        let shape = Arc::clone(&self.shape);
+        let key_start = shape.layout.key_start();
+        let used = self.segments[segment].used;
+        walk(
+            &self.segments[segment].guard,
+            used,
+            &mut scratch.offsets,
+            &mut scratch.hashes,
+        );
+        self.directory
+            .warm(scratch.hashes.iter().copied(), &mut scratch.candidates);
+        scratch.pairs.clear();
+        for (offset, hash) in scratch.offsets.iter().zip(&scratch.hashes) {
+            let row = self.segments[segment].row(*offset as usize);
+            let key = &row[key_start..key_start + row_key_len(row)];
+            match self
+                .directory
+                .probe(*hash, |r| self.same_key(r, key, key_start))
+            {
+                Probe::Found(target) => scratch.pairs.push((*offset, target)),
+                Probe::Vacant(slot) => {
+                    let reference = reference_to(&shape, segment, *offset);
+                    self.directory.insert(slot, *hash, reference);
+                }
+            }
+        }
+        if scratch.pairs.is_empty() {
+            return Ok(());
+        }
+        // The doubles leave the page before they are merged: source and target may share it.
+        let pairs = std::mem::take(&mut scratch.pairs);
+        let mut doubles = Vec::new();
+        let mut offsets = Vec::with_capacity(pairs.len());
+        let mut hashes = Vec::with_capacity(pairs.len());
+        for (offset, _) in &pairs {
+            let row = &mut self.segments[segment].guard[*offset as usize..];
+            let len = row_len(row);
+            offsets.push(u32::try_from(doubles.len()).expect("a page of rows"));
+            hashes.push(row_hash(row));
+            doubles.extend_from_slice(&row[..len]);
+            mark_dead(row);
+        }
+        let view = RowsView {
+            bytes: &doubles,
+            offsets: &offsets,
+            hashes: &hashes,
+        };
+        let numbered: Vec<(u32, u32)> = pairs
+            .iter()
+            .enumerate()
+            .map(|(n, (_, target))| (n as u32, *target))
+            .collect();
+        let merged = self.merge_pairs(view, &numbered, scratch);
+        scratch.pairs = pairs;
+        merged
+    }
+
+    /// Appends the group number of each row to `numbers`, giving new keys the next one; the
+    /// layout's only state is that number. False where memory is short.
+    pub(crate) fn number(
+        &mut self,
+        rows: RowsView<'_>,
+        source_key_start: usize,
+        numbers: &mut Vec<u32>,
+        scratch: &mut Scratch,
+    ) -> Result<bool, Error> {
+        let key_start = self.shape.layout.key_start();
+        if !self.reserve(rows.offsets.len())? {
+            return Ok(false);
+        }
+        self.warm(rows.hashes.iter().copied(), &mut scratch.candidates);
+        for (offset, hash) in rows.offsets.iter().zip(rows.hashes) {
+            let key = key_of(&rows.bytes[*offset as usize..], source_key_start);
+            match self
+                .directory
+                .probe(*hash, |r| self.same_key(r, key, key_start))
+            {
+                Probe::Found(found) => {
+                    let row = row_at(&self.shape, &self.segments, found);
+                    let number = &row[HEADER_BYTES..HEADER_BYTES + 4];
+                    numbers.push(u32::from_le_bytes(number.try_into().expect("4 bytes")));
+                }
+                Probe::Vacant(slot) => {
+                    let number = u32::try_from(self.groups()).expect("below 2^32 groups a part");
+                    numbered_row(&mut scratch.row, *hash, key, u64::from(number));
+                    let Some(reference) = self.append(&scratch.row)? else {
+                        return Ok(false);
+                    };
+                    self.directory.insert(slot, *hash, reference);
+                    numbers.push(number);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Merges pages in and frees them one by one; false where memory ran short, with what is left
+    /// still in `pages`.
+    pub(crate) fn merge_pages(
+        &mut self,
+        pages: &mut Vec<Segment>,
+        scratch: &mut Scratch,
+    ) -> Result<bool, Error> {
+        let (mut offsets, mut hashes) = (Vec::new(), Vec::new());
+        while let Some(segment) = pages.pop() {
+            let Some(mut open) = segment.open()? else {
+                pages.push(segment);
+                return Ok(false);
+            };
+            walk(&open.guard, open.used, &mut offsets, &mut hashes);
+            let selection: Vec<u32> = (0..offsets.len() as u32).collect();
+            let rows = RowsView {
+                bytes: &open.guard,
+                offsets: &offsets,
+                hashes: &hashes,
+            };
+            let taken = self.upsert(rows, &selection, scratch)?;
+            if taken < selection.len() {
+                // The rows that went in must not come again with this page.
+                for offset in &offsets[..taken] {
+                    mark_dead(&mut open.guard[*offset as usize..]);
+                }
+                pages.push(segment);
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads the groups out; pages are freed behind the reader.
+    pub(crate) fn drain(self) -> Drain {
+        Drain::new(self.shape, self.segments, Vec::new())
+    }
+}
+
+/// Finished groups on their way out.
+pub(crate) struct Drain {
+    shape: Arc<Shape>,
+    open: VecDeque<OpenSegment>,
+    closed: VecDeque<Segment>,
+    offset: usize,
+}
+
+/// Pages that are asked for while the one before them is read.
+const READ_AHEAD_SEGMENTS: usize = 4;
+
+impl Drain {
+    /// Reads pages in which every living row is a group.
+    pub(crate) fn new(shape: Arc<Shape>, open: Vec<OpenSegment>, closed: Vec<Segment>) -> Drain {
+        Drain {
+            shape,
+            open: open.into(),
+            closed: closed.into(),
+            offset: 0,
+        }
+    }
+
+    /// Opens pages that hold at least `rows_max` rows, as far as memory goes.
+    fn open_pages(&mut self, rows_max: usize) -> Result<(), Error> {
+        let mut rows: usize = self.open.iter().map(|s| s.rows as usize).sum();
+        while rows < rows_max
+            && let Some(segment) = self.closed.front()
+        {
+            let Some(open) = segment.open()? else { break };
+            rows += open.rows as usize;
+            self.closed.pop_front();
+            self.open.push_back(open);
+            for next in self.closed.iter().take(READ_AHEAD_SEGMENTS) {
+                next.page.prefetch();
+            }
+        }
+        if self.open.is_empty()
+            && let Some(segment) = self.closed.pop_front()
+        {
+            // Not a single page could be pinned: the error of the space says why.
+            let starts_with = segment.page.write()?;
+            drop(starts_with);
+            self.closed.push_front(segment);
+        }
+        Ok(())
+    }
+
+    /// Up to `rows_max` groups; `None` at the end.
+    pub(crate) fn next_batch(
+        &mut self,
+        rows_max: usize,
+    ) -> Result<Option<GroupColumns>, super::Error> {
+        loop {
+            self.open_pages(rows_max)?;
+            if self.open.is_empty() {
+                return Ok(None);
+            }
+            let batch = self.read_open(rows_max)?;
+            if batch.is_some() {
+                return Ok(batch);
+            }
+        }
+    }
+
+    fn read_open(&mut self, rows_max: usize) -> Result<Option<GroupColumns>, ArrowError> {
+        let mut rows: Vec<&[u8]> = Vec::with_capacity(rows_max.min(8192));
+        let mut finished = 0;
+        let mut offset = self.offset;
+        for segment in &self.open {
+            while offset < segment.used as usize && rows.len() < rows_max {
+                let row = segment.row(offset);
+                offset += row_len(row);
+                if !row_is_dead(row) {
+                    rows.push(row);
+                }
+            }
+            if offset < segment.used as usize {
+                break;
+            }
+            finished += 1;
+            offset = 0;
+        }
+        let batch = if rows.is_empty() {
+            None
+        } else {
+            Some(decode::decode(&self.shape.layout, &rows)?)
+        };
+        drop(rows);
+        self.offset = offset;
+        self.open.drain(..finished);
+        Ok(batch)
+    }
+}
+
+/// Compares two slices of one length; short ones without a call.
+#[inline]
+fn same_bytes(a: &[u8], b: &[u8]) -> bool {
+    let word = |bytes: &[u8], at: usize| {
+        u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
+    };
+    match a.len() {
+        // Two words that overlap in the middle.
+        len @ 8..=16 => word(a, 0) == word(b, 0) && word(a, len - 8) == word(b, len - 8),
+        _ => a == b,
+    }
+}
+
+fn reference_to(shape: &Shape, segment: usize, offset: u32) -> u32 {
+    let segment = u32::try_from(segment).expect("a partition has below 2^19 pages");
+    (segment << shape.offset_bits) | (offset >> 3)
+}
+
+fn place_of(shape: &Shape, reference: u32) -> (usize, usize) {
+    let mask = (1u32 << shape.offset_bits) - 1;
+    (
+        (reference >> shape.offset_bits) as usize,
+        ((reference & mask) as usize) << 3,
+    )
+}
+
+fn row_at<'a>(shape: &Shape, segments: &'a [OpenSegment], reference: u32) -> &'a [u8] {
+    let (segment, offset) = place_of(shape, reference);
+    segments[segment].row(offset)
+}

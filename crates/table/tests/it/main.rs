@@ -1,0 +1,8 @@
+//! Tests of the public surface of `mayfly-table`: random data, models, faults.
+
+mod batches;
+mod dictionaries;
+mod faults;
+mod runs;
+mod spaces;
+mod tables;

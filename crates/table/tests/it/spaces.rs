@@ -1,0 +1,34 @@
+//! Spaces for tests, and the check that a test leaves nothing in them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use mayfly_space::{Faults, Space, SpaceOptions};
+
+/// The budgets at which the tests run: from the smallest that a space takes.
+pub(crate) const BUDGETS: [u64; 4] = [256 << 10, 1 << 20, 8 << 20, 64 << 20];
+
+pub(crate) fn open(memory_bytes: u64, dir: &Path) -> Space {
+    open_faulty(memory_bytes, dir, None)
+}
+
+pub(crate) fn open_faulty(memory_bytes: u64, dir: &Path, faults: Option<Arc<dyn Faults>>) -> Space {
+    let options = SpaceOptions {
+        memory_bytes,
+        temp_dirs: vec![dir.to_owned()],
+        faults,
+        ..SpaceOptions::default()
+    };
+    Space::open(options).expect("a space of this size can be opened")
+}
+
+/// Asserts that nothing is left in the space.
+pub(crate) fn assert_empty(space: &Space) {
+    space.verify();
+    let counters = space.counters();
+    assert_eq!(counters.pinned_bytes, 0, "pinned");
+    assert_eq!(counters.reserved_bytes, 0, "reserved");
+    assert_eq!(counters.resident_bytes, 0, "resident");
+    assert_eq!(counters.pages_live, 0, "live");
+    assert_eq!(counters.disk_bytes_used, 0, "on disk");
+}

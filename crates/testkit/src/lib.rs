@@ -1,0 +1,14 @@
+//! What tests share: faults, seeded data, budgets, an allocator that counts.
+//!
+//! **Owns** nothing at run time. **Never** a normal dependency of anything: crates name it under
+//! `[dev-dependencies]` only.
+
+mod allocator;
+mod budgets;
+mod data;
+mod faults;
+
+pub use allocator::CountingAllocator;
+pub use budgets::{BUDGETS, budgets, space_of};
+pub use data::{Random, Zipf};
+pub use faults::{FaultPlan, until_it_passes};

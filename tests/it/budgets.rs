@@ -1,0 +1,15 @@
+//! The budgets at which the same statements must give the same rows.
+
+const MIB: u64 = 1 << 20;
+
+/// More than any test needs.
+pub const UNLIMITED: u64 = 1 << 30;
+
+/// The smallest budget at which every statement of the tests finishes.
+pub const MINIMUM: u64 = 4 * MIB;
+
+/// From the largest to the smallest.
+pub const ALL: [u64; 4] = [UNLIMITED, 64 * MIB, 8 * MIB, MINIMUM];
+
+/// At and below this budget the statements marked as spilling must write to disk.
+pub const SPILLING: u64 = 8 * MIB;

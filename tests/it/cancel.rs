@@ -1,0 +1,210 @@
+//! Statements that are stopped in the middle: by the handle, by dropping their rows, by dropping
+//! their future, by a panic.
+
+use std::any::Any;
+use std::time::{Duration, Instant};
+
+use arrow::datatypes::DataType;
+use datafusion::error::Result;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use futures::StreamExt;
+use mayfly_session::{Engine, Outcome, Session};
+use mayfly_space::{Space, SpaceOptions};
+
+use crate::budgets::SPILLING;
+use crate::engine::{check_nothing_left, make_wide, open, rows, run};
+
+/// Tens of millions of groups: never ends while a test looks.
+const ENDLESS: &str = "SELECT COUNT(*) FROM (SELECT a.k, b.n, COUNT(*) FROM wide a, wide b \
+                       GROUP BY a.k, b.n) g";
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn session_with_rows(engine: &Engine) -> Session {
+    let mut session = engine.connect();
+    make_wide(&mut session, 20_000).await;
+    session
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancelled_statement_ends_with_1317_and_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(SPILLING, directory.path());
+    let mut session = session_with_rows(&engine).await;
+    {
+        let (cancel, progress) = (session.cancel_handle(), session.progress_handle());
+        let watcher = tokio::spawn(async move {
+            let started = Instant::now();
+            while progress.read().temp_bytes_written == 0 && started.elapsed() < PATIENCE {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            cancel.cancel();
+            Instant::now()
+        });
+        let error = run(&mut session, ENDLESS)
+            .await
+            .expect_err("it was cancelled");
+        let cancelled = watcher.await.unwrap();
+        assert_eq!(error.code, 1317, "{error}");
+        assert!(
+            cancelled.elapsed() < Duration::from_secs(10),
+            "{:?}",
+            cancelled.elapsed()
+        );
+        assert!(rows(&mut session, "SELECT COUNT(*) FROM wide").await == [["20000"]]);
+    }
+    drop(session);
+    check_nothing_left(&engine, "cancel").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_between_statements_does_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(SPILLING, directory.path());
+    let mut session = engine.connect();
+    session.cancel_handle().cancel();
+    assert!(rows(&mut session, "SELECT 1").await == [["1"]]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dropped_rows_stop_the_statement() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(SPILLING, directory.path());
+    let mut session = session_with_rows(&engine).await;
+    let sql = "SELECT a.k, b.n FROM wide a, wide b";
+    let Outcome::Rows { mut batches, .. } = session.execute(sql).await.unwrap() else {
+        panic!("a query has rows");
+    };
+    assert!(batches.next().await.unwrap().unwrap().num_rows() > 0);
+    drop(batches);
+    assert!(rows(&mut session, "SELECT COUNT(*) FROM wide").await == [["20000"]]);
+    drop(session);
+    check_nothing_left(&engine, "dropped rows").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dropped_future_stops_the_statement() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(SPILLING, directory.path());
+    let mut session = session_with_rows(&engine).await;
+    let timed = tokio::time::timeout(Duration::from_millis(300), run(&mut session, ENDLESS)).await;
+    assert!(timed.is_err(), "it ended by itself");
+    assert!(rows(&mut session, "SELECT COUNT(*) FROM wide").await == [["20000"]]);
+    drop(session);
+    check_nothing_left(&engine, "dropped future").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_do_not_disturb_each_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(64 << 20, directory.path());
+    let tasks: Vec<_> = (0..4)
+        .map(|_| {
+            let engine = engine.clone();
+            tokio::spawn(async move {
+                let mut session = session_with_rows(&engine).await;
+                let sql = "SELECT COUNT(*), SUM(c) FROM (SELECT k, word, COUNT(*) c FROM wide \
+                           GROUP BY k, word) g";
+                let mut answers = Vec::new();
+                for _ in 0..3 {
+                    answers.push(rows(&mut session, sql).await);
+                }
+                answers
+            })
+        })
+        .collect();
+    let mut all = Vec::new();
+    for task in tasks {
+        all.extend(task.await.unwrap());
+    }
+    assert!(all.iter().all(|answer| *answer == all[0]));
+    check_nothing_left(&engine, "sessions").await;
+}
+
+/// A function that panics on its 5000th row.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Panics(Signature);
+
+impl ScalarUDFImpl for Panics {
+    fn name(&self) -> &str {
+        "panics"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.0
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Int64)
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        static ROWS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let seen = ROWS.fetch_add(arguments.number_rows, std::sync::atomic::Ordering::Relaxed);
+        assert!(seen < 5000, "on purpose");
+        Ok(arguments.args[0].clone())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_panic_in_a_function_leaves_nothing() {
+    let space = Space::open(SpaceOptions {
+        memory_bytes: SPILLING,
+        ..SpaceOptions::default()
+    })
+    .unwrap();
+    let config = SessionConfig::new().with_target_partitions(2);
+    let builder = SessionStateBuilder::new()
+        .with_default_features()
+        .with_config(config);
+    let state = mayfly_exec::install(builder, &space).unwrap().build();
+    let context = SessionContext::new_with_state(state);
+    let signature = Signature::exact(vec![DataType::Int64], Volatility::Volatile);
+    context.register_udf(ScalarUDF::new_from_impl(Panics(signature)));
+    for sql in [
+        "SELECT panics(value) AS v, count(*) FROM range(100000) GROUP BY 1",
+        "SELECT panics(value) AS v FROM range(100000) ORDER BY v",
+        "SELECT DISTINCT panics(value % 700) AS v FROM range(100000)",
+    ] {
+        let context = context.clone();
+        let sql = sql.to_owned();
+        let ended = tokio::spawn(async move { context.sql(&sql).await?.collect().await }).await;
+        match ended {
+            Err(panicked) => assert_message(panicked.into_panic()),
+            Ok(result) => assert!(result.is_err(), "the function panicked"),
+        }
+    }
+    let sum = context
+        .sql("SELECT count(*) FROM range(1000)")
+        .await
+        .unwrap()
+        .collect()
+        .await;
+    assert_eq!(sum.unwrap()[0].num_rows(), 1);
+    drop(context);
+    let started = Instant::now();
+    while space.memory_used_bytes() > 0 && started.elapsed() < PATIENCE {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let counters = space.counters();
+    assert_eq!(
+        (space.memory_used_bytes(), counters.pages_live),
+        (0, 0),
+        "{counters:?}"
+    );
+    space.verify();
+}
+
+fn assert_message(payload: Box<dyn Any + Send>) {
+    let text = payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned());
+    let text = text
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_default();
+    assert!(text.contains("on purpose"), "{text}");
+}

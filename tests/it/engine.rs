@@ -1,0 +1,148 @@
+//! Engines and sessions for tests: statements in, text rows out, and a check that nothing is left.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use mayfly_session::{Engine, EngineOptions, Outcome, Session, render};
+use mayfly_tests::mariadb::EMPTY;
+use mayfly_types::MySqlError;
+
+/// The longest that background work of a stopped statement may hold on to memory.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// An engine with two workers whose temp files are in `directory`.
+pub fn open(memory_bytes: u64, directory: &Path) -> Engine {
+    open_with(
+        EngineOptions {
+            memory_bytes,
+            ..EngineOptions::default()
+        },
+        directory,
+    )
+}
+
+/// The same with further options.
+pub fn open_with(options: EngineOptions, directory: &Path) -> Engine {
+    Engine::open(EngineOptions {
+        temp_dirs: vec![directory.to_owned()],
+        threads: 2,
+        ..options
+    })
+    .unwrap()
+}
+
+/// Text of the rows of a statement, as `mysql --batch` prints cells; an empty string is
+/// [`EMPTY`]. `None` when the statement has no result set.
+pub async fn run(session: &mut Session, sql: &str) -> Result<Option<Vec<Vec<String>>>, MySqlError> {
+    let (columns, mut batches) = match session.execute(sql).await? {
+        Outcome::Rows { columns, batches } => (columns, batches),
+        Outcome::Done { .. } => return Ok(None),
+    };
+    let mut rows = Vec::new();
+    while let Some(batch) = batches.next().await {
+        let batch = batch?;
+        for row in 0..batch.num_rows() {
+            let cells = batch.columns().iter().zip(&columns).map(|(array, column)| {
+                let mut cell = Vec::new();
+                match render::write_cell(&mut cell, array, row, &column.column_type) {
+                    true => escape(&cell),
+                    false => "NULL".to_owned(),
+                }
+            });
+            rows.push(cells.collect());
+        }
+    }
+    Ok(Some(rows))
+}
+
+/// The rows of a statement that must succeed.
+pub async fn rows(session: &mut Session, sql: &str) -> Vec<Vec<String>> {
+    let ran = run(session, sql).await;
+    ran.unwrap_or_else(|error| panic!("{sql}: {error}"))
+        .unwrap_or_default()
+}
+
+fn escape(cell: &[u8]) -> String {
+    if cell.is_empty() {
+        return EMPTY.to_owned();
+    }
+    let mut escaped = Vec::with_capacity(cell.len());
+    for byte in cell {
+        match byte {
+            b'\t' => escaped.extend_from_slice(b"\\t"),
+            b'\n' => escaped.extend_from_slice(b"\\n"),
+            b'\\' => escaped.extend_from_slice(b"\\\\"),
+            0 => escaped.extend_from_slice(b"\\0"),
+            other => escaped.push(*other),
+        }
+    }
+    String::from_utf8_lossy(&escaped).into_owned()
+}
+
+/// What tables hold while no statement runs: pages, and reserved bytes.
+pub type Holdings = (u64, u64);
+
+/// Waits until only the holdings of tables are left and nothing is pinned.
+pub async fn check_only_left(engine: &Engine, held: Holdings, what: &str) {
+    let space = engine.space();
+    let started = Instant::now();
+    loop {
+        let counters = space.counters();
+        let found = (counters.pages_live, counters.reserved_bytes);
+        if found == held && counters.pinned_bytes == 0 {
+            break;
+        }
+        let in_time = started.elapsed() < PATIENCE;
+        assert!(in_time, "{what}: {held:?} may be left, found {counters:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    space.verify();
+}
+
+/// Waits until the space is empty: memory and disk.
+pub async fn check_nothing_left(engine: &Engine, what: &str) {
+    check_only_left(engine, (0, 0), what).await;
+    let started = Instant::now();
+    loop {
+        let counters = engine.space().counters();
+        let used = (engine.space().memory_used_bytes(), counters.disk_bytes_used);
+        if used == (0, 0) {
+            return;
+        }
+        assert!(
+            started.elapsed() < PATIENCE,
+            "{what}: memory and disk bytes left: {used:?}"
+        );
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// How many files below `directory` this process has open, deleted ones included.
+pub fn open_files_below(directory: &Path) -> usize {
+    let entries = std::fs::read_dir("/proc/self/fd").unwrap();
+    entries
+        .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
+        .filter(|target| target.starts_with(directory))
+        .count()
+}
+
+/// The tables that many tests use: `digits` with 10 rows and `wide` with `rows` rows (at most
+/// 100,000) of a key that is 80 % unique, a skewed number, a text and NULLs.
+pub async fn make_wide(session: &mut Session, rows: u32) {
+    for sql in [
+        "CREATE TEMPORARY TABLE digits (d INT)",
+        "INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)",
+        "CREATE TEMPORARY TABLE wide (n INT, k CHAR(32), skewed INT, word VARCHAR(100))",
+    ] {
+        self::rows(session, sql).await;
+    }
+    let insert = format!(
+        "INSERT INTO wide SELECT n, IF(n % 50 = 0, NULL, MD5(n % {})), n % 10 * (n % 2), \
+         REPEAT(CHAR(97 + n % 26), n % 60) FROM (SELECT a.d + 10 * b.d + 100 * c.d + 1000 * d.d \
+         + 10000 * e.d AS n FROM digits a, digits b, digits c, digits d, digits e) s \
+         WHERE n < {rows}",
+        rows / 5 * 4
+    );
+    self::rows(session, &insert).await;
+}

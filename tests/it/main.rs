@@ -1,0 +1,12 @@
+//! The engine from outside: SQL logic tests at every budget, recorded answers, live comparison
+//! with MariaDB, injected faults, cancellation, processes, and the aggregate against its model.
+
+mod budgets;
+mod cancel;
+mod differential;
+mod engine;
+mod faults;
+mod groupings;
+mod process;
+mod recorded;
+mod slt;

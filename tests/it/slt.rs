@@ -1,0 +1,152 @@
+//! The SQL logic tests, each at every budget.
+//!
+//! A comment `# spills` above a query demands that a temporary table of it was written to disk at
+//! 8 MiB and below. After each file the space must be empty, and one temp file without a name may
+//! be open, however many temporary tables there were.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use mayfly_session::{Engine, Session, StatementStats};
+use mayfly_tests::scripts;
+use mayfly_types::MySqlError;
+use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Record, Runner};
+
+use crate::budgets;
+use crate::engine::{check_nothing_left, open, open_files_below, run};
+
+struct Database {
+    session: Session,
+    last: Arc<Mutex<StatementStats>>,
+}
+
+#[async_trait::async_trait]
+impl AsyncDB for Database {
+    type Error = MySqlError;
+    type ColumnType = DefaultColumnType;
+
+    async fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, MySqlError> {
+        let ran = run(&mut self.session, sql).await;
+        *self.last.lock().unwrap() = self.session.last_stats();
+        Ok(match ran? {
+            Some(rows) => {
+                let columns = rows.first().map_or(0, Vec::len);
+                DBOutput::Rows {
+                    types: vec![DefaultColumnType::Text; columns],
+                    rows,
+                }
+            }
+            None => DBOutput::StatementComplete(0),
+        })
+    }
+
+    async fn shutdown(&mut self) {}
+
+    fn engine_name(&self) -> &str {
+        "mayfly"
+    }
+
+    fn error_sql_state(error: &MySqlError) -> Option<String> {
+        Some(error.sqlstate.to_owned())
+    }
+}
+
+/// Runs one file at one budget; the text of the first failure.
+async fn run_file(path: &Path, memory_bytes: u64) -> Result<(), String> {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(memory_bytes, directory.path());
+    let ran = run_records(path, &engine, memory_bytes).await;
+    let name = path.display();
+    ran.map_err(|error| format!("{name} at {} MiB: {error}", memory_bytes >> 20))?;
+    check_nothing_left(&engine, &name.to_string()).await;
+    let files = open_files_below(directory.path());
+    assert!(
+        files <= 1,
+        "{name}: {files} temp files are open in one directory"
+    );
+    let visible = std::fs::read_dir(directory.path()).unwrap().count();
+    assert_eq!(visible, 0, "{name}: a temp file has a name");
+    Ok(())
+}
+
+async fn run_records(path: &Path, engine: &Engine, memory_bytes: u64) -> Result<(), String> {
+    let last = Arc::new(Mutex::new(StatementStats::default()));
+    let mut runner = Runner::new(|| async {
+        Ok(Database {
+            session: engine.connect(),
+            last: Arc::clone(&last),
+        })
+    });
+    runner.set_var("__REPOSITORY__".to_owned(), scripts::repository());
+    let records = sqllogictest::parse_file(path).map_err(|error| error.to_string())?;
+    let mut must_spill = false;
+    let mut failures = Vec::new();
+    for record in records {
+        match &record {
+            Record::Comment(lines) => {
+                must_spill = lines.iter().any(|line| line.trim() == "spills");
+                continue;
+            }
+            Record::Halt { .. } => break,
+            _ => {}
+        }
+        let query = match &record {
+            Record::Query { sql, .. } => Some(sql.clone()),
+            _ => None,
+        };
+        if let Err(error) = runner.run_async(record).await {
+            failures.push(error.to_string());
+        }
+        if let Some(sql) = query
+            && std::mem::take(&mut must_spill)
+            && memory_bytes <= budgets::SPILLING
+        {
+            let stats = *last.lock().unwrap();
+            if stats.temp_disk_tables == 0 || stats.temp_bytes_written == 0 {
+                failures.push(format!("nothing was written to disk: {sql}\n{stats:?}"));
+            }
+        }
+    }
+    runner.shutdown_async().await;
+    if failures.is_empty() {
+        Ok(())
+    } else {
+        Err(failures.join("\n"))
+    }
+}
+
+fn files_of(group: &str) -> Vec<PathBuf> {
+    let in_group = |path: &PathBuf| {
+        let inside = path.strip_prefix(scripts::directory()).unwrap();
+        (inside.components().count() > 1) == (group == "spill")
+    };
+    scripts::all().into_iter().filter(in_group).collect()
+}
+
+/// Runs every file and reports all that fail.
+async fn run_group(group: &str) {
+    let wanted = std::env::var("MAYFLY_SLT").unwrap_or_default();
+    let mut failures = Vec::new();
+    for path in files_of(group) {
+        if !path.display().to_string().contains(&wanted) {
+            continue;
+        }
+        for memory_bytes in budgets::ALL {
+            if let Err(failure) = run_file(&path, memory_bytes).await {
+                failures.push(failure);
+                break;
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn statements_give_the_recorded_rows_at_every_budget() {
+    run_group("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn statements_that_outgrow_memory_give_the_recorded_rows_at_every_budget() {
+    run_group("spill").await;
+}

@@ -1,0 +1,93 @@
+//! The arrows between crates are those of `imports.toml`, and no others.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+const LIST: &str = "xtask/imports.toml";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Allowed {
+    ours: Vec<String>,
+    other: Vec<String>,
+    #[serde(default)]
+    tests: Vec<String>,
+}
+
+#[derive(Deserialize)]
+pub struct Metadata {
+    pub packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+pub struct Package {
+    pub name: String,
+    pub dependencies: Vec<Dependency>,
+}
+
+#[derive(Deserialize)]
+pub struct Dependency {
+    pub name: String,
+    /// `dev` and `build` dependencies name their kind; normal ones do not.
+    pub kind: Option<String>,
+    /// Set for crates of the workspace.
+    pub path: Option<String>,
+}
+
+/// What cargo knows of the crates of the workspace.
+pub fn metadata(root: &Path) -> Result<Metadata> {
+    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .current_dir(root)
+        .output()
+        .context("running cargo metadata")?;
+    ensure!(
+        output.status.success(),
+        "cargo metadata failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    serde_json::from_slice(&output.stdout).context("reading what cargo metadata printed")
+}
+
+/// The name of a crate of the workspace as the list has it.
+fn short(name: &str) -> &str {
+    name.strip_prefix("mayfly-").unwrap_or(name)
+}
+
+pub fn check(root: &Path) -> Result<Vec<String>> {
+    let text = std::fs::read_to_string(root.join(LIST)).context(LIST)?;
+    let list: BTreeMap<String, Allowed> = toml::from_str(&text).context(LIST)?;
+    let mut problems = Vec::new();
+    for package in metadata(root)?.packages {
+        let name = short(&package.name);
+        let Some(allowed) = list.get(name) else {
+            problems.push(format!("{LIST}: crate '{name}' is not listed"));
+            continue;
+        };
+        for dependency in &package.dependencies {
+            let target = short(&dependency.name);
+            let normal = if dependency.path.is_some() {
+                &allowed.ours
+            } else {
+                &allowed.other
+            };
+            let for_tests = dependency.kind.as_deref() == Some("dev");
+            let listed = normal.iter().any(|entry| entry == target)
+                || (for_tests && allowed.tests.iter().any(|entry| entry == target));
+            if !listed {
+                let kind = dependency.kind.as_deref().unwrap_or("normal");
+                problems.push(format!(
+                    "'{name}' may not import '{target}' ({kind}); see {LIST}"
+                ));
+            }
+            if target == "testkit" && !for_tests && name != "tests" {
+                problems.push(format!("'{name}': testkit is only ever a dev-dependency"));
+            }
+        }
+    }
+    Ok(problems)
+}

@@ -1,0 +1,48 @@
+//! Rules that the compiler does not know, each in one file.
+//!
+//! A problem is one line that names the place and the rule, so that it can be searched for.
+
+mod documents;
+mod imports;
+mod sources;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+/// Checks every rule and returns what breaks them.
+pub fn run() -> Result<Vec<String>> {
+    let root = root()?;
+    let files = tracked_files(&root)?;
+    let mut problems = imports::check(&root)?;
+    problems.extend(sources::check(&root, &files)?);
+    problems.extend(documents::check(&root, &files)?);
+    Ok(problems)
+}
+
+fn root() -> Result<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent()
+        .map(Path::to_path_buf)
+        .context("xtask lies in the workspace")
+}
+
+/// Paths of all files under version control or about to be, relative to the root.
+fn tracked_files(root: &Path) -> Result<Vec<String>> {
+    let output = Command::new("git")
+        .args([
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ])
+        .current_dir(root)
+        .output()
+        .context("running git ls-files")?;
+    ensure!(output.status.success(), "git ls-files failed");
+    let text = String::from_utf8(output.stdout).context("a path is not UTF-8")?;
+    let paths = text.split('\0').filter(|path| root.join(path).is_file());
+    Ok(paths.map(str::to_string).collect())
+}
