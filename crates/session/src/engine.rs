@@ -25,6 +25,9 @@ pub const VERSION: &str = concat!("8.4.6-Mayfly-", env!("CARGO_PKG_VERSION"));
 /// The database that every engine has from its start.
 pub const DEFAULT_DATABASE: &str = "test";
 
+/// Budgets from which the code that planning runs through (about 70 MB) no longer matters.
+const CODE_MATTERS_BELOW: u64 = 1 << 30;
+
 /// Stack of a worker: nested expressions and plans recurse.
 const WORKER_STACK_BYTES: usize = 8 << 20;
 
@@ -131,6 +134,7 @@ impl Engine {
             compression: options.compression,
             page_class: options.page_class,
             pre_extend_bytes: options.pre_extend_bytes,
+            gives_code_back: options.memory_bytes < CODE_MATTERS_BELOW,
             faults: options.faults.clone().map(|faults| faults.0),
             ..SpaceOptions::default()
         })

@@ -17,6 +17,12 @@ use crate::connection::Connection;
 use crate::progress::{self, Progress};
 use crate::stats::StatementStats;
 
+/// How long a statement that failed waits for its tasks to let go.
+pub(crate) const AFTER_FAILURE: Duration = Duration::from_secs(2);
+
+/// The same for one that ended well: rows that the client still reads may hold pages.
+pub(crate) const AFTER_SUCCESS: Duration = Duration::from_millis(5);
+
 /// Stops the statement that a session runs; cheap to clone, may be used from any thread.
 #[derive(Clone, Default)]
 pub struct CancelHandle {
@@ -169,6 +175,22 @@ impl Running {
             Some(MySqlError::new(ErrorCode::QueryTimeout, &[]))
         } else {
             None
+        }
+    }
+
+    /// Waits until nothing that worked for the statement holds its memory any more, at most
+    /// `patience`. A task that was stopped ends only with the step that it is in.
+    pub(crate) async fn let_go(&self, patience: Duration) {
+        lock(&self.plan).take();
+        let started = Instant::now();
+        let mut turns = 0;
+        while self.account.holders() > 1 && started.elapsed() < patience {
+            turns += 1;
+            if turns < 16 {
+                tokio::task::yield_now().await;
+            } else {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use crate::connection::Connection;
 use crate::names;
 use crate::outcome::{Outcome, crashed};
 use crate::progress::Progress;
+use crate::running::{AFTER_FAILURE, AFTER_SUCCESS};
 use crate::running::{CancelHandle, Running};
 use crate::statement;
 use crate::stats::StatementStats;
@@ -52,6 +53,11 @@ impl Session {
         running.add_task(task.abort_handle());
         let mut guard = AbortOnDrop(Some(Arc::clone(&running)));
         let ended = task.await;
+        match &ended {
+            Ok(Ok(Outcome::Rows { .. })) => {}
+            Ok(Ok(Outcome::Done { .. })) => running.let_go(AFTER_SUCCESS).await,
+            Ok(Err(_)) | Err(_) => running.let_go(AFTER_FAILURE).await,
+        }
         guard.0 = None;
         match ended {
             Ok(Ok(outcome)) => Ok(outcome),

@@ -42,8 +42,11 @@
 //!   page is read by readers and the writer only, a loading page touched by its loader only, a
 //!   moving page by its mover only.
 //!
+//! - **S7** Code is never written while it runs: a page of it that is dropped comes back from the
+//!   program's file with the same bytes.
+//!
 //! Unsafe code is in `arena/memory.rs` (the range), `guard.rs` (slices of frames),
-//! `io/segment.rs` and `io/ring.rs` (the kernel), `io/map.rs` (mapped reads).
+//! `io/segment.rs` and `io/ring.rs` (the kernel), `io/map.rs` (mapped reads), `program.rs` (code).
 //!
 //! # Example
 //!
@@ -82,6 +85,8 @@ mod options;
 mod order;
 mod page;
 mod prefetch;
+#[cfg(not(miri))]
+mod program;
 mod room;
 mod space;
 mod table;

@@ -210,6 +210,12 @@ impl Account {
         }
     }
 
+    /// How many keep this account alive: its handles, its children and its pages. One means that
+    /// only the caller does.
+    pub fn holders(&self) -> usize {
+        Arc::strong_count(&self.node)
+    }
+
     /// The name of the account.
     pub fn name(&self) -> &str {
         self.node.name()

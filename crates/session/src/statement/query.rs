@@ -20,6 +20,7 @@ use tokio::sync::mpsc;
 use super::Job;
 use crate::errors;
 use crate::outcome::{Message, Outcome, RowStream, columns_of};
+use crate::running::{AFTER_FAILURE, AFTER_SUCCESS};
 
 /// Batches that wait between the plan and the reader.
 const BATCHES_AHEAD: usize = 1;
@@ -46,6 +47,8 @@ impl Job {
         let ready = self.ready(query).await?;
         let columns = columns_of(&ready.plan.schema(), Some(&ready.labels));
         let mut stream = self.stream(&ready.plan)?;
+        // A plan keeps what its operators share, such as the table of a hash join.
+        drop(ready);
         let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
         let running = Arc::clone(&self.running);
         let task = tokio::spawn(async move {
@@ -58,6 +61,7 @@ impl Job {
                     }
                     Err(error) => {
                         drop(stream);
+                        running.let_go(AFTER_FAILURE).await;
                         let _ = sender
                             .send(Message::Failed(errors::from_plan(&error)))
                             .await;
@@ -70,6 +74,7 @@ impl Job {
             }
             // Operators report when they are dropped.
             drop(stream);
+            running.let_go(AFTER_SUCCESS).await;
             let _ = sender.send(Message::End).await;
         });
         self.running.add_task(task.abort_handle());

@@ -48,7 +48,64 @@ pub(crate) struct RowsView<'a> {
     pub(crate) hashes: &'a [u64],
 }
 
+/// The key sections of rows, nothing else.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeysView<'a> {
+    bytes: &'a [u8],
+    offsets: &'a [u32],
+    lens: &'a [u32],
+    pub(crate) hashes: &'a [u64],
+}
+
+impl<'a> KeysView<'a> {
+    #[inline]
+    pub(crate) fn key(&self, row: usize) -> &'a [u8] {
+        let start = self.offsets[row] as usize;
+        &self.bytes[start..start + self.lens[row] as usize]
+    }
+}
+
 impl RowBlock {
+    /// Replaces the block's rows by the keys of `input` alone, to look them up.
+    pub(crate) fn encode_keys(
+        &mut self,
+        layout: &RowLayout,
+        input: &GroupInput<'_>,
+    ) -> KeysView<'_> {
+        self.key_lens.clear();
+        self.key_lens
+            .resize(input.rows, fixed(layout.key.fixed_bytes));
+        add_byte_lengths(&layout.key, input.key, &mut self.key_lens);
+        self.offsets.clear();
+        let mut end = 0u32;
+        for len in &self.key_lens {
+            self.offsets.push(end);
+            end += len;
+        }
+        self.bytes.clear();
+        self.bytes.resize(end as usize, 0);
+        self.fill_cursors(|_| 0);
+        encode_section(
+            &layout.key,
+            input.key,
+            &mut self.bytes,
+            &self.offsets,
+            &mut self.cursors,
+        );
+        self.hashes.clear();
+        let keys = self.offsets.iter().zip(&self.key_lens);
+        self.hashes.extend(keys.map(|(start, len)| {
+            let start = *start as usize;
+            hash_key(&self.bytes[start..start + *len as usize])
+        }));
+        KeysView {
+            bytes: &self.bytes,
+            offsets: &self.offsets,
+            lens: &self.key_lens,
+            hashes: &self.hashes,
+        }
+    }
+
     pub(crate) fn view(&self) -> RowsView<'_> {
         RowsView {
             bytes: &self.bytes,

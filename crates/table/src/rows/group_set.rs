@@ -19,9 +19,12 @@
 //! memory follows the number of groups and not of rows (Mueller et al., "Cache-Efficient
 //! Aggregation", SIGMOD 2015).
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, UInt32Array};
+use arrow_select::take::take;
 use mayfly_space::{Account, Admission, Error, PageClass};
 
 use super::directory::directory_bytes;
@@ -31,6 +34,7 @@ use super::layout::RowLayout;
 use super::partition::{Mode, Partition, Scatter, make_room};
 use super::row_table::{RowTable, Scratch};
 use super::segment::{Shape, walk};
+use super::state::StateInput;
 
 /// Rows that pass before a worker tries its own table again.
 const DIRECT_ROWS: u64 = 1 << 20;
@@ -44,6 +48,16 @@ const FRONT_REDUCTION_MIN: u64 = 2;
 /// Rows a group at which merging pays for its directory look-ups.
 const MERGE_REDUCTION_MIN: f64 = 1.5;
 
+/// Looking keys up before rows are written pays while at most one row in this many is new.
+const UPDATE_SHARE_MIN: usize = 2;
+
+/// Batches after which that is tried again.
+const ENCODED_BATCHES: u32 = 4;
+
+/// Most groups of a worker's own table, whatever the budget: beyond, partitions are quicker, whose
+/// tables stay in cache while a batch's worth of their rows is merged.
+const FRONT_GROUPS_MAX: u64 = 1 << 19;
+
 /// What an aggregate is given to work with.
 #[derive(Debug, Clone, Copy)]
 pub struct GroupOptions {
@@ -53,8 +67,10 @@ pub struct GroupOptions {
     pub page_class: PageClass,
     /// Radix partitions as a power of two.
     pub partition_bits: u32,
-    /// Groups that a worker's own table holds at most; 0 for none.
+    /// Groups that a worker's own table holds at first; 0 for none.
     pub front_groups: usize,
+    /// Groups that it may hold where all keys there are seem to fit.
+    pub front_groups_max: usize,
     /// Pages that a worker's own table has at most.
     pub front_pages: usize,
     /// Keep every input row: its payload holds arguments that are aggregated partition by
@@ -71,12 +87,14 @@ impl GroupOptions {
         // A row of a front table takes about 100 bytes with its slots.
         let front_bytes = memory_bytes / 16 / workers.max(1) as u64;
         let front_pages = (front_bytes / page_class.bytes() as u64).max(2) as usize;
-        let front_groups = (front_bytes / 128).clamp(256, 1 << 15) as usize;
+        let front_groups_max = (front_bytes / 128).clamp(256, FRONT_GROUPS_MAX) as usize;
+        let front_groups = front_groups_max.min(1 << 15);
         GroupOptions {
             workers,
             page_class,
             partition_bits,
             front_groups,
+            front_groups_max,
             front_pages,
             keep_rows: false,
         }
@@ -102,6 +120,8 @@ pub struct GroupSet {
     pub(crate) options: GroupOptions,
     pub(crate) partitions: Vec<Mutex<Partition>>,
     merging: AtomicBool,
+    /// Groups that a worker's own table may hold now.
+    front_groups: AtomicUsize,
     estimate: Mutex<(DistinctEstimate, u64)>,
     unsettled: AtomicU32,
     next: AtomicU32,
@@ -137,6 +157,7 @@ impl GroupSet {
             options,
             partitions,
             merging: AtomicBool::new(false),
+            front_groups: AtomicUsize::new(options.front_groups),
             estimate: Mutex::default(),
             unsettled: AtomicU32::new(0),
             next: AtomicU32::new(0),
@@ -151,6 +172,7 @@ impl GroupSet {
             set: Arc::clone(self),
             first_partition: number * self.partitions.len() / self.options.workers.max(1),
             front: None,
+            front_groups: self.options.front_groups,
             front_rows: 0,
             direct_rows_left: if front { 0 } else { u64::MAX },
             estimate: DistinctEstimate::default(),
@@ -158,6 +180,9 @@ impl GroupSet {
             block: RowBlock::default(),
             scatter: Scatter::default(),
             scratch: Scratch::default(),
+            known: Vec::new(),
+            unknown: Vec::new(),
+            batches_to_encode: 0,
         }
     }
 
@@ -217,9 +242,21 @@ impl GroupSet {
         let mut shared = self.estimate.lock().unwrap_or_else(PoisonError::into_inner);
         shared.0.merge(estimate);
         shared.1 += rows;
-        let repeats = shared.1 as f64 >= MERGE_REDUCTION_MIN * shared.0.distinct();
+        let distinct = shared.0.distinct();
+        let repeats = shared.1 as f64 >= MERGE_REDUCTION_MIN * distinct;
         self.merging
             .store(repeats && !self.options.keep_rows, Ordering::Relaxed);
+        // Some more keys will come; twice as many as have been seen must fit.
+        let groups_max = self.options.front_groups_max;
+        let groups = (distinct * 2.0) as usize;
+        if repeats && groups <= groups_max && groups > self.front_groups() {
+            let groups = (groups * 2).min(groups_max);
+            self.front_groups.store(groups, Ordering::Relaxed);
+        }
+    }
+
+    fn front_groups(&self) -> usize {
+        self.front_groups.load(Ordering::Relaxed)
     }
 
     /// Sends rows to their partitions.
@@ -279,11 +316,59 @@ pub(crate) fn fill(
     }
 }
 
+/// Those rows of a batch that are left to be written.
+struct Rest {
+    rows: Vec<u32>,
+    key: Vec<ArrayRef>,
+    payload: Vec<ArrayRef>,
+    states: Vec<StateInput>,
+}
+
+impl Rest {
+    fn of(input: &GroupInput<'_>, rows: Vec<u32>) -> Rest {
+        let indices = UInt32Array::from(rows);
+        let pick = |array: &ArrayRef| {
+            take(array, &indices, None).expect("indices of rows of types that a row can hold")
+        };
+        let key = input.key.iter().map(pick).collect();
+        let payload = input.payload.iter().map(pick).collect();
+        let states = input
+            .states
+            .iter()
+            .map(|state| StateInput {
+                values: state.values.as_ref().map(pick),
+                filter: state.filter.as_ref().map(|filter| {
+                    let filter: ArrayRef = Arc::new(filter.clone());
+                    pick(&filter).as_boolean().clone()
+                }),
+            })
+            .collect();
+        let (_, rows, _) = indices.into_parts();
+        Rest {
+            rows: Vec::from(rows),
+            key,
+            payload,
+            states,
+        }
+    }
+
+    fn input(&self) -> GroupInput<'_> {
+        GroupInput {
+            rows: self.rows.len(),
+            key: &self.key,
+            payload: &self.payload,
+            states: &self.states,
+        }
+    }
+}
+
 /// One thread's way into a [`GroupSet`].
 pub struct GroupWorker {
     set: Arc<GroupSet>,
     first_partition: usize,
     front: Option<RowTable>,
+    /// Groups that it holds at most.
+    front_groups: usize,
     front_rows: u64,
     /// Rows that still bypass the worker's own table.
     direct_rows_left: u64,
@@ -292,6 +377,11 @@ pub struct GroupWorker {
     block: RowBlock,
     scatter: Scatter,
     scratch: Scratch,
+    /// Rows of the batch at hand whose group the worker's own table has, and all others.
+    known: Vec<(u32, u32)>,
+    unknown: Vec<u32>,
+    /// Batches that are not looked up first: the last one that was had too many new keys.
+    batches_to_encode: u32,
 }
 
 impl GroupWorker {
@@ -301,9 +391,38 @@ impl GroupWorker {
     /// Whatever the temp space reports: quota, disk full, I/O; then the set is to be dropped.
     pub fn push(&mut self, input: &GroupInput<'_>) -> Result<(), Error> {
         let mut block = std::mem::take(&mut self.block);
-        block.encode(&self.set.shape.layout, input);
-        let pushed = self.push_rows(block.view());
+        let pushed = self.push_block(&mut block, input);
         self.block = block;
+        pushed
+    }
+
+    fn push_block(&mut self, block: &mut RowBlock, input: &GroupInput<'_>) -> Result<(), Error> {
+        let set = Arc::clone(&self.set);
+        let layout = &set.shape.layout;
+        let may_update = layout.payload_is_first && self.direct_rows_left == 0;
+        if self.batches_to_encode > 0 || !may_update {
+            self.batches_to_encode = self.batches_to_encode.saturating_sub(1);
+            block.encode(layout, input);
+            return self.push_rows(block.view());
+        }
+        let Some(front) = &mut self.front else {
+            block.encode(layout, input);
+            return self.push_rows(block.view());
+        };
+        let keys = block.encode_keys(layout, input);
+        front.find(keys, &mut self.known, &mut self.unknown, &mut self.scratch);
+        front.update(input.states, &self.known);
+        self.front_rows += self.known.len() as u64;
+        if self.unknown.is_empty() {
+            return Ok(());
+        }
+        if self.unknown.len() * UPDATE_SHARE_MIN > input.rows {
+            self.batches_to_encode = ENCODED_BATCHES;
+        }
+        let rest = Rest::of(input, std::mem::take(&mut self.unknown));
+        block.encode(layout, &rest.input());
+        let pushed = self.push_rows(block.view());
+        self.unknown = rest.rows;
         pushed
     }
 
@@ -345,13 +464,19 @@ impl GroupWorker {
     fn learn(&mut self) {
         self.set.learn(&self.estimate, self.estimated_rows);
         self.estimated_rows = 0;
+        if self.set.front_groups() > self.front_groups {
+            // It was too small for the keys and may now hold them all.
+            self.front_groups = self.set.front_groups();
+            self.front = None;
+            self.direct_rows_left = 0;
+        }
     }
 
     /// Merges rows from `from` on into the worker's own table; returns where it stopped.
     fn push_front(&mut self, rows: RowsView<'_>, from: usize) -> Result<usize, Error> {
         let count = rows.offsets.len();
         if self.front.is_none() {
-            let groups = self.set.options.front_groups;
+            let groups = self.front_groups;
             let front = RowTable::new(&self.set.shape, 0, 1024.min(groups), groups)?;
             let pages = self.set.options.front_pages;
             self.front = front.map(|table| table.with_segments_max(pages));
@@ -393,13 +518,13 @@ impl GroupWorker {
                 &mut self.scratch,
             )?;
         }
-        self.learn();
         if keep {
             front.clear();
             self.front = Some(front);
         } else {
             self.direct_rows_left = DIRECT_ROWS;
         }
+        self.learn();
         Ok(())
     }
 

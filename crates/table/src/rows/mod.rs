@@ -30,6 +30,7 @@ mod reader;
 mod row_table;
 mod segment;
 mod state;
+mod state_update;
 #[cfg(test)]
 mod tests;
 

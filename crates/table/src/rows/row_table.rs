@@ -12,12 +12,13 @@ use mayfly_space::Error;
 
 use super::decode::{self, GroupColumns};
 use super::directory::{Directory, Probe};
-use super::encode::RowsView;
+use super::encode::{KeysView, RowsView};
 use super::layout::{HEADER_BYTES, mark_dead, row_hash, row_is_dead, row_key_len, row_len};
 use super::numbering::{key_of, numbered_row};
 use super::payload;
 use super::segment::{OpenSegment, Segment, Shape, walk};
-use super::state::merge_state;
+use super::state::{StateInput, merge_state};
+use super::state_update::update_states;
 
 /// Buffers that a worker keeps between calls.
 #[derive(Default)]
@@ -28,6 +29,9 @@ pub(crate) struct Scratch {
     candidates: Vec<u32>,
     row: Vec<u8>,
 }
+
+/// Keys that are looked up together: their slots and rows stay in the first-level cache meanwhile.
+const WARM_ROWS: usize = 1024;
 
 pub(crate) struct RowTable {
     shape: Arc<Shape>,
@@ -137,11 +141,52 @@ impl RowTable {
         Ok(taken)
     }
 
+    /// Looks keys up without adding any: `known` gets the row and the group's reference of each
+    /// that is there, `unknown` the rows of the others.
+    pub(crate) fn find(
+        &self,
+        keys: KeysView<'_>,
+        known: &mut Vec<(u32, u32)>,
+        unknown: &mut Vec<u32>,
+        scratch: &mut Scratch,
+    ) {
+        let key_start = self.shape.layout.key_start();
+        known.clear();
+        unknown.clear();
+        for (chunk, hashes) in keys.hashes.chunks(WARM_ROWS).enumerate() {
+            self.warm(hashes.iter().copied(), &mut scratch.candidates);
+            for (row, hash) in (chunk * WARM_ROWS..).zip(hashes) {
+                let key = keys.key(row);
+                match self
+                    .directory
+                    .probe(*hash, |r| self.same_key(r, key, key_start))
+                {
+                    Probe::Found(group) => known.push((row as u32, group)),
+                    Probe::Vacant(_) => unknown.push(row as u32),
+                }
+            }
+        }
+    }
+
+    /// Brings the states of groups up to date with input rows, as `find` paired them. For layouts
+    /// whose groups keep the payload that came first.
+    pub(crate) fn update(&mut self, inputs: &[StateInput], known: &[(u32, u32)]) {
+        let shape = Arc::clone(&self.shape);
+        let mut targets = Targets {
+            shape: &shape,
+            segments: &mut self.segments,
+        };
+        update_states(&shape.layout.states, inputs, known, &mut targets);
+    }
+
     /// Brings the slots and rows that probes will look at into the cache, all misses at once.
     fn warm(&self, hashes: impl Iterator<Item = u64>, candidates: &mut Vec<u32>) {
         self.directory.warm(hashes, candidates);
+        // The header may end one cache line and the key begin the next.
+        let key_start = self.shape.layout.key_start();
         let sum = candidates.iter().fold(0u8, |sum, reference| {
-            sum ^ row_at(&self.shape, &self.segments, *reference)[0]
+            let row = row_at(&self.shape, &self.segments, *reference);
+            sum ^ row[0] ^ row[key_start]
         });
         std::hint::black_box(sum);
     }
@@ -432,6 +477,20 @@ impl RowTable {
     /// Reads the groups out; pages are freed behind the reader.
     pub(crate) fn drain(self) -> Drain {
         Drain::new(self.shape, self.segments, Vec::new())
+    }
+}
+
+/// The rows of a table, to be changed one by one.
+pub(crate) struct Targets<'a> {
+    shape: &'a Shape,
+    segments: &'a mut [OpenSegment],
+}
+
+impl Targets<'_> {
+    #[inline]
+    pub(crate) fn row(&mut self, reference: u32) -> &mut [u8] {
+        let (segment, offset) = place_of(self.shape, reference);
+        &mut self.segments[segment].guard[offset..]
     }
 }
 

@@ -71,9 +71,9 @@ impl StateKind {
 pub(crate) struct StateSlot {
     pub(crate) kind: StateKind,
     /// Where the value starts, from the start of the row.
-    offset: usize,
+    pub(crate) offset: usize,
     /// Where the byte is that says "a value was seen"; `None` where every row brings one.
-    flag: Option<usize>,
+    pub(crate) flag: Option<usize>,
 }
 
 impl StateSlot {
@@ -112,7 +112,7 @@ pub struct StateInput {
 }
 
 impl StateInput {
-    fn sees(&self, row: usize) -> bool {
+    pub(crate) fn sees(&self, row: usize) -> bool {
         self.values.as_ref().is_none_or(|v| v.is_valid(row))
             && self
                 .filter
@@ -120,16 +120,16 @@ impl StateInput {
                 .is_none_or(|f| f.is_valid(row) && f.value(row))
     }
 
-    fn sees_all(&self) -> bool {
+    pub(crate) fn sees_all(&self) -> bool {
         self.filter.is_none() && self.values.as_ref().is_none_or(|v| v.null_count() == 0)
     }
 }
 
-fn put<const W: usize>(bytes: &mut [u8], at: usize, value: [u8; W]) {
+pub(crate) fn put<const W: usize>(bytes: &mut [u8], at: usize, value: [u8; W]) {
     bytes[at..at + W].copy_from_slice(&value);
 }
 
-fn get<const W: usize>(bytes: &[u8], at: usize) -> [u8; W] {
+pub(crate) fn get<const W: usize>(bytes: &[u8], at: usize) -> [u8; W] {
     bytes[at..at + W].try_into().expect("the slice is W long")
 }
 

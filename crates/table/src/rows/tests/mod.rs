@@ -12,6 +12,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod updates;
+
 /// Rows of a test: a key of text and number, a number to aggregate, a text to carry.
 type Row = (Option<String>, Option<i32>, Option<i64>, Option<String>);
 
