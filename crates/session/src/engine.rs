@@ -189,6 +189,15 @@ impl Engine {
         Session::new(connection)
     }
 
+    /// Before a statement: planning it runs through much code and memory of its own, so with a small
+    /// budget what the last statement left unused is given back first.
+    pub(crate) fn make_room_for_planning(&self) {
+        let space = self.space();
+        if space.memory_bytes() < CODE_MATTERS_BELOW {
+            space.trim_memory();
+        }
+    }
+
     /// The temp space.
     pub fn space(&self) -> &Space {
         &self.shared.space

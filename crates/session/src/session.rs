@@ -8,8 +8,7 @@ use crate::connection::Connection;
 use crate::names;
 use crate::outcome::{Outcome, crashed};
 use crate::progress::Progress;
-use crate::running::{AFTER_FAILURE, AFTER_SUCCESS};
-use crate::running::{CancelHandle, Running};
+use crate::running::{AFTER_FAILURE, AFTER_SUCCESS, CancelHandle, Running};
 use crate::statement;
 use crate::stats::StatementStats;
 
@@ -46,6 +45,7 @@ impl Session {
     /// Whatever MySQL would answer; the session stays usable.
     pub async fn execute(&mut self, statement: &str) -> Result<Outcome, MySqlError> {
         let connection = Arc::clone(&self.connection);
+        connection.engine.make_room_for_planning();
         let account = connection.statement_account();
         let running = Running::begin(&connection, statement, account);
         let runtime = self.connection.engine.runtime();

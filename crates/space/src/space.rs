@@ -178,6 +178,16 @@ impl Space {
         self.core().files.allocated_bytes()
     }
 
+    /// Gives memory that no page uses back to the kernel, where it is at least a quarter of the
+    /// budget. The space would otherwise keep it for the next pages: each 2 MiB of it that are used
+    /// again cost a fault (about 0.1 ms).
+    pub fn trim_memory(&self) {
+        let core = self.core();
+        if core.arena.free_bytes() >= core.options.memory_bytes / 4 {
+            core.arena.trim();
+        }
+    }
+
     /// Waits until no background read or write is under way; at most ten seconds.
     pub fn settle(&self) {
         for _ in 0..10_000 {

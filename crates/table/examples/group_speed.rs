@@ -11,11 +11,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow_array::{ArrayRef, Int64Array, StringViewArray};
-use arrow_schema::DataType;
 use mayfly_space::{Space, SpaceOptions};
 use mayfly_table::rows::{
-    GroupInput, GroupOptions, GroupReader, GroupSet, PayloadColumn, PayloadRule, RowLayout,
-    StateInput, StateKind,
+    GroupInput, GroupOptions, GroupReader, GroupSet, KeyColumn, PayloadColumn, PayloadRule,
+    RowLayout, StateInput, StateKind,
 };
 
 const BATCH_ROWS: u64 = 8192;
@@ -89,12 +88,15 @@ fn main() {
             .iter()
             .map(|array| PayloadColumn {
                 data_type: array.data_type().clone(),
+                nullable: false,
                 rule: PayloadRule::First,
             })
             .collect();
-        let key_type = inputs[0][0].key.data_type().clone();
-        assert!(RowLayout::supports(&DataType::Int64));
-        let layout = RowLayout::new(&[key_type], &payload, &[(StateKind::Count, false)])
+        let key = KeyColumn {
+            data_type: inputs[0][0].key.data_type().clone(),
+            nullable: false,
+        };
+        let layout = RowLayout::new(&[key], &payload, &[(StateKind::Count, false)])
             .expect("rows hold these types");
         let options =
             GroupOptions::for_budget(memory_bytes, space.default_page_class(), threads as usize);

@@ -21,7 +21,8 @@ use datafusion::physical_expr::{GroupsAccumulatorAdapter, PhysicalExpr};
 use datafusion::physical_plan::aggregates::AggregateExec;
 use mayfly_space::{Account, Error as SpaceError, Reservation};
 use mayfly_table::rows::{
-    GroupKeys, GroupNumbering, GroupReader, KeptRows, PayloadColumn, PayloadRule, RowLayout,
+    GroupKeys, GroupNumbering, GroupReader, KeptRows, KeyColumn, PayloadColumn, PayloadRule,
+    RowLayout,
 };
 
 use crate::error::{rows_error, space_error};
@@ -106,6 +107,7 @@ impl KeptRecipe {
             .iter()
             .map(|t| PayloadColumn {
                 data_type: t.clone(),
+                nullable: true,
                 rule,
             })
             .collect()
@@ -138,7 +140,7 @@ fn without_distinct(
 pub(super) struct KeptReader {
     groups: GroupReader,
     recipe: KeptRecipe,
-    key_types: Vec<DataType>,
+    key_columns: Vec<KeyColumn>,
     account: Account,
     batch_rows: usize,
     emitting: Option<Emitting>,
@@ -162,14 +164,14 @@ impl KeptReader {
     pub(super) fn new(
         groups: GroupReader,
         recipe: KeptRecipe,
-        key_types: Vec<DataType>,
+        key_columns: Vec<KeyColumn>,
         account: Account,
         batch_rows: usize,
     ) -> KeptReader {
         KeptReader {
             groups,
             recipe,
-            key_types,
+            key_columns,
             account,
             batch_rows,
             emitting: None,
@@ -211,7 +213,7 @@ impl KeptReader {
     fn aggregate(&self, part: &KeptRows) -> Result<Attempt> {
         let page_class = self.account.space().default_page_class();
         let numbering = GroupNumbering::new(
-            &self.key_types,
+            &self.key_columns,
             &self.account,
             page_class,
             part.level_bits(),
@@ -261,10 +263,18 @@ impl KeptReader {
 
     fn feed(&self, function: &Function) -> Result<Option<Feed>> {
         let seen = if function.distinct {
-            let mut types = vec![DataType::UInt32];
-            types.extend_from_slice(&self.recipe.types[function.arguments.clone()]);
+            let group = KeyColumn {
+                data_type: DataType::UInt32,
+                nullable: false,
+            };
+            let values = self.recipe.types[function.arguments.clone()].iter();
+            let values = values.map(|data_type| KeyColumn {
+                data_type: data_type.clone(),
+                nullable: true,
+            });
+            let columns: Vec<KeyColumn> = std::iter::once(group).chain(values).collect();
             let page_class = self.account.space().default_page_class();
-            match GroupNumbering::new(&types, &self.account, page_class, 0).map_err(rows_error)? {
+            match GroupNumbering::new(&columns, &self.account, page_class, 0).map_err(rows_error)? {
                 Some(seen) => Some(seen),
                 None => return Ok(None),
             }

@@ -138,7 +138,7 @@ impl InlineRecipe {
                 } else {
                     PayloadRule::First
                 };
-                self.carry(expr, data_type, rule);
+                self.carry(expr, data_type, rule, schema)?;
             }
             "first_value" if filter.is_none() && holds(&data_type) => {
                 let rule = if aggregate.ignore_nulls() {
@@ -146,7 +146,7 @@ impl InlineRecipe {
                 } else {
                     PayloadRule::First
                 };
-                self.carry(expr, data_type, rule);
+                self.carry(expr, data_type, rule, schema)?;
             }
             _ => return Ok(false),
         }
@@ -186,7 +186,7 @@ impl InlineRecipe {
             } else {
                 PayloadRule::Max
             };
-            self.carry(expr, data_type, rule);
+            self.carry(expr, data_type, rule, schema)?;
             return Ok(true);
         }
         Ok(false)
@@ -215,10 +215,22 @@ impl InlineRecipe {
         Ok(self.states.len() - 1)
     }
 
-    fn carry(&mut self, expr: Expr, data_type: DataType, rule: PayloadRule) {
+    fn carry(
+        &mut self,
+        expr: Expr,
+        data_type: DataType,
+        rule: PayloadRule,
+        schema: &Schema,
+    ) -> Result<()> {
+        let nullable = expr.nullable(schema)?;
         self.payload_exprs.push(expr);
-        self.payload.push(PayloadColumn { data_type, rule });
+        self.payload.push(PayloadColumn {
+            data_type,
+            nullable,
+            rule,
+        });
         self.outputs.push(Output::Payload(self.payload.len() - 1));
+        Ok(())
     }
 
     /// The arguments of all states for one batch.

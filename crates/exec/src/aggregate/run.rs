@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{DataFusionError, Result, internal_err};
@@ -15,7 +15,9 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::future::{BoxFuture, FutureExt, Shared};
 use futures::stream::{self, StreamExt};
 use mayfly_space::{Account, AccountOptions};
-use mayfly_table::rows::{GroupInput, GroupOptions, GroupReader, GroupSet, GroupWorker, RowLayout};
+use mayfly_table::rows::{
+    GroupInput, GroupOptions, GroupReader, GroupSet, GroupWorker, KeyColumn, RowLayout,
+};
 
 use super::accumulate::KeptReader;
 use super::finish::result_batch;
@@ -32,7 +34,7 @@ type Filled = Shared<BoxFuture<'static, Result<(), Arc<DataFusionError>>>>;
 pub(super) struct Run {
     set: Arc<GroupSet>,
     recipe: Recipe,
-    key_types: Vec<DataType>,
+    key_columns: Vec<KeyColumn>,
     schema: SchemaRef,
     filled: Filled,
     usage: Arc<Usage>,
@@ -80,16 +82,19 @@ impl Run {
         let workers = inputs.max(operator.output_partitions());
         let mut options = GroupOptions::for_budget(memory, space.default_page_class(), workers);
         let group_schema = operator.group_by.group_schema(&operator.input.schema())?;
-        let key_types: Vec<DataType> = group_schema
+        let key_columns: Vec<KeyColumn> = group_schema
             .fields()
             .iter()
-            .map(|f| f.data_type().clone())
+            .map(|field| KeyColumn {
+                data_type: field.data_type().clone(),
+                nullable: field.is_nullable(),
+            })
             .collect();
         let layout = match &operator.recipe {
-            Recipe::Inline(recipe) => RowLayout::new(&key_types, &recipe.payload, &recipe.states),
+            Recipe::Inline(recipe) => RowLayout::new(&key_columns, &recipe.payload, &recipe.states),
             Recipe::Kept(recipe) => {
                 options.keep_rows = true;
-                RowLayout::new(&key_types, &recipe.payload(), &[])
+                RowLayout::new(&key_columns, &recipe.payload(), &[])
             }
         };
         let Some(layout) = layout else {
@@ -119,7 +124,7 @@ impl Run {
         Ok(Arc::new(Run {
             set,
             recipe: operator.recipe.clone(),
-            key_types,
+            key_columns,
             schema: Arc::clone(&operator.schema),
             filled: join_all(tasks).boxed().shared(),
             usage,
@@ -248,7 +253,7 @@ impl Reader {
             Recipe::Kept(recipe) => Reader::Kept(Box::new(KeptReader::new(
                 groups,
                 recipe.clone(),
-                run.key_types.clone(),
+                run.key_columns.clone(),
                 run.usage.account.clone(),
                 batch_rows,
             ))),

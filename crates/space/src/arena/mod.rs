@@ -189,6 +189,12 @@ impl Arena {
         self.used_bytes.load(Relaxed)
     }
 
+    /// Bytes of memory that no page uses and that is not given back.
+    pub(crate) fn free_bytes(&self) -> u64 {
+        let state = lock(&self.state);
+        (state.backed_blocks * self.block_bytes as u64).saturating_sub(self.used_bytes())
+    }
+
     /// Bytes in use in and outside the arena.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.used_bytes.load(Relaxed) + self.outside_bytes.load(Relaxed)

@@ -14,7 +14,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer, OffsetBuffe
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType};
 
-use super::layout::{Column, Encoding, RowLayout, Section, row_key_len};
+use super::layout::{Column, Encoding, RowLayout, Section, length_at};
 use super::state;
 
 /// The columns of finished groups, all of one length.
@@ -57,11 +57,7 @@ pub(crate) fn decode_payload(
     if layout.payload.columns.is_empty() {
         return Ok(Vec::new());
     }
-    let key_start = layout.key_start();
-    let starts: Vec<usize> = rows
-        .iter()
-        .map(|row| key_start + row_key_len(row))
-        .collect();
+    let starts: Vec<usize> = rows.iter().map(|row| layout.payload_start(row)).collect();
     decode_section(&layout.payload, rows, &starts)
 }
 
@@ -90,6 +86,19 @@ fn decode_section(
                     let values: BooleanBuffer = rows.iter().zip(starts).map(at).collect();
                     Ok(Arc::new(BooleanArray::new(values, nulls)) as ArrayRef)
                 }
+                Encoding::SmallDecimal => {
+                    let at = |(row, start): (&&[u8], &usize)| {
+                        let at = start + column.position;
+                        i128::from(i64::from_le_bytes(state::get(row, at)))
+                    };
+                    let digits: Vec<i128> = rows.iter().zip(starts).map(at).collect();
+                    let data = ArrayData::builder(column.data_type.clone())
+                        .len(rows.len())
+                        .nulls(nulls)
+                        .add_buffer(Buffer::from_vec(digits))
+                        .build()?;
+                    Ok(make_array(data))
+                }
                 Encoding::Fixed(1) => decode_fixed::<1>(column, rows, starts, nulls),
                 Encoding::Fixed(2) => decode_fixed::<2>(column, rows, starts, nulls),
                 Encoding::Fixed(4) | Encoding::Float32 => {
@@ -106,7 +115,8 @@ fn decode_section(
 }
 
 fn decode_nulls(column: &Column, rows: &[&[u8]], starts: &[usize]) -> Option<NullBuffer> {
-    let (byte, bit) = (column.null_bit / 8, 1u8 << (column.null_bit % 8));
+    let null_bit = column.null_bit?;
+    let (byte, bit) = (null_bit / 8, 1u8 << (null_bit % 8));
     let is_null = |(row, start): (&&[u8], &usize)| row[start + byte] & bit != 0;
     if !rows.iter().zip(starts).any(is_null) {
         return None;
@@ -145,7 +155,7 @@ fn decode_bytes(
     let mut slices = Vec::with_capacity(rows.len());
     for ((row, start), cursor) in rows.iter().zip(starts).zip(cursors) {
         let at = start + column.position;
-        let len = u32::from_le_bytes(row[at..at + 4].try_into().expect("4 bytes")) as usize;
+        let len = length_at(row, at);
         slices.push(&row[*cursor..*cursor + len]);
         *cursor += len;
     }

@@ -13,7 +13,7 @@ use arrow_array::{
 };
 use arrow_schema::DataType;
 
-use super::layout::{Column, Encoding, RowLayout, Section};
+use super::layout::{Column, DEAD_BIT, Encoding, ROW_ALIGN, RowLayout, Section};
 use super::state::{self, StateInput};
 
 /// One batch of input for an aggregate: everything has the same number of rows.
@@ -51,9 +51,9 @@ pub(crate) struct RowsView<'a> {
 /// The key sections of rows, nothing else.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeysView<'a> {
-    bytes: &'a [u8],
-    offsets: &'a [u32],
-    lens: &'a [u32],
+    pub(crate) bytes: &'a [u8],
+    pub(crate) offsets: &'a [u32],
+    pub(crate) lens: &'a [u32],
     pub(crate) hashes: &'a [u64],
 }
 
@@ -130,7 +130,7 @@ impl RowBlock {
         let mut end = 0u32;
         for (total, key_len) in self.totals.iter_mut().zip(&self.key_lens) {
             self.offsets.push(end);
-            *total = (*total + key_len).next_multiple_of(8);
+            *total = (*total + key_len).next_multiple_of(ROW_ALIGN as u32);
             end += *total;
         }
         self.bytes.clear();
@@ -164,8 +164,7 @@ impl RowBlock {
             let key_len = self.key_lens[row];
             let hash = hash_key(&row_bytes[key_start..key_start + key_len as usize]);
             row_bytes[..8].copy_from_slice(&hash.to_le_bytes());
-            row_bytes[8..12].copy_from_slice(&self.totals[row].to_le_bytes());
-            row_bytes[12..16].copy_from_slice(&key_len.to_le_bytes());
+            layout.set_row_len(row_bytes, self.totals[row] as usize);
             self.hashes.push(hash);
         }
     }
@@ -177,9 +176,9 @@ impl RowBlock {
     }
 }
 
-/// The hash of a canonical key.
+/// The hash of a canonical key, an even number.
 pub(crate) fn hash_key(key: &[u8]) -> u64 {
-    rapidhash::v3::rapidhash_v3(key)
+    rapidhash::v3::rapidhash_v3(key) & !DEAD_BIT
 }
 
 fn fixed(bytes: usize) -> u32 {
@@ -262,6 +261,12 @@ fn encode_section(
             Encoding::Fixed(8) => encode_fixed::<8>(column, array, block, offsets, cursors),
             Encoding::Fixed(16) => encode_fixed::<16>(column, array, block, offsets, cursors),
             Encoding::Fixed(_) => encode_fixed::<32>(column, array, block, offsets, cursors),
+            Encoding::SmallDecimal => {
+                let values = array.as_primitive::<arrow_array::types::Decimal128Type>();
+                // At most 18 digits: the value is an i64.
+                let value = |row: usize| (values.value(row) as i64).to_le_bytes();
+                encode_values(column, array, block, offsets, cursors, value);
+            }
             Encoding::Boolean => {
                 let array: &BooleanArray = array.as_boolean();
                 let value = |row: usize| [u8::from(array.value(row))];
@@ -324,7 +329,10 @@ fn encode_nulls(
     let Some(nulls) = array.nulls().filter(|n| n.null_count() > 0) else {
         return;
     };
-    let (byte, bit) = (column.null_bit / 8, 1u8 << (column.null_bit % 8));
+    let null_bit = column
+        .null_bit
+        .expect("a column that is never NULL has no NULL");
+    let (byte, bit) = (null_bit / 8, 1u8 << (null_bit % 8));
     for (row, (offset, cursor)) in offsets.iter().zip(cursors).enumerate() {
         if nulls.is_null(row) {
             block[(*offset + *cursor) as usize + byte] |= bit;

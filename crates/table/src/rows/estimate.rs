@@ -23,9 +23,10 @@ impl Default for DistinctEstimate {
 impl DistinctEstimate {
     pub(crate) fn add(&mut self, hashes: &[u64]) {
         for hash in hashes {
-            // The low bits: the high ones choose partitions and slots.
-            let register = (*hash as usize) & (REGISTERS - 1);
-            let rank = ((hash >> REGISTER_BITS) | 1 << (64 - REGISTER_BITS)).trailing_zeros() + 1;
+            // The low bits: the high ones choose partitions and slots. The lowest is always 0.
+            let hash = *hash >> 1;
+            let register = (hash as usize) & (REGISTERS - 1);
+            let rank = ((hash >> REGISTER_BITS) | 1 << (63 - REGISTER_BITS)).trailing_zeros() + 1;
             let value = &mut self.registers[register];
             *value = (*value).max(rank as u8);
         }

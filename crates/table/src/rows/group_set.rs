@@ -309,7 +309,7 @@ pub(crate) fn fill(
             let taken = partition.accept(Mode::Append, rows, &selection[..1], scratch)?;
             if taken == 0 {
                 let row = &rows.bytes[rows.offsets[selection[0] as usize] as usize..];
-                return Err(partition.short_of(super::layout::row_len(row) as u64));
+                return Err(partition.short_of(partition.row_len(row) as u64));
             }
             selection = &selection[taken..];
         }
@@ -504,7 +504,13 @@ impl GroupWorker {
         self.estimated_rows += self.front_rows;
         self.front_rows = 0;
         for segment in front.segments() {
-            walk(&segment.guard, segment.used, &mut offsets, &mut hashes);
+            walk(
+                &self.set.shape.layout,
+                &segment.guard,
+                segment.used,
+                &mut offsets,
+                &mut hashes,
+            );
             self.estimate.add(&hashes);
             let rows = RowsView {
                 bytes: &segment.guard,

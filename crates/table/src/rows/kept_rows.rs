@@ -9,7 +9,7 @@ use arrow_array::ArrayRef;
 
 use super::Error;
 use super::decode;
-use super::encode::RowsView;
+use super::encode::KeysView;
 use super::group_set::GroupSet;
 use super::numbering::GroupNumbering;
 use super::partition::Mode;
@@ -83,18 +83,26 @@ impl KeptRows {
             return Ok(None);
         };
         let (mut offsets, mut hashes) = (Vec::new(), Vec::new());
-        walk(&guard, segment.used, &mut offsets, &mut hashes);
-        let rows = RowsView {
+        let layout = &self.set.shape.layout;
+        walk(layout, &guard, segment.used, &mut offsets, &mut hashes);
+        let slices: Vec<&[u8]> = offsets.iter().map(|at| &guard[*at as usize..]).collect();
+        let lens: Vec<u32> = slices
+            .iter()
+            .map(|row| layout.key_of(row).len() as u32)
+            .collect();
+        for offset in &mut offsets {
+            *offset += layout.key_start() as u32;
+        }
+        let keys = KeysView {
             bytes: &guard,
             offsets: &offsets,
+            lens: &lens,
             hashes: &hashes,
         };
-        let layout = &self.set.shape.layout;
         let mut numbers = Vec::with_capacity(offsets.len());
-        if !numbering.assign_rows(rows, layout.key_start(), &mut numbers)? {
+        if !numbering.assign_keys(keys, &mut numbers)? {
             return Ok(None);
         }
-        let slices: Vec<&[u8]> = offsets.iter().map(|at| &guard[*at as usize..]).collect();
         let payload = decode::decode_payload(layout, &slices)?;
         Ok(Some(KeptBatch { numbers, payload }))
     }

@@ -1,27 +1,36 @@
 //! The byte layout of one group row: what the aggregate keeps in memory and on disk alike.
 //!
 //! ```text
-//! 0        8       12      16              16+S                     16+S+key_len
-//! | hash u64 | total u32 | key u32 | states (S bytes) | key section | payload section | pad to 8 |
+//! 0        8             H         H+S
+//! | hash u64 | total u32 | states (S bytes) | key section | payload section | pad to 4 |
 //! section = | null bits | fixed columns, lengths of byte columns (u32) | bytes of the byte
 //! columns |
 //! ```
 //!
 //! Every integer is little-endian. Nothing points anywhere: a row means the same in memory, in
 //! another page and on disk. The key section is canonical (null values are zero, `-0.0` is `0.0`,
-//! every NaN is one NaN), so two rows belong to one group exactly when their key sections are the
-//! same bytes: one `memcmp`, whatever the types. The top bit of `total` marks a row that was merged
-//! into another one (dead).
+//! every NaN is one NaN) and says its own length, so two rows belong to one group exactly when
+//! their key sections are the same bytes: one `memcmp`, whatever the types.
+//!
+//! What all rows have in common is not in them: the total where no column has a length of its own
+//! (then `H` is 8), null bits where no column of the section is ever NULL. The lowest bit of the
+//! hash field marks a row that was merged into another one (dead); hashes themselves are even.
 
 use arrow_schema::{DataType, IntervalUnit};
 
 use super::state::{StateKind, StateSlot};
 
-/// Bytes before the states: hash, total length with the dead bit, key length.
-pub(crate) const HEADER_BYTES: usize = 16;
+/// Rows start at multiples of this.
+pub(crate) const ROW_ALIGN: usize = 4;
 
-/// The top bit of a row's total length: the row lives on inside another row.
-pub(crate) const DEAD_BIT: u32 = 1 << 31;
+/// The lowest bit of the hash field: the row lives on inside another row.
+pub(crate) const DEAD_BIT: u64 = 1;
+
+/// Where the total length is, in rows that have one.
+const TOTAL_AT: usize = 8;
+
+/// Digits of a decimal that 8 bytes hold.
+const SMALL_DECIMAL_DIGITS: u8 = 18;
 
 /// How the values of one column are copied into a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +43,8 @@ pub(crate) enum Encoding {
     Float32,
     /// 8 bytes, canonical zero and NaN.
     Float64,
+    /// The lower 8 bytes of a 16-byte decimal of at most 18 digits.
+    SmallDecimal,
     /// A 4-byte length in the fixed part and the bytes behind it.
     Bytes,
 }
@@ -52,6 +63,9 @@ impl Encoding {
             }
             Decimal64(_, _) | Interval(IntervalUnit::DayTime) => Encoding::Fixed(8),
             Interval(IntervalUnit::YearMonth) => Encoding::Fixed(4),
+            Decimal128(precision, _) if *precision <= SMALL_DECIMAL_DIGITS => {
+                Encoding::SmallDecimal
+            }
             Interval(IntervalUnit::MonthDayNano) | Decimal128(_, _) => Encoding::Fixed(16),
             Decimal256(_, _) => Encoding::Fixed(32),
             Float32 => Encoding::Float32,
@@ -66,7 +80,7 @@ impl Encoding {
             Encoding::Fixed(width) => width,
             Encoding::Boolean => 1,
             Encoding::Float32 | Encoding::Bytes => 4,
-            Encoding::Float64 => 8,
+            Encoding::Float64 | Encoding::SmallDecimal => 8,
         }
     }
 }
@@ -78,8 +92,8 @@ pub(crate) struct Column {
     pub(crate) encoding: Encoding,
     /// Where its fixed part starts, from the start of the section.
     pub(crate) position: usize,
-    /// The bit that is set where the value is NULL.
-    pub(crate) null_bit: usize,
+    /// The bit that is set where the value is NULL; `None` where it never is.
+    pub(crate) null_bit: Option<usize>,
 }
 
 /// Columns encoded side by side: the key, or the payload.
@@ -88,20 +102,23 @@ pub(crate) struct Section {
     pub(crate) columns: Vec<Column>,
     /// Bytes of null bits, fixed columns and lengths.
     pub(crate) fixed_bytes: usize,
+    pub(crate) null_bytes: usize,
     pub(crate) has_bytes: bool,
 }
 
 impl Section {
-    fn new(types: &[DataType]) -> Option<Section> {
-        let mut position = types.len().div_ceil(8);
-        let mut columns = Vec::with_capacity(types.len());
-        for (null_bit, data_type) in types.iter().enumerate() {
+    fn new<'a>(types: impl Iterator<Item = (&'a DataType, bool)> + Clone) -> Option<Section> {
+        let null_bits = types.clone().filter(|(_, nullable)| *nullable).count();
+        let mut position = null_bits.div_ceil(8);
+        let mut next_bit = 0..null_bits;
+        let mut columns = Vec::new();
+        for (data_type, nullable) in types {
             let encoding = Encoding::of(data_type)?;
             columns.push(Column {
                 data_type: data_type.clone(),
                 encoding,
                 position,
-                null_bit,
+                null_bit: if nullable { next_bit.next() } else { None },
             });
             position += encoding.width();
         }
@@ -109,9 +126,31 @@ impl Section {
         Some(Section {
             columns,
             fixed_bytes: position,
+            null_bytes: null_bits.div_ceil(8),
             has_bytes,
         })
     }
+
+    /// The length of the section at the head of `bytes`.
+    #[inline]
+    pub(crate) fn len_of(&self, bytes: &[u8]) -> usize {
+        if !self.has_bytes {
+            return self.fixed_bytes;
+        }
+        let lengths = self
+            .columns
+            .iter()
+            .filter(|c| c.encoding == Encoding::Bytes);
+        lengths.fold(self.fixed_bytes, |len, column| {
+            len + length_at(bytes, column.position)
+        })
+    }
+}
+
+/// The 4-byte length at a place.
+#[inline]
+pub(crate) fn length_at(bytes: &[u8], at: usize) -> usize {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes")) as usize
 }
 
 /// What happens to a payload column when a row meets another row of its group.
@@ -127,11 +166,22 @@ pub enum PayloadRule {
     Max,
 }
 
+/// A group column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyColumn {
+    /// Its Arrow type.
+    pub data_type: DataType,
+    /// Whether it may be NULL; an array with a NULL must not come where it may not.
+    pub nullable: bool,
+}
+
 /// A payload column: carried by the group, not compared.
 #[derive(Debug, Clone)]
 pub struct PayloadColumn {
     /// Its Arrow type.
     pub data_type: DataType,
+    /// Whether it may be NULL.
+    pub nullable: bool,
     /// Which value the group keeps. `Min` and `Max` are for byte columns; numbers have states.
     pub rule: PayloadRule,
 }
@@ -147,30 +197,37 @@ pub struct RowLayout {
     /// Whether any payload column compares values.
     pub(crate) payload_compares: bool,
     pub(crate) states: Vec<StateSlot>,
-    pub(crate) state_bytes: usize,
+    /// The length of every row, where they all have one.
+    row_len: Option<usize>,
+    key_start: usize,
 }
 
 impl RowLayout {
     /// The layout for these group columns, carried columns and states; `None` where a column's type
     /// cannot be held in a row (nested types, dictionaries).
     pub fn new(
-        key: &[DataType],
+        key: &[KeyColumn],
         payload: &[PayloadColumn],
         states: &[(StateKind, bool)],
     ) -> Option<RowLayout> {
-        let payload_types: Vec<DataType> = payload.iter().map(|c| c.data_type.clone()).collect();
-        let (states, state_bytes) = StateSlot::lay_out(states);
         let rules: Vec<PayloadRule> = payload.iter().map(|c| c.rule).collect();
+        let key = Section::new(key.iter().map(|c| (&c.data_type, c.nullable)))?;
+        let payload = Section::new(payload.iter().map(|c| (&c.data_type, c.nullable)))?;
+        let has_lengths = key.has_bytes || payload.has_bytes;
+        let header_bytes = if has_lengths { TOTAL_AT + 4 } else { TOTAL_AT };
+        let (states, key_start) = StateSlot::lay_out(states, header_bytes);
+        let fixed = key_start + key.fixed_bytes + payload.fixed_bytes;
         Some(RowLayout {
-            key: Section::new(key)?,
-            payload: Section::new(&payload_types)?,
+            row_len: (!has_lengths).then(|| fixed.next_multiple_of(ROW_ALIGN)),
+            key_start,
+            key,
+            payload,
             payload_is_first: rules.iter().all(|r| *r == PayloadRule::First),
             payload_compares: rules
                 .iter()
                 .any(|r| matches!(r, PayloadRule::Min | PayloadRule::Max)),
             rules,
             states,
-            state_bytes,
         })
     }
 
@@ -180,37 +237,66 @@ impl RowLayout {
     }
 
     /// Where the key section starts.
+    #[inline]
     pub(crate) fn key_start(&self) -> usize {
-        HEADER_BYTES + self.state_bytes
+        self.key_start
     }
 
     /// The bytes of a row without its byte columns: a lower bound for estimates.
     pub fn fixed_row_bytes(&self) -> usize {
-        (self.key_start() + self.key.fixed_bytes + self.payload.fixed_bytes).next_multiple_of(8)
+        (self.key_start + self.key.fixed_bytes + self.payload.fixed_bytes)
+            .next_multiple_of(ROW_ALIGN)
+    }
+
+    /// The length of the row at the head of `row`.
+    #[inline]
+    pub(crate) fn row_len(&self, row: &[u8]) -> usize {
+        self.row_len.unwrap_or_else(|| length_at(row, TOTAL_AT))
+    }
+
+    /// Writes the length of a row, where rows carry theirs.
+    pub(crate) fn set_row_len(&self, row: &mut [u8], len: usize) {
+        if self.row_len.is_none() {
+            let len = u32::try_from(len).expect("a row is below 2 GiB");
+            row[TOTAL_AT..TOTAL_AT + 4].copy_from_slice(&len.to_le_bytes());
+        }
+    }
+
+    /// The key section of the row at the head of `row`.
+    #[inline]
+    pub(crate) fn key_of<'a>(&self, row: &'a [u8]) -> &'a [u8] {
+        let row = &row[self.key_start..];
+        &row[..self.key.len_of(row)]
+    }
+
+    /// Where the payload section starts.
+    #[inline]
+    pub(crate) fn payload_start(&self, row: &[u8]) -> usize {
+        self.key_start + self.key.len_of(&row[self.key_start..])
     }
 }
 
-/// Header fields of the row that starts at the head of `row`.
+/// The hash of the row that starts at the head of `row`; of a dead one without meaning.
+#[inline]
 pub(crate) fn row_hash(row: &[u8]) -> u64 {
     u64::from_le_bytes(row[..8].try_into().expect("8 bytes"))
 }
 
-pub(crate) fn row_total_field(row: &[u8]) -> u32 {
-    u32::from_le_bytes(row[8..12].try_into().expect("4 bytes"))
-}
-
-pub(crate) fn row_len(row: &[u8]) -> usize {
-    (row_total_field(row) & !DEAD_BIT) as usize
-}
-
+#[inline]
 pub(crate) fn row_is_dead(row: &[u8]) -> bool {
-    row_total_field(row) & DEAD_BIT != 0
-}
-
-pub(crate) fn row_key_len(row: &[u8]) -> usize {
-    u32::from_le_bytes(row[12..16].try_into().expect("4 bytes")) as usize
+    row[0] & DEAD_BIT as u8 != 0
 }
 
 pub(crate) fn mark_dead(row: &mut [u8]) {
-    row[11] |= 0x80;
+    row[0] |= DEAD_BIT as u8;
+}
+
+/// Marks a row dead and says where it lives on.
+pub(crate) fn forward(row: &mut [u8], reference: u32) {
+    row[..8].copy_from_slice(&(u64::from(reference) << 1 | DEAD_BIT).to_le_bytes());
+}
+
+/// Where a dead row lives on that was forwarded.
+pub(crate) fn forwarded_to(row: &[u8]) -> u32 {
+    (row_hash(row) >> 1) as u32
 }

@@ -38,7 +38,7 @@ pub use decode::GroupColumns;
 pub use encode::GroupInput;
 pub use group_set::{GroupOptions, GroupSet, GroupWorker};
 pub use kept_rows::{KeptBatch, KeptRows};
-pub use layout::{PayloadColumn, PayloadRule, RowLayout};
+pub use layout::{KeyColumn, PayloadColumn, PayloadRule, RowLayout};
 pub use numbering::{GroupKeys, GroupNumbering};
 pub use reader::GroupReader;
 pub use state::{Number, StateInput, StateKind};

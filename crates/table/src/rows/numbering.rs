@@ -1,22 +1,19 @@
 //! Group numbers 0, 1, 2, ... for keys: what vectorised accumulators index their states by.
 
 use arrow_array::ArrayRef;
-use arrow_schema::DataType;
 use mayfly_space::{Account, PageClass};
 
 use super::Error;
 use super::decode::GroupColumns;
-use super::encode::{GroupInput, RowBlock, RowsView};
-use super::layout::{HEADER_BYTES, RowLayout, row_key_len};
+use super::encode::{GroupInput, KeysView, RowBlock};
+use super::layout::{KeyColumn, ROW_ALIGN, RowLayout};
 use super::row_table::{Drain, RowTable, Scratch};
 use super::segment::Shape;
-use super::state::StateKind;
+use super::state::{StateKind, get};
 
 /// Assigns numbers to keys in order of appearance.
 pub struct GroupNumbering {
     table: RowTable,
-    /// Encodes keys that come as columns; it has no states.
-    layout: RowLayout,
     block: RowBlock,
     scratch: Scratch,
 }
@@ -30,19 +27,17 @@ impl GroupNumbering {
     /// # Panics
     /// Where a row cannot hold one of the types: ask [`RowLayout::supports`] before.
     pub fn new(
-        key: &[DataType],
+        key: &[KeyColumn],
         account: &Account,
         page_class: PageClass,
         level_bits: u32,
     ) -> Result<Option<GroupNumbering>, Error> {
         let supported = "the caller asked RowLayout::supports";
         let numbered = RowLayout::new(key, &[], &[(StateKind::Count, false)]).expect(supported);
-        let layout = RowLayout::new(key, &[], &[]).expect(supported);
         let shape = Shape::new(numbered, account.clone(), page_class);
         let table = RowTable::new(&shape, level_bits, 0, usize::MAX)?;
         Ok(table.map(|table| GroupNumbering {
             table,
-            layout,
             block: RowBlock::default(),
             scratch: Scratch::default(),
         }))
@@ -65,30 +60,25 @@ impl GroupNumbering {
         numbers: &mut Vec<u32>,
     ) -> Result<bool, Error> {
         let mut block = std::mem::take(&mut self.block);
-        block.encode(
-            &self.layout,
-            &GroupInput {
-                rows,
-                key,
-                payload: &[],
-                states: &[],
-            },
-        );
-        let assigned = self.assign_rows(block.view(), HEADER_BYTES, numbers);
+        let input = GroupInput {
+            rows,
+            key,
+            payload: &[],
+            states: &[],
+        };
+        let keys = block.encode_keys(&self.table.shape().layout, &input);
+        let assigned = self.assign_keys(keys, numbers);
         self.block = block;
         assigned
     }
 
-    /// As [`GroupNumbering::assign`], for rows whose key section starts at `key_start`.
-    pub(crate) fn assign_rows(
+    /// As [`GroupNumbering::assign`], for keys that are sections already.
+    pub(crate) fn assign_keys(
         &mut self,
-        rows: RowsView<'_>,
-        key_start: usize,
+        keys: KeysView<'_>,
         numbers: &mut Vec<u32>,
     ) -> Result<bool, Error> {
-        Ok(self
-            .table
-            .number(rows, key_start, numbers, &mut self.scratch)?)
+        Ok(self.table.number(keys, numbers, &mut self.scratch)?)
     }
 
     /// The keys in the order of their numbers.
@@ -115,20 +105,25 @@ impl GroupKeys {
 }
 
 /// Writes the row that holds a key and its number.
-pub(crate) fn numbered_row(row: &mut Vec<u8>, hash: u64, key: &[u8], number: u64) {
+pub(crate) fn numbered_row(
+    layout: &RowLayout,
+    row: &mut Vec<u8>,
+    hash: u64,
+    key: &[u8],
+    number: u32,
+) {
     row.clear();
     row.extend_from_slice(&hash.to_le_bytes());
-    let len = (HEADER_BYTES + 8 + key.len()).next_multiple_of(8);
-    let total = u32::try_from(len).expect("a key is below 2 GiB");
-    row.extend_from_slice(&total.to_le_bytes());
-    let key_len = u32::try_from(key.len()).expect("a key is below 2 GiB");
-    row.extend_from_slice(&key_len.to_le_bytes());
-    row.extend_from_slice(&number.to_le_bytes());
+    let len = (layout.key_start() + key.len()).next_multiple_of(ROW_ALIGN);
+    row.resize(layout.key_start(), 0);
     row.extend_from_slice(key);
     row.resize(len, 0);
+    layout.set_row_len(row, len);
+    let at = layout.states[0].offset;
+    row[at..at + 4].copy_from_slice(&number.to_le_bytes());
 }
 
-/// The key bytes of a row.
-pub(crate) fn key_of(row: &[u8], key_start: usize) -> &[u8] {
-    &row[key_start..key_start + row_key_len(row)]
+/// The number in a row that [`numbered_row`] wrote.
+pub(crate) fn number_of(layout: &RowLayout, row: &[u8]) -> u32 {
+    u32::from_le_bytes(get(row, layout.states[0].offset))
 }

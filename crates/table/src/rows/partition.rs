@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use mayfly_space::Error;
 
 use super::encode::RowsView;
-use super::layout::{mark_dead, row_len};
+use super::layout::mark_dead;
 use super::row_table::{RowTable, Scratch};
 use super::segment::{OpenSegment, Segment, Shape, walk};
 
@@ -79,6 +79,11 @@ impl Partition {
         &self.cold
     }
 
+    /// The length of the row at the head of `row`.
+    pub(crate) fn row_len(&self, row: &[u8]) -> usize {
+        self.shape.layout.row_len(row)
+    }
+
     pub(crate) fn level_bits(&self) -> u32 {
         self.level_bits
     }
@@ -99,7 +104,7 @@ impl Partition {
         let mode = if self.withdrawn { Mode::Append } else { mode };
         for (taken, index) in selection.iter().enumerate() {
             let row = &rows.bytes[rows.offsets[*index as usize] as usize..];
-            if !self.append(mode, &row[..row_len(row)])? {
+            if !self.append(mode, &row[..self.shape.layout.row_len(row)])? {
                 return Ok(taken);
             }
         }
@@ -154,7 +159,13 @@ impl Partition {
         let (mut offsets, mut hashes) = (Vec::new(), Vec::new());
         let mut freed = false;
         while let Some(mut segment) = self.pending.pop() {
-            walk(&segment.guard, segment.used, &mut offsets, &mut hashes);
+            walk(
+                &self.shape.layout,
+                &segment.guard,
+                segment.used,
+                &mut offsets,
+                &mut hashes,
+            );
             let selection: Vec<u32> = (0..offsets.len() as u32).collect();
             let rows = RowsView {
                 bytes: &segment.guard,

@@ -1,17 +1,19 @@
 //! MIN and MAX of byte columns: the value travels in the payload and may change the row's length.
 
-use super::layout::{Encoding, PayloadRule, RowLayout, row_key_len};
+use super::layout::{Column, Encoding, PayloadRule, ROW_ALIGN, RowLayout, length_at};
 
-fn is_null(layout: &RowLayout, row: &[u8], column: usize) -> bool {
-    let start = layout.key_start() + row_key_len(row);
-    row[start + column / 8] & (1 << (column % 8)) != 0
+/// Whether a column of the payload that starts at `start` is NULL.
+fn is_null(column: &Column, row: &[u8], start: usize) -> bool {
+    column
+        .null_bit
+        .is_some_and(|bit| row[start + bit / 8] & (1 << (bit % 8)) != 0)
 }
 
 /// One byte column of a row's payload: `None` is NULL.
 fn value_of<'a>(layout: &RowLayout, row: &'a [u8], wanted: usize) -> Option<&'a [u8]> {
-    let start = layout.key_start() + row_key_len(row);
+    let start = layout.payload_start(row);
     let column = &layout.payload.columns[wanted];
-    if row[start + column.null_bit / 8] & (1 << (column.null_bit % 8)) != 0 {
+    if is_null(column, row, start) {
         return None;
     }
     let mut at = start + layout.payload.fixed_bytes;
@@ -23,17 +25,20 @@ fn value_of<'a>(layout: &RowLayout, row: &'a [u8], wanted: usize) -> Option<&'a 
     Some(&row[at..at + length_at(row, start + column.position)])
 }
 
-fn length_at(row: &[u8], at: usize) -> usize {
-    u32::from_le_bytes(row[at..at + 4].try_into().expect("4 bytes")) as usize
-}
-
 fn column_wins(layout: &RowLayout, column: usize, source: &[u8], target: &[u8]) -> bool {
     let rule = layout.rules[column];
     if rule == PayloadRule::First {
         return false;
     }
     if rule == PayloadRule::FirstNotNull {
-        return is_null(layout, target, column) && !is_null(layout, source, column);
+        let null = |row| {
+            is_null(
+                &layout.payload.columns[column],
+                row,
+                layout.payload_start(row),
+            )
+        };
+        return null(target) && !null(source);
     }
     match (
         value_of(layout, source, column),
@@ -50,9 +55,8 @@ fn column_wins(layout: &RowLayout, column: usize, source: &[u8], target: &[u8]) 
 pub(crate) fn source_wins(layout: &RowLayout, source: &[u8], target: &[u8]) -> bool {
     if !layout.payload_compares {
         // Only NULLs can be replaced, and few rows have any.
-        let start = layout.key_start() + row_key_len(target);
-        let null_bytes = layout.rules.len().div_ceil(8);
-        if target[start..start + null_bytes]
+        let start = layout.payload_start(target);
+        if target[start..start + layout.payload.null_bytes]
             .iter()
             .all(|byte| *byte == 0)
         {
@@ -65,7 +69,7 @@ pub(crate) fn source_wins(layout: &RowLayout, source: &[u8], target: &[u8]) -> b
 /// Writes the row that `target` becomes: its header, states and key with the winning values.
 pub(crate) fn merge(layout: &RowLayout, source: &[u8], target: &[u8], row: &mut Vec<u8>) {
     let section = &layout.payload;
-    let start = layout.key_start() + row_key_len(target);
+    let start = layout.payload_start(target);
     row.clear();
     row.extend_from_slice(&target[..start + section.fixed_bytes]);
     for (number, column) in section.columns.iter().enumerate() {
@@ -80,15 +84,15 @@ pub(crate) fn merge(layout: &RowLayout, source: &[u8], target: &[u8], row: &mut 
         }
         let width = column.encoding.width();
         if wins && column.encoding != Encoding::Bytes {
-            let from = layout.key_start() + row_key_len(source) + column.position;
+            let from = layout.payload_start(source) + column.position;
             let at = start + column.position;
             row[at..at + width].copy_from_slice(&source[from..from + width]);
         }
-        if wins {
-            row[start + column.null_bit / 8] &= !(1 << (column.null_bit % 8));
+        if let Some(bit) = column.null_bit.filter(|_| wins) {
+            row[start + bit / 8] &= !(1 << (bit % 8));
         }
     }
-    row.resize(row.len().next_multiple_of(8), 0);
-    let total = u32::try_from(row.len()).expect("a row is below 2 GiB");
-    row[8..12].copy_from_slice(&total.to_le_bytes());
+    let len = row.len().next_multiple_of(ROW_ALIGN);
+    row.resize(len, 0);
+    layout.set_row_len(row, len);
 }

@@ -201,7 +201,13 @@ pub(crate) fn split_pages(
     let (mut offsets, mut hashes) = (Vec::new(), Vec::new());
     for segment in cold {
         let open = open_or_make_room(&segment, &partitions, mode, scratch)?;
-        walk(&open.guard, open.used, &mut offsets, &mut hashes);
+        walk(
+            &set.shape.layout,
+            &open.guard,
+            open.used,
+            &mut offsets,
+            &mut hashes,
+        );
         let rows = RowsView {
             bytes: &open.guard,
             offsets: &offsets,

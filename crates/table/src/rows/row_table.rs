@@ -13,8 +13,8 @@ use mayfly_space::Error;
 use super::decode::{self, GroupColumns};
 use super::directory::{Directory, Probe};
 use super::encode::{KeysView, RowsView};
-use super::layout::{HEADER_BYTES, mark_dead, row_hash, row_is_dead, row_key_len, row_len};
-use super::numbering::{key_of, numbered_row};
+use super::layout::{ROW_ALIGN, forward, forwarded_to, mark_dead, row_hash, row_is_dead};
+use super::numbering::{number_of, numbered_row};
 use super::payload;
 use super::segment::{OpenSegment, Segment, Shape, walk};
 use super::state::{StateInput, merge_state};
@@ -71,6 +71,10 @@ impl RowTable {
         }
     }
 
+    pub(crate) fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
     pub(crate) fn groups(&self) -> usize {
         self.directory.groups()
     }
@@ -105,7 +109,8 @@ impl RowTable {
         selection: &[u32],
         scratch: &mut Scratch,
     ) -> Result<usize, Error> {
-        let key_start = self.shape.layout.key_start();
+        let shape = Arc::clone(&self.shape);
+        let key_start = shape.layout.key_start();
         let mut taken = 0;
         scratch.pairs.clear();
         if !self.reserve(selection.len())? {
@@ -116,7 +121,7 @@ impl RowTable {
         for index in selection {
             let row = &rows.bytes[rows.offsets[*index as usize] as usize..];
             let hash = rows.hashes[*index as usize];
-            let key = &row[key_start..key_start + row_key_len(row)];
+            let key = shape.layout.key_of(row);
             match self
                 .directory
                 .probe(hash, |r| self.same_key(r, key, key_start))
@@ -126,7 +131,7 @@ impl RowTable {
                     if self.groups() >= self.groups_max {
                         break;
                     }
-                    let Some(reference) = self.append(&row[..row_len(row)])? else {
+                    let Some(reference) = self.append(&row[..shape.layout.row_len(row)])? else {
                         break;
                     };
                     self.directory.insert(slot, hash, reference);
@@ -201,7 +206,9 @@ impl RowTable {
 
     fn same_key(&self, reference: u32, key: &[u8], key_start: usize) -> bool {
         let row = row_at(&self.shape, &self.segments, reference);
-        row_key_len(row) == key.len() && same_bytes(&row[key_start..key_start + key.len()], key)
+        // A section says its own length, so one cannot be the head of another.
+        row.get(key_start..key_start + key.len())
+            .is_some_and(|found| same_bytes(found, key))
     }
 
     /// Copies a row behind the others; `None` where memory is short.
@@ -223,7 +230,9 @@ impl RowTable {
             .get(self.filling)
             .is_none_or(|s| !s.has_room(row.len()))
         {
-            if self.segments.len() >= self.segments_max {
+            // A reference counts pages with the bits that it has left.
+            let countable = (u32::MAX >> self.shape.offset_bits) as usize;
+            if self.segments.len() >= self.segments_max.min(countable) {
                 return Ok(None);
             }
             let Some(segment) = self.shape.open(row.len())? else {
@@ -273,7 +282,7 @@ impl RowTable {
         let hash = row_hash(source);
         while row_is_dead(row_at(&shape, &self.segments, target)) {
             // An earlier row of this call moved the group and left its new place.
-            target = row_hash(row_at(&shape, &self.segments, target)) as u32;
+            target = forwarded_to(row_at(&shape, &self.segments, target));
         }
         if payload::source_wins(
             &shape.layout,
@@ -282,12 +291,13 @@ impl RowTable {
         ) {
             let old = row_at(&shape, &self.segments, target);
             payload::merge(&shape.layout, source, old, &mut scratch.row);
-            if scratch.row.len() <= row_len(old) {
+            let room = shape.layout.row_len(old);
+            if scratch.row.len() <= room {
                 let (segment, offset) = place_of(&shape, target);
                 let row = &mut self.segments[segment].guard[offset..];
-                // Everything but the total length, which keeps the row's room.
-                row[..8].copy_from_slice(&scratch.row[..8]);
-                row[12..scratch.row.len()].copy_from_slice(&scratch.row[12..]);
+                row[..scratch.row.len()].copy_from_slice(&scratch.row);
+                // The row keeps its room.
+                shape.layout.set_row_len(row, room);
             } else {
                 let row = std::mem::take(&mut scratch.row);
                 let moved = self.append_for_move(&row);
@@ -295,10 +305,8 @@ impl RowTable {
                 let moved = moved?;
                 self.directory.relocate(hash, target, moved);
                 let (segment, offset) = place_of(&shape, target);
-                let row = &mut self.segments[segment].guard[offset..];
-                mark_dead(row);
-                // The forwarding address for pairs that still name the old place.
-                row[..8].copy_from_slice(&u64::from(moved).to_le_bytes());
+                // For pairs that still name the old place.
+                forward(&mut self.segments[segment].guard[offset..], moved);
                 target = moved;
             }
         }
@@ -349,6 +357,7 @@ impl RowTable {
         let key_start = shape.layout.key_start();
         let used = self.segments[segment].used;
         walk(
+            &shape.layout,
             &self.segments[segment].guard,
             used,
             &mut scratch.offsets,
@@ -359,7 +368,7 @@ impl RowTable {
         scratch.pairs.clear();
         for (offset, hash) in scratch.offsets.iter().zip(&scratch.hashes) {
             let row = self.segments[segment].row(*offset as usize);
-            let key = &row[key_start..key_start + row_key_len(row)];
+            let key = shape.layout.key_of(row);
             match self
                 .directory
                 .probe(*hash, |r| self.same_key(r, key, key_start))
@@ -381,7 +390,7 @@ impl RowTable {
         let mut hashes = Vec::with_capacity(pairs.len());
         for (offset, _) in &pairs {
             let row = &mut self.segments[segment].guard[*offset as usize..];
-            let len = row_len(row);
+            let len = shape.layout.row_len(row);
             offsets.push(u32::try_from(doubles.len()).expect("a page of rows"));
             hashes.push(row_hash(row));
             doubles.extend_from_slice(&row[..len]);
@@ -402,34 +411,33 @@ impl RowTable {
         merged
     }
 
-    /// Appends the group number of each row to `numbers`, giving new keys the next one; the
+    /// Appends the group number of each key to `numbers`, giving new keys the next one; the
     /// layout's only state is that number. False where memory is short.
     pub(crate) fn number(
         &mut self,
-        rows: RowsView<'_>,
-        source_key_start: usize,
+        keys: KeysView<'_>,
         numbers: &mut Vec<u32>,
         scratch: &mut Scratch,
     ) -> Result<bool, Error> {
-        let key_start = self.shape.layout.key_start();
-        if !self.reserve(rows.offsets.len())? {
+        let shape = Arc::clone(&self.shape);
+        let key_start = shape.layout.key_start();
+        if !self.reserve(keys.hashes.len())? {
             return Ok(false);
         }
-        self.warm(rows.hashes.iter().copied(), &mut scratch.candidates);
-        for (offset, hash) in rows.offsets.iter().zip(rows.hashes) {
-            let key = key_of(&rows.bytes[*offset as usize..], source_key_start);
+        self.warm(keys.hashes.iter().copied(), &mut scratch.candidates);
+        for (row, hash) in keys.hashes.iter().enumerate() {
+            let key = keys.key(row);
             match self
                 .directory
                 .probe(*hash, |r| self.same_key(r, key, key_start))
             {
                 Probe::Found(found) => {
-                    let row = row_at(&self.shape, &self.segments, found);
-                    let number = &row[HEADER_BYTES..HEADER_BYTES + 4];
-                    numbers.push(u32::from_le_bytes(number.try_into().expect("4 bytes")));
+                    let row = row_at(&shape, &self.segments, found);
+                    numbers.push(number_of(&shape.layout, row));
                 }
                 Probe::Vacant(slot) => {
                     let number = u32::try_from(self.groups()).expect("below 2^32 groups a part");
-                    numbered_row(&mut scratch.row, *hash, key, u64::from(number));
+                    numbered_row(&shape.layout, &mut scratch.row, *hash, key, number);
                     let Some(reference) = self.append(&scratch.row)? else {
                         return Ok(false);
                     };
@@ -454,7 +462,13 @@ impl RowTable {
                 pages.push(segment);
                 return Ok(false);
             };
-            walk(&open.guard, open.used, &mut offsets, &mut hashes);
+            walk(
+                &self.shape.layout,
+                &open.guard,
+                open.used,
+                &mut offsets,
+                &mut hashes,
+            );
             let selection: Vec<u32> = (0..offsets.len() as u32).collect();
             let rows = RowsView {
                 bytes: &open.guard,
@@ -565,7 +579,7 @@ impl Drain {
         for segment in &self.open {
             while offset < segment.used as usize && rows.len() < rows_max {
                 let row = segment.row(offset);
-                offset += row_len(row);
+                offset += self.shape.layout.row_len(row);
                 if !row_is_dead(row) {
                     rows.push(row);
                 }
@@ -603,14 +617,14 @@ fn same_bytes(a: &[u8], b: &[u8]) -> bool {
 
 fn reference_to(shape: &Shape, segment: usize, offset: u32) -> u32 {
     let segment = u32::try_from(segment).expect("a partition has below 2^19 pages");
-    (segment << shape.offset_bits) | (offset >> 3)
+    (segment << shape.offset_bits) | (offset / ROW_ALIGN as u32)
 }
 
 fn place_of(shape: &Shape, reference: u32) -> (usize, usize) {
     let mask = (1u32 << shape.offset_bits) - 1;
     (
         (reference >> shape.offset_bits) as usize,
-        ((reference & mask) as usize) << 3,
+        (reference & mask) as usize * ROW_ALIGN,
     )
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mayfly_space::{Account, Error, NextUse, Page, PageClass, WriteGuard};
 
-use super::layout::{RowLayout, row_hash, row_is_dead, row_len};
+use super::layout::{ROW_ALIGN, RowLayout, row_hash, row_is_dead};
 
 /// What every part of one aggregate shares.
 #[derive(Debug)]
@@ -12,13 +12,13 @@ pub(crate) struct Shape {
     pub(crate) layout: RowLayout,
     pub(crate) account: Account,
     pub(crate) page_class: PageClass,
-    /// A row reference is `segment << offset_bits | offset / 8`.
+    /// A row reference is `segment << offset_bits | offset / ROW_ALIGN`.
     pub(crate) offset_bits: u32,
 }
 
 impl Shape {
     pub(crate) fn new(layout: RowLayout, account: Account, page_class: PageClass) -> Arc<Shape> {
-        let offset_bits = page_class.bytes().trailing_zeros() - 3;
+        let offset_bits = (page_class.bytes() / ROW_ALIGN).trailing_zeros();
         Arc::new(Shape {
             layout,
             account,
@@ -29,7 +29,7 @@ impl Shape {
 
     /// A row reference can name offsets below this: all of a usual page, the head of a larger one.
     fn starts_end(&self) -> u32 {
-        8 << self.offset_bits
+        (ROW_ALIGN as u32) << self.offset_bits
     }
 
     /// A fresh page for rows of which the first has `row_bytes`; `None` where memory is short.
@@ -138,7 +138,13 @@ impl Segment {
 }
 
 /// Offsets and hashes of the living rows of a page, in page order.
-pub(crate) fn walk(bytes: &[u8], used: u32, offsets: &mut Vec<u32>, hashes: &mut Vec<u64>) {
+pub(crate) fn walk(
+    layout: &RowLayout,
+    bytes: &[u8],
+    used: u32,
+    offsets: &mut Vec<u32>,
+    hashes: &mut Vec<u64>,
+) {
     offsets.clear();
     hashes.clear();
     let mut at = 0usize;
@@ -148,6 +154,6 @@ pub(crate) fn walk(bytes: &[u8], used: u32, offsets: &mut Vec<u32>, hashes: &mut
             offsets.push(u32::try_from(at).expect("an offset inside a page"));
             hashes.push(row_hash(row));
         }
-        at += row_len(row);
+        at += layout.row_len(row);
     }
 }

@@ -14,8 +14,6 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray};
 
-use super::layout::HEADER_BYTES;
-
 /// The number a state computes with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Number {
@@ -77,13 +75,13 @@ pub(crate) struct StateSlot {
 }
 
 impl StateSlot {
-    /// Slots for kinds with "may see no value", and the bytes they take together.
-    pub(crate) fn lay_out(kinds: &[(StateKind, bool)]) -> (Vec<StateSlot>, usize) {
+    /// Slots for kinds with "may see no value", and where what follows them starts.
+    pub(crate) fn lay_out(kinds: &[(StateKind, bool)], start: usize) -> (Vec<StateSlot>, usize) {
         let needs_flag =
             |kind: StateKind, nullable: bool| nullable && !matches!(kind, StateKind::Count);
         let flags = kinds.iter().filter(|(k, n)| needs_flag(*k, *n)).count();
-        let mut flag = HEADER_BYTES;
-        let mut offset = HEADER_BYTES + flags.next_multiple_of(8);
+        let mut flag = start;
+        let mut offset = start + flags;
         let mut slots = Vec::with_capacity(kinds.len());
         for &(kind, nullable) in kinds {
             let slot_flag = needs_flag(kind, nullable).then(|| {
@@ -97,7 +95,7 @@ impl StateSlot {
             });
             offset += kind.bytes();
         }
-        (slots, offset - HEADER_BYTES)
+        (slots, offset)
     }
 }
 

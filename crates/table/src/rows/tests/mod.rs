@@ -36,13 +36,21 @@ fn space(memory_bytes: u64) -> Space {
     .expect("a space opens")
 }
 
+fn key(data_type: DataType) -> KeyColumn {
+    KeyColumn {
+        data_type,
+        nullable: true,
+    }
+}
+
 fn layout() -> RowLayout {
     let text = |rule| PayloadColumn {
         data_type: DataType::Utf8View,
+        nullable: true,
         rule,
     };
     RowLayout::new(
-        &[DataType::Utf8View, DataType::Int32],
+        &[key(DataType::Utf8View), key(DataType::Int32)],
         &[text(PayloadRule::Min), text(PayloadRule::Max)],
         &[
             (StateKind::Count, false),
@@ -216,7 +224,7 @@ fn a_row_larger_than_a_page() {
 #[test]
 fn decimals_and_moments() {
     let layout = RowLayout::new(
-        &[DataType::Int64],
+        &[key(DataType::Int64)],
         &[],
         &[
             (StateKind::Sum(Number::Decimal), false),
@@ -280,9 +288,10 @@ fn decimals_and_moments() {
 #[test]
 fn numbers_follow_first_appearance() {
     let space = space(8 << 20);
-    let mut numbering = GroupNumbering::new(&[DataType::Utf8View], space.root(), PageClass::K16, 0)
-        .expect("no I/O is needed")
-        .expect("there is memory");
+    let mut numbering =
+        GroupNumbering::new(&[key(DataType::Utf8View)], space.root(), PageClass::K16, 0)
+            .expect("no I/O is needed")
+            .expect("there is memory");
     let mut numbers = Vec::new();
     for texts in [["b", "a", "b"], ["c", "a", "b"]] {
         let key: ArrayRef = Arc::new(StringViewArray::from_iter_values(texts));

@@ -58,10 +58,11 @@ fn argument(kind: StateKind, values: &[Option<i64>], filter: Option<&BooleanArra
 fn groups(rows: &[(i64, Option<i64>)], filtered: bool, front_groups: usize) -> Vec<String> {
     let carried = PayloadColumn {
         data_type: DataType::Utf8View,
+        nullable: false,
         rule: PayloadRule::First,
     };
     let kinds = KINDS.map(|kind| (kind, true));
-    let layout = RowLayout::new(&[DataType::Int64], &[carried], &kinds);
+    let layout = RowLayout::new(&[key(DataType::Int64)], &[carried], &kinds);
     let space = space(16 << 20);
     let mut options = GroupOptions::for_budget(16 << 20, PageClass::K16, 1);
     options.front_groups = front_groups;
@@ -69,7 +70,7 @@ fn groups(rows: &[(i64, Option<i64>)], filtered: bool, front_groups: usize) -> V
     let set = GroupSet::new(layout, space.root(), options).expect("the minimum is there");
     let mut worker = set.worker(0);
     for chunk in rows.chunks(64) {
-        let key: ArrayRef = Arc::new(Int64Array::from_iter_values(chunk.iter().map(|r| r.0)));
+        let keys: ArrayRef = Arc::new(Int64Array::from_iter_values(chunk.iter().map(|r| r.0)));
         // The same for every row of a group: which of them comes first is not promised.
         let texts = chunk.iter().map(|r| format!("text of {}", r.0));
         let payload: ArrayRef = Arc::new(StringViewArray::from_iter_values(texts));
@@ -79,7 +80,7 @@ fn groups(rows: &[(i64, Option<i64>)], filtered: bool, front_groups: usize) -> V
         let states = KINDS.map(|kind| argument(kind, &values, filter.as_ref()));
         let input = GroupInput {
             rows: chunk.len(),
-            key: &[key],
+            key: &[keys],
             payload: &[payload],
             states: &states,
         };
