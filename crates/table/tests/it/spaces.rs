@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use mayfly_space::{Faults, Space, SpaceOptions};
 
-/// The budgets at which the tests run: from the smallest that a space takes.
-pub(crate) const BUDGETS: [u64; 4] = [256 << 10, 1 << 20, 8 << 20, 64 << 20];
+/// The budgets at which the tests run: the smallest holds the largest page twice.
+pub(crate) const BUDGETS: [u64; 4] = [512 << 10, 1 << 20, 8 << 20, 64 << 20];
 
 pub(crate) fn open(memory_bytes: u64, dir: &Path) -> Space {
     open_faulty(memory_bytes, dir, None)
