@@ -134,7 +134,6 @@ impl Engine {
             compression: options.compression,
             page_class: options.page_class,
             pre_extend_bytes: options.pre_extend_bytes,
-            gives_code_back: options.memory_bytes < CODE_MATTERS_BELOW,
             faults: options.faults.clone().map(|faults| faults.0),
             ..SpaceOptions::default()
         })
@@ -189,12 +188,11 @@ impl Engine {
         Session::new(connection)
     }
 
-    /// Before a statement: planning it runs through much code and memory of its own, so with a small
-    /// budget what the last statement left unused is given back first.
+    /// Before a statement with a small budget: planning it runs through much code.
     pub(crate) fn make_room_for_planning(&self) {
         let space = self.space();
         if space.memory_bytes() < CODE_MATTERS_BELOW {
-            space.trim_memory();
+            space.make_room_for_code();
         }
     }
 

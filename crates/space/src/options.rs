@@ -75,9 +75,6 @@ pub struct SpaceOptions {
     pub pre_extend_bytes: u64,
     /// After how long without I/O unused memory and file space are given back.
     pub idle_trim: Duration,
-    /// Whether the memory of the program's own code is given back while the budget fills up: for a
-    /// process whose budget is not much larger than its code.
-    pub gives_code_back: bool,
     /// Makes operations fail, for tests.
     pub faults: Option<Arc<dyn Faults>>,
 }
@@ -94,7 +91,6 @@ impl Default for SpaceOptions {
             page_class: None,
             pre_extend_bytes: 0,
             idle_trim: Duration::from_secs(30),
-            gives_code_back: false,
             faults: None,
         }
     }
@@ -112,7 +108,6 @@ impl fmt::Debug for SpaceOptions {
             .field("page_class", &self.page_class)
             .field("pre_extend_bytes", &self.pre_extend_bytes)
             .field("idle_trim", &self.idle_trim)
-            .field("gives_code_back", &self.gives_code_back)
             .field("faults", &self.faults.is_some())
             .finish()
     }

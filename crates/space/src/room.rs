@@ -29,6 +29,8 @@ const START_SIXTEENTHS: u64 = 11;
 const READY_SIXTEENTHS: u64 = 4;
 /// Memory in use from which the writer's thread exists, to give idle memory back in the end.
 const WRITER_BYTES: u64 = 64 << 20;
+/// Share of the budget in use at which lent memory is taken back from the program's code.
+const CODE_SHARE: u64 = 8;
 /// How often a thread looks again after the writer found nothing to write.
 const BARREN_ROUNDS: u32 = 4;
 /// The same while pages are being read in, which are neither pinned nor evictable.
@@ -61,6 +63,8 @@ pub(crate) struct Room {
     /// Signalled when the writer has something to do.
     pub(crate) work: Condvar,
     pub(crate) writer_sleeps: AtomicBool,
+    /// The program's code may be in memory that the budget needs later.
+    pub(crate) code_is_lent: AtomicBool,
 }
 
 enum Waited {
@@ -92,8 +96,22 @@ impl Core {
             .max(64 << 10)
     }
 
+    /// Makes the program's code leave memory when the budget begins to be used.
+    fn take_code_back(&self) {
+        let code_is_lent = &self.room.code_is_lent;
+        if code_is_lent.load(Relaxed)
+            && self.arena.held_bytes() >= self.limit_bytes() / CODE_SHARE
+            && code_is_lent.swap(false, Relaxed)
+        {
+            // What the kernel refuses costs memory and nothing else.
+            #[cfg(not(miri))]
+            let _refused = crate::program::give_code_back();
+        }
+    }
+
     /// Wakes the writer if it sleeps and has something to do ahead of need.
     fn nudge(&self) {
+        self.take_code_back();
         if self.writer.get().is_none() {
             if self.arena.held_bytes() >= WRITER_BYTES || self.should_clean() {
                 self.start_writer();

@@ -40,9 +40,6 @@ const BARREN_PAUSE: Duration = Duration::from_micros(50);
 /// Share of the budget that is made clean at once while somebody waits.
 const URGENT_SHARE: u64 = 8;
 
-/// How often the program's code is made to leave memory at most.
-const CODE_INTERVAL: Duration = Duration::from_millis(500);
-
 struct Part {
     id: u32,
     frame: Frame,
@@ -61,8 +58,6 @@ struct Writer<'a> {
     device_busy: Duration,
     busy_since: Option<Instant>,
     active_since_trim: bool,
-    /// When the program's code was last made to leave memory.
-    code_given_back: Option<Instant>,
 }
 
 /// Ends the waiting of everybody when the writer ends, a panic in it included.
@@ -88,7 +83,6 @@ pub(crate) fn run(core: &Core) {
         device_busy: Duration::ZERO,
         busy_since: None,
         active_since_trim: true,
-        code_given_back: None,
     };
     while writer.wait_for_work() {
         writer.round();
@@ -130,21 +124,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Memory fills up: makes the program's code leave it, now and then.
-    fn give_code_back(&mut self) {
-        let due = self
-            .code_given_back
-            .is_none_or(|last| last.elapsed() >= CODE_INTERVAL);
-        if self.core.options.gives_code_back && due {
-            // What the kernel refuses costs memory and nothing else.
-            #[cfg(not(miri))]
-            let _refused = crate::program::give_code_back();
-            self.code_given_back = Some(Instant::now());
-        }
-    }
-
     fn round(&mut self) {
-        self.give_code_back();
         let (urgent, requests) = {
             let mut state = lock(&self.core.room.state);
             (state.urgent > 0, std::mem::take(&mut state.requests))

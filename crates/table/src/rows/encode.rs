@@ -63,6 +63,12 @@ impl<'a> KeysView<'a> {
         let start = self.offsets[row] as usize;
         &self.bytes[start..start + self.lens[row] as usize]
     }
+
+    #[inline]
+    pub(crate) fn are_equal(&self, a: u32, b: u32) -> bool {
+        let (a, b) = (a as usize, b as usize);
+        self.hashes[a] == self.hashes[b] && self.key(a) == self.key(b)
+    }
 }
 
 impl RowBlock {

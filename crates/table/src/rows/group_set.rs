@@ -22,37 +22,19 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arrow_array::cast::AsArray;
-use arrow_array::{ArrayRef, UInt32Array};
-use arrow_select::take::take;
 use mayfly_space::{Account, Admission, Error, PageClass};
 
 use super::directory::directory_bytes;
-use super::encode::{GroupInput, RowBlock, RowsView};
+use super::encode::RowsView;
 use super::estimate::DistinctEstimate;
+use super::group_worker::GroupWorker;
 use super::layout::RowLayout;
 use super::partition::{Mode, Partition, Scatter, make_room};
-use super::row_table::{RowTable, Scratch};
-use super::segment::{Shape, walk};
-use super::state::StateInput;
-
-/// Rows that pass before a worker tries its own table again.
-const DIRECT_ROWS: u64 = 1 << 20;
-
-/// Rows between two looks at the number of distinct keys.
-const ESTIMATE_ROWS: u64 = 1 << 17;
-
-/// A worker's own table keeps working while it merges at least this many rows into one.
-const FRONT_REDUCTION_MIN: u64 = 2;
+use super::row_table::Scratch;
+use super::segment::Shape;
 
 /// Rows a group at which merging pays for its directory look-ups.
 const MERGE_REDUCTION_MIN: f64 = 1.5;
-
-/// Looking keys up before rows are written pays while at most one row in this many is new.
-const UPDATE_SHARE_MIN: usize = 2;
-
-/// Batches after which that is tried again.
-const ENCODED_BATCHES: u32 = 4;
 
 /// Most groups of a worker's own table, whatever the budget: beyond, partitions are quicker, whose
 /// tables stay in cache while a batch's worth of their rows is merged.
@@ -167,23 +149,7 @@ impl GroupSet {
 
     /// A worker that fills the set; one for each input stream.
     pub fn worker(self: &Arc<Self>, number: usize) -> GroupWorker {
-        let front = !self.options.keep_rows && self.options.front_groups > 0;
-        GroupWorker {
-            set: Arc::clone(self),
-            first_partition: number * self.partitions.len() / self.options.workers.max(1),
-            front: None,
-            front_groups: self.options.front_groups,
-            front_rows: 0,
-            direct_rows_left: if front { 0 } else { u64::MAX },
-            estimate: DistinctEstimate::default(),
-            estimated_rows: 0,
-            block: RowBlock::default(),
-            scatter: Scatter::default(),
-            scratch: Scratch::default(),
-            known: Vec::new(),
-            unknown: Vec::new(),
-            batches_to_encode: 0,
-        }
+        GroupWorker::new(self, number)
     }
 
     /// Withdraws tables until `bytes` are unpinned, the partition that is read last first. Returns
@@ -238,7 +204,7 @@ impl GroupSet {
     }
 
     /// Takes a worker's sketch in and chooses the mode for all.
-    fn learn(&self, estimate: &DistinctEstimate, rows: u64) {
+    pub(crate) fn learn(&self, estimate: &DistinctEstimate, rows: u64) {
         let mut shared = self.estimate.lock().unwrap_or_else(PoisonError::into_inner);
         shared.0.merge(estimate);
         shared.1 += rows;
@@ -255,12 +221,12 @@ impl GroupSet {
         }
     }
 
-    fn front_groups(&self) -> usize {
+    pub(crate) fn front_groups(&self) -> usize {
         self.front_groups.load(Ordering::Relaxed)
     }
 
     /// Sends rows to their partitions.
-    fn distribute(
+    pub(crate) fn distribute(
         &self,
         rows: RowsView<'_>,
         first: usize,
@@ -313,232 +279,5 @@ pub(crate) fn fill(
             }
             selection = &selection[taken..];
         }
-    }
-}
-
-/// Those rows of a batch that are left to be written.
-struct Rest {
-    rows: Vec<u32>,
-    key: Vec<ArrayRef>,
-    payload: Vec<ArrayRef>,
-    states: Vec<StateInput>,
-}
-
-impl Rest {
-    fn of(input: &GroupInput<'_>, rows: Vec<u32>) -> Rest {
-        let indices = UInt32Array::from(rows);
-        let pick = |array: &ArrayRef| {
-            take(array, &indices, None).expect("indices of rows of types that a row can hold")
-        };
-        let key = input.key.iter().map(pick).collect();
-        let payload = input.payload.iter().map(pick).collect();
-        let states = input
-            .states
-            .iter()
-            .map(|state| StateInput {
-                values: state.values.as_ref().map(pick),
-                filter: state.filter.as_ref().map(|filter| {
-                    let filter: ArrayRef = Arc::new(filter.clone());
-                    pick(&filter).as_boolean().clone()
-                }),
-            })
-            .collect();
-        let (_, rows, _) = indices.into_parts();
-        Rest {
-            rows: Vec::from(rows),
-            key,
-            payload,
-            states,
-        }
-    }
-
-    fn input(&self) -> GroupInput<'_> {
-        GroupInput {
-            rows: self.rows.len(),
-            key: &self.key,
-            payload: &self.payload,
-            states: &self.states,
-        }
-    }
-}
-
-/// One thread's way into a [`GroupSet`].
-pub struct GroupWorker {
-    set: Arc<GroupSet>,
-    first_partition: usize,
-    front: Option<RowTable>,
-    /// Groups that it holds at most.
-    front_groups: usize,
-    front_rows: u64,
-    /// Rows that still bypass the worker's own table.
-    direct_rows_left: u64,
-    estimate: DistinctEstimate,
-    estimated_rows: u64,
-    block: RowBlock,
-    scatter: Scatter,
-    scratch: Scratch,
-    /// Rows of the batch at hand whose group the worker's own table has, and all others.
-    known: Vec<(u32, u32)>,
-    unknown: Vec<u32>,
-    /// Batches that are not looked up first: the last one that was had too many new keys.
-    batches_to_encode: u32,
-}
-
-impl GroupWorker {
-    /// Takes one batch in. Does not wait for anything but disk when memory is short.
-    ///
-    /// # Errors
-    /// Whatever the temp space reports: quota, disk full, I/O; then the set is to be dropped.
-    pub fn push(&mut self, input: &GroupInput<'_>) -> Result<(), Error> {
-        let mut block = std::mem::take(&mut self.block);
-        let pushed = self.push_block(&mut block, input);
-        self.block = block;
-        pushed
-    }
-
-    fn push_block(&mut self, block: &mut RowBlock, input: &GroupInput<'_>) -> Result<(), Error> {
-        let set = Arc::clone(&self.set);
-        let layout = &set.shape.layout;
-        let may_update = layout.payload_is_first && self.direct_rows_left == 0;
-        if self.batches_to_encode > 0 || !may_update {
-            self.batches_to_encode = self.batches_to_encode.saturating_sub(1);
-            block.encode(layout, input);
-            return self.push_rows(block.view());
-        }
-        let Some(front) = &mut self.front else {
-            block.encode(layout, input);
-            return self.push_rows(block.view());
-        };
-        let keys = block.encode_keys(layout, input);
-        front.find(keys, &mut self.known, &mut self.unknown, &mut self.scratch);
-        front.update(input.states, &self.known);
-        self.front_rows += self.known.len() as u64;
-        if self.unknown.is_empty() {
-            return Ok(());
-        }
-        if self.unknown.len() * UPDATE_SHARE_MIN > input.rows {
-            self.batches_to_encode = ENCODED_BATCHES;
-        }
-        let rest = Rest::of(input, std::mem::take(&mut self.unknown));
-        block.encode(layout, &rest.input());
-        let pushed = self.push_rows(block.view());
-        self.unknown = rest.rows;
-        pushed
-    }
-
-    fn push_rows(&mut self, rows: RowsView<'_>) -> Result<(), Error> {
-        let mut from = 0;
-        while from < rows.offsets.len() {
-            if self.direct_rows_left > 0 {
-                let rest = RowsView {
-                    bytes: rows.bytes,
-                    offsets: &rows.offsets[from..],
-                    hashes: &rows.hashes[from..],
-                };
-                self.push_direct(rest)?;
-                return Ok(());
-            }
-            from = self.push_front(rows, from)?;
-        }
-        Ok(())
-    }
-
-    fn push_direct(&mut self, rows: RowsView<'_>) -> Result<(), Error> {
-        let count = rows.offsets.len() as u64;
-        self.direct_rows_left = self.direct_rows_left.saturating_sub(count);
-        if !self.set.options.keep_rows {
-            self.estimate.add(rows.hashes);
-            self.estimated_rows += count;
-            if self.estimated_rows >= ESTIMATE_ROWS {
-                self.learn();
-            }
-        }
-        self.set.distribute(
-            rows,
-            self.first_partition,
-            &mut self.scatter,
-            &mut self.scratch,
-        )
-    }
-
-    fn learn(&mut self) {
-        self.set.learn(&self.estimate, self.estimated_rows);
-        self.estimated_rows = 0;
-        if self.set.front_groups() > self.front_groups {
-            // It was too small for the keys and may now hold them all.
-            self.front_groups = self.set.front_groups();
-            self.front = None;
-            self.direct_rows_left = 0;
-        }
-    }
-
-    /// Merges rows from `from` on into the worker's own table; returns where it stopped.
-    fn push_front(&mut self, rows: RowsView<'_>, from: usize) -> Result<usize, Error> {
-        let count = rows.offsets.len();
-        if self.front.is_none() {
-            let groups = self.front_groups;
-            let front = RowTable::new(&self.set.shape, 0, 1024.min(groups), groups)?;
-            let pages = self.set.options.front_pages;
-            self.front = front.map(|table| table.with_segments_max(pages));
-        }
-        let Some(front) = &mut self.front else {
-            self.direct_rows_left = DIRECT_ROWS;
-            return Ok(from);
-        };
-        let selection: Vec<u32> = (from as u32..count as u32).collect();
-        let taken = front.upsert(rows, &selection, &mut self.scratch)?;
-        self.front_rows += taken as u64;
-        if from + taken < count {
-            let reduces = self.front_rows >= FRONT_REDUCTION_MIN * front.groups() as u64;
-            self.flush_front(reduces && taken > 0)?;
-        }
-        Ok(from + taken)
-    }
-
-    /// Empties the worker's own table into the partitions.
-    fn flush_front(&mut self, keep: bool) -> Result<(), Error> {
-        let Some(mut front) = self.front.take() else {
-            return Ok(());
-        };
-        let (mut offsets, mut hashes) = (Vec::new(), Vec::new());
-        self.estimated_rows += self.front_rows;
-        self.front_rows = 0;
-        for segment in front.segments() {
-            walk(
-                &self.set.shape.layout,
-                &segment.guard,
-                segment.used,
-                &mut offsets,
-                &mut hashes,
-            );
-            self.estimate.add(&hashes);
-            let rows = RowsView {
-                bytes: &segment.guard,
-                offsets: &offsets,
-                hashes: &hashes,
-            };
-            self.set.distribute(
-                rows,
-                self.first_partition,
-                &mut self.scatter,
-                &mut self.scratch,
-            )?;
-        }
-        if keep {
-            front.clear();
-            self.front = Some(front);
-        } else {
-            self.direct_rows_left = DIRECT_ROWS;
-        }
-        self.learn();
-        Ok(())
-    }
-
-    /// Ends this worker's input.
-    ///
-    /// # Errors
-    /// As [`GroupWorker::push`].
-    pub fn finish(mut self) -> Result<(), Error> {
-        self.flush_front(false)
     }
 }

@@ -21,6 +21,7 @@ mod directory;
 mod encode;
 mod estimate;
 mod group_set;
+mod group_worker;
 mod kept_rows;
 mod layout;
 mod numbering;
@@ -36,7 +37,8 @@ mod tests;
 
 pub use decode::GroupColumns;
 pub use encode::GroupInput;
-pub use group_set::{GroupOptions, GroupSet, GroupWorker};
+pub use group_set::{GroupOptions, GroupSet};
+pub use group_worker::GroupWorker;
 pub use kept_rows::{KeptBatch, KeptRows};
 pub use layout::{KeyColumn, PayloadColumn, PayloadRule, RowLayout};
 pub use numbering::{GroupKeys, GroupNumbering};

@@ -30,6 +30,25 @@ pub(crate) struct Scratch {
     row: Vec<u8>,
 }
 
+/// What looking keys up gives.
+#[derive(Default)]
+pub(crate) struct Found {
+    /// Rows with the references of their groups.
+    pub(crate) known: Vec<(u32, u32)>,
+    /// Rows whose key is not there.
+    pub(crate) unknown: Vec<u32>,
+    /// Rows with the same key as the unknown one before them.
+    pub(crate) repeats: Vec<u32>,
+}
+
+impl Found {
+    fn clear(&mut self) {
+        self.known.clear();
+        self.unknown.clear();
+        self.repeats.clear();
+    }
+}
+
 /// Keys that are looked up together: their slots and rows stay in the first-level cache meanwhile.
 const WARM_ROWS: usize = 1024;
 
@@ -146,28 +165,44 @@ impl RowTable {
         Ok(taken)
     }
 
-    /// Looks keys up without adding any: `known` gets the row and the group's reference of each
-    /// that is there, `unknown` the rows of the others.
+    /// Looks the keys of some rows up without adding any.
     pub(crate) fn find(
         &self,
         keys: KeysView<'_>,
-        known: &mut Vec<(u32, u32)>,
-        unknown: &mut Vec<u32>,
+        rows: &[u32],
+        found: &mut Found,
         scratch: &mut Scratch,
     ) {
         let key_start = self.shape.layout.key_start();
-        known.clear();
-        unknown.clear();
-        for (chunk, hashes) in keys.hashes.chunks(WARM_ROWS).enumerate() {
-            self.warm(hashes.iter().copied(), &mut scratch.candidates);
-            for (row, hash) in (chunk * WARM_ROWS..).zip(hashes) {
-                let key = keys.key(row);
+        found.clear();
+        let mut last: Option<(u32, Option<u32>)> = None;
+        for chunk in rows.chunks(WARM_ROWS) {
+            let hashes = chunk.iter().map(|row| keys.hashes[*row as usize]);
+            self.warm(hashes, &mut scratch.candidates);
+            for row in chunk {
+                if let Some((head, group)) = last
+                    && keys.are_equal(head, *row)
+                {
+                    match group {
+                        Some(group) => found.known.push((*row, group)),
+                        None => found.repeats.push(*row),
+                    }
+                    continue;
+                }
+                let key = keys.key(*row as usize);
+                let hash = keys.hashes[*row as usize];
                 match self
                     .directory
-                    .probe(*hash, |r| self.same_key(r, key, key_start))
+                    .probe(hash, |r| self.same_key(r, key, key_start))
                 {
-                    Probe::Found(group) => known.push((row as u32, group)),
-                    Probe::Vacant(_) => unknown.push(row as u32),
+                    Probe::Found(group) => {
+                        found.known.push((*row, group));
+                        last = Some((*row, Some(group)));
+                    }
+                    Probe::Vacant(_) => {
+                        found.unknown.push(*row);
+                        last = Some((*row, None));
+                    }
                 }
             }
         }

@@ -132,10 +132,45 @@ fn rows(seed: u64, count: usize, keys: u64) -> Vec<(i64, Option<i64>)> {
 fn groups_at_hand_are_updated_as_rows_are_merged() {
     for (keys, front_groups) in [(3, 1 << 10), (90, 1 << 10), (90, 16), (4_000, 256)] {
         for filtered in [false, true] {
-            let rows = rows(keys, 9_000, keys);
+            let mut rows = rows(keys, 9_000, keys);
+            if front_groups == 16 {
+                // Keys that come in runs.
+                rows.sort_unstable();
+            }
             let merged = groups(&rows, filtered, 0);
             assert!(merged.len() > 2);
             assert_eq!(groups(&rows, filtered, front_groups), merged);
         }
     }
+}
+
+#[test]
+fn distinct_keys_in_runs() {
+    let layout = RowLayout::new(&[key(DataType::Utf8View)], &[], &[]);
+    let space = space(2 << 20);
+    let options = GroupOptions::for_budget(2 << 20, PageClass::K4, 1);
+    let set = GroupSet::new(layout.expect("rows hold text"), space.root(), options);
+    let set = set.expect("the minimum is there");
+    let mut worker = set.worker(0);
+    let texts = |batch: u32| (0..700u32).map(move |row| format!("key {}", (batch * 700 + row) / 5));
+    for batch in 0..200 {
+        let column: ArrayRef = Arc::new(StringViewArray::from_iter_values(texts(batch)));
+        let input = GroupInput {
+            rows: 700,
+            key: &[column],
+            payload: &[],
+            states: &[],
+        };
+        worker.push(&input).expect("rows go in");
+    }
+    worker.finish().expect("workers end");
+    let mut found = std::collections::HashSet::new();
+    let mut reader = GroupReader::new(set);
+    while let Some(batch) = reader.next_batch(100).expect("groups are read") {
+        for text in batch.key[0].as_string_view().iter().flatten() {
+            assert!(found.insert(text.to_owned()), "{text} came twice");
+        }
+    }
+    let expected: std::collections::HashSet<String> = (0..200).flat_map(texts).collect();
+    assert_eq!(found, expected);
 }

@@ -1,0 +1,327 @@
+//! One thread's way into a [`GroupSet`]: its own table first, then the partitions.
+//!
+//! Keys are looked up before rows are written: what is known already is brought up to date straight
+//! from the columns, and repeats of the row before cost one comparison. Only rows with new keys are
+//! encoded.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, UInt32Array};
+use arrow_select::take::take;
+use mayfly_space::Error;
+
+use super::encode::{GroupInput, RowBlock, RowsView};
+use super::estimate::DistinctEstimate;
+use super::group_set::GroupSet;
+use super::partition::Scatter;
+use super::row_table::{Found, RowTable, Scratch};
+use super::segment::walk;
+use super::state::StateInput;
+
+/// Rows that pass before a worker tries its own table again.
+const DIRECT_ROWS: u64 = 1 << 20;
+
+/// Rows between two looks at the number of distinct keys.
+const ESTIMATE_ROWS: u64 = 1 << 17;
+
+/// A worker's own table keeps working while it merges at least this many rows into one.
+const FRONT_REDUCTION_MIN: u64 = 2;
+
+/// Looking keys up before rows are written pays while at most one row in this many is new.
+const UPDATE_SHARE_MIN: usize = 2;
+
+/// Batches after which that is tried again.
+const ENCODED_BATCHES: u32 = 4;
+
+/// What a worker looks the keys of a batch up with; kept between batches.
+#[derive(Default)]
+struct Lookup {
+    keys: RowBlock,
+    rows: Vec<u32>,
+    found: Found,
+}
+
+/// Those rows of a batch that are to be written.
+struct Rest {
+    rows: usize,
+    key: Vec<ArrayRef>,
+    payload: Vec<ArrayRef>,
+    states: Vec<StateInput>,
+}
+
+impl Rest {
+    fn of(input: &GroupInput<'_>, rows: &[u32]) -> Rest {
+        let indices = UInt32Array::from(rows.to_vec());
+        let pick = |array: &ArrayRef| {
+            take(array, &indices, None).expect("indices of rows of types that a row can hold")
+        };
+        let key = input.key.iter().map(pick).collect();
+        let payload = input.payload.iter().map(pick).collect();
+        let states = input
+            .states
+            .iter()
+            .map(|state| StateInput {
+                values: state.values.as_ref().map(pick),
+                filter: state.filter.as_ref().map(|filter| {
+                    let filter: ArrayRef = Arc::new(filter.clone());
+                    pick(&filter).as_boolean().clone()
+                }),
+            })
+            .collect();
+        Rest {
+            rows: rows.len(),
+            key,
+            payload,
+            states,
+        }
+    }
+
+    fn input(&self) -> GroupInput<'_> {
+        GroupInput {
+            rows: self.rows,
+            key: &self.key,
+            payload: &self.payload,
+            states: &self.states,
+        }
+    }
+}
+
+/// One thread's way into a [`GroupSet`].
+pub struct GroupWorker {
+    set: Arc<GroupSet>,
+    first_partition: usize,
+    front: Option<RowTable>,
+    /// Groups that it holds at most.
+    front_groups: usize,
+    front_rows: u64,
+    /// Rows that still bypass the worker's own table.
+    direct_rows_left: u64,
+    estimate: DistinctEstimate,
+    estimated_rows: u64,
+    block: RowBlock,
+    scatter: Scatter,
+    scratch: Scratch,
+    lookup: Lookup,
+    /// Batches that are not looked up first: the last one that was had too many new keys.
+    batches_to_encode: u32,
+}
+
+impl GroupWorker {
+    pub(crate) fn new(set: &Arc<GroupSet>, number: usize) -> GroupWorker {
+        let front = !set.options.keep_rows && set.options.front_groups > 0;
+        GroupWorker {
+            set: Arc::clone(set),
+            first_partition: number * set.partitions.len() / set.options.workers.max(1),
+            front: None,
+            front_groups: set.options.front_groups,
+            front_rows: 0,
+            direct_rows_left: if front { 0 } else { u64::MAX },
+            estimate: DistinctEstimate::default(),
+            estimated_rows: 0,
+            block: RowBlock::default(),
+            scatter: Scatter::default(),
+            scratch: Scratch::default(),
+            lookup: Lookup::default(),
+            batches_to_encode: 0,
+        }
+    }
+
+    /// Takes one batch in. Does not wait for anything but disk when memory is short.
+    ///
+    /// # Errors
+    /// Whatever the temp space reports: quota, disk full, I/O; then the set is to be dropped.
+    pub fn push(&mut self, input: &GroupInput<'_>) -> Result<(), Error> {
+        let mut block = std::mem::take(&mut self.block);
+        let pushed = self.push_block(&mut block, input);
+        self.block = block;
+        pushed
+    }
+
+    /// Brings groups that the worker's own table has up to date and writes rows for the others.
+    fn push_block(&mut self, block: &mut RowBlock, input: &GroupInput<'_>) -> Result<(), Error> {
+        let set = Arc::clone(&self.set);
+        let layout = &set.shape.layout;
+        if self.batches_to_encode > 0 || !layout.payload_is_first || self.front().is_none() {
+            self.batches_to_encode = self.batches_to_encode.saturating_sub(1);
+            block.encode(layout, input);
+            return self.push_rows(block.view());
+        }
+        let mut lookup = std::mem::take(&mut self.lookup);
+        let pushed = self.push_looked_up(&mut lookup, block, input);
+        self.lookup = lookup;
+        pushed
+    }
+
+    fn push_looked_up(
+        &mut self,
+        lookup: &mut Lookup,
+        block: &mut RowBlock,
+        input: &GroupInput<'_>,
+    ) -> Result<(), Error> {
+        let Lookup { keys, rows, found } = lookup;
+        let set = Arc::clone(&self.set);
+        let layout = &set.shape.layout;
+        let keys = keys.encode_keys(layout, input);
+        rows.clear();
+        rows.extend(0..keys.hashes.len() as u32);
+        loop {
+            let (Some(front), false) = (&mut self.front, self.direct_rows_left > 0) else {
+                // It was given up for the rows before these.
+                return self.push_some(rows, block, input);
+            };
+            front.find(keys, rows, found, &mut self.scratch);
+            front.update(input.states, &found.known);
+            self.front_rows += found.known.len() as u64;
+            if found.unknown.is_empty() {
+                return Ok(());
+            }
+            if found.unknown.len() * UPDATE_SHARE_MIN > input.rows {
+                self.batches_to_encode = ENCODED_BATCHES;
+            }
+            self.push_some(&found.unknown, block, input)?;
+            if layout.states.is_empty() {
+                // The group is known, and there is nothing else to know of it.
+                self.front_rows += found.repeats.len() as u64;
+                return Ok(());
+            }
+            std::mem::swap(rows, &mut found.repeats);
+        }
+    }
+
+    /// Writes and pushes some rows of the input.
+    fn push_some(
+        &mut self,
+        rows: &[u32],
+        block: &mut RowBlock,
+        input: &GroupInput<'_>,
+    ) -> Result<(), Error> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let rest = Rest::of(input, rows);
+        block.encode(&self.set.shape.layout, &rest.input());
+        self.push_rows(block.view())
+    }
+
+    /// The worker's own table, while it is in use.
+    fn front(&mut self) -> Option<&mut RowTable> {
+        self.front.as_mut().filter(|_| self.direct_rows_left == 0)
+    }
+
+    fn push_rows(&mut self, rows: RowsView<'_>) -> Result<(), Error> {
+        let mut from = 0;
+        while from < rows.offsets.len() {
+            if self.direct_rows_left > 0 {
+                let rest = RowsView {
+                    bytes: rows.bytes,
+                    offsets: &rows.offsets[from..],
+                    hashes: &rows.hashes[from..],
+                };
+                self.push_direct(rest)?;
+                return Ok(());
+            }
+            from = self.push_front(rows, from)?;
+        }
+        Ok(())
+    }
+
+    fn push_direct(&mut self, rows: RowsView<'_>) -> Result<(), Error> {
+        let count = rows.offsets.len() as u64;
+        self.direct_rows_left = self.direct_rows_left.saturating_sub(count);
+        if !self.set.options.keep_rows {
+            self.estimate.add(rows.hashes);
+            self.estimated_rows += count;
+            if self.estimated_rows >= ESTIMATE_ROWS {
+                self.learn();
+            }
+        }
+        self.set.distribute(
+            rows,
+            self.first_partition,
+            &mut self.scatter,
+            &mut self.scratch,
+        )
+    }
+
+    fn learn(&mut self) {
+        self.set.learn(&self.estimate, self.estimated_rows);
+        self.estimated_rows = 0;
+        if self.set.front_groups() > self.front_groups {
+            // It was too small for the keys and may now hold them all.
+            self.front_groups = self.set.front_groups();
+            self.front = None;
+            self.direct_rows_left = 0;
+        }
+    }
+
+    /// Merges rows from `from` on into the worker's own table; returns where it stopped.
+    fn push_front(&mut self, rows: RowsView<'_>, from: usize) -> Result<usize, Error> {
+        let count = rows.offsets.len();
+        if self.front.is_none() {
+            let groups = self.front_groups;
+            let front = RowTable::new(&self.set.shape, 0, 1024.min(groups), groups)?;
+            let pages = self.set.options.front_pages;
+            self.front = front.map(|table| table.with_segments_max(pages));
+        }
+        let Some(front) = &mut self.front else {
+            self.direct_rows_left = DIRECT_ROWS;
+            return Ok(from);
+        };
+        let selection: Vec<u32> = (from as u32..count as u32).collect();
+        let taken = front.upsert(rows, &selection, &mut self.scratch)?;
+        self.front_rows += taken as u64;
+        if from + taken < count {
+            let reduces = self.front_rows >= FRONT_REDUCTION_MIN * front.groups() as u64;
+            self.flush_front(reduces && taken > 0)?;
+        }
+        Ok(from + taken)
+    }
+
+    /// Empties the worker's own table into the partitions.
+    fn flush_front(&mut self, keep: bool) -> Result<(), Error> {
+        let Some(mut front) = self.front.take() else {
+            return Ok(());
+        };
+        let (mut offsets, mut hashes) = (Vec::new(), Vec::new());
+        self.estimated_rows += self.front_rows;
+        self.front_rows = 0;
+        for segment in front.segments() {
+            walk(
+                &self.set.shape.layout,
+                &segment.guard,
+                segment.used,
+                &mut offsets,
+                &mut hashes,
+            );
+            self.estimate.add(&hashes);
+            let rows = RowsView {
+                bytes: &segment.guard,
+                offsets: &offsets,
+                hashes: &hashes,
+            };
+            self.set.distribute(
+                rows,
+                self.first_partition,
+                &mut self.scatter,
+                &mut self.scratch,
+            )?;
+        }
+        if keep {
+            front.clear();
+            self.front = Some(front);
+        } else {
+            self.direct_rows_left = DIRECT_ROWS;
+        }
+        self.learn();
+        Ok(())
+    }
+
+    /// Ends this worker's input.
+    ///
+    /// # Errors
+    /// As [`GroupWorker::push`].
+    pub fn finish(mut self) -> Result<(), Error> {
+        self.flush_front(false)
+    }
+}
