@@ -132,13 +132,10 @@ impl InlineRecipe {
                 };
                 self.outputs.push(Output::Moments { state, statistic });
             }
+            // Any row may stand for its group, one whose value is NULL included: MySQL's words.
+            // All such columns of a group come from one row.
             "any_value" if filter.is_none() && holds(&data_type) => {
-                let rule = if expr.nullable(schema)? {
-                    PayloadRule::FirstNotNull
-                } else {
-                    PayloadRule::First
-                };
-                self.carry(expr, data_type, rule, schema)?;
+                self.carry(expr, data_type, PayloadRule::First, schema)?;
             }
             "first_value" if filter.is_none() && holds(&data_type) => {
                 let rule = if aggregate.ignore_nulls() {
