@@ -171,6 +171,20 @@ async fn distinct_aggregates() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn distinct_aggregates_of_one_group() {
+    let sql = "SELECT d, COUNT(DISTINCT k), COUNT(DISTINCT k, n), SUM(DISTINCT n), COUNT(*), \
+               MAX(word) FROM (SELECT n < 0 d, k, n, word FROM wide) w GROUP BY d";
+    check_all(Case::query("COUNT(DISTINCT) in one group", sql)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn distinct_aggregates_without_groups() {
+    let sql = "SELECT COUNT(DISTINCT k), COUNT(DISTINCT k, n), SUM(DISTINCT n), COUNT(*), \
+               MAX(word), GROUP_CONCAT(n ORDER BY n) FROM wide";
+    check_all(Case::query("COUNT(DISTINCT) without groups", sql)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn distinct() {
     let sql = "SELECT COUNT(*), COUNT(k), MAX(w) FROM (SELECT DISTINCT n, k, word w FROM wide) d";
     check_all(Case::query("DISTINCT", sql)).await;

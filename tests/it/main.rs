@@ -4,6 +4,7 @@
 mod budgets;
 mod cancel;
 mod differential;
+mod distinct;
 mod engine;
 mod faults;
 mod groupings;

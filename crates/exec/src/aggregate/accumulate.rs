@@ -2,146 +2,57 @@
 //!
 //! The arguments of every row wait in their partition's pages; a partition is then read page by
 //! page, its groups are numbered, and each function's vectorised accumulator is fed. Only one
-//! partition's states are in memory. Where they do not fit, the partition is split.
+//! partition's states are in memory.
 //!
-//! DISTINCT does not go through DataFusion's adapter, which keeps a boxed set a group: values
-//! pass a second numbering of (group, value) first, and only new ones reach the plain function.
+//! ```text
+//!  page of rows -> numbers of groups -+------------------------------> functions over rows
+//!                                     +-> values that are new to it -> DISTINCT functions
+//!                                         in memory, or in a DistinctSet
+//! ```
+//!
+//! Where a partition does not fit there are two ways out. Groups that are many are split by the
+//! next hash bits. Groups that are few, with many distinct values each, would stay together: their
+//! values go through a set that spills, and only numbers and states stay in memory.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt32Array};
-use datafusion::arrow::compute::filter;
-use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, UInt32Array, new_empty_array,
+};
+use datafusion::arrow::datatypes::{DataType, SchemaRef, UInt32Type};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::Result;
 use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
-use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
-use datafusion::physical_expr::{GroupsAccumulatorAdapter, PhysicalExpr};
-use datafusion::physical_plan::aggregates::AggregateExec;
-use mayfly_space::{Account, Error as SpaceError, Reservation};
+use datafusion::physical_expr::GroupsAccumulatorAdapter;
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use mayfly_space::{Account, AccountOptions, Error as SpaceError, Reservation};
 use mayfly_table::rows::{
-    GroupKeys, GroupNumbering, GroupReader, KeptRows, KeyColumn, PayloadColumn, PayloadRule,
-    RowLayout,
+    GroupKeys, GroupNumbering, GroupOptions, GroupReader, KeptBatch, KeptRows, KeyColumn,
 };
 
-use crate::error::{rows_error, space_error};
+use super::distinct::{DistinctSet, DistinctWorker};
+use super::functions::{Functions, Source, Tuple, select};
+use super::recent::Recent;
+use crate::error::{find_space_error, rows_error, space_error};
 
-type Expr = Arc<dyn PhysicalExpr>;
+/// Groups up to which distinct values go through a set that spills, rather than the groups being
+/// split: numbers and states of so many take a small part of the smallest budget.
+const FEW_GROUPS: usize = 256;
 
-/// Aggregates whose arguments are kept.
-#[derive(Debug, Clone)]
-pub(super) struct KeptRecipe {
-    functions: Vec<Function>,
-    exprs: Vec<Expr>,
-    types: Vec<DataType>,
-}
-
-/// One aggregate of the recipe.
-#[derive(Debug, Clone)]
-struct Function {
-    /// The function; without DISTINCT where `distinct` says that we see to it.
-    aggregate: Arc<AggregateFunctionExpr>,
-    /// Its arguments among the payload columns.
-    arguments: Range<usize>,
-    /// Its FILTER among the payload columns.
-    filter: Option<usize>,
-    distinct: bool,
-}
-
-impl KeptRecipe {
-    /// The recipe; `None` where an argument cannot be held in a row.
-    pub(super) fn try_new(
-        first: &AggregateExec,
-        arguments: Vec<Vec<Expr>>,
-        schema: &Schema,
-    ) -> Result<Option<KeptRecipe>> {
-        let mut recipe = KeptRecipe {
-            functions: Vec::new(),
-            exprs: Vec::new(),
-            types: Vec::new(),
-        };
-        let filters = first.filter_expr();
-        for ((aggregate, arguments), filter) in first.aggr_expr().iter().zip(arguments).zip(filters)
-        {
-            let start = recipe.exprs.len();
-            for expr in arguments {
-                recipe.keep(expr, schema)?;
-            }
-            let end = recipe.exprs.len();
-            let filter = match filter {
-                Some(expr) => {
-                    recipe.keep(Arc::clone(expr), schema)?;
-                    Some(end)
-                }
-                None => None,
-            };
-            let distinct = aggregate.is_distinct() && aggregate.order_bys().is_empty();
-            let aggregate = if distinct {
-                without_distinct(aggregate, schema)?
-            } else {
-                Arc::clone(aggregate)
-            };
-            let arguments = start..end;
-            recipe.functions.push(Function {
-                aggregate,
-                arguments,
-                filter,
-                distinct,
-            });
-        }
-        let holds = recipe.types.iter().all(RowLayout::supports);
-        Ok(holds.then_some(recipe))
-    }
-
-    fn keep(&mut self, expr: Expr, schema: &Schema) -> Result<()> {
-        self.types.push(expr.data_type(schema)?);
-        self.exprs.push(expr);
-        Ok(())
-    }
-
-    /// The payload of the row layout.
-    pub(super) fn payload(&self) -> Vec<PayloadColumn> {
-        let rule = PayloadRule::First;
-        self.types
-            .iter()
-            .map(|t| PayloadColumn {
-                data_type: t.clone(),
-                nullable: true,
-                rule,
-            })
-            .collect()
-    }
-
-    /// The kept columns of one batch.
-    pub(super) fn payload_columns(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
-        let rows = batch.num_rows();
-        self.exprs
-            .iter()
-            .map(|expr| expr.evaluate(batch)?.into_array(rows))
-            .collect()
-    }
-}
-
-fn without_distinct(
-    aggregate: &AggregateFunctionExpr,
-    schema: &Schema,
-) -> Result<Arc<AggregateFunctionExpr>> {
-    let function = Arc::new(aggregate.fun().clone());
-    let plain = AggregateExprBuilder::new(function, aggregate.expressions())
-        .schema(Arc::new(schema.clone()))
-        .alias(aggregate.name())
-        .with_ignore_nulls(aggregate.ignore_nulls())
-        .build()?;
-    Ok(Arc::new(plain))
-}
+/// What all readers together may claim is this part of the budget: less than the aggregate may, so
+/// that pages can be read while they work.
+const READERS_SHARE: (u64, u64) = (5, 8);
+/// The set of distinct values takes at most this part of what its reader may claim.
+const DISTINCT_SHARE: u64 = 2;
 
 /// Reads the parts of a set that kept its rows.
 pub(super) struct KeptReader {
     groups: GroupReader,
-    recipe: KeptRecipe,
+    functions: Functions,
     key_columns: Vec<KeyColumn>,
     account: Account,
+    /// The most bytes that the account may claim.
+    claim_max_bytes: u64,
     batch_rows: usize,
     emitting: Option<Emitting>,
 }
@@ -157,29 +68,42 @@ struct Emitting {
 /// Whether a part could be aggregated in the memory there is.
 enum Attempt {
     Done(Emitting),
-    Short { groups: usize },
+    Short {
+        /// Groups that were met so far; `None` where not one could be.
+        groups: Option<usize>,
+    },
 }
 
 impl KeptReader {
+    /// A reader of which there are `readers`; each has an account of its own below `account`, so
+    /// that none takes the memory that another needs to go on.
     pub(super) fn new(
         groups: GroupReader,
-        recipe: KeptRecipe,
+        functions: Functions,
         key_columns: Vec<KeyColumn>,
-        account: Account,
+        account: &Account,
+        readers: usize,
         batch_rows: usize,
     ) -> KeptReader {
+        let (part, whole) = READERS_SHARE;
+        let claim_max_bytes = account.space().memory_bytes() / whole * part / readers.max(1) as u64;
+        let options = AccountOptions {
+            claim_max_bytes: Some(claim_max_bytes),
+            ..AccountOptions::default()
+        };
         KeptReader {
             groups,
-            recipe,
+            functions,
             key_columns,
-            account,
+            account: account.child("groups", options),
+            claim_max_bytes,
             batch_rows,
             emitting: None,
         }
     }
 
     /// The next result rows; `None` at the end.
-    pub(super) fn next_batch(&mut self, schema: &SchemaRef) -> Result<Option<RecordBatch>> {
+    pub(super) async fn next_batch(&mut self, schema: &SchemaRef) -> Result<Option<RecordBatch>> {
         loop {
             if let Some(emitting) = &mut self.emitting {
                 match emitting.next_batch(schema, self.batch_rows)? {
@@ -190,9 +114,10 @@ impl KeptReader {
             let Some(part) = self.groups.next_kept_rows().map_err(rows_error)? else {
                 return Ok(None);
             };
-            match self.aggregate(&part)? {
+            match self.aggregate_part(&part).await? {
                 Attempt::Done(emitting) => self.emitting = Some(emitting),
-                Attempt::Short { groups } if groups > 1 => {
+                // Not a single page could be read: the error of the split says so.
+                Attempt::Short { groups } if groups != Some(1) => {
                     let parts = part.split().map_err(rows_error)?;
                     self.groups.give_back(parts);
                 }
@@ -210,7 +135,46 @@ impl KeptReader {
         }
     }
 
-    fn aggregate(&self, part: &KeptRows) -> Result<Attempt> {
+    async fn aggregate_part(&self, part: &KeptRows) -> Result<Attempt> {
+        let Some(seen) = Seen::in_memory(&self.functions, &self.account)? else {
+            return Ok(Attempt::Short { groups: None });
+        };
+        let in_memory = self.aggregate(part, seen).await?;
+        let Attempt::Short { groups } = in_memory else {
+            return Ok(in_memory);
+        };
+        let few = groups.is_none_or(|groups| groups <= FEW_GROUPS);
+        if !few || self.functions.tuples.is_empty() {
+            return Ok(in_memory);
+        }
+        match self.spilling_set()? {
+            Some(set) => {
+                let worker = set.worker(0)?;
+                let seen = Seen::Spilling { set, worker };
+                self.aggregate(part, seen).await
+            }
+            None => Ok(in_memory),
+        }
+    }
+
+    /// A set for the distinct values of one part; `None` where not even its least is there.
+    fn spilling_set(&self) -> Result<Option<DistinctSet>> {
+        let claim_max_bytes = self.claim_max_bytes / DISTINCT_SHARE;
+        let options = AccountOptions {
+            claim_max_bytes: Some(claim_max_bytes),
+            ..AccountOptions::default()
+        };
+        let account = self.account.child("distinct values", options);
+        let page_class = account.space().default_page_class();
+        let options = GroupOptions::for_budget(claim_max_bytes, page_class, 1);
+        match DistinctSet::new(&self.functions, &account, options) {
+            Ok(set) => Ok(Some(set)),
+            Err(error) if is_short(&error) => Ok(None),
+            Err(error) => Err(space_error(error)),
+        }
+    }
+
+    async fn aggregate(&self, part: &KeptRows, seen: Seen) -> Result<Attempt> {
         let page_class = self.account.space().default_page_class();
         let numbering = GroupNumbering::new(
             &self.key_columns,
@@ -219,74 +183,150 @@ impl KeptReader {
             part.level_bits(),
         );
         let Some(mut numbering) = numbering.map_err(rows_error)? else {
-            return Ok(Attempt::Short { groups: 2 });
+            return Ok(Attempt::Short { groups: None });
         };
-        let mut feeds = Vec::with_capacity(self.recipe.functions.len());
-        for function in &self.recipe.functions {
-            match self.feed(function)? {
-                Some(feed) => feeds.push(feed),
-                None => return Ok(Attempt::Short { groups: 2 }),
-            }
+        let mut states = States::new(&self.functions, &self.account)?;
+        let fed = self.feed(part, seen, &mut numbering, &mut states);
+        if !or_short(fed.await)? {
+            let groups = Some(numbering.groups()).filter(|groups| *groups > 0);
+            return Ok(Attempt::Short { groups });
         }
-        let mut memory = self.account.reserve(0).map_err(space_error)?;
-        for page in 0..part.page_count() {
-            let Some(batch) = part.read_page(page, &mut numbering).map_err(rows_error)? else {
-                return Ok(Attempt::Short {
-                    groups: numbering.groups(),
-                });
-            };
-            let groups = numbering.groups();
-            for feed in &mut feeds {
-                if !feed.update(&batch.numbers, &batch.payload, groups)? {
-                    return Ok(Attempt::Short { groups });
-                }
-            }
-            let states: usize = feeds.iter().map(|feed| feed.accumulator.size()).sum();
-            match memory.try_resize(states as u64) {
-                Ok(()) => {}
-                Err(SpaceError::BudgetExceeded { .. }) => return Ok(Attempt::Short { groups }),
-                Err(error) => return Err(space_error(error)),
-            }
-        }
-        let results = feeds
-            .iter_mut()
-            .map(|feed| feed.accumulator.evaluate(EmitTo::All))
-            .collect::<Result<Vec<_>>>()?;
-        let keys = numbering.into_keys();
         Ok(Attempt::Done(Emitting {
-            keys,
-            results,
+            keys: numbering.into_keys(),
+            results: states.evaluate()?,
             emitted: 0,
-            _memory: memory,
+            _memory: states.memory,
         }))
     }
 
-    fn feed(&self, function: &Function) -> Result<Option<Feed>> {
-        let seen = if function.distinct {
-            let group = KeyColumn {
-                data_type: DataType::UInt32,
-                nullable: false,
+    /// Feeds all rows of a part; false where memory is short. Between two pages it can be stopped.
+    async fn feed(
+        &self,
+        part: &KeptRows,
+        mut seen: Seen,
+        numbering: &mut GroupNumbering,
+        states: &mut States,
+    ) -> Result<bool> {
+        let functions = &self.functions;
+        for page in 0..part.page_count() {
+            let Some(batch) = part.read_page(page, numbering).map_err(rows_error)? else {
+                return Ok(false);
             };
-            let values = self.recipe.types[function.arguments.clone()].iter();
-            let values = values.map(|data_type| KeyColumn {
-                data_type: data_type.clone(),
-                nullable: true,
-            });
-            let columns: Vec<KeyColumn> = std::iter::once(group).chain(values).collect();
-            let page_class = self.account.space().default_page_class();
-            match GroupNumbering::new(&columns, &self.account, page_class, 0).map_err(rows_error)? {
-                Some(seen) => Some(seen),
-                None => return Ok(None),
+            let groups = numbering.groups();
+            states.update_rows(functions, &batch, groups)?;
+            if !seen.take(functions, &batch, groups, states)? {
+                return Ok(false);
             }
-        } else {
-            None
+            states.account_for()?;
+            tokio::task::coop::consume_budget().await;
+        }
+        let Seen::Spilling { set, worker } = seen else {
+            return Ok(true);
         };
-        let accumulator = new_accumulator(&function.aggregate)?;
-        Ok(Some(Feed {
-            function: function.clone(),
-            accumulator,
-            seen,
-        }))
+        worker.finish()?;
+        let groups = numbering.groups();
+        for (number, tuple) in functions.tuples.iter().enumerate() {
+            // Also a function that nothing reaches must know how many groups there are.
+            let types = functions.types_of(tuple);
+            let nothing: Vec<ArrayRef> = types.iter().map(new_empty_array).collect();
+            states.update_distinct(functions, number, &nothing, &[], groups)?;
+        }
+        let mut reader = set.reader();
+        while let Some(batches) = reader.next(self.batch_rows)? {
+            for batch in batches {
+                let (tuple, rows) = (batch.tuple, &batch.groups);
+                states.update_distinct(functions, tuple, &batch.values, rows, groups)?;
+            }
+            states.account_for()?;
+            tokio::task::coop::consume_budget().await;
+        }
+        Ok(true)
+    }
+}
+
+/// Whether an error says that the memory of this moment is too little.
+fn is_short(error: &SpaceError) -> bool {
+    matches!(
+        error,
+        SpaceError::BudgetExceeded { .. } | SpaceError::MinimumNotMet { .. }
+    )
+}
+
+/// Turns "memory is short" into false; every other failure stays one.
+fn or_short(result: Result<bool>) -> Result<bool> {
+    match result {
+        Err(error) if find_space_error(&error).is_some_and(|found| is_short(&found)) => Ok(false),
+        result => result,
+    }
+}
+
+/// The states of all functions for the groups of one part.
+struct States {
+    accumulators: Vec<Box<dyn GroupsAccumulator>>,
+    memory: Reservation,
+}
+
+impl States {
+    fn new(functions: &Functions, account: &Account) -> Result<States> {
+        let accumulators = functions.list.iter();
+        Ok(States {
+            accumulators: accumulators
+                .map(|function| new_accumulator(&function.aggregate))
+                .collect::<Result<_>>()?,
+            memory: account.reserve(0).map_err(space_error)?,
+        })
+    }
+
+    /// Feeds the functions over rows.
+    fn update_rows(
+        &mut self,
+        functions: &Functions,
+        batch: &KeptBatch,
+        groups: usize,
+    ) -> Result<()> {
+        let mut indices: Vec<usize> = Vec::new();
+        for (function, accumulator) in functions.list.iter().zip(&mut self.accumulators) {
+            let Source::Rows(tuple) = &function.source else {
+                continue;
+            };
+            if indices.is_empty() {
+                indices.extend(batch.numbers.iter().map(|number| *number as usize));
+            }
+            let values = tuple.values(&batch.payload, indices.len())?;
+            let condition = tuple.condition(&batch.payload);
+            accumulator.update_batch(&values, &indices, condition, groups)?;
+        }
+        Ok(())
+    }
+
+    /// Feeds the functions over the distinct values of a tuple.
+    fn update_distinct(
+        &mut self,
+        functions: &Functions,
+        tuple: usize,
+        values: &[ArrayRef],
+        indices: &[usize],
+        groups: usize,
+    ) -> Result<()> {
+        for (function, accumulator) in functions.list.iter().zip(&mut self.accumulators) {
+            if matches!(function.source, Source::Distinct(source) if source == tuple) {
+                accumulator.update_batch(values, indices, None, groups)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Charges what the states have grown to.
+    fn account_for(&mut self) -> Result<()> {
+        let bytes: usize = self.accumulators.iter().map(|a| a.size()).sum();
+        self.memory.try_resize(bytes as u64).map_err(space_error)
+    }
+
+    fn evaluate(&mut self) -> Result<Vec<ArrayRef>> {
+        self.accumulators
+            .iter_mut()
+            .map(|accumulator| accumulator.evaluate(EmitTo::All))
+            .collect()
     }
 }
 
@@ -300,61 +340,99 @@ fn new_accumulator(aggregate: &Arc<AggregateFunctionExpr>) -> Result<Box<dyn Gro
     })))
 }
 
-/// One function with its states.
-struct Feed {
-    function: Function,
-    accumulator: Box<dyn GroupsAccumulator>,
-    /// The (group, value) pairs that went by, for DISTINCT.
-    seen: Option<GroupNumbering>,
+/// The (group, value) pairs that went by, for DISTINCT.
+enum Seen {
+    /// One numbering for each tuple: what is new goes on at once.
+    InMemory(Vec<(GroupNumbering, Option<Recent>)>),
+    /// A set that is read when all rows are in.
+    Spilling {
+        set: DistinctSet,
+        worker: DistinctWorker,
+    },
 }
 
-impl Feed {
-    /// Feeds the rows of one page; false where memory is short.
-    fn update(&mut self, numbers: &[u32], payload: &[ArrayRef], groups: usize) -> Result<bool> {
-        let values = &payload[self.function.arguments.clone()];
-        let condition = self
-            .function
-            .filter
-            .map(|at| payload[at].as_boolean().clone());
-        let Some(seen) = &mut self.seen else {
-            let indices: Vec<usize> = numbers.iter().map(|n| *n as usize).collect();
-            self.accumulator
-                .update_batch(values, &indices, condition.as_ref(), groups)?;
-            return Ok(true);
-        };
-        let mut columns: Vec<ArrayRef> = Vec::with_capacity(values.len() + 1);
-        columns.push(Arc::new(UInt32Array::from(numbers.to_vec())));
-        columns.extend(values.iter().cloned());
-        if let Some(condition) = &condition {
-            for column in &mut columns {
-                *column = filter(column, condition)?;
+impl Seen {
+    /// Empty numberings; `None` where memory is short.
+    fn in_memory(functions: &Functions, account: &Account) -> Result<Option<Seen>> {
+        let page_class = account.space().default_page_class();
+        let mut numberings = Vec::with_capacity(functions.tuples.len());
+        for tuple in &functions.tuples {
+            let mut types = functions.types_of(tuple);
+            let recent = Recent::new(&types, account)?;
+            types.insert(0, DataType::UInt32);
+            let columns: Vec<KeyColumn> = types.into_iter().map(KeyColumn::nullable).collect();
+            match GroupNumbering::new(&columns, account, page_class, 0).map_err(rows_error)? {
+                Some(numbering) => numberings.push((numbering, recent)),
+                None => return Ok(None),
             }
         }
-        let rows = columns[0].len();
-        let mut next = seen.groups() as u32;
-        let mut pairs = Vec::with_capacity(rows);
-        if !seen
-            .assign(rows, &columns, &mut pairs)
-            .map_err(rows_error)?
-        {
-            return Ok(false);
+        Ok(Some(Seen::InMemory(numberings)))
+    }
+
+    /// Takes the values of one page; false where memory is short, or for too many groups.
+    fn take(
+        &mut self,
+        functions: &Functions,
+        batch: &KeptBatch,
+        groups: usize,
+        states: &mut States,
+    ) -> Result<bool> {
+        match self {
+            Seen::Spilling { worker, .. } => {
+                if groups > worker.groups_max() {
+                    return Ok(false);
+                }
+                let (numbers, columns) = (&batch.numbers, &batch.payload);
+                worker.push(functions, columns, numbers.len(), Some(numbers))?;
+            }
+            Seen::InMemory(numberings) => {
+                for (number, (seen, recent)) in numberings.iter_mut().enumerate() {
+                    let tuple = &functions.tuples[number];
+                    let found = new_values(seen, recent.as_mut(), tuple, batch)?;
+                    let Some((indices, values)) = found else {
+                        return Ok(false);
+                    };
+                    states.update_distinct(functions, number, &values, &indices, groups)?;
+                }
+            }
         }
-        let is_new = |pair: &u32| {
-            let new = *pair == next;
-            next += u32::from(new);
-            Some(new)
-        };
-        let new: BooleanArray = pairs.iter().map(is_new).collect();
-        for column in &mut columns {
-            *column = filter(column, &new)?;
-        }
-        let numbers = columns.remove(0);
-        let numbers = numbers.as_primitive::<datafusion::arrow::datatypes::UInt32Type>();
-        let indices: Vec<usize> = numbers.values().iter().map(|n| *n as usize).collect();
-        self.accumulator
-            .update_batch(&columns, &indices, None, groups)?;
         Ok(true)
     }
+}
+
+/// The groups and values of a page that were not seen before; `None` where memory is short.
+fn new_values(
+    seen: &mut GroupNumbering,
+    recent: Option<&mut Recent>,
+    tuple: &Tuple,
+    batch: &KeptBatch,
+) -> Result<Option<(Vec<usize>, Vec<ArrayRef>)>> {
+    let mut columns: Vec<ArrayRef> = vec![Arc::new(UInt32Array::from(batch.numbers.clone()))];
+    columns.extend(tuple.values(&batch.payload, batch.numbers.len())?);
+    if let Some(condition) = tuple.condition(&batch.payload) {
+        select(&mut columns, condition)?;
+    }
+    if let Some(recent) = recent {
+        recent.drop_repeats(&mut columns)?;
+    }
+    let rows = columns[0].len();
+    let mut next = seen.groups() as u32;
+    let mut pairs = Vec::with_capacity(rows);
+    let assigned = seen.assign(rows, &columns, &mut pairs);
+    if !assigned.map_err(rows_error)? {
+        return Ok(None);
+    }
+    let is_new = |pair: &u32| {
+        let new = *pair == next;
+        next += u32::from(new);
+        Some(new)
+    };
+    let new: BooleanArray = pairs.iter().map(is_new).collect();
+    select(&mut columns, &new)?;
+    let numbers = columns.remove(0);
+    let numbers = numbers.as_primitive::<UInt32Type>().values();
+    let indices = numbers.iter().map(|number| *number as usize).collect();
+    Ok(Some((indices, columns)))
 }
 
 impl Emitting {

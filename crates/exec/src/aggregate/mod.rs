@@ -10,18 +10,23 @@
 //! partitions until none is left. Aggregates whose state fits a row (`recipe`) are merged there;
 //! where one of them does not, the set keeps the arguments of every row and `accumulate` runs
 //! DataFusion's vectorised accumulators over one partition at a time. Either way the same pages
-//! hold the rows in memory and on disk.
+//! hold the rows in memory and on disk. Without GROUP BY, and with DISTINCT, the set holds the
+//! distinct values alone (`whole`).
 //!
 //! **Never** holds a page guard across an await; never sorts.
 //!
 //! [`GroupSet`]: mayfly_table::rows::GroupSet
 
 mod accumulate;
+mod distinct;
 mod distribution;
 mod finish;
+mod functions;
 mod operator;
+mod recent;
 mod recipe;
 mod run;
+mod whole;
 
 use std::sync::Arc;
 
@@ -43,8 +48,9 @@ const STOCK_LIMIT_MAX: usize = 10_000;
 
 /// Replaces a stock aggregate, together with the partial one below it, by ours.
 ///
-/// Left as they are: aggregates without groups (one row of state), those whose input is sorted by
-/// the keys (they stream), those with a small limit, and keys of nested or dictionary types.
+/// Left as they are: aggregates without groups (one row of state) unless one is DISTINCT, those
+/// whose input is sorted by the keys (they stream), those with a small limit, and keys of nested or
+/// dictionary types.
 ///
 /// # Errors
 /// Where DataFusion cannot rebuild the node's properties.
@@ -69,7 +75,9 @@ pub fn replace(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execu
 }
 
 fn can_replace(aggregate: &AggregateExec) -> bool {
-    !aggregate.group_expr().is_true_no_grouping()
+    let one_group = aggregate.group_expr().is_true_no_grouping();
+    let distinct = || aggregate.aggr_expr().iter().any(|a| functions::is_ours(a));
+    (!one_group || distinct())
         && *aggregate.input_order_mode() == InputOrderMode::Linear
         && aggregate
             .required_input_ordering()

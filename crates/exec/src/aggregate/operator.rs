@@ -14,7 +14,7 @@ use datafusion::physical_plan::aggregates::{
 use datafusion::physical_plan::execution_plan::{
     Boundedness, CardinalityEffect, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
 };
-use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning,
@@ -22,9 +22,10 @@ use datafusion::physical_plan::{
 };
 use mayfly_table::rows::RowLayout;
 
-use super::accumulate::KeptRecipe;
+use super::functions::Functions;
 use super::recipe::InlineRecipe;
 use super::run::Run;
+use super::whole;
 use crate::report::{Why, next_temp_table_id};
 
 /// How the aggregates of a node are computed.
@@ -33,7 +34,9 @@ pub(super) enum Recipe {
     /// All have states in the row.
     Inline(InlineRecipe),
     /// Arguments of every row are kept for accumulators.
-    Kept(KeptRecipe),
+    Kept(Functions),
+    /// All rows are one group, of which distinct values are kept.
+    Whole(Functions),
 }
 
 /// GROUP BY in one node, from raw input rows to result rows.
@@ -83,12 +86,17 @@ impl AggregateOperator {
             return Ok(None);
         }
         let inline = InlineRecipe::try_new(first.aggr_expr(), first.filter_expr(), &input_schema)?;
+        let whole = first.group_expr().is_true_no_grouping();
+        if whole && partitions != 1 {
+            return Ok(None);
+        }
         let recipe = match inline {
             Some(recipe) => Recipe::Inline(recipe),
             None => {
                 let arguments = aggregate_expressions(first.aggr_expr(), first.mode(), 0)?;
-                match KeptRecipe::try_new(first, arguments, &input_schema)? {
-                    Some(recipe) => Recipe::Kept(recipe),
+                match Functions::try_new(first, arguments, &input_schema)? {
+                    Some(functions) if whole => Recipe::Whole(functions),
+                    Some(functions) => Recipe::Kept(functions),
                     None => return Ok(None),
                 }
             }
@@ -96,6 +104,7 @@ impl AggregateOperator {
         let why = match (first.aggr_expr().is_empty(), input_is_union(&input)) {
             (true, true) => Why::Union,
             (true, false) => Why::Distinct,
+            (false, _) if whole => Why::Distinct,
             (false, _) => Why::GroupBy,
         };
         let properties = Arc::new(PlanProperties::new(
@@ -181,6 +190,7 @@ impl DisplayAs for AggregateOperator {
         let how = match self.recipe {
             Recipe::Inline(_) => "inline",
             Recipe::Kept(_) => "kept rows",
+            Recipe::Whole(_) => "distinct values",
         };
         write!(
             f,
@@ -264,6 +274,10 @@ impl ExecutionPlan for AggregateOperator {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
+        if let Recipe::Whole(functions) = &self.recipe {
+            let metrics = BaselineMetrics::new(&self.metrics, partition);
+            return whole::stream(self, functions, &context, metrics);
+        }
         let run = self.shared_run(&context)?;
         run.output(
             partition,

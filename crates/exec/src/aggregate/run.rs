@@ -36,17 +36,54 @@ pub(super) struct Run {
     recipe: Recipe,
     key_columns: Vec<KeyColumn>,
     schema: SchemaRef,
+    /// How many output partitions there are.
+    readers: usize,
     filled: Filled,
     usage: Arc<Usage>,
 }
 
 /// Reports what the temporary table used, when the last stream is gone.
-struct Usage {
+pub(super) struct Usage {
     id: u64,
     why: Why,
     account: Account,
     context: Arc<StatementContext>,
     rows: AtomicU64,
+}
+
+impl Usage {
+    pub(super) fn new(
+        operator: &AggregateOperator,
+        account: Account,
+        context: Arc<StatementContext>,
+    ) -> Usage {
+        Usage {
+            id: operator.id,
+            why: operator.why,
+            account,
+            context,
+            rows: AtomicU64::new(0),
+        }
+    }
+
+    /// The account that is reported.
+    pub(super) fn account(&self) -> &Account {
+        &self.account
+    }
+
+    pub(super) fn add_rows(&self, rows: usize) {
+        self.rows.fetch_add(rows as u64, Ordering::Relaxed);
+    }
+}
+
+/// The account of one execution, which leaves a part of the budget to others.
+pub(super) fn operator_account(statement: &StatementContext, why: Why) -> Account {
+    let memory_bytes = statement.account.space().memory_bytes();
+    let limits = AccountOptions {
+        claim_max_bytes: Some(memory_bytes / 4 * 3),
+        ..AccountOptions::default()
+    };
+    statement.account.child(why.text(), limits)
 }
 
 impl Drop for Usage {
@@ -71,13 +108,9 @@ impl Run {
         context: &Arc<TaskContext>,
     ) -> Result<Arc<Run>> {
         let statement = StatementContext::of(context)?;
-        let memory = statement.account.space().memory_bytes();
-        let limits = AccountOptions {
-            claim_max_bytes: Some(memory / 4 * 3),
-            ..AccountOptions::default()
-        };
-        let account = statement.account.child(operator.why.text(), limits);
+        let account = operator_account(&statement, operator.why);
         let space = account.space();
+        let memory = space.memory_bytes();
         let inputs = operator.input_partitions();
         let workers = inputs.max(operator.output_partitions());
         let mut options = GroupOptions::for_budget(memory, space.default_page_class(), workers);
@@ -92,10 +125,11 @@ impl Run {
             .collect();
         let layout = match &operator.recipe {
             Recipe::Inline(recipe) => RowLayout::new(&key_columns, &recipe.payload, &recipe.states),
-            Recipe::Kept(recipe) => {
+            Recipe::Kept(functions) => {
                 options.keep_rows = true;
-                RowLayout::new(&key_columns, &recipe.payload(), &[])
+                RowLayout::new(&key_columns, &functions.payload(), &[])
             }
+            Recipe::Whole(_) => return internal_err!("all rows are one group: see `whole`"),
         };
         let Some(layout) = layout else {
             return internal_err!("the planner checked that a row can hold the columns");
@@ -104,13 +138,7 @@ impl Run {
         if let Some(pool) = context.memory_pool().downcast_ref::<SpacePool>() {
             pool.may_take_from(&set);
         }
-        let usage = Arc::new(Usage {
-            id: operator.id,
-            why: operator.why,
-            account,
-            context: statement,
-            rows: AtomicU64::new(0),
-        });
+        let usage = Arc::new(Usage::new(operator, account, statement));
         let mut tasks = Vec::with_capacity(inputs);
         for partition in 0..inputs {
             let input = operator.input.execute(partition, Arc::clone(context))?;
@@ -126,6 +154,7 @@ impl Run {
             recipe: operator.recipe.clone(),
             key_columns,
             schema: Arc::clone(&operator.schema),
+            readers: operator.output_partitions(),
             filled: join_all(tasks).boxed().shared(),
             usage,
         }))
@@ -144,19 +173,15 @@ impl Run {
             let filled = self.filled.clone();
             filled.await.map_err(DataFusionError::Shared)?;
             let reader = Reader::new(&self, batch_rows);
-            let batches = stream::try_unfold((self, reader), move |(run, mut reader)| {
+            let batches = stream::try_unfold((self, reader, metrics), async |reading| {
+                let (run, mut reader, metrics) = reading;
                 let timer = metrics.elapsed_compute().timer();
-                let next = reader.next(&run);
+                let next = reader.next(&run).await;
                 timer.done();
-                let next = next.map(|batch| {
-                    batch.map(|batch| {
-                        run.usage
-                            .rows
-                            .fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
-                        batch.record_output(&metrics)
-                    })
-                });
-                async move { Ok(next?.map(|batch| (batch, (run, reader)))) }
+                Ok(next?.map(|batch| {
+                    run.usage.add_rows(batch.num_rows());
+                    (batch.record_output(&metrics), (run, reader, metrics))
+                }))
             });
             Ok::<_, DataFusionError>(batches)
         })
@@ -217,7 +242,8 @@ impl Filler {
     fn push(&mut self, batch: &RecordBatch) -> Result<()> {
         let (payload, states) = match &self.recipe {
             Recipe::Inline(recipe) => (recipe.payload_columns(batch)?, recipe.state_inputs(batch)?),
-            Recipe::Kept(recipe) => (recipe.payload_columns(batch)?, Vec::new()),
+            Recipe::Kept(functions) => (functions.evaluate(batch)?, Vec::new()),
+            Recipe::Whole(_) => return internal_err!("all rows are one group: see `whole`"),
         };
         for key in evaluate_group_by(&self.group_by, batch)? {
             let rows = batch.num_rows();
@@ -246,21 +272,22 @@ impl Reader {
     fn new(run: &Run, batch_rows: usize) -> Reader {
         let groups = GroupReader::new(Arc::clone(&run.set));
         match &run.recipe {
-            Recipe::Inline(_) => Reader::Inline {
+            Recipe::Kept(functions) => Reader::Kept(Box::new(KeptReader::new(
+                groups,
+                functions.clone(),
+                run.key_columns.clone(),
+                run.usage.account(),
+                run.readers,
+                batch_rows,
+            ))),
+            _ => Reader::Inline {
                 groups: Box::new(groups),
                 batch_rows,
             },
-            Recipe::Kept(recipe) => Reader::Kept(Box::new(KeptReader::new(
-                groups,
-                recipe.clone(),
-                run.key_columns.clone(),
-                run.usage.account.clone(),
-                batch_rows,
-            ))),
         }
     }
 
-    fn next(&mut self, run: &Run) -> Result<Option<RecordBatch>> {
+    async fn next(&mut self, run: &Run) -> Result<Option<RecordBatch>> {
         match (self, &run.recipe) {
             (Reader::Inline { groups, batch_rows }, Recipe::Inline(recipe)) => {
                 match groups.next_batch(*batch_rows).map_err(rows_error)? {
@@ -268,10 +295,8 @@ impl Reader {
                     None => Ok(None),
                 }
             }
-            (Reader::Kept(reader), _) => reader.next_batch(&run.schema),
-            (Reader::Inline { .. }, Recipe::Kept(_)) => {
-                internal_err!("a reader reads what its recipe wrote")
-            }
+            (Reader::Kept(reader), _) => reader.next_batch(&run.schema).await,
+            (Reader::Inline { .. }, _) => internal_err!("a reader reads what its recipe wrote"),
         }
     }
 }

@@ -5,14 +5,15 @@
 //! order the values keep that of their rows as far as the plan keeps it.
 //!
 //! The state of a group is one run of bytes, `[key length][key][text length][text]` for each
-//! value; states are merged by putting them behind each other.
+//! value; states are merged by putting them behind each other. Whenever a run would have to grow it
+//! is pruned first: sorted, without the values that came before, and without those that lie beyond
+//! the cut. A value that is pruned cannot come back, because further values only move it further
+//! behind; so a group takes a few times `group_concat_max_len`, however many rows it has.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryViewArray, BinaryViewBuilder, BooleanArray, StringViewBuilder,
-};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, BooleanArray, StringViewBuilder};
 use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use arrow::row::{RowConverter, Rows, SortField};
@@ -96,10 +97,8 @@ impl AggregateUDFImpl for GroupConcat {
     }
 
     fn accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        let groups = Groups {
-            options: self.options.clone(),
-            states: vec![Vec::new()],
-        };
+        let mut groups = Groups::new(&self.options);
+        groups.resize(1);
         Ok(Box::new(OneGroup { groups }))
     }
 
@@ -111,10 +110,7 @@ impl AggregateUDFImpl for GroupConcat {
         &self,
         _: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn GroupsAccumulator>> {
-        Ok(Box::new(Groups {
-            options: self.options.clone(),
-            states: Vec::new(),
-        }))
+        Ok(Box::new(Groups::new(&self.options)))
     }
 }
 
@@ -122,8 +118,24 @@ impl AggregateUDFImpl for GroupConcat {
 #[derive(Debug)]
 struct Groups {
     options: Options,
-    states: Vec<Vec<u8>>,
+    states: Vec<State>,
+    /// Bytes that the runs of all states have allocated.
+    run_bytes: usize,
 }
+
+/// The values of one group.
+#[derive(Debug, Default)]
+struct State {
+    run: Vec<u8>,
+    /// The cut was reached, and no later value can come before it.
+    full: bool,
+}
+
+/// A value: its order key and its text.
+type Entry<'a> = (&'a [u8], &'a [u8]);
+
+/// Runs that take less than this are not pruned.
+const PRUNED_BYTES_MIN: usize = 1 << 10;
 
 fn length_bytes(length: usize) -> [u8; 4] {
     u32::try_from(length)
@@ -140,9 +152,92 @@ fn take_run<'a>(state: &mut &'a [u8]) -> &'a [u8] {
     run
 }
 
+fn push_run(state: &mut Vec<u8>, run: &[u8]) {
+    state.extend_from_slice(&length_bytes(run.len()));
+    state.extend_from_slice(run);
+}
+
+impl Options {
+    fn is_ordered(&self) -> bool {
+        !self.descending.is_empty()
+    }
+
+    fn limit(&self) -> usize {
+        usize::try_from(self.max_bytes).unwrap_or(usize::MAX)
+    }
+
+    /// The values of a run in the order of the result, up to the one in which the cut lies; and
+    /// whether there is such a one.
+    fn entries<'a>(&self, mut run: &'a [u8]) -> (Vec<Entry<'a>>, bool) {
+        let mut entries: Vec<Entry<'a>> = Vec::new();
+        while !run.is_empty() {
+            let key = take_run(&mut run);
+            entries.push((key, take_run(&mut run)));
+        }
+        if self.is_ordered() {
+            entries.sort_by_key(|(key, _)| *key);
+        }
+        if self.distinct {
+            let mut seen = HashSet::new();
+            entries.retain(|(_, text)| seen.insert(*text));
+        }
+        let mut length = 0;
+        for index in 0..entries.len() {
+            let separator = if index > 0 { self.separator.len() } else { 0 };
+            length += separator + entries[index].1.len();
+            if length > self.limit() {
+                entries.truncate(index + 1);
+                return (entries, true);
+            }
+        }
+        (entries, false)
+    }
+
+    /// Leaves only what the result can show.
+    fn prune(&self, state: &mut State) {
+        let (entries, is_cut) = self.entries(&state.run);
+        let mut pruned = Vec::new();
+        for (key, text) in entries {
+            push_run(&mut pruned, key);
+            push_run(&mut pruned, text);
+        }
+        state.run.clear();
+        state.run.extend_from_slice(&pruned);
+        state.full = is_cut && !self.is_ordered();
+    }
+
+    /// Puts bytes behind a run. Before the run grows to twice its size it is pruned, so that
+    /// pruning costs each byte a constant time.
+    fn append(&self, state: &mut State, bytes: usize, push: impl FnOnce(&mut Vec<u8>)) {
+        let full = state.run.len() + bytes > state.run.capacity();
+        if full && state.run.len() >= PRUNED_BYTES_MIN {
+            self.prune(state);
+            let half = state.run.capacity() / 2;
+            if state.run.len() + bytes > half {
+                state.run.reserve(2 * half);
+            }
+        }
+        if !state.full {
+            push(&mut state.run);
+        }
+    }
+}
+
 impl Groups {
+    fn new(options: &Options) -> Groups {
+        Groups {
+            options: options.clone(),
+            states: Vec::new(),
+            run_bytes: 0,
+        }
+    }
+
+    fn resize(&mut self, groups: usize) {
+        self.states.resize_with(groups, State::default);
+    }
+
     fn keys(&self, values: &[ArrayRef]) -> Result<Option<Rows>> {
-        if self.options.descending.is_empty() {
+        if !self.options.is_ordered() {
             return Ok(None);
         }
         let keys = &values[1..];
@@ -167,72 +262,63 @@ impl Groups {
     ) -> Result<()> {
         let texts = convert::to_text(&values[0], &ColumnType::Null)?;
         let keys = self.keys(values)?;
-        let cut = usize::try_from(self.options.max_bytes).unwrap_or(usize::MAX);
-        let plain = keys.is_none() && !self.options.distinct;
         for (row, text) in texts.iter().enumerate() {
             let (Some(text), Some(group)) = (text, group_of(row)) else {
                 continue;
             };
-            let state = &mut self.states[group];
-            // What lies beyond the cut will not be seen; one byte more makes it a cut.
-            if plain && state.len() > cut.saturating_mul(2).saturating_add(1024) {
+            if self.states[group].full {
                 continue;
             }
             let key = keys.as_ref().map(|keys| keys.row(row));
             let key = key.as_ref().map_or(&[][..], |key| key.data());
-            state.extend_from_slice(&length_bytes(key.len()));
-            state.extend_from_slice(key);
-            state.extend_from_slice(&length_bytes(text.len()));
-            state.extend_from_slice(text.as_bytes());
+            self.append(group, 8 + key.len() + text.len(), |run| {
+                push_run(run, key);
+                push_run(run, text.as_bytes());
+            });
         }
         Ok(())
     }
 
+    fn append(&mut self, group: usize, bytes: usize, push: impl FnOnce(&mut Vec<u8>)) {
+        let state = &mut self.states[group];
+        let before = state.run.capacity();
+        self.options.append(state, bytes, push);
+        self.run_bytes = self.run_bytes - before + state.run.capacity();
+    }
+
     /// The text of a group; `None` if it had no value.
-    fn text(&self, mut state: &[u8]) -> Option<String> {
-        let mut entries: Vec<(&[u8], &[u8])> = Vec::new();
-        while !state.is_empty() {
-            let key = take_run(&mut state);
-            entries.push((key, take_run(&mut state)));
-        }
+    fn text(&self, state: &State) -> Option<String> {
+        let (entries, is_cut) = self.options.entries(&state.run);
         if entries.is_empty() {
             return None;
         }
-        if !self.options.descending.is_empty() {
-            entries.sort_by_key(|(key, _)| *key);
+        if is_cut && let Some(session) = &self.options.session {
+            session.warn(Warning::new(
+                ErrorCode::CutByGroupConcat,
+                &[&entries.len(), &"group_concat()"],
+            ));
         }
-        if self.options.distinct {
-            let mut seen = HashSet::new();
-            entries.retain(|(_, text)| seen.insert(*text));
-        }
-        let limit = usize::try_from(self.options.max_bytes).unwrap_or(usize::MAX);
-        let mut all: Vec<u8> = Vec::new();
-        for (index, (_, text)) in entries.iter().enumerate() {
-            if index > 0 {
-                all.extend_from_slice(self.options.separator.as_bytes());
-            }
-            all.extend_from_slice(text);
-            if all.len() > limit {
-                if let Some(session) = &self.options.session {
-                    let row = index + 1;
-                    session.warn(Warning::new(
-                        ErrorCode::CutByGroupConcat,
-                        &[&row, &"group_concat()"],
-                    ));
-                }
-                break;
-            }
-        }
+        let texts: Vec<&[u8]> = entries.iter().map(|(_, text)| *text).collect();
+        let all = texts.join(self.options.separator.as_bytes());
         let text = String::from_utf8(all).expect("texts and separators are UTF-8");
-        let end = text.floor_char_boundary(limit.min(text.len()));
+        let end = text.floor_char_boundary(self.options.limit().min(text.len()));
         Some(text[..end].to_owned())
     }
 
-    fn states_of(states: &[Vec<u8>]) -> BinaryViewArray {
-        let mut builder = BinaryViewBuilder::with_capacity(states.len());
-        states.iter().for_each(|state| builder.append_value(state));
-        builder.finish()
+    /// The first states as `emit_to` says; they no longer count.
+    fn take(&mut self, emit_to: EmitTo) -> Vec<State> {
+        let states = emit_to.take_needed(&mut self.states);
+        self.run_bytes -= states.iter().map(|s| s.run.capacity()).sum::<usize>();
+        states
     }
+}
+
+fn runs_of(states: &[State]) -> ArrayRef {
+    let mut builder = BinaryViewBuilder::with_capacity(states.len());
+    for state in states {
+        builder.append_value(&state.run);
+    }
+    Arc::new(builder.finish())
 }
 
 impl GroupsAccumulator for Groups {
@@ -243,7 +329,7 @@ impl GroupsAccumulator for Groups {
         filter: Option<&BooleanArray>,
         total: usize,
     ) -> Result<()> {
-        self.states.resize_with(total, Vec::new);
+        self.resize(total);
         self.add(values, |row| {
             filter
                 .is_none_or(|f| f.is_valid(row) && f.value(row))
@@ -252,7 +338,7 @@ impl GroupsAccumulator for Groups {
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
-        let states = emit_to.take_needed(&mut self.states);
+        let states = self.take(emit_to);
         let mut builder = StringViewBuilder::with_capacity(states.len());
         states
             .iter()
@@ -261,14 +347,14 @@ impl GroupsAccumulator for Groups {
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
-        let states = emit_to.take_needed(&mut self.states);
-        Ok(vec![Arc::new(Self::states_of(&states))])
+        Ok(vec![runs_of(&self.take(emit_to))])
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {
-        self.states.resize_with(total, Vec::new);
-        for (state, group) in states[0].as_binary_view().iter().zip(groups) {
-            self.states[*group].extend_from_slice(state.unwrap_or_default());
+        self.resize(total);
+        for (run, group) in states[0].as_binary_view().iter().zip(groups) {
+            let run = run.unwrap_or_default();
+            self.append(*group, run.len(), |all| all.extend_from_slice(run));
         }
         Ok(())
     }
@@ -279,22 +365,18 @@ impl GroupsAccumulator for Groups {
         filter: Option<&BooleanArray>,
     ) -> Result<Vec<ArrayRef>> {
         let rows = values[0].len();
-        let mut single = Groups {
-            options: self.options.clone(),
-            states: Vec::new(),
-        };
-        single.states.resize_with(rows, Vec::new);
+        let mut single = Groups::new(&self.options);
+        single.resize(rows);
         single.add(values, |row| {
             filter
                 .is_none_or(|f| f.is_valid(row) && f.value(row))
                 .then_some(row)
         })?;
-        Ok(vec![Arc::new(Self::states_of(&single.states))])
+        Ok(vec![runs_of(&single.states)])
     }
 
     fn size(&self) -> usize {
-        let kept: usize = self.states.iter().map(Vec::capacity).sum();
-        size_of::<Self>() + kept + self.states.capacity() * size_of::<Vec<u8>>()
+        size_of::<Self>() + self.run_bytes + self.states.capacity() * size_of::<State>()
     }
 }
 
@@ -316,18 +398,19 @@ impl Accumulator for OneGroup {
     }
 
     fn size(&self) -> usize {
-        size_of::<Self>() + self.groups.states[0].capacity()
+        self.groups.size()
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
         Ok(vec![ScalarValue::BinaryView(Some(
-            self.groups.states[0].clone(),
+            self.groups.states[0].run.clone(),
         ))])
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
         for state in states[0].as_binary_view().iter().flatten() {
-            self.groups.states[0].extend_from_slice(state);
+            self.groups
+                .append(0, state.len(), |all| all.extend_from_slice(state));
         }
         Ok(())
     }

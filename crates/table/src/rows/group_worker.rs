@@ -284,7 +284,8 @@ impl GroupWorker {
             return Ok(());
         };
         let (mut offsets, mut hashes) = (Vec::new(), Vec::new());
-        self.estimated_rows += self.front_rows;
+        // What counts is how often the rows repeat that this table lets through.
+        self.estimated_rows += front.groups() as u64;
         self.front_rows = 0;
         for segment in front.segments() {
             walk(

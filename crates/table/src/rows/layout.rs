@@ -175,6 +175,16 @@ pub struct KeyColumn {
     pub nullable: bool,
 }
 
+impl KeyColumn {
+    /// A column that may be NULL.
+    pub fn nullable(data_type: DataType) -> KeyColumn {
+        KeyColumn {
+            data_type,
+            nullable: true,
+        }
+    }
+}
+
 /// A payload column: carried by the group, not compared.
 #[derive(Debug, Clone)]
 pub struct PayloadColumn {
