@@ -308,9 +308,11 @@ impl States {
         indices: &[usize],
         groups: usize,
     ) -> Result<()> {
+        // Without a filter, accumulators take it that every group up to `groups` had a row by now.
+        let all = BooleanArray::from(vec![true; indices.len()]);
         for (function, accumulator) in functions.list.iter().zip(&mut self.accumulators) {
             if matches!(function.source, Source::Distinct(source) if source == tuple) {
-                accumulator.update_batch(values, indices, None, groups)?;
+                accumulator.update_batch(values, indices, Some(&all), groups)?;
             }
         }
         Ok(())
