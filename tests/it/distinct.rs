@@ -205,7 +205,7 @@ async fn answer(
     let written = space.counters().bytes_written;
     drop((batches, context));
     let started = std::time::Instant::now();
-    while space.counters().pages_live > 0 && started.elapsed().as_secs() < 20 {
+    while space.memory_used_bytes() > 0 && started.elapsed().as_secs() < 20 {
         tokio::task::yield_now().await;
     }
     assert_eq!(space.memory_used_bytes(), 0, "{sql} at {memory_bytes}");

@@ -203,6 +203,8 @@ mod tests {
         }
         assert_eq!(space.counters().reserved_bytes, 0);
         drop(file);
+        // A page on its way to or from disk is freed when it has arrived.
+        space.settle();
         assert_eq!(space.counters().resident_bytes, 0);
     }
 }
