@@ -269,7 +269,7 @@ impl Arena {
         if let Some(index) = state.free.pop_first() {
             return Some(index);
         }
-        if self.headroom(state, beyond) < self.block_bytes as u64 {
+        if self.blocks_owed(state, self.block_bytes as u64, beyond) > 0 {
             return None;
         }
         let index = state.unbacked.pop_first()?;
@@ -277,11 +277,23 @@ impl Arena {
         Some(index)
     }
 
-    /// Bytes that may still be backed.
-    fn headroom(&self, state: &State, beyond: bool) -> u64 {
+    /// The free blocks that must go back to the kernel so that `bytes` more can be held. More than
+    /// the bytes ask for where what is held lies in the slack already.
+    fn blocks_owed(&self, state: &State, bytes: u64, beyond: bool) -> u64 {
         let held = state.backed_blocks * self.block_bytes as u64 + state.outside_bytes;
         let slack = if beyond { self.slack_bytes } else { 0 };
-        (self.limit_bytes + slack).saturating_sub(held)
+        held.saturating_add(bytes)
+            .saturating_sub(self.limit_bytes + slack)
+            .div_ceil(self.block_bytes as u64)
+    }
+
+    fn give_back(&self, state: &mut State, blocks: u64) {
+        for _ in 0..blocks {
+            let Some(index) = state.free.pop_last() else {
+                return;
+            };
+            self.unback(state, index);
+        }
     }
 
     fn allocate_run(
@@ -291,36 +303,30 @@ impl Arena {
         owner: u32,
         beyond: bool,
     ) -> Option<Frame> {
-        let block_bytes = self.block_bytes as u64;
-        let affordable = state.free.len() as u64 + self.headroom(state, beyond) / block_bytes;
-        if u64::from(blocks) > affordable {
+        let head = find_run(state, blocks)?;
+        let run = head..head + blocks;
+        let reused = run.clone().filter(|i| state.free.contains(i)).count() as u64;
+        let fresh = u64::from(blocks) - reused;
+        let owed = match fresh {
+            0 => 0,
+            fresh => self.blocks_owed(state, fresh * self.block_bytes as u64, beyond),
+        };
+        if owed > state.free.len() as u64 - reused {
             return None;
         }
-        let head = find_run(state, blocks)?;
-        for index in head..head + blocks {
+        for index in run {
             if !state.free.remove(&index) {
                 state.unbacked.remove(&index);
                 state.backed_blocks += 1;
             }
             state.blocks[index as usize].kind = Kind::RunBody;
         }
-        while self.over(state, beyond) {
-            let spare = state
-                .free
-                .pop_last()
-                .expect("affordable: a free block pays for each");
-            self.unback(state, spare);
-        }
+        self.give_back(state, owed);
         let block = &mut state.blocks[head as usize];
         block.kind = Kind::RunHead { blocks };
         block.owners.clear();
         block.owners.push(owner);
         Some(self.block_start(head))
-    }
-
-    fn over(&self, state: &State, beyond: bool) -> bool {
-        let held = state.backed_blocks * self.block_bytes as u64 + state.outside_bytes;
-        held > self.limit_bytes + if beyond { self.slack_bytes } else { 0 }
     }
 
     fn unback(&self, state: &mut State, index: u32) {
@@ -402,7 +408,7 @@ impl Arena {
         block.draining = false;
         state.free.insert(index);
         // The slack is given back as soon as it can be.
-        if self.over(state, false) {
+        if self.blocks_owed(state, 0, false) > 0 {
             state.free.remove(&index);
             self.unback(state, index);
         }
@@ -412,14 +418,11 @@ impl Arena {
     /// kernel for it; `false` when there is not enough of either.
     pub(crate) fn take_outside(&self, bytes: u64, beyond: bool) -> bool {
         let mut state = lock(&self.state);
-        let spare = state.free.len() as u64 * self.block_bytes as u64;
-        if self.headroom(&state, beyond) + spare < bytes {
+        let owed = self.blocks_owed(&state, bytes, beyond);
+        if owed > state.free.len() as u64 {
             return false;
         }
-        while self.headroom(&state, beyond) < bytes {
-            let index = state.free.pop_last().expect("spare was counted");
-            self.unback(&mut state, index);
-        }
+        self.give_back(&mut state, owed);
         state.outside_bytes += bytes;
         self.outside_bytes.store(state.outside_bytes, Relaxed);
         true
@@ -588,4 +591,68 @@ fn find_run(state: &State, blocks: u32) -> Option<u32> {
     };
     search(&|kind| kind == Kind::Free)
         .or_else(|| search(&|kind| matches!(kind, Kind::Free | Kind::Unbacked)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Allocate { len: usize, beyond: bool },
+        Free { which: prop::sample::Index },
+        TakeOutside { bytes: u64, beyond: bool },
+        ReturnOutside { which: prop::sample::Index },
+        Trim,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (1usize..3 << 20, any::<bool>())
+                .prop_map(|(len, beyond)| Step::Allocate { len, beyond }),
+            3 => any::<prop::sample::Index>().prop_map(|which| Step::Free { which }),
+            2 => (1u64..2 << 20, any::<bool>())
+                .prop_map(|(bytes, beyond)| Step::TakeOutside { bytes, beyond }),
+            2 => any::<prop::sample::Index>().prop_map(|which| Step::ReturnOutside { which }),
+            1 => Just(Step::Trim),
+        ]
+    }
+
+    proptest! {
+        /// Whatever is taken and returned in whatever order, the limit with its slack is kept.
+        #[test]
+        fn nothing_is_held_beyond_limit_and_slack(
+            steps in prop::collection::vec(step(), 1..200)
+        ) {
+            let limit_bytes = 8 << 20;
+            let arena = Arena::new(limit_bytes).unwrap();
+            let (mut frames, mut outside): (Vec<(Frame, Size)>, Vec<u64>) = Default::default();
+            for step in steps {
+                match step {
+                    Step::Allocate { len, beyond } => {
+                        let size = arena.size_for(len);
+                        frames.extend(arena.allocate(size, 1, beyond).map(|frame| (frame, size)));
+                    }
+                    Step::Free { which } if !frames.is_empty() => {
+                        let (frame, size) = frames.swap_remove(which.index(frames.len()));
+                        arena.free(frame, size);
+                    }
+                    Step::TakeOutside { bytes, beyond } => {
+                        outside.extend(arena.take_outside(bytes, beyond).then_some(bytes));
+                    }
+                    Step::ReturnOutside { which } if !outside.is_empty() => {
+                        arena.return_outside(outside.swap_remove(which.index(outside.len())));
+                    }
+                    Step::Trim => {
+                        arena.trim();
+                    }
+                    _ => {}
+                }
+                prop_assert_eq!(arena.check().owned.len(), frames.len());
+                let held = arena.free_bytes() + arena.held_bytes();
+                prop_assert!(held <= limit_bytes + arena.slack_bytes(), "{} held", held);
+            }
+        }
+    }
 }
