@@ -6,9 +6,9 @@ use arrow_array::types::{Int8Type, Int16Type, Int32Type, Int64Type};
 use arrow_array::types::{UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BinaryViewArray, BooleanArray,
-    DictionaryArray, FixedSizeBinaryArray, LargeBinaryArray, LargeStringArray, NullArray,
-    PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray, StringViewArray,
-    downcast_primitive, types::ArrowDictionaryKeyType,
+    DictionaryArray, FixedSizeBinaryArray, LargeBinaryArray, NullArray, PrimitiveArray,
+    RecordBatch, RecordBatchOptions, StringViewArray, downcast_primitive,
+    types::ArrowDictionaryKeyType,
 };
 use arrow_buffer::{
     ArrowNativeType, BooleanBuffer, Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer,
@@ -20,6 +20,7 @@ use bytes::Bytes;
 use super::{ALIGNMENT, ENTRY_BYTES, HEADER_BYTES, MAGIC};
 use super::{Entry, Format, Kind, Rows, align, read_u32};
 use crate::error::{Error, Result};
+use crate::text::text;
 
 /// The bytes of a page, and whether arrays may point into them.
 #[derive(Debug)]
@@ -148,7 +149,7 @@ impl<'a> Page<'a> {
         Ok(Some(nulls))
     }
 
-    /// Offsets and data of a column of [`Kind::Bytes`].
+    /// Offsets and data of a column of [`Kind::Bytes`] or [`Kind::Text`].
     fn bytes(&self, entry: &Entry) -> Result<(OffsetBuffer<i32>, Buffer)> {
         let offset_count = self.row_count + 1;
         if entry.values_bytes as usize != offset_count * size_of::<i32>() {
@@ -186,7 +187,7 @@ impl<'a> Page<'a> {
         let declared = self.format.schema.field(column).data_type();
         match (self.format.kinds[column], declared) {
             (Kind::Stream, _) => self.stream(&self.entry(column)?),
-            (Kind::Bytes, _) => self.plain(column, &DataType::Binary),
+            (Kind::Bytes | Kind::Text, _) => self.plain(column, &DataType::Binary),
             (_, DataType::Dictionary(_, values)) => self.plain(column, values),
             (_, plain) => self.plain(column, plain),
         }
@@ -210,7 +211,7 @@ impl<'a> Page<'a> {
                 let values = self.source.buffer(entry.values_offset, rows * width)?;
                 fixed(data_type, values, rows, nulls)
             }
-            Kind::Bytes => {
+            Kind::Bytes | Kind::Text => {
                 let (offsets, data) = self.bytes(&entry)?;
                 bytes(data_type, offsets, data, nulls)
             }
@@ -269,10 +270,13 @@ fn bytes(
         OffsetBuffer::new(offsets.into())
     };
     Ok(match data_type {
-        DataType::Utf8 => Arc::new(StringArray::try_new(offsets, data, nulls)?),
-        DataType::LargeUtf8 => Arc::new(LargeStringArray::try_new(wide(&offsets), data, nulls)?),
+        DataType::Utf8 => Arc::new(text(BinaryArray::try_new(offsets, data, nulls)?)),
+        DataType::LargeUtf8 => {
+            let array = LargeBinaryArray::try_new(wide(&offsets), data, nulls)?;
+            Arc::new(text(array))
+        }
         DataType::Utf8View => {
-            let array = StringArray::try_new(offsets, data, nulls)?;
+            let array = text(BinaryArray::try_new(offsets, data, nulls)?);
             Arc::new(StringViewArray::from(&array))
         }
         DataType::Binary => Arc::new(BinaryArray::try_new(offsets, data, nulls)?),

@@ -86,7 +86,7 @@ impl<'a> Prepared<'a> {
             Kind::Fixed { width } => {
                 (entry.values_offset, entry.values_bytes) = self.take(rows * width)?;
             }
-            Kind::Bytes => {
+            Kind::Bytes | Kind::Text => {
                 let data_bytes: usize = self
                     .columns(column)
                     .map(|a| data_bytes(a, 0, a.len()))
@@ -184,7 +184,7 @@ impl<'a> Prepared<'a> {
                     out = rest;
                 }
             }
-            Kind::Bytes => {
+            Kind::Bytes | Kind::Text => {
                 // Offsets and data are neighbours but for padding, so one area holds both.
                 let data_bytes = entry.data_bytes as usize;
                 let gap = (entry.data_offset - entry.values_offset) as usize;

@@ -12,10 +12,9 @@
 //!
 //! Numbers, decimals, dates and the like are Arrow's own buffers, so reading them copies nothing:
 //! the arrays point into the page and keep it pinned. Text and binary values of all lengths are
-//! stored as 32-bit end offsets and one data area: 4 bytes a value where views would take 16, and
-//! a bulk UTF-8 check where views would be checked one by one. `Utf8` and `Binary` columns are
-//! read without a copy; for `Utf8View` and `BinaryView` the views are built while reading and
-//! point into the page. A dictionary column is stored as its values, and read back as a dictionary
+//! stored as 32-bit end offsets and one data area: 4 bytes a value where views would take 16.
+//! `Utf8` and `Binary` columns are read without a copy; for `Utf8View` and `BinaryView` the views
+//! are built while reading and point into the page. A dictionary column is stored as its values, and read back as a dictionary
 //! whose keys count the rows. Nested columns are stored as an Arrow IPC stream, in which a nested
 //! dictionary is whole: one that is longer than a page makes each page longer than that.
 //!
@@ -67,6 +66,8 @@ enum Kind {
     Fixed { width: usize },
     /// Offsets and a data area.
     Bytes,
+    /// The same; the values are text.
+    Text,
     /// An Arrow IPC stream of one column.
     Stream,
 }
@@ -76,12 +77,8 @@ impl Kind {
         match data_type {
             DataType::Null => Kind::Null,
             DataType::Boolean => Kind::Boolean,
-            DataType::Utf8
-            | DataType::LargeUtf8
-            | DataType::Utf8View
-            | DataType::Binary
-            | DataType::LargeBinary
-            | DataType::BinaryView => Kind::Bytes,
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Kind::Text,
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Kind::Bytes,
             DataType::FixedSizeBinary(width) if *width > 0 => Kind::Fixed {
                 width: width.unsigned_abs() as usize,
             },
@@ -103,6 +100,7 @@ impl Kind {
             Kind::Fixed { .. } => 2,
             Kind::Bytes => 3,
             Kind::Stream => 4,
+            Kind::Text => 5,
         }
     }
 
@@ -272,7 +270,7 @@ impl Format {
                 Kind::Null => 0,
                 Kind::Boolean => align(size.rows.div_ceil(8)),
                 Kind::Fixed { width } => align(size.rows * width),
-                Kind::Bytes => align((size.rows + 1) * size_of::<i32>()) + ALIGNMENT,
+                Kind::Bytes | Kind::Text => align((size.rows + 1) * size_of::<i32>()) + ALIGNMENT,
                 Kind::Stream => ALIGNMENT,
             };
         }
@@ -283,7 +281,7 @@ impl Format {
     pub fn size(&self, rows: &Rows, from: usize, row_count: usize) -> Size {
         let mut data_bytes = rows.stream_row_bytes.saturating_mul(row_count);
         for (kind, column) in self.kinds.iter().zip(&rows.columns) {
-            if *kind == Kind::Bytes {
+            if matches!(kind, Kind::Bytes | Kind::Text) {
                 data_bytes += encode::data_bytes(column.as_ref(), from, row_count);
             }
         }
@@ -374,7 +372,7 @@ fn unpack(field: &Field, kind: Kind, column: &ArrayRef) -> Result<ArrayRef> {
         (_, stored, plain) => (stored, plain),
     };
     let fits = match kind {
-        Kind::Bytes => is_text(stored) == is_text(plain) && Kind::of(plain) == Kind::Bytes,
+        Kind::Bytes | Kind::Text => Kind::of(plain) == kind,
         _ => stored == plain,
     };
     if !fits {
@@ -390,13 +388,6 @@ fn unpack(field: &Field, kind: Kind, column: &ArrayRef) -> Result<ArrayRef> {
         }
         _ => Ok(Arc::clone(column)),
     }
-}
-
-fn is_text(data_type: &DataType) -> bool {
-    matches!(
-        data_type,
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
-    )
 }
 
 const fn align(bytes: usize) -> usize {

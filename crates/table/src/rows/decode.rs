@@ -1,14 +1,11 @@
 //! Finished rows back into Arrow columns.
 //!
-//! Values are copied out, so a batch that travels up the plan holds no page. Text is checked to be
-//! UTF-8 by Arrow's constructors, as every safe constructor does.
+//! Values are copied out, so a batch that travels up the plan holds no page.
 
 use std::sync::Arc;
 
-use arrow_array::types::{ByteArrayType, ByteViewType};
 use arrow_array::{
-    ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, GenericByteArray, GenericByteViewArray,
-    LargeBinaryArray, LargeStringArray, StringArray, StringViewArray, make_array,
+    ArrayRef, BinaryViewArray, BooleanArray, GenericBinaryArray, OffsetSizeTrait, make_array,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
@@ -16,6 +13,7 @@ use arrow_schema::{ArrowError, DataType};
 
 use super::layout::{Column, Encoding, RowLayout, Section, length_at};
 use super::state;
+use crate::text::{text, text_view};
 
 /// The columns of finished groups, all of one length.
 #[derive(Debug, Clone)]
@@ -160,28 +158,25 @@ fn decode_bytes(
         *cursor += len;
     }
     Ok(match column.data_type {
-        DataType::Utf8View => Arc::new(byte_views(&slices, nulls)? as StringViewArray),
-        DataType::BinaryView => Arc::new(byte_views(&slices, nulls)? as BinaryViewArray),
-        DataType::Utf8 => Arc::new(byte_offsets(&slices, nulls)? as StringArray),
-        DataType::LargeUtf8 => Arc::new(byte_offsets(&slices, nulls)? as LargeStringArray),
-        DataType::LargeBinary => Arc::new(byte_offsets(&slices, nulls)? as LargeBinaryArray),
-        _ => Arc::new(byte_offsets(&slices, nulls)? as BinaryArray),
+        DataType::Utf8View => Arc::new(text_view(byte_views(&slices, nulls)?)),
+        DataType::BinaryView => Arc::new(byte_views(&slices, nulls)?),
+        DataType::Utf8 => Arc::new(text(byte_offsets::<i32>(&slices, nulls)?)),
+        DataType::LargeUtf8 => Arc::new(text(byte_offsets::<i64>(&slices, nulls)?)),
+        DataType::LargeBinary => Arc::new(byte_offsets::<i64>(&slices, nulls)?),
+        _ => Arc::new(byte_offsets::<i32>(&slices, nulls)?),
     })
 }
 
-fn byte_offsets<T: ByteArrayType>(
+fn byte_offsets<O: OffsetSizeTrait>(
     slices: &[&[u8]],
     nulls: Option<NullBuffer>,
-) -> Result<GenericByteArray<T>, ArrowError> {
-    let offsets = OffsetBuffer::<T::Offset>::from_lengths(slices.iter().map(|s| s.len()));
+) -> Result<GenericBinaryArray<O>, ArrowError> {
+    let offsets = OffsetBuffer::<O>::from_lengths(slices.iter().map(|s| s.len()));
     let values: Vec<u8> = slices.concat();
-    GenericByteArray::try_new(offsets, Buffer::from_vec(values), nulls)
+    GenericBinaryArray::try_new(offsets, Buffer::from_vec(values), nulls)
 }
 
-fn byte_views<T: ByteViewType + ?Sized>(
-    slices: &[&[u8]],
-    nulls: Option<NullBuffer>,
-) -> Result<GenericByteViewArray<T>, ArrowError> {
+fn byte_views(slices: &[&[u8]], nulls: Option<NullBuffer>) -> Result<BinaryViewArray, ArrowError> {
     let mut buffers: Vec<Buffer> = Vec::new();
     let long = slices
         .iter()
@@ -212,7 +207,7 @@ fn byte_views<T: ByteViewType + ?Sized>(
     if !bytes.is_empty() {
         buffers.push(Buffer::from_vec(bytes));
     }
-    GenericByteViewArray::try_new(ScalarBuffer::from(views), buffers, nulls)
+    BinaryViewArray::try_new(ScalarBuffer::from(views), buffers, nulls)
 }
 
 /// Text of a batch is cut into buffers of about this size: one allocation each for usual batches,
