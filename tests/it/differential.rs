@@ -8,6 +8,7 @@ use sqllogictest::Runner;
 
 use crate::budgets::SPILLING;
 use crate::engine::{check_nothing_left, open, run};
+use crate::recorded::{declaration, declared};
 
 const ROWS: u64 = 400;
 const STATEMENTS: usize = 400;
@@ -37,6 +38,29 @@ async fn mariadb_answers_what_is_recorded() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+#[test]
+fn mariadb_declares_the_columns_that_are_recorded() {
+    if is_skipped() {
+        return;
+    }
+    let server = Server::start();
+    let mut connection = server.connect();
+    let (table, columns) = declared();
+    connection.rows(&table).unwrap();
+    let mut failures = Vec::new();
+    for (expression, expected) in columns {
+        let create = format!("CREATE TEMPORARY TABLE d AS SELECT {expression} AS c FROM base");
+        connection.rows(&create).unwrap();
+        let shown = connection.rows("SHOW CREATE TABLE d").unwrap();
+        let got = declaration(&shown[1][1]);
+        if got != expected {
+            failures.push(format!("{expression}: recorded {expected}, MariaDB {got}"));
+        }
+        connection.rows("DROP TEMPORARY TABLE d").unwrap();
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 /// Statements over a table of every kind of column, from a seed.

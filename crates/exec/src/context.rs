@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use datafusion::common::{Result, plan_datafusion_err};
 use datafusion::execution::TaskContext;
-use mayfly_space::Account;
+use mayfly_space::{Account, AccountOptions};
 
 use crate::memory::SpacePool;
 use crate::report::Report;
@@ -22,6 +22,9 @@ pub struct StatementContext {
     pub account: Account,
     /// What the operators used, filled as they end.
     pub report: Arc<Report>,
+    /// The most bytes of one temporary table that stay in memory while nobody needs them; `None`
+    /// for as many as there is room for.
+    pub table_resident_max_bytes: Option<u64>,
 }
 
 impl StatementContext {
@@ -30,7 +33,23 @@ impl StatementContext {
         Self {
             account,
             report: Arc::new(Report::default()),
+            table_resident_max_bytes: None,
         }
+    }
+
+    /// The account of a temporary table, or of one of the `parts` that make it up.
+    pub(crate) fn table_account(
+        &self,
+        name: &str,
+        parts: usize,
+        options: AccountOptions,
+    ) -> Account {
+        let most = self.table_resident_max_bytes;
+        let options = AccountOptions {
+            resident_max_bytes: most.map(|bytes| bytes / parts.max(1) as u64),
+            ..options
+        };
+        self.account.child(name, options)
     }
 
     /// The context of a running task.

@@ -118,7 +118,6 @@ impl Connection {
     pub(crate) fn statement_account(&self) -> Account {
         let options = AccountOptions {
             disk_quota_bytes: self.engine.shared().options.statement_quota_bytes,
-            resident_max_bytes: self.temp_table_cap(),
             ..AccountOptions::default()
         };
         self.account.child("statement", options)
@@ -184,6 +183,7 @@ impl Connection {
         let context = StatementContext {
             account: running.account.clone(),
             report: Arc::clone(&running.report),
+            table_resident_max_bytes: self.temp_table_cap(),
         };
         let config = state.config().clone().with_extension(Arc::new(context));
         Ok(Arc::new(TaskContext::new(

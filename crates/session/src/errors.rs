@@ -205,6 +205,21 @@ fn from_text(error: &DataFusionError) -> MySqlError {
     if let Some(name) = quoted("No field named ") {
         return unknown_column(&name);
     }
+    if let Some(name) = text
+        .strip_prefix("Error during planning: The window ")
+        .and_then(|rest| rest.strip_suffix(" is not defined!"))
+    {
+        return MySqlError::new(ErrorCode::NoSuchWindow, &[&name]);
+    }
+    if let Some(error) = wrong_position(text) {
+        return error;
+    }
+    if let Some(name) = quoted("Invalid qualifier ") {
+        return MySqlError::new(ErrorCode::UnknownTable, &[&name]);
+    }
+    if text.contains("SELECT * with no tables specified") {
+        return MySqlError::new(ErrorCode::NoTablesUsed, &[]);
+    }
     if text.contains("could not be resolved from available columns")
         || text.contains("must appear in the GROUP BY clause")
         || text.contains("must be part of GROUP BY")
@@ -243,6 +258,14 @@ fn from_text(error: &DataFusionError) -> MySqlError {
     {
         return MySqlError::new(ErrorCode::InvalidGroupFunction, &[]);
     }
+    if let Some(columns) = text
+        .split("For SELECT DISTINCT, ORDER BY expressions ")
+        .nth(1)
+    {
+        let column = columns.split(" must appear").next().unwrap_or(columns);
+        let arguments: [&dyn std::fmt::Display; 4] = [&1, &"ORDER BY clause", &column, &"DISTINCT"];
+        return MySqlError::new(ErrorCode::NotInDistinct, &arguments);
+    }
     if let Some(error) = unequal_line(text) {
         return error;
     }
@@ -276,6 +299,26 @@ fn from_text(error: &DataFusionError) -> MySqlError {
         return not_supported(what);
     }
     MySqlError::with_message(code, text)
+}
+
+/// ORDER BY and GROUP BY of a column that the select list does not have.
+fn wrong_position(text: &str) -> Option<MySqlError> {
+    let unknown = |position: &str, clause: &str| {
+        MySqlError::new(ErrorCode::UnknownColumn, &[&position, &clause])
+    };
+    let number_after = |words: &str| {
+        let rest = &text[text.find(words)? + words.len()..];
+        let digits = rest.split(|c: char| !c.is_ascii_digit()).next();
+        digits.filter(|digits| !digits.is_empty())
+    };
+    if text.contains("Order by index starts at 1") {
+        return Some(unknown("0", "order clause"));
+    }
+    if let Some(position) = number_after("Order by column out of bounds, specified: ") {
+        return Some(unknown(position, "order clause"));
+    }
+    number_after("Cannot find column with position ")
+        .map(|position| unknown(position, "group statement"))
 }
 
 /// A line of a text file with too few or too many fields.

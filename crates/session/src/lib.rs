@@ -28,7 +28,6 @@ mod yielding;
 
 pub use engine::{DEFAULT_DATABASE, Engine, EngineOptions, TestFaults, VERSION};
 pub use mayfly_space::{Compression, IoMode, PageClass};
-pub use mayfly_sql::split::{Piece, Statements, ends_open, split, split_at};
 pub use outcome::{ColumnInfo, Outcome, RowStream};
 pub use progress::Progress;
 pub use running::CancelHandle;

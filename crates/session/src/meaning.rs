@@ -54,5 +54,7 @@ pub(crate) fn state(engine: &Engine, values: &SessionValues) -> Result<SessionSt
         .with_physical_optimizer_rule(Arc::new(YieldInJoins))
         .build();
     state.register_udf(Arc::new(mayfly_sql::untyped::function()))?;
+    // Hands the options, and with them the session's values, to functions while they run.
+    state.mark_start_execution();
     Ok(state)
 }

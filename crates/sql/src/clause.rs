@@ -4,15 +4,17 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, GroupByExpr, JoinConstraint, JoinOperator, OrderByKind, Query, Select, SelectItem,
-    SetExpr, Visit, Visitor,
+    SetExpr, Visitor,
 };
+
+use crate::walk;
 
 /// MySQL's name of the clause of `query` that names this column; the last part of the name
 /// decides.
 pub fn of_column(query: &Query, column: &str) -> &'static str {
     let name = column.rsplit('.').next().unwrap_or(column);
     let mut search = Search { name, found: None };
-    let _ = query.visit(&mut search);
+    let _ = walk::read(query, &mut search);
     search.found.unwrap_or("field list")
 }
 
@@ -137,5 +139,5 @@ fn names(expr: &Expr, name: &str) -> bool {
             ControlFlow::Continue(())
         }
     }
-    expr.visit(&mut Named { name, depth: 0 }).is_break()
+    walk::read(expr, &mut Named { name, depth: 0 }).is_break()
 }

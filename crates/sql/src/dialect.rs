@@ -9,7 +9,7 @@
 use std::any::TypeId;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, Expr, Statement, UnaryOperator,
+    BinaryOperator, CastKind, CharacterLength, DataType, Expr, Statement, UnaryOperator,
 };
 use datafusion::sql::sqlparser::dialect::{Dialect, MySqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -120,6 +120,16 @@ impl Dialect for MayflyDialect {
             Token::Word(word) if word.keyword == Keyword::INTERVAL => {
                 crate::typing::syntax::parse_interval(parser)
             }
+            Token::Word(w) if w.keyword == Keyword::CAST && w.quote_style.is_none() => {
+                parser.maybe_parse(cast_with_character_set).transpose()
+            }
+            Token::Minus => {
+                parser.advance_token();
+                Some(parser.parse_subexpr(PREFIX).map(|expr| Expr::UnaryOp {
+                    op: UnaryOperator::Minus,
+                    expr: Box::new(expr),
+                }))
+            }
             Token::ExclamationMark => {
                 parser.advance_token();
                 Some(parser.parse_subexpr(PREFIX).map(|expr| Expr::UnaryOp {
@@ -201,6 +211,37 @@ impl Dialect for MayflyDialect {
             Precedence::Or => OR,
         }
     }
+}
+
+/// `CAST(a AS CHAR(n) CHARACTER SET utf8mb4)`; without a character set it is the stock parser's.
+fn cast_with_character_set(parser: &mut Parser) -> Result<Expr, ParserError> {
+    parser.advance_token();
+    parser.expect_token(&Token::LParen)?;
+    let expr = Box::new(parser.parse_expr()?);
+    parser.expect_keyword(Keyword::AS)?;
+    let data_type = parser.parse_data_type()?;
+    if !parser.parse_keyword(Keyword::CHARSET) {
+        parser.expect_keywords(&[Keyword::CHARACTER, Keyword::SET])?;
+    }
+    let name = parser.parse_identifier()?.value.to_ascii_lowercase();
+    let data_type = match (name.as_str(), data_type) {
+        ("utf8mb4" | "utf8mb3" | "utf8", of) => of,
+        ("binary", DataType::Char(length) | DataType::Character(length)) => {
+            DataType::Binary(length.and_then(|length| match length {
+                CharacterLength::IntegerLength { length, .. } => Some(length),
+                CharacterLength::Max => None,
+            }))
+        }
+        _ => return parser.expected_ref("a character set", parser.peek_token_ref()),
+    };
+    parser.expect_token(&Token::RParen)?;
+    Ok(Expr::Cast {
+        kind: CastKind::Cast,
+        expr,
+        data_type,
+        array: false,
+        format: None,
+    })
 }
 
 fn is_mod(parser: &Parser) -> bool {

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{self, Expr, ObjectName, Query, TableFactor, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{self, Expr, ObjectName, Query, TableFactor, Visitor};
 
 use crate::statement::TableName;
+use crate::walk;
 
 /// The outside things that a query mentions.
 #[derive(Debug, Clone, Default)]
@@ -24,14 +25,14 @@ impl References {
     /// Collects what `query` mentions.
     pub fn of_query(query: &Query) -> References {
         let mut references = References::default();
-        let _ = query.visit(&mut references);
+        let _ = walk::read(query, &mut references);
         references
     }
 
     /// Collects what `expression` mentions.
     pub fn of_expression(expression: &Expr) -> References {
         let mut references = References::default();
-        let _ = expression.visit(&mut references);
+        let _ = walk::read(expression, &mut references);
         references
     }
 }

@@ -3,10 +3,12 @@
 //! MySQL labels a column with the text of its expression; a syntax tree no longer has it.
 
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
+use mayfly_types::MySqlError;
 
 /// The items of every select list of a statement, as they are written.
 #[derive(Debug, Clone, Default)]
 pub struct Source {
+    text: String,
     lists: Vec<(Location, Vec<String>)>,
 }
 
@@ -18,7 +20,15 @@ impl Source {
             .filter(|(_, token)| is_word(&token.token, "SELECT"))
             .map(|(index, token)| (token.span.start, select_list(text, &tokens[index + 1..])))
             .collect();
-        Source { lists }
+        Source {
+            text: text.to_owned(),
+            lists,
+        }
+    }
+
+    /// A syntax error at a place of the statement.
+    pub(crate) fn syntax_error(&self, at: Location) -> MySqlError {
+        crate::parse::syntax_error(&self.text, at.line, at.column)
     }
 
     /// The items of the list after the SELECT at `location`, aliases included.

@@ -36,7 +36,9 @@ macro_rules! codes {
 
 #[rustfmt::skip]
 codes! {
+    ClientFileNotFound = 2, "HY000", "File '{}' not found (OS errno {} - {})";
     WriteFile = 3, "HY000", "Error writing file '{}' (OS errno {} - {})";
+    FileStat = 13, "HY000", "Can't get stat of '{}' (OS errno {} - {})";
     LocalTempSpaceFull = 41, "HY000", "Local temporary space limit reached";
     GlobalTempSpaceFull = 42, "HY000", "Global temporary space limit reached";
     CantCreateTable = 1005, "HY000", "Can't create table '{}' (errno: {} - {})";
@@ -168,6 +170,7 @@ codes! {
     ResultTooLarge = 1301, "HY000", "Result of {}() was larger than max_allowed_packet ({}) - truncated";
     NoSuchFunction = 1305, "42000", "{} {} does not exist";
     QueryInterrupted = 1317, "70100", "Query execution was interrupted";
+    UndeclaredVariable = 1327, "42000", "Undeclared variable: {}";
     ViewNotObject = 1347, "HY000", "'{}.{}' is not {}";
     ViewSelectTemporaryTable = 1352, "HY000", "View's SELECT refers to a temporary table '{}'";
     TriggerOnViewOrTemporary = 1361, "HY000", "Trigger's '{}' is a view or temporary table";
@@ -206,7 +209,8 @@ codes! {
     RegexpIllegalArgument = 3685, "HY000", "Illegal argument to a regular expression.";
     RegexpMismatchedParen = 3691, "HY000", "Mismatched parenthesis in regular expression.";
     RegexpUnterminatedBracket = 3696, "HY000", "The regular expression contains an unclosed bracket expression.";
-    WindowNotAllowed = 3593, "HY000", "You cannot use the window function '{}' in this context.'";
+    NoSuchWindow = 3579, "HY000", "Window name '{}' is not defined.";
+    WindowNotAllowed = 3593, "HY000", "You cannot use the window function '{}' in this context.";
     LocalInfileDisabled = 3948, "42000", "Loading local data is disabled; this must be enabled on both the client and server sides";
 }
 

@@ -18,6 +18,8 @@ pub const COLLATION_KEY: &str = "mysql.collation";
 
 /// The digits of DECIMAL that fit Arrow's 128-bit decimal.
 const DECIMAL128_DIGITS: u8 = 38;
+/// The digits before the point that a DOUBLE is declared with when a result becomes a column.
+const DOUBLE_DIGITS: u8 = 17;
 /// The most digits that MySQL's DECIMAL has.
 const DECIMAL_DIGITS: u8 = 65;
 
@@ -55,6 +57,15 @@ impl BlobSize {
     }
 }
 
+/// The digits of FLOAT(total, fraction) and DOUBLE(total, fraction).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Digits {
+    /// All of them.
+    pub total: u8,
+    /// Those behind the point, which are always shown.
+    pub fraction: u8,
+}
+
 /// The type of a column as MySQL declares it.
 ///
 /// `Display` prints it as SHOW CREATE TABLE does, [`str::parse`] reads that text and the other
@@ -80,9 +91,15 @@ pub enum ColumnType {
         unsigned: bool,
     },
     /// Four-byte floating point.
-    Float { unsigned: bool },
+    Float {
+        unsigned: bool,
+        digits: Option<Digits>,
+    },
     /// Eight-byte floating point.
-    Double { unsigned: bool },
+    Double {
+        unsigned: bool,
+        digits: Option<Digits>,
+    },
     /// Bits, held as an unsigned number.
     Bit { length: u8 },
     /// Text of a declared length in characters, without trailing spaces.
@@ -118,6 +135,34 @@ pub enum ColumnType {
 }
 
 impl ColumnType {
+    /// DOUBLE, with as many digits as a value has.
+    pub const DOUBLE: ColumnType = ColumnType::Double {
+        unsigned: false,
+        digits: None,
+    };
+
+    /// The DOUBLE of a result that shows that many digits behind the point.
+    pub fn double_with(fraction: u8) -> ColumnType {
+        ColumnType::Double {
+            unsigned: false,
+            digits: Some(Digits {
+                total: fraction.saturating_add(DOUBLE_DIGITS),
+                fraction,
+            }),
+        }
+    }
+
+    /// The digits behind the point that a floating-point number always shows; `None` when it
+    /// shows as many as it has, and for other types.
+    pub fn shown_digits(&self) -> Option<u8> {
+        match self {
+            ColumnType::Float { digits, .. } | ColumnType::Double { digits, .. } => {
+                digits.map(|digits| digits.fraction)
+            }
+            _ => None,
+        }
+    }
+
     /// The Arrow type that holds values of this type.
     pub fn data_type(&self) -> DataType {
         match self {
@@ -203,8 +248,11 @@ impl ColumnType {
             DataType::UInt16 => ColumnType::SmallInt { unsigned: true },
             DataType::UInt32 => ColumnType::Int { unsigned: true },
             DataType::UInt64 => ColumnType::BigInt { unsigned: true },
-            DataType::Float16 | DataType::Float32 => ColumnType::Float { unsigned: false },
-            DataType::Float64 => ColumnType::Double { unsigned: false },
+            DataType::Float16 | DataType::Float32 => ColumnType::Float {
+                unsigned: false,
+                digits: None,
+            },
+            DataType::Float64 => ColumnType::DOUBLE,
             DataType::Decimal32(precision, scale)
             | DataType::Decimal64(precision, scale)
             | DataType::Decimal128(precision, scale)
@@ -348,6 +396,14 @@ impl fmt::Display for ColumnType {
             f.write_str(name)?;
             f.write_str(if unsigned { " unsigned" } else { "" })
         };
+        let floating =
+            |f: &mut fmt::Formatter<'_>, name: &str, digits: Option<Digits>, unsigned| match digits
+            {
+                None => number(f, name, unsigned),
+                Some(Digits { total, fraction }) => {
+                    number(f, &format!("{name}({total},{fraction})"), unsigned)
+                }
+            };
         let digits = |f: &mut fmt::Formatter<'_>, name: &str, digits: u8| {
             if digits == 0 {
                 f.write_str(name)
@@ -367,8 +423,8 @@ impl fmt::Display for ColumnType {
                 scale,
                 unsigned,
             } => number(f, &format!("decimal({precision},{scale})"), *unsigned),
-            ColumnType::Float { unsigned } => number(f, "float", *unsigned),
-            ColumnType::Double { unsigned } => number(f, "double", *unsigned),
+            ColumnType::Float { unsigned, digits } => floating(f, "float", *digits, *unsigned),
+            ColumnType::Double { unsigned, digits } => floating(f, "double", *digits, *unsigned),
             ColumnType::Bit { length } => write!(f, "bit({length})"),
             ColumnType::Char { length } => write!(f, "char({length})"),
             ColumnType::VarChar { length } => write!(f, "varchar({length})"),
@@ -412,6 +468,9 @@ mod tests {
             "year",
             "bit(8)",
             "decimal(50,2)",
+            "double(10,2) unsigned",
+            "float(7,3)",
+            "double",
             "enum('a','it''s')",
             "tinyint(1)",
             "json",

@@ -16,5 +16,5 @@ mod parse;
 
 pub use code::ErrorCode;
 pub use collation::Collation;
-pub use column::{BlobSize, COLLATION_KEY, ColumnType, TYPE_KEY};
+pub use column::{BlobSize, COLLATION_KEY, ColumnType, Digits, TYPE_KEY};
 pub use error::{Level, MySqlError, Warning};

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::{BlobSize, ColumnType, ErrorCode, MySqlError};
+use crate::{BlobSize, ColumnType, Digits, ErrorCode, MySqlError};
 
 /// The digits of a DECIMAL without a declared precision.
 const DECIMAL_DEFAULT_DIGITS: u8 = 10;
@@ -80,10 +80,19 @@ fn read(parts: &Parts) -> Result<Option<ColumnType>, MySqlError> {
         "serial" => ColumnType::BigInt { unsigned: true },
         "decimal" | "dec" | "numeric" | "fixed" => decimal(parts, unsigned)?,
         "float" | "float4" if parts.arguments.len() < 2 && length(0)? > FLOAT_MAX_BITS => {
-            ColumnType::Double { unsigned }
+            ColumnType::Double {
+                unsigned,
+                digits: None,
+            }
         }
-        "float" | "float4" => ColumnType::Float { unsigned },
-        "double" | "real" | "float8" => ColumnType::Double { unsigned },
+        "float" | "float4" => ColumnType::Float {
+            unsigned,
+            digits: floating_digits(parts)?,
+        },
+        "double" | "real" | "float8" => ColumnType::Double {
+            unsigned,
+            digits: floating_digits(parts)?,
+        },
         "bit" => {
             let asked = length(1)?;
             let length = u8::try_from(asked)
@@ -167,6 +176,30 @@ fn decimal(parts: &Parts, unsigned: bool) -> Result<ColumnType, MySqlError> {
         scale,
         unsigned,
     })
+}
+
+/// What FLOAT(M,D) and DOUBLE(M,D) declare.
+fn floating_digits(parts: &Parts) -> Result<Option<Digits>, MySqlError> {
+    let [total, fraction] = parts.arguments.as_slice() else {
+        return Ok(None);
+    };
+    let number = |text: &String| {
+        text.parse::<u8>()
+            .map_err(|_| MySqlError::new(ErrorCode::Syntax, &[text, &1]))
+    };
+    let digits = Digits {
+        total: number(total)?,
+        fraction: number(fraction)?,
+    };
+    let name = &parts.words[0];
+    if digits.fraction > DECIMAL_MAX_SCALE {
+        let arguments: [&dyn std::fmt::Display; 3] = [&digits.fraction, name, &DECIMAL_MAX_SCALE];
+        return Err(MySqlError::new(ErrorCode::TooBigScale, &arguments));
+    }
+    if digits.fraction > digits.total {
+        return Err(MySqlError::new(ErrorCode::ScaleAbovePrecision, &[name]));
+    }
+    Ok(Some(digits))
 }
 
 /// The smallest size class for that many characters; zero means that none was declared.
@@ -255,7 +288,7 @@ mod tests {
             ("decimal(0,0)", "decimal(10,0)"),
             ("decimal(65,30) unsigned", "decimal(65,30) unsigned"),
             ("DOUBLE PRECISION", "double"),
-            ("FLOAT(7,4)", "float"),
+            ("FLOAT(7,4)", "float(7,4)"),
             ("FLOAT(30)", "double"),
             ("real", "double"),
             ("CHAR", "char(1)"),

@@ -83,7 +83,7 @@ pub(super) fn operator_account(statement: &StatementContext, why: Why) -> Accoun
         claim_max_bytes: Some(memory_bytes / 4 * 3),
         ..AccountOptions::default()
     };
-    statement.account.child(why.text(), limits)
+    statement.table_account(why.text(), 1, limits)
 }
 
 impl Drop for Usage {

@@ -218,6 +218,7 @@ impl ExecutionPlan for SortOperator {
                 fetch: self.stock.fetch(),
                 shared: self.shared.clone(),
                 temp_table_id: self.id,
+                partitions,
             },
         )?;
         let mut input = self.stock.input().execute(partition, context)?;

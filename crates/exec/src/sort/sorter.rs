@@ -105,6 +105,8 @@ pub(super) struct SorterOptions {
     pub fetch: Option<usize>,
     pub shared: Option<Arc<SharedCutoff>>,
     pub temp_table_id: u64,
+    /// The partitions that share one temporary table, this one included.
+    pub partitions: usize,
 }
 
 /// The sort of one partition.
@@ -151,8 +153,9 @@ impl Sorter {
             fetch,
             shared,
             temp_table_id,
+            partitions,
         } = options;
-        let account = context.account.child("sort", AccountOptions::default());
+        let account = context.table_account("sort", partitions, AccountOptions::default());
         let admission = account
             .admit(sizes.minimum_bytes as u64)
             .map_err(space_error)?;

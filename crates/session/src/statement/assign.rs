@@ -28,6 +28,8 @@ pub(crate) struct Writer {
     schema: SchemaRef,
     options: Arc<ConfigOptions>,
     strict: bool,
+    /// Whether NULL in a column that refuses it is an error.
+    refuses_null: bool,
     // state
     rows: u64,
     // resources
@@ -79,9 +81,15 @@ impl Writer {
             schema,
             options: Arc::clone(state.config_options()),
             strict,
+            refuses_null: strict,
             rows: 0,
             appender: table.begin_append(),
         })
+    }
+
+    /// Makes NULL in a column that refuses it an error in every mode, as in an INSERT of one row.
+    pub(crate) fn refuse_null(&mut self) {
+        self.refuses_null = true;
     }
 
     /// The value that DEFAULT stands for in a column.
@@ -91,13 +99,12 @@ impl Writer {
             Some(value) => Ok(value.clone()),
             None => {
                 let code = ErrorCode::NoDefaultForField;
-                if self.strict {
-                    return Err(MySqlError::new(code, &[&target.column.name]));
-                }
+                let zero = zero(&target.column.column_type).filter(|_| !self.strict);
+                let zero = zero.ok_or_else(|| MySqlError::new(code, &[&target.column.name]))?;
                 self.job
                     .connection
                     .warn(Warning::new(code, &[&target.column.name]));
-                Ok(zero(&target.column.column_type))
+                Ok(zero)
             }
         }
     }
@@ -131,7 +138,8 @@ impl Writer {
                 None => {
                     let value = match &target.default {
                         Some(value) => value.clone(),
-                        None => zero(&target.column.column_type),
+                        // Checked when the statement began.
+                        None => zero(&target.column.column_type).unwrap_or(ScalarValue::Null),
                     };
                     let array = value
                         .to_array_of_size(rows)
@@ -193,18 +201,13 @@ impl Writer {
 
     /// NULL in a column that refuses it: an error, or the zero of the type.
     fn without_nulls(&self, target: &Target, array: ArrayRef) -> Result<ArrayRef, MySqlError> {
-        if self.strict {
-            return Err(MySqlError::new(
-                ErrorCode::ColumnNull,
-                &[&target.column.name],
-            ));
-        }
         let code = ErrorCode::ColumnNull;
+        let value = zero(&target.column.column_type).filter(|_| !self.refuses_null);
+        let value = value.ok_or_else(|| MySqlError::new(code, &[&target.column.name]))?;
         self.job
             .connection
             .warn(Warning::new(code, &[&target.column.name]));
         let plan = |error: datafusion::error::DataFusionError| errors::from_plan(&error);
-        let value = zero(&target.column.column_type);
         let value = value
             .cast_to(array.data_type())
             .map_err(plan)?
@@ -222,7 +225,7 @@ impl Target {
             return Ok(());
         }
         let code = ErrorCode::NoDefaultForField;
-        if strict {
+        if strict || zero(&self.column.column_type).is_none() {
             return Err(MySqlError::new(code, &[&self.column.name]));
         }
         job.connection
@@ -256,19 +259,18 @@ fn sources(table: &Table, names: &[String]) -> Result<Vec<Option<usize>>, MySqlE
     Ok(sources)
 }
 
-/// The value that MySQL puts where a NOT NULL column has none and the mode is not strict.
-fn zero(column_type: &ColumnType) -> ScalarValue {
+/// The value that MySQL puts where a NOT NULL column has none and the mode is not strict; `None`
+/// where that is the zero date, which cannot be held.
+fn zero(column_type: &ColumnType) -> Option<ScalarValue> {
     if column_type.is_numeric() {
-        ScalarValue::Int64(Some(0))
-    } else {
-        match column_type.data_type() {
-            DataType::Date32 => ScalarValue::Date32(Some(0)),
-            DataType::Timestamp(_, _) => ScalarValue::TimestampMicrosecond(Some(0), None),
-            DataType::Duration(_) => ScalarValue::DurationMicrosecond(Some(0)),
-            _ => match column_type {
-                ColumnType::Enum(words) => ScalarValue::Utf8(words.first().cloned()),
-                _ => ScalarValue::Utf8(Some(String::new())),
-            },
-        }
+        return Some(ScalarValue::Int64(Some(0)));
     }
+    Some(match column_type.data_type() {
+        DataType::Date32 | DataType::Timestamp(_, _) => return None,
+        DataType::Duration(_) => ScalarValue::DurationMicrosecond(Some(0)),
+        _ => match column_type {
+            ColumnType::Enum(words) => ScalarValue::Utf8(words.first().cloned()),
+            _ => ScalarValue::Utf8(Some(String::new())),
+        },
+    })
 }

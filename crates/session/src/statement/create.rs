@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use mayfly_space::AccountOptions;
+use mayfly_sql::references::References;
 use mayfly_sql::statement::{ColumnDefinition, CreateTable, DropTable, TableName};
+use mayfly_sql::stored::{self, Stored};
 use mayfly_table::{Column, Table};
-use mayfly_types::{ColumnType, ErrorCode, Level, MySqlError, Warning};
+use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
 use super::Job;
 use super::assign::Writer;
 use super::insert::with_info;
-use super::query::Ready;
 use crate::errors;
 use crate::outcome::Outcome;
 
@@ -99,7 +100,7 @@ impl Job {
             return Err(MySqlError::new(ErrorCode::WrongTableName, &[name]));
         }
         let dictionary = &self.connection.engine.shared().dictionary;
-        if !temporary && !dictionary.has_database(&database) {
+        if !dictionary.has_database(&database) {
             return Err(MySqlError::new(ErrorCode::UnknownDatabase, &[&database]));
         }
         if self.exists(&database, name, temporary) && !create.or_replace {
@@ -127,8 +128,11 @@ impl Job {
             self.publish(&database, Arc::new(table), temporary, create.or_replace)?;
             return Ok(Outcome::done(0));
         };
-        let ready = self.ready(*query).await?;
-        let names = selected_columns(&mut columns, &ready)?;
+        let bindings = self.bindings(&References::of_query(&query)).await?;
+        let planned = self.planned(*query, &bindings)?;
+        let stored = stored::columns(&planned.plan);
+        let ready = self.physical(planned).await?;
+        let names = self.selected_columns(&mut columns, &ready.labels, &stored)?;
         check_columns(&columns)?;
         let table = Arc::new(self.new_table(name, columns, temporary));
         let mut writer = Writer::begin(self, &table, &names, create.ignore).await?;
@@ -230,6 +234,50 @@ impl Job {
             },
         });
         Ok(())
+    }
+
+    /// Adds the columns of a query behind the declared ones; a declared column of the same name
+    /// takes the value. Returns the names in the order of the query.
+    fn selected_columns(
+        &self,
+        columns: &mut Vec<Column>,
+        labels: &[String],
+        stored: &[Stored],
+    ) -> Result<Vec<String>, MySqlError> {
+        let mut names: Vec<String> = Vec::with_capacity(labels.len());
+        for (stored, label) in stored.iter().zip(labels) {
+            if names.iter().any(|name| name.eq_ignore_ascii_case(label)) {
+                return Err(MySqlError::new(ErrorCode::DuplicateColumn, &[label]));
+            }
+            names.push(label.clone());
+            if columns
+                .iter()
+                .any(|column| column.name.eq_ignore_ascii_case(label))
+            {
+                continue;
+            }
+            let column = Column::new(label, stored.column_type.clone(), stored.nullable);
+            let model = self.origin(stored);
+            columns.push(Column {
+                default: model.and_then(|model| model.default),
+                ..column
+            });
+        }
+        Ok(names)
+    }
+
+    /// The column of a table that a column of a query is a copy of.
+    fn origin(&self, stored: &Stored) -> Option<Column> {
+        let (table, column) = stored.origin.as_ref()?;
+        let name = TableName {
+            database: table.schema().map(str::to_owned),
+            table: table.table().to_owned(),
+        };
+        let table = self.table(&name).ok()?;
+        let mut columns = table.columns().iter();
+        columns
+            .find(|found| found.name.to_lowercase() == *column)
+            .cloned()
     }
 
     /// A constant default must fit its column.
@@ -335,32 +383,6 @@ fn column(definition: &ColumnDefinition) -> Column {
             !definition.not_null,
         )
     }
-}
-
-/// Adds the columns of a query behind the declared ones; a declared column of the same name
-/// takes the value. Returns the names in the order of the query.
-fn selected_columns(columns: &mut Vec<Column>, ready: &Ready) -> Result<Vec<String>, MySqlError> {
-    let schema = ready.plan.schema();
-    let mut names: Vec<String> = Vec::with_capacity(ready.labels.len());
-    for (field, label) in schema.fields().iter().zip(&ready.labels) {
-        if names.iter().any(|name| name.eq_ignore_ascii_case(label)) {
-            return Err(MySqlError::new(ErrorCode::DuplicateColumn, &[label]));
-        }
-        names.push(label.clone());
-        if columns
-            .iter()
-            .any(|column| column.name.eq_ignore_ascii_case(label))
-        {
-            continue;
-        }
-        let column_type = match ColumnType::from_arrow(field) {
-            // A bare NULL has no type that could be stored.
-            ColumnType::Null => ColumnType::Binary { length: 0 },
-            other => other,
-        };
-        columns.push(Column::new(label, column_type, field.is_nullable()));
-    }
-    Ok(names)
 }
 
 fn check_columns(columns: &[Column]) -> Result<(), MySqlError> {

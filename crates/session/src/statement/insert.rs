@@ -77,6 +77,9 @@ impl Job {
             rows = vec![vec![None; table.columns().len()]; rows.len()];
         }
         let mut writer = Writer::begin(self, table, columns, ignore).await?;
+        if rows.len() == 1 && !ignore {
+            writer.refuse_null();
+        }
         let filled = writer.filled();
         if let Some(short) = rows.iter().position(|row| row.len() != filled.len()) {
             return Err(MySqlError::new(ErrorCode::ValueCount, &[&(short + 1)]));

@@ -5,17 +5,17 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BinaryViewBuilder, StringViewBuilder};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use datafusion::datasource::MemTable;
-use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, SetExpr, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, SetExpr};
 use mayfly_sql::parse;
 use mayfly_sql::references::References;
 use mayfly_sql::statement::{LoadData, LoadTarget, Statement};
+use mayfly_sql::walk::change_expressions;
 use mayfly_table::Table;
 use mayfly_types::{ErrorCode, MySqlError, Warning};
 
@@ -55,7 +55,7 @@ impl Job {
         let table = self.table(&load.table)?;
         let ignore = load.local || load.ignore;
         let plan = Plan::new(&load, &table)?;
-        let file = File::open(&load.path).map_err(|error| cannot_open(&load.path, &error))?;
+        let file = File::open(&load.path).map_err(|error| not_found(&load, &error))?;
         let mut records = Records::new(file, Shape::of(&load));
         let read_error = |error: std::io::Error| cannot_open(&load.path, &error);
         records.skip_lines(load.skip_lines).map_err(read_error)?;
@@ -138,6 +138,23 @@ impl Job {
     }
 }
 
+/// The error of a file that cannot be opened: the client's with LOCAL, otherwise the server's.
+fn not_found(load: &LoadData, error: &std::io::Error) -> MySqlError {
+    let found = cannot_open(&load.path, error);
+    if !found.is(ErrorCode::FileNotFound) {
+        return found;
+    }
+    let code = if load.local {
+        ErrorCode::ClientFileNotFound
+    } else {
+        ErrorCode::FileStat
+    };
+    let number = error.raw_os_error().unwrap_or(0);
+    let reason = error.to_string();
+    let reason = reason.split(" (os error").next().unwrap_or_default();
+    MySqlError::new(code, &[&load.path, &number, &reason])
+}
+
 /// What the fields of a file become.
 struct Plan {
     /// One text column for each field.
@@ -214,18 +231,18 @@ impl Plan {
             .iter()
             .map(|name| Expr::Identifier(Ident::new(name.to_lowercase())))
             .collect();
-        let mut variables = VariablesAsColumns(
-            targets
-                .iter()
-                .filter_map(|target| match target {
-                    LoadTarget::Variable(name) => Some(name.clone()),
-                    LoadTarget::Column(_) => None,
-                })
-                .collect(),
-        );
+        let variables: HashSet<String> = targets
+            .iter()
+            .filter_map(|target| match target {
+                LoadTarget::Variable(name) => Some(name.clone()),
+                LoadTarget::Column(_) => None,
+            })
+            .collect();
         for (column, expression) in &load.assignments {
             let mut expression = expression.clone();
-            let _ = VisitMut::visit(&mut expression, &mut variables);
+            change_expressions(&mut expression, &mut |expr| {
+                variables_as_columns(expr, &variables);
+            });
             names.push(column.clone());
             items.push(expression);
         }
@@ -256,19 +273,12 @@ fn variable_column(name: &str) -> String {
 }
 
 /// Reads the variables that the file fills from the batch.
-struct VariablesAsColumns(HashSet<String>);
-
-impl VisitorMut for VariablesAsColumns {
-    type Break = ();
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if let Expr::Identifier(ident) = expr
-            && let Some(name) = ident.value.strip_prefix('@')
-            && self.0.contains(&name.to_lowercase())
-        {
-            *ident = Ident::with_quote('`', variable_column(&name.to_lowercase()));
-        }
-        ControlFlow::Continue(())
+fn variables_as_columns(expr: &mut Expr, variables: &HashSet<String>) {
+    if let Expr::Identifier(ident) = expr
+        && let Some(name) = ident.value.strip_prefix('@')
+        && variables.contains(&name.to_lowercase())
+    {
+        *ident = Ident::with_quote('`', variable_column(&name.to_lowercase()));
     }
 }
 

@@ -14,6 +14,8 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility,
 };
 
+use super::aggregate::{Groups, OneGroup, passes};
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct AnyValue {
     signature: Signature,
@@ -63,8 +65,7 @@ impl AggregateUDFImpl for AnyValue {
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        let value = ScalarValue::try_from(arguments.return_field.data_type())?;
-        Ok(Box::new(OneGroup { value, seen: false }))
+        Ok(Box::new(OneGroup(ManyGroups::of(&arguments))))
     }
 
     fn groups_accumulator_supported(&self, _: AccumulatorArgs<'_>) -> bool {
@@ -75,61 +76,7 @@ impl AggregateUDFImpl for AnyValue {
         &self,
         arguments: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn GroupsAccumulator>> {
-        let of = arguments.return_field.data_type().clone();
-        Ok(Box::new(ManyGroups {
-            of,
-            chunks: Vec::new(),
-            places: Vec::new(),
-        }))
-    }
-}
-
-#[derive(Debug)]
-struct OneGroup {
-    value: ScalarValue,
-    seen: bool,
-}
-
-impl OneGroup {
-    fn set(&mut self, array: &ArrayRef, row: usize) -> Result<()> {
-        self.value = ScalarValue::try_from_array(array, row)?;
-        self.value.compact();
-        self.seen = true;
-        Ok(())
-    }
-}
-
-impl Accumulator for OneGroup {
-    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        if !self.seen && !values[0].is_empty() {
-            self.set(&values[0], 0)?;
-        }
-        Ok(())
-    }
-
-    fn evaluate(&mut self) -> Result<ScalarValue> {
-        Ok(self.value.clone())
-    }
-
-    fn size(&self) -> usize {
-        size_of::<Self>() + self.value.size()
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        Ok(vec![
-            self.value.clone(),
-            ScalarValue::Boolean(Some(self.seen)),
-        ])
-    }
-
-    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        let seen = states[1].as_boolean();
-        if !self.seen
-            && let Some(row) = (0..seen.len()).find(|row| seen.value(*row))
-        {
-            self.set(&states[0], row)?;
-        }
-        Ok(())
+        Ok(Box::new(ManyGroups::of(&arguments)))
     }
 }
 
@@ -158,7 +105,24 @@ fn narrow(value: usize) -> u32 {
     u32::try_from(value).expect("a batch has fewer than 2^32 rows")
 }
 
+/// The array with its own bytes only: views would keep those of the whole batch alive.
+fn compact(array: ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        DataType::Utf8View => Arc::new(array.as_string_view().gc()),
+        DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
+        _ => array,
+    }
+}
+
 impl ManyGroups {
+    fn of(arguments: &AccumulatorArgs<'_>) -> Self {
+        ManyGroups {
+            of: arguments.return_field.data_type().clone(),
+            chunks: Vec::new(),
+            places: Vec::new(),
+        }
+    }
+
     fn update(
         &mut self,
         values: &ArrayRef,
@@ -180,8 +144,8 @@ impl ManyGroups {
             }
         }
         if !rows.is_empty() {
-            self.chunks
-                .push(take(values, &UInt32Array::from(rows), None)?);
+            let kept = take(values, &UInt32Array::from(rows), None)?;
+            self.chunks.push(compact(kept));
         }
         Ok(())
     }
@@ -212,6 +176,23 @@ impl ManyGroups {
     }
 }
 
+impl Groups for ManyGroups {
+    fn value(&self, group: usize) -> Result<ScalarValue> {
+        match self.places.get(group) {
+            None | Some(&UNSEEN) => ScalarValue::try_from(&self.of),
+            Some(place) => {
+                let chunk = &self.chunks[place.chunk as usize];
+                ScalarValue::try_from_array(chunk, place.row as usize)
+            }
+        }
+    }
+
+    fn state_of(&self, group: usize) -> Result<Vec<ScalarValue>> {
+        let seen = self.places.get(group).is_some_and(|place| *place != UNSEEN);
+        Ok(vec![self.value(group)?, ScalarValue::Boolean(Some(seen))])
+    }
+}
+
 impl GroupsAccumulator for ManyGroups {
     fn update_batch(
         &mut self,
@@ -220,8 +201,7 @@ impl GroupsAccumulator for ManyGroups {
         filter: Option<&BooleanArray>,
         total: usize,
     ) -> Result<()> {
-        let keep = |row: usize| filter.is_none_or(|f| f.is_valid(row) && f.value(row));
-        self.update(&values[0], groups, keep, total)
+        self.update(&values[0], groups, |row| passes(filter, row), total)
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
@@ -244,7 +224,7 @@ impl GroupsAccumulator for ManyGroups {
         filter: Option<&BooleanArray>,
     ) -> Result<Vec<ArrayRef>> {
         let seen: BooleanArray = (0..values[0].len())
-            .map(|row| Some(filter.is_none_or(|f| f.is_valid(row) && f.value(row))))
+            .map(|row| Some(passes(filter, row)))
             .collect();
         Ok(vec![Arc::clone(&values[0]), Arc::new(seen)])
     }

@@ -5,6 +5,8 @@
 //!
 //! Source of the day arithmetic: H. Hinnant, "chrono-compatible low-level date algorithms".
 
+use super::out::Out;
+
 pub(crate) const MICROS: i64 = 1_000_000;
 pub(crate) const DAY_SECONDS: i64 = 86_400;
 pub(crate) const DAY_MICROS: i64 = DAY_SECONDS * MICROS;
@@ -188,55 +190,56 @@ pub(crate) fn week(day: i64, mode: u8) -> (i64, i64) {
 }
 
 /// Appends two digits.
-pub(crate) fn two(value: i64, out: &mut String) {
+pub(crate) fn two(value: i64, out: &mut impl Out) {
     padded(value, 2, out);
 }
 
 /// Appends a number with leading zeros.
-pub(crate) fn padded(value: i64, width: usize, out: &mut String) {
+pub(crate) fn padded(value: i64, width: usize, out: &mut impl Out) {
     let mut buffer = itoa::Buffer::new();
     let digits = buffer.format(value);
-    out.extend(std::iter::repeat_n('0', width.saturating_sub(digits.len())));
+    out.push_times(b'0', width.saturating_sub(digits.len()));
     out.push_str(digits);
 }
 
-/// Appends `2024-01-31`.
-pub(crate) fn write_date(day: i64, out: &mut String) {
+/// Appends a day, counted from 1970, as `2024-01-31`.
+pub fn write_date(day: i64, out: &mut impl Out) {
     let (year, month, day) = date_of(day);
     padded(year, 4, out);
-    out.push('-');
+    out.push(b'-');
     two(month, out);
-    out.push('-');
+    out.push(b'-');
     two(day, out);
 }
 
 /// Appends the first `digits` digits of a fraction of a second, with its point.
-fn write_fraction(micros: i64, digits: u8, out: &mut String) {
+fn write_fraction(micros: i64, digits: u8, out: &mut impl Out) {
     if digits > 0 {
         let text = format!("{micros:06}");
-        out.push('.');
+        out.push(b'.');
         out.push_str(&text[..usize::from(digits.min(6))]);
     }
 }
 
-/// Appends `2024-01-31 12:00:00` with that many digits of a second.
-pub(crate) fn write_moment(moment: i64, digits: u8, out: &mut String) {
+/// Appends a moment, in microseconds since 1970, as `2024-01-31 12:00:00` with that many digits of
+/// a second.
+pub fn write_moment(moment: i64, digits: u8, out: &mut impl Out) {
     write_date(moment.div_euclid(DAY_MICROS), out);
-    out.push(' ');
+    out.push(b' ');
     write_time(moment.rem_euclid(DAY_MICROS), digits, out);
 }
 
-/// Appends `-12:30:00` with that many digits of a second.
-pub(crate) fn write_time(micros: i64, digits: u8, out: &mut String) {
+/// Appends a signed time, in microseconds, as `-12:30:00` with that many digits of a second.
+pub fn write_time(micros: i64, digits: u8, out: &mut impl Out) {
     if micros < 0 {
-        out.push('-');
+        out.push(b'-');
     }
     let micros = i64::try_from(micros.unsigned_abs()).unwrap_or(i64::MAX);
     let seconds = micros / MICROS;
     two(seconds / 3600, out);
-    out.push(':');
+    out.push(b':');
     two(seconds / 60 % 60, out);
-    out.push(':');
+    out.push(b':');
     two(seconds % 60, out);
     write_fraction(micros % MICROS, digits, out);
 }

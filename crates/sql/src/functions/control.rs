@@ -100,7 +100,7 @@ fn compared(fields: &[FieldRef]) -> Result<ColumnType> {
         .collect();
     let any = |of: fn(&ColumnType) -> bool| types.iter().any(of);
     if any(ColumnType::is_numeric) && any(|of| of.is_text() || of.is_binary()) {
-        return Ok(ColumnType::Double { unsigned: false });
+        return Ok(ColumnType::DOUBLE);
     }
     if any(ColumnType::is_temporal) && any(|of| *of == ColumnType::Text(BlobSize::Long)) {
         return Ok(ColumnType::Text(BlobSize::Long));

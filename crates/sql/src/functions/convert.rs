@@ -17,7 +17,7 @@ use arrow::datatypes::{
     TimeUnit, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type, i256,
 };
 use datafusion::error::Result;
-use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
+use mayfly_types::{ColumnType, ErrorCode, Level, MySqlError, Warning};
 
 use super::calendar::{self, DAY_MICROS};
 use super::define::{MOMENT, raise};
@@ -119,8 +119,18 @@ pub(crate) fn to_text(array: &ArrayRef, of: &ColumnType) -> Result<StringViewArr
         DataType::UInt16 => texts_of_integers::<UInt16Type>(&array),
         DataType::UInt32 => texts_of_integers::<UInt32Type>(&array),
         DataType::UInt64 => texts_of_integers::<UInt64Type>(&array),
-        DataType::Float32 => texts_of::<Float32Type>(&array, number::write_float),
-        DataType::Float64 => texts_of::<Float64Type>(&array, number::write_double),
+        DataType::Float32 => match of.shown_digits() {
+            Some(digits) => texts_of::<Float32Type>(&array, |value, out| {
+                number::write_fixed(f64::from(value), digits, out);
+            }),
+            None => texts_of::<Float32Type>(&array, number::write_float),
+        },
+        DataType::Float64 => match of.shown_digits() {
+            Some(digits) => texts_of::<Float64Type>(&array, |value, out| {
+                number::write_fixed(value, digits, out);
+            }),
+            None => texts_of::<Float64Type>(&array, number::write_double),
+        },
         DataType::Decimal128(_, scale) => {
             let scale = *scale;
             texts_of::<Decimal128Type>(&array, |value, out| {
@@ -181,6 +191,17 @@ pub(crate) fn to_bytes(array: &ArrayRef, of: &ColumnType) -> Result<BinaryViewAr
 fn warn(session: Option<&SessionValues>, what: &str, value: &dyn std::fmt::Display) {
     if let Some(session) = session {
         session.warn(Warning::new(ErrorCode::TruncatedValue, &[&what, value]));
+    }
+}
+
+/// Warns of a value that is no moment at all.
+fn warn_incorrect(session: Option<&SessionValues>, value: &dyn std::fmt::Display) {
+    if let Some(session) = session {
+        let text = format!("Incorrect datetime value: '{value}'");
+        session.warn(Warning {
+            level: Level::Warning,
+            error: MySqlError::with_message(ErrorCode::TruncatedValue, text),
+        });
     }
 }
 
@@ -344,8 +365,10 @@ pub(crate) fn to_moment(
             for text in &texts {
                 builder.append_option(text.and_then(|text| {
                     let read = calendar::read_moment(text);
-                    if read.is_none_or(|read| read.has_rest) {
-                        warn(session, "datetime", &text);
+                    match read {
+                        None => warn_incorrect(session, &text),
+                        Some(read) if read.has_rest => warn(session, "datetime", &text),
+                        Some(_) => {}
                     }
                     read.map(|read| read.moment)
                 }));
@@ -353,10 +376,11 @@ pub(crate) fn to_moment(
             builder.finish()
         }
         DataType::Duration(_) => {
-            let today = session
-                .map_or(0, |session| session.lock().now_micros)
-                .div_euclid(DAY_MICROS)
-                * DAY_MICROS;
+            let now = session.map_or(0, |session| {
+                let values = session.lock();
+                values.now_micros + i64::from(values.time_zone_seconds) * calendar::MICROS
+            });
+            let today = now.div_euclid(DAY_MICROS) * DAY_MICROS;
             array
                 .as_primitive::<DurationMicrosecondType>()
                 .unary(|micros| today + micros)
@@ -368,7 +392,7 @@ pub(crate) fn to_moment(
                 builder.append_option(value.and_then(|value| {
                     let moment = calendar::moment_of_number(value);
                     if moment.is_none() {
-                        warn(session, "datetime", &value);
+                        warn_incorrect(session, &value);
                     }
                     moment
                 }));

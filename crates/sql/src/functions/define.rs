@@ -119,7 +119,7 @@ impl Returns {
             Returns::Bytes => ColumnType::Blob(mayfly_types::BlobSize::Long),
             Returns::Integer => ColumnType::BigInt { unsigned: false },
             Returns::Unsigned => ColumnType::BigInt { unsigned: true },
-            Returns::Double => ColumnType::Double { unsigned: false },
+            Returns::Double => ColumnType::DOUBLE,
             Returns::Boolean => ColumnType::Bool,
             Returns::Date => ColumnType::Date,
             Returns::Time(digits) => ColumnType::Time { digits },

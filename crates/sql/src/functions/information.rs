@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
+use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use mayfly_types::{Collation, ColumnType};
 
+use super::arithmetic::DIVISION_DIGITS;
 use super::define::{Call, Definition, MANY, Returns, pure, stable, volatile};
 use super::session_values::Values;
-use super::unify::decimal;
+use super::unify::{decimal, double, shown_digits};
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     stable("version", &[], (0, 0), Returns::Text, |call| {
@@ -85,8 +87,8 @@ pub(super) static FUNCTIONS: &[Definition] = &[
     pure(
         "avg_result",
         &[],
-        (2, 2),
-        Returns::By(|f, _| Ok(avg_type(&ColumnType::from_arrow(&f[0])))),
+        (3, 3),
+        Returns::By(|f, c| Ok(avg_type(&ColumnType::from_arrow(&f[0]), more_digits(c)))),
         average,
     ),
     pure("tuple_key", &[], (1, MANY), Returns::Bytes, tuple_key),
@@ -141,10 +143,10 @@ fn summed(of: &ColumnType) -> ColumnType {
         ColumnType::BigInt { .. } | ColumnType::Bit { .. } => decimal(20, 0),
         ColumnType::Decimal { .. } => of.clone(),
         ColumnType::Date => ColumnType::BigInt { unsigned: false },
-        ColumnType::Null => ColumnType::Double { unsigned: false },
+        ColumnType::Null => ColumnType::DOUBLE,
         // 2^32 rows of 32-bit numbers add up to less than 2^63.
         of if of.is_integer() => ColumnType::BigInt { unsigned: false },
-        _ => ColumnType::Double { unsigned: false },
+        _ => ColumnType::DOUBLE,
     }
 }
 
@@ -159,12 +161,17 @@ fn sum_type(of: &ColumnType) -> ColumnType {
 /// The digits that the stock sum adds to those of its argument.
 const SUM_EXTRA_DIGITS: u8 = 10;
 const NARROW_DIGITS: u8 = 38;
-/// The digits that AVG adds behind the point.
-const AVG_DIGITS: u8 = 4;
+/// The digits that AVG adds behind the point: its third argument.
+fn more_digits(constants: &[Option<&ScalarValue>]) -> u8 {
+    match constants.get(2) {
+        Some(Some(ScalarValue::UInt8(Some(digits)))) => *digits,
+        _ => DIVISION_DIGITS,
+    }
+}
 
-fn avg_type(of: &ColumnType) -> ColumnType {
+fn avg_type(of: &ColumnType, more_digits: u8) -> ColumnType {
     match of {
-        ColumnType::BigInt { .. } => decimal(20, AVG_DIGITS),
+        ColumnType::BigInt { .. } => decimal(20, more_digits),
         ColumnType::Decimal {
             precision, scale, ..
         } => {
@@ -174,9 +181,9 @@ fn avg_type(of: &ColumnType) -> ColumnType {
             } else {
                 before.saturating_sub(SUM_EXTRA_DIGITS).max(1)
             };
-            decimal(before, scale + AVG_DIGITS)
+            decimal(before, scale + more_digits)
         }
-        _ => ColumnType::Double { unsigned: false },
+        of => double(shown_digits(of).saturating_add(more_digits)),
     }
 }
 

@@ -7,12 +7,12 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, FieldRef, i256};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
-use mayfly_types::{ColumnType, ErrorCode, MySqlError};
+use mayfly_types::{ColumnType, Digits, ErrorCode, MySqlError};
 
 use super::cast::convert_array;
 use super::convert;
 use super::define::{Call, Definition, Returns, pure, raise, volatile};
-use super::unify::{decimal, exact_digits};
+use super::unify::{decimal, double, exact_digits, shown_digits};
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     pure("abs", &[], (1, 1), Returns::By(same_number), abs),
@@ -77,12 +77,21 @@ pub(super) static FUNCTIONS: &[Definition] = &[
     pure("radians", &[], (1, 1), Returns::Double, |call| {
         one(call, |x| Some(x.to_radians()))
     }),
-    pure("pi", &[], (0, 0), Returns::Double, |call| {
+    pure("pi", &[], (0, 0), Returns::By(|_, _| Ok(PI)), |call| {
         call.make_doubles(|_| Some(std::f64::consts::PI))
     }),
     pure("bit_count", &[], (1, 1), Returns::Integer, bit_count),
     volatile("rand", &[], (0, 1), Returns::Double, rand),
 ];
+
+/// PI() shows six digits and has more.
+const PI: ColumnType = ColumnType::Double {
+    unsigned: false,
+    digits: Some(Digits {
+        total: 8,
+        fraction: 6,
+    }),
+};
 
 fn field_type(fields: &[FieldRef]) -> ColumnType {
     fields
@@ -101,7 +110,7 @@ fn numeric(of: &ColumnType) -> ColumnType {
             );
             ColumnType::BigInt { unsigned }
         }
-        _ => ColumnType::Double { unsigned: false },
+        _ => double(shown_digits(of)),
     }
 }
 
@@ -117,6 +126,7 @@ fn whole_number(fields: &[FieldRef], _: &[Option<&ScalarValue>]) -> Result<Colum
         ColumnType::Decimal {
             precision, scale, ..
         } => decimal((precision - scale).saturating_add(1), 0),
+        ColumnType::Double { .. } => double(0),
         other => other,
     })
 }
@@ -144,6 +154,10 @@ fn rounded_number(fields: &[FieldRef], constants: &[Option<&ScalarValue>]) -> Re
             let kept = u8::try_from(kept.clamp(0, 30)).unwrap_or(scale);
             decimal(before + u8::from(kept < scale), kept)
         }
+        ColumnType::Double { .. } => match kept_digits(constants) {
+            Some(kept) => double(u8::try_from(kept.max(0)).unwrap_or(u8::MAX)),
+            None => double(shown_digits(&field_type(fields))),
+        },
         other => other,
     })
 }

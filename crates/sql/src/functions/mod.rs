@@ -10,7 +10,8 @@
 //!
 //! [`register`] puts functions, the planner of operators and the typing rule into a session.
 
-mod any_value;
+mod aggregate;
+pub(crate) mod any_value;
 pub(crate) mod arithmetic;
 mod bytes;
 pub(crate) mod calendar;
@@ -18,16 +19,17 @@ pub(crate) mod cast;
 mod control;
 pub(crate) mod convert;
 mod date;
-mod date_format;
 pub(crate) mod define;
 pub(crate) mod group_concat;
 mod information;
 mod math;
 mod number;
+mod out;
 mod regexp;
 pub(crate) mod seeded;
 mod session_values;
-mod string;
+pub(crate) mod single;
+mod text;
 pub(crate) mod unify;
 
 use std::collections::HashMap;
@@ -40,10 +42,12 @@ use datafusion::functions_aggregate::{
 use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF};
 use datafusion::optimizer::Analyzer;
 
+pub use calendar::{write_date, write_moment, write_time};
 pub use cast::assignment;
 pub use define::raise;
 pub(crate) use number::read_double;
-pub use number::{write_double, write_float};
+pub use number::{write_double, write_fixed, write_float};
+pub use out::Out;
 pub use session_values::{SessionValues, Values};
 
 use arithmetic::{Operator, arithmetic as operator};
@@ -52,17 +56,15 @@ use define::Function;
 /// Every scalar function, once, aliases within.
 pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     let tables = [
-        string::FUNCTIONS,
         bytes::FUNCTIONS,
         math::FUNCTIONS,
         control::FUNCTIONS,
-        date::FUNCTIONS,
-        date_format::FUNCTIONS,
         regexp::FUNCTIONS,
         information::FUNCTIONS,
     ];
-    let defined = tables
-        .into_iter()
+    let families = text::TABLES.into_iter().chain(date::TABLES);
+    let defined = families
+        .chain(tables)
         .flatten()
         .map(|definition| Arc::new(ScalarUDF::new_from_impl(Function::new(definition))));
     let operators =

@@ -6,6 +6,8 @@
 
 use arrow::datatypes::{Decimal128Type, Decimal256Type, DecimalType, i256};
 
+use super::out::Out;
+
 /// The decimal exponents between which numbers are written without `e`.
 const PLAIN_POINT_MAX: i32 = 15;
 const PLAIN_POINT_MIN: i32 = -14;
@@ -13,7 +15,7 @@ const PLAIN_POINT_MIN: i32 = -14;
 const FLOAT_DIGITS: usize = 6;
 
 /// Appends a DOUBLE.
-pub fn write_double(value: f64, out: &mut String) {
+pub fn write_double(value: f64, out: &mut impl Out) {
     if !value.is_finite() {
         out.push_str(if value.is_nan() {
             "nan"
@@ -31,14 +33,19 @@ pub fn write_double(value: f64, out: &mut String) {
         let text = buffer.format_finite(value);
         out.push_str(text.strip_suffix(".0").unwrap_or(text));
     } else if value == 0.0 {
-        out.push('0');
+        out.push(b'0');
     } else {
         shape(&format!("{value:e}"), out);
     }
 }
 
+/// Appends a DOUBLE that always shows so many digits behind the point.
+pub fn write_fixed(value: f64, digits: u8, out: &mut impl Out) {
+    out.push_str(&format!("{value:.digits$}", digits = usize::from(digits)));
+}
+
 /// Appends a FLOAT: six digits at most.
-pub fn write_float(value: f32, out: &mut String) {
+pub fn write_float(value: f32, out: &mut impl Out) {
     if !value.is_finite() || value == 0.0 {
         write_double(f64::from(value), out);
         return;
@@ -59,7 +66,7 @@ pub fn write_float(value: f32, out: &mut String) {
 }
 
 /// Turns `-1.25e-3` into what MySQL prints.
-fn shape(scientific: &str, out: &mut String) {
+fn shape(scientific: &str, out: &mut impl Out) {
     let (mantissa, exponent) = scientific.split_once('e').expect("{:e} writes an exponent");
     let exponent: i32 = exponent
         .parse()
@@ -71,7 +78,7 @@ fn shape(scientific: &str, out: &mut String) {
         trimmed => trimmed,
     };
     if mantissa.starts_with('-') {
-        out.push('-');
+        out.push(b'-');
     }
     let count = i32::try_from(digits.len()).expect("a double has few digits");
     // The point stands before digit `point`.
@@ -79,28 +86,25 @@ fn shape(scientific: &str, out: &mut String) {
     if (PLAIN_POINT_MIN..=PLAIN_POINT_MAX).contains(&point) || (point > 0 && count > point) {
         if point <= 0 {
             out.push_str("0.");
-            out.extend(std::iter::repeat_n('0', point.unsigned_abs() as usize));
+            out.push_times(b'0', point.unsigned_abs() as usize);
             out.push_str(digits);
         } else if count <= point {
             out.push_str(digits);
-            out.extend(std::iter::repeat_n(
-                '0',
-                (point - count).unsigned_abs() as usize,
-            ));
+            out.push_times(b'0', (point - count).unsigned_abs() as usize);
         } else {
             let (whole, fraction) = digits.split_at(point.unsigned_abs() as usize);
             out.push_str(whole);
-            out.push('.');
+            out.push(b'.');
             out.push_str(fraction);
         }
     } else {
         let (first, rest) = digits.split_at(1);
         out.push_str(first);
         if !rest.is_empty() {
-            out.push('.');
+            out.push(b'.');
             out.push_str(rest);
         }
-        out.push('e');
+        out.push(b'e');
         out.push_str(&exponent.to_string());
     }
 }

@@ -71,6 +71,27 @@ pub(crate) fn decimal(before: u8, scale: u8) -> ColumnType {
     }
 }
 
+/// Digits behind the point that a number always shows; a DOUBLE shows as many as it has, which is
+/// more than any.
+pub(crate) fn shown_digits(of: &ColumnType) -> u8 {
+    match exact_digits(of) {
+        Some((_, scale)) => scale,
+        None => of.shown_digits().unwrap_or(NOT_FIXED),
+    }
+}
+
+/// The DOUBLE that shows so many digits behind the point.
+pub(crate) fn double(digits: u8) -> ColumnType {
+    if digits < NOT_FIXED {
+        ColumnType::double_with(digits)
+    } else {
+        ColumnType::DOUBLE
+    }
+}
+
+/// More digits behind the point than can be asked for.
+const NOT_FIXED: u8 = DECIMAL_SCALE + 1;
+
 fn pair(left: &ColumnType, right: &ColumnType) -> ColumnType {
     if left == right || *right == ColumnType::Null {
         return left.clone();
@@ -105,7 +126,7 @@ fn pair(left: &ColumnType, right: &ColumnType) -> ColumnType {
             (Some((left, left_scale)), Some((right, right_scale))) => {
                 decimal(left.max(right), left_scale.max(right_scale))
             }
-            _ => ColumnType::Double { unsigned: false },
+            _ => double(shown_digits(left).max(shown_digits(right))),
         };
     }
     if left.is_temporal() && right.is_temporal() {

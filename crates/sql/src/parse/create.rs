@@ -223,7 +223,7 @@ fn is_literal(expression: &datafusion::sql::sqlparser::ast::Expr) -> bool {
 /// Reads a type by collecting its text; errors name the column.
 fn column_type(cursor: &mut Cursor<'_>, column: &str) -> Result<ColumnType> {
     let start = cursor.parser.peek_token_ref().clone();
-    let mut text = cursor.name()?;
+    let mut text = cursor.any_word()?;
     let first = text.to_ascii_uppercase();
     if ["DOUBLE", "CHARACTER", "CHAR", "NATIONAL", "NCHAR", "LONG"].contains(&first.as_str()) {
         for _ in 0..2 {
@@ -238,7 +238,7 @@ fn column_type(cursor: &mut Cursor<'_>, column: &str) -> Result<ColumnType> {
                 first == "NATIONAL" && (cursor.peek_word("CHAR") || cursor.peek_word("CHARACTER"));
             if also || more.iter().any(|word| cursor.peek_word(word)) {
                 text.push(' ');
-                text.push_str(&cursor.name()?);
+                text.push_str(&cursor.any_word()?);
             }
         }
     }
@@ -254,13 +254,15 @@ fn column_type(cursor: &mut Cursor<'_>, column: &str) -> Result<ColumnType> {
                 }
                 Token::Number(number, _) => text.push_str(&number),
                 Token::Comma => text.push(','),
-                Token::RParen => break,
+                Token::RParen if !text.ends_with('(') => break,
                 _ => return cursor.fail("a type"),
             }
             cursor.skip();
         }
         cursor.skip();
         text.push(')');
+    } else if text.to_ascii_uppercase().contains("VAR") {
+        return cursor.fail("a length");
     }
     loop {
         if cursor.word("UNSIGNED") || cursor.word("ZEROFILL") {

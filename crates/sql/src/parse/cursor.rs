@@ -5,6 +5,7 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use mayfly_types::{ErrorCode, MySqlError};
 
+use super::reserved::is_reserved;
 use super::{Refusal, Result};
 use crate::statement::TableName;
 
@@ -103,8 +104,18 @@ impl Cursor<'_> {
         self.parser.consume_token(token)
     }
 
-    /// An identifier.
+    /// A name: reserved words only in quotes.
     pub(crate) fn name(&mut self) -> Result<String> {
+        match self.peek() {
+            Token::Word(word) if word.quote_style.is_none() && is_reserved(&word.value) => {
+                self.fail("an identifier")
+            }
+            _ => self.any_word(),
+        }
+    }
+
+    /// A word, reserved or not.
+    pub(crate) fn any_word(&mut self) -> Result<String> {
         match self.peek() {
             Token::Word(word) => {
                 self.skip();
@@ -125,7 +136,7 @@ impl Cursor<'_> {
                 self.skip();
                 Ok(text)
             }
-            _ => self.name(),
+            _ => self.any_word(),
         }
     }
 
@@ -151,8 +162,9 @@ impl Cursor<'_> {
     }
 
     pub(crate) fn table_name(&mut self) -> Result<TableName> {
-        if !matches!(self.peek(), Token::Word(_)) {
-            return self.fail("a table name");
+        match self.peek() {
+            Token::Word(word) if word.quote_style.is_some() || !is_reserved(&word.value) => {}
+            _ => return self.fail("a table name"),
         }
         let name = self.parser.parse_object_name(false)?;
         table_name(&name)

@@ -8,8 +8,10 @@ mod create;
 mod cursor;
 mod insert;
 mod load;
+mod reserved;
 mod set;
 mod show;
+mod tokens;
 
 use datafusion::sql::sqlparser::ast::Expr;
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -50,10 +52,13 @@ pub(crate) type Result<T> = std::result::Result<T, Refusal>;
 /// Reads one statement. A `;` at its end is allowed.
 pub fn parse(text: &str) -> std::result::Result<(Statement, Source), MySqlError> {
     let dialect = MayflyDialect;
+    let read = tokens::without_version_comments(text);
+    let text = read.as_deref().unwrap_or(text);
     let tokens = Tokenizer::new(&dialect, text)
         .tokenize_with_location()
         .map_err(|error| syntax_error(text, error.location.line, error.location.column))?;
     let source = Source::new(text, &tokens);
+    let refused = tokens::check(text, &tokens).err();
     let parser = Parser::new(&dialect)
         .with_recursion_limit(RECURSION_LIMIT)
         .with_tokens_with_locations(tokens);
@@ -62,7 +67,17 @@ pub fn parse(text: &str) -> std::result::Result<(Statement, Source), MySqlError>
         cursor.end()?;
         Ok(statement)
     }) {
-        Ok(statement) => Ok((statement, source)),
+        Ok(statement) => {
+            if let Some(at) = reserved::find(&statement) {
+                return Err(syntax_error(text, at.line, at.column));
+            }
+            match refused {
+                None => Ok((statement, source)),
+                Some(refused) => Err(refused
+                    .error
+                    .unwrap_or_else(|| syntax_error(text, refused.at.line, refused.at.column))),
+            }
+        }
         Err(Refusal::Known(error)) => Err(error),
         Err(Refusal::Syntax(error)) => Err(translate(text, &cursor, &error)),
     }
@@ -113,7 +128,7 @@ fn place(message: &str) -> Option<(u64, u64)> {
 /// Characters of the statement that MySQL repeats in a syntax error.
 const NEAR_CHARACTERS: usize = 80;
 
-fn syntax_error(text: &str, line: u64, column: u64) -> MySqlError {
+pub(crate) fn syntax_error(text: &str, line: u64, column: u64) -> MySqlError {
     let rest = if line == 0 {
         ""
     } else {

@@ -2,18 +2,24 @@
 
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CeilFloorKind, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, ObjectName, ObjectNamePart, TrimWhereField,
-    UnaryOperator, Value,
+    BinaryOperator, CeilFloorKind, DataType, DateTimeField, DuplicateTreatment, Expr, Function,
+    FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
+    ObjectNamePart, TrimWhereField, TypedString, UnaryOperator, Value,
 };
 use mayfly_types::{Collation, ErrorCode, MySqlError};
 
-use super::lower;
+use super::{lower, tuple};
 use crate::bindings::{Bindings, literal};
+use crate::functions::calendar;
 use crate::references::{Variable, variable};
+use crate::source::Source;
 
 /// Rewrites one node whose children have been rewritten.
-pub(super) fn rewrite(expr: &mut Expr, bindings: &Bindings) -> Result<(), MySqlError> {
+pub(super) fn rewrite(
+    expr: &mut Expr,
+    source: &Source,
+    bindings: &Bindings,
+) -> Result<(), MySqlError> {
     if let Some(variable) = variable(expr) {
         *expr = match variable {
             Variable::User(name) => literal(
@@ -33,20 +39,31 @@ pub(super) fn rewrite(expr: &mut Expr, bindings: &Bindings) -> Result<(), MySqlE
         return Ok(());
     }
     match expr {
+        Expr::Identifier(ident) if is_clock(ident) => {
+            *expr = call(&ident.value.to_ascii_lowercase(), Vec::new());
+        }
         Expr::Identifier(ident) => lower(ident),
         Expr::CompoundIdentifier(parts) => {
             if let Some(column) = parts.last_mut() {
                 lower(column);
             }
         }
-        Expr::Function(function) => lower_function(function),
-        Expr::Value(value) => {
-            if let Value::SingleQuotedByteStringLiteral(bits) = &value.value
-                && bits.bytes().all(|bit| bit == b'0' || bit == b'1')
+        Expr::Function(function) => {
+            lower_function(function);
+            check_stars(function, source)?;
+        }
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedByteStringLiteral(bits)
+                if bits.bytes().all(|bit| bit == b'0' || bit == b'1') =>
             {
                 value.value = Value::HexStringLiteral(hexadecimal(bits));
             }
-        }
+            Value::NationalStringLiteral(text) => {
+                value.value = Value::SingleQuotedString(text.clone());
+            }
+            _ => {}
+        },
+        Expr::TypedString(literal) => type_literal(literal)?,
         Expr::BinaryOp { op, .. } => match op {
             BinaryOperator::StringConcat if !bindings.pipes_as_concat => *op = BinaryOperator::Or,
             BinaryOperator::Assignment => {
@@ -75,7 +92,88 @@ pub(super) fn rewrite(expr: &mut Expr, bindings: &Bindings) -> Result<(), MySqlE
         }
         _ => {}
     }
+    tuple::rewrite(expr)?;
     crate::typing::syntax::expression(expr);
+    Ok(())
+}
+
+/// `UTC_DATE` and its like are calls without parentheses.
+fn is_clock(ident: &Ident) -> bool {
+    let clocks = ["utc_date", "utc_time", "utc_timestamp"];
+    ident.quote_style.is_none()
+        && clocks
+            .iter()
+            .any(|clock| ident.value.eq_ignore_ascii_case(clock))
+}
+
+/// Functions that are nothing without OVER.
+const WINDOW_ONLY: [&str; 11] = [
+    "cume_dist",
+    "dense_rank",
+    "first_value",
+    "lag",
+    "last_value",
+    "lead",
+    "nth_value",
+    "ntile",
+    "percent_rank",
+    "rank",
+    "row_number",
+];
+
+/// `*` is an argument of COUNT alone, and several are arguments of COUNT(DISTINCT ...) alone.
+fn check_stars(function: &Function, source: &Source) -> Result<(), MySqlError> {
+    let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else {
+        return Ok(());
+    };
+    let FunctionArguments::List(list) = &function.args else {
+        return Ok(());
+    };
+    let is_count = name.value == "count";
+    let is_distinct = matches!(list.duplicate_treatment, Some(DuplicateTreatment::Distinct));
+    let starred = list
+        .args
+        .iter()
+        .any(|argument| matches!(argument, FunctionArg::Unnamed(FunctionArgExpr::Wildcard)));
+    let needs_window = WINDOW_ONLY.contains(&name.value.as_str()) && function.over.is_none();
+    if needs_window
+        || starred && (!is_count || is_distinct)
+        || is_count && !is_distinct && list.args.len() > 1
+    {
+        return Err(source.syntax_error(name.span.start));
+    }
+    Ok(())
+}
+
+/// DATE, TIME and TIMESTAMP in front of a text: TIMESTAMP makes a DATETIME, and the digits behind
+/// the point are those of the text.
+///
+/// # Errors
+/// 1525 when the text is no such value.
+fn type_literal(literal: &mut TypedString) -> Result<(), MySqlError> {
+    let Value::SingleQuotedString(text) = &literal.value.value else {
+        return Ok(());
+    };
+    let digits = match text.split_once('.') {
+        Some((_, fraction)) => fraction.bytes().take_while(u8::is_ascii_digit).count(),
+        None => 0,
+    };
+    let digits = (digits > 0).then_some(digits.min(6) as u64);
+    let moment = || calendar::read_moment(text).filter(|read| !read.has_rest);
+    let (what, is_one) = match literal.data_type {
+        DataType::Date => ("DATE", moment().is_some_and(|read| !read.has_time)),
+        DataType::Time(..) => ("TIME", calendar::read_time(text).is_some()),
+        DataType::Timestamp(..) => ("DATETIME", moment().is_some_and(|read| read.has_time)),
+        _ => return Ok(()),
+    };
+    if !is_one {
+        return Err(MySqlError::new(ErrorCode::WrongValue, &[&what, text]));
+    }
+    match &mut literal.data_type {
+        DataType::Time(precision, _) => *precision = digits,
+        DataType::Timestamp(..) => literal.data_type = DataType::Datetime(digits),
+        _ => {}
+    }
     Ok(())
 }
 

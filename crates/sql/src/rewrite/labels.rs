@@ -149,12 +149,10 @@ pub(super) fn name(
         }
         let alias = if fresh && !(plain && has_wildcard) {
             name
-        } else if outermost {
+        } else if outermost || !fresh {
             format!("\u{1}column {index}")
-        } else if plain {
-            continue;
         } else {
-            format!("\u{1}column {index}")
+            continue;
         };
         let mut alias = Ident::new(alias);
         lower(&mut alias);
@@ -168,6 +166,17 @@ pub(super) fn name(
         *item = SelectItem::ExprWithAlias { expr, alias };
     }
     items
+}
+
+/// The labels of a select list, without those that a wildcard stands for.
+pub(super) fn of_items(select: &Select, source: &Source) -> Vec<String> {
+    let texts = source.items(select.select_token.0.span.start);
+    let whole = texts.len() == select.projection.len();
+    let items = select.projection.iter().enumerate();
+    items
+        .filter(|(_, item)| !is_wildcard(item))
+        .map(|(index, item)| label(item, whole.then(|| texts[index].as_str())))
+        .collect()
 }
 
 /// Takes the MySQL types off the columns of a recursive common table expression.
@@ -200,17 +209,31 @@ fn is_wildcard(item: &SelectItem) -> bool {
     )
 }
 
+/// Whether an expression is a name, in parentheses or not.
+fn is_name(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_name(inner),
+        expr => matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_)),
+    }
+}
+
 fn label(item: &SelectItem, text: Option<&str>) -> String {
     match item {
         SelectItem::ExprWithAlias { alias, .. } => alias.value.clone(),
+        SelectItem::UnnamedExpr(Expr::Prefixed { value, .. }) => {
+            label(&SelectItem::UnnamedExpr(value.as_ref().clone()), text)
+        }
+        SelectItem::UnnamedExpr(Expr::Nested(inner)) if is_name(inner) => {
+            label(&SelectItem::UnnamedExpr(inner.as_ref().clone()), text)
+        }
         SelectItem::UnnamedExpr(expr) => match expr {
             Expr::Value(value) => match &value.value {
                 Value::Null => "NULL".to_owned(),
                 Value::Boolean(true) => "TRUE".to_owned(),
                 Value::Boolean(false) => "FALSE".to_owned(),
-                Value::SingleQuotedString(words) | Value::DoubleQuotedString(words) => {
-                    words.clone()
-                }
+                Value::SingleQuotedString(words)
+                | Value::DoubleQuotedString(words)
+                | Value::NationalStringLiteral(words) => words.clone(),
                 other => text.map_or_else(|| other.to_string(), str::to_owned),
             },
             Expr::Identifier(ident) => ident.value.clone(),

@@ -8,6 +8,7 @@ mod expression;
 mod grouping;
 mod labels;
 mod relation;
+mod tuple;
 
 pub(crate) use expression::call;
 
@@ -15,9 +16,9 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, GroupByExpr, GroupByWithModifier, Ident, LimitClause, NamedWindowExpr, OrderBy,
-    OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor, Value, VisitMut, VisitorMut,
-    WindowType,
+    Expr, Function, GroupByExpr, GroupByWithModifier, Ident, JoinConstraint, JoinOperator,
+    LimitClause, NamedWindowExpr, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
+    Spanned, TableAlias, TableFactor, Value, Visitor, VisitorMut, WindowType,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Location;
@@ -26,6 +27,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 use crate::bindings::Bindings;
 use crate::dialect::MayflyDialect;
 use crate::source::Source;
+use crate::walk;
 
 /// A rewritten query and how its columns are labelled.
 pub(crate) struct Rewritten {
@@ -46,8 +48,18 @@ pub(crate) fn query(
         top_location: top_select(&query.body),
         top: None,
         recursive: HashSet::new(),
+        error: None,
     };
-    if let ControlFlow::Break(error) = VisitMut::visit(&mut query, &mut rewriter) {
+    let _ = walk::write(&mut query, &mut rewriter);
+    if let Some(error) = rewriter.error {
+        return Err(error);
+    }
+    let mut leftovers = Leftovers {
+        source,
+        error: None,
+    };
+    let _ = walk::read(&query, &mut leftovers);
+    if let Some(error) = leftovers.error {
         return Err(error);
     }
     let labels = labels::Labels::new(rewriter.top.unwrap_or_default(), rewriter.spellings);
@@ -64,10 +76,12 @@ pub(crate) fn expression(mut expr: Expr, bindings: &Bindings) -> Result<Expr, My
         top_location: None,
         top: None,
         recursive: HashSet::new(),
+        error: None,
     };
-    match VisitMut::visit(&mut expr, &mut rewriter) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(expr),
+    let _ = walk::write(&mut expr, &mut rewriter);
+    match rewriter.error {
+        Some(error) => Err(error),
+        None => Ok(expr),
     }
 }
 
@@ -112,19 +126,20 @@ struct Rewriter<'a> {
     top: Option<Vec<labels::Item>>,
     /// The selects that make up recursive common table expressions.
     recursive: HashSet<Location>,
-}
-
-fn stop<T>(error: MySqlError) -> ControlFlow<MySqlError, T> {
-    ControlFlow::Break(error)
+    /// What ended the rewriting.
+    error: Option<MySqlError>,
 }
 
 impl VisitorMut for Rewriter<'_> {
-    type Break = MySqlError;
+    type Break = ();
 
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<MySqlError> {
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         query.locks.clear();
         if let Some(with) = &mut query.with {
             for cte in &mut with.cte_tables {
+                if let Some(error) = self.duplicate_column(&cte.query, &cte.alias) {
+                    return self.stop(error);
+                }
                 self.lower_columns(&mut cte.alias);
                 if with.recursive {
                     selects(&cte.query.body, &mut self.recursive);
@@ -144,7 +159,7 @@ impl VisitorMut for Rewriter<'_> {
                 .and_then(|mut parser| parser.parse_query())
             {
                 Ok(select) => query.body = select.body,
-                Err(_) => return stop(MySqlError::new(ErrorCode::Syntax, &[&text, &1])),
+                Err(_) => return self.stop(MySqlError::new(ErrorCode::Syntax, &[&text, &1])),
             }
         }
         if let Some(OrderBy {
@@ -157,26 +172,42 @@ impl VisitorMut for Rewriter<'_> {
                 query.order_by = None;
             }
         }
+        if let SetExpr::SetOperation { .. } = query.body.as_ref()
+            && let Some(table) = query.order_by.as_ref().and_then(qualifier)
+        {
+            let code = ErrorCode::TablenameNotAllowed;
+            return self.stop(MySqlError::new(code, &[&table, &"global ORDER clause"]));
+        }
         if let Some(limit) = &mut query.limit_clause {
             clamp_limit(limit);
         }
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<MySqlError> {
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         let Query { body, order_by, .. } = query;
-        match grouping::apply(body, order_by.as_mut(), self.bindings) {
+        let known = grouping::Known {
+            bindings: self.bindings,
+            spellings: &self.spellings,
+        };
+        match grouping::apply(body, order_by.as_mut(), &known) {
             Ok(()) => ControlFlow::Continue(()),
-            Err(error) => stop(error),
+            Err(error) => self.stop(error),
         }
     }
 
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<MySqlError> {
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         select.select_modifiers = None;
         select.optimizer_hints.clear();
+        if let Some(condition) = &mut select.selection
+            && let Err(error) = tuple::in_subqueries(condition)
+        {
+            return self.stop(error);
+        }
         relation::simplify(select, self.bindings);
-        if let Err(error) = relation::check_names(select) {
-            return stop(error);
+        let checked = relation::check_names(select).and_then(|()| self.check_joins(select));
+        if let Err(error) = checked.and_then(|()| self.check_windows(select)) {
+            return self.stop(error);
         }
         crate::typing::syntax::conditions(select);
         if self.recursive.contains(&select.select_token.0.span.start) {
@@ -193,10 +224,13 @@ impl VisitorMut for Rewriter<'_> {
                 lower(other);
             }
         }
-        rollup(&mut select.group_by)
+        match rollup(&mut select.group_by) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => self.stop(error),
+        }
     }
 
-    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<MySqlError> {
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         crate::typing::syntax::conditions(select);
         if self.recursive.contains(&select.select_token.0.span.start) {
             labels::untyped(select);
@@ -204,20 +238,40 @@ impl VisitorMut for Rewriter<'_> {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<MySqlError> {
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         match factor {
             TableFactor::Derived {
-                alias: Some(alias), ..
-            } => self.lower_columns(alias),
+                alias: Some(alias),
+                subquery,
+                ..
+            } => {
+                if let Some(error) = self.duplicate_column(subquery, alias) {
+                    return self.stop(error);
+                }
+                self.lower_columns(alias);
+            }
             TableFactor::Derived { alias: None, .. } => {
-                return stop(MySqlError::new(ErrorCode::DerivedMustHaveAlias, &[]));
+                return self.stop(MySqlError::new(ErrorCode::DerivedMustHaveAlias, &[]));
+            }
+            TableFactor::Table { name, .. } if name.0.len() > 2 => {
+                let at = name.0.get(2).and_then(|part| part.as_ident());
+                let error = self
+                    .source
+                    .syntax_error(at.map_or(Location::empty(), |part| part.span.start));
+                return self.stop(error);
+            }
+            TableFactor::Table {
+                alias: Some(alias), ..
+            } if !alias.columns.is_empty() => {
+                let at = alias.columns[0].name.span.start;
+                return self.stop(self.source.syntax_error(at));
             }
             other => relation::resolve(other),
         }
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<MySqlError> {
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         if let Expr::Function(Function {
             over: Some(WindowType::NamedWindow(name)),
             ..
@@ -228,20 +282,134 @@ impl VisitorMut for Rewriter<'_> {
         ControlFlow::Continue(())
     }
 
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<MySqlError> {
-        match expression::rewrite(expr, self.bindings) {
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        match expression::rewrite(expr, self.source, self.bindings) {
             Ok(()) => ControlFlow::Continue(()),
-            Err(error) => stop(error),
+            Err(error) => self.stop(error),
         }
     }
 }
 
 impl Rewriter<'_> {
-    fn lower_columns(&mut self, alias: &mut datafusion::sql::sqlparser::ast::TableAlias) {
+    fn stop(&mut self, error: MySqlError) -> ControlFlow<()> {
+        self.error = Some(error);
+        ControlFlow::Break(())
+    }
+
+    /// Outer joins need a condition, and MySQL has no full ones.
+    fn check_joins(&self, select: &Select) -> Result<(), MySqlError> {
+        for join in select.from.iter().flat_map(|table| &table.joins) {
+            let has_condition = match &join.join_operator {
+                JoinOperator::FullOuter(_) => false,
+                JoinOperator::Left(constraint)
+                | JoinOperator::LeftOuter(constraint)
+                | JoinOperator::Right(constraint)
+                | JoinOperator::RightOuter(constraint) => {
+                    !matches!(constraint, JoinConstraint::None)
+                }
+                _ => true,
+            };
+            if !has_condition {
+                return Err(self.source.syntax_error(join.relation.span().start));
+            }
+        }
+        Ok(())
+    }
+
+    /// Window functions stand in the select list and in ORDER BY.
+    fn check_windows(&self, select: &Select) -> Result<(), MySqlError> {
+        let mut found = FindWindow::default();
+        if let Some(condition) = &select.selection {
+            let _ = walk::read(condition, &mut found);
+        }
+        if let Some(condition) = &select.having {
+            let _ = walk::read(condition, &mut found);
+        }
+        if let GroupByExpr::Expressions(list, _) = &select.group_by {
+            for key in list {
+                let _ = walk::read(key, &mut found);
+            }
+        }
+        match found.name {
+            Some(name) => Err(MySqlError::new(ErrorCode::WindowNotAllowed, &[&name])),
+            None => Ok(()),
+        }
+    }
+
+    /// The columns of a derived table are called by their names, so none may occur twice.
+    fn duplicate_column(&self, query: &Query, alias: &TableAlias) -> Option<MySqlError> {
+        let mut seen = HashSet::new();
+        let mut names: Vec<String> = alias
+            .columns
+            .iter()
+            .map(|column| column.name.value.clone())
+            .collect();
+        if names.is_empty()
+            && let SetExpr::Select(select) = query.body.as_ref()
+        {
+            names = labels::of_items(select, self.source);
+        }
+        let twice = names
+            .into_iter()
+            .find(|name| !seen.insert(name.to_lowercase()))?;
+        Some(MySqlError::new(ErrorCode::DuplicateColumn, &[&twice]))
+    }
+
+    fn lower_columns(&mut self, alias: &mut TableAlias) {
         for column in &mut alias.columns {
             labels::remember(&mut self.spellings, &column.name.value);
             lower(&mut column.name);
         }
+    }
+}
+
+/// Finds a window function outside of subqueries.
+#[derive(Default)]
+struct FindWindow {
+    depth: usize,
+    name: Option<String>,
+}
+
+impl Visitor for FindWindow {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Function(function) if self.depth == 0 && function.over.is_some() => {
+                self.name = Some(function.name.to_string().to_ascii_lowercase());
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// Finds what the rewriting should have turned into something that can be planned.
+struct Leftovers<'a> {
+    source: &'a Source,
+    error: Option<MySqlError>,
+}
+
+impl Visitor for Leftovers<'_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        self.error = match expr {
+            Expr::Tuple(_) => Some(MySqlError::new(ErrorCode::OperandColumns, &[&1])),
+            Expr::Interval(_) => Some(self.source.syntax_error(expr.span().start)),
+            _ => return ControlFlow::Continue(()),
+        };
+        ControlFlow::Break(())
     }
 }
 
@@ -252,9 +420,9 @@ pub(crate) fn lower(ident: &mut Ident) {
 }
 
 /// Turns GROUP BY a, b WITH ROLLUP into the form that the planner knows.
-fn rollup(group_by: &mut GroupByExpr) -> ControlFlow<MySqlError> {
+fn rollup(group_by: &mut GroupByExpr) -> Result<(), MySqlError> {
     let GroupByExpr::Expressions(list, modifiers) = group_by else {
-        return ControlFlow::Continue(());
+        return Ok(());
     };
     match modifiers.as_slice() {
         [] => {}
@@ -267,13 +435,26 @@ fn rollup(group_by: &mut GroupByExpr) -> ControlFlow<MySqlError> {
             list.push(Expr::Rollup(sets));
         }
         _ => {
-            return stop(MySqlError::new(
+            return Err(MySqlError::new(
                 ErrorCode::NotSupportedYet,
                 &[&"GROUP BY ... WITH (other than ROLLUP)"],
             ));
         }
     }
-    ControlFlow::Continue(())
+    Ok(())
+}
+
+/// The table that an ORDER BY names in front of a column.
+fn qualifier(order_by: &OrderBy) -> Option<String> {
+    let OrderByKind::Expressions(list) = &order_by.kind else {
+        return None;
+    };
+    list.iter().find_map(|by| match &by.expr {
+        Expr::CompoundIdentifier(parts) if !parts[0].value.starts_with('@') => {
+            Some(parts[parts.len().checked_sub(2)?].value.clone())
+        }
+        _ => None,
+    })
 }
 
 /// The planner counts rows in 63 bits; MySQL's idiom for "all" has 64.

@@ -14,8 +14,10 @@
 //! **Source**: "Type Conversion in Expression Evaluation" of the MySQL manual.
 
 mod compare;
+mod dependent;
 mod operators;
 mod rule;
+mod subquery;
 pub mod syntax;
 mod types;
 

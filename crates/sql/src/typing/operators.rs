@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
 use super::compare::{Kind, compare, kind, truth};
-use crate::functions::arithmetic::{self, arithmetic};
+use crate::functions::arithmetic::{self, DIVISION_DIGITS, arithmetic_with};
 use crate::functions::{SessionValues, call, cast, group_concat, raise};
 
 /// The meaning of operators in MySQL.
@@ -25,6 +25,13 @@ pub struct Operators {
 }
 
 impl Operators {
+    /// `div_precision_increment`.
+    fn division_digits(&self) -> u8 {
+        self.session
+            .as_ref()
+            .map_or(DIVISION_DIGITS, |session| session.lock().division_digits)
+    }
+
     /// Operators for a session, whose limits GROUP_CONCAT keeps.
     pub fn new(session: Option<SessionValues>) -> Self {
         Self { session }
@@ -106,7 +113,7 @@ impl ExprPlanner for Operators {
                 On::Add if interval(&right)? => call("date_add", vec![left, right]),
                 On::Add if interval(&left)? => call("date_add", vec![right, left]),
                 On::Subtract if interval(&right)? => call("date_sub", vec![left, right]),
-                _ => arithmetic(on).call(vec![left, right]),
+                _ => arithmetic_with(on, self.division_digits()).call(vec![left, right]),
             }));
         }
         Ok(match op {
@@ -139,7 +146,8 @@ impl ExprPlanner for Operators {
         if name == "group_concat" {
             return self.group_concat(raw).map(PlannerResult::Planned);
         }
-        match meaning(&name, &raw.func, &raw.args, raw.distinct, &make)? {
+        let digits = self.division_digits();
+        match meaning(&name, &raw.func, &raw.args, raw.distinct, digits, &make)? {
             Some(expr) => Ok(PlannerResult::Planned(expr)),
             None => Ok(PlannerResult::Original(raw)),
         }
@@ -163,7 +171,8 @@ impl ExprPlanner for Operators {
                 },
             }))
         };
-        match meaning(function.name(), function, &raw.args, raw.distinct, &make)? {
+        let (name, digits) = (function.name(), self.division_digits());
+        match meaning(name, function, &raw.args, raw.distinct, digits, &make)? {
             Some(expr) => Ok(PlannerResult::Planned(expr)),
             None => Ok(PlannerResult::Original(raw)),
         }
@@ -176,6 +185,7 @@ fn meaning(
     function: &Arc<AggregateUDF>,
     arguments: &[Expr],
     distinct: bool,
+    division_digits: u8,
     make: &dyn Fn(Arc<AggregateUDF>, Vec<Expr>) -> Expr,
 ) -> Result<Option<Expr>> {
     let one = || -> Result<Expr> {
@@ -206,7 +216,8 @@ fn meaning(
             let count = datafusion::functions_aggregate::count::count_udaf();
             let argument = one()?;
             let sum = make(sum, vec![call("sum_argument", vec![argument.clone()])]);
-            call("avg_result", vec![sum, make(count, vec![argument])])
+            let count = make(count, vec![argument]);
+            call("avg_result", vec![sum, count, lit(division_digits)])
         }
         "count" if distinct && arguments.len() > 1 => make(
             Arc::clone(function),

@@ -17,13 +17,15 @@ use datafusion::logical_expr::expr::{
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Union, lit,
+    BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
+    Union, lit,
 };
 use datafusion::optimizer::AnalyzerRule;
 use mayfly_types::{BlobSize, COLLATION_KEY, ColumnType, TYPE_KEY};
 
 use super::compare::{Kind, comparable, compare, kind, kind_of, truth};
 use super::operators::repair;
+use super::{dependent, subquery};
 use crate::functions::unify::unify;
 use crate::functions::{arithmetic, call, cast, define, seeded};
 
@@ -56,6 +58,7 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     })?;
     typed
         .map_data(|plan| whole(plan, &schema))?
+        .map_data(dependent::unnest)?
         .map_data(LogicalPlan::recompute_schema)
 }
 
@@ -87,8 +90,30 @@ fn whole(plan: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
             LogicalPlan::Aggregate(aggregate)
         }
         LogicalPlan::Union(union) => union_of(union)?,
+        LogicalPlan::Projection(projection) => select_list(projection, schema)?,
         other => other,
     })
+}
+
+/// The tests of a select list are values.
+fn select_list(projection: Projection, schema: &DFSchema) -> Result<LogicalPlan> {
+    let has_test =
+        |expr: &Expr| expr.exists(|expr| Ok(matches!(expr, Expr::Exists(_) | Expr::InSubquery(_))));
+    for expr in &projection.expr {
+        if has_test(expr)? {
+            let list = projection
+                .expr
+                .into_iter()
+                .map(|expr| {
+                    let name = NamePreserver::new_for_projection().save(&expr);
+                    Ok(name.restore(subquery::tests_as_values(expr, schema)?))
+                })
+                .collect::<Result<Vec<_>>>()?;
+            let projection = Projection::try_new(list, projection.input)?;
+            return Ok(LogicalPlan::Projection(projection));
+        }
+    }
+    Ok(LogicalPlan::Projection(projection))
 }
 
 /// A condition: only what is true passes, so a test for truth around it says nothing.
@@ -99,7 +124,8 @@ fn condition(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     }
 }
 
-/// MIN and MAX have the MySQL type of their argument, which the engine forgets.
+/// MIN and MAX have the MySQL type of their argument, which the engine forgets, and SUM has the
+/// digits of a DOUBLE.
 fn with_type_of_argument(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let (inner, name) = match &expr {
         Expr::Alias(alias) if alias.metadata.is_none() => (alias.expr.as_ref(), alias.name.clone()),
@@ -111,10 +137,15 @@ fn with_type_of_argument(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let [argument] = function.params.args.as_slice() else {
         return Ok(expr);
     };
-    if !matches!(function.func.name(), "min" | "max") {
+    let field = argument.to_field(schema)?.1;
+    let keeps = match function.func.name() {
+        "min" | "max" => true,
+        "sum" => ColumnType::from_arrow(&field).shown_digits().is_some(),
+        _ => false,
+    };
+    if !keeps {
         return Ok(expr);
     }
-    let field = argument.to_field(schema)?.1;
     let of: std::collections::HashMap<String, String> = field
         .metadata()
         .iter()
@@ -163,6 +194,8 @@ fn union_of(union: Union) -> Result<LogicalPlan> {
         })
         .collect();
     if targets.iter().all(Option::is_none) {
+        // The types of the columns were made before those of the inputs were known.
+        let union = Union::try_new_with_loose_types(union.inputs)?;
         return Ok(LogicalPlan::Union(union));
     }
     let inputs = union
@@ -197,7 +230,8 @@ fn union_of(union: Union) -> Result<LogicalPlan> {
 
 /// Whether values of a type must be converted to be of another.
 fn needs(data_type: &DataType, from: &ColumnType, to: &ColumnType) -> bool {
-    *data_type != to.data_type() || (from.is_temporal() && from != to)
+    *data_type != to.data_type()
+        || ((from.is_temporal() || to.shown_digits().is_some()) && from != to)
 }
 
 /// One expression, whose parts are done.
@@ -218,6 +252,8 @@ fn expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::Case(case) => case_of(case, schema)?,
         Expr::Cast(cast) => cast_of(cast, schema)?,
         Expr::ScalarFunction(function) => function_of(function, schema)?,
+        Expr::ScalarSubquery(query) => subquery::value(query)?,
+        Expr::SetComparison(comparison) => subquery::quantified(comparison, schema)?,
         other => return Ok(Transformed::no(other)),
     }))
 }
@@ -413,8 +449,11 @@ fn case_of(case: Case, schema: &DFSchema) -> Result<Expr> {
     }
     let otherwise = else_expr.map(convert).transpose()?;
     let case = Expr::Case(Case::new(None, branches, otherwise));
-    // The engine forgets the digits of a second.
-    if target.is_temporal() && target.second_digits() < 6 && target != ColumnType::Date {
+    // The engine forgets how many digits are shown.
+    let has_digits =
+        target.is_temporal() && target.second_digits() < 6 && target != ColumnType::Date
+            || target.shown_digits().is_some();
+    if has_digits {
         return Ok(cast::conversion(target).call(vec![case]));
     }
     Ok(case)

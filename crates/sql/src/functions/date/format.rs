@@ -6,8 +6,8 @@ use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use mayfly_types::{ColumnType, ErrorCode};
 
-use super::calendar::{self, DAY_MICROS, MICROS, MONTHS, Parts, WEEKDAYS, padded, two};
-use super::define::{Call, Definition, Returns, pure};
+use crate::functions::calendar::{self, DAY_MICROS, MICROS, MONTHS, Parts, WEEKDAYS, padded, two};
+use crate::functions::define::{Call, Definition, Returns, pure};
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     pure("date_format", &[], (2, 2), Returns::Text, |call| {

@@ -1,0 +1,314 @@
+//! The operators on numbers: `+ - * / DIV % & | ^ << >> ~` and the sign.
+//!
+//! Exact numbers stay exact and fail with error 1690 where MySQL does, instead of wrapping; a
+//! division by zero is NULL. Texts are numbers by their prefix, times are numbers by their digits.
+//!
+//! **Cost**: whole numbers run through Arrow's kernels; DECIMAL runs on 128 bits as long as the
+//! declared digits fit, otherwise on 256.
+
+mod exact;
+mod shown;
+mod types;
+mod whole;
+
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+use mayfly_types::{ColumnType, ErrorCode, MySqlError};
+
+pub(crate) use shown::text;
+
+use super::define::{Call, invoke, raise};
+use super::unify::decimal;
+
+/// An operator on numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    IntegerDivide,
+    Modulo,
+    Negate,
+    BitAnd,
+    BitOr,
+    BitXor,
+    ShiftLeft,
+    ShiftRight,
+    BitNot,
+}
+
+impl Operator {
+    fn symbol(self) -> &'static str {
+        match self {
+            Operator::Add => "+",
+            Operator::Subtract | Operator::Negate => "-",
+            Operator::Multiply => "*",
+            Operator::Divide => "/",
+            Operator::IntegerDivide => "DIV",
+            Operator::Modulo => "%",
+            Operator::BitAnd => "&",
+            Operator::BitOr => "|",
+            Operator::BitXor => "^",
+            Operator::ShiftLeft => "<<",
+            Operator::ShiftRight => ">>",
+            Operator::BitNot => "~",
+        }
+    }
+
+    /// The name in the table of functions.
+    fn name(self) -> &'static str {
+        match self {
+            Operator::Modulo => "mod",
+            Operator::Negate => "negate",
+            other => other.symbol(),
+        }
+    }
+}
+
+/// The digits that `/` adds behind the point, unless `div_precision_increment` says otherwise.
+pub(crate) const DIVISION_DIGITS: u8 = 4;
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Arithmetic {
+    operator: Operator,
+    /// The expression for the text of an error; empty until the plan is typed.
+    text: String,
+    /// The result type once the plan is typed: constants may be folded later, types must stay.
+    decided: Option<ColumnType>,
+    /// Digits that the result has behind the point for the operator around it, cut off instead of
+    /// rounded: MySQL rounds a division only when it is shown.
+    intermediate: bool,
+    /// The digits that a division adds behind the point.
+    more_digits: u8,
+    signature: Signature,
+}
+
+/// The operator as a function of the plan.
+pub(crate) fn arithmetic(operator: Operator) -> ScalarUDF {
+    arithmetic_with(operator, DIVISION_DIGITS)
+}
+
+/// The operator as a function of the plan; a division adds so many digits behind the point.
+pub(crate) fn arithmetic_with(operator: Operator, more_digits: u8) -> ScalarUDF {
+    ScalarUDF::new_from_impl(Arithmetic::new(operator, more_digits))
+}
+
+impl Arithmetic {
+    fn new(operator: Operator, more_digits: u8) -> Self {
+        Self {
+            operator,
+            text: String::new(),
+            decided: None,
+            intermediate: false,
+            more_digits,
+            signature: Signature::user_defined(Volatility::Immutable),
+        }
+    }
+}
+
+/// Whether the function is an operator whose result is a DECIMAL.
+pub(crate) fn is_exact(function: &ScalarUDF) -> bool {
+    let operator = function.inner().downcast_ref::<Arithmetic>();
+    operator.is_some_and(|of| matches!(of.decided, Some(ColumnType::Decimal { .. })))
+}
+
+/// A decided division as an argument of another operator: with the digits that MySQL keeps, a
+/// multiple of nine. `None` if the function is no exact division. `scales` are the digits behind
+/// the point of its two sides.
+pub(crate) fn intermediate(function: &ScalarUDF, scales: (u8, u8)) -> Option<ScalarUDF> {
+    let division = function.inner().downcast_ref::<Arithmetic>()?;
+    let Some(ColumnType::Decimal {
+        precision, scale, ..
+    }) = &division.decided
+    else {
+        return None;
+    };
+    if division.operator != Operator::Divide || division.intermediate {
+        return None;
+    }
+    let whole = |digits: u8| digits.div_ceil(WORD_DIGITS) * WORD_DIGITS;
+    let (left, right) = (whole(scales.0), whole(scales.1));
+    let added = left - scales.0 + right - scales.1;
+    let more = division.more_digits.saturating_sub(added);
+    let kept = whole(left + right + more);
+    Some(ScalarUDF::new_from_impl(Arithmetic {
+        operator: Operator::Divide,
+        text: division.text.clone(),
+        decided: Some(decimal(precision - scale, kept)),
+        intermediate: true,
+        more_digits: division.more_digits,
+        signature: division.signature.clone(),
+    }))
+}
+
+/// The decimal digits that MySQL keeps in one word of an exact number.
+const WORD_DIGITS: u8 = 9;
+
+/// The same operator with its result type decided, and the text that its errors show; `None` if
+/// the function is no operator or decided already.
+pub(crate) fn decide(function: &ScalarUDF, of: &ColumnType, text: String) -> Option<ScalarUDF> {
+    let operator = function.inner().downcast_ref::<Arithmetic>()?;
+    operator.decided.is_none().then(|| {
+        ScalarUDF::new_from_impl(Arithmetic {
+            text,
+            decided: Some(of.clone()),
+            ..Arithmetic::new(operator.operator, operator.more_digits)
+        })
+    })
+}
+
+impl Arithmetic {
+    fn out_of_range(&self, call: &Call<'_>) -> datafusion::error::DataFusionError {
+        let of = match call.result_type() {
+            ColumnType::Double { .. } => "DOUBLE",
+            ColumnType::Decimal { .. } => "DECIMAL",
+            ColumnType::BigInt { unsigned: true } => "BIGINT UNSIGNED",
+            _ => "BIGINT",
+        };
+        raise(MySqlError::new(
+            ErrorCode::ValueOutOfRange,
+            &[&of, &self.text],
+        ))
+    }
+
+    fn run(&self, call: &Call<'_>) -> Result<ArrayRef> {
+        use Operator::{BitAnd, BitNot, BitOr, BitXor, IntegerDivide, ShiftLeft, ShiftRight};
+        match (self.operator, call.result_type()) {
+            (BitAnd | BitOr | BitXor | ShiftLeft | ShiftRight | BitNot, _) => self.bits(call),
+            (_, ColumnType::Double { .. }) => self.doubles(call),
+            (IntegerDivide, _) => self.integer_division(call),
+            (
+                _,
+                ColumnType::Decimal {
+                    precision, scale, ..
+                },
+            ) => self.decimals(call, precision, scale.cast_signed()),
+            (_, ColumnType::BigInt { unsigned: false })
+                if !(0..call.count()).any(|i| call.data_type(i) == &DataType::UInt64) =>
+            {
+                self.integers(call)
+            }
+            (_, of) => self.wide_integers(call, &of),
+        }
+    }
+
+    fn division_by_zero(&self, call: &Call<'_>) {
+        if call
+            .session
+            .is_some_and(|session| session.lock().warn_on_division_by_zero)
+        {
+            call.warn(ErrorCode::DivisionByZero, &[]);
+        }
+    }
+
+    fn doubles(&self, call: &Call<'_>) -> Result<ArrayRef> {
+        let left = call.doubles(0)?;
+        if self.operator == Operator::Negate {
+            return call.make_doubles(|row| left.at(row).map(|value| -value));
+        }
+        let right = call.doubles(1)?;
+        let mut builder = arrow::array::Float64Builder::with_capacity(call.rows);
+        for row in 0..call.rows {
+            let (Some(left), Some(right)) = (left.at(row), right.at(row)) else {
+                builder.append_null();
+                continue;
+            };
+            let value = match self.operator {
+                Operator::Add => left + right,
+                Operator::Subtract => left - right,
+                Operator::Multiply => left * right,
+                _ if right == 0.0 => {
+                    self.division_by_zero(call);
+                    builder.append_null();
+                    continue;
+                }
+                Operator::Modulo => left % right,
+                _ => left / right,
+            };
+            if !value.is_finite() {
+                return Err(self.out_of_range(call));
+            }
+            builder.append_value(value);
+        }
+        Ok(Arc::new(builder.finish()))
+    }
+}
+
+impl ScalarUDFImpl for Arithmetic {
+    fn name(&self) -> &str {
+        self.operator.name()
+    }
+
+    fn display_name(&self, arguments: &[Expr]) -> Result<String> {
+        Ok(match arguments {
+            [argument] => format!("{}{argument}", self.operator.symbol()),
+            [left, right] => format!("({left} {} {right})", self.operator.symbol()),
+            _ => self.operator.symbol().to_owned(),
+        })
+    }
+
+    fn schema_name(&self, arguments: &[Expr]) -> Result<String> {
+        let names: Vec<String> = arguments
+            .iter()
+            .map(|argument| argument.schema_name().to_string())
+            .collect();
+        Ok(match names.as_slice() {
+            [argument] => format!("{}{argument}", self.operator.symbol()),
+            [left, right] => format!("({left} {} {right})", self.operator.symbol()),
+            _ => self.operator.symbol().to_owned(),
+        })
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        Ok(types.to_vec())
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        let fields: Vec<FieldRef> = types
+            .iter()
+            .map(|of| Arc::new(Field::new("", of.clone(), true)))
+            .collect();
+        Ok(self.result(&fields, &[])?.data_type())
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let of = self.result(arguments.arg_fields, arguments.scalar_arguments)?;
+        Ok(Arc::new(of.to_arrow(self.name(), true)))
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        invoke(&arguments, Volatility::Immutable, |call| {
+            let array = self.run(call)?;
+            let to = call.result_type().data_type();
+            if array.data_type() == &to {
+                Ok(array)
+            } else {
+                Ok(cast(&array, &to)?)
+            }
+        })
+    }
+}
+
+/// The first argument divided by the second, as exact numbers of the result's type.
+pub(crate) fn divide(call: &Call<'_>) -> Result<ArrayRef> {
+    let division = Arithmetic::new(Operator::Divide, DIVISION_DIGITS);
+    match call.result_type() {
+        ColumnType::Decimal {
+            precision, scale, ..
+        } => division.decimals(call, precision, scale.cast_signed()),
+        _ => division.doubles(call),
+    }
+}

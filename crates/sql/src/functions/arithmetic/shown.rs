@@ -1,0 +1,64 @@
+//! Expressions as the errors about them show them.
+
+use datafusion::logical_expr::{Expr, ScalarUDF};
+use mayfly_types::ColumnType;
+
+use super::Arithmetic;
+use crate::functions::cast;
+
+/// The expression of a call as an error shows it; empty for what is no operator.
+pub(crate) fn text(function: &ScalarUDF, arguments: &[Expr]) -> String {
+    let operator = function.inner().downcast_ref::<Arithmetic>();
+    operator.map_or(String::new(), |operator| {
+        let shown: Vec<String> = arguments.iter().map(shown).collect();
+        match shown.as_slice() {
+            [argument] => format!("{}({argument})", operator.operator.symbol()),
+            [left, right] => format!("({left} {} {right})", operator.operator.symbol()),
+            _ => String::new(),
+        }
+    })
+}
+
+/// An operand as an error shows it: columns in backquotes, constants as they were written.
+fn shown(expr: &Expr) -> String {
+    match expr {
+        Expr::Literal(value, _) => match value.try_as_str() {
+            Some(Some(text)) => format!("'{text}'"),
+            _ => value.to_string(),
+        },
+        Expr::Column(column) => match &column.relation {
+            Some(table) => {
+                let schema = table
+                    .schema()
+                    .map_or(String::new(), |name| format!("`{name}`."));
+                format!("{schema}`{}`.`{}`", table.table(), column.name)
+            }
+            None => format!("`{}`", column.name),
+        },
+        Expr::Alias(alias) => shown(&alias.expr),
+        Expr::Cast(cast) => shown(&cast.expr),
+        Expr::ScalarFunction(call) => match text(&call.func, &call.args) {
+            text if text.is_empty() => called(&call.func, &call.args),
+            text => text,
+        },
+        other => other.schema_name().to_string(),
+    }
+}
+
+/// A call of a function as an error shows it.
+fn called(function: &ScalarUDF, arguments: &[Expr]) -> String {
+    // A number with an exponent was written as one.
+    if let ("to_double", [Expr::Literal(value, _)]) = (function.name(), arguments)
+        && let Some(Some(digits)) = value.try_as_str()
+    {
+        return digits.to_owned();
+    }
+    let list: Vec<String> = arguments.iter().map(shown).collect();
+    let list = list.join(",");
+    match cast::target(function) {
+        Some(ColumnType::BigInt { unsigned: true }) => format!("cast({list} as unsigned)"),
+        Some(ColumnType::BigInt { unsigned: false }) => format!("cast({list} as signed)"),
+        Some(target) => format!("cast({list} as {target})"),
+        None => format!("{}({list})", function.name()),
+    }
+}

@@ -1,0 +1,333 @@
+//! Values of any type as values of a declared type: CAST, the quiet conversions of the typing,
+//! and the assignment of a value to a column.
+//!
+//! The three differ in what happens to a value that does not fit. CAST takes the nearest and
+//! warns; the quiet conversion does the same; an assignment in strict mode is an error that names
+//! column and row, otherwise the nearest value and a warning.
+
+mod numbers;
+mod texts;
+mod times;
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow::array::{ArrayRef, new_null_array};
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::error::Result;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
+
+use super::convert;
+use super::define::{Call, invoke, raise};
+use super::number;
+use super::session_values::SessionValues;
+
+/// What happens to a value that does not fit.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Purpose {
+    Cast,
+    Assign { column: String, strict: bool },
+}
+
+/// A conversion to a declared type, as a function of the plan.
+#[derive(Debug)]
+struct Conversion {
+    name: String,
+    target: ColumnType,
+    purpose: Purpose,
+    signature: Signature,
+    /// Rows assigned so far, to name the row in an error.
+    rows: AtomicU64,
+}
+
+impl PartialEq for Conversion {
+    fn eq(&self, other: &Self) -> bool {
+        self.target == other.target && self.purpose == other.purpose
+    }
+}
+
+impl Eq for Conversion {}
+
+impl Hash for Conversion {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.target.hash(state);
+        self.purpose.hash(state);
+    }
+}
+
+/// The function that converts its argument as CAST does.
+pub(crate) fn conversion(target: ColumnType) -> ScalarUDF {
+    make(target, Purpose::Cast)
+}
+
+/// What a function converts to, if that is what it does.
+pub(crate) fn target(function: &ScalarUDF) -> Option<&ColumnType> {
+    let conversion = function.inner().downcast_ref::<Conversion>()?;
+    Some(&conversion.target)
+}
+
+/// The function that converts its argument for a column of a table.
+///
+/// In strict mode a value that does not fit is an error that names the column and the row, which
+/// is counted from the first row that this function sees: make one for each statement.
+pub fn assignment(target: ColumnType, column: &str, strict: bool) -> ScalarUDF {
+    make(
+        target,
+        Purpose::Assign {
+            column: column.to_owned(),
+            strict,
+        },
+    )
+}
+
+fn make(target: ColumnType, purpose: Purpose) -> ScalarUDF {
+    let volatility = match purpose {
+        Purpose::Cast => Volatility::Immutable,
+        // The row in the message makes a difference.
+        Purpose::Assign { .. } => Volatility::Volatile,
+    };
+    ScalarUDF::new_from_impl(Conversion {
+        name: format!("cast_as_{}", target.to_string().replace(' ', "_")),
+        target,
+        purpose,
+        signature: Signature::user_defined(volatility),
+        rows: AtomicU64::new(0),
+    })
+}
+
+impl ScalarUDFImpl for Conversion {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        Ok(types.to_vec())
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.target.data_type())
+    }
+
+    fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        Ok(Arc::new(self.target.to_arrow(&self.name, true)))
+    }
+
+    /// A conversion that cannot fail or round is the engine's own cast, which the optimizer
+    /// understands.
+    fn simplify(
+        &self,
+        mut arguments: Vec<Expr>,
+        context: &SimplifyContext,
+    ) -> Result<ExprSimplifyResult> {
+        if self.purpose == Purpose::Cast
+            && let [argument] = arguments.as_slice()
+            && is_widening(&context.get_data_type(argument)?, &self.target)
+        {
+            let argument = arguments.swap_remove(0);
+            let field = Arc::new(self.target.to_arrow("", true));
+            let cast = datafusion::logical_expr::Cast::new_from_field(Box::new(argument), field);
+            return Ok(ExprSimplifyResult::Simplified(Expr::Cast(cast)));
+        }
+        Ok(ExprSimplifyResult::Original(arguments))
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        invoke(&arguments, self.signature.volatility, |call| {
+            let before = match self.purpose {
+                Purpose::Cast => 0,
+                Purpose::Assign { .. } => self.rows.fetch_add(call.rows as u64, Ordering::Relaxed),
+            };
+            let array = convert_to(call, 0, &self.target, &self.purpose, before)?;
+            if array.len() == call.rows {
+                return Ok(array);
+            }
+            // A constant in a volatile function: one row for all.
+            let first = datafusion::common::ScalarValue::try_from_array(&array, 0)?;
+            first.to_array_of_size(call.rows)
+        })
+    }
+}
+
+/// Whether every value fits, without rounding, in a number of the target type.
+fn is_widening(from: &DataType, target: &ColumnType) -> bool {
+    use DataType::{Boolean, Float32, Int8, Int16, Int32, UInt8, UInt16, UInt32};
+    match target {
+        ColumnType::BigInt { unsigned: false } => {
+            matches!(
+                from,
+                Boolean | Int8 | Int16 | Int32 | UInt8 | UInt16 | UInt32
+            )
+        }
+        ColumnType::BigInt { unsigned: true } => matches!(from, UInt8 | UInt16 | UInt32),
+        &ColumnType::DOUBLE => {
+            matches!(
+                from,
+                Float32 | Int8 | Int16 | Int32 | UInt8 | UInt16 | UInt32
+            )
+        }
+        ColumnType::Decimal {
+            precision, scale, ..
+        } => {
+            let before = precision - scale;
+            match from {
+                Int8 | UInt8 => before >= 3,
+                Int16 | UInt16 => before >= 5,
+                Int32 | UInt32 => before >= 10,
+                DataType::Int64 => before >= 19,
+                DataType::UInt64 => before >= 20,
+                _ => false,
+            }
+        }
+        _ => false,
+    }
+}
+
+/// Converts an array without a call, as CAST does.
+pub(crate) fn convert_array(
+    array: &ArrayRef,
+    from: &ColumnType,
+    target: &ColumnType,
+    session: Option<&SessionValues>,
+) -> Result<ArrayRef> {
+    Conversions {
+        array,
+        from,
+        target,
+        purpose: &Purpose::Cast,
+        before: 0,
+        session,
+    }
+    .run()
+}
+
+/// One argument of a call as values of the target type. A constant yields one row.
+fn convert_to(
+    call: &Call<'_>,
+    index: usize,
+    target: &ColumnType,
+    purpose: &Purpose,
+    before: u64,
+) -> Result<ArrayRef> {
+    let from = call.column_type(index);
+    let session = call.session;
+    Conversions {
+        array: call.array(index),
+        from: &from,
+        target,
+        purpose,
+        before,
+        session,
+    }
+    .run()
+}
+
+struct Conversions<'a> {
+    array: &'a ArrayRef,
+    from: &'a ColumnType,
+    target: &'a ColumnType,
+    purpose: &'a Purpose,
+    before: u64,
+    session: Option<&'a SessionValues>,
+}
+
+impl Conversions<'_> {
+    fn run(&self) -> Result<ArrayRef> {
+        let array = convert::plain(self.array)?;
+        let to = self.target.data_type();
+        if array.data_type() == &DataType::Null {
+            return Ok(new_null_array(&to, array.len()));
+        }
+        match self.target {
+            ColumnType::Char { .. }
+            | ColumnType::VarChar { .. }
+            | ColumnType::Text(_)
+            | ColumnType::Json => self.text(&array),
+            ColumnType::Enum(words) => self.words(&array, words, false),
+            ColumnType::Set(words) => self.words(&array, words, true),
+            ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob(_) => {
+                self.bytes(&array)
+            }
+            ColumnType::BigInt { unsigned: false } if self.is_cast() => self.signed(&array),
+            ColumnType::BigInt { unsigned: true } if self.is_cast() => self.unsigned(&array),
+            ColumnType::Bool
+            | ColumnType::TinyInt { .. }
+            | ColumnType::SmallInt { .. }
+            | ColumnType::MediumInt { .. }
+            | ColumnType::Int { .. }
+            | ColumnType::BigInt { .. }
+            | ColumnType::Bit { .. }
+            | ColumnType::Year => self.integer(&array),
+            ColumnType::Decimal {
+                precision,
+                scale,
+                unsigned,
+            } => self.decimal(&array, *precision, scale.cast_signed(), *unsigned),
+            ColumnType::Float { unsigned, digits } | ColumnType::Double { unsigned, digits } => {
+                self.double(&array, *unsigned, *digits)
+            }
+            ColumnType::Date => self.temporal(&array, 0),
+            ColumnType::DateTime { digits }
+            | ColumnType::Timestamp { digits }
+            | ColumnType::Time { digits } => self.temporal(&array, *digits),
+            ColumnType::Null => Ok(new_null_array(&to, array.len())),
+        }
+    }
+
+    fn is_cast(&self) -> bool {
+        *self.purpose == Purpose::Cast
+    }
+
+    /// Reports a value of a row that does not fit: an error in strict mode, else a warning.
+    fn misfit(&self, code: ErrorCode, row: usize, what: &str, value: &str) -> Result<()> {
+        let row = self.before + row as u64 + 1;
+        let (error, strict) = match self.purpose {
+            Purpose::Cast => (
+                MySqlError::new(ErrorCode::TruncatedValue, &[&what, &value]),
+                false,
+            ),
+            Purpose::Assign { column, strict } => {
+                let of_field = ErrorCode::TruncatedWrongValueForField;
+                let error = match code {
+                    // A text that begins with a number is cut, one that does not is wrong.
+                    code if code == of_field && number::begins_with_number(value) => {
+                        MySqlError::new(ErrorCode::DataTruncated, &[column, &row])
+                    }
+                    code if code == of_field => {
+                        MySqlError::new(code, &[&what, &value, column, &row])
+                    }
+                    ErrorCode::TruncatedValue if !strict => {
+                        MySqlError::new(ErrorCode::DataTruncated, &[column, &row])
+                    }
+                    ErrorCode::TruncatedValue => MySqlError::with_message(
+                        code,
+                        format!(
+                            "Incorrect {what} value: '{value}' for column '{column}' at row {row}"
+                        ),
+                    ),
+                    _ => MySqlError::new(code, &[column, &row]),
+                };
+                (error, *strict)
+            }
+        };
+        if strict {
+            return Err(raise(error));
+        }
+        if let Some(session) = self.session {
+            session.warn(Warning {
+                level: mayfly_types::Level::Warning,
+                error,
+            });
+        }
+        Ok(())
+    }
+}

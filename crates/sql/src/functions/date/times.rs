@@ -1,0 +1,200 @@
+//! Times of day and signed times: made, taken from moments, added and subtracted.
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::error::Result;
+use mayfly_types::{BlobSize, ColumnType};
+
+use super::{day32, moment_of, most_digits, time_of};
+use crate::functions::calendar::{self, DAY_MICROS, MICROS};
+use crate::functions::define::{Call, Definition, Returns, pure};
+use crate::functions::number;
+
+pub(super) static FUNCTIONS: &[Definition] = &[
+    pure(
+        "maketime",
+        &[],
+        (3, 3),
+        Returns::By(|fields, _| maketime_type(fields)),
+        maketime,
+    ),
+    pure("date", &[], (1, 1), Returns::Date, |call| {
+        let moments = call.moments(0)?;
+        call.make_dates(|row| {
+            Ok(moments
+                .at(row)
+                .and_then(|m| day32(m.div_euclid(DAY_MICROS))))
+        })
+    }),
+    pure("time", &[], (1, 1), Returns::By(time_of), |call| {
+        let times = call.times(0)?;
+        call.make_times(|row| Ok(times.at(row)))
+    }),
+    pure("timestamp", &[], (1, 2), Returns::By(moment_of), |call| {
+        let moments = call.moments(0)?;
+        let times = if call.count() > 1 {
+            Some(call.times(1)?)
+        } else {
+            None
+        };
+        call.make_moments(|row| {
+            let time = times.as_ref().map_or(Some(0), |times| times.at(row));
+            Ok(moments
+                .at(row)
+                .zip(time)
+                .map(|(moment, time)| moment + time))
+        })
+    }),
+    pure("time_to_sec", &[], (1, 1), Returns::Integer, |call| {
+        let times = call.times(0)?;
+        call.make_integers(|row| Ok(times.at(row).map(|micros| micros / MICROS)))
+    }),
+    pure("sec_to_time", &[], (1, 1), Returns::Time(0), |call| {
+        let seconds = call.integers(0)?;
+        call.make_times(|row| {
+            Ok(seconds
+                .at(row)
+                .map(|s| calendar::clip_time(s.saturating_mul(MICROS))))
+        })
+    }),
+    pure("datediff", &[], (2, 2), Returns::Integer, |call| {
+        let (left, right) = (call.moments(0)?, call.moments(1)?);
+        call.make_integers(|row| {
+            Ok(left
+                .at(row)
+                .zip(right.at(row))
+                .map(|(l, r)| l.div_euclid(DAY_MICROS) - r.div_euclid(DAY_MICROS)))
+        })
+    }),
+    pure("timediff", &[], (2, 2), Returns::By(time_of), timediff),
+    pure(
+        "addtime",
+        &[],
+        (2, 2),
+        Returns::By(|f, _| addtime_type(f)),
+        |call| addtime(call, 1),
+    ),
+    pure(
+        "subtime",
+        &[],
+        (2, 2),
+        Returns::By(|f, _| addtime_type(f)),
+        |call| addtime(call, -1),
+    ),
+];
+
+fn maketime_type(fields: &[FieldRef]) -> Result<ColumnType> {
+    time_of(&fields[2..], &[])
+}
+
+fn maketime(call: &Call<'_>) -> Result<ArrayRef> {
+    let (hours, minutes, seconds) = (call.integers(0)?, call.integers(1)?, call.doubles(2)?);
+    call.make_times(|row| {
+        let (Some(hour), Some(minute), Some(second)) =
+            (hours.at(row), minutes.at(row), seconds.at(row))
+        else {
+            return Ok(None);
+        };
+        if !(0..60).contains(&minute) || !(0.0..60.0).contains(&second) {
+            return Ok(None);
+        }
+        let micros = number::round_to_integer(second * 1e6);
+        let whole = hour.abs().min(1_000_000) * 3600 + minute * 60;
+        let time = whole * MICROS + micros;
+        Ok(Some(calendar::clip_time(if hour < 0 {
+            -time
+        } else {
+            time
+        })))
+    })
+}
+
+fn timediff(call: &Call<'_>) -> Result<ArrayRef> {
+    let is_moment = |index: usize| {
+        matches!(
+            call.data_type(index),
+            DataType::Timestamp(_, _) | DataType::Date32
+        )
+    };
+    if is_moment(0) && is_moment(1) {
+        let (left, right) = (call.moments(0)?, call.moments(1)?);
+        return call.make_times(|row| {
+            Ok(left
+                .at(row)
+                .zip(right.at(row))
+                .map(|(l, r)| calendar::clip_time(l - r)))
+        });
+    }
+    let (texts_left, texts_right) = (call.texts(0)?, call.texts(1)?);
+    call.make_times(|row| {
+        let (Some(left), Some(right)) = (texts_left.at(row), texts_right.at(row)) else {
+            return Ok(None);
+        };
+        // Two moments or two times, not one of each.
+        let dated = |text: &str| text.get(1..).is_some_and(|rest| rest.contains(['-', '/']));
+        Ok(match (dated(left), dated(right)) {
+            (true, true) => calendar::read_moment(left)
+                .zip(calendar::read_moment(right))
+                .map(|(l, r)| calendar::clip_time(l.moment - r.moment)),
+            (false, false) => calendar::read_time(left)
+                .zip(calendar::read_time(right))
+                .map(|(l, r)| calendar::clip_time(l.0 - r.0)),
+            _ => None,
+        })
+    })
+}
+
+fn addtime_type(fields: &[FieldRef]) -> Result<ColumnType> {
+    let digits = most_digits(fields, &[]);
+    Ok(match ColumnType::from_arrow(&fields[0]) {
+        ColumnType::Time { .. } => ColumnType::Time { digits },
+        of if of.is_temporal() => ColumnType::DateTime { digits },
+        _ => ColumnType::Text(BlobSize::Long),
+    })
+}
+
+fn addtime(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
+    let times = call.times(1)?;
+    match call.result_type() {
+        ColumnType::Time { .. } => {
+            let values = call.times(0)?;
+            call.make_times(|row| {
+                let pair = values.at(row).zip(times.at(row));
+                Ok(pair.map(|(value, time)| calendar::clip_time(value + sign * time)))
+            })
+        }
+        ColumnType::DateTime { .. } => {
+            let values = call.moments(0)?;
+            call.make_moments(|row| {
+                Ok(values
+                    .at(row)
+                    .zip(times.at(row))
+                    .map(|(value, time)| value + sign * time))
+            })
+        }
+        _ => {
+            let texts = call.texts(0)?;
+            call.make_texts(|row, out| {
+                let (Some(text), Some(time)) = (texts.at(row), times.at(row)) else {
+                    return Ok(false);
+                };
+                let dated = text.get(1..).is_some_and(|rest| rest.contains('-'));
+                if dated {
+                    let Some(read) = calendar::read_moment(text) else {
+                        return Ok(false);
+                    };
+                    let moment = read.moment + sign * time;
+                    let fraction = moment.rem_euclid(MICROS) != 0;
+                    calendar::write_moment(moment, if fraction { 6 } else { 0 }, out);
+                } else {
+                    let Some((value, _)) = calendar::read_time(text) else {
+                        return Ok(false);
+                    };
+                    let sum = calendar::clip_time(value + sign * time);
+                    calendar::write_time(sum, if sum % MICROS != 0 { 6 } else { 0 }, out);
+                }
+                Ok(true)
+            })
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Functions over texts. Positions and lengths count characters, from one; NULL in, NULL out,
+//! unless a function says otherwise.
+
+mod build;
+mod find;
+mod like;
+mod part;
+mod shape;
+
+use mayfly_types::ErrorCode;
+
+use super::define::{Call, Definition};
+
+pub(super) static TABLES: [&[Definition]; 5] = [
+    build::FUNCTIONS,
+    part::FUNCTIONS,
+    find::FUNCTIONS,
+    like::FUNCTIONS,
+    shape::FUNCTIONS,
+];
+
+fn count(value: usize) -> i64 {
+    i64::try_from(value).expect("a text has fewer than 2^63 bytes")
+}
+
+/// The first characters of a text.
+fn head(text: &str, characters: usize) -> &str {
+    if characters >= text.len() {
+        return text;
+    }
+    let bytes = text.as_bytes();
+    if bytes[..characters].is_ascii() {
+        return text.get(..characters).unwrap_or(text);
+    }
+    text.char_indices()
+        .nth(characters)
+        .map_or(text, |(at, _)| &text[..at])
+}
+
+/// The last characters of a text.
+fn tail(text: &str, characters: usize) -> &str {
+    if characters >= text.len() {
+        return text;
+    }
+    let start = match characters {
+        0 => text.len(),
+        _ => text
+            .char_indices()
+            .nth_back(characters - 1)
+            .map_or(0, |(at, _)| at),
+    };
+    &text[start..]
+}
+
+/// A count of characters: nothing below zero.
+fn characters(value: i64) -> usize {
+    usize::try_from(value.max(0)).unwrap_or(usize::MAX)
+}
+
+/// Whether a result of that many bytes is allowed; otherwise warns, and the result is NULL.
+fn fits(call: &Call<'_>, function: &str, bytes: usize) -> bool {
+    let limit = call
+        .session
+        .map_or(64 << 20, |session| session.lock().max_packet_bytes);
+    let fits = u64::try_from(bytes).is_ok_and(|bytes| bytes <= limit);
+    if !fits {
+        call.warn(ErrorCode::ResultTooLarge, &[&function, &limit]);
+    }
+    fits
+}

@@ -1,0 +1,311 @@
+//! Words that cannot be names without quotes.
+//!
+//! sqlparser takes most of MySQL's reserved words as names, so that `SELECT NOT` would ask for a
+//! column. The list holds what MySQL and MariaDB both reserve: a column called `rank` is welcome.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, Query, Select, SelectItem, TableFactor, Visitor,
+};
+use datafusion::sql::sqlparser::tokenizer::Location;
+
+use crate::statement::{InsertSource, Statement};
+use crate::walk;
+
+/// Where a statement uses a reserved word as a name.
+pub(super) fn find(statement: &Statement) -> Option<Location> {
+    let mut names = Names { found: None };
+    match statement {
+        Statement::Query(query) => names.read(query),
+        Statement::Explain(explain) => return find(&explain.statement),
+        Statement::CreateTable(table) => table.query.iter().for_each(|query| names.read(query)),
+        Statement::Insert(insert) => match &insert.source {
+            InsertSource::Query(query) => names.read(query),
+            InsertSource::Values(_) => {}
+        },
+        _ => {}
+    }
+    names.found
+}
+
+/// Whether a word is reserved.
+pub(super) fn is_reserved(word: &str) -> bool {
+    let upper = word.to_ascii_uppercase();
+    WORDS.binary_search(&upper.as_str()).is_ok()
+}
+
+struct Names {
+    found: Option<Location>,
+}
+
+impl Names {
+    fn read(&mut self, query: &Query) {
+        let _ = walk::read(query, self);
+    }
+
+    fn check(&mut self, name: &Ident) -> ControlFlow<()> {
+        if name.quote_style.is_none() && is_reserved(&name.value) {
+            self.found = Some(name.span.start);
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Visitor for Names {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Identifier(name) => self.check(name),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        for item in &select.projection {
+            if let SelectItem::ExprWithAlias { alias, .. } = item {
+                self.check(alias)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Table { alias, .. } | TableFactor::Derived { alias, .. } = factor
+            && let Some(alias) = alias
+        {
+            self.check(&alias.name)?;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Sorted, in upper case. DUAL is one as well, but it names a table.
+const WORDS: [&str; 224] = [
+    "ACCESSIBLE",
+    "ADD",
+    "ALL",
+    "ALTER",
+    "ANALYZE",
+    "AND",
+    "AS",
+    "ASC",
+    "ASENSITIVE",
+    "BEFORE",
+    "BETWEEN",
+    "BIGINT",
+    "BINARY",
+    "BLOB",
+    "BOTH",
+    "BY",
+    "CALL",
+    "CASCADE",
+    "CASE",
+    "CHANGE",
+    "CHAR",
+    "CHARACTER",
+    "CHECK",
+    "COLLATE",
+    "COLUMN",
+    "CONDITION",
+    "CONSTRAINT",
+    "CONTINUE",
+    "CONVERT",
+    "CREATE",
+    "CROSS",
+    "CURRENT_DATE",
+    "CURRENT_TIME",
+    "CURRENT_TIMESTAMP",
+    "CURRENT_USER",
+    "CURSOR",
+    "DATABASES",
+    "DAY_HOUR",
+    "DAY_MICROSECOND",
+    "DAY_MINUTE",
+    "DAY_SECOND",
+    "DEC",
+    "DECIMAL",
+    "DECLARE",
+    "DEFAULT",
+    "DELAYED",
+    "DELETE",
+    "DESC",
+    "DESCRIBE",
+    "DETERMINISTIC",
+    "DISTINCT",
+    "DISTINCTROW",
+    "DIV",
+    "DOUBLE",
+    "DROP",
+    "EACH",
+    "ELSE",
+    "ELSEIF",
+    "ENCLOSED",
+    "ESCAPED",
+    "EXCEPT",
+    "EXISTS",
+    "EXIT",
+    "EXPLAIN",
+    "FALSE",
+    "FETCH",
+    "FLOAT",
+    "FLOAT4",
+    "FLOAT8",
+    "FOR",
+    "FORCE",
+    "FOREIGN",
+    "FROM",
+    "FULLTEXT",
+    "GRANT",
+    "GROUP",
+    "HAVING",
+    "HIGH_PRIORITY",
+    "HOUR_MICROSECOND",
+    "HOUR_MINUTE",
+    "HOUR_SECOND",
+    "IF",
+    "IGNORE",
+    "IN",
+    "INDEX",
+    "INFILE",
+    "INNER",
+    "INOUT",
+    "INSENSITIVE",
+    "INSERT",
+    "INT",
+    "INT1",
+    "INT2",
+    "INT3",
+    "INT4",
+    "INT8",
+    "INTEGER",
+    "INTERSECT",
+    "INTERVAL",
+    "INTO",
+    "IS",
+    "ITERATE",
+    "JOIN",
+    "KEY",
+    "KEYS",
+    "KILL",
+    "LEADING",
+    "LEAVE",
+    "LEFT",
+    "LIKE",
+    "LIMIT",
+    "LINEAR",
+    "LINES",
+    "LOAD",
+    "LOCALTIME",
+    "LOCALTIMESTAMP",
+    "LOCK",
+    "LONG",
+    "LONGBLOB",
+    "LONGTEXT",
+    "LOOP",
+    "LOW_PRIORITY",
+    "MATCH",
+    "MAXVALUE",
+    "MEDIUMBLOB",
+    "MEDIUMINT",
+    "MEDIUMTEXT",
+    "MIDDLEINT",
+    "MINUTE_MICROSECOND",
+    "MINUTE_SECOND",
+    "MOD",
+    "MODIFIES",
+    "NATURAL",
+    "NOT",
+    "NO_WRITE_TO_BINLOG",
+    "NULL",
+    "NUMERIC",
+    "ON",
+    "OPTIMIZE",
+    "OPTIONALLY",
+    "OR",
+    "ORDER",
+    "OUT",
+    "OUTER",
+    "OUTFILE",
+    "OVER",
+    "PARTITION",
+    "PRECISION",
+    "PRIMARY",
+    "PROCEDURE",
+    "PURGE",
+    "RANGE",
+    "READ",
+    "READS",
+    "READ_WRITE",
+    "REAL",
+    "RECURSIVE",
+    "REFERENCES",
+    "REGEXP",
+    "RELEASE",
+    "RENAME",
+    "REPEAT",
+    "REPLACE",
+    "REQUIRE",
+    "RESIGNAL",
+    "RESTRICT",
+    "RETURN",
+    "REVOKE",
+    "RIGHT",
+    "RLIKE",
+    "ROWS",
+    "SCHEMAS",
+    "SECOND_MICROSECOND",
+    "SELECT",
+    "SENSITIVE",
+    "SEPARATOR",
+    "SET",
+    "SHOW",
+    "SIGNAL",
+    "SMALLINT",
+    "SPATIAL",
+    "SPECIFIC",
+    "SQL",
+    "SQLEXCEPTION",
+    "SQLSTATE",
+    "SQLWARNING",
+    "SQL_BIG_RESULT",
+    "SQL_CALC_FOUND_ROWS",
+    "SQL_SMALL_RESULT",
+    "SSL",
+    "STARTING",
+    "STRAIGHT_JOIN",
+    "TABLE",
+    "TERMINATED",
+    "THEN",
+    "TINYBLOB",
+    "TINYINT",
+    "TINYTEXT",
+    "TO",
+    "TRAILING",
+    "TRIGGER",
+    "TRUE",
+    "UNDO",
+    "UNION",
+    "UNIQUE",
+    "UNLOCK",
+    "UNSIGNED",
+    "UPDATE",
+    "USAGE",
+    "USE",
+    "USING",
+    "VALUES",
+    "VARBINARY",
+    "VARCHAR",
+    "VARCHARACTER",
+    "VARYING",
+    "WHEN",
+    "WHERE",
+    "WHILE",
+    "WITH",
+    "WRITE",
+    "XOR",
+    "YEAR_MONTH",
+    "ZEROFILL",
+];

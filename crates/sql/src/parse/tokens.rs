@@ -1,0 +1,213 @@
+//! What MySQL's grammar refuses and sqlparser's takes, seen in the tokens alone.
+//!
+//! Asked after a statement has parsed, so that the first error of a statement with several is
+//! the parser's.
+
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
+use mayfly_types::{ErrorCode, MySqlError};
+
+/// The first token that MySQL would not take, with its error unless it is one of syntax.
+pub(super) struct Refused {
+    pub(super) at: Location,
+    pub(super) error: Option<MySqlError>,
+}
+
+/// Looks for a token that MySQL would not take.
+pub(super) fn check(text: &str, tokens: &[TokenWithSpan]) -> Result<(), Refused> {
+    let tokens: Vec<&TokenWithSpan> = tokens
+        .iter()
+        .filter(|token| !matches!(token.token, Token::Whitespace(_)))
+        .collect();
+    for (index, token) in tokens.iter().enumerate() {
+        let before = index.checked_sub(1).map(|index| &tokens[index].token);
+        match &token.token {
+            Token::Word(word)
+                if word.quote_style.is_none()
+                    && word.value.eq_ignore_ascii_case("limit")
+                    && before != Some(&Token::Period) =>
+            {
+                limit(&tokens[index + 1..])?;
+            }
+            Token::Number(digits, long) => number(&tokens[index..], digits, *long)?,
+            Token::HexStringLiteral(digits) => hexadecimal(text, &tokens[index..], digits)?,
+            Token::SingleQuotedByteStringLiteral(bits)
+                if bits.bytes().any(|bit| bit != b'0' && bit != b'1') =>
+            {
+                return syntax(token);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn syntax(token: &TokenWithSpan) -> Result<(), Refused> {
+    Err(Refused {
+        at: token.span.start,
+        error: None,
+    })
+}
+
+fn refuse(token: &TokenWithSpan, error: MySqlError) -> Result<(), Refused> {
+    Err(Refused {
+        at: token.span.start,
+        error: Some(error),
+    })
+}
+
+fn unknown_column(token: &TokenWithSpan, name: &str) -> Result<(), Refused> {
+    let error = MySqlError::new(ErrorCode::UnknownColumn, &[&name, &"field list"]);
+    refuse(token, error)
+}
+
+fn is_word(token: &Token, wanted: &str) -> bool {
+    matches!(token, Token::Word(word)
+        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
+}
+
+/// `LIMIT n`, `LIMIT n, n` and `LIMIT n OFFSET n`: numbers as they are, no expressions.
+fn limit(mut tokens: &[&TokenWithSpan]) -> Result<(), Refused> {
+    loop {
+        let [count, rest @ ..] = tokens else {
+            return Ok(());
+        };
+        match &count.token {
+            Token::Number(digits, false) if digits.parse::<u64>().is_ok() => {}
+            Token::Placeholder(_) | Token::EOF => {}
+            // A variable of a stored program, which cannot be declared here.
+            Token::Word(word) if is_plain(&word.value) => {
+                let error = MySqlError::new(ErrorCode::UndeclaredVariable, &[&word.value]);
+                return refuse(count, error);
+            }
+            _ => return syntax(count),
+        }
+        let [next, after @ ..] = rest else {
+            return Ok(());
+        };
+        match &next.token {
+            Token::Comma => tokens = after,
+            word if is_word(word, "offset") => tokens = after,
+            Token::Word(_) | Token::RParen | Token::SemiColon | Token::EOF => return Ok(()),
+            _ => return syntax(next),
+        }
+    }
+}
+
+fn is_plain(word: &str) -> bool {
+    !word.starts_with('@')
+}
+
+/// Digits with letters right behind them are a name.
+fn number(tokens: &[&TokenWithSpan], digits: &str, long: bool) -> Result<(), Refused> {
+    if long {
+        return unknown_column(tokens[0], &format!("{digits}L"));
+    }
+    if let [token, next, ..] = tokens
+        && let Token::Word(word) = &next.token
+        && word.quote_style.is_none()
+        && token.span.end == next.span.start
+        && digits.bytes().all(|digit| digit.is_ascii_digit())
+    {
+        return unknown_column(token, &format!("{digits}{}", word.value));
+    }
+    Ok(())
+}
+
+/// `0x` needs digits behind it, and `x'...'` an even number of them.
+fn hexadecimal(text: &str, tokens: &[&TokenWithSpan], digits: &str) -> Result<(), Refused> {
+    let token = tokens[0];
+    let start = crate::source::offset(text, token.span.start.line, token.span.start.column);
+    if text[start..].starts_with(['x', 'X']) {
+        let whole =
+            digits.len().is_multiple_of(2) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        return if whole { Ok(()) } else { syntax(token) };
+    }
+    let name = text[start..]
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .next()
+        .unwrap_or_default();
+    if digits.is_empty() || name.len() > digits.len() + 2 {
+        return unknown_column(token, name);
+    }
+    Ok(())
+}
+
+/// Comments that hold text for some versions of the server, as the text that this version reads:
+/// `/*! ... */` and `/*!80400 ... */` lose their marks, those for other servers become blank.
+///
+/// Positions stay what they were. `None` if there is no such comment.
+pub(super) fn without_version_comments(text: &str) -> Option<String> {
+    if !text.contains("/*!") {
+        return None;
+    }
+    let bytes = text.as_bytes();
+    let mut out = bytes.to_vec();
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        match bytes[at] {
+            quote @ (b'\'' | b'"' | b'`') => at = after_quote(bytes, at, quote),
+            b'#' => at = after_line(bytes, at),
+            b'-' if rest.starts_with(b"--") && rest.get(2).is_none_or(u8::is_ascii_whitespace) => {
+                at = after_line(bytes, at);
+            }
+            b'/' if rest.starts_with(b"/*") => {
+                let Some(length) = rest.windows(2).skip(2).position(|two| two == b"*/") else {
+                    return String::from_utf8(out).ok();
+                };
+                let end = at + 2 + length + 2;
+                if rest.starts_with(b"/*!") {
+                    blank_version_comment(&mut out[at..end]);
+                }
+                at = end;
+            }
+            _ => at += 1,
+        }
+    }
+    String::from_utf8(out).ok()
+}
+
+fn blank_version_comment(comment: &mut [u8]) {
+    let inside = &comment[3..comment.len() - 2];
+    let digits = inside
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
+    let version = std::str::from_utf8(&inside[..digits])
+        .ok()
+        .and_then(|digits| digits.parse::<u64>().ok())
+        .filter(|_| digits >= 5);
+    let blank = |bytes: &mut [u8]| {
+        for byte in bytes.iter_mut().filter(|byte| **byte != b'\n') {
+            *byte = b' ';
+        }
+    };
+    if version.is_some_and(|version| version > VERSION) {
+        return blank(comment);
+    }
+    let digits = if version.is_some() { digits } else { 0 };
+    let end = comment.len();
+    blank(&mut comment[..3 + digits]);
+    blank(&mut comment[end - 2..]);
+}
+
+/// The version of MySQL whose text is read, as a version comment writes it.
+const VERSION: u64 = 80_499;
+
+fn after_quote(bytes: &[u8], start: usize, quote: u8) -> usize {
+    let mut at = start + 1;
+    while at < bytes.len() {
+        if bytes[at] == b'\\' && quote != b'`' {
+            at += 1;
+        } else if bytes[at] == quote {
+            return at + 1;
+        }
+        at += 1;
+    }
+    bytes.len()
+}
+
+fn after_line(bytes: &[u8], start: usize) -> usize {
+    let length = bytes[start..].iter().position(|byte| *byte == b'\n');
+    length.map_or(bytes.len(), |length| start + length + 1)
+}

@@ -1,0 +1,170 @@
+//! The columns of FROM, and the errors that name them.
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, Select, SelectItem, SelectItemQualifiedWildcardKind, TableFactor,
+};
+use mayfly_types::{ErrorCode, MySqlError};
+
+use super::aliases;
+use super::keys::flat_keys;
+use crate::bindings::{Bindings, BoundTable, FILES};
+
+/// The tables of FROM: alias, database, name, columns.
+pub(super) fn relations<'a>(
+    select: &Select,
+    bindings: &'a Bindings,
+) -> Option<Vec<(String, String, String, &'a BoundTable)>> {
+    let mut found = Vec::new();
+    let factors = select.from.iter().flat_map(|table| {
+        std::iter::once(&table.relation).chain(table.joins.iter().map(|j| &j.relation))
+    });
+    for factor in factors {
+        let TableFactor::Table { name, alias, .. } = factor else {
+            return None;
+        };
+        let parts: Vec<String> = name
+            .0
+            .iter()
+            .filter_map(|part| part.as_ident().map(|ident| ident.value.clone()))
+            .collect();
+        let (database, table) = match parts.as_slice() {
+            [table] => (bindings.database.clone()?, table.clone()),
+            [database, table] => (database.clone(), table.clone()),
+            _ => return None,
+        };
+        let bound = if database == FILES {
+            bindings.files.get(&table)?
+        } else {
+            bindings.tables.get(&(database.clone(), table.clone()))?
+        };
+        let alias = alias
+            .as_ref()
+            .map_or_else(|| table.clone(), |alias| alias.name.value.clone());
+        found.push((alias, database, table, bound));
+    }
+    Some(found)
+}
+
+/// `*` in a grouped query, column by column, so that each can be wrapped.
+pub(super) fn expand_wildcards(select: &mut Select, bindings: &Bindings) {
+    let Some(relations) = relations(select, bindings) else {
+        return;
+    };
+    let mut projection = Vec::new();
+    for item in std::mem::take(&mut select.projection) {
+        let only = match &item {
+            SelectItem::Wildcard(_) => None,
+            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+                name.0
+                    .last()
+                    .and_then(|part| part.as_ident())
+                    .map(|ident| ident.value.clone())
+            }
+            _ => {
+                projection.push(item);
+                continue;
+            }
+        };
+        for (alias, _, _, bound) in &relations {
+            if only.as_ref().is_some_and(|only| only != alias) {
+                continue;
+            }
+            for column in &bound.columns {
+                projection.push(SelectItem::UnnamedExpr(Expr::CompoundIdentifier(vec![
+                    Ident::with_quote('`', alias),
+                    Ident::with_quote('`', column.to_lowercase()),
+                ])));
+            }
+        }
+    }
+    select.projection = projection;
+}
+
+pub(super) fn refusal(
+    select: &Select,
+    column: &Expr,
+    number: usize,
+    clause: &str,
+    grouped: bool,
+    bindings: &Bindings,
+) -> MySqlError {
+    let known = relations(select, bindings);
+    let bare = name_of(column);
+    let is_unknown = |name: &str| {
+        known.as_ref().is_some_and(|tables| {
+            let mut tables = tables.iter().map(|(.., table)| table);
+            !tables.any(|table| table.columns.iter().any(|c| c.to_lowercase() == name))
+        })
+    };
+    let named = aliases(select);
+    for key in flat_keys(select) {
+        if let Expr::Identifier(ident) = key
+            && is_unknown(&ident.value)
+            && !named.contains_key(&ident.value)
+        {
+            let code = ErrorCode::UnknownColumn;
+            return MySqlError::new(code, &[&ident.value, &"group statement"]);
+        }
+    }
+    if is_unknown(&bare) {
+        let clause = match clause {
+            "HAVING clause" => "having clause",
+            "ORDER BY" => "order clause",
+            _ => "field list",
+        };
+        return MySqlError::new(ErrorCode::UnknownColumn, &[&bare, &clause]);
+    }
+    let name = full_name(select, column, bindings);
+    let code = if grouped {
+        ErrorCode::NotInGroupBy
+    } else {
+        ErrorCode::MixOfGroupAndColumns
+    };
+    MySqlError::new(code, &[&number, &clause, &name])
+}
+
+/// `database.table.column` as far as it can be told.
+fn full_name(select: &Select, column: &Expr, bindings: &Bindings) -> String {
+    let name = name_of(column);
+    let qualifier = match column {
+        Expr::CompoundIdentifier(parts) if parts.len() > 1 => {
+            Some(parts[parts.len() - 2].value.clone())
+        }
+        _ => None,
+    };
+    let relations = relations(select, bindings).unwrap_or_default();
+    for (alias, database, _, bound) in &relations {
+        let fits = match &qualifier {
+            Some(qualifier) => qualifier == alias,
+            None => bound
+                .columns
+                .iter()
+                .any(|column| column.to_lowercase() == name),
+        };
+        if !fits {
+            continue;
+        }
+        let spelled = bound
+            .columns
+            .iter()
+            .find(|column| column.to_lowercase() == name);
+        let spelled = spelled.cloned().unwrap_or(name);
+        return if database == FILES {
+            format!("{alias}.{spelled}")
+        } else {
+            format!("{database}.{alias}.{spelled}")
+        };
+    }
+    qualifier.map_or(name.clone(), |qualifier| format!("{qualifier}.{name}"))
+}
+
+pub(super) fn name_of(column: &Expr) -> String {
+    match column {
+        Expr::Identifier(ident) => ident.value.clone(),
+        Expr::CompoundIdentifier(parts) => parts
+            .last()
+            .map(|ident| ident.value.clone())
+            .unwrap_or_default(),
+        other => other.to_string(),
+    }
+}

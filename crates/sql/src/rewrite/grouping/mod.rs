@@ -1,0 +1,378 @@
+//! GROUP BY as MySQL reads it.
+//!
+//! With ONLY_FULL_GROUP_BY a column that is neither grouped nor aggregated is error 1055 or 1140;
+//! without it, any value of the group may be answered: the column is wrapped in `any_value()`.
+//! HAVING without GROUP BY and without aggregates is a second WHERE.
+//!
+//! Expressions are compared by their text without qualifiers. Where two tables have a column of
+//! one name this is too generous; the planner then refuses what is left.
+
+mod columns;
+mod keys;
+
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Function, GroupByExpr, Ident, ObjectNamePart, OrderBy, OrderByKind,
+    Query, Select, SelectItem, SetExpr, Value, Visit, Visitor, VisitorMut,
+};
+use mayfly_types::MySqlError;
+
+use super::expression::call;
+use crate::bindings::Bindings;
+use crate::walk;
+use columns::{expand_wildcards, name_of, refusal, relations};
+use keys::{check_keys, key, keys};
+
+/// What the rules know of the statement.
+pub(super) struct Known<'a> {
+    pub(super) bindings: &'a Bindings,
+    /// How names in lower case were written.
+    pub(super) spellings: &'a HashMap<String, String>,
+}
+
+/// Applies the rules to the selects of a query body.
+pub(super) fn apply(
+    body: &mut SetExpr,
+    order_by: Option<&mut OrderBy>,
+    known: &Known<'_>,
+) -> Result<(), MySqlError> {
+    match body {
+        SetExpr::Select(select) => apply_select(select, order_by, known),
+        SetExpr::SetOperation { left, right, .. } => {
+            apply(left, None, known)?;
+            apply(right, None, known)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn apply_select(
+    select: &mut Select,
+    order_by: Option<&mut OrderBy>,
+    known: &Known<'_>,
+) -> Result<(), MySqlError> {
+    let bindings = known.bindings;
+    let aggregates = &bindings.aggregates;
+    let grouped = match &select.group_by {
+        GroupByExpr::Expressions(list, _) => !list.is_empty(),
+        GroupByExpr::All(_) => true,
+    };
+    let mut aggregated = select
+        .projection
+        .iter()
+        .any(|item| has_aggregate(item, aggregates))
+        || select
+            .having
+            .iter()
+            .any(|having| has_aggregate(having, aggregates));
+    if let Some(order_by) = &order_by {
+        aggregated |= has_aggregate(*order_by, aggregates);
+    }
+    if !grouped && !aggregated {
+        having_as_where(select);
+        return Ok(());
+    }
+    let named = aliases(select);
+    check_keys(select, &named, known)?;
+    let keys = keys(select, &named);
+    let mut outputs: HashSet<String> = named.keys().cloned().collect();
+    if !bindings.only_full_group_by {
+        expand_wildcards(select, bindings);
+    }
+    for (index, item) in select.projection.iter_mut().enumerate() {
+        let mut found = Loose::new(&keys, aggregates, None);
+        match item {
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+                let _ = walk::write(expr, &mut found);
+            }
+            _ => continue,
+        }
+        if let Some(column) = found.first {
+            if bindings.only_full_group_by {
+                return Err(refusal(
+                    select,
+                    &column,
+                    index + 1,
+                    "SELECT list",
+                    grouped,
+                    bindings,
+                ));
+            }
+            if let SelectItem::UnnamedExpr(expr) = item {
+                let name = name_of(&column);
+                outputs.insert(name.clone());
+                let expr = std::mem::replace(expr, Expr::Value(Value::Null.into()));
+                *item = SelectItem::ExprWithAlias {
+                    expr,
+                    alias: Ident::with_quote('`', name),
+                };
+            }
+        }
+    }
+    // With those that were wrapped above.
+    let named = aliases(select);
+    if let Some(columns) = relations(select, bindings)
+        && let Some(having) = &mut select.having
+    {
+        let is_column = |name: &str| {
+            let mut tables = columns.iter().map(|(.., table)| table);
+            tables.any(|table| table.columns.iter().any(|c| c.to_lowercase() == name))
+        };
+        let mut shadow = Shadow {
+            aliases: named
+                .iter()
+                .filter(|(name, expr)| {
+                    is_column(name) && !keys.contains(&format!("`{name}`")) && !is_named(expr, name)
+                })
+                .map(|(name, expr)| (name.as_str(), expr))
+                .collect(),
+            aggregates,
+            depth: 0,
+        };
+        let _ = walk::write(having, &mut shadow);
+    }
+    if let Some(having) = &mut select.having {
+        let mut found = Loose::new(&keys, aggregates, Some(&outputs));
+        let _ = walk::write(having, &mut found);
+        if let Some(column) = found.first
+            && bindings.only_full_group_by
+        {
+            return Err(refusal(
+                select,
+                &column,
+                1,
+                "HAVING clause",
+                grouped,
+                bindings,
+            ));
+        }
+    }
+    if let Some(OrderBy {
+        kind: OrderByKind::Expressions(list),
+        ..
+    }) = order_by
+    {
+        for (index, by) in list.iter_mut().enumerate() {
+            let mut found = Loose::new(&keys, aggregates, Some(&outputs));
+            let _ = walk::write(&mut by.expr, &mut found);
+            if let Some(column) = found.first
+                && bindings.only_full_group_by
+            {
+                return Err(refusal(
+                    select,
+                    &column,
+                    index + 1,
+                    "ORDER BY",
+                    grouped,
+                    bindings,
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// In HAVING an alias goes before a column of a table, unless that is grouped by; inside an
+/// aggregate the column is meant.
+struct Shadow<'a> {
+    /// Aliases that are columns as well.
+    aliases: HashMap<&'a str, &'a Expr>,
+    aggregates: &'a HashSet<String>,
+    depth: usize,
+}
+
+impl Shadow<'_> {
+    fn enters(&self, expr: &Expr) -> bool {
+        matches!(expr, Expr::Function(function) if is_aggregate(function, self.aggregates))
+    }
+}
+
+impl VisitorMut for Shadow<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        self.depth += usize::from(self.enters(expr));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if self.depth == 0
+            && let Expr::Identifier(ident) = expr
+            && let Some(meaning) = self.aliases.get(ident.value.as_str())
+        {
+            *expr = Expr::Nested(Box::new((*meaning).clone()));
+        } else {
+            self.depth -= usize::from(self.enters(expr));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn is_named(expr: &Expr, name: &str) -> bool {
+    matches!(expr, Expr::Identifier(ident) if ident.value == name)
+}
+
+/// Wraps what is neither grouped nor aggregated; remembers the first such column.
+struct Loose<'a> {
+    keys: &'a HashSet<String>,
+    aggregates: &'a HashSet<String>,
+    /// Names that stand for select items.
+    outputs: Option<&'a HashSet<String>>,
+    safe: Vec<bool>,
+    first: Option<Expr>,
+}
+
+impl<'a> Loose<'a> {
+    fn new(
+        keys: &'a HashSet<String>,
+        aggregates: &'a HashSet<String>,
+        outputs: Option<&'a HashSet<String>>,
+    ) -> Loose<'a> {
+        Loose {
+            keys,
+            aggregates,
+            outputs,
+            safe: Vec::new(),
+            first: None,
+        }
+    }
+
+    fn is_safe(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Subquery(_) | Expr::Exists { .. } => return true,
+            Expr::Function(function) if is_aggregate(function, self.aggregates) => return true,
+            Expr::Identifier(ident)
+                if self
+                    .outputs
+                    .is_some_and(|outputs| outputs.contains(&ident.value)) =>
+            {
+                return true;
+            }
+            _ => {}
+        }
+        self.keys.contains(&key(expr))
+    }
+}
+
+impl VisitorMut for Loose<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
+        // Columns of a subquery are its own business.
+        self.safe.push(true);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
+        self.safe.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        let safe = self.safe.last().copied().unwrap_or(false) || self.is_safe(expr);
+        self.safe.push(safe);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        let safe = self.safe.pop().unwrap_or(true);
+        if !safe && matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
+            let column = std::mem::replace(expr, Expr::Value(Value::Null.into()));
+            self.first.get_or_insert_with(|| column.clone());
+            *expr = call("any_value", vec![column]);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+struct FindAggregate<'a> {
+    aggregates: &'a HashSet<String>,
+    depth: usize,
+}
+
+impl Visitor for FindAggregate<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Function(function)
+                if self.depth == 0 && is_aggregate(function, self.aggregates) =>
+            {
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+fn has_aggregate(node: &impl Visit, aggregates: &HashSet<String>) -> bool {
+    let mut find = FindAggregate {
+        aggregates,
+        depth: 0,
+    };
+    walk::read(node, &mut find).is_break()
+}
+
+fn is_aggregate(function: &Function, aggregates: &HashSet<String>) -> bool {
+    let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else {
+        return false;
+    };
+    let name = name.value.to_lowercase();
+    function.over.is_none() && (aggregates.contains(&name) || name == "grouping")
+}
+
+/// Select items by their aliases.
+fn aliases(select: &Select) -> HashMap<String, Expr> {
+    select
+        .projection
+        .iter()
+        .filter_map(|item| match item {
+            SelectItem::ExprWithAlias { expr, alias } => Some((alias.value.clone(), expr.clone())),
+            _ => None,
+        })
+        .collect()
+}
+
+fn having_as_where(select: &mut Select) {
+    let Some(mut having) = select.having.take() else {
+        return;
+    };
+    let aliases = aliases(select);
+    walk::change_expressions(&mut having, &mut |expr| {
+        if let Expr::Identifier(ident) = expr
+            && let Some(meaning) = aliases.get(&ident.value)
+        {
+            *expr = Expr::Nested(Box::new(meaning.clone()));
+        }
+    });
+    select.selection = Some(match select.selection.take() {
+        None => having,
+        Some(condition) => Expr::BinaryOp {
+            left: Box::new(Expr::Nested(Box::new(condition))),
+            op: BinaryOperator::And,
+            right: Box::new(Expr::Nested(Box::new(having))),
+        },
+    });
+}

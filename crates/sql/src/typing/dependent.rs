@@ -1,0 +1,316 @@
+//! Values of subqueries whose condition compares with the outer row in another way than by `=`:
+//! `(SELECT COUNT(*) FROM b WHERE b.x < a.x)`.
+//!
+//! The stock rules turn only equalities into joins. Here each outer row gets a number, is joined
+//! with the rows that belong to it, and is put together again by that number:
+//!
+//! ```text
+//! SELECT any_value(a.*), COUNT(b.x) FROM numbered a LEFT JOIN b ON b.x < a.x GROUP BY a.number
+//! ```
+//!
+//! The outer rows are computed once. **Cost**: one step of the join for each pair of rows.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::common::metadata::FieldMetadata;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, JoinType};
+use datafusion::error::Result;
+use datafusion::functions_window::row_number::row_number;
+use datafusion::logical_expr::expr::Case;
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{
+    Aggregate, BinaryExpr, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
+    Subquery, lit,
+};
+
+use crate::functions::any_value;
+
+/// The table name of the inner rows.
+const INNER: &str = "mayfly inner";
+/// The column that is true in a row that has a partner.
+const MATCHED: &str = "matched";
+
+/// A SELECT list or a condition without dependent values.
+pub(super) fn unnest(plan: LogicalPlan) -> Result<LogicalPlan> {
+    match plan {
+        LogicalPlan::Projection(projection) if has_dependent(&projection.expr)? => {
+            let mut input = projection.input;
+            let mut list = Vec::with_capacity(projection.expr.len());
+            for expr in projection.expr {
+                let name = expr.schema_name().to_string();
+                let qualifier = expr.qualified_name().0;
+                let changed = without_dependents(expr, &mut input)?;
+                list.push(if changed.schema_name().to_string() == name {
+                    changed
+                } else {
+                    changed.alias_qualified(qualifier, name)
+                });
+            }
+            Ok(LogicalPlan::Projection(Projection::try_new(list, input)?))
+        }
+        LogicalPlan::Filter(filter) if has_dependent(std::slice::from_ref(&filter.predicate))? => {
+            let columns: Vec<Expr> = filter
+                .input
+                .schema()
+                .columns()
+                .into_iter()
+                .map(Expr::Column)
+                .collect();
+            let mut input = filter.input;
+            let predicate = without_dependents(filter.predicate, &mut input)?;
+            let filtered = LogicalPlan::Filter(Filter::try_new(predicate, input)?);
+            LogicalPlanBuilder::from(filtered).project(columns)?.build()
+        }
+        plan => Ok(plan),
+    }
+}
+
+fn has_dependent(exprs: &[Expr]) -> Result<bool> {
+    for expr in exprs {
+        if expr.exists(|expr| {
+            Ok(match expr {
+                Expr::ScalarSubquery(subquery) => Dependent::of(subquery).is_some(),
+                _ => false,
+            })
+        })? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Replaces the dependent values of an expression by columns, which the input gains.
+fn without_dependents(expr: Expr, input: &mut Arc<LogicalPlan>) -> Result<Expr> {
+    let changed = expr.transform_down(|expr| {
+        let Expr::ScalarSubquery(subquery) = &expr else {
+            return Ok(Transformed::no(expr));
+        };
+        let Some(dependent) = Dependent::of(subquery) else {
+            return Ok(Transformed::no(expr));
+        };
+        let (plan, column) = dependent.joined(input)?;
+        *input = Arc::new(plan);
+        Ok(Transformed::new(
+            Expr::Column(column),
+            true,
+            TreeNodeRecursion::Jump,
+        ))
+    })?;
+    Ok(changed.data)
+}
+
+/// A value that is an aggregate over the rows that belong to an outer row.
+struct Dependent<'a> {
+    /// The value over the aggregates, by the names of their columns.
+    value: Expr,
+    aggregate: &'a Aggregate,
+    /// What the columns of the aggregate's input are over the table.
+    columns: HashMap<Column, Expr>,
+    filter: &'a Filter,
+}
+
+impl<'a> Dependent<'a> {
+    /// Takes a subquery apart; `None` if the stock rules take it, or if it has another shape.
+    fn of(subquery: &'a Subquery) -> Option<Dependent<'a>> {
+        if subquery.outer_ref_columns.is_empty() {
+            return None;
+        }
+        let mut plan = subquery.subquery.as_ref();
+        let mut value = Expr::Column(plan.schema().columns().first()?.clone());
+        while let LogicalPlan::Projection(projection) = plan {
+            value = inlined(value, projection)?;
+            plan = &projection.input;
+        }
+        let LogicalPlan::Aggregate(aggregate) = plan else {
+            return None;
+        };
+        if !aggregate.group_expr.is_empty() {
+            return None;
+        }
+        let mut plan = aggregate.input.as_ref();
+        let mut columns: HashMap<Column, Expr> = plan
+            .schema()
+            .columns()
+            .into_iter()
+            .map(|column| (column.clone(), Expr::Column(column)))
+            .collect();
+        while let LogicalPlan::Projection(projection) = plan {
+            for expr in columns.values_mut() {
+                *expr = inlined(expr.clone(), projection)?;
+            }
+            plan = &projection.input;
+        }
+        let LogicalPlan::Filter(filter) = plan else {
+            return None;
+        };
+        let is_stock = split_conjunction(&filter.predicate)
+            .into_iter()
+            .filter(|expr| expr.contains_outer())
+            .all(is_equality);
+        if is_stock || !filter.input.all_out_ref_exprs().is_empty() {
+            return None;
+        }
+        Some(Dependent {
+            value,
+            aggregate,
+            columns,
+            filter,
+        })
+    }
+
+    /// The outer rows with the value in a column of its own.
+    fn joined(&self, outer: &LogicalPlan) -> Result<(LogicalPlan, Column)> {
+        let outer_columns = outer.schema().columns();
+        let name = format!("mayfly value {}", outer_columns.len());
+        let number = row_number();
+        let number_column = Column::new_unqualified(number.schema_name().to_string());
+        let numbered = LogicalPlanBuilder::from(outer.clone()).window(vec![number])?;
+        let (inner, renamed) = self.inner()?;
+        let condition = renamed.apply(self.filter.predicate.clone())?;
+        let joined = numbered.join_on(inner, JoinType::Left, vec![condition])?;
+        let kept = outer_columns.iter().enumerate().map(|(index, column)| {
+            any_value::any_value()
+                .call(vec![Expr::Column(column.clone())])
+                .alias(format!("mayfly kept {index}"))
+        });
+        let mut aggregates: Vec<Expr> = kept.collect();
+        let mut results = HashMap::new();
+        let schema = &self.aggregate.schema;
+        for (index, expr) in self.aggregate.aggr_expr.iter().enumerate() {
+            let result = format!("mayfly result {index}");
+            let column = schema.columns()[index].clone();
+            results.insert(column, Expr::Column(Column::new_unqualified(&result)));
+            let (expr, metadata) = bare(expr);
+            let expr = self.of_matched(expr.clone(), &renamed)?;
+            aggregates.push(expr.alias_with_metadata(result, metadata.cloned()));
+        }
+        let mut list: Vec<Expr> = outer_columns
+            .iter()
+            .enumerate()
+            .map(|(index, column)| {
+                let kept = Column::new_unqualified(format!("mayfly kept {index}"));
+                Expr::Column(kept).alias_qualified(column.relation.clone(), &column.name)
+            })
+            .collect();
+        list.push(replaced(self.value.clone(), &results)?.alias(&name));
+        let plan = joined
+            .aggregate(vec![Expr::Column(number_column)], aggregates)?
+            .project(list)?
+            .build()?;
+        Ok((plan, Column::new_unqualified(name)))
+    }
+
+    /// The table under names that no other has, with a column that is true.
+    fn inner(&self) -> Result<(LogicalPlan, Renamed)> {
+        let columns = self.filter.input.schema().columns();
+        let mut list = Vec::with_capacity(columns.len() + 1);
+        let mut names = HashMap::new();
+        for (index, column) in columns.into_iter().enumerate() {
+            let name = format!("column {index}");
+            list.push(Expr::Column(column.clone()).alias(&name));
+            names.insert(column, Expr::Column(Column::new(Some(INNER), name)));
+        }
+        list.push(lit(true).alias(MATCHED));
+        let plan = LogicalPlanBuilder::from(self.filter.input.as_ref().clone())
+            .project(list)?
+            .alias(INNER)?
+            .build()?;
+        Ok((plan, Renamed(names)))
+    }
+
+    /// An aggregate over the rows that have a partner.
+    fn of_matched(&self, aggregate: Expr, renamed: &Renamed) -> Result<Expr> {
+        let matched = Expr::Column(Column::new(Some(INNER), MATCHED));
+        let Expr::AggregateFunction(mut function) = aggregate else {
+            return Ok(aggregate);
+        };
+        for (index, argument) in function.params.args.iter_mut().enumerate() {
+            let over_table = replaced(argument.clone(), &self.columns)?;
+            let value = renamed.apply(over_table)?;
+            *argument = if index == 0 {
+                let branch = (Box::new(matched.clone()), Box::new(value));
+                Expr::Case(Case::new(None, vec![branch], None))
+            } else {
+                value
+            };
+        }
+        for by in &mut function.params.order_by {
+            let over_table = replaced(by.expr.clone(), &self.columns)?;
+            by.expr = renamed.apply(over_table)?;
+        }
+        Ok(Expr::AggregateFunction(function))
+    }
+}
+
+/// The columns of the table under their new names.
+struct Renamed(HashMap<Column, Expr>);
+
+impl Renamed {
+    /// An expression over joined rows: inner columns renamed, outer ones no longer outer.
+    fn apply(&self, expr: Expr) -> Result<Expr> {
+        let inner = replaced(expr, &self.0)?;
+        let all = inner.transform_up(|expr| {
+            Ok(match expr {
+                Expr::OuterReferenceColumn(_, column) => Transformed::yes(Expr::Column(column)),
+                other => Transformed::no(other),
+            })
+        })?;
+        Ok(all.data)
+    }
+}
+
+/// An expression without its name, and what is said of its type.
+fn bare(mut expr: &Expr) -> (&Expr, Option<&FieldMetadata>) {
+    let mut metadata = None;
+    while let Expr::Alias(alias) = expr {
+        metadata = metadata.or(alias.metadata.as_ref());
+        expr = &alias.expr;
+    }
+    (expr, metadata)
+}
+
+/// An expression with its columns replaced.
+fn replaced(expr: Expr, meaning: &HashMap<Column, Expr>) -> Result<Expr> {
+    let changed = expr.transform_up(|expr| {
+        Ok(match &expr {
+            Expr::Column(column) => match meaning.get(column) {
+                Some(meaning) => Transformed::yes(meaning.clone()),
+                None => Transformed::no(expr),
+            },
+            _ => Transformed::no(expr),
+        })
+    })?;
+    Ok(changed.data)
+}
+
+/// An expression over a projection as one over its input.
+fn inlined(expr: Expr, projection: &Projection) -> Option<Expr> {
+    let meaning: HashMap<Column, Expr> = projection
+        .schema
+        .columns()
+        .into_iter()
+        .zip(projection.expr.iter().map(|expr| expr.clone().unalias()))
+        .collect();
+    replaced(expr, &meaning).ok()
+}
+
+/// Whether the stock rules pull a comparison up: a column of the table equal to a value of the
+/// outer row.
+fn is_equality(expr: &Expr) -> bool {
+    let Expr::BinaryExpr(BinaryExpr {
+        left,
+        op: Operator::Eq,
+        right,
+    }) = expr
+    else {
+        return false;
+    };
+    let is_column = |expr: &Expr| match expr {
+        Expr::Column(_) => true,
+        Expr::Cast(cast) => matches!(cast.expr.as_ref(), Expr::Column(_)),
+        _ => false,
+    };
+    is_column(left) && !right.any_column_refs() || is_column(right) && !left.any_column_refs()
+}

@@ -1,0 +1,278 @@
+//! Subqueries that the planner refuses, in a form that it takes.
+//!
+//! - A correlated value that is no aggregate, `(SELECT x FROM t WHERE t.k = u.k)`, becomes one: any
+//!   value of the group with the number of its rows, which must be one when it is used.
+//! - EXISTS and IN in a select list become counts.
+//! - The subquery of ANY and ALL gets a name of its own: the planner compares its column with one
+//!   of the outer query, and takes them for the same one when both tables have the same name.
+//! - A value of a subquery without rows is NULL, whatever its column says.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, ExprSchema, ScalarValue};
+use datafusion::error::Result;
+use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::functions_aggregate::first_last::first_value_udaf;
+use datafusion::logical_expr::expr::{
+    AggregateFunction, Case, Exists, InSubquery, SetComparison, Sort as SortExpr,
+};
+use datafusion::logical_expr::{
+    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Sort, Subquery, lit,
+};
+
+use mayfly_types::{ErrorCode, MySqlError};
+
+use super::compare::{comparable, compare, truth};
+use crate::functions::{any_value, raise, single};
+
+/// The value of a subquery; its plan is typed.
+pub(super) fn value(subquery: Subquery) -> Result<Expr> {
+    let plan = &subquery.subquery;
+    let [field] = plan.schema().fields().as_ref() else {
+        return Ok(Expr::ScalarSubquery(subquery));
+    };
+    if subquery.outer_ref_columns.is_empty() {
+        if field.is_nullable() {
+            return Ok(Expr::ScalarSubquery(subquery));
+        }
+        let name = field.name().clone();
+        let column = Expr::Column(plan.schema().columns()[0].clone());
+        let column = single::nullable().call(vec![column]).alias(name);
+        let plan = LogicalPlanBuilder::from(plan.as_ref().clone())
+            .project(vec![column])?
+            .build()?;
+        return Ok(Expr::ScalarSubquery(with_plan(subquery, plan)));
+    }
+    if is_aggregated(plan) {
+        return Ok(Expr::ScalarSubquery(subquery));
+    }
+    if let Some(plan) = first_row(plan)? {
+        return Ok(Expr::ScalarSubquery(with_plan(subquery, plan)));
+    }
+    let column = Expr::Column(plan.schema().columns()[0].clone());
+    let found = any_value::any_value().call(vec![column]).alias("value");
+    let plan = LogicalPlanBuilder::from(plan.as_ref().clone())
+        .aggregate(Vec::<Expr>::new(), vec![found, rows().alias("rows")])?
+        .project(vec![
+            single::pair()
+                .call(vec![named("value"), named("rows")])
+                .alias("pair"),
+        ])?
+        .build()?;
+    let pair = Expr::ScalarSubquery(with_plan(subquery, plan));
+    Ok(single::single().call(vec![pair]))
+}
+
+fn with_plan(subquery: Subquery, plan: LogicalPlan) -> Subquery {
+    Subquery {
+        subquery: Arc::new(plan),
+        ..subquery
+    }
+}
+
+fn named(name: &str) -> Expr {
+    Expr::Column(Column::new_unqualified(name))
+}
+
+fn rows() -> Expr {
+    count_udaf().call(vec![lit(1_i64)])
+}
+
+/// Whether a plan has one row because it aggregates without groups.
+fn is_aggregated(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Aggregate(aggregate) => !aggregate.aggr_expr.is_empty(),
+        LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) | LogicalPlan::Filter(_) => {
+            plan.inputs().into_iter().all(is_aggregated)
+        }
+        LogicalPlan::EmptyRelation(empty) => empty.produce_one_row,
+        _ => false,
+    }
+}
+
+/// `... ORDER BY k LIMIT 1` as an aggregate: the value of the first row in that order.
+fn first_row(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+    let (value, plan) = match plan {
+        LogicalPlan::Projection(projection) if projection.expr.len() == 1 => {
+            (Some(projection.expr[0].clone()), projection.input.as_ref())
+        }
+        plan => (None, plan),
+    };
+    let LogicalPlan::Limit(limit) = plan else {
+        return Ok(None);
+    };
+    let is_one = |expr: &Option<Box<Expr>>, wanted: i64| match expr.as_deref() {
+        Some(Expr::Literal(ScalarValue::Int64(Some(number)), _)) => *number == wanted,
+        None => wanted == 0,
+        _ => false,
+    };
+    if !is_one(&limit.fetch, 1) || !is_one(&limit.skip, 0) {
+        return Ok(None);
+    }
+    let (order, input): (Vec<SortExpr>, &LogicalPlan) = match limit.input.as_ref() {
+        LogicalPlan::Sort(Sort { expr, input, .. }) => (expr.clone(), input),
+        input => (Vec::new(), input),
+    };
+    let value = match value {
+        Some(value) => value.unalias(),
+        None => Expr::Column(input.schema().columns()[0].clone()),
+    };
+    let first = if order.is_empty() {
+        any_value::any_value().call(vec![value])
+    } else {
+        let function = first_value_udaf();
+        Expr::AggregateFunction(AggregateFunction::new_udf(
+            function,
+            vec![value],
+            false,
+            None,
+            order,
+            None,
+        ))
+    };
+    let plan = LogicalPlanBuilder::from(input.clone())
+        .aggregate(Vec::<Expr>::new(), vec![first.alias("value")])?
+        .build()?;
+    Ok(Some(plan))
+}
+
+/// A plan whose columns nobody else can name.
+fn apart(plan: LogicalPlan) -> Result<LogicalPlan> {
+    LogicalPlanBuilder::from(plan).alias(APART)?.build()
+}
+
+const APART: &str = "mayfly subquery";
+
+/// `value > ANY (SELECT ...)` and its like, both sides as what they are compared as.
+pub(super) fn quantified(comparison: SetComparison, schema: &DFSchema) -> Result<Expr> {
+    let SetComparison {
+        expr,
+        mut subquery,
+        op,
+        quantifier,
+    } = comparison;
+    let plan = subquery.subquery.as_ref().clone();
+    let [field] = plan.schema().fields().as_ref() else {
+        let columns = plan.schema().fields().len();
+        return Err(raise(MySqlError::new(
+            ErrorCode::OperandColumns,
+            &[&columns.min(1)],
+        )));
+    };
+    let name = field.name().clone();
+    let column = Expr::Column(plan.schema().columns()[0].clone());
+    let mut both = schema.clone();
+    both.merge(plan.schema());
+    let (left, right) = comparable(*expr, column.clone(), &both)?;
+    let plan = if right == column {
+        plan
+    } else {
+        LogicalPlanBuilder::from(plan)
+            .project(vec![right.alias(name)])?
+            .build()?
+    };
+    subquery.subquery = Arc::new(apart(plan)?);
+    Ok(Expr::SetComparison(SetComparison::new(
+        Box::new(left),
+        subquery,
+        op,
+        quantifier,
+    )))
+}
+
+/// EXISTS and IN of a select list, as values.
+pub(super) fn tests_as_values(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    let changed = expr.transform_up(|expr| {
+        Ok(match expr {
+            Expr::Exists(exists) => Transformed::yes(exists_as_count(exists)?),
+            Expr::InSubquery(query) if query.subquery.outer_ref_columns.is_empty() => {
+                Transformed::yes(in_as_counts(query, schema)?)
+            }
+            other => Transformed::no(other),
+        })
+    })?;
+    Ok(changed.data)
+}
+
+/// The number of rows of a subquery, those that pass a filter.
+fn count_of(subquery: &Subquery, filter: Option<Expr>, outer: Vec<Expr>) -> Result<Expr> {
+    let mut plan = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone());
+    if let Some(filter) = filter {
+        plan = plan.filter(filter)?;
+    }
+    let plan = plan
+        .aggregate(Vec::<Expr>::new(), vec![rows().alias("rows")])?
+        .build()?;
+    Ok(Expr::ScalarSubquery(Subquery {
+        subquery: Arc::new(plan),
+        outer_ref_columns: outer,
+        spans: subquery.spans.clone(),
+    }))
+}
+
+fn is_positive(count: Expr, negated: bool) -> Expr {
+    let operator = if negated { Operator::Eq } else { Operator::Gt };
+    datafusion::logical_expr::binary_expr(count, operator, lit(0_i64))
+}
+
+fn exists_as_count(exists: Exists) -> Result<Expr> {
+    let Exists {
+        mut subquery,
+        negated,
+    } = exists;
+    let outer = subquery.outer_ref_columns.clone();
+    if outer.is_empty() {
+        let one = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone())
+            .limit(0, Some(1))?
+            .build()?;
+        subquery.subquery = Arc::new(one);
+    }
+    Ok(is_positive(count_of(&subquery, None, outer)?, negated))
+}
+
+/// TRUE for a row that is equal, NULL if one could be, FALSE otherwise.
+fn in_as_counts(query: InSubquery, schema: &DFSchema) -> Result<Expr> {
+    let InSubquery {
+        expr,
+        mut subquery,
+        negated,
+    } = query;
+    subquery.subquery = Arc::new(apart(subquery.subquery.as_ref().clone())?);
+    let mut columns = Vec::new();
+    let outer = expr.as_ref().clone().transform_up(|expr| {
+        Ok(match expr {
+            Expr::Column(column) => {
+                let field = Arc::new(schema.field_from_column(&column)?.as_ref().clone());
+                let outer = Expr::OuterReferenceColumn(field, column);
+                columns.push(outer.clone());
+                Transformed::yes(outer)
+            }
+            other => Transformed::no(other),
+        })
+    })?;
+    let inner = subquery.subquery.schema();
+    let item = Expr::Column(inner.columns()[0].clone());
+    let equal = compare(item.clone(), Operator::Eq, outer.data, inner)?;
+    let equals = is_positive(count_of(&subquery, Some(equal), columns)?, false);
+    let unknowns = count_of(&subquery, Some(item.is_null()), Vec::new())?;
+    let mut unknown = is_positive(unknowns, false);
+    if expr.nullable(schema)? {
+        let rows = is_positive(count_of(&subquery, None, Vec::new())?, false);
+        unknown = unknown.or(expr.as_ref().clone().is_null().and(rows));
+    }
+    let null = Expr::Literal(ScalarValue::Boolean(None), None);
+    let value = Expr::Case(Case::new(
+        None,
+        vec![
+            (Box::new(equals), Box::new(lit(true))),
+            (Box::new(unknown), Box::new(null)),
+        ],
+        Some(Box::new(lit(false))),
+    ));
+    if negated {
+        Ok(Expr::Not(Box::new(truth(value, schema)?)))
+    } else {
+        Ok(value)
+    }
+}

@@ -1,0 +1,80 @@
+//! Walks over a syntax tree, one for readers and one for writers.
+//!
+//! sqlparser makes its walk anew, over every node that SQL has, for each type of visitor. Behind a
+//! reference to a trait object it is made twice, which is most of what this crate takes to
+//! compile: visitors go through here, never to `Visit::visit` themselves.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, Query, Select, TableFactor, Visit, VisitMut, Visitor, VisitorMut,
+};
+
+/// Shows every node of a tree to a reader, until it breaks.
+pub(crate) fn read(node: &impl Visit, reader: &mut dyn Visitor<Break = ()>) -> ControlFlow<()> {
+    node.visit(&mut Reader(reader))
+}
+
+/// Shows every node of a tree to a writer, until it breaks.
+pub(crate) fn write(
+    node: &mut impl VisitMut,
+    writer: &mut dyn VisitorMut<Break = ()>,
+) -> ControlFlow<()> {
+    node.visit(&mut Writer(writer))
+}
+
+/// Changes the expressions inside an expression, itself included, children first.
+pub fn change_expressions(expr: &mut Expr, change: &mut dyn FnMut(&mut Expr)) {
+    struct Change<'a>(&'a mut dyn FnMut(&mut Expr));
+    impl VisitorMut for Change<'_> {
+        type Break = ();
+
+        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            (self.0)(expr);
+            ControlFlow::Continue(())
+        }
+    }
+    let _ = write(expr, &mut Change(change));
+}
+
+struct Reader<'a>(&'a mut dyn Visitor<Break = ()>);
+
+struct Writer<'a>(&'a mut dyn VisitorMut<Break = ()>);
+
+macro_rules! hand_on {
+    ($($name:ident($node:ty);)*) => {
+        $(fn $name(&mut self, node: $node) -> ControlFlow<()> {
+            self.0.$name(node)
+        })*
+    };
+}
+
+impl Visitor for Reader<'_> {
+    type Break = ();
+
+    hand_on! {
+        pre_visit_query(&Query);
+        post_visit_query(&Query);
+        pre_visit_select(&Select);
+        post_visit_select(&Select);
+        pre_visit_table_factor(&TableFactor);
+        post_visit_table_factor(&TableFactor);
+        pre_visit_expr(&Expr);
+        post_visit_expr(&Expr);
+    }
+}
+
+impl VisitorMut for Writer<'_> {
+    type Break = ();
+
+    hand_on! {
+        pre_visit_query(&mut Query);
+        post_visit_query(&mut Query);
+        pre_visit_select(&mut Select);
+        post_visit_select(&mut Select);
+        pre_visit_table_factor(&mut TableFactor);
+        post_visit_table_factor(&mut TableFactor);
+        pre_visit_expr(&mut Expr);
+        post_visit_expr(&mut Expr);
+    }
+}
