@@ -216,14 +216,13 @@ impl Node {
         let kib = bytes.div_ceil(KIB) as i64;
         let impossible = kib as u64 > self.limit_kib;
         for attempt in 0..if impossible { 0 } else { ATTEMPTS } {
-            if self.change(kib) && !self.is_over_its_claim() {
-                return Ok(());
+            match self.change_within_its_claim(kib) {
+                // Its own limit: nobody else's release helps.
+                None => break,
+                Some(true) => return Ok(()),
+                Some(false) => {}
             }
             self.change(-kib);
-            if self.claim_max_kib.is_some() && attempt > 0 {
-                // Its own limit: nobody else's release helps.
-                break;
-            }
             if attempt > 1 {
                 std::thread::yield_now();
             }
@@ -231,10 +230,24 @@ impl Node {
         Err(self.exceeded(bytes))
     }
 
-    fn is_over_its_claim(&self) -> bool {
-        let word = self.claim.load(Acquire);
-        self.claim_max_kib
-            .is_some_and(|most| word & HALF > most.max(word >> 32))
+    /// Adds to the inner sum unless the most that this account may claim would be exceeded, which
+    /// gives `None`. Otherwise whether the root stays within the limit. The limit is looked at
+    /// before anything changes, so that threads at the limit do not refuse each other.
+    fn change_within_its_claim(&self, kib: i64) -> Option<bool> {
+        let within = |word: u64| {
+            let (minimum, inner) = (word >> 32, word & HALF);
+            let after = inner.wrapping_add_signed(kib);
+            self.claim_max_kib
+                .is_none_or(|most| after <= most.max(minimum))
+                .then(|| word.wrapping_add_signed(kib))
+        };
+        let before = self.claim.fetch_update(AcqRel, Acquire, within).ok()?;
+        let (minimum, inner) = (before >> 32, before & HALF);
+        let after = minimum.max(inner.wrapping_add_signed(kib));
+        Some(match &self.parent {
+            None => after <= self.limit_kib,
+            Some(parent) => parent.change(after as i64 - minimum.max(inner) as i64),
+        })
     }
 
     pub(crate) fn unclaim(&self, bytes: u64) {

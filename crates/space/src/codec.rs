@@ -131,11 +131,14 @@ impl Chooser {
             self.codec = Codec::Raw;
             return;
         }
-        let waiting = (observed.wait_nanos - last.wait_nanos) as f64 / window;
+        // An account that ends between two readings is missed by one of them, so that a sum may
+        // be smaller than the one before.
+        let grown = |now: u64, before: u64| now.saturating_sub(before) as f64;
+        let waiting = grown(observed.wait_nanos, last.wait_nanos) / window;
         let processor =
-            (observed.processor_nanos - last.processor_nanos) as f64 / (window * self.cores);
-        let busy = (observed.device_busy_nanos - last.device_busy_nanos) as f64 / 1e9;
-        let device = (observed.device_bytes - last.device_bytes) as f64 / busy.max(1e-6);
+            grown(observed.processor_nanos, last.processor_nanos) / (window * self.cores);
+        let busy = grown(observed.device_busy_nanos, last.device_busy_nanos) / 1e9;
+        let device = grown(observed.device_bytes, last.device_bytes) / busy.max(1e-6);
         self.codec = step(self.codec, waiting, processor, device, self.speed);
     }
 

@@ -44,6 +44,8 @@ struct Part {
     id: u32,
     frame: Frame,
     len: usize,
+    /// Where its coded bytes begin in the scratch memory.
+    scratch_offset: usize,
     slot: Slot,
 }
 
@@ -205,6 +207,7 @@ impl Writer<'_> {
                 coded_bytes: bytes.len() as u32,
                 checksum: codec::checksum(bytes),
             };
+            let scratch_offset = scratch_used;
             if let Some(scratch) = &mut scratch
                 && bytes.len() >= codec::SMALLEST_PAGE
             {
@@ -224,6 +227,7 @@ impl Writer<'_> {
                 id,
                 frame,
                 len: bytes.len(),
+                scratch_offset,
                 slot,
             });
         }
@@ -269,7 +273,6 @@ impl Writer<'_> {
         }
         let mut scratch = scratch.map(Arc::new);
         let mut rest = parts;
-        let mut consumed = 0;
         while !rest.is_empty() {
             let (taken, place) = match self.take_space(&rest) {
                 Ok(found) => found,
@@ -282,7 +285,7 @@ impl Writer<'_> {
                 }
             };
             let later = rest.split_off(taken);
-            consumed = self.submit(rest, place, &mut scratch, consumed, later.is_empty());
+            self.submit(rest, place, &mut scratch, later.is_empty());
             rest = later;
         }
     }
@@ -320,9 +323,8 @@ impl Writer<'_> {
         mut parts: Vec<Part>,
         (file, start): (u16, u64),
         scratch: &mut Option<Arc<Scratch>>,
-        mut consumed: usize,
         last: bool,
-    ) -> usize {
+    ) {
         let core = self.core;
         let mut offset = start;
         let mut segments = Vec::with_capacity(parts.len());
@@ -336,8 +338,7 @@ impl Writer<'_> {
                 }
                 (_, Some(scratch)) => {
                     let len = part.slot.stored_bytes as usize;
-                    segments.push(scratch.segment(consumed, len));
-                    consumed += len;
+                    segments.push(scratch.segment(part.scratch_offset, len));
                 }
             }
             core.end_gather(part.id);
@@ -363,7 +364,6 @@ impl Writer<'_> {
             Some(Err(error)) => self.finish(transfer, Err(error)),
             _ => self.queue.submit(transfer),
         }
-        consumed
     }
 
     /// Takes note of finished transfers; returns how many.

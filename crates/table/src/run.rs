@@ -65,7 +65,7 @@ impl BatchRun {
     /// Appends all rows of the batch.
     ///
     /// # Errors
-    /// If the batch does not have the schema (see [`Format::admit`]), or memory, disk or I/O fail;
+    /// If the batch does not have the schema, or memory, disk or I/O fail;
     /// the run is then as it was before, and the call can be repeated.
     ///
     /// # Panics
@@ -127,6 +127,12 @@ impl BatchRun {
     /// The encoded bytes of the batches that can be read.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// The memory of the longest page that can be read, in bytes: what reading pins at a time.
+    pub fn longest_page_bytes(&self) -> usize {
+        let pages = self.writer.pages.iter();
+        pages.map(Sealed::page_bytes).max().unwrap_or_default()
     }
 
     /// One batch, pointing into its page, which stays pinned as long as an array of the batch

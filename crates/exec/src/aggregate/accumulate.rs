@@ -65,6 +65,10 @@ struct Emitting {
     _memory: Reservation,
 }
 
+/// A part in which one group was met before memory ended is split until it has this many bits in
+/// common: others may come behind it, and the memory may have been another's for a moment.
+const ONE_GROUP_LEVEL_BITS: u32 = 24;
+
 /// Whether a part could be aggregated in the memory there is.
 enum Attempt {
     Done(Emitting),
@@ -117,7 +121,9 @@ impl KeptReader {
             match self.aggregate_part(&part).await? {
                 Attempt::Done(emitting) => self.emitting = Some(emitting),
                 // Not a single page could be read: the error of the split says so.
-                Attempt::Short { groups } if groups != Some(1) => {
+                Attempt::Short { groups }
+                    if groups != Some(1) || part.level_bits() < ONE_GROUP_LEVEL_BITS =>
+                {
                     let parts = part.split().map_err(rows_error)?;
                     self.groups.give_back(parts);
                 }

@@ -210,13 +210,14 @@ fn cooperative_stream(
 async fn join_all(
     tasks: Vec<SpawnedTask<Result<()>>>,
 ) -> std::result::Result<(), Arc<DataFusionError>> {
-    for task in tasks {
+    let joined = tasks.into_iter().map(|task| async {
         task.join_unwind()
             .await
             .map_err(|error| DataFusionError::Execution(format!("input task ended: {error}")))
             .and_then(|result| result)
-            .map_err(Arc::new)?;
-    }
+            .map_err(Arc::new)
+    });
+    futures::future::try_join_all(joined).await?;
     Ok(())
 }
 

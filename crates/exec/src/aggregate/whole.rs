@@ -112,14 +112,13 @@ async fn result_row(
 
 /// What all tasks return; the first failure ends the others.
 async fn join_all<T: Send + 'static>(tasks: Vec<SpawnedTask<Result<T>>>) -> Result<Vec<T>> {
-    let mut returned = Vec::with_capacity(tasks.len());
-    for task in tasks {
+    let joined = tasks.into_iter().map(|task| async {
         let joined = task.join_unwind().await;
-        let ended =
-            joined.map_err(|error| DataFusionError::Execution(format!("task ended: {error}")))?;
-        returned.push(ended?);
-    }
-    Ok(returned)
+        joined
+            .map_err(|error| DataFusionError::Execution(format!("task ended: {error}")))
+            .and_then(|result| result)
+    });
+    futures::future::try_join_all(joined).await
 }
 
 /// One task that reads an input partition.

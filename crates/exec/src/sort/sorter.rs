@@ -427,11 +427,11 @@ impl Sorter {
                 }
                 Err(Opening::Failed(error)) => return Err(error),
                 Err(Opening::Refused(refused)) => {
-                    if refused.opened < 3 {
+                    if refused.opened < 2 {
                         return Err(refused.error);
                     }
                     self.runs = refused.runs;
-                    fan_in = refused.opened - 1;
+                    fan_in = (refused.opened - 1).max(2);
                 }
             }
         }
@@ -439,7 +439,9 @@ impl Sorter {
 
     /// How many runs one merge can take; reserves the memory of their keys.
     fn fan_in(&mut self) -> usize {
-        let page_bytes = self.sizes.page_class.bytes();
+        // Long rows have pages of their own.
+        let longest = self.runs.iter().map(|run| run.data.longest_page_bytes());
+        let page_bytes = longest.fold(self.sizes.page_class.bytes(), usize::max);
         // Keys that the heads do not hold may be as long as the rows.
         let key_bytes = if self.encoder.fits(HEAD_BYTES) {
             page_bytes / 2
@@ -494,13 +496,13 @@ impl Sorter {
                 }
                 Err(Opening::Failed(error)) => return Err(error),
                 Err(Opening::Refused(refused)) => {
-                    if refused.opened < 3 {
+                    if refused.opened < 2 {
                         return Err(refused.error);
                     }
                     self.runs.extend(refused.runs);
                     self.runs.extend(behind);
                     // One page less than what fitted is left for the page that is written.
-                    count = refused.opened - 1;
+                    count = (refused.opened - 1).max(2);
                 }
             }
         }

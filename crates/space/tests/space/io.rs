@@ -1,6 +1,8 @@
 use std::path::PathBuf;
 
-use mayfly_space::{Compression, Counters, IoMode, NextUse, PageClass, SpaceOptions};
+use mayfly_space::{
+    AccountOptions, Compression, Counters, IoMode, NextUse, PageClass, SpaceOptions,
+};
 
 use crate::{MIB, account, assert_empty, open};
 
@@ -130,4 +132,47 @@ fn several_directories_share_the_load() {
         assert_eq!(std::fs::read_dir(&dir).expect("it exists").count(), 0);
         std::fs::remove_dir(&dir).expect("it is empty");
     }
+}
+
+/// A quota that refuses one page of an extent must not shift what is written of those behind it.
+#[test]
+fn a_refused_page_leaves_its_neighbours_coded_bytes_alone() {
+    let space = open(SpaceOptions {
+        compression: Compression::Lz4,
+        ..base()
+    });
+    let limited = space.root().child(
+        "limited",
+        AccountOptions {
+            disk_quota_bytes: Some(256 << 10),
+            ..AccountOptions::default()
+        },
+    );
+    let free = account(&space);
+    let mut pages = Vec::new();
+    // More than memory holds: the pages of both are written side by side.
+    for n in 0..240u64 {
+        let owner = if n % 3 == 0 && n < 90 {
+            &limited
+        } else {
+            &free
+        };
+        let mut guard = owner.allocate(PageClass::K64).expect("there is room");
+        let half = guard.len() / 2;
+        guard[..half].copy_from_slice(&crate::contents(n, half));
+        guard[half..].fill(n as u8);
+        guard.page().set_next_use(NextUse::At(n as u32 / 60));
+        pages.push((n, guard.page().clone()));
+    }
+    for (n, page) in &pages {
+        let guard = page.read().expect("it can be read back");
+        let half = guard.len() / 2;
+        assert!(guard[..half] == crate::contents(*n, half), "page {n}");
+        assert!(
+            guard[half..].iter().all(|byte| *byte == *n as u8),
+            "page {n}"
+        );
+    }
+    space.verify();
+    drop(pages);
 }

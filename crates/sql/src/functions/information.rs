@@ -141,6 +141,12 @@ fn sleep(call: &Call<'_>) -> Result<ArrayRef> {
 fn summed(of: &ColumnType) -> ColumnType {
     match of {
         ColumnType::BigInt { .. } | ColumnType::Bit { .. } => decimal(20, 0),
+        // The stock sum of a narrow decimal has no room for more than 38 digits, and wraps.
+        ColumnType::Decimal {
+            precision, scale, ..
+        } if *precision > NARROW_DIGITS - SUM_EXTRA_DIGITS => {
+            decimal((*precision).max(NARROW_DIGITS + 1) - scale, *scale)
+        }
         ColumnType::Decimal { .. } => of.clone(),
         ColumnType::Date => ColumnType::BigInt { unsigned: false },
         ColumnType::Null => ColumnType::DOUBLE,
@@ -161,6 +167,8 @@ fn sum_type(of: &ColumnType) -> ColumnType {
 /// The digits that the stock sum adds to those of its argument.
 const SUM_EXTRA_DIGITS: u8 = 10;
 const NARROW_DIGITS: u8 = 38;
+const WIDE_DIGITS: u8 = 76;
+
 /// The digits that AVG adds behind the point: its third argument.
 fn more_digits(constants: &[Option<&ScalarValue>]) -> u8 {
     match constants.get(2) {
@@ -176,7 +184,7 @@ fn avg_type(of: &ColumnType, more_digits: u8) -> ColumnType {
             precision, scale, ..
         } => {
             let before = precision - scale;
-            let before = if *precision >= NARROW_DIGITS {
+            let before = if *precision >= WIDE_DIGITS {
                 before
             } else {
                 before.saturating_sub(SUM_EXTRA_DIGITS).max(1)

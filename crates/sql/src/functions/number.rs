@@ -41,7 +41,12 @@ pub fn write_double(value: f64, out: &mut impl Out) {
 
 /// Appends a DOUBLE that always shows so many digits behind the point.
 pub fn write_fixed(value: f64, digits: u8, out: &mut impl Out) {
-    out.push_str(&format!("{value:.digits$}", digits = usize::from(digits)));
+    let text = format!("{value:.digits$}", digits = usize::from(digits));
+    match text.strip_prefix('-') {
+        // What is rounded to zero has no sign.
+        Some(rest) if rest.bytes().all(|byte| matches!(byte, b'0' | b'.')) => out.push_str(rest),
+        _ => out.push_str(&text),
+    }
 }
 
 /// Appends a FLOAT: six digits at most.

@@ -20,6 +20,7 @@ mod rule;
 mod subquery;
 pub mod syntax;
 mod types;
+mod zero;
 
 pub use operators::Operators;
 pub use rule::Typing;

@@ -25,7 +25,7 @@ use mayfly_types::{BlobSize, COLLATION_KEY, ColumnType, TYPE_KEY};
 
 use super::compare::{Kind, comparable, compare, kind, kind_of, truth};
 use super::operators::repair;
-use super::{dependent, subquery};
+use super::{dependent, subquery, zero};
 use crate::functions::unify::unify;
 use crate::functions::{arithmetic, call, cast, define, seeded};
 
@@ -88,6 +88,10 @@ fn whole(plan: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
                 .map(|expr| with_type_of_argument(expr, schema))
                 .collect::<Result<_>>()?;
             LogicalPlan::Aggregate(aggregate)
+        }
+        LogicalPlan::Sort(mut sort) => {
+            sort.expr = zero::in_keys(sort.expr, schema)?;
+            LogicalPlan::Sort(sort)
         }
         LogicalPlan::Union(union) => union_of(union)?,
         LogicalPlan::Projection(projection) => select_list(projection, schema)?,
@@ -246,13 +250,19 @@ fn expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::IsNotFalse(inner) => Expr::IsNotFalse(Box::new(truth(*inner, schema)?)),
         Expr::IsNotUnknown(inner) => Expr::IsNotUnknown(Box::new(truth(*inner, schema)?)),
         Expr::Between(between) => between_of(between, schema)?,
-        Expr::InList(list) => in_list(list, schema)?,
+        Expr::InList(list) => match in_list(list, schema)? {
+            Expr::InList(list) => Expr::InList(zero::in_list(list, schema)?),
+            other => other,
+        },
         Expr::InSubquery(query) => in_subquery(query, schema)?,
         Expr::Like(like) => like_of(like, schema)?,
         Expr::Case(case) => case_of(case, schema)?,
         Expr::Cast(cast) => cast_of(cast, schema)?,
         Expr::ScalarFunction(function) => function_of(function, schema)?,
         Expr::ScalarSubquery(query) => subquery::value(query)?,
+        Expr::WindowFunction(window) => {
+            Expr::WindowFunction(Box::new(zero::in_window(*window, schema)?))
+        }
         Expr::SetComparison(comparison) => subquery::quantified(comparison, schema)?,
         other => return Ok(Transformed::no(other)),
     }))
