@@ -18,6 +18,7 @@
 
 mod decode;
 mod directory;
+mod drain;
 mod encode;
 mod estimate;
 mod group_set;

@@ -5,9 +5,10 @@ use mayfly_space::{Account, PageClass};
 
 use super::Error;
 use super::decode::GroupColumns;
+use super::drain::Drain;
 use super::encode::{GroupInput, KeysView, RowBlock};
 use super::layout::{KeyColumn, ROW_ALIGN, RowLayout};
-use super::row_table::{Drain, RowTable, Scratch};
+use super::row_table::{RowTable, Scratch};
 use super::segment::Shape;
 use super::state::{StateKind, get};
 

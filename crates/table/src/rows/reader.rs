@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 use super::Error;
 use super::decode::GroupColumns;
 use super::directory::directory_bytes;
+use super::drain::Drain;
 use super::encode::RowsView;
 use super::group_set::{GroupSet, SPLIT_BITS, fill};
 use super::partition::{Mode, Partition, Scatter, make_room};
-use super::row_table::{Drain, RowTable, Scratch};
+use super::row_table::{RowTable, Scratch};
 use super::segment::{OpenSegment, Segment, walk};
 
 /// Hash bits that partitions may be told apart by; beyond, keys are equal for all that matters.
