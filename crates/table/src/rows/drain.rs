@@ -32,27 +32,26 @@ impl Drain {
         }
     }
 
-    /// Opens pages that hold at least `rows_max` rows, as far as memory goes.
+    /// Opens pages that hold at least `rows_max` rows, as far as memory goes; at least one, where
+    /// there is one.
     fn open_pages(&mut self, rows_max: usize) -> Result<(), Error> {
         let mut rows: usize = self.open.iter().map(|s| s.rows as usize).sum();
         while rows < rows_max
             && let Some(segment) = self.closed.front()
         {
-            let Some(open) = segment.open()? else { break };
+            let open = match segment.open()? {
+                Some(open) => open,
+                // What is open makes a batch.
+                None if !self.open.is_empty() => break,
+                // Not a single page could be pinned. Memory may be back by now.
+                None => segment.open_or_fail()?,
+            };
             rows += open.rows as usize;
             self.closed.pop_front();
             self.open.push_back(open);
             for next in self.closed.iter().take(READ_AHEAD_SEGMENTS) {
                 next.page.prefetch();
             }
-        }
-        if self.open.is_empty()
-            && let Some(segment) = self.closed.pop_front()
-        {
-            // Not a single page could be pinned: the error of the space says why.
-            let starts_with = segment.page.write()?;
-            drop(starts_with);
-            self.closed.push_front(segment);
         }
         Ok(())
     }
@@ -62,16 +61,15 @@ impl Drain {
         &mut self,
         rows_max: usize,
     ) -> Result<Option<GroupColumns>, super::Error> {
-        loop {
+        let rows_max = rows_max.max(1);
+        while !self.open.is_empty() || !self.closed.is_empty() {
             self.open_pages(rows_max)?;
-            if self.open.is_empty() {
-                return Ok(None);
-            }
             let batch = self.read_open(rows_max)?;
             if batch.is_some() {
                 return Ok(batch);
             }
         }
+        Ok(None)
     }
 
     fn read_open(&mut self, rows_max: usize) -> Result<Option<GroupColumns>, ArrowError> {

@@ -252,8 +252,7 @@ fn open_or_make_room(
         }
         let mut any = partitions[0].lock().unwrap_or_else(|p| p.into_inner());
         if !make_room(partitions, &mut any, mode, scratch)? {
-            // The error of the space itself says how much there is.
-            drop(segment.page.write()?);
+            return Ok(segment.open_or_fail()?);
         }
     }
 }

@@ -121,19 +121,19 @@ pub(crate) struct Segment {
 impl Segment {
     /// Pins the page, reading it back if it was written out; `None` where memory is short.
     pub(crate) fn open(&self) -> Result<Option<OpenSegment>, Error> {
-        let guard = or_short(self.page.write())?;
-        let Segment {
-            used,
-            rows,
-            starts_end,
-            ..
-        } = *self;
-        Ok(guard.map(|guard| OpenSegment {
+        or_short(self.open_or_fail())
+    }
+
+    /// As [`Segment::open`], for a caller that cannot go on without the page: where memory is
+    /// short, the error of the space says how much there is.
+    pub(crate) fn open_or_fail(&self) -> Result<OpenSegment, Error> {
+        let guard = self.page.write()?;
+        Ok(OpenSegment {
             guard,
-            used,
-            rows,
-            starts_end,
-        }))
+            used: self.used,
+            rows: self.rows,
+            starts_end: self.starts_end,
+        })
     }
 }
 

@@ -12,6 +12,7 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod shortage;
 mod updates;
 
 /// Rows of a test: a key of text and number, a number to aggregate, a text to carry.

@@ -1,0 +1,93 @@
+//! What happens where memory is short for a moment, or for good.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, Int64Array};
+use arrow_schema::DataType;
+use mayfly_space::{Operation, PageClass, Space, SpaceOptions};
+use mayfly_testkit::{FaultPlan, until_it_passes};
+
+use super::super::drain::Drain;
+use super::super::encode::{GroupInput, RowBlock};
+use super::super::layout::{KeyColumn, RowLayout};
+use super::super::segment::{Segment, Shape};
+use super::super::state::{StateInput, StateKind};
+
+/// Keys that are numbers, with a count.
+fn numbers() -> RowLayout {
+    let key = KeyColumn::nullable(DataType::Int64);
+    RowLayout::new(&[key], &[], &[(StateKind::Count, false)]).expect("rows hold numbers")
+}
+
+/// Encodes one row for each key.
+fn encoded(layout: &RowLayout, keys: impl Iterator<Item = i64>) -> RowBlock {
+    let key: ArrayRef = Arc::new(Int64Array::from_iter_values(keys));
+    let mut block = RowBlock::default();
+    let input = GroupInput {
+        rows: key.len(),
+        key: &[key],
+        payload: &[],
+        states: &[StateInput::default()],
+    };
+    block.encode(layout, &input);
+    block
+}
+
+/// Closed pages with a row for each key.
+fn pages_of(shape: &Shape, keys: std::ops::Range<i64>) -> Vec<Segment> {
+    let block = encoded(&shape.layout, keys);
+    let mut pages = Vec::new();
+    let mut tail = shape.open(0).expect("no I/O").expect("there is memory");
+    for offset in &block.offsets {
+        let row = &block.bytes[*offset as usize..];
+        let row = &row[..shape.layout.row_len(row)];
+        if !tail.has_room(row.len()) {
+            let next = shape.open(0).expect("no I/O").expect("there is memory");
+            pages.push(std::mem::replace(&mut tail, next).close(0));
+        }
+        tail.push(row);
+    }
+    pages.push(tail.close(0));
+    pages
+}
+
+/// Makes every unpinned page leave memory.
+fn evict_all(space: &Space) {
+    let mut pins = Vec::new();
+    while let Ok(guard) = space.root().allocate(PageClass::K4) {
+        pins.push(guard);
+    }
+}
+
+#[test]
+fn no_group_is_lost_where_one_grant_fails() {
+    const KEYS: i64 = 3_000;
+    let plan = FaultPlan::new(&[Operation::Grant]);
+    let runs = until_it_passes(&plan, 1_000, |n| {
+        let space = Space::open(SpaceOptions {
+            memory_bytes: 512 << 10,
+            faults: Some(plan.clone()),
+            ..SpaceOptions::default()
+        })
+        .expect("a space opens");
+        let shape = Shape::new(numbers(), space.root().clone(), PageClass::K4);
+        let pages = pages_of(&shape, 0..KEYS);
+        evict_all(&space);
+        let mut drain = Drain::new(shape, Vec::new(), pages);
+        plan.fail_once(n);
+        let mut found = Vec::new();
+        while let Some(batch) = drain.next_batch(500).expect("the next try succeeds") {
+            let keys = batch.key[0].as_primitive::<Int64Type>();
+            found.extend(keys.values().iter().copied());
+        }
+        assert!(plan.fired() <= 1, "one grant was to fail");
+        assert!(
+            found.into_iter().eq(0..KEYS),
+            "groups are missing after grant {n}"
+        );
+    });
+    // Whatever was read ahead needs no grant, but the first page always does.
+    assert!(runs > 0, "no grant was made to fail");
+}
