@@ -25,6 +25,9 @@ const DIRECT_ROWS: u64 = 1 << 20;
 /// Rows between two looks at the number of distinct keys.
 const ESTIMATE_ROWS: u64 = 1 << 17;
 
+/// The same for rows larger than a page, in bytes: a look costs less than copying as many.
+const PASSED_BYTES: usize = 4 << 20;
+
 /// A worker's own table keeps working while it merges at least this many rows into one.
 const FRONT_REDUCTION_MIN: u64 = 2;
 
@@ -99,6 +102,8 @@ pub struct GroupWorker {
     direct_rows_left: u64,
     estimate: DistinctEstimate,
     estimated_rows: u64,
+    /// Bytes of large rows since the last look at the number of distinct keys.
+    passed_bytes: usize,
     block: RowBlock,
     scatter: Scatter,
     scratch: Scratch,
@@ -119,6 +124,7 @@ impl GroupWorker {
             direct_rows_left: if front { 0 } else { u64::MAX },
             estimate: DistinctEstimate::default(),
             estimated_rows: 0,
+            passed_bytes: 0,
             block: RowBlock::default(),
             scatter: Scatter::default(),
             scratch: Scratch::default(),
@@ -261,8 +267,9 @@ impl GroupWorker {
         if self.front.is_none() {
             let groups = self.front_groups;
             let front = RowTable::new(&self.set.shape, 0, 1024.min(groups), groups)?;
-            let pages = self.set.options.front_pages;
-            self.front = front.map(|table| table.with_segments_max(pages));
+            let page_bytes = self.set.shape.page_class.bytes();
+            let bytes = self.set.options.front_pages.saturating_mul(page_bytes);
+            self.front = front.map(|table| table.with_bytes_max(bytes));
         }
         let Some(front) = &mut self.front else {
             self.direct_rows_left = DIRECT_ROWS;
@@ -272,10 +279,43 @@ impl GroupWorker {
         let taken = front.upsert(rows, &selection, &mut self.scratch)?;
         self.front_rows += taken as u64;
         if from + taken < count {
+            if self.pass_large(rows, from + taken)? {
+                return Ok(from + taken + 1);
+            }
+            let front = self.front.as_ref().expect("it took rows above");
             let reduces = self.front_rows >= FRONT_REDUCTION_MIN * front.groups() as u64;
             self.flush_front(reduces && taken > 0)?;
         }
         Ok(from + taken)
+    }
+
+    /// Sends a row that is larger than a page past the worker's own table, which keeps its groups:
+    /// few such rows would fill it. False where the row is not.
+    fn pass_large(&mut self, rows: RowsView<'_>, row: usize) -> Result<bool, Error> {
+        let set = Arc::clone(&self.set);
+        let row_len = {
+            let bytes = &rows.bytes[rows.offsets[row] as usize..];
+            set.shape.layout.row_len(bytes)
+        };
+        if row_len <= set.shape.page_class.bytes() {
+            return Ok(false);
+        }
+        let one = RowsView {
+            bytes: rows.bytes,
+            offsets: &rows.offsets[row..=row],
+            hashes: &rows.hashes[row..=row],
+        };
+        self.estimate.add(one.hashes);
+        self.estimated_rows += 1;
+        self.passed_bytes += row_len;
+        if self.passed_bytes >= PASSED_BYTES {
+            // Not `self.learn`: the own table is in use.
+            self.passed_bytes = 0;
+            set.learn(&self.estimate, std::mem::take(&mut self.estimated_rows));
+        }
+        let first = self.first_partition;
+        set.distribute(one, first, &mut self.scatter, &mut self.scratch)?;
+        Ok(true)
     }
 
     /// Empties the worker's own table into the partitions.

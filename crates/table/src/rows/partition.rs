@@ -36,13 +36,14 @@ pub(crate) struct Partition {
     /// Its place in the processing order, which is its pages' next use.
     number: u32,
     level_bits: u32,
-    /// Pages that may wait for a merge.
-    pending_max: usize,
+    /// Bytes of pages that may wait for a merge.
+    pending_bytes_max: usize,
     /// Rows merged so far, while memory lasts.
     hot: Option<RowTable>,
     /// Pinned pages of rows that wait for their merge; the last one is being filled.
     pending: Vec<OpenSegment>,
     pending_rows: usize,
+    pending_bytes: usize,
     /// Rows that are merged when the partition is finished.
     cold: Vec<Segment>,
     /// The closed pages hold every group once: they are the result.
@@ -59,15 +60,16 @@ impl Partition {
         siblings: usize,
     ) -> Partition {
         let budget = shape.account.space().memory_bytes() / PENDING_BUDGET_SHARE;
-        let pages = budget / (siblings * shape.page_class.bytes()) as u64;
+        let share = usize::try_from(budget / siblings as u64).unwrap_or(usize::MAX);
         Partition {
-            pending_max: usize::try_from(pages).unwrap_or(usize::MAX).max(2),
+            pending_bytes_max: share.max(2 * shape.page_class.bytes()),
             shape: Arc::clone(shape),
             number,
             level_bits,
             hot: None,
             pending: Vec::new(),
             pending_rows: 0,
+            pending_bytes: 0,
             cold: Vec::new(),
             unique: false,
             withdrawn: false,
@@ -110,7 +112,7 @@ impl Partition {
         }
         let groups = self.hot.as_ref().map_or(0, RowTable::groups);
         let due = groups.clamp(PENDING_ROWS_MIN, PENDING_ROWS_MAX);
-        let full = self.pending_rows >= due || self.pending.len() > self.pending_max;
+        let full = self.pending_rows >= due || self.pending_bytes > self.pending_bytes_max;
         if mode == Mode::Merge && full {
             // Where memory is too short for that, the rows go on waiting.
             self.merge_pending(scratch)?;
@@ -119,6 +121,9 @@ impl Partition {
     }
 
     fn append(&mut self, mode: Mode, row: &[u8]) -> Result<bool, Error> {
+        if row.len() > self.shape.page_class.bytes() {
+            return self.append_large(mode, row);
+        }
         if self
             .pending
             .last()
@@ -130,6 +135,7 @@ impl Partition {
             let Some(segment) = self.shape.open(row.len())? else {
                 return Ok(false);
             };
+            self.pending_bytes += segment.guard.len();
             self.pending.push(segment);
         }
         let tail = self.pending.last_mut().expect("a page was opened above");
@@ -138,8 +144,27 @@ impl Partition {
         Ok(true)
     }
 
+    /// Puts a row into a page of its own, beside the one being filled. The minimum of the set does
+    /// not have it, so it is unpinned at once unless the row waits for a merge.
+    fn append_large(&mut self, mode: Mode, row: &[u8]) -> Result<bool, Error> {
+        let Some(mut segment) = self.shape.open(row.len())? else {
+            return Ok(false);
+        };
+        segment.push(row);
+        if mode == Mode::Append {
+            self.cold.push(segment.close(self.number));
+        } else {
+            self.pending_rows += 1;
+            self.pending_bytes += segment.guard.len();
+            let tail = self.pending.len().saturating_sub(1);
+            self.pending.insert(tail, segment);
+        }
+        Ok(true)
+    }
+
     fn close_pending(&mut self) {
         self.pending_rows = 0;
+        self.pending_bytes = 0;
         for tail in self.pending.drain(..) {
             if tail.rows > 0 {
                 self.cold.push(tail.close(self.number));
@@ -182,10 +207,16 @@ impl Partition {
                 self.pending.push(segment);
                 return Ok(freed);
             }
+            self.pending_bytes -= segment.guard.len();
             freed = true;
         }
         self.pending_rows = 0;
         Ok(freed)
+    }
+
+    /// Bytes of rows in its open pages.
+    fn pending_fill(&self) -> u64 {
+        self.pending.iter().map(|page| u64::from(page.used)).sum()
     }
 
     /// Whether merging its waiting rows may free pages.
@@ -281,7 +312,13 @@ pub(crate) fn make_room(
             return Ok(true);
         }
     }
-    Ok(own.withdraw())
+    // All have given their tables up, and what is left are the pages that they fill. Those are part
+    // of the admitted minimum, so this is for rows larger than a page: the fullest goes.
+    let others = partitions.iter().filter_map(|other| other.try_lock().ok());
+    match others.max_by_key(|other| other.pending_fill()) {
+        Some(mut other) if other.pending_fill() > own.pending_fill() => Ok(other.withdraw()),
+        _ => Ok(own.withdraw()),
+    }
 }
 
 /// The order of rows by partition: a counting sort of their hashes' upper bits.

@@ -57,8 +57,10 @@ pub(crate) struct RowTable {
     filling: usize,
     directory: Directory,
     groups_max: usize,
-    /// Pages it may have; a table that is only a cache keeps to a few.
-    segments_max: usize,
+    /// Bytes of its pages.
+    bytes: usize,
+    /// What they may be; a table that is only a cache keeps to little.
+    bytes_max: usize,
 }
 
 impl RowTable {
@@ -76,16 +78,14 @@ impl RowTable {
             filling: 0,
             directory,
             groups_max,
-            segments_max: usize::MAX,
+            bytes: 0,
+            bytes_max: usize::MAX,
         }))
     }
 
-    /// The table with a limit to its pages.
-    pub(crate) fn with_segments_max(self, segments_max: usize) -> RowTable {
-        RowTable {
-            segments_max,
-            ..self
-        }
+    /// The table with a limit to the bytes of its pages.
+    pub(crate) fn with_bytes_max(self, bytes_max: usize) -> RowTable {
+        RowTable { bytes_max, ..self }
     }
 
     pub(crate) fn shape(&self) -> &Shape {
@@ -100,13 +100,17 @@ impl RowTable {
         &self.segments
     }
 
-    /// Empties the table and keeps its pages and its directory.
+    /// Empties the table and keeps its directory and its pages, but for those of large rows.
     pub(crate) fn clear(&mut self) {
         self.directory.clear();
         self.filling = 0;
+        let page_bytes = self.shape.page_class.bytes();
+        self.segments.retain(|s| s.guard.len() <= page_bytes);
+        self.bytes = 0;
         for segment in &mut self.segments {
             segment.used = 0;
             segment.rows = 0;
+            self.bytes += segment.guard.len();
         }
     }
 
@@ -265,12 +269,14 @@ impl RowTable {
         {
             // A reference counts pages with the bits that it has left.
             let countable = (u32::MAX >> self.shape.offset_bits) as usize;
-            if self.segments.len() >= self.segments_max.min(countable) {
+            let bytes = row.len().max(self.shape.page_class.bytes());
+            if self.segments.len() >= countable || self.bytes + bytes > self.bytes_max {
                 return Ok(None);
             }
             let Some(segment) = self.shape.open(row.len())? else {
                 return Ok(None);
             };
+            self.bytes += segment.guard.len();
             self.segments.insert(self.filling, segment);
         }
         let offset = self.segments[self.filling].push(row);
@@ -352,9 +358,9 @@ impl RowTable {
 
     fn append_for_move(&mut self, row: &[u8]) -> Result<u32, Error> {
         // A row that grows must go somewhere, also where the table is at its limit.
-        let segments_max = std::mem::replace(&mut self.segments_max, usize::MAX);
+        let bytes_max = std::mem::replace(&mut self.bytes_max, usize::MAX);
         let appended = self.append(row);
-        self.segments_max = segments_max;
+        self.bytes_max = bytes_max;
         appended?.ok_or_else(|| self.shape.short_of(row.len() as u64))
     }
 
@@ -372,7 +378,10 @@ impl RowTable {
         };
         for page in &pages {
             match page.open()? {
-                Some(segment) => table.segments.push(segment),
+                Some(segment) => {
+                    table.bytes += segment.guard.len();
+                    table.segments.push(segment);
+                }
                 None => return Ok(Err(pages)),
             }
         }

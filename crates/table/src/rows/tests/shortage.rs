@@ -4,16 +4,18 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{ArrayRef, Int64Array};
+use arrow_array::{ArrayRef, Int64Array, StringViewArray};
 use arrow_schema::DataType;
 use mayfly_space::{Operation, PageClass, Space, SpaceOptions};
 use mayfly_testkit::{FaultPlan, until_it_passes};
 
 use super::super::drain::Drain;
 use super::super::encode::{GroupInput, RowBlock};
+use super::super::estimate::DistinctEstimate;
 use super::super::layout::{KeyColumn, RowLayout};
 use super::super::segment::{Segment, Shape};
 use super::super::state::{StateInput, StateKind};
+use super::super::{GroupOptions, GroupReader, GroupSet};
 
 /// Keys that are numbers, with a count.
 fn numbers() -> RowLayout {
@@ -90,4 +92,76 @@ fn no_group_is_lost_where_one_grant_fails() {
     });
     // Whatever was read ahead needs no grant, but the first page always does.
     assert!(runs > 0, "no grant was made to fail");
+}
+
+/// Groups long strings; returns how many groups there are.
+fn group_strings(memory_bytes: u64, merges: bool, strings: &[String]) -> usize {
+    let space = Space::open(SpaceOptions {
+        memory_bytes,
+        ..SpaceOptions::default()
+    })
+    .expect("a space opens");
+    let key = KeyColumn::nullable(DataType::Utf8View);
+    let layout = RowLayout::new(&[key], &[], &[(StateKind::Count, false)]);
+    let options = GroupOptions::for_budget(memory_bytes, space.default_page_class(), 2);
+    let set = GroupSet::new(layout.expect("rows hold text"), space.root(), options);
+    let set = set.expect("the minimum is there");
+    if merges {
+        set.learn(&DistinctEstimate::default(), 1 << 20);
+    }
+    let mut workers = [set.worker(0), set.worker(1)];
+    for (number, chunk) in strings.chunks(8).enumerate() {
+        let key: ArrayRef = Arc::new(StringViewArray::from_iter_values(chunk));
+        let input = GroupInput {
+            rows: chunk.len(),
+            key: &[key],
+            payload: &[],
+            states: &[StateInput::default()],
+        };
+        workers[number % 2].push(&input).expect("rows go in");
+    }
+    for worker in workers {
+        worker.finish().expect("workers end");
+    }
+    let mut readers = [0, 1].map(|_| GroupReader::new(Arc::clone(&set)));
+    let (mut groups, mut rows) = (0, 0);
+    let mut going = true;
+    while going {
+        going = false;
+        for reader in &mut readers {
+            if let Some(batch) = reader.next_batch(8192).expect("groups are read") {
+                going = true;
+                groups += batch.rows;
+                let counts = batch.states[0][0].as_primitive::<Int64Type>();
+                rows += counts.values().iter().sum::<i64>();
+            }
+        }
+    }
+    assert_eq!(rows, strings.len() as i64);
+    drop(readers);
+    drop(set);
+    space.verify();
+    assert_eq!(space.counters().pinned_bytes, 0);
+    groups
+}
+
+#[test]
+fn long_strings_pin_no_more_than_there_is() {
+    for (memory_bytes, least, most) in [
+        (4 << 20, 10 << 10, 300 << 10),
+        (8 << 20, 10 << 10, 300 << 10),
+        (8 << 20, 200 << 10, 200 << 10),
+        (8 << 20, 1000 << 10, 1100 << 10),
+    ] {
+        let strings: Vec<String> = (0..200)
+            .map(|n| {
+                let n = n % 100;
+                let len = least + (most - least) * n / 100;
+                format!("{n:08}").repeat(len / 8)
+            })
+            .collect();
+        for merges in [false, true] {
+            assert_eq!(group_strings(memory_bytes, merges, &strings), 100);
+        }
+    }
 }
