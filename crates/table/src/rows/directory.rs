@@ -57,6 +57,10 @@ impl Directory {
         self.groups
     }
 
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.memory.bytes()
+    }
+
     /// Forgets every row; keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.slots.fill(0);

@@ -152,24 +152,21 @@ impl GroupSet {
         GroupWorker::new(self, number)
     }
 
-    /// Withdraws tables until `bytes` are unpinned, the partition that is read last first. Returns
-    /// how many were: 0 where there is nothing left to give at this moment.
+    /// Withdraws tables until `bytes` of pages and directories are released, the partition that is
+    /// read last first. Returns how many were: 0 where there is nothing left to give at this
+    /// moment.
     pub fn shed(&self, bytes: u64) -> u64 {
-        let pinned = || self.shape.account.counters().pinned_bytes;
-        let before = pinned();
-        let mut after = before;
+        let mut released = 0;
         for partition in self.partitions.iter().rev() {
-            if before.saturating_sub(after) >= bytes {
+            if released >= bytes {
                 break;
             }
             // One that is locked is being filled.
-            if let Ok(mut partition) = partition.try_lock()
-                && partition.give_up()
-            {
-                after = pinned();
+            if let Ok(mut partition) = partition.try_lock() {
+                released += partition.give_up();
             }
         }
-        before.saturating_sub(after)
+        released
     }
 
     /// The next partition to settle, once every worker has finished.

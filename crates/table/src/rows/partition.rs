@@ -224,20 +224,27 @@ impl Partition {
         !self.withdrawn && self.pending.len() > 1
     }
 
-    /// Unpins the table and the waiting rows for good. Returns whether that freed anything.
-    fn withdraw(&mut self) -> bool {
-        let pinned = self.hot.is_some() || !self.pending.is_empty();
+    /// Unpins the table and the waiting rows for good. Returns how many bytes of pages and
+    /// directory that released.
+    fn withdraw(&mut self) -> u64 {
+        let table = self.hot.as_ref().map_or(0, RowTable::held_bytes);
+        let released = table + self.pending_bytes as u64;
         self.close_pending();
         if let Some(table) = self.hot.take() {
             self.cold.extend(table.withdraw(self.number));
         }
         self.withdrawn = true;
-        pinned
+        released
     }
 
-    /// Withdraws, if it has not; returns whether that freed anything.
-    pub(crate) fn give_up(&mut self) -> bool {
-        !self.withdrawn && self.withdraw()
+    /// Withdraws for somebody else, and returns how many bytes that released. One that has
+    /// withdrawn before keeps a page that is less than half full: closing it again and again would
+    /// write little else than empty pages.
+    pub(crate) fn give_up(&mut self) -> u64 {
+        if self.withdrawn && self.pending_fill() * 2 < self.pending_bytes as u64 {
+            return 0;
+        }
+        self.withdraw()
     }
 
     /// Ends the input: what waits is merged, and every page is unpinned. Pages of a partition that
@@ -295,19 +302,19 @@ pub(crate) fn make_room(
         if let Ok(mut other) = other.try_lock()
             && !other.withdrawn
             && other.number >= own.number
-            && other.withdraw()
+            && other.withdraw() > 0
         {
             return Ok(true);
         }
     }
-    if !own.withdrawn && own.withdraw() {
+    if !own.withdrawn && own.withdraw() > 0 {
         return Ok(true);
     }
     // Only partitions that are read earlier still hold memory: the latest of them gives.
     for other in partitions.iter().rev() {
         if let Ok(mut other) = other.try_lock()
             && !other.withdrawn
-            && other.withdraw()
+            && other.withdraw() > 0
         {
             return Ok(true);
         }
@@ -315,10 +322,11 @@ pub(crate) fn make_room(
     // All have given their tables up, and what is left are the pages that they fill. Those are part
     // of the admitted minimum, so this is for rows larger than a page: the fullest goes.
     let others = partitions.iter().filter_map(|other| other.try_lock().ok());
-    match others.max_by_key(|other| other.pending_fill()) {
-        Some(mut other) if other.pending_fill() > own.pending_fill() => Ok(other.withdraw()),
-        _ => Ok(own.withdraw()),
-    }
+    let released = match others.max_by_key(|other| other.pending_fill()) {
+        Some(mut other) if other.pending_fill() > own.pending_fill() => other.withdraw(),
+        _ => own.withdraw(),
+    };
+    Ok(released > 0)
 }
 
 /// The order of rows by partition: a counting sort of their hashes' upper bits.

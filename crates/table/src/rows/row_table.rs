@@ -96,6 +96,11 @@ impl RowTable {
         self.directory.groups()
     }
 
+    /// Bytes of its pages and its directory.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.bytes as u64 + self.directory.held_bytes()
+    }
+
     pub(crate) fn segments(&self) -> &[OpenSegment] {
         &self.segments
     }
@@ -270,7 +275,8 @@ impl RowTable {
             // A reference counts pages with the bits that it has left.
             let countable = (u32::MAX >> self.shape.offset_bits) as usize;
             let bytes = row.len().max(self.shape.page_class.bytes());
-            if self.segments.len() >= countable || self.bytes + bytes > self.bytes_max {
+            if self.segments.len() >= countable || self.bytes + bytes > self.bytes_max
+            {
                 return Ok(None);
             }
             let Some(segment) = self.shape.open(row.len())? else {

@@ -7,7 +7,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, StringViewArray};
 use arrow_schema::DataType;
 use mayfly_space::{Operation, PageClass, Space, SpaceOptions};
-use mayfly_testkit::{FaultPlan, until_it_passes};
+use mayfly_testkit::{FaultPlan, space_of, until_it_passes};
 
 use super::super::drain::Drain;
 use super::super::encode::{GroupInput, RowBlock};
@@ -96,11 +96,7 @@ fn no_group_is_lost_where_one_grant_fails() {
 
 /// Groups long strings; returns how many groups there are.
 fn group_strings(memory_bytes: u64, merges: bool, strings: &[String]) -> usize {
-    let space = Space::open(SpaceOptions {
-        memory_bytes,
-        ..SpaceOptions::default()
-    })
-    .expect("a space opens");
+    let space = space_of(memory_bytes);
     let key = KeyColumn::nullable(DataType::Utf8View);
     let layout = RowLayout::new(&[key], &[], &[(StateKind::Count, false)]);
     let options = GroupOptions::for_budget(memory_bytes, space.default_page_class(), 2);
@@ -164,4 +160,42 @@ fn long_strings_pin_no_more_than_there_is() {
             assert_eq!(group_strings(memory_bytes, merges, &strings), 100);
         }
     }
+}
+
+#[test]
+fn shed_says_what_it_released() {
+    let space = space_of(16 << 20);
+    let mut options = GroupOptions::for_budget(16 << 20, PageClass::K16, 1);
+    options.front_groups = 0;
+    let set = GroupSet::new(numbers(), space.root(), options).expect("the minimum is there");
+    set.learn(&DistinctEstimate::default(), 1 << 20);
+    let mut worker = set.worker(0);
+    for batch in 0..40 {
+        let key: ArrayRef = Arc::new(Int64Array::from_iter_values(
+            batch * 4096..(batch + 1) * 4096,
+        ));
+        let input = GroupInput {
+            rows: key.len(),
+            key: &[key],
+            payload: &[],
+            states: &[StateInput::default()],
+        };
+        worker.push(&input).expect("rows go in");
+    }
+    let held = || {
+        let counters = space.counters();
+        (counters.pinned_bytes, counters.reserved_bytes)
+    };
+    let (pinned, reserved) = held();
+    assert!(
+        pinned > 0 && reserved > 0,
+        "tables have pages and directories"
+    );
+    let shed = set.shed(1);
+    let (pinned_after, reserved_after) = held();
+    assert!(reserved_after < reserved);
+    assert_eq!(shed, pinned + reserved - pinned_after - reserved_after);
+    assert_eq!(set.shed(u64::MAX), pinned_after + reserved_after);
+    assert_eq!(held(), (0, 0));
+    assert_eq!(set.shed(1), 0);
 }
