@@ -272,10 +272,8 @@ impl RowTable {
             .get(self.filling)
             .is_none_or(|s| !s.has_room(row.len()))
         {
-            // A reference counts pages with the bits that it has left.
-            let countable = (u32::MAX >> self.shape.offset_bits) as usize;
             let bytes = row.len().max(self.shape.page_class.bytes());
-            if self.segments.len() >= countable || self.bytes + bytes > self.bytes_max
+            if self.segments.len() >= self.shape.pages_max() || self.bytes + bytes > self.bytes_max
             {
                 return Ok(None);
             }
@@ -371,13 +369,16 @@ impl RowTable {
     }
 
     /// Builds a table over pages as they are, merging doubles into the row that came first.
-    /// Gives the pages back where memory is short.
+    /// Gives the pages back where memory is short or there are more than references can count.
     pub(crate) fn adopt(
         shape: &Arc<Shape>,
         level_bits: u32,
         pages: Vec<Segment>,
         scratch: &mut Scratch,
     ) -> Result<Result<RowTable, Vec<Segment>>, Error> {
+        if pages.len() > shape.pages_max() {
+            return Ok(Err(pages));
+        }
         let rows: usize = pages.iter().map(|s| s.rows as usize).sum();
         let Some(mut table) = RowTable::new(shape, level_bits, rows, usize::MAX)? else {
             return Ok(Err(pages));

@@ -27,6 +27,11 @@ impl Shape {
         })
     }
 
+    /// A row reference counts pages with the bits that it has left: one table has at most this many.
+    pub(crate) fn pages_max(&self) -> usize {
+        (u32::MAX >> self.offset_bits) as usize
+    }
+
     /// A row reference can name offsets below this: all of a usual page, the head of a larger one.
     fn starts_end(&self) -> u32 {
         (ROW_ALIGN as u32) << self.offset_bits

@@ -13,6 +13,7 @@ use super::super::drain::Drain;
 use super::super::encode::{GroupInput, RowBlock};
 use super::super::estimate::DistinctEstimate;
 use super::super::layout::{KeyColumn, RowLayout};
+use super::super::row_table::{RowTable, Scratch};
 use super::super::segment::{Segment, Shape};
 use super::super::state::{StateInput, StateKind};
 use super::super::{GroupOptions, GroupReader, GroupSet};
@@ -198,4 +199,23 @@ fn shed_says_what_it_released() {
     assert_eq!(set.shed(u64::MAX), pinned_after + reserved_after);
     assert_eq!(held(), (0, 0));
     assert_eq!(set.shed(1), 0);
+}
+
+#[test]
+fn a_table_has_no_more_pages_than_its_references_count() {
+    const KEYS: i64 = 3_000;
+    let space = space_of(4 << 20);
+    let shape = Shape::new(numbers(), space.root().clone(), PageClass::K4);
+    // References that count 7 pages, as those of 1 MiB pages count 16,383.
+    let few = Arc::into_inner(shape).map(|shape| Shape {
+        offset_bits: 29,
+        ..shape
+    });
+    let few = Arc::new(few.expect("nobody else has it"));
+    let pages = pages_of(&few, 0..KEYS);
+    let count = pages.len();
+    assert!(count > 8);
+    let adopted = RowTable::adopt(&few, 0, pages, &mut Scratch::default()).expect("no I/O");
+    let pages = adopted.err().expect("there are too many pages");
+    assert_eq!(pages.len(), count);
 }
