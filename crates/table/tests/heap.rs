@@ -2,8 +2,11 @@
 //!
 //! A test binary of its own: the counter sees every thread of the process.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use arrow_array::builder::StringViewBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, StringViewArray};
 use arrow_schema::DataType;
 use mayfly_space::{PageClass, Space, SpaceOptions};
@@ -14,6 +17,9 @@ use mayfly_testkit::CountingAllocator;
 
 #[global_allocator]
 static HEAP: CountingAllocator = CountingAllocator::new();
+
+/// Held by the test that counts.
+static ALONE: Mutex<()> = Mutex::new(());
 
 const BUDGET_BYTES: usize = 8 << 20;
 
@@ -52,6 +58,7 @@ fn count_groups(space: &Space) -> usize {
 
 #[test]
 fn the_heap_stays_within_the_budget() {
+    let _alone = ALONE.lock().expect("the other test passes");
     let space = Space::open(SpaceOptions {
         memory_bytes: BUDGET_BYTES as u64,
         ..SpaceOptions::default()
@@ -73,4 +80,52 @@ fn the_heap_stays_within_the_budget() {
     drop(space);
     let left = HEAP.live_bytes().saturating_sub(before);
     assert!(left < 64 << 10, "{left} bytes outlived the space");
+}
+
+/// Rows of one long string: 4.5 GB as rows, one buffer as a batch.
+const LONG_ROWS: usize = 75_000;
+
+#[test]
+fn a_batch_of_views_is_not_copied_at_once() {
+    let _alone = ALONE.lock().expect("the other test passes");
+    let space = Space::open(SpaceOptions {
+        memory_bytes: BUDGET_BYTES as u64,
+        ..SpaceOptions::default()
+    })
+    .expect("a space opens");
+    let key = KeyColumn {
+        data_type: DataType::Utf8View,
+        nullable: false,
+    };
+    let layout = RowLayout::new(&[key], &[], &[(StateKind::Count, false)]).expect("rows hold text");
+    let options = GroupOptions::for_budget(BUDGET_BYTES as u64, PageClass::K16, 2);
+    let set = GroupSet::new(layout, space.root(), options).expect("the minimum is there");
+    let text = "60 KB ".repeat(10_000);
+    let mut keys = StringViewBuilder::new();
+    let block = keys.append_block(text.as_bytes().into());
+    for _ in 0..LONG_ROWS {
+        let appended = keys.try_append_view(block, 0, text.len() as u32);
+        appended.expect("the block holds the text");
+    }
+    let key: ArrayRef = Arc::new(keys.finish());
+    let before = HEAP.live_bytes();
+    HEAP.reset_peak();
+    let mut worker = set.worker(0);
+    let input = GroupInput {
+        rows: LONG_ROWS,
+        key: &[key],
+        payload: &[],
+        states: &[StateInput::default()],
+    };
+    worker.push(&input).expect("rows go in");
+    worker.finish().expect("workers end");
+    let mut reader = GroupReader::new(set);
+    let batch = reader.next_batch(4096).expect("groups are read");
+    let batch = batch.expect("there is a group");
+    assert_eq!(batch.rows, 1);
+    let counts = batch.states[0][0].as_primitive::<Int64Type>();
+    assert_eq!(counts.value(0), LONG_ROWS as i64);
+    let peak = HEAP.peak_bytes() - before;
+    let allowed = BUDGET_BYTES;
+    assert!(peak < allowed, "the heap held {peak} bytes of {allowed}");
 }

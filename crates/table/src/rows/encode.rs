@@ -1,7 +1,10 @@
 //! Arrow columns into rows: one scratch block a batch, column by column.
 //!
 //! **Cost.** Each value is copied once; there is no type switch inside a loop over rows. The block
-//! stays in the second-level cache (8,192 rows of 64 bytes are 512 KiB).
+//! stays in the second-level cache (8,192 rows of 64 bytes are 512 KiB): batches of longer rows come
+//! in [`slices`](super::slices).
+
+use std::ops::AddAssign;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -11,9 +14,11 @@ use arrow_array::types::{
 use arrow_array::{
     Array, ArrayRef, BinaryViewArray, BooleanArray, GenericByteArray, GenericByteViewArray,
 };
+use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
 
 use super::layout::{Column, DEAD_BIT, Encoding, ROW_ALIGN, RowLayout, Section};
+use super::slices::BLOCK_BYTES;
 use super::state::{self, StateInput};
 
 /// One batch of input for an aggregate: everything has the same number of rows.
@@ -175,6 +180,13 @@ impl RowBlock {
         }
     }
 
+    /// Gives back what a row took that was longer than a block.
+    pub(crate) fn shrink(&mut self) {
+        if self.bytes.capacity() > 2 * BLOCK_BYTES {
+            self.bytes = Vec::new();
+        }
+    }
+
     /// Points each row's cursor at the start of a section, counted from the start of the row.
     fn fill_cursors(&mut self, start: impl Fn(usize) -> u32) {
         self.cursors.clear();
@@ -191,13 +203,40 @@ fn fixed(bytes: usize) -> u32 {
     u32::try_from(bytes).expect("the fixed part of a row is a few kilobytes at most")
 }
 
-fn add_byte_lengths(section: &Section, arrays: &[ArrayRef], lens: &mut [u32]) {
+/// Adds the lengths of byte columns to those of their rows. With 32 bits for batches that
+/// [`cut`](super::slices::cut) has seen: all of their rows together are below 2 GiB.
+pub(crate) fn add_byte_lengths<L: From<u32> + AddAssign>(
+    section: &Section,
+    arrays: &[ArrayRef],
+    lens: &mut [L],
+) {
     for (column, array) in section.columns.iter().zip(arrays) {
         if column.encoding == Encoding::Bytes {
             for_each_bytes(&column.data_type, array, |row, value| {
-                lens[row] += u32::try_from(value.len()).expect("a value is below 2 GiB");
+                let len = u32::try_from(value.len()).expect("a value is below 2 GiB");
+                lens[row] += L::from(len);
             });
         }
+    }
+}
+
+/// At least the bytes of all values of a byte column, without looking at them one by one where the
+/// type allows it.
+pub(crate) fn bytes_at_most(data_type: &DataType, array: &ArrayRef) -> u64 {
+    fn between<T: ByteArrayType>(array: &GenericByteArray<T>) -> u64 {
+        let offsets = array.value_offsets();
+        let len = offsets[array.len()].as_usize() - offsets[0].as_usize();
+        len as u64
+    }
+    // The length is the lower part of a view.
+    let of_views = |views: &[u128]| views.iter().map(|view| u64::from(*view as u32)).sum();
+    match data_type {
+        DataType::Utf8 => between::<Utf8Type>(array.as_bytes()),
+        DataType::LargeUtf8 => between::<LargeUtf8Type>(array.as_bytes()),
+        DataType::Binary => between::<BinaryType>(array.as_bytes()),
+        DataType::LargeBinary => between::<LargeBinaryType>(array.as_bytes()),
+        DataType::Utf8View => of_views(array.as_string_view().views()),
+        _ => of_views(array.as_binary_view().views()),
     }
 }
 

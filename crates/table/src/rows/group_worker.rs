@@ -6,9 +6,6 @@
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::{ArrayRef, UInt32Array};
-use arrow_select::take::take;
 use mayfly_space::Error;
 
 use super::encode::{GroupInput, RowBlock, RowsView};
@@ -17,7 +14,7 @@ use super::group_set::GroupSet;
 use super::partition::Scatter;
 use super::row_table::{Found, RowTable, Scratch};
 use super::segment::walk;
-use super::state::StateInput;
+use super::slices::{Slice, cut};
 
 /// Rows that pass before a worker tries its own table again.
 const DIRECT_ROWS: u64 = 1 << 20;
@@ -43,51 +40,6 @@ struct Lookup {
     keys: RowBlock,
     rows: Vec<u32>,
     found: Found,
-}
-
-/// Those rows of a batch that are to be written.
-struct Rest {
-    rows: usize,
-    key: Vec<ArrayRef>,
-    payload: Vec<ArrayRef>,
-    states: Vec<StateInput>,
-}
-
-impl Rest {
-    fn of(input: &GroupInput<'_>, rows: &[u32]) -> Rest {
-        let indices = UInt32Array::from(rows.to_vec());
-        let pick = |array: &ArrayRef| {
-            take(array, &indices, None).expect("indices of rows of types that a row can hold")
-        };
-        let key = input.key.iter().map(pick).collect();
-        let payload = input.payload.iter().map(pick).collect();
-        let states = input
-            .states
-            .iter()
-            .map(|state| StateInput {
-                values: state.values.as_ref().map(pick),
-                filter: state.filter.as_ref().map(|filter| {
-                    let filter: ArrayRef = Arc::new(filter.clone());
-                    pick(&filter).as_boolean().clone()
-                }),
-            })
-            .collect();
-        Rest {
-            rows: rows.len(),
-            key,
-            payload,
-            states,
-        }
-    }
-
-    fn input(&self) -> GroupInput<'_> {
-        GroupInput {
-            rows: self.rows,
-            key: &self.key,
-            payload: &self.payload,
-            states: &self.states,
-        }
-    }
 }
 
 /// One thread's way into a [`GroupSet`].
@@ -138,8 +90,19 @@ impl GroupWorker {
     /// # Errors
     /// Whatever the temp space reports: quota, disk full, I/O; then the set is to be dropped.
     pub fn push(&mut self, input: &GroupInput<'_>) -> Result<(), Error> {
+        let cuts = cut(&self.set.shape.layout, input)
+            .map_err(|row_bytes| self.set.shape.short_of(row_bytes))?;
         let mut block = std::mem::take(&mut self.block);
-        let pushed = self.push_block(&mut block, input);
+        let pushed = if cuts.len() == 1 {
+            self.push_block(&mut block, input)
+        } else {
+            cuts.into_iter().try_for_each(|rows| {
+                let slice = Slice::of(input, rows);
+                self.push_block(&mut block, &slice.input())
+            })
+        };
+        block.shrink();
+        self.lookup.keys.shrink();
         self.block = block;
         pushed
     }
@@ -205,7 +168,7 @@ impl GroupWorker {
         if rows.is_empty() {
             return Ok(());
         }
-        let rest = Rest::of(input, rows);
+        let rest = Slice::picked(input, rows);
         block.encode(&self.set.shape.layout, &rest.input());
         self.push_rows(block.view())
     }

@@ -31,6 +31,7 @@ mod payload;
 mod reader;
 mod row_table;
 mod segment;
+mod slices;
 mod state;
 mod state_update;
 #[cfg(test)]

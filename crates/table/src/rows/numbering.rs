@@ -10,6 +10,7 @@ use super::encode::{GroupInput, KeysView, RowBlock};
 use super::layout::{KeyColumn, ROW_ALIGN, RowLayout};
 use super::row_table::{RowTable, Scratch};
 use super::segment::Shape;
+use super::slices::{Slice, cut};
 use super::state::{StateKind, get};
 
 /// Assigns numbers to keys in order of appearance.
@@ -60,15 +61,25 @@ impl GroupNumbering {
         key: &[ArrayRef],
         numbers: &mut Vec<u32>,
     ) -> Result<bool, Error> {
-        let mut block = std::mem::take(&mut self.block);
         let input = GroupInput {
             rows,
             key,
             payload: &[],
             states: &[],
         };
-        let keys = block.encode_keys(&self.table.shape().layout, &input);
-        let assigned = self.assign_keys(keys, numbers);
+        let shape = self.table.shape();
+        let cuts = cut(&shape.layout, &input).map_err(|row_bytes| shape.short_of(row_bytes))?;
+        let mut block = std::mem::take(&mut self.block);
+        let mut assigned = Ok(true);
+        for rows in cuts {
+            let slice = Slice::of(&input, rows);
+            let keys = block.encode_keys(&self.table.shape().layout, &slice.input());
+            assigned = self.assign_keys(keys, numbers);
+            if !matches!(assigned, Ok(true)) {
+                break;
+            }
+        }
+        block.shrink();
         self.block = block;
         assigned
     }
