@@ -16,6 +16,7 @@
 //! repaired when it comes back. Start with [`layout`](self) (what a row is), then `row_table` (one
 //! hash table), then `group_set` (all of them together).
 
+mod compact;
 mod decode;
 mod directory;
 mod drain;

@@ -149,7 +149,7 @@ impl GroupReader {
         let rows: usize = cold.iter().map(|s| s.rows as usize).sum();
         let bytes: u64 = cold.iter().map(|s| s.page.len_bytes() as u64).sum();
         if bytes + directory_bytes(rows) <= self.share_bytes() {
-            match RowTable::adopt(&self.set.shape, level_bits, cold, &mut self.scratch)? {
+            match RowTable::adopt(&self.set.shape, level_bits, cold, number, &mut self.scratch)? {
                 Ok(table) => return Ok(Some(table.drain())),
                 Err(pages) => cold = pages,
             }

@@ -1,13 +1,18 @@
 //! A hash table whose rows live in pages: one row a group, states merged in place.
 //!
 //! All pages of a table are pinned while it is one; withdrawing it drops the directory and unpins
-//! them, and what is left are rows that any later pass can merge again. The table never copies a
-//! row twice: `adopt` builds a directory over pages as they are.
+//! them, and what is left are rows that any later pass can merge again. `adopt` builds a directory
+//! over pages as they are.
+//!
+//! A row that becomes longer moves, and where there is no room for it the row that would make it
+//! longer does not go in: that is shortage of memory as any other. What it leaves behind is got
+//! back when more of the pages is dead than alive.
 
 use std::sync::Arc;
 
 use mayfly_space::Error;
 
+use super::compact::compact;
 use super::directory::{Directory, Probe};
 use super::drain::Drain;
 use super::encode::{KeysView, RowsView};
@@ -61,6 +66,10 @@ pub(crate) struct RowTable {
     bytes: usize,
     /// What they may be; a table that is only a cache keeps to little.
     bytes_max: usize,
+    /// Bytes of rows that moved away since the room of such rows was last got back.
+    dead_bytes: usize,
+    /// When to look whether that is worth while.
+    dead_bytes_max: usize,
 }
 
 impl RowTable {
@@ -80,6 +89,8 @@ impl RowTable {
             groups_max,
             bytes: 0,
             bytes_max: usize::MAX,
+            dead_bytes: 0,
+            dead_bytes_max: shape.page_class.bytes(),
         }))
     }
 
@@ -109,6 +120,7 @@ impl RowTable {
     pub(crate) fn clear(&mut self) {
         self.directory.clear();
         self.filling = 0;
+        self.dead_bytes = 0;
         let page_bytes = self.shape.page_class.bytes();
         self.segments.retain(|s| s.guard.len() <= page_bytes);
         self.bytes = 0;
@@ -145,6 +157,9 @@ impl RowTable {
         let hashes = selection.iter().map(|i| rows.hashes[*i as usize]);
         self.warm(hashes, &mut scratch.candidates);
         for index in selection {
+            if self.dead_bytes > self.dead_bytes_max {
+                self.reclaim(scratch);
+            }
             let row = &rows.bytes[rows.offsets[*index as usize] as usize..];
             let hash = rows.hashes[*index as usize];
             let key = shape.layout.key_of(row);
@@ -152,7 +167,15 @@ impl RowTable {
                 .directory
                 .probe(hash, |r| self.same_key(r, key, key_start))
             {
-                Probe::Found(target) => scratch.pairs.push((*index, target)),
+                Probe::Found(target) if shape.layout.payload_is_first => {
+                    scratch.pairs.push((*index, target));
+                }
+                Probe::Found(target) => {
+                    // One at a time: it may be the last one that there is memory for.
+                    if !self.merge_row(row, target, &mut scratch.row)? {
+                        break;
+                    }
+                }
                 Probe::Vacant(slot) => {
                     if self.groups() >= self.groups_max {
                         break;
@@ -165,10 +188,7 @@ impl RowTable {
             }
             taken += 1;
         }
-        let pairs = std::mem::take(&mut scratch.pairs);
-        let merged = self.merge_pairs(rows, &pairs, scratch);
-        scratch.pairs = pairs;
-        merged?;
+        self.merge_pairs(rows, &scratch.pairs);
         Ok(taken)
     }
 
@@ -287,23 +307,9 @@ impl RowTable {
         Ok(Some(reference_to(&self.shape, self.filling, offset)))
     }
 
-    fn merge_pairs(
-        &mut self,
-        rows: RowsView<'_>,
-        pairs: &[(u32, u32)],
-        scratch: &mut Scratch,
-    ) -> Result<(), Error> {
-        if pairs.is_empty() {
-            return Ok(());
-        }
+    /// Merges rows whose payload stays as it is, which takes no memory.
+    fn merge_pairs(&mut self, rows: RowsView<'_>, pairs: &[(u32, u32)]) {
         let shape = Arc::clone(&self.shape);
-        if !shape.layout.payload_is_first {
-            for (index, target) in pairs {
-                let row = &rows.bytes[rows.offsets[*index as usize] as usize..];
-                self.merge_row(row, *target, scratch)?;
-            }
-            return Ok(());
-        }
         for slot in &shape.layout.states {
             for (index, target) in pairs {
                 let source = &rows.bytes[rows.offsets[*index as usize] as usize..];
@@ -311,45 +317,40 @@ impl RowTable {
                 merge_state(slot, source, &mut self.segments[segment].guard[offset..]);
             }
         }
-        Ok(())
     }
 
-    /// Merges one row whose payload may change the length of the target.
+    /// Merges one row whose payload may change the length of the target. Where there is no room for
+    /// a target that grows, nothing is merged, and the answer is false.
     fn merge_row(
         &mut self,
         source: &[u8],
         mut target: u32,
-        scratch: &mut Scratch,
-    ) -> Result<(), Error> {
+        merged: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
         let shape = Arc::clone(&self.shape);
-        let hash = row_hash(source);
         while row_is_dead(row_at(&shape, &self.segments, target)) {
-            // An earlier row of this call moved the group and left its new place.
+            // The pages were indexed before an earlier row moved the group.
             target = forwarded_to(row_at(&shape, &self.segments, target));
         }
-        if payload::source_wins(
-            &shape.layout,
-            source,
-            row_at(&shape, &self.segments, target),
-        ) {
-            let old = row_at(&shape, &self.segments, target);
-            payload::merge(&shape.layout, source, old, &mut scratch.row);
+        let old = row_at(&shape, &self.segments, target);
+        if payload::source_wins(&shape.layout, source, old) {
+            payload::merge(&shape.layout, source, old, merged);
             let room = shape.layout.row_len(old);
-            if scratch.row.len() <= room {
+            if merged.len() <= room {
                 let (segment, offset) = place_of(&shape, target);
                 let row = &mut self.segments[segment].guard[offset..];
-                row[..scratch.row.len()].copy_from_slice(&scratch.row);
+                row[..merged.len()].copy_from_slice(merged);
                 // The row keeps its room.
                 shape.layout.set_row_len(row, room);
             } else {
-                let row = std::mem::take(&mut scratch.row);
-                let moved = self.append_for_move(&row);
-                scratch.row = row;
-                let moved = moved?;
-                self.directory.relocate(hash, target, moved);
+                let Some(moved) = self.append(merged)? else {
+                    return Ok(false);
+                };
+                self.directory.relocate(row_hash(source), target, moved);
                 let (segment, offset) = place_of(&shape, target);
                 // For pairs that still name the old place.
                 forward(&mut self.segments[segment].guard[offset..], moved);
+                self.dead_bytes += room;
                 target = moved;
             }
         }
@@ -357,23 +358,50 @@ impl RowTable {
         for slot in &shape.layout.states {
             merge_state(slot, source, &mut self.segments[segment].guard[offset..]);
         }
-        Ok(())
+        Ok(true)
     }
 
-    fn append_for_move(&mut self, row: &[u8]) -> Result<u32, Error> {
-        // A row that grows must go somewhere, also where the table is at its limit.
-        let bytes_max = std::mem::replace(&mut self.bytes_max, usize::MAX);
-        let appended = self.append(row);
-        self.bytes_max = bytes_max;
-        appended?.ok_or_else(|| self.shape.short_of(row.len() as u64))
+    /// Gets the room of dead rows back when it is more than that of living ones: memory follows the
+    /// groups, however often they grow. Every reference to a row changes.
+    fn reclaim(&mut self, scratch: &mut Scratch) {
+        let rows: usize = self.segments.iter().map(|page| page.used as usize).sum();
+        if self.dead_bytes * 2 <= rows {
+            // Looked at again when as much has died once more as is alive.
+            self.dead_bytes_max = rows - self.dead_bytes;
+            return;
+        }
+        let groups = self.groups();
+        let layout = &self.shape.layout;
+        self.segments = compact(layout, std::mem::take(&mut self.segments));
+        self.filling = self.segments.len().saturating_sub(1);
+        self.bytes = self.segments.iter().map(|page| page.guard.len()).sum();
+        self.directory.clear();
+        for (number, page) in self.segments.iter().enumerate() {
+            let Scratch {
+                offsets, hashes, ..
+            } = &mut *scratch;
+            walk(layout, &page.guard, page.used, offsets, hashes);
+            for (offset, hash) in offsets.iter().zip(hashes.iter()) {
+                // No two rows have one key.
+                if let Probe::Vacant(slot) = self.directory.probe(*hash, |_| false) {
+                    let reference = reference_to(&self.shape, number, *offset);
+                    self.directory.insert(slot, *hash, reference);
+                }
+            }
+        }
+        assert_eq!(self.groups(), groups, "living rows are the groups");
+        self.dead_bytes = 0;
+        self.dead_bytes_max = self.shape.page_class.bytes();
     }
 
     /// Builds a table over pages as they are, merging doubles into the row that came first.
-    /// Gives the pages back where memory is short or there are more than references can count.
+    /// Gives the pages back, some doubles merged, where memory is short or there are more than
+    /// references can count.
     pub(crate) fn adopt(
         shape: &Arc<Shape>,
         level_bits: u32,
         pages: Vec<Segment>,
+        next_use: u32,
         scratch: &mut Scratch,
     ) -> Result<Result<RowTable, Vec<Segment>>, Error> {
         if pages.len() > shape.pages_max() {
@@ -396,12 +424,16 @@ impl RowTable {
         // Rows that move while pages are indexed go to a fresh page, which is not.
         table.filling = table.segments.len();
         for segment in 0..table.segments.len() {
-            table.index_segment(segment, scratch)?;
+            if !table.index_segment(segment, scratch)? {
+                return Ok(Err(table.withdraw(next_use).collect()));
+            }
         }
         Ok(Ok(table))
     }
 
-    fn index_segment(&mut self, segment: usize, scratch: &mut Scratch) -> Result<(), Error> {
+    /// Enters the rows of a page and merges doubles; false where memory is short, with those that
+    /// were not merged as they were.
+    fn index_segment(&mut self, segment: usize, scratch: &mut Scratch) -> Result<bool, Error> {
         let shape = Arc::clone(&self.shape);
         let key_start = shape.layout.key_start();
         let used = self.segments[segment].used;
@@ -429,35 +461,56 @@ impl RowTable {
                 }
             }
         }
-        if scratch.pairs.is_empty() {
-            return Ok(());
-        }
         // The doubles leave the page before they are merged: source and target may share it.
         let pairs = std::mem::take(&mut scratch.pairs);
+        let merged = if shape.layout.payload_is_first {
+            self.merge_doubles(segment, &pairs);
+            Ok(true)
+        } else {
+            self.merge_doubles_that_grow(segment, &pairs, &mut scratch.row)
+        };
+        scratch.pairs = pairs;
+        merged
+    }
+
+    fn merge_doubles(&mut self, segment: usize, pairs: &[(u32, u32)]) {
+        let layout = &self.shape.layout;
         let mut doubles = Vec::new();
         let mut offsets = Vec::with_capacity(pairs.len());
-        let mut hashes = Vec::with_capacity(pairs.len());
-        for (offset, _) in &pairs {
+        for (offset, _) in pairs {
             let row = &mut self.segments[segment].guard[*offset as usize..];
-            let len = shape.layout.row_len(row);
+            let len = layout.row_len(row);
             offsets.push(u32::try_from(doubles.len()).expect("a page of rows"));
-            hashes.push(row_hash(row));
             doubles.extend_from_slice(&row[..len]);
             mark_dead(row);
         }
         let view = RowsView {
             bytes: &doubles,
             offsets: &offsets,
-            hashes: &hashes,
+            hashes: &[],
         };
-        let numbered: Vec<(u32, u32)> = pairs
-            .iter()
-            .enumerate()
-            .map(|(n, (_, target))| (n as u32, *target))
-            .collect();
-        let merged = self.merge_pairs(view, &numbered, scratch);
-        scratch.pairs = pairs;
-        merged
+        let targets = pairs.iter().map(|(_, target)| *target);
+        let numbered: Vec<(u32, u32)> = (0..).zip(targets).collect();
+        self.merge_pairs(view, &numbered);
+    }
+
+    fn merge_doubles_that_grow(
+        &mut self,
+        segment: usize,
+        pairs: &[(u32, u32)],
+        merged: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
+        let mut double = Vec::new();
+        for (offset, target) in pairs {
+            let row = self.segments[segment].row(*offset as usize);
+            double.clear();
+            double.extend_from_slice(&row[..self.shape.layout.row_len(row)]);
+            if !self.merge_row(&double, *target, merged)? {
+                return Ok(false);
+            }
+            mark_dead(&mut self.segments[segment].guard[*offset as usize..]);
+        }
+        Ok(true)
     }
 
     /// Appends the group number of each key to `numbers`, giving new keys the next one; the

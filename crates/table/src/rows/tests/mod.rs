@@ -12,6 +12,7 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod growing;
 mod shortage;
 mod updates;
 

@@ -215,7 +215,7 @@ fn a_table_has_no_more_pages_than_its_references_count() {
     let pages = pages_of(&few, 0..KEYS);
     let count = pages.len();
     assert!(count > 8);
-    let adopted = RowTable::adopt(&few, 0, pages, &mut Scratch::default()).expect("no I/O");
+    let adopted = RowTable::adopt(&few, 0, pages, 0, &mut Scratch::default()).expect("no I/O");
     let pages = adopted.err().expect("there are too many pages");
     assert_eq!(pages.len(), count);
 }
