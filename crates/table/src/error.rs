@@ -58,6 +58,41 @@ pub enum Error {
         limit_bytes: u64,
     },
 
+    /// The key of an index entry is too long. A retry does not help.
+    #[error("a key of {key_bytes} bytes exceeds the limit of {limit_bytes} bytes")]
+    KeyTooLong {
+        /// Bytes of the key.
+        key_bytes: usize,
+        /// Most bytes of a key.
+        limit_bytes: usize,
+    },
+
+    /// The payload of an index entry has another width than those of the tree. A retry does not
+    /// help.
+    #[error("expected a payload of {expected_bytes} bytes but found {found_bytes}")]
+    PayloadWidth {
+        /// Bytes of each payload of the tree.
+        expected_bytes: usize,
+        /// Bytes of the payload.
+        found_bytes: usize,
+    },
+
+    /// An entry of a sorted input has the key of the one before it (MySQL's 1062, if the index is
+    /// unique).
+    #[error("entry {entry_index} has the same key as the one before it")]
+    DuplicateKey {
+        /// The entry, counted from 0.
+        entry_index: u64,
+    },
+
+    /// An entry of an input that has to be sorted has a smaller key than the one before it: a bug
+    /// of the caller.
+    #[error("entry {entry_index} has a smaller key than the one before it")]
+    KeyOrder {
+        /// The entry, counted from 0.
+        entry_index: u64,
+    },
+
     /// A page does not hold what was written to it: a bug or failing memory, since what comes from
     /// disk has passed its checksum.
     #[error("corrupt column page: {what}")]

@@ -29,8 +29,10 @@ mod sealed;
 pub mod table;
 mod tail;
 mod text;
+pub mod tree;
 
 pub use dictionary::{Dictionary, TemporaryTables};
 pub use error::{Error, Result};
 pub use run::{BatchRun, Drain};
 pub use table::{Appender, Column, Scan, Table, TableSnapshot};
+pub use tree::Tree;

@@ -6,3 +6,4 @@ mod faults;
 mod runs;
 mod spaces;
 mod tables;
+mod trees;
