@@ -64,10 +64,20 @@ impl Core {
 
     /// Pins a page, reading it in if it must be. Returns its frame.
     pub(crate) fn pin(&self, page: &PageInner, exclusive: bool) -> Result<Frame> {
+        self.pin_claimed(page, exclusive, false)
+    }
+
+    /// Pins a page. If `claimed`, the caller has claimed its bytes and leaves the claim to the pin,
+    /// or to the budget if the pin has no use for it.
+    pub(crate) fn pin_claimed(
+        &self,
+        page: &PageInner,
+        exclusive: bool,
+        mut claimed: bool,
+    ) -> Result<Frame> {
         let entry = self.table.entry(page.id);
         let len = page.len as u64;
         // The first pin of a page claims its bytes; a claim is never held while waiting.
-        let mut claimed = false;
         loop {
             let word = entry.load();
             let pins = word & PINS;
@@ -144,6 +154,18 @@ impl Core {
 
     /// Takes a pin away. The page is not listed if `going`: its last handle goes with the guard.
     pub(crate) fn unpin(&self, page: &PageInner, exclusive: bool, going: bool) {
+        self.unpin_keeping(page, exclusive, going, false);
+    }
+
+    /// Takes a pin away. If it was the last one and `keep`, its claim stays with the caller;
+    /// returns whether it does.
+    pub(crate) fn unpin_keeping(
+        &self,
+        page: &PageInner,
+        exclusive: bool,
+        going: bool,
+        keep: bool,
+    ) -> bool {
         let entry = self.table.entry(page.id);
         let before = entry.update(|word| {
             let to = (word - 1) | REFERENCED;
@@ -152,14 +174,18 @@ impl Core {
             Some(if last { to & !AWAITED } else { to })
         });
         let before = before.unwrap_or_else(|word| word);
-        if before & PINS == 1 {
+        let was_last = before & PINS == 1;
+        if was_last {
             page.node.unpinned(page.len as u64);
-            page.node.unclaim(page.len as u64);
+            if !keep {
+                page.node.unclaim(page.len as u64);
+            }
             self.table.wake(page.id, before);
             if before & (LISTED | WRITING) == 0 && !going {
                 self.order.list(&self.arena, &self.table, page.id);
             }
         }
+        was_last && keep
     }
 
     /// Gives up the disk copy of a page that no longer has the STORED flag.

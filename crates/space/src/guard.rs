@@ -8,7 +8,9 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
+use std::sync::Arc;
 
+use crate::Result;
 use crate::arena::Frame;
 use crate::core::Core;
 use crate::io::Segment;
@@ -28,7 +30,8 @@ pub struct WriteGuard {
 /// an Arrow buffer.
 #[must_use = "the page is pinned for as long as the guard lives"]
 pub struct ReadGuard {
-    page: Page,
+    /// Present until the guard is dropped or moved.
+    page: Option<Page>,
     start: NonNull<u8>,
     len: usize,
 }
@@ -66,7 +69,7 @@ impl WriteGuard {
         ReadGuard {
             start: self.start,
             len: self.len,
-            page,
+            page: Some(page),
         }
     }
 }
@@ -76,20 +79,56 @@ impl ReadGuard {
     pub(crate) fn new(page: Page, frame: Frame) -> ReadGuard {
         let start = page.core().arena.memory().address(frame);
         let len = page.len_bytes();
-        ReadGuard { page, start, len }
+        ReadGuard {
+            page: Some(page),
+            start,
+            len,
+        }
     }
 
     /// The page.
     pub fn page(&self) -> &Page {
-        &self.page
+        self.page.as_ref().expect("present until moved")
+    }
+
+    /// Gives this pin up and pins another page for reading. Cheaper than one after the other if
+    /// both pages have the same account and size, because a claim on the budget is what a pin
+    /// costs most.
+    ///
+    /// # Errors
+    /// As for [`Page::read`]. The pin is gone then.
+    pub fn move_to(mut self, page: &Page) -> Result<ReadGuard> {
+        let frame = self.move_pin(page, false)?;
+        Ok(ReadGuard::new(page.clone(), frame))
+    }
+
+    /// The same, pinning the other page for writing.
+    ///
+    /// # Errors
+    /// As for [`Page::write`]. The pin is gone then.
+    pub fn move_to_write(mut self, page: &Page) -> Result<WriteGuard> {
+        let frame = self.move_pin(page, true)?;
+        Ok(WriteGuard::new(page.clone(), frame))
+    }
+
+    /// Unpins first, so that nobody waits while holding a pin; the claim of this pin goes over to
+    /// the next one if it is as large and the same account's.
+    fn move_pin(&mut self, to: &Page, exclusive: bool) -> Result<Frame> {
+        let page = self.page.take().expect("present until moved");
+        let from = page.inner();
+        let alike = Arc::ptr_eq(&from.node, &to.inner().node) && from.len == to.inner().len;
+        let claimed = page
+            .core()
+            .unpin_keeping(from, false, page.is_last(), alike);
+        to.core().pin_claimed(to.inner(), exclusive, claimed)
     }
 }
 
 impl Clone for ReadGuard {
     fn clone(&self) -> ReadGuard {
-        self.page.core().pin_again(self.page.inner());
+        self.page().core().pin_again(self.page().inner());
         ReadGuard {
-            page: self.page.clone(),
+            page: Some(self.page().clone()),
             start: self.start,
             len: self.len,
         }
@@ -106,9 +145,9 @@ impl Drop for WriteGuard {
 
 impl Drop for ReadGuard {
     fn drop(&mut self) {
-        self.page
-            .core()
-            .unpin(self.page.inner(), false, self.page.is_last());
+        if let Some(page) = &self.page {
+            page.core().unpin(page.inner(), false, page.is_last());
+        }
     }
 }
 
@@ -154,7 +193,7 @@ impl fmt::Debug for WriteGuard {
 impl fmt::Debug for ReadGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReadGuard")
-            .field("page", &self.page)
+            .field("page", self.page())
             .finish_non_exhaustive()
     }
 }

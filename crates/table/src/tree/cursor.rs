@@ -214,6 +214,17 @@ impl Cursor<'_> {
     /// shares with the old.
     pub(super) fn descend(&mut self, choose: impl Fn(Node<'_>) -> usize) -> Result<()> {
         self.is_at_entry = false;
+        let result = self.try_descend(choose);
+        result.inspect_err(|_| self.let_go())
+    }
+
+    /// Forgets a way that was not finished.
+    fn let_go(&mut self) {
+        self.path.clear();
+        self.leaf = None;
+    }
+
+    fn try_descend(&mut self, choose: impl Fn(Node<'_>) -> usize) -> Result<()> {
         let mut number = self.tree.root;
         for depth in 1..self.tree.levels.len() {
             if self
@@ -221,9 +232,8 @@ impl Cursor<'_> {
                 .get(depth - 1)
                 .is_none_or(|at| at.number != number)
             {
-                self.path.truncate(depth - 1);
-                self.leaf = None;
-                self.pin_inner(number, 0)?;
+                self.path.truncate(depth);
+                self.pin_inner(depth - 1, number)?;
             }
             let step = &mut self.path[depth - 1];
             step.index = choose(Node::new(&step.guard));
@@ -235,20 +245,31 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    fn pin_inner(&mut self, number: u32, index: usize) -> Result<()> {
-        let guard = self.tree.pages.read(number)?;
+    /// Pins an inner node at a depth, in the place of the last one pinned if that is there.
+    fn pin_inner(&mut self, depth: usize, number: u32) -> Result<()> {
+        let before = if self.path.len() > depth {
+            self.path.pop()
+        } else {
+            None
+        };
+        let guard = match before {
+            Some(step) => self.tree.pages.move_to(step.guard, number)?,
+            None => self.tree.pages.read(number)?,
+        };
         self.path.push(Pinned {
             number,
             guard,
-            index,
+            index: 0,
         });
         Ok(())
     }
 
-    /// Pins a leaf in the place of the one before, whose pin goes first.
+    /// Pins a leaf in the place of the one before.
     fn pin_leaf(&mut self, number: u32) -> Result<()> {
-        self.leaf = None;
-        let guard = self.tree.pages.read(number)?;
+        let guard = match self.leaf.take() {
+            Some(leaf) => self.tree.pages.move_to(leaf.guard, number)?,
+            None => self.tree.pages.read(number)?,
+        };
         self.leaf = Some(Pinned {
             number,
             guard,
@@ -280,33 +301,41 @@ impl Cursor<'_> {
     pub(super) fn neighbour(&mut self, end: End) -> Result<bool> {
         self.is_at_entry = false;
         loop {
-            let turn = self
-                .path
-                .iter()
-                .rposition(|step| end.beside(step.index, step.node()).is_some());
-            let Some(turn) = turn else {
-                return Ok(false);
-            };
-            // From here on the leaf does not belong to the way until the next one is pinned.
-            self.leaf = None;
-            self.path.truncate(turn + 1);
-            let step = &mut self.path[turn];
-            let beside = end.beside(step.index, Node::new(&step.guard));
-            step.index = beside.expect("the way turns where it can");
-            let mut number = step.node().child(step.index);
-            for _ in self.path.len() + 1..self.tree.levels.len() {
-                self.pin_inner(number, 0)?;
-                let step = self.path.last_mut().expect("just pinned");
-                step.index = end.child_index(Node::new(&step.guard));
-                number = step.node().child(step.index);
-            }
-            self.look_ahead(end);
-            self.pin_leaf(number)?;
-            let count = self.leaf.as_ref().map_or(0, |leaf| leaf.node().count());
-            if count > 0 {
-                return self.enter(end);
+            match self.try_neighbour(end) {
+                Ok(Some(0)) => {}
+                Ok(Some(_)) => return self.enter(end),
+                Ok(None) => return Ok(false),
+                Err(error) => {
+                    self.let_go();
+                    return Err(error);
+                }
             }
         }
+    }
+
+    /// Pins the leaf beside the one at hand and returns how many entries it has.
+    fn try_neighbour(&mut self, end: End) -> Result<Option<usize>> {
+        let turn = self
+            .path
+            .iter()
+            .rposition(|step| end.beside(step.index, step.node()).is_some());
+        let Some(turn) = turn else {
+            return Ok(None);
+        };
+        self.path.truncate(turn + 1);
+        let step = &mut self.path[turn];
+        let beside = end.beside(step.index, Node::new(&step.guard));
+        step.index = beside.expect("the way turns where it can");
+        let mut number = step.node().child(step.index);
+        for depth in turn + 1..self.tree.levels.len() - 1 {
+            self.pin_inner(depth, number)?;
+            let step = self.path.last_mut().expect("just pinned");
+            step.index = end.child_index(Node::new(&step.guard));
+            number = step.node().child(step.index);
+        }
+        self.look_ahead(end);
+        self.pin_leaf(number)?;
+        Ok(self.leaf.as_ref().map(|leaf| leaf.node().count()))
     }
 
     /// Asks for the leaves that come next, once several have been passed.

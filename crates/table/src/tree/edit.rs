@@ -318,10 +318,12 @@ impl<'a> NodeMut<'a> {
         } else {
             0
         };
-        for hint in first..HINTS {
-            let head = self.node().slot((hint + 1) * distance).head();
-            let at = HINTS_AT + hint * 4;
-            self.bytes[at..at + 4].copy_from_slice(&head.to_le_bytes());
+        let (header, rest) = self.bytes.split_at_mut(HEADER_BYTES);
+        let hints = header[HINTS_AT..].as_chunks_mut::<4>().0;
+        let slots = rest.as_chunks::<SLOT_BYTES>().0;
+        for (hint, index) in hints.iter_mut().zip(1..).skip(first) {
+            let head = Slot::from_bytes(slots[index * distance]).head();
+            *hint = head.to_le_bytes();
         }
     }
 }

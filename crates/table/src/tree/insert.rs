@@ -45,11 +45,16 @@ impl Tree {
         self.hold(held, key)?;
         let leaf = held.as_mut().expect("the leaf is held");
         let node = Node::new(&leaf.guard);
-        let found = node.search(key);
-        if found.is_equal {
-            return Ok(Some(Payload::new(node.payload(found.position))));
-        }
-        let position = found.position;
+        let position = match node.expected(key) {
+            Some(position) => position,
+            None => {
+                let found = node.search(key);
+                if found.is_equal {
+                    return Ok(Some(Payload::new(node.payload(found.position))));
+                }
+                found.position
+            }
+        };
         if !NodeMut::new(&mut leaf.guard).insert(position, key, payload, true) {
             self.make_room(leaf, position, key, payload)?;
         }

@@ -53,7 +53,11 @@ impl Payload {
     /// If there are more than [`MAX_PAYLOAD_BYTES`].
     pub fn new(bytes: &[u8]) -> Self {
         let mut copy = [0; MAX_PAYLOAD_BYTES];
-        copy[..bytes.len()].copy_from_slice(bytes);
+        // A copy of known length is two instructions.
+        match bytes.as_array::<ROW_ID_BYTES>() {
+            Some(row_id) => copy[..ROW_ID_BYTES].copy_from_slice(row_id),
+            None => copy[..bytes.len()].copy_from_slice(bytes),
+        }
         Self {
             bytes: copy,
             len: bytes.len() as u8,

@@ -72,7 +72,7 @@ pub use key::{MAX_KEY_BYTES, MAX_PAYLOAD_BYTES, Payload, append_row_id, split_ro
 pub use range::{KeyRange, Range};
 pub use writer::Writer;
 
-use mayfly_space::Account;
+use mayfly_space::{Account, ReadGuard};
 
 use crate::error::{Error, Result};
 use hint::Hint;
@@ -176,7 +176,7 @@ impl Tree {
         for _ in 1..self.levels.len() {
             let node = Node::new(&guard);
             let child = node.child(node.child_index(key));
-            guard = self.pages.read(child)?;
+            guard = self.pages.move_to(guard, child)?;
         }
         let node = Node::new(&guard);
         let found = node.search(key);
@@ -202,13 +202,18 @@ impl Tree {
         self.pages.clear();
     }
 
-    /// Goes down to the leaf of `key` and remembers the way; does not read the leaf.
-    fn descend(&mut self, key: &[u8]) -> Result<u32> {
+    /// Goes down to the leaf of `key` and remembers the way; does not read the leaf. Returns the
+    /// pin on its parent, to be moved on.
+    fn descend(&mut self, key: &[u8]) -> Result<(u32, Option<ReadGuard>)> {
         let records = self.hint.begin();
         self.path.clear();
-        let mut number = self.root;
+        let (mut number, mut held) = (self.root, None::<ReadGuard>);
         for _ in 1..self.levels.len() {
-            let guard = match self.pages.read(number) {
+            let pinned = match held.take() {
+                Some(guard) => self.pages.move_to(guard, number),
+                None => self.pages.read(number),
+            };
+            let guard = match pinned {
                 Ok(guard) => guard,
                 Err(error) => {
                     self.path.clear();
@@ -228,9 +233,10 @@ impl Tree {
             }
             self.path.push(Step { number, index });
             number = node.child(index);
+            held = Some(guard);
         }
         self.hint.end(number);
-        Ok(number)
+        Ok((number, held))
     }
 
     /// Makes the way to the leaf of `key` known.

@@ -63,6 +63,23 @@ impl Pages {
         Ok(self.page(number).write()?)
     }
 
+    /// Gives a pin up for one on another page.
+    pub(super) fn move_to(&self, guard: ReadGuard, number: u32) -> Result<ReadGuard> {
+        Ok(guard.move_to(self.page(number))?)
+    }
+
+    /// The same, for a change. There may be no pin to give up.
+    pub(super) fn move_to_write(
+        &self,
+        guard: Option<ReadGuard>,
+        number: u32,
+    ) -> Result<WriteGuard> {
+        match guard {
+            Some(guard) => Ok(guard.move_to_write(self.page(number))?),
+            None => self.write(number),
+        }
+    }
+
     /// A page that belongs to nobody until it is adopted.
     pub(super) fn allocate(&mut self, class: PageClass) -> Result<WriteGuard> {
         let steps = (self.live_count() / RESERVED_STEP) as u64;

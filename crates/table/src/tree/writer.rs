@@ -64,19 +64,17 @@ impl Tree {
 
     /// Makes the leaf that `key` belongs to the one that is held. The tree is not empty.
     pub(super) fn hold(&mut self, held: &mut Option<Held>, key: &[u8]) -> Result<()> {
-        let number = match self.hint.leaf_of(key) {
-            Some(leaf) => {
-                if held.as_ref().is_some_and(|held| held.number == leaf) {
-                    return Ok(());
-                }
-                leaf
+        let (number, above) = match self.hint.leaf_of(key) {
+            Some(leaf) => (leaf, None),
+            None => {
+                // Its pin goes before others come.
+                *held = None;
+                self.descend(key)?
             }
-            None => self.descend(key)?,
         };
         if held.as_ref().is_none_or(|held| held.number != number) {
-            // Its pin goes before the next comes.
             *held = None;
-            let guard = self.pages.write(number)?;
+            let guard = self.pages.move_to_write(above, number)?;
             *held = Some(Held { number, guard });
         }
         Ok(())
