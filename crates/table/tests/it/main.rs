@@ -6,4 +6,5 @@ mod faults;
 mod runs;
 mod spaces;
 mod tables;
+mod tree_faults;
 mod trees;
