@@ -153,7 +153,7 @@ fn reads(space: &Space, tree: &Tree, machine: &Machine, entries: u64, count: u64
     let mut keys = Vec::new();
     let mut range = tree.range(KeyRange::ALL);
     while keys.len() < count.min(1_000_000) as usize
-        && let Some((key, _)) = range.next().expect("a read")
+        && let Some((key, _)) = range.next_entry().expect("a read")
     {
         keys.push(<[u8; 8]>::try_from(key).expect("8 bytes"));
     }
@@ -201,7 +201,7 @@ fn reads(space: &Space, tree: &Tree, machine: &Machine, entries: u64, count: u64
         || {
             let mut range = tree.range(KeyRange::ALL);
             let mut sum = 0;
-            while let Some((key, payload)) = range.next().expect("a read") {
+            while let Some((key, payload)) = range.next_entry().expect("a read") {
                 sum += u64::from(key[0]) + u64::from(payload[0]);
             }
             black_box(sum);

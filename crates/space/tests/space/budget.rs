@@ -22,6 +22,40 @@ fn pins_stop_at_the_budget() {
     assert_empty(&space);
 }
 
+/// A pin that moves on takes its claim with it, and only then.
+#[test]
+fn pins_move_with_their_claims() {
+    let space = space(8 * MIB);
+    let (first, second) = (account(&space), account(&space));
+    let pages: Vec<_> = (0..4).map(|n| page(&first, PageClass::K16, n)).collect();
+    let (small, other) = (
+        page(&first, PageClass::K4, 4),
+        page(&second, PageClass::K16, 5),
+    );
+    // No more than one claim is free.
+    let rest = 8 * MIB - space.memory_claimed_bytes() - 16 * KIB;
+    let reservation = first.reserve(rest).expect("there is room");
+    let mut guard = pages[0].read().expect("one page fits");
+    for (to, claimed) in [(&pages[1], 16), (&small, 4), (&other, 16), (&pages[2], 16)] {
+        guard = guard.move_to(to).expect("one page fits");
+        assert_eq!(space.memory_claimed_bytes(), rest + claimed * KIB);
+        assert_eq!(space.counters().pinned_bytes, claimed * KIB);
+    }
+    // A pin of a page that is pinned already has no claim to take.
+    let twice = guard.clone();
+    assert!(guard.move_to(&pages[3]).is_err());
+    assert_eq!(space.memory_claimed_bytes(), rest + 16 * KIB);
+    let same = twice.move_to(&pages[2]).expect("it may be the same page");
+    let mut writer = same.move_to_write(&pages[3]).expect("one page fits");
+    writer.fill(3);
+    drop(writer);
+    assert_eq!(space.memory_claimed_bytes(), rest);
+    assert_eq!(pages[3].read().expect("one page fits")[9], 3);
+    space.verify();
+    drop((pages, small, other, reservation));
+    assert_empty(&space);
+}
+
 #[test]
 fn a_minimum_is_certain() {
     let space = space(8 * MIB);

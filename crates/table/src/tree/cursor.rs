@@ -168,7 +168,7 @@ impl Cursor<'_> {
     ///
     /// # Errors
     /// As for [`Cursor::seek`].
-    pub fn next(&mut self) -> Result<bool> {
+    pub fn next_entry(&mut self) -> Result<bool> {
         match &mut self.leaf {
             Some(leaf) if self.is_at_entry => {
                 leaf.index += 1;
@@ -185,7 +185,7 @@ impl Cursor<'_> {
     ///
     /// # Errors
     /// As for [`Cursor::seek`].
-    pub fn previous(&mut self) -> Result<bool> {
+    pub fn previous_entry(&mut self) -> Result<bool> {
         match &mut self.leaf {
             Some(leaf) if self.is_at_entry => {
                 if leaf.index > 0 {

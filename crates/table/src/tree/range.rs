@@ -109,7 +109,7 @@ impl<'t, 'k> Range<'t, 'k> {
     ///
     /// # Errors
     /// Those of [`Page::read`](mayfly_space::Page::read).
-    pub fn next(&mut self) -> Result<Option<(&[u8], Payload)>> {
+    pub fn next_entry(&mut self) -> Result<Option<(&[u8], Payload)>> {
         let Some(position) = self.advance()? else {
             return Ok(None);
         };
@@ -121,7 +121,7 @@ impl<'t, 'k> Range<'t, 'k> {
     /// The payload of the next entry, for those who have no use for its key. `None` at the end.
     ///
     /// # Errors
-    /// As for [`Range::next`].
+    /// As for [`Range::next_entry`].
     pub fn next_payload(&mut self) -> Result<Option<Payload>> {
         let Some(position) = self.advance()? else {
             return Ok(None);

@@ -49,7 +49,7 @@ impl Tree {
             *held = None;
             // What cannot be read stays, and the next change finds out why.
             let _stays = self.unlink(number, key);
-        } else if is_sparse && node.count() % LOOK_EVERY == 0 && self.levels.len() > 1 {
+        } else if is_sparse && node.count().is_multiple_of(LOOK_EVERY) && self.levels.len() > 1 {
             let _stays = self.merge(held, key);
         }
         Ok(Some(payload))
