@@ -101,6 +101,13 @@ pub enum Error {
         what: &'static str,
     },
 
+    /// Somebody else changed the table between reading and changing it. Reading it again helps.
+    #[error("table '{table}' was changed meanwhile")]
+    Changed {
+        /// Name of the table.
+        table: String,
+    },
+
     /// The table exists already in this database (MySQL's 1050).
     #[error("table '{table}' already exists")]
     TableExists {

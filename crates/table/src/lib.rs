@@ -22,6 +22,7 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod change;
 mod column_page;
 pub mod dictionary;
 mod error;
@@ -29,12 +30,14 @@ pub mod rows;
 pub mod run;
 mod sealed;
 pub mod table;
+mod table_page;
 mod tail;
 mod text;
 pub mod tree;
 
+pub use change::Change;
 pub use dictionary::{Dictionary, TemporaryTables};
 pub use error::{Error, Result};
 pub use run::{BatchRun, Drain};
-pub use table::{Appender, Column, Scan, Table, TableSnapshot};
+pub use table::{Appender, Column, Saved, Scan, Table, TableSnapshot};
 pub use tree::Tree;

@@ -1,4 +1,4 @@
-//! User tables that grow at the end.
+//! User tables: rows come at the end and go anywhere.
 //!
 //! **Owns** the rows of one table: full column pages, and a tail on the heap. A tiny table is all
 //! tail: it has no page and takes no lock but its own mutex.
@@ -17,6 +17,10 @@
 //! their successors as long as they are at most twice as long, so a table that grows row by row
 //! consists of full pages but for the last few, and each row is copied a few times only.
 //!
+//! A row that is removed leaves its bit; a page goes with its last row. An updated row is removed
+//! and appended. Since nothing that was written ever changes, going back is free: a [`Saved`] state
+//! is a list of pages, and putting it back undoes whatever happened since.
+//!
 //! **Cost**: an append of one row is one encoded segment (about a microsecond for few columns).
 
 use std::collections::HashMap;
@@ -25,14 +29,17 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use arrow_array::RecordBatch;
+use arrow_array::{BooleanArray, RecordBatch, UInt64Array};
 use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_select::filter::filter_record_batch;
 use mayfly_space::{Account, AccountOptions, Counters, NextUse};
 use mayfly_types::{COLLATION_KEY, Collation, ColumnType};
 
+use crate::change::{Change, Removal, row_id};
 use crate::column_page::{Format, Rows, Size};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sealed::{Ahead, Heap, Sealed, Writer, page_class};
+use crate::table_page::TablePage;
 use crate::tail::{Segment, Tail};
 
 /// The rows that wait on the heap, where they cannot be evicted, before they become a page.
@@ -83,7 +90,7 @@ impl Column {
     }
 }
 
-/// An append-only table, shared by all who can name it.
+/// A table, shared by all who can name it.
 pub struct Table {
     // Fixed.
     name: String,
@@ -97,7 +104,9 @@ pub struct Table {
 }
 
 struct State {
-    pages: Arc<Vec<Sealed>>,
+    /// Another number after each change.
+    version: u64,
+    pages: Arc<Vec<TablePage>>,
     tail: Tail,
     heap: Heap,
     row_count: u64,
@@ -106,8 +115,9 @@ struct State {
 }
 
 impl State {
-    const fn new(pages: Arc<Vec<Sealed>>, tail: Tail) -> Self {
+    const fn new(version: u64, pages: Arc<Vec<TablePage>>, tail: Tail) -> Self {
         Self {
+            version,
             pages,
             tail,
             heap: Heap::new(),
@@ -140,7 +150,7 @@ impl Table {
             columns,
             format: Arc::new(Format::new(Arc::new(Schema::new(fields)))),
             created: SystemTime::now(),
-            state: Mutex::new(State::new(Arc::default(), Tail::default())),
+            state: Mutex::new(State::new(0, Arc::default(), Tail::default())),
             account,
         }
     }
@@ -196,6 +206,7 @@ impl Table {
     pub fn snapshot(&self) -> TableSnapshot {
         let state = self.state();
         TableSnapshot {
+            version: state.version,
             account: self.account.clone(),
             page_bytes: page_class(&self.account).bytes(),
             format: Arc::clone(&self.format),
@@ -213,7 +224,12 @@ impl Table {
         }
     }
 
-    fn writer(&self) -> Writer {
+    /// Begins to change the rows of the table as they are now.
+    pub fn begin_change(self: &Arc<Self>) -> Change {
+        Change::new(self, self.snapshot())
+    }
+
+    pub(crate) fn writer(&self) -> Writer {
         let format = Arc::clone(&self.format);
         Writer::new(self.account.clone(), format, NextUse::SecondChance)
     }
@@ -225,7 +241,7 @@ impl Table {
     pub fn append(&self, batch: &RecordBatch) -> Result<()> {
         let mut writer = self.writer();
         writer.append(batch)?;
-        self.absorb(writer)
+        self.absorb(writer, &Removal::default(), None)
     }
 
     /// Removes all rows. Snapshots keep theirs.
@@ -234,22 +250,59 @@ impl Table {
         let updated = Some(SystemTime::now());
         *state = State {
             updated,
-            ..State::new(Arc::default(), Tail::default())
+            ..State::new(state.version + 1, Arc::default(), Tail::default())
         };
     }
 
-    /// Makes the rows of a writer part of the table, all or none.
-    fn absorb(&self, writer: Writer) -> Result<()> {
+    /// The state of the table, to go back to. It keeps the pages that it needs.
+    ///
+    /// # Errors
+    /// If there is no memory for the rows that are not in pages: going back needs none.
+    pub fn save(self: &Arc<Self>) -> Result<Saved> {
+        let state = self.state();
+        let mut heap = Heap::new();
+        heap.reserve(&self.account, state.tail.heap_bytes())?;
+        Ok(Saved {
+            table: Arc::clone(self),
+            state: State {
+                version: state.version,
+                pages: Arc::clone(&state.pages),
+                tail: state.tail.clone(),
+                heap,
+                row_count: state.row_count,
+                page_bytes: state.page_bytes,
+                updated: state.updated,
+            },
+        })
+    }
+
+    /// Makes removals and the rows of a writer part of the table, all or none.
+    pub(crate) fn absorb(
+        &self,
+        writer: Writer,
+        removal: &Removal,
+        seen: Option<&TableSnapshot>,
+    ) -> Result<()> {
         let mut state = self.state();
+        if seen.is_some_and(|snapshot| snapshot.version != state.version) {
+            return Err(Error::Changed {
+                table: self.name.clone(),
+            });
+        }
+        let left = match removal.row_count {
+            0 => None,
+            _ => Some(left_after(removal, &state.pages)),
+        };
+        let pages = left.as_ref().unwrap_or(&state.pages);
+        let mut tail = self.tail_after(removal, state.pages.len(), &state.tail)?;
         let mut end = End {
             account: &self.account,
             format: &self.format,
             page_bytes: writer.page_bytes,
-            pages: &state.pages,
-            kept: state.pages.len(),
+            pages,
+            kept: pages.len(),
             added: Vec::new(),
         };
-        let mut tail = state.tail.clone();
         if writer.pages.is_empty() {
             tail.append(&self.format, &writer.tail)?;
         } else {
@@ -267,19 +320,53 @@ impl Table {
         // Nothing below can fail.
         state.heap.shrink(heap_bytes);
         state.tail = tail;
+        if let Some(left) = left {
+            state.page_bytes = left.iter().map(|page| page.bytes() as u64).sum();
+            state.pages = left;
+        }
         if kept < state.pages.len() || !added.is_empty() {
-            let bytes = |pages: &[Sealed]| pages.iter().map(|p| p.bytes() as u64).sum::<u64>();
-            state.page_bytes += bytes(&added);
-            state.page_bytes -= bytes(&state.pages[kept..]);
+            let gone = state.pages[kept..].iter().map(|p| p.bytes() as u64);
+            let gone: u64 = gone.sum();
+            state.page_bytes += added.iter().map(|p| p.bytes() as u64).sum::<u64>();
+            state.page_bytes -= gone;
             let pages = Arc::make_mut(&mut state.pages);
             pages.truncate(kept);
-            pages.extend(added);
+            pages.extend(added.into_iter().map(TablePage::from));
         }
-        if writer.row_count > 0 {
+        if writer.row_count > 0 || removal.row_count > 0 {
             state.row_count += writer.row_count;
+            state.row_count -= removal.row_count;
+            state.version += 1;
             state.updated = Some(SystemTime::now());
         }
         Ok(())
+    }
+
+    /// The tail without the rows that leave it.
+    fn tail_after(&self, removal: &Removal, pages: usize, tail: &Tail) -> Result<Tail> {
+        if removal.slots.range(pages..).next().is_none() {
+            return Ok(tail.clone());
+        }
+        let mut left = Tail::default();
+        for (index, segment) in tail.segments().iter().enumerate() {
+            let batch = self.format.decode(&segment.source(), None)?;
+            let batch = match removal.slots.get(&(pages + index)) {
+                Some(slots) => {
+                    let is_left = |slot: usize| !slots.contains(slot as u32);
+                    let left: BooleanArray = (0..batch.num_rows())
+                        .map(|slot| Some(is_left(slot)))
+                        .collect();
+                    filter_record_batch(&batch, &left)?
+                }
+                None => batch,
+            };
+            if batch.num_rows() > 0 {
+                let rows = self.format.admit(&batch)?;
+                let size = self.format.size(&rows, 0, rows.row_count());
+                left.push(&self.format, &rows, size)?;
+            }
+        }
+        Ok(left)
     }
 
     /// The state stays whole when a panic passes through: changes are made at the very end.
@@ -293,9 +380,9 @@ impl Table {
     /// If they do not.
     pub fn verify(&self) {
         let state = self.state();
-        let rows: usize = state.pages.iter().map(Sealed::row_count).sum();
+        let rows: usize = state.pages.iter().map(TablePage::row_count).sum();
         assert_eq!(state.row_count, (rows + state.tail.size().rows) as u64);
-        let bytes: usize = state.pages.iter().map(Sealed::bytes).sum();
+        let bytes: usize = state.pages.iter().map(TablePage::bytes).sum();
         assert_eq!(state.page_bytes, bytes as u64);
         assert!(state.tail.heap_bytes() <= TAIL_BYTES_MAX);
     }
@@ -311,13 +398,57 @@ impl fmt::Debug for Table {
     }
 }
 
+/// The pages without the rows that leave them.
+fn left_after(removal: &Removal, pages: &[TablePage]) -> Arc<Vec<TablePage>> {
+    let left =
+        pages
+            .iter()
+            .enumerate()
+            .filter_map(|(index, page)| match removal.slots.get(&index) {
+                Some(slots) => page.without(slots.iter()),
+                None => Some(page.clone()),
+            });
+    Arc::new(left.collect())
+}
+
+/// A state of a table to go back to.
+pub struct Saved {
+    table: Arc<Table>,
+    state: State,
+}
+
+impl Saved {
+    /// The table.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    /// Puts the state back. Needs no memory.
+    pub fn restore(self) {
+        let mut state = self.table.state();
+        *state = State {
+            version: state.version + 1,
+            ..self.state
+        };
+    }
+}
+
+impl fmt::Debug for Saved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Saved")
+            .field("table", &self.table.name)
+            .field("row_count", &self.state.row_count)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The end of a table while rows are being added to it.
 struct End<'a> {
     account: &'a Account,
     format: &'a Format,
     page_bytes: usize,
     /// The pages of the table, of which the first `kept` stay.
-    pages: &'a [Sealed],
+    pages: &'a [TablePage],
     kept: usize,
     added: Vec<Sealed>,
 }
@@ -334,7 +465,8 @@ impl End<'_> {
         // The pages of an appender are full and stay; only the table's own may be small.
         let own = if self.added.is_empty() { self.kept } else { 0 };
         for page in self.pages[..own].iter().rev() {
-            if page.bytes() > 2 * bytes || page.bytes() + bytes > self.page_bytes {
+            let fits = page.bytes() <= 2 * bytes && page.bytes() + bytes <= self.page_bytes;
+            if !fits || !page.is_whole() {
                 break;
             }
             let rows = page.rows(self.format)?;
@@ -392,7 +524,7 @@ impl Appender {
     /// If memory, disk or I/O fail; the rows are gone then, and the table is as it was.
     pub fn commit(self) -> Result<u64> {
         let row_count = self.writer.row_count;
-        self.table.absorb(self.writer)?;
+        self.table.absorb(self.writer, &Removal::default(), None)?;
         Ok(row_count)
     }
 }
@@ -409,10 +541,11 @@ impl fmt::Debug for Appender {
 /// The rows of a table at one moment.
 #[derive(Clone)]
 pub struct TableSnapshot {
+    version: u64,
     account: Account,
     page_bytes: usize,
     format: Arc<Format>,
-    pages: Arc<Vec<Sealed>>,
+    pages: Arc<Vec<TablePage>>,
     segments: Vec<Segment>,
     row_count: u64,
 }
@@ -462,7 +595,7 @@ impl TableSnapshot {
     pub fn page_bytes_max(&self, batches: Range<usize>) -> u64 {
         let end = batches.end.min(self.pages.len());
         let pages = self.pages.get(batches.start..end).unwrap_or_default();
-        pages.iter().map(Sealed::page_bytes).max().unwrap_or(0) as u64
+        pages.iter().map(TablePage::page_bytes).max().unwrap_or(0) as u64
     }
 
     /// One batch, pointing into its page, which stays pinned as long as an array of the batch
@@ -492,6 +625,23 @@ impl TableSnapshot {
     fn read_segment(&self, index: usize, projection: Option<&[usize]>) -> Result<RecordBatch> {
         let segment = &self.segments[index - self.pages.len()];
         self.format.decode(&segment.source(), projection)
+    }
+
+    /// The ids of the rows of one batch, in the order in which they are read: what
+    /// [`Change::remove`] takes.
+    ///
+    /// # Panics
+    /// If there is no such batch.
+    pub fn row_ids(&self, index: usize) -> UInt64Array {
+        let slots = match self.pages.get(index) {
+            Some(page) => page.slots(),
+            None => (0..self.rows_of(index) as u32).collect(),
+        };
+        slots
+            .into_iter()
+            .map(|slot| row_id(index, slot))
+            .collect::<Vec<_>>()
+            .into()
     }
 
     /// Asks for a batch that will be read soon; returns at once. A batch that does not exist is

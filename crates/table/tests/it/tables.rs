@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{Int64Array, RecordBatch, StringViewArray};
-use mayfly_table::{Appender, Column, Table, TableSnapshot};
+use arrow_array::{Int64Array, RecordBatch, StringViewArray, UInt64Array};
+use mayfly_table::{Appender, Column, Saved, Table, TableSnapshot};
 use mayfly_types::{BlobSize, ColumnType};
 use proptest::prelude::*;
 
@@ -56,6 +56,46 @@ pub(crate) fn read_all(snapshot: &TableSnapshot) -> Vec<Row> {
     all
 }
 
+/// Removes some rows and writes others in their place, behind the rows that stay.
+fn change(random: &mut Random, table: &Arc<Table>, expect: &mut Vec<Row>, longest: usize) {
+    let mut change = table.begin_change();
+    let percent = [1, 50, 100][random.below(3)];
+    let (mut left, mut removed) = (Vec::new(), 0);
+    for index in 0..change.snapshot().batch_count() {
+        let rows = read(&change.snapshot().read(index, None).unwrap());
+        let ids = change.snapshot().row_ids(index);
+        assert_eq!(ids.len(), rows.len());
+        for (row, id) in rows.into_iter().zip(ids.values()) {
+            if random.chance(percent) {
+                let id = UInt64Array::from(vec![*id]);
+                assert_eq!(change.remove(&id), [true]);
+                assert_eq!(change.remove(&id), [false], "a row goes once");
+                removed += 1;
+            } else {
+                left.push(row);
+            }
+        }
+    }
+    assert_eq!(change.removed(), removed);
+    let count = random.below(300);
+    let new = rows(random, count, longest);
+    change.append(&batch(table, &new)).unwrap();
+    if random.chance(20) {
+        drop(change);
+    } else if random.chance(20) && removed > 0 {
+        // Somebody else is first.
+        let row = rows(random, 1, longest);
+        table.append(&batch(table, &row)).unwrap();
+        expect.extend(row);
+        let refused = change.commit().unwrap_err();
+        assert!(matches!(refused, mayfly_table::Error::Changed { .. }));
+    } else {
+        change.commit().unwrap();
+        left.extend(new);
+        *expect = left;
+    }
+}
+
 /// Does random things to a table and to a vector, and compares them.
 fn model(seed: u64, budget: u64) {
     let mut random = Random(seed);
@@ -66,8 +106,9 @@ fn model(seed: u64, budget: u64) {
     let mut expect: Vec<Row> = Vec::new();
     let mut snapshots: Vec<(TableSnapshot, Vec<Row>)> = Vec::new();
     let mut open_statement: Option<(Appender, Vec<Row>)> = None;
-    for _ in 0..60 {
-        match random.below(10) {
+    let mut saved: Option<(Saved, Vec<Row>)> = None;
+    for _ in 0..80 {
+        match random.below(14) {
             0..4 => {
                 let count = [1, random.below(5), random.below(500)][random.below(3)];
                 let rows = rows(&mut random, count, longest);
@@ -97,7 +138,16 @@ fn model(seed: u64, budget: u64) {
                     assert!(read_all(&snapshot) == rows);
                 }
             }
-            _ if random.chance(20) => {
+            9 | 10 => change(&mut random, &table, &mut expect, longest),
+            11 => match saved.take() {
+                Some((state, rows)) if random.chance(50) => {
+                    let state: Saved = state;
+                    state.restore();
+                    expect = rows;
+                }
+                _ => saved = Some((table.save().unwrap(), expect.clone())),
+            },
+            12 if random.chance(20) => {
                 table.truncate();
                 expect.clear();
             }
@@ -120,6 +170,7 @@ fn model(seed: u64, budget: u64) {
     assert!(read_all(&table.snapshot()) == expect);
     drop(table);
     drop(open_statement);
+    drop(saved);
     for (snapshot, rows) in snapshots {
         assert!(read_all(&snapshot) == rows, "a snapshot outlives its table");
     }
