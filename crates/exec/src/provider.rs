@@ -10,7 +10,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
@@ -28,7 +29,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
 };
-use mayfly_table::{Table, TableSnapshot};
+use mayfly_table::{Change, Table, TableSnapshot};
 
 use crate::error::{space_error, table_error};
 
@@ -39,12 +40,31 @@ const SCAN_PAGES: u64 = 2;
 #[derive(Clone)]
 pub struct TableSource {
     table: Arc<Table>,
+    schema: SchemaRef,
+    /// The rows that are to be read; those at the time of planning without one.
+    snapshot: Option<TableSnapshot>,
 }
 
 impl TableSource {
     /// The provider of a table.
     pub fn new(table: Arc<Table>) -> Self {
-        Self { table }
+        Self {
+            schema: Arc::clone(table.schema()),
+            table,
+            snapshot: None,
+        }
+    }
+
+    /// The provider of the rows that a change sees, with their ids in a last column of this name.
+    pub fn with_row_ids(change: &Change, name: &str) -> Self {
+        let table = Arc::clone(change.table());
+        let mut fields: Vec<FieldRef> = table.schema().fields().iter().cloned().collect();
+        fields.push(Arc::new(Field::new(name, DataType::UInt64, false)));
+        Self {
+            schema: Arc::new(Schema::new(fields)),
+            table,
+            snapshot: Some(change.snapshot().clone()),
+        }
     }
 
     /// The table.
@@ -64,7 +84,7 @@ impl fmt::Debug for TableSource {
 #[async_trait]
 impl TableProvider for TableSource {
     fn schema(&self) -> SchemaRef {
-        Arc::clone(self.table.schema())
+        Arc::clone(&self.schema)
     }
 
     fn table_type(&self) -> TableType {
@@ -80,7 +100,10 @@ impl TableProvider for TableSource {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let scan = TableScan::new(
             self.table.name(),
-            self.table.snapshot(),
+            &self.schema,
+            self.snapshot
+                .clone()
+                .unwrap_or_else(|| self.table.snapshot()),
             projection.cloned(),
             limit,
             session.config().target_partitions(),
@@ -93,7 +116,10 @@ impl TableProvider for TableSource {
 pub struct TableScan {
     name: String,
     snapshot: Arc<TableSnapshot>,
+    /// The columns of the table that are read.
     projection: Option<Vec<usize>>,
+    /// Where the ids of the rows stand among them.
+    row_ids: Option<usize>,
     limit: Option<usize>,
     /// The batches of each partition.
     ranges: Vec<Range<usize>>,
@@ -104,15 +130,23 @@ pub struct TableScan {
 impl TableScan {
     fn new(
         name: &str,
+        schema: &SchemaRef,
         snapshot: TableSnapshot,
-        projection: Option<Vec<usize>>,
+        mut projection: Option<Vec<usize>>,
         limit: Option<usize>,
         partitions_max: usize,
     ) -> Result<Self> {
-        let schema = match &projection {
-            Some(columns) => Arc::new(snapshot.schema().project(columns)?),
-            None => Arc::clone(snapshot.schema()),
+        let width = snapshot.schema().fields().len();
+        let shown = match &projection {
+            Some(columns) => Arc::new(schema.project(columns)?),
+            None => Arc::clone(schema),
         };
+        if projection.is_none() && schema.fields().len() > width {
+            projection = Some((0..=width).collect());
+        }
+        let row_ids = projection
+            .as_mut()
+            .and_then(|columns| take_out(columns, width));
         let batches = match limit {
             None => snapshot.batch_count(),
             Some(limit) => batches_within(&snapshot, limit),
@@ -122,7 +156,7 @@ impl TableScan {
             .map(|index| batches * index / partitions..batches * (index + 1) / partitions)
             .collect();
         let properties = PlanProperties::new(
-            EquivalenceProperties::new(schema),
+            EquivalenceProperties::new(shown),
             Partitioning::UnknownPartitioning(ranges.len()),
             EmissionType::Incremental,
             Boundedness::Bounded,
@@ -131,6 +165,7 @@ impl TableScan {
             name: name.to_owned(),
             snapshot: Arc::new(snapshot),
             projection,
+            row_ids,
             limit,
             ranges,
             properties: Arc::new(properties),
@@ -142,6 +177,13 @@ impl TableScan {
     pub fn table_name(&self) -> &str {
         &self.name
     }
+}
+
+/// Removes the column of the row ids from a projection, and tells where it stood.
+fn take_out(columns: &mut Vec<usize>, row_ids: usize) -> Option<usize> {
+    let place = columns.iter().position(|column| *column == row_ids)?;
+    columns.remove(place);
+    Some(place)
 }
 
 /// How many leading batches hold `limit` rows.
@@ -235,11 +277,23 @@ impl ExecutionPlan for TableScan {
             .account()
             .admit(minimum_bytes)
             .map_err(space_error)?;
-        let mut scan = self.snapshot.scan(range, self.projection.clone());
+        let mut scan = self
+            .snapshot
+            .scan(range.clone(), self.projection.clone())
+            .zip(range);
+        let (snapshot, schema, row_ids) = (Arc::clone(&self.snapshot), self.schema(), self.row_ids);
         let batches = std::iter::from_fn(move || {
             let _admission = &admission;
             let _timer = baseline.elapsed_compute().timer();
-            let batch = scan.next()?.map_err(table_error);
+            let (batch, index) = scan.next()?;
+            let batch = batch.map_err(table_error).and_then(|batch| match row_ids {
+                None => Ok(batch),
+                Some(place) => {
+                    let mut columns = batch.columns().to_vec();
+                    columns.insert(place, Arc::new(snapshot.row_ids(index)));
+                    Ok(RecordBatch::try_new(Arc::clone(&schema), columns)?)
+                }
+            });
             if let Ok(batch) = &batch {
                 baseline.record_output(batch.num_rows());
             }

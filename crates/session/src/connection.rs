@@ -23,6 +23,7 @@ use crate::meaning;
 use crate::running::{CancelHandle, Running};
 use crate::stats::StatementStats;
 use crate::status::Status;
+use crate::transaction::Transaction;
 use crate::variables::{CATALOG, Variables, Where, time_zone_seconds};
 
 pub(crate) struct Connection {
@@ -52,8 +53,7 @@ pub(crate) struct Local {
     pub(crate) last_tables: Vec<TempTable>,
     pub(crate) row_count: i64,
     pub(crate) found_rows: u64,
-    pub(crate) in_transaction: bool,
-    pub(crate) changed_in_transaction: bool,
+    pub(crate) transaction: Transaction,
 }
 
 impl Connection {
@@ -99,8 +99,7 @@ impl Connection {
                 last_tables: Vec::new(),
                 row_count: 0,
                 found_rows: 0,
-                in_transaction: false,
-                changed_in_transaction: false,
+                transaction: Transaction::default(),
             }),
             account,
         })
@@ -121,6 +120,12 @@ impl Connection {
             ..AccountOptions::default()
         };
         self.account.child("statement", options)
+    }
+
+    /// Whether a change waits for COMMIT.
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        let local = self.local();
+        local.transaction.is_begun() || local.variables.text("autocommit") == "OFF"
     }
 
     /// Most resident bytes of one temporary table: the smaller of the two variables, if set.

@@ -23,6 +23,7 @@ mod session;
 mod statement;
 mod stats;
 mod status;
+mod transaction;
 mod variables;
 mod yielding;
 

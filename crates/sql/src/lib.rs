@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bindings;
+pub mod change;
 pub mod clause;
 pub mod dialect;
 pub mod functions;

@@ -39,6 +39,10 @@ pub enum Statement {
     Use(String),
     /// INSERT and REPLACE.
     Insert(Box<Insert>),
+    /// UPDATE.
+    Update(Box<Update>),
+    /// DELETE.
+    Delete(Box<Delete>),
     /// LOAD DATA.
     LoadData(Box<LoadData>),
     /// SET in all its forms.
@@ -55,9 +59,15 @@ pub enum Statement {
     Begin,
     /// COMMIT.
     Commit,
-    /// ROLLBACK, also to a savepoint.
+    /// ROLLBACK.
     Rollback,
-    /// Statements that have nothing to do here: SAVEPOINT, LOCK TABLES, FLUSH TABLES.
+    /// SAVEPOINT.
+    Savepoint(String),
+    /// ROLLBACK TO SAVEPOINT.
+    RollbackTo(String),
+    /// RELEASE SAVEPOINT.
+    ReleaseSavepoint(String),
+    /// Statements that have nothing to do here: LOCK TABLES, FLUSH TABLES.
     Nothing,
 }
 
@@ -154,6 +164,52 @@ pub struct Insert {
     pub source: InsertSource,
     /// IGNORE: bad values are adjusted.
     pub ignore: bool,
+}
+
+/// Which rows of which tables a statement changes.
+#[derive(Debug, Clone)]
+pub struct RowChoice {
+    /// The tables, joined.
+    pub from: Vec<ast::TableWithJoins>,
+    /// WHERE.
+    pub condition: Option<ast::Expr>,
+    /// ORDER BY, of one table.
+    pub order_by: Vec<ast::OrderByExpr>,
+    /// LIMIT, of one table.
+    pub limit: Option<ast::Expr>,
+}
+
+/// An assignment of UPDATE.
+#[derive(Debug, Clone)]
+pub struct SetColumn {
+    /// The name or the alias of its table, if it was written.
+    pub table: Option<String>,
+    /// The column.
+    pub column: String,
+    /// The value; `None` stands for DEFAULT.
+    pub value: Option<ast::Expr>,
+}
+
+/// UPDATE of one table or of several.
+#[derive(Debug, Clone)]
+pub struct Update {
+    /// IGNORE: bad values are adjusted.
+    pub ignore: bool,
+    /// The rows.
+    pub choice: RowChoice,
+    /// The assignments in their order.
+    pub assignments: Vec<SetColumn>,
+}
+
+/// DELETE from one table or from several.
+#[derive(Debug, Clone)]
+pub struct Delete {
+    /// IGNORE.
+    pub ignore: bool,
+    /// The tables that lose rows, by name or alias; empty where there is but one table.
+    pub targets: Vec<TableName>,
+    /// The rows.
+    pub choice: RowChoice,
 }
 
 /// A column or a user variable that takes a field of LOAD DATA.

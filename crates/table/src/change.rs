@@ -81,6 +81,11 @@ impl Change {
         }
     }
 
+    /// The table.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
     /// The rows before the change, whose ids [`Change::remove`] takes.
     pub fn snapshot(&self) -> &TableSnapshot {
         &self.snapshot

@@ -203,6 +203,16 @@ impl TemporaryTables {
         self.databases.get(database)?.get(table).cloned()
     }
 
+    /// Whether a table is one of this session's.
+    pub fn has(&self, table: &Arc<Table>) -> bool {
+        let tables = self.databases.values();
+        let own = |tables: &Tables| {
+            let found = tables.get(table.name());
+            found.is_some_and(|found| Arc::ptr_eq(found, table))
+        };
+        tables.into_iter().any(own)
+    }
+
     /// All tables with their databases, in the order of their names.
     pub fn tables(&self) -> Vec<(String, Arc<Table>)> {
         let mut all = Vec::new();

@@ -351,6 +351,18 @@ impl ColumnType {
         )
     }
 
+    /// Whether it holds whole numbers without a sign.
+    pub fn is_unsigned(&self) -> bool {
+        matches!(
+            self,
+            ColumnType::TinyInt { unsigned: true }
+                | ColumnType::SmallInt { unsigned: true }
+                | ColumnType::MediumInt { unsigned: true }
+                | ColumnType::Int { unsigned: true }
+                | ColumnType::BigInt { unsigned: true }
+        )
+    }
+
     /// Whether values are whole numbers.
     pub fn is_integer(&self) -> bool {
         self.is_numeric()

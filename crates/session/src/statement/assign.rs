@@ -20,9 +20,8 @@ use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
 use super::Job;
 use crate::errors;
 
-/// Appends rows to a table; nothing is seen before `commit`.
-pub(crate) struct Writer {
-    // fixed
+/// Makes rows of a source the rows of a table.
+pub(crate) struct Values {
     job: Job,
     columns: Vec<Target>,
     schema: SchemaRef,
@@ -30,9 +29,12 @@ pub(crate) struct Writer {
     strict: bool,
     /// Whether NULL in a column that refuses it is an error.
     refuses_null: bool,
-    // state
+}
+
+/// Appends rows to a table; nothing is seen before `commit`.
+pub(crate) struct Writer {
+    values: Values,
     rows: u64,
-    // resources
     appender: Appender,
 }
 
@@ -46,14 +48,15 @@ struct Target {
     default: Option<ScalarValue>,
 }
 
-impl Writer {
-    /// Begins a statement that writes the named columns, in the order of its source.
+impl Values {
+    /// Begins a statement that writes the named columns, in the order of its source; all columns
+    /// where none is named.
     pub(crate) async fn begin(
         job: &Job,
         table: &Arc<Table>,
         names: &[String],
         ignore: bool,
-    ) -> Result<Writer, MySqlError> {
+    ) -> Result<Values, MySqlError> {
         let strict = job.connection.local().variables.is_strict() && !ignore;
         job.running.also_count(table.account());
         let state = job.connection.state()?;
@@ -75,21 +78,14 @@ impl Writer {
             }
             columns.push(target);
         }
-        Ok(Writer {
+        Ok(Values {
             job: job.clone(),
             columns,
             schema,
             options: Arc::clone(state.config_options()),
             strict,
             refuses_null: strict,
-            rows: 0,
-            appender: table.begin_append(),
         })
-    }
-
-    /// Makes NULL in a column that refuses it an error in every mode, as in an INSERT of one row.
-    pub(crate) fn refuse_null(&mut self) {
-        self.refuses_null = true;
     }
 
     /// The value that DEFAULT stands for in a column.
@@ -121,16 +117,13 @@ impl Writer {
         filled.into_iter().map(|(_, index)| index).collect()
     }
 
-    /// Converts and appends a batch of the source.
-    pub(crate) fn append(&mut self, batch: &RecordBatch) -> Result<(), MySqlError> {
+    /// A batch of the source as rows of the table.
+    pub(crate) fn converted(&self, batch: &RecordBatch) -> Result<RecordBatch, MySqlError> {
         let rows = batch.num_rows();
-        if rows == 0 {
-            return Ok(());
-        }
         let mut arrays = Vec::with_capacity(self.columns.len());
         for target in &self.columns {
             arrays.push(match target.source {
-                Some(source) => self.converted(
+                Some(source) => self.column(
                     target,
                     batch.column(source),
                     &batch.schema_ref().fields()[source],
@@ -145,31 +138,16 @@ impl Writer {
                         .to_array_of_size(rows)
                         .map_err(|error| errors::from_plan(&error))?;
                     let field = Arc::new(Field::new("default", array.data_type().clone(), true));
-                    self.converted(target, &array, &field)?
+                    self.column(target, &array, &field)?
                 }
             });
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)
-            .map_err(|error| errors::from_plan(&error.into()))?;
-        self.appender
-            .append(&batch)
-            .map_err(|error| errors::from_table(&error))?;
-        self.rows += rows as u64;
-        Ok(())
+        RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)
+            .map_err(|error| errors::from_plan(&error.into()))
     }
 
-    /// Shows the rows to everybody.
-    pub(crate) fn commit(self) -> Result<u64, MySqlError> {
-        let rows = self
-            .appender
-            .commit()
-            .map_err(|error| errors::from_table(&error))?;
-        self.job.changed_rows(rows);
-        Ok(rows)
-    }
-
-    fn converted(
+    fn column(
         &self,
         target: &Target,
         array: &ArrayRef,
@@ -215,6 +193,63 @@ impl Writer {
             .map_err(plan)?;
         let missing = is_null(&array).map_err(|error| plan(error.into()))?;
         zip(&missing, &value, &array).map_err(|error| plan(error.into()))
+    }
+}
+
+impl Writer {
+    /// Begins a statement that writes the named columns, in the order of its source.
+    pub(crate) async fn begin(
+        job: &Job,
+        table: &Arc<Table>,
+        names: &[String],
+        ignore: bool,
+    ) -> Result<Writer, MySqlError> {
+        Ok(Writer {
+            values: Values::begin(job, table, names, ignore).await?,
+            rows: 0,
+            appender: table.begin_append(),
+        })
+    }
+
+    /// Makes NULL in a column that refuses it an error in every mode, as in an INSERT of one row.
+    pub(crate) fn refuse_null(&mut self) {
+        self.values.refuses_null = true;
+    }
+
+    /// As [`Values::default_of`].
+    pub(crate) fn default_of(&self, column: usize) -> Result<ScalarValue, MySqlError> {
+        self.values.default_of(column)
+    }
+
+    /// As [`Values::filled`].
+    pub(crate) fn filled(&self) -> Vec<usize> {
+        self.values.filled()
+    }
+
+    /// Converts and appends a batch of the source.
+    pub(crate) fn append(&mut self, batch: &RecordBatch) -> Result<(), MySqlError> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        let rows = self.values.converted(batch)?;
+        self.appender
+            .append(&rows)
+            .map_err(|error| errors::from_table(&error))?;
+        self.rows += rows.num_rows() as u64;
+        Ok(())
+    }
+
+    /// Shows the rows to everybody.
+    pub(crate) fn commit(self) -> Result<u64, MySqlError> {
+        let job = &self.values.job;
+        let table = Arc::clone(self.appender.table());
+        job.before_change(&table)?;
+        let rows = self
+            .appender
+            .commit()
+            .map_err(|error| errors::from_table(&error))?;
+        job.changed_rows(&table, rows);
+        Ok(rows)
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod assign;
 mod bind;
+mod change;
 mod create;
 mod evaluate;
 mod explain;
@@ -77,6 +78,9 @@ fn reads_counts(statement: &Statement) -> bool {
 impl Job {
     async fn dispatch(&self, statement: Statement) -> Result<Outcome, MySqlError> {
         let connection = &self.connection;
+        if commits(&statement) {
+            connection.local().transaction.commit();
+        }
         match statement {
             Statement::Query(query) => {
                 connection.count(|status| status.selects += 1);
@@ -102,7 +106,12 @@ impl Job {
             Statement::LoadData(load) => self.load(*load).await,
             Statement::Set(assignments) => {
                 connection.count(|status| status.sets += 1);
-                self.set(assignments).await
+                let outcome = self.set(assignments).await;
+                if !connection.is_in_transaction() {
+                    // SET autocommit = 1 ends what was open.
+                    connection.local().transaction.commit();
+                }
+                outcome
             }
             Statement::Show(show) => self.show(show).await,
             Statement::FlushStatus => {
@@ -116,24 +125,42 @@ impl Job {
                 Ok(Outcome::done(0))
             }
             Statement::Kill(id) => self.kill(id),
+            Statement::Update(update) => self.update(*update).await,
+            Statement::Delete(delete) => self.delete(*delete).await,
             Statement::Begin => {
-                let mut local = connection.local();
-                local.in_transaction = true;
-                local.changed_in_transaction = false;
+                connection.local().transaction.begin();
                 Ok(Outcome::done(0))
             }
             Statement::Commit => {
-                let mut local = connection.local();
-                local.in_transaction = false;
-                local.changed_in_transaction = false;
+                connection.local().transaction.commit();
                 Ok(Outcome::done(0))
             }
             Statement::Rollback => {
                 let mut local = connection.local();
-                local.in_transaction = false;
-                if std::mem::take(&mut local.changed_in_transaction) {
+                if local.transaction.rollback() {
                     let code = ErrorCode::RollbackNonTransactional;
                     local.add_warning(Warning::new(code, &[]));
+                }
+                Ok(Outcome::done(0))
+            }
+            Statement::Savepoint(name) => {
+                if connection.is_in_transaction() {
+                    connection.local().transaction.savepoint(&name);
+                }
+                Ok(Outcome::done(0))
+            }
+            Statement::RollbackTo(name) => {
+                let mut local = connection.local();
+                let rolled_back = local.transaction.rollback_to(&name);
+                if rolled_back.ok_or_else(|| no_savepoint(&name))? {
+                    let code = ErrorCode::RollbackNonTransactional;
+                    local.add_warning(Warning::new(code, &[]));
+                }
+                Ok(Outcome::done(0))
+            }
+            Statement::ReleaseSavepoint(name) => {
+                if !connection.local().transaction.release(&name) {
+                    return Err(no_savepoint(&name));
                 }
                 Ok(Outcome::done(0))
             }
@@ -218,10 +245,43 @@ impl Job {
         self.connection.warn(Warning::note(code, arguments));
     }
 
-    /// Remembers that rows changed, for the warning of ROLLBACK.
-    pub(crate) fn changed_rows(&self, rows: u64) {
-        self.connection.count(|status| status.handler_write += rows);
+    /// Makes sure that a change of a table can be rolled back, if it is one that can.
+    pub(crate) fn before_change(&self, table: &Arc<mayfly_table::Table>) -> Result<(), MySqlError> {
+        if !self.connection.is_in_transaction() {
+            return Ok(());
+        }
         let mut local = self.connection.local();
-        local.changed_in_transaction |= local.in_transaction && rows > 0;
+        if !local.temporary.has(table) {
+            return Ok(());
+        }
+        let saved = local.transaction.save(table);
+        saved.map_err(|error| errors::from_table(&error))
     }
+
+    /// Counts rows that changed, and remembers those that ROLLBACK cannot undo.
+    pub(crate) fn changed_rows(&self, table: &Arc<mayfly_table::Table>, rows: u64) {
+        self.connection.count(|status| status.handler_write += rows);
+        if rows > 0 && self.connection.is_in_transaction() {
+            let mut local = self.connection.local();
+            if !local.temporary.has(table) {
+                local.transaction.has_changed_shared();
+            }
+        }
+    }
+}
+
+/// Whether a statement commits what was open before it begins.
+fn commits(statement: &Statement) -> bool {
+    match statement {
+        Statement::CreateTable(create) => !create.temporary,
+        Statement::DropTable(drop) => !drop.temporary,
+        Statement::Truncate(_)
+        | Statement::CreateDatabase { .. }
+        | Statement::DropDatabase { .. } => true,
+        _ => false,
+    }
+}
+
+fn no_savepoint(name: &str) -> MySqlError {
+    MySqlError::new(ErrorCode::NoSuchFunction, &[&"SAVEPOINT", &name])
 }

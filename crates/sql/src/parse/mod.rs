@@ -4,6 +4,7 @@
 //! another sense. Queries and expressions are sqlparser's, under our dialect. Never resolves a
 //! name.
 
+mod change;
 mod create;
 mod cursor;
 mod insert;
@@ -199,8 +200,18 @@ fn statement(cursor: &mut Cursor<'_>) -> Result<Statement> {
             Ok(Statement::Commit)
         }
         "ROLLBACK" => {
+            cursor.skip();
+            cursor.word("WORK");
+            if cursor.word("TO") {
+                cursor.word("SAVEPOINT");
+                return Ok(Statement::RollbackTo(cursor.name()?));
+            }
             cursor.skip_rest();
             Ok(Statement::Rollback)
+        }
+        "SAVEPOINT" => {
+            cursor.skip();
+            Ok(Statement::Savepoint(cursor.name()?))
         }
         "FLUSH" => {
             cursor.skip();
@@ -210,24 +221,26 @@ fn statement(cursor: &mut Cursor<'_>) -> Result<Statement> {
             cursor.skip_rest();
             Ok(Statement::Nothing)
         }
-        "SAVEPOINT" | "LOCK" | "UNLOCK" => {
+        "LOCK" | "UNLOCK" => {
             cursor.skip_rest();
             Ok(Statement::Nothing)
         }
         "RELEASE" if cursor.words(&["RELEASE", "SAVEPOINT"]) => {
-            cursor.skip_rest();
-            Ok(Statement::Nothing)
+            Ok(Statement::ReleaseSavepoint(cursor.name()?))
         }
         "KILL" => {
             cursor.skip();
             let _ = cursor.word("CONNECTION") || cursor.word("QUERY");
             Ok(Statement::Kill(cursor.parser.parse_literal_uint()?))
         }
-        "UPDATE" | "DELETE" | "ALTER" | "RENAME" | "CALL" | "GRANT" | "REVOKE" | "PREPARE"
-        | "EXECUTE" | "DEALLOCATE" | "ANALYZE" | "CHECK" | "CHECKSUM" | "OPTIMIZE" | "REPAIR"
-        | "HANDLER" | "XA" | "INSTALL" | "UNINSTALL" | "IMPORT" | "CHANGE" | "RESET" | "STOP"
-        | "PURGE" | "BINLOG" | "CACHE" | "SIGNAL" | "RESIGNAL" | "GET" | "HELP" | "SHUTDOWN"
-        | "RESTART" | "CLONE" => unsupported(&first),
+        "UPDATE" => change::update(cursor),
+        "DELETE" => change::delete(cursor),
+        "ALTER" | "RENAME" | "CALL" | "GRANT" | "REVOKE" | "PREPARE" | "EXECUTE" | "DEALLOCATE"
+        | "ANALYZE" | "CHECK" | "CHECKSUM" | "OPTIMIZE" | "REPAIR" | "HANDLER" | "XA"
+        | "INSTALL" | "UNINSTALL" | "IMPORT" | "CHANGE" | "RESET" | "STOP" | "PURGE" | "BINLOG"
+        | "CACHE" | "SIGNAL" | "RESIGNAL" | "GET" | "HELP" | "SHUTDOWN" | "RESTART" | "CLONE" => {
+            unsupported(&first)
+        }
         _ => cursor.fail("a statement"),
     }
 }

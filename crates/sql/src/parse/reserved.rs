@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 
-use crate::statement::{InsertSource, Statement};
+use crate::statement::{InsertSource, RowChoice, Statement};
 use crate::walk;
 
 /// Where a statement uses a reserved word as a name.
@@ -24,6 +24,17 @@ pub(super) fn find(statement: &Statement) -> Option<Location> {
             InsertSource::Query(query) => names.read(query),
             InsertSource::Values(_) => {}
         },
+        Statement::Update(update) => {
+            names.read_choice(&update.choice);
+            let values = update
+                .assignments
+                .iter()
+                .filter_map(|set| set.value.as_ref());
+            for value in values {
+                let _ = walk::read(value, &mut names);
+            }
+        }
+        Statement::Delete(delete) => names.read_choice(&delete.choice),
         _ => {}
     }
     names.found
@@ -42,6 +53,12 @@ struct Names {
 impl Names {
     fn read(&mut self, query: &Query) {
         let _ = walk::read(query, self);
+    }
+
+    fn read_choice(&mut self, choice: &RowChoice) {
+        let _ = walk::read(&choice.from, self);
+        let _ = walk::read(&choice.condition, self);
+        let _ = walk::read(&choice.order_by, self);
     }
 
     fn check(&mut self, name: &Ident) -> ControlFlow<()> {

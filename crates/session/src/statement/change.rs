@@ -1,0 +1,416 @@
+//! UPDATE and DELETE.
+//!
+//! A query reads the ids of the rows that change, and for UPDATE their old and new values; the
+//! changes of each table are gathered beside it and become part of the table when all of them are
+//! known. A statement therefore never meets a row that it has written, and one that fails has done
+//! nothing.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt64Array};
+use arrow::compute::kernels::boolean::or;
+use arrow::compute::kernels::cmp::distinct;
+use arrow::compute::{filter, filter_record_batch};
+use arrow::datatypes::{Field, FieldRef, Schema, UInt64Type};
+use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use datafusion::scalar::ScalarValue;
+use datafusion::sql::sqlparser::ast;
+use futures::StreamExt;
+use mayfly_exec::TableSource;
+use mayfly_sql::change::{self, Mention, ROW_ID, TARGETS, target_name};
+use mayfly_sql::references::References;
+use mayfly_sql::statement::{Delete, RowChoice, SetColumn, TableName, Update};
+use mayfly_table::{Change, Table};
+use mayfly_types::{ErrorCode, MySqlError};
+
+use super::Job;
+use super::assign::Values;
+use super::query::Ready;
+use crate::errors;
+use crate::lowered;
+use crate::outcome::Outcome;
+
+/// How often a statement starts again because somebody else changed a shared table meanwhile.
+const ATTEMPTS: usize = 16;
+
+/// A table that a statement changes.
+struct Target {
+    mention: Mention,
+    change: Change,
+}
+
+impl Target {
+    fn table(&self) -> &Arc<Table> {
+        self.change.table()
+    }
+
+    fn row_id(&self) -> ast::Expr {
+        change::column(&self.mention.alias, ROW_ID)
+    }
+}
+
+/// What an UPDATE did.
+#[derive(Default)]
+struct Updated {
+    matched: u64,
+    changed: u64,
+}
+
+impl Job {
+    pub(crate) async fn delete(&self, delete: Delete) -> Result<Outcome, MySqlError> {
+        self.connection.count(|status| status.deletes += 1);
+        for _ in 0..ATTEMPTS {
+            if let Some(removed) = self.try_delete(&delete).await? {
+                return Ok(Outcome::done(removed));
+            }
+        }
+        Err(MySqlError::new(ErrorCode::LockWaitTimeout, &[]))
+    }
+
+    pub(crate) async fn update(&self, update: Update) -> Result<Outcome, MySqlError> {
+        self.connection.count(|status| status.updates += 1);
+        for _ in 0..ATTEMPTS {
+            if let Some(Updated { matched, changed }) = self.try_update(&update).await? {
+                return Ok(Outcome::Done {
+                    affected_rows: changed,
+                    last_insert_id: 0,
+                    warnings: 0,
+                    info: format!("Rows matched: {matched}  Changed: {changed}  Warnings: ?"),
+                });
+            }
+        }
+        Err(MySqlError::new(ErrorCode::LockWaitTimeout, &[]))
+    }
+
+    /// Deletes, unless somebody else was faster.
+    async fn try_delete(&self, delete: &Delete) -> Result<Option<u64>, MySqlError> {
+        let mut choice = delete.choice.clone();
+        let found = change::mentions(&mut choice.from);
+        let mentions = deleted(&found, &delete.targets)?;
+        let mut targets = self.targets(mentions, &mut choice.from)?;
+        let list = targets.iter().map(Target::row_id).collect();
+        let ready = self.changing(choice, list, &targets).await?;
+        let mut stream = self.stream(&ready.plan)?;
+        while let Some(batch) = stream.next().await {
+            let batch = batch.map_err(|error| errors::from_plan(&error))?;
+            for (target, ids) in targets.iter_mut().zip(batch.columns()) {
+                target.change.remove(&present(ids));
+            }
+        }
+        drop(stream);
+        let removed = targets.iter().map(|target| target.change.removed()).sum();
+        Ok(self.commit_changes(targets)?.then_some(removed))
+    }
+
+    /// Updates, unless somebody else was faster.
+    async fn try_update(&self, update: &Update) -> Result<Option<Updated>, MySqlError> {
+        let mut choice = update.choice.clone();
+        let found = change::mentions(&mut choice.from);
+        let (mentions, places) = self.assigned(&found, &update.assignments)?;
+        let is_one_table = found.len() == 1;
+        let mut targets = self.targets(mentions, &mut choice.from)?;
+        let mut list = Vec::new();
+        let mut sets = Vec::with_capacity(targets.len());
+        for (number, target) in targets.iter().enumerate() {
+            let columns = target.table().columns();
+            let mut values: Vec<Option<ast::Expr>> = vec![None; columns.len()];
+            let mut defaults = HashSet::new();
+            for (set, (_, index)) in update
+                .assignments
+                .iter()
+                .zip(&places)
+                .filter(|(_, place)| place.0 == number)
+            {
+                let Some(value) = &set.value else {
+                    defaults.insert(*index);
+                    values[*index] = None;
+                    continue;
+                };
+                let mut value = value.clone();
+                if is_one_table {
+                    for (earlier, column) in values.iter().zip(columns) {
+                        if let Some(earlier) = earlier {
+                            let kept = change::kept_as(earlier.clone(), &column.column_type)?;
+                            let alias = &target.mention.alias;
+                            change::substitute(&mut value, alias, &column.name, &kept);
+                        }
+                    }
+                }
+                defaults.remove(index);
+                values[*index] = Some(value);
+            }
+            let first = list.len();
+            list.push(target.row_id());
+            let alias = &target.mention.alias;
+            list.extend(
+                columns
+                    .iter()
+                    .map(|column| change::column(alias, &column.name)),
+            );
+            let mut new = Vec::new();
+            for (index, value) in values.into_iter().enumerate() {
+                if let Some(value) = value {
+                    new.push((index, New::Value(list.len())));
+                    list.push(value);
+                } else if defaults.contains(&index) {
+                    new.push((index, New::Default));
+                }
+            }
+            let values = Values::begin(self, target.table(), &[], update.ignore).await?;
+            sets.push(Set {
+                first,
+                new,
+                values,
+                matched: HashSet::new(),
+            });
+        }
+        let ready = self.changing(choice, list, &targets).await?;
+        let mut stream = self.stream(&ready.plan)?;
+        let mut done = Updated::default();
+        while let Some(batch) = stream.next().await {
+            let batch = batch.map_err(|error| errors::from_plan(&error))?;
+            for (target, set) in targets.iter_mut().zip(&mut sets) {
+                set.apply(&batch, target, is_one_table, &mut done)?;
+            }
+        }
+        drop(stream);
+        Ok(self.commit_changes(targets)?.then_some(done))
+    }
+
+    /// The tables that change, whose mentions in FROM show the ids of their rows from now on.
+    fn targets(
+        &self,
+        mentions: Vec<Mention>,
+        from: &mut [ast::TableWithJoins],
+    ) -> Result<Vec<Target>, MySqlError> {
+        let mut targets: Vec<Target> = Vec::with_capacity(mentions.len());
+        for (number, mention) in mentions.into_iter().enumerate() {
+            let table = self.table(&mention.table)?;
+            if targets
+                .iter()
+                .any(|other| Arc::ptr_eq(other.table(), &table))
+            {
+                let what = "several changes of one table in a statement";
+                return Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]));
+            }
+            self.running.also_count(table.account());
+            change::name_target(from, &mention.alias, number);
+            targets.push(Target {
+                change: table.begin_change(),
+                mention,
+            });
+        }
+        Ok(targets)
+    }
+
+    /// The plan of the query that reads what changes.
+    async fn changing(
+        &self,
+        choice: RowChoice,
+        list: Vec<ast::Expr>,
+        targets: &[Target],
+    ) -> Result<Ready, MySqlError> {
+        let query = change::query(choice, list)?;
+        let mut bindings = self.bindings(&References::of_query(&query)).await?;
+        for (number, target) in targets.iter().enumerate() {
+            let source = TableSource::with_row_ids(&target.change, ROW_ID);
+            let bound = lowered::bind(Arc::new(source))?;
+            let name = (TARGETS.to_owned(), target_name(number));
+            bindings.tables.insert(name, bound);
+        }
+        let planned = self.planned(query, &bindings)?;
+        self.physical(planned).await
+    }
+
+    /// Makes all changes part of their tables; whether nobody else was faster.
+    fn commit_changes(&self, targets: Vec<Target>) -> Result<bool, MySqlError> {
+        for (number, target) in targets.into_iter().enumerate() {
+            let rows = target.change.removed();
+            let table = Arc::clone(target.table());
+            self.before_change(&table)?;
+            match target.change.commit() {
+                Ok(()) => self.changed_rows(&table, rows),
+                Err(mayfly_table::Error::Changed { .. }) if number == 0 => return Ok(false),
+                Err(error) => return Err(errors::from_table(&error)),
+            }
+        }
+        Ok(true)
+    }
+
+    /// The tables that assignments change, and for each assignment its table and column.
+    fn assigned(
+        &self,
+        found: &[Mention],
+        assignments: &[SetColumn],
+    ) -> Result<(Vec<Mention>, Vec<(usize, usize)>), MySqlError> {
+        let mut changed: Vec<Mention> = Vec::new();
+        let mut places = Vec::with_capacity(assignments.len());
+        for set in assignments {
+            let name = match &set.table {
+                Some(table) => format!("{table}.{}", set.column),
+                None => set.column.clone(),
+            };
+            let mut all = Vec::new();
+            for mention in found {
+                if set
+                    .table
+                    .as_ref()
+                    .is_some_and(|table| *table != mention.alias)
+                {
+                    continue;
+                }
+                let table = self.table(&mention.table)?;
+                let column = table
+                    .columns()
+                    .iter()
+                    .position(|column| column.name.eq_ignore_ascii_case(&set.column));
+                all.extend(column.map(|column| (mention, column)));
+            }
+            let (mention, column) = match all.as_slice() {
+                [one] => *one,
+                [] => {
+                    let clause = "field list";
+                    return Err(MySqlError::new(ErrorCode::UnknownColumn, &[&name, &clause]));
+                }
+                _ => {
+                    let clause = "field list";
+                    return Err(MySqlError::new(
+                        ErrorCode::AmbiguousColumn,
+                        &[&name, &clause],
+                    ));
+                }
+            };
+            let number = match changed.iter().position(|other| other == mention) {
+                Some(number) => number,
+                None => {
+                    changed.push(mention.clone());
+                    changed.len() - 1
+                }
+            };
+            places.push((number, column));
+        }
+        Ok((changed, places))
+    }
+}
+
+/// The tables that lose rows.
+fn deleted(found: &[Mention], targets: &[TableName]) -> Result<Vec<Mention>, MySqlError> {
+    if targets.is_empty() {
+        return match found {
+            [one] => Ok(vec![one.clone()]),
+            _ => {
+                let near = "";
+                Err(MySqlError::new(ErrorCode::Syntax, &[&near, &1]))
+            }
+        };
+    }
+    let mut mentions: Vec<Mention> = Vec::with_capacity(targets.len());
+    for target in targets {
+        let mention = found
+            .iter()
+            .find(|mention| mention.is_named(target))
+            .ok_or_else(|| {
+                let code = ErrorCode::UnknownTableIn;
+                MySqlError::new(code, &[&target.table, &"MULTI DELETE"])
+            })?;
+        if mentions.contains(mention) {
+            return Err(MySqlError::new(ErrorCode::NotUniqueTable, &[&target.table]));
+        }
+        mentions.push(mention.clone());
+    }
+    Ok(mentions)
+}
+
+/// The ids that are there: an outer join has rows without one.
+fn present(ids: &ArrayRef) -> UInt64Array {
+    let ids = ids.as_primitive::<UInt64Type>();
+    match ids.null_count() {
+        0 => ids.clone(),
+        _ => ids.iter().flatten().collect::<Vec<_>>().into(),
+    }
+}
+
+/// Where the new value of a column stands.
+enum New {
+    /// In this column of the query.
+    Value(usize),
+    /// It is the column's default.
+    Default,
+}
+
+/// The assignments of one table.
+struct Set {
+    /// The column of the query that has the ids; the old values stand behind it.
+    first: usize,
+    new: Vec<(usize, New)>,
+    values: Values,
+    /// Rows that a join has shown already.
+    matched: HashSet<u64>,
+}
+
+impl Set {
+    fn apply(
+        &mut self,
+        batch: &RecordBatch,
+        target: &mut Target,
+        is_one_table: bool,
+        done: &mut Updated,
+    ) -> Result<(), MySqlError> {
+        let plan = |error: arrow::error::ArrowError| errors::from_plan(&error.into());
+        let ids = batch.column(self.first).as_primitive::<UInt64Type>();
+        let batch = if is_one_table {
+            batch.clone()
+        } else {
+            // Each row changes once, by its first partner.
+            let is_first = |id: Option<u64>| id.is_some_and(|id| self.matched.insert(id));
+            let first: BooleanArray = ids.iter().map(is_first).map(Some).collect();
+            filter_record_batch(batch, &first).map_err(plan)?
+        };
+        let rows = batch.num_rows();
+        if rows == 0 {
+            return Ok(());
+        }
+        done.matched += rows as u64;
+        let table = Arc::clone(target.table());
+        let width = table.columns().len();
+        let mut arrays: Vec<ArrayRef> = batch.columns()[self.first + 1..][..width].to_vec();
+        let schema = batch.schema();
+        let mut fields: Vec<FieldRef> = schema.fields()[self.first + 1..][..width].to_vec();
+        for (column, new) in &self.new {
+            match new {
+                New::Value(place) => {
+                    arrays[*column] = Arc::clone(batch.column(*place));
+                    fields[*column] = Arc::clone(&schema.fields()[*place]);
+                }
+                New::Default => {
+                    let value: ScalarValue = self.values.default_of(*column)?;
+                    arrays[*column] = value
+                        .to_array_of_size(rows)
+                        .map_err(|error| errors::from_plan(&error))?;
+                    let of = arrays[*column].data_type().clone();
+                    fields[*column] = Arc::new(Field::new("default", of, true));
+                }
+            }
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let source =
+            RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
+                .map_err(plan)?;
+        let new = self.values.converted(&source)?;
+        let mut differs = BooleanArray::from(vec![false; rows]);
+        for (column, _) in &self.new {
+            let old = batch.column(self.first + 1 + column);
+            let differing = distinct(new.column(*column), old).map_err(plan)?;
+            differs = or(&differs, &differing).map_err(plan)?;
+        }
+        let ids = filter(batch.column(self.first), &differs).map_err(plan)?;
+        target.change.remove(&present(&ids));
+        done.changed += ids.len() as u64;
+        let changed = filter_record_batch(&new, &differs).map_err(plan)?;
+        target
+            .change
+            .append(&changed)
+            .map_err(|error| errors::from_table(&error))
+    }
+}

@@ -1,0 +1,230 @@
+//! What UPDATE and DELETE read: the rows that they change and the values that these get.
+//!
+//! Owns the query that takes the place of the statement: its tables that change are named anew, so
+//! that they, and not other mentions of them, show the ids of their rows. DataFusion's own plans
+//! for UPDATE and DELETE are never used: they forget conditions that they cannot push down.
+
+use datafusion::sql::sqlparser::ast::{
+    CastKind, Expr, Ident, LimitClause, ObjectName, ObjectNamePart, OrderBy, OrderByKind, Query,
+    SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins,
+};
+use mayfly_types::{ColumnType, ErrorCode, MySqlError};
+
+use crate::parse;
+use crate::statement::{RowChoice, Statement, TableName};
+use crate::walk::change_expressions;
+
+/// The database under which tables that change are bound, by [`target_name`].
+pub const TARGETS: &str = "\u{1}changed";
+/// The column that holds the id of a row.
+pub const ROW_ID: &str = "\u{1}row";
+
+/// The name that the n-th table that changes is bound to.
+pub fn target_name(number: usize) -> String {
+    format!("\u{1}table {number}")
+}
+
+/// A table in a FROM list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mention {
+    /// The table as it is named.
+    pub table: TableName,
+    /// What its columns are qualified with: its alias, or its own name.
+    pub alias: String,
+}
+
+impl Mention {
+    /// Whether a name in front of FROM or of a column means this table.
+    pub fn is_named(&self, name: &TableName) -> bool {
+        self.alias == name.table
+            && (name.database.is_none() || self.table.database == name.database)
+    }
+}
+
+/// The tables of a FROM list, without derived ones.
+pub fn mentions(from: &mut [TableWithJoins]) -> Vec<Mention> {
+    let mut found = Vec::new();
+    each_table(from, &mut |name, alias| {
+        if let Some(table) = table_name(name) {
+            let alias = match alias {
+                Some(alias) => alias.name.value.clone(),
+                None => table.table.clone(),
+            };
+            found.push(Mention { table, alias });
+        }
+    });
+    found
+}
+
+/// The name of a table that stands alone.
+pub(crate) fn named(table: &TableWithJoins) -> Option<TableName> {
+    match &table.relation {
+        TableFactor::Table { name, .. } if table.joins.is_empty() => table_name(name),
+        _ => None,
+    }
+}
+
+fn table_name(name: &ObjectName) -> Option<TableName> {
+    let idents: Option<Vec<&Ident>> = name.0.iter().map(ObjectNamePart::as_ident).collect();
+    match idents?.as_slice() {
+        [table] if !matches!(table.quote_style, Some('\'' | '"')) => Some(TableName {
+            database: None,
+            table: table.value.clone(),
+        }),
+        [database, table] => Some(TableName {
+            database: Some(database.value.clone()),
+            table: table.value.clone(),
+        }),
+        _ => None,
+    }
+}
+
+/// Names the table with this alias as the n-th one that changes.
+pub fn name_target(from: &mut [TableWithJoins], alias: &str, number: usize) {
+    each_table(from, &mut |name, found| {
+        let Some(table) = table_name(name) else {
+            return;
+        };
+        let own = found
+            .as_ref()
+            .map_or(&table.table, |alias| &alias.name.value);
+        if own == alias && table.database.as_deref() != Some(TARGETS) {
+            found.get_or_insert_with(|| TableAlias {
+                explicit: true,
+                name: Ident::with_quote('`', alias),
+                columns: Vec::new(),
+                at: None,
+            });
+            *name = ObjectName(vec![
+                ObjectNamePart::Identifier(Ident::with_quote('`', TARGETS)),
+                ObjectNamePart::Identifier(Ident::with_quote('`', target_name(number))),
+            ]);
+        }
+    });
+}
+
+fn each_table(
+    from: &mut [TableWithJoins],
+    visit: &mut dyn FnMut(&mut ObjectName, &mut Option<TableAlias>),
+) {
+    for table in from {
+        each_in(&mut table.relation, visit);
+        for join in &mut table.joins {
+            each_in(&mut join.relation, visit);
+        }
+    }
+}
+
+fn each_in(
+    factor: &mut TableFactor,
+    visit: &mut dyn FnMut(&mut ObjectName, &mut Option<TableAlias>),
+) {
+    match factor {
+        TableFactor::Table { name, alias, .. } => visit(name, alias),
+        TableFactor::NestedJoin {
+            table_with_joins, ..
+        } => each_table(std::slice::from_mut(table_with_joins), visit),
+        _ => {}
+    }
+}
+
+/// A column of a table.
+pub fn column(alias: &str, name: &str) -> Expr {
+    Expr::CompoundIdentifier(vec![
+        Ident::with_quote('`', alias),
+        Ident::with_quote('`', name),
+    ])
+}
+
+/// The query that reads the chosen rows: some expressions over them.
+///
+/// # Errors
+/// None but for a bug in the parser.
+pub fn query(choice: RowChoice, list: Vec<Expr>) -> Result<Query, MySqlError> {
+    let (Statement::Query(mut query), _) = parse::parse("SELECT 1")? else {
+        return Err(MySqlError::new(ErrorCode::Unknown, &[]));
+    };
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        let name = |index: usize| Ident::with_quote('`', format!("\u{1}value {index}"));
+        select.projection = list
+            .into_iter()
+            .enumerate()
+            .map(|(index, expr)| SelectItem::ExprWithAlias {
+                expr,
+                alias: name(index),
+            })
+            .collect();
+        select.from = choice.from;
+        select.selection = choice.condition;
+    }
+    if !choice.order_by.is_empty() {
+        query.order_by = Some(OrderBy {
+            kind: OrderByKind::Expressions(choice.order_by),
+            interpolate: None,
+        });
+    }
+    if let Some(limit) = choice.limit {
+        query.limit_clause = Some(LimitClause::LimitOffset {
+            limit: Some(limit),
+            offset: None,
+            limit_by: Vec::new(),
+        });
+    }
+    Ok(*query)
+}
+
+/// Puts the value that a column gets into an expression that is assigned later: in an UPDATE of one
+/// table, MySQL computes assignments one after the other.
+pub fn substitute(expr: &mut Expr, alias: &str, name: &str, value: &Expr) {
+    change_expressions(expr, &mut |expr| {
+        let is_it = match &*expr {
+            Expr::Identifier(ident) => ident.value.eq_ignore_ascii_case(name),
+            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                [.., table, column] => {
+                    table.value == alias && column.value.eq_ignore_ascii_case(name)
+                }
+                _ => false,
+            },
+            _ => false,
+        };
+        if is_it {
+            *expr = value.clone();
+        }
+    });
+}
+
+/// A value as a column of this type keeps it.
+///
+/// # Errors
+/// None but for a bug in the parser.
+pub fn kept_as(value: Expr, of: &ColumnType) -> Result<Expr, MySqlError> {
+    let target = match of {
+        of if of.is_integer() => match of.is_unsigned() {
+            true => "UNSIGNED".to_owned(),
+            false => "SIGNED".to_owned(),
+        },
+        ColumnType::Decimal {
+            precision, scale, ..
+        } => format!("DECIMAL({precision},{scale})"),
+        ColumnType::Float { .. } => "FLOAT".to_owned(),
+        ColumnType::Double { .. } => "DOUBLE".to_owned(),
+        ColumnType::Char { length } | ColumnType::VarChar { length } => format!("CHAR({length})"),
+        ColumnType::Text(_) => "CHAR".to_owned(),
+        ColumnType::Date => "DATE".to_owned(),
+        ColumnType::DateTime { digits } | ColumnType::Timestamp { digits } => {
+            format!("DATETIME({digits})")
+        }
+        ColumnType::Time { digits } => format!("TIME({digits})"),
+        _ => return Ok(Expr::Nested(Box::new(value))),
+    };
+    let mut cast = parse::parse_expression(&format!("CAST(0 AS {target})"))?;
+    if let Expr::Cast {
+        expr,
+        kind: CastKind::Cast,
+        ..
+    } = &mut cast
+    {
+        **expr = value;
+    }
+    Ok(cast)
+}

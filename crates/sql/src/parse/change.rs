@@ -1,0 +1,153 @@
+//! UPDATE and DELETE.
+
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::Token;
+use mayfly_types::{ErrorCode, MySqlError};
+
+use super::cursor::Cursor;
+use super::{Result, unsupported};
+use crate::statement::{Delete, RowChoice, SetColumn, Statement, TableName, Update};
+
+pub(super) fn update(cursor: &mut Cursor<'_>) -> Result<Statement> {
+    cursor.skip();
+    let _ = cursor.word("LOW_PRIORITY");
+    let ignore = cursor.word("IGNORE");
+    let from = cursor
+        .parser
+        .parse_comma_separated(Parser::parse_table_and_joins)?;
+    cursor.expect("SET")?;
+    let mut assignments = Vec::new();
+    loop {
+        assignments.push(assignment(cursor)?);
+        if !cursor.token(&Token::Comma) {
+            break;
+        }
+    }
+    let choice = choice(cursor, from, "UPDATE")?;
+    Ok(Statement::Update(Box::new(Update {
+        ignore,
+        choice,
+        assignments,
+    })))
+}
+
+fn assignment(cursor: &mut Cursor<'_>) -> Result<SetColumn> {
+    let mut table = None;
+    let mut column = cursor.name()?;
+    while cursor.token(&Token::Period) {
+        table = Some(column);
+        column = cursor.name()?;
+    }
+    cursor.parser.expect_token(&Token::Eq)?;
+    let next = &cursor.parser.peek_nth_token_ref(1).token;
+    let value = if cursor.peek_word("DEFAULT") && !matches!(next, Token::LParen) {
+        cursor.skip();
+        None
+    } else {
+        Some(cursor.parser.parse_expr()?)
+    };
+    Ok(SetColumn {
+        table,
+        column,
+        value,
+    })
+}
+
+pub(super) fn delete(cursor: &mut Cursor<'_>) -> Result<Statement> {
+    cursor.skip();
+    let mut ignore = false;
+    while cursor.word("LOW_PRIORITY") || cursor.word("QUICK") || cursor.peek_word("IGNORE") {
+        ignore |= cursor.word("IGNORE");
+    }
+    let mut targets = Vec::new();
+    let from = if cursor.word("FROM") {
+        let from = cursor
+            .parser
+            .parse_comma_separated(Parser::parse_table_and_joins)?;
+        if cursor.word("USING") {
+            // DELETE FROM a, b USING a JOIN b: what was read are names.
+            for table in &from {
+                match crate::change::named(table) {
+                    Some(name) => targets.push(name),
+                    None => return cursor.fail("a table"),
+                }
+            }
+            cursor
+                .parser
+                .parse_comma_separated(Parser::parse_table_and_joins)?
+        } else {
+            from
+        }
+    } else {
+        loop {
+            targets.push(target(cursor)?);
+            if !cursor.token(&Token::Comma) {
+                break;
+            }
+        }
+        cursor.expect("FROM")?;
+        cursor
+            .parser
+            .parse_comma_separated(Parser::parse_table_and_joins)?
+    };
+    let choice = choice(cursor, from, "DELETE")?;
+    if cursor.peek_word("RETURNING") {
+        return unsupported("RETURNING");
+    }
+    Ok(Statement::Delete(Box::new(Delete {
+        ignore,
+        targets,
+        choice,
+    })))
+}
+
+/// `t`, `d.t`, or either with `.*` behind it.
+fn target(cursor: &mut Cursor<'_>) -> Result<TableName> {
+    let mut database = None;
+    let mut table = cursor.name()?;
+    while cursor.token(&Token::Period) {
+        if cursor.token(&Token::Mul) {
+            break;
+        }
+        database = Some(table);
+        table = cursor.name()?;
+    }
+    Ok(TableName { database, table })
+}
+
+fn choice(
+    cursor: &mut Cursor<'_>,
+    from: Vec<datafusion::sql::sqlparser::ast::TableWithJoins>,
+    what: &str,
+) -> Result<RowChoice> {
+    let condition = match cursor.word("WHERE") {
+        true => Some(cursor.parser.parse_expr()?),
+        false => None,
+    };
+    let order_by = match cursor.parser.parse_keywords(&[Keyword::ORDER, Keyword::BY]) {
+        true => cursor
+            .parser
+            .parse_comma_separated(Parser::parse_order_by_expr)?,
+        false => Vec::new(),
+    };
+    let limit = match cursor.word("LIMIT") {
+        true => Some(cursor.parser.parse_expr()?),
+        false => None,
+    };
+    let is_one = from.len() == 1 && from[0].joins.is_empty();
+    for (is_there, clause) in [
+        (!order_by.is_empty(), "ORDER BY"),
+        (limit.is_some(), "LIMIT"),
+    ] {
+        if is_there && !is_one {
+            return Err(MySqlError::new(ErrorCode::WrongUsage, &[&what, &clause]).into());
+        }
+    }
+    Ok(RowChoice {
+        from,
+        condition,
+        order_by,
+        limit,
+    })
+}
