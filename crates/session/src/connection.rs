@@ -53,6 +53,8 @@ pub(crate) struct Local {
     pub(crate) last_tables: Vec<TempTable>,
     pub(crate) row_count: i64,
     pub(crate) found_rows: u64,
+    /// What SQL_CALC_FOUND_ROWS counted for the statement that runs.
+    pub(crate) calculated_rows: Option<u64>,
     pub(crate) transaction: Transaction,
 }
 
@@ -99,6 +101,7 @@ impl Connection {
                 last_tables: Vec::new(),
                 row_count: 0,
                 found_rows: 0,
+                calculated_rows: None,
                 transaction: Transaction::default(),
             }),
             account,
@@ -254,7 +257,7 @@ impl Connection {
         local.last = stats;
         local.last_tables = tables.to_vec();
         if is_query {
-            local.found_rows = stats.rows;
+            local.found_rows = local.calculated_rows.take().unwrap_or(stats.rows);
             local.row_count = -1;
         }
     }

@@ -202,6 +202,10 @@ fn from_text(error: &DataFusionError) -> MySqlError {
     if let Some(name) = quoted("Invalid function ") {
         return no_such_function(&name);
     }
+    if text.contains("Left side produced no data to spill") {
+        // A nested loop join that was refused its first batch says it in this way.
+        return MySqlError::new(ErrorCode::OutOfSortMemory, &[]);
+    }
     if let Some(name) = quoted("No field named ") {
         return unknown_column(&name);
     }

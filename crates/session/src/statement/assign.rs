@@ -13,11 +13,13 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
 use datafusion::scalar::ScalarValue;
+use datafusion::sql::sqlparser::ast::Expr;
 use mayfly_sql::functions::assignment;
 use mayfly_table::{Appender, Column, Table};
 use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
 
 use super::Job;
+use super::evaluate::bits;
 use crate::errors;
 
 /// Makes rows of a source the rows of a table.
@@ -219,6 +221,13 @@ impl Writer {
     /// As [`Values::default_of`].
     pub(crate) fn default_of(&self, column: usize) -> Result<ScalarValue, MySqlError> {
         self.values.default_of(column)
+    }
+
+    /// What a literal of bits is to a column of numbers.
+    pub(crate) fn number_of_bits(&self, column: usize, literal: &Expr) -> Option<ScalarValue> {
+        let of = &self.values.columns[column].column.column_type;
+        let number = bits(literal).filter(|_| of.is_numeric())?;
+        Some(ScalarValue::UInt64(Some(number)))
     }
 
     /// As [`Values::filled`].

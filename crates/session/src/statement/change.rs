@@ -26,6 +26,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Job;
 use super::assign::Values;
+use super::evaluate::bits;
 use super::query::Ready;
 use crate::errors;
 use crate::lowered;
@@ -128,6 +129,12 @@ impl Job {
                     continue;
                 };
                 let mut value = value.clone();
+                if let Some(number) =
+                    bits(&value).filter(|_| columns[*index].column_type.is_numeric())
+                {
+                    let number = ast::Value::Number(number.to_string(), false);
+                    value = ast::Expr::Value(number.into());
+                }
                 if is_one_table {
                     for (earlier, column) in values.iter().zip(columns) {
                         if let Some(earlier) = earlier {

@@ -105,6 +105,24 @@ pub(crate) fn literal(expression: &Expr) -> Option<ScalarValue> {
     }
 }
 
+/// The number that `0x41` or `b'101'` is to a column of numbers, where it is text to others.
+pub(crate) fn bits(expression: &Expr) -> Option<u64> {
+    let (digits, radix) = match expression {
+        Expr::Nested(inner) => return bits(inner),
+        Expr::Value(value) => match &value.value {
+            Value::HexStringLiteral(digits) => (digits, 16),
+            Value::SingleQuotedByteStringLiteral(digits) => (digits, 2),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let digits = digits.trim_start_matches('0');
+    match digits {
+        "" => Some(0),
+        digits => u64::from_str_radix(digits, radix).ok(),
+    }
+}
+
 fn number(text: &str) -> Option<ScalarValue> {
     if let Ok(value) = text.parse::<i64>() {
         return Some(ScalarValue::Int64(Some(value)));

@@ -112,7 +112,9 @@ impl Job {
         for (position, expression) in row.into_iter().enumerate() {
             values.push(match expression {
                 None => writer.default_of(filled[position])?,
-                Some(expression) => match literal(&expression) {
+                Some(expression) => match literal(&expression)
+                    .or_else(|| writer.number_of_bits(filled[position], &expression))
+                {
                     Some(value) => value,
                     None => {
                         computed.push((position, expression));

@@ -3,10 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arrow::array::AsArray;
 use arrow::compute::concat_batches;
+use arrow::datatypes::Int64Type;
 use arrow::record_batch::RecordBatch;
 use datafusion::common::Result as PlanResult;
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::functions_aggregate::expr_fn::count;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
@@ -43,6 +47,11 @@ impl Job {
         if limit_ms > 0 {
             self.running.end_after(Duration::from_millis(limit_ms));
         }
+        let calculated = match calculates_rows(&query) {
+            true => Some(self.count_rows(&query).await?),
+            false => None,
+        };
+        self.connection.local().calculated_rows = calculated;
         let query = self.limited(query);
         let ready = self.ready(query).await?;
         let columns = columns_of(&ready.plan.schema(), Some(&ready.labels));
@@ -80,6 +89,27 @@ impl Job {
         self.running.add_task(task.abort_handle());
         let batches = RowStream::begin(receiver, Arc::clone(&self.running)).await?;
         Ok(Outcome::Rows { columns, batches })
+    }
+
+    /// The rows that a query has without its LIMIT: it runs twice for SQL_CALC_FOUND_ROWS.
+    async fn count_rows(&self, query: &ast::Query) -> Result<u64, MySqlError> {
+        let mut query = query.clone();
+        query.limit_clause = None;
+        query.order_by = None;
+        let bindings = self.bindings(&References::of_query(&query)).await?;
+        let planned = self.planned(query, &bindings)?;
+        let counting = || -> PlanResult<LogicalPlan> {
+            let counted = vec![count(lit(1_i64))];
+            LogicalPlanBuilder::from(planned.plan.clone())
+                .aggregate(Vec::<Expr>::new(), counted)?
+                .build()
+        };
+        let plan = counting().map_err(|error| errors::from_plan(&error))?;
+        let labels = vec!["count".to_owned()];
+        let ready = self.physical(Planned { plan, labels }).await?;
+        let counted = self.small_result(&ready).await?;
+        let counted = counted.column(0).as_primitive::<Int64Type>().value(0);
+        Ok(u64::try_from(counted).unwrap_or_default())
     }
 
     /// Applies `sql_select_limit` to a query without a LIMIT of its own.
@@ -179,4 +209,17 @@ impl Job {
         concat_batches(&ready.plan.schema(), &batches)
             .map_err(|error| errors::from_plan(&error.into()))
     }
+}
+
+/// Whether a query with a LIMIT asks for the rows without it.
+fn calculates_rows(query: &ast::Query) -> bool {
+    let mut body = query.body.as_ref();
+    while let ast::SetExpr::SetOperation { left, .. } = body {
+        body = left;
+    }
+    let asked = match body {
+        ast::SetExpr::Select(select) => select.select_modifiers.as_ref(),
+        _ => None,
+    };
+    query.limit_clause.is_some() && asked.is_some_and(|modifiers| modifiers.sql_calc_found_rows)
 }

@@ -1,5 +1,6 @@
 //! UPDATE and DELETE.
 
+use datafusion::sql::sqlparser::ast::{Expr, TableWithJoins};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
@@ -91,7 +92,16 @@ pub(super) fn delete(cursor: &mut Cursor<'_>) -> Result<Statement> {
             .parser
             .parse_comma_separated(Parser::parse_table_and_joins)?
     };
-    let choice = choice(cursor, from, "DELETE")?;
+    let choice = match targets.is_empty() {
+        true => choice(cursor, from, "DELETE")?,
+        // No ORDER BY and no LIMIT there.
+        false => RowChoice {
+            from,
+            condition: condition(cursor)?,
+            order_by: Vec::new(),
+            limit: None,
+        },
+    };
     if cursor.peek_word("RETURNING") {
         return unsupported("RETURNING");
     }
@@ -116,15 +126,15 @@ fn target(cursor: &mut Cursor<'_>) -> Result<TableName> {
     Ok(TableName { database, table })
 }
 
-fn choice(
-    cursor: &mut Cursor<'_>,
-    from: Vec<datafusion::sql::sqlparser::ast::TableWithJoins>,
-    what: &str,
-) -> Result<RowChoice> {
-    let condition = match cursor.word("WHERE") {
+fn condition(cursor: &mut Cursor<'_>) -> Result<Option<Expr>> {
+    Ok(match cursor.word("WHERE") {
         true => Some(cursor.parser.parse_expr()?),
         false => None,
-    };
+    })
+}
+
+fn choice(cursor: &mut Cursor<'_>, from: Vec<TableWithJoins>, what: &str) -> Result<RowChoice> {
+    let condition = condition(cursor)?;
     let order_by = match cursor.parser.parse_keywords(&[Keyword::ORDER, Keyword::BY]) {
         true => cursor
             .parser

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, Decimal128Builder, Decimal256Builder, Float64Array};
 use arrow::compute::cast as arrow_cast;
 use arrow::datatypes::{
-    DataType, Decimal128Type, Decimal256Type, Float64Type, Int64Type, UInt64Type, i256,
+    DataType, Decimal128Type, Decimal256Type, Float64Type, Int64Type, TimestampMicrosecondType,
+    UInt64Type, i256,
 };
 use datafusion::error::Result;
 use mayfly_types::{ColumnType, Digits, ErrorCode};
 
 use super::{Conversions, is_widening};
-use crate::functions::{convert, number, unify};
+use crate::functions::{calendar, convert, number, unify};
 
 impl Conversions<'_> {
     /// CAST AS SIGNED: an unsigned number keeps its bits.
@@ -185,6 +186,18 @@ impl Conversions<'_> {
                     .iter()
                     .map(|value| value.map(|value| convert::rescale(value, *from, scale))),
             ),
+            DataType::Timestamp(_, _) => {
+                // Digits that a DOUBLE does not have.
+                let moments = convert::plain(array)?;
+                let moments = moments.as_primitive::<TimestampMicrosecondType>();
+                values.extend(moments.iter().map(|moment| {
+                    let moment = moment?;
+                    let micros = i128::from(moment.rem_euclid(calendar::MICROS));
+                    let whole = i128::from(calendar::number_of_moment(moment));
+                    let number = i256::from_i128(whole * i128::from(calendar::MICROS) + micros);
+                    Some(convert::rescale(number, 6, scale))
+                }));
+            }
             DataType::Utf8View | DataType::BinaryView => {
                 let texts = convert::to_text(array, self.from)?;
                 for (row, text) in texts.iter().enumerate() {
