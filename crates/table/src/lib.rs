@@ -1,7 +1,7 @@
 //! Tables over pages of the temp space.
 //!
-//! **Owns** how rows lie in pages: column pages for what is scanned ([`BatchRun`], [`Table`]), B+trees
-//! for what is looked up ([`Tree`]), and the dictionary of the tables that users create.
+//! **Owns** how rows lie in pages: column pages for what is scanned ([`BatchRun`], [`Table`]),
+//! B+trees for what is looked up ([`Tree`]), and the dictionary of the tables that users create.
 //!
 //! **Never** creates a file, chooses a victim of eviction, or waits for an executor: all calls are
 //! synchronous and return batches or errors.

@@ -3,7 +3,8 @@
 //! Arrow's text arrays promise UTF-8, and their safe constructors read every byte to see that it
 //! is so. What is read from a page has been such an array before: reading it again costs a pass
 //! over memory that a scan, a sort or a GROUP BY which only carries the text does not need. It was
-//! half of the time of a GROUP BY over a table of long texts (`docs/decisions/0005-text-is-trusted.md`).
+//! half of the time of a GROUP BY over a table of long texts
+//! (`docs/decisions/0005-text-is-trusted.md`).
 //!
 //! **T1.** Bytes of a text column reach a page or a row only from an array of a text type:
 //! `column_page` admits text for text and nothing else and marks the column in the page, and

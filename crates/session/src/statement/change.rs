@@ -51,6 +51,13 @@ impl Target {
     }
 }
 
+/// What an assignment changes.
+struct Place {
+    /// The number of the table among those that change.
+    target: usize,
+    column: usize,
+}
+
 /// What an UPDATE did.
 #[derive(Default)]
 struct Updated {
@@ -117,12 +124,9 @@ impl Job {
             let columns = target.table().columns();
             let mut values: Vec<Option<ast::Expr>> = vec![None; columns.len()];
             let mut defaults = HashSet::new();
-            for (set, (_, index)) in update
-                .assignments
-                .iter()
-                .zip(&places)
-                .filter(|(_, place)| place.0 == number)
-            {
+            let assignments = update.assignments.iter().zip(&places);
+            for (set, place) in assignments.filter(|(_, place)| place.target == number) {
+                let index = &place.column;
                 let Some(value) = &set.value else {
                     defaults.insert(*index);
                     values[*index] = None;
@@ -250,7 +254,7 @@ impl Job {
         &self,
         found: &[Mention],
         assignments: &[SetColumn],
-    ) -> Result<(Vec<Mention>, Vec<(usize, usize)>), MySqlError> {
+    ) -> Result<(Vec<Mention>, Vec<Place>), MySqlError> {
         let mut changed: Vec<Mention> = Vec::new();
         let mut places = Vec::with_capacity(assignments.len());
         for set in assignments {
@@ -295,7 +299,10 @@ impl Job {
                     changed.len() - 1
                 }
             };
-            places.push((number, column));
+            places.push(Place {
+                target: number,
+                column,
+            });
         }
         Ok((changed, places))
     }

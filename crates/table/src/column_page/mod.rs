@@ -14,9 +14,10 @@
 //! the arrays point into the page and keep it pinned. Text and binary values of all lengths are
 //! stored as 32-bit end offsets and one data area: 4 bytes a value where views would take 16.
 //! `Utf8` and `Binary` columns are read without a copy; for `Utf8View` and `BinaryView` the views
-//! are built while reading and point into the page. A dictionary column is stored as its values, and read back as a dictionary
-//! whose keys count the rows. Nested columns are stored as an Arrow IPC stream, in which a nested
-//! dictionary is whole: one that is longer than a page makes each page longer than that.
+//! are built while reading and point into the page. A dictionary column is stored as its values,
+//! and read back as a dictionary whose keys count the rows. Nested columns are stored as an Arrow
+//! IPC stream, in which a nested dictionary is whole: one that is longer than a page makes each
+//! page longer than that.
 //!
 //! All offsets are relative to the page, so the page in memory is the page on disk.
 //!

@@ -1,8 +1,8 @@
 //! Arrow columns into rows: one scratch block a batch, column by column.
 //!
 //! **Cost.** Each value is copied once; there is no type switch inside a loop over rows. The block
-//! stays in the second-level cache (8,192 rows of 64 bytes are 512 KiB): batches of longer rows come
-//! in [`slices`](super::slices).
+//! stays in the second-level cache (8,192 rows of 64 bytes are 512 KiB): batches of longer rows
+//! come in [`slices`](super::slices).
 
 use std::ops::AddAssign;
 

@@ -27,7 +27,7 @@ impl Shape {
         })
     }
 
-    /// A row reference counts pages with the bits that it has left: one table has at most this many.
+    /// A row reference counts pages with the bits that it has left: a table has at most so many.
     pub(crate) fn pages_max(&self) -> usize {
         (u32::MAX >> self.offset_bits) as usize
     }
