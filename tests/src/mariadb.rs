@@ -49,6 +49,8 @@ impl Server {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
         let data = directory.path().join("data");
         let installed = Command::new("mariadb-install-db")
+            // A server that starts removes what others have in its temporary directory.
+            .env("TMPDIR", directory.path())
             .args(["--no-defaults", "--skip-test-db"])
             .arg("--auth-root-authentication-method=normal")
             .arg(format!("--datadir={}", data.display()))

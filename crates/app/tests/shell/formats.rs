@@ -40,7 +40,7 @@ fn csv_quotes_what_needs_quotes() {
 fn json_is_one_object_a_line() {
     check(
         &["--format=json"],
-        "SELECT 1 AS a, NULL AS b, 'x\"y' AS c, 1.50 AS d UNION ALL SELECT 2, 'n', '', 0.25;",
+        "SELECT 1 AS a, NULL AS b, 'x\"y' AS c, 1.50 AS d UNION ALL SELECT 2, 'n', '', 0.25 ORDER BY a;",
         "{\"a\":1,\"b\":null,\"c\":\"x\\\"y\",\"d\":1.50}\n{\"a\":2,\"b\":\"n\",\"c\":\"\",\"d\":0.25}\n",
     );
 }

@@ -48,9 +48,14 @@ impl Arithmetic {
             {
                 let digits = call.column_type(index).second_digits();
                 let of = decimal(14, digits);
-                let doubles: ArrayRef = Arc::new(convert::to_double(&array, call.session)?);
-                let double = ColumnType::DOUBLE;
-                let values = cast::convert_array(&doubles, &double, &of, call.session)?;
+                let values = if matches!(array.data_type(), DataType::Timestamp(_, _)) {
+                    let from = call.column_type(index);
+                    cast::convert_array(&array, &from, &of, call.session)?
+                } else {
+                    // A time has few enough digits for a DOUBLE.
+                    let doubles: ArrayRef = Arc::new(convert::to_double(&array, call.session)?);
+                    cast::convert_array(&doubles, &ColumnType::DOUBLE, &of, call.session)?
+                };
                 let scale = digits.cast_signed();
                 (
                     Exact::Narrow(values.as_primitive::<Decimal128Type>().clone(), constant),
