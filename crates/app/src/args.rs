@@ -100,6 +100,15 @@ pub struct SqlArguments {
     /// How rows are written [default: table on a terminal, tsv otherwise]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
+    /// Tab-separated rows, as the mysql client's -B: short for --format tsv
+    #[arg(short = 'B', long, conflicts_with_all = ["format", "table"])]
+    pub batch: bool,
+    /// Boxes even when nobody looks, as the mysql client's -t: short for --format table
+    #[arg(short = 't', long, conflicts_with = "format")]
+    pub table: bool,
+    /// Rows without column names (JSON keeps them)
+    #[arg(short = 'N', long)]
+    pub skip_column_names: bool,
     /// After each statement, its figures on standard error
     #[arg(long, value_enum, value_name = "FORMAT", num_args = 0..=1, require_equals = true,
           default_missing_value = "text")]
@@ -124,7 +133,8 @@ pub enum Format {
     Json,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum StatsFormat {
     /// One line for people
     Text,

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use mayfly_session::{EngineOptions, IoMode, PageClass};
+use mayfly_types::MySqlError;
 use serde::Deserialize;
 
-use crate::args::{EngineArguments, Format, PageSize, TempIo};
+use crate::args::{EngineArguments, Format, PageSize, StatsFormat, TempIo};
 use crate::size;
 
 /// Memory when nobody says anything.
@@ -25,10 +26,29 @@ struct File {
     page_size: Option<PageSize>,
     threads: Option<usize>,
     format: Option<Format>,
+    stats: Option<Stats>,
+    #[serde(default)]
+    force: bool,
+    #[serde(default)]
+    skip_column_names: bool,
+}
+
+/// `true` is the same as the option without a value.
+#[derive(Debug, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "stats must be \"text\", \"json\", true or false"
+)]
+enum Stats {
+    On(bool),
+    Format(StatsFormat),
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "temp-dir must be a directory or a list of directories"
+)]
 enum Directories {
     One(PathBuf),
     Several(Vec<PathBuf>),
@@ -41,6 +61,12 @@ pub struct Config {
     pub threads: usize,
     /// The format that the file asks for.
     pub format: Option<Format>,
+    /// The figures that the file asks for.
+    pub stats: Option<StatsFormat>,
+    /// Whether the file says to go on after an error.
+    pub force: bool,
+    /// Whether the file says to leave out the names of columns.
+    pub skip_column_names: bool,
 }
 
 impl Config {
@@ -98,8 +124,35 @@ impl Config {
             engine,
             threads,
             format: file.format,
+            stats: match file.stats {
+                None | Some(Stats::On(false)) => None,
+                Some(Stats::On(true)) => Some(StatsFormat::Text),
+                Some(Stats::Format(format)) => Some(format),
+            },
+            force: file.force,
+            skip_column_names: file.skip_column_names,
         })
     }
+}
+
+/// The error of an engine that could not start, with the options as the user writes them.
+pub fn by_option(error: MySqlError) -> anyhow::Error {
+    let Some((option, reason)) = error
+        .message
+        .strip_prefix("option ")
+        .and_then(|rest| rest.split_once(": "))
+    else {
+        return anyhow::Error::new(error);
+    };
+    let option = match option {
+        "memory_bytes" => "memory",
+        "temp_dirs" => "temp-dir",
+        "temp_limit_bytes" => "temp-limit",
+        "page_class" => "page-size",
+        "io" => "temp-io",
+        other => other,
+    };
+    anyhow::anyhow!("--{option}: {reason}")
 }
 
 impl File {

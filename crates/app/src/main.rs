@@ -64,10 +64,16 @@ fn run_sql(arguments: SqlArguments) -> Result<ExitCode> {
     } else {
         Format::Tsv
     };
+    let short_format = match (arguments.batch, arguments.table) {
+        (true, _) => Some(Format::Tsv),
+        (_, true) => Some(Format::Table),
+        _ => arguments.format,
+    };
     let options = Options {
-        format: arguments.format.or(config.format).unwrap_or(default_format),
-        stats: arguments.stats,
-        force: arguments.force,
+        format: short_format.or(config.format).unwrap_or(default_format),
+        stats: arguments.stats.or(config.stats),
+        names: !arguments.skip_column_names && !config.skip_column_names,
+        force: arguments.force || config.force,
         interactive,
     };
     let banner = shell::banner(&config);

@@ -22,6 +22,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::{Format, StatsFormat};
+use crate::config;
 use crate::output::{self, Cells, ResultWriter};
 use crate::progress::ProgressLine;
 use crate::size::display_bytes;
@@ -36,6 +37,8 @@ const TICK: Duration = Duration::from_millis(200);
 pub struct Options {
     pub format: Format,
     pub stats: Option<StatsFormat>,
+    /// Column names above rows.
+    pub names: bool,
     /// Go on after an error.
     pub force: bool,
     /// Print row counts and times after each statement, for people.
@@ -82,7 +85,7 @@ impl From<io::Error> for Stop {
 impl Runner {
     /// Starts an engine and connects to it.
     pub fn open(engine: EngineOptions, options: Options) -> Result<Self> {
-        let engine = Engine::open(engine)?;
+        let engine = Engine::open(engine).map_err(config::by_option)?;
         let session = engine.connect();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -139,7 +142,7 @@ impl Runner {
             let outcome = watch.wait(interrupts, session.execute(sql)).await;
             match outcome {
                 Some(Ok(Outcome::Rows { columns, batches })) => {
-                    let writer = output::writer(options.format, vertical, &columns);
+                    let writer = output::writer(options.format, vertical, options.names, &columns);
                     let rows =
                         write_rows(&mut watch, interrupts, &columns, batches, writer, output);
                     let rows = rows.await?;
@@ -154,7 +157,9 @@ impl Runner {
                     info,
                     ..
                 })) => {
-                    if options.interactive {
+                    if options.interactive && is_use(sql) {
+                        writeln!(output, "Database changed")?;
+                    } else if options.interactive {
                         write_done(output, affected_rows, warnings, &info, started.elapsed())?;
                     }
                     Ok(())
@@ -324,6 +329,12 @@ fn interrupts_pending(interrupts: &mut Signal) -> bool {
 
 fn interrupted() -> MySqlError {
     MySqlError::new(mayfly_types::ErrorCode::QueryInterrupted, &[])
+}
+
+/// Whether a statement is USE, after which the `mysql` client says only that it worked.
+fn is_use(sql: &str) -> bool {
+    let word = sql.split_whitespace().next();
+    word.is_some_and(|word| word.eq_ignore_ascii_case("use"))
 }
 
 fn write_row_count(out: &mut dyn Write, rows: u64, elapsed: Duration) -> io::Result<()> {

@@ -78,8 +78,16 @@ pub fn run(
                 }
             }
         }
+        let mut failed_leader = false;
         for item in items.drain(..) {
+            let leads = matches!(item, Item::Statement { leads: true, .. });
+            if failed_leader {
+                failed_leader = leads;
+                continue;
+            }
+            let failures = runner.failed_statements();
             let flow = run_item(runner, item, file)?;
+            failed_leader = leads && runner.failed_statements() > failures;
             if flow != Flow::Continue {
                 return Ok(flow);
             }
@@ -96,6 +104,7 @@ fn run_item(runner: &mut Runner, item: Item, file: Option<(&Path, usize)>) -> Re
             sql,
             line,
             vertical,
+            ..
         } => {
             let end = runner.run(&sql, vertical)?;
             let flow = match &end {
@@ -158,6 +167,7 @@ fn runner_status(runner: &mut Runner, file: Option<(&Path, usize)>) -> Result<Fl
         sql: shell::STATUS_SQL.to_string(),
         line: 1,
         vertical: true,
+        leads: false,
     };
     run_item(runner, item, file)
 }

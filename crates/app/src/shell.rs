@@ -1,18 +1,20 @@
 //! The interactive shell.
 //!
 //! **Owns** the prompt, the line editor and the history file. A statement may span lines and ends
-//! at the delimiter; Ctrl-C discards the text or cancels the statement that runs, and a second one
-//! in a row at the prompt leaves.
+//! at the delimiter; Ctrl-C discards the text or cancels the statement that runs, and two in a row
+//! at an empty prompt leave.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use reedline::{
-    ColumnarMenu, EditCommand, Emacs, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder,
-    Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus, Reedline,
-    ReedlineEvent, ReedlineMenu, Signal, ValidationResult, Validator, default_emacs_keybindings,
+    ColumnarMenu, EditCommand, EditMode, Emacs, ExampleHighlighter, FileBackedHistory, Highlighter,
+    KeyCode, KeyModifiers, MenuBuilder, Prompt, PromptEditMode, PromptHistorySearch,
+    PromptHistorySearchStatus, Reedline, ReedlineEvent, ReedlineMenu, ReedlineRawEvent, Signal,
+    StyledText, ValidationResult, Validator, default_emacs_keybindings,
 };
 
 use crate::complete::{Names, SqlCompleter};
@@ -35,6 +37,7 @@ pub const HELP: &str = "\
 Statements end with ; and may span lines. Files are tables: SELECT * FROM 'file.parquet';
 
   \\G             run the statement, one column per line   \\g   same as ;
+  use DATABASE   change the current database
   source FILE    run the statements of a file              \\.   same
   delimiter STR  end statements with STR                   \\c   discard the statement
   status         show version and connection               \\s   same
@@ -42,7 +45,7 @@ Statements end with ; and may span lines. Files are tables: SELECT * FROM 'file.
   quit           leave                                     \\q   same, or Ctrl-D
 
   Tab completes names, and file names inside quotes. Ctrl-R searches the history.
-  Ctrl-C cancels the statement that runs; twice at the prompt it leaves.";
+  Ctrl-C cancels the statement that runs; twice at an empty prompt it leaves.";
 
 /// The first lines of the shell.
 pub fn banner(config: &Config) -> String {
@@ -67,10 +70,12 @@ pub fn banner(config: &Config) -> String {
 pub fn run(runner: &mut Runner) -> Result<()> {
     let names = Names::default();
     let delimiter = Arc::new(Mutex::new(";".to_string()));
-    let mut editor = editor(names.clone(), Arc::clone(&delimiter))?;
+    let blank = Arc::new(AtomicBool::new(true));
+    let mut editor = editor(names.clone(), Arc::clone(&delimiter), &blank)?;
     let mut interrupts = 0;
     loop {
         names.replace(runner.names_for_completion());
+        blank.store(true, Ordering::Relaxed);
         match editor
             .read_line(&SqlPrompt)
             .context("reading the terminal")?
@@ -87,6 +92,7 @@ pub fn run(runner: &mut Runner) -> Result<()> {
                     break;
                 }
             }
+            Signal::CtrlC if !blank.load(Ordering::Relaxed) => interrupts = 0,
             Signal::CtrlC => {
                 interrupts += 1;
                 if interrupts > 1 {
@@ -142,7 +148,11 @@ fn run_statement(runner: &mut Runner, sql: &str, vertical: bool) -> Result<bool>
     Ok(matches!(end, End::Done))
 }
 
-fn editor(names: Names, delimiter: Arc<Mutex<String>>) -> Result<Reedline> {
+fn editor(
+    names: Names,
+    delimiter: Arc<Mutex<String>>,
+    blank: &Arc<AtomicBool>,
+) -> Result<Reedline> {
     let mut keys = default_emacs_keybindings();
     keys.add_binding(
         KeyModifiers::NONE,
@@ -162,7 +172,14 @@ fn editor(names: Names, delimiter: Arc<Mutex<String>>) -> Result<Reedline> {
         .with_columns(4)
         .with_column_padding(2);
     let mut editor = Reedline::create()
-        .with_edit_mode(Box::new(Emacs::new(keys)))
+        .with_edit_mode(Box::new(Keys {
+            inner: Emacs::new(keys),
+            blank: Arc::clone(blank),
+        }))
+        .with_highlighter(Box::new(Line {
+            inner: ExampleHighlighter::default(),
+            blank: Arc::clone(blank),
+        }))
         .with_completer(Box::new(SqlCompleter::new(names)))
         .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
         .with_quick_completions(true)
@@ -212,6 +229,42 @@ impl Validator for StatementValidator {
         } else {
             ValidationResult::Incomplete
         }
+    }
+}
+
+/// The keys; whatever edits makes the line not blank, until it is painted.
+///
+/// The editor forgets its line before it tells of Ctrl-C, and paints only after all keys that came
+/// together; so keys and painter watch the line.
+struct Keys {
+    inner: Emacs,
+    blank: Arc<AtomicBool>,
+}
+
+impl EditMode for Keys {
+    fn parse_event(&mut self, event: ReedlineRawEvent) -> ReedlineEvent {
+        let event = self.inner.parse_event(event);
+        if matches!(event, ReedlineEvent::Edit(_)) {
+            self.blank.store(false, Ordering::Relaxed);
+        }
+        event
+    }
+
+    fn edit_mode(&self) -> PromptEditMode {
+        self.inner.edit_mode()
+    }
+}
+
+/// Sees the line whenever it is painted.
+struct Line {
+    inner: ExampleHighlighter,
+    blank: Arc<AtomicBool>,
+}
+
+impl Highlighter for Line {
+    fn highlight(&self, line: &str, cursor: usize) -> StyledText {
+        self.blank.store(line.is_empty(), Ordering::Relaxed);
+        self.inner.highlight(line, cursor)
     }
 }
 

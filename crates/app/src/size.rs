@@ -17,12 +17,12 @@ pub fn parse_bytes(text: &str) -> Result<u64> {
         "t" | "tb" | "tib" => 40,
         _ => bail!("'{text}' is not a size; write it like 64M, 1.5G or 1048576"),
     };
-    let number: f64 = number
-        .parse()
-        .with_context(|| format!("'{text}' is not a size; write it like 64M or 1.5G"))?;
+    let Ok(number) = number.parse::<f64>() else {
+        bail!("'{text}' is not a size; write it like 64M, 1.5G or 1048576");
+    };
     let bytes = number * 2f64.powi(shift);
-    if !(1.0..9.0e18).contains(&bytes) {
-        bail!("'{text}' is out of range");
+    if bytes >= 9.0e18 {
+        bail!("'{text}' is more than any machine has");
     }
     Ok(bytes as u64)
 }
@@ -32,10 +32,9 @@ pub fn parse_share(text: &str, whole_bytes: u64) -> Result<u64> {
     let Some(share) = text.trim().strip_suffix('%') else {
         return parse_bytes(text);
     };
-    let share: f64 = share
-        .trim()
-        .parse()
-        .with_context(|| format!("'{text}' is not a share; write it like 50%"))?;
+    let Ok(share) = share.trim().parse::<f64>() else {
+        bail!("'{text}' is not a share; write it like 50%");
+    };
     if !(share > 0.0 && share <= 100.0) {
         bail!("'{text}' must lie above 0% and not above 100%");
     }

@@ -5,7 +5,8 @@
 //! any length runs in the memory of its longest statement.
 //!
 //! The rules are those of the `mysql` client: quotes with backslash escapes, three kinds of
-//! comments, `DELIMITER`, `\G`, and commands such as `source` at the start of a line.
+//! comments, `DELIMITER`, `\G`, and commands such as `source` at the start of a line. What another
+//! delimiter ends may hold several statements with `;` between them; they are cut apart here.
 
 /// What a line completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub enum Item {
         line: u64,
         /// Ended by `\G`: one column per line.
         vertical: bool,
+        /// Another statement of the same text follows; it does not run when this one fails.
+        leads: bool,
     },
     /// A command of the shell itself.
     Command(Command),
@@ -99,6 +102,10 @@ impl Splitter {
         if self.waiting() == Waiting::Statement && self.take_command(line, items) {
             return;
         }
+        self.scan(line, items);
+    }
+
+    fn scan(&mut self, line: &str, items: &mut Vec<Item>) {
         let mut rest = line;
         while !rest.is_empty() {
             rest = match self.state {
@@ -130,6 +137,15 @@ impl Splitter {
                 let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
                 self.delimiter = rest[..end].to_string();
             }
+            return true;
+        }
+        if word.eq_ignore_ascii_case("use") && !text.contains(&self.delimiter) {
+            // Ends with its line; behind a delimiter or \g it is a statement as any other.
+            if text.contains("\\g") || text.contains("\\G") {
+                return false;
+            }
+            self.keep(text);
+            self.complete(false, items);
             return true;
         }
         let end = |text: &str| text.trim_end_matches(';').trim().to_string();
@@ -245,14 +261,41 @@ impl Splitter {
     }
 
     fn complete(&mut self, vertical: bool, items: &mut Vec<Item>) {
-        let sql = self.buffer.trim().to_string();
-        self.buffer.clear();
-        if !sql.is_empty() {
+        let text = std::mem::take(&mut self.buffer);
+        let sql = text.trim();
+        if self.delimiter != ";" && sql.contains(';') {
+            self.cut(sql, vertical, items);
+        } else if !sql.is_empty() {
             items.push(Item::Statement {
-                sql,
+                sql: sql.to_string(),
                 line: self.start_line,
                 vertical,
+                leads: false,
             });
+        }
+    }
+
+    /// Cuts a text that another delimiter ended at its semicolons.
+    fn cut(&self, text: &str, vertical: bool, items: &mut Vec<Item>) {
+        let mut parts = Splitter::with_delimiter(";");
+        let mut found = Vec::new();
+        for (line, number) in text.lines().zip(self.start_line..) {
+            parts.line = number;
+            parts.scan(line, &mut found);
+        }
+        parts.complete(vertical, &mut found);
+        let count = found.len();
+        for (index, mut item) in found.into_iter().enumerate() {
+            if let Item::Statement {
+                vertical: on_side,
+                leads,
+                ..
+            } = &mut item
+            {
+                *on_side = vertical;
+                *leads = index + 1 < count;
+            }
+            items.push(item);
         }
     }
 }

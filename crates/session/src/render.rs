@@ -1,16 +1,17 @@
 //! A cell as MySQL's text protocol prints it.
 //!
 //! The one place where a value becomes text for a client; escapes and quotes belong to the output
-//! format. Numbers and times are written by the functions that CONCAT uses as well.
+//! format. Numbers and times are written by the functions that CONCAT uses as well. Lists, structs
+//! and maps of files are written as the text of a JSON document.
 
 use std::io::Write;
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray, StructArray};
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Date32Type, Date64Type, Decimal128Type, Decimal256Type,
     DecimalType, DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType,
-    DurationSecondType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, Time32MillisecondType, Time32SecondType, Time64MicrosecondType,
+    DurationSecondType, Field, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type,
+    Int32Type, Int64Type, Time32MillisecondType, Time32SecondType, Time64MicrosecondType,
     Time64NanosecondType, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
     TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
@@ -131,6 +132,7 @@ pub fn write_cell(out: &mut Vec<u8>, array: &ArrayRef, row: usize, of: &ColumnTy
             let key = dictionary.normalized_keys()[row];
             return write_cell(out, dictionary.values(), key, of);
         }
+        data_type if data_type.is_nested() => write_nested(out, array, row),
         _ => match ArrayFormatter::try_new(array, &FormatOptions::default()) {
             Ok(formatter) => append(out, format_args!("{}", formatter.value(row))),
             Err(error) => append(out, format_args!("{error}")),
@@ -146,6 +148,132 @@ pub fn cell(array: &ArrayRef, row: usize, of: &ColumnType) -> Option<String> {
         Ok(text) => text,
         Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
     })
+}
+
+/// One value inside a document.
+fn write_json(out: &mut Vec<u8>, array: &ArrayRef, row: usize, field: &Field) {
+    let data_type = array.data_type();
+    if array.is_null(row) || data_type == &DataType::Null {
+        out.extend_from_slice(b"null");
+        return;
+    }
+    match data_type {
+        DataType::Boolean => {
+            let word: &[u8] = match array.as_boolean().value(row) {
+                true => b"true",
+                false => b"false",
+            };
+            out.extend_from_slice(word);
+        }
+        DataType::Dictionary(_, _) => {
+            let dictionary = array.as_any_dictionary();
+            let key = dictionary.normalized_keys()[row];
+            write_json(out, dictionary.values(), key, field);
+        }
+        nested if nested.is_nested() => write_nested(out, array.as_ref(), row),
+        number if number.is_numeric() => {
+            let start = out.len();
+            write_cell(out, array, row, &ColumnType::from_arrow(field));
+            let text = &out[start..];
+            if !text.iter().any(u8::is_ascii_digit) {
+                // Not a number, or infinite: no JSON.
+                out.truncate(start);
+                out.extend_from_slice(b"null");
+            } else if number.is_floating() && text.iter().all(|b| b.is_ascii_digit() || *b == b'-')
+            {
+                out.extend_from_slice(b".0");
+            }
+        }
+        _ => {
+            let text = cell(array, row, &ColumnType::from_arrow(field)).unwrap_or_default();
+            write_quoted(out, &text);
+        }
+    }
+}
+
+/// A list, a struct or a map as the text of a JSON document, spaced as MySQL does.
+fn write_nested(out: &mut Vec<u8>, array: &dyn Array, row: usize) {
+    match array.data_type() {
+        DataType::Struct(_) => write_object(out, array.as_struct(), row),
+        DataType::List(field) => write_list(out, &array.as_list::<i32>().value(row), field),
+        DataType::LargeList(field) => write_list(out, &array.as_list::<i64>().value(row), field),
+        DataType::ListView(field) => {
+            write_list(out, &array.as_list_view::<i32>().value(row), field);
+        }
+        DataType::LargeListView(field) => {
+            write_list(out, &array.as_list_view::<i64>().value(row), field);
+        }
+        DataType::FixedSizeList(field, _) => {
+            write_list(out, &array.as_fixed_size_list().value(row), field);
+        }
+        DataType::Map(_, _) => write_map(out, &array.as_map().value(row)),
+        _ => {
+            let text = match ArrayFormatter::try_new(array, &FormatOptions::default()) {
+                Ok(formatter) => formatter.value(row).to_string(),
+                Err(error) => error.to_string(),
+            };
+            write_quoted(out, &text);
+        }
+    }
+}
+
+fn write_object(out: &mut Vec<u8>, array: &StructArray, row: usize) {
+    out.push(b'{');
+    for (index, (field, values)) in array.fields().iter().zip(array.columns()).enumerate() {
+        if index > 0 {
+            out.extend_from_slice(b", ");
+        }
+        write_quoted(out, field.name());
+        out.extend_from_slice(b": ");
+        write_json(out, values, row, field);
+    }
+    out.push(b'}');
+}
+
+fn write_list(out: &mut Vec<u8>, values: &ArrayRef, field: &Field) {
+    out.push(b'[');
+    for row in 0..values.len() {
+        if row > 0 {
+            out.extend_from_slice(b", ");
+        }
+        write_json(out, values, row, field);
+    }
+    out.push(b']');
+}
+
+fn write_map(out: &mut Vec<u8>, entries: &StructArray) {
+    out.push(b'{');
+    if let ([keys, values], [key, value]) = (entries.columns(), entries.fields().as_ref()) {
+        for row in 0..entries.len() {
+            if row > 0 {
+                out.extend_from_slice(b", ");
+            }
+            let name = cell(keys, row, &ColumnType::from_arrow(key)).unwrap_or_default();
+            write_quoted(out, &name);
+            out.extend_from_slice(b": ");
+            write_json(out, values, row, value);
+        }
+    }
+    out.push(b'}');
+}
+
+/// A string of JSON with the escapes that MySQL writes.
+fn write_quoted(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    for byte in text.bytes() {
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            8 => out.extend_from_slice(b"\\b"),
+            12 => out.extend_from_slice(b"\\f"),
+            0..32 => append(out, format_args!("\\u{byte:04x}")),
+            other => out.push(other),
+        }
+    }
+    out.push(b'"');
 }
 
 fn second_digits(of: &ColumnType) -> u8 {

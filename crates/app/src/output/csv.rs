@@ -6,13 +6,13 @@ use mayfly_session::ColumnInfo;
 
 use super::{Cells, ResultWriter};
 
-/// A header line always, NULL as an empty field, an empty text as `""`.
+/// A header line even without rows, NULL as an empty field, an empty text as `""`.
 pub struct Csv {
     header: Option<Vec<u8>>,
 }
 
 impl Csv {
-    pub fn new(columns: &[ColumnInfo]) -> Self {
+    pub fn new(columns: &[ColumnInfo], names: bool) -> Self {
         let mut header = Vec::new();
         for (index, column) in columns.iter().enumerate() {
             if index > 0 {
@@ -22,7 +22,7 @@ impl Csv {
         }
         header.push(b'\n');
         Self {
-            header: Some(header),
+            header: names.then_some(header),
         }
     }
 

@@ -29,13 +29,21 @@ pub trait ResultWriter {
     fn finish(&mut self, out: &mut dyn Write) -> io::Result<()>;
 }
 
-/// The writer of `format`, or of one column per line when the statement ended with `\G`.
-pub fn writer(format: Format, vertical: bool, columns: &[ColumnInfo]) -> Box<dyn ResultWriter> {
+/// The writer of `format`, or of one column per line when the statement ended with `\G`; with or
+/// without the `names` of the columns, which JSON always has.
+pub fn writer(
+    format: Format,
+    vertical: bool,
+    names: bool,
+    columns: &[ColumnInfo],
+) -> Box<dyn ResultWriter> {
     match format {
-        Format::Table | Format::Tsv if vertical => Box::new(vertical::Vertical::new(columns)),
-        Format::Table => Box::new(table::Table::new(columns)),
-        Format::Tsv => Box::new(tsv::Tsv::new(columns)),
-        Format::Csv => Box::new(csv::Csv::new(columns)),
+        Format::Table | Format::Tsv if vertical => {
+            Box::new(vertical::Vertical::new(columns, names))
+        }
+        Format::Table => Box::new(table::Table::new(columns, names)),
+        Format::Tsv => Box::new(tsv::Tsv::new(columns, names)),
+        Format::Csv => Box::new(csv::Csv::new(columns, names)),
         Format::Json => Box::new(json::Json::new(columns)),
     }
 }

@@ -23,20 +23,22 @@ struct Column {
 
 pub struct Table {
     columns: Vec<Column>,
+    names: bool,
     window: Vec<Cells>,
     window_bytes: usize,
     drawing: bool,
 }
 
 impl Table {
-    pub fn new(columns: &[ColumnInfo]) -> Self {
+    pub fn new(columns: &[ColumnInfo], names: bool) -> Self {
         let columns = columns.iter().map(|column| Column {
             name: column.name.clone(),
             right: column.column_type.is_numeric(),
-            width: column.name.width(),
+            width: if names { column.name.width() } else { 0 },
         });
         Self {
             columns: columns.collect(),
+            names,
             window: Vec::new(),
             window_bytes: 0,
             drawing: false,
@@ -51,17 +53,19 @@ impl Table {
         }
         self.drawing = true;
         self.line(out)?;
-        for column in &self.columns {
-            write!(
-                out,
-                "| {}{:2$} ",
-                column.name,
-                "",
-                column.width - column.name.width()
-            )?;
+        if self.names {
+            for column in &self.columns {
+                write!(
+                    out,
+                    "| {}{:2$} ",
+                    column.name,
+                    "",
+                    column.width - column.name.width()
+                )?;
+            }
+            out.write_all(b"|\n")?;
+            self.line(out)?;
         }
-        out.write_all(b"|\n")?;
-        self.line(out)?;
         for cells in std::mem::take(&mut self.window) {
             self.draw(&cells, out)?;
         }

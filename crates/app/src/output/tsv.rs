@@ -13,10 +13,10 @@ pub struct Tsv {
 }
 
 impl Tsv {
-    pub fn new(columns: &[ColumnInfo]) -> Self {
-        let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+    pub fn new(columns: &[ColumnInfo], names: bool) -> Self {
+        let labels: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
         Self {
-            header: Some(names.join("\t") + "\n"),
+            header: names.then(|| labels.join("\t") + "\n"),
         }
     }
 }

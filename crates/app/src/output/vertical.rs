@@ -14,17 +14,21 @@ pub struct Vertical {
 }
 
 impl Vertical {
-    pub fn new(columns: &[ColumnInfo]) -> Self {
+    pub fn new(columns: &[ColumnInfo], names: bool) -> Self {
         let width = columns
             .iter()
             .map(|column| column.name.width())
             .max()
             .unwrap_or(0);
-        let names = columns
-            .iter()
-            .map(|column| format!("{:1$}{2}: ", "", width - column.name.width(), column.name));
+        let labels = columns.iter().map(|column| {
+            let pad = width - column.name.width();
+            match names {
+                true => format!("{:pad$}{}: ", "", column.name),
+                false => String::new(),
+            }
+        });
         Self {
-            names: names.collect(),
+            names: labels.collect(),
             row: 0,
         }
     }

@@ -57,10 +57,21 @@ fn options_are_checked_before_anything_runs() {
     check(&["--config", "/nonexistent.toml"], "/nonexistent.toml");
     check(&["/nonexistent.sql"], "/nonexistent.sql");
     check(&["--format", "xml"], "xml");
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_mayfly"));
-    let ran = run_command(command.args(["sql", "--memory", "0%"]), "SELECT 1;");
-    assert!(ran.err.contains("0%"), "{}", ran.err);
-    assert_eq!(ran.code, Some(1));
+    check(
+        &["--temp-dir", "/nonexistent"],
+        "mayfly: --temp-dir: /nonexistent is not a directory",
+    );
+    let check = |memory: &str, expect: &str| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_mayfly"));
+        let ran = run_command(command.args(["sql", "--memory", memory]), "SELECT 1;");
+        assert!(ran.err.contains(expect), "{}", ran.err);
+        assert_eq!(ran.code, Some(1));
+    };
+    check("0%", "0%");
+    check("0", "--memory: must be between 256 KiB and 2 TiB");
+    check("100K", "--memory: must be between 256 KiB and 2 TiB");
+    check("", "--memory: '' is not a size; write it like 64M");
+    check("x%", "--memory: 'x%' is not a share; write it like 50%");
 }
 
 #[test]
@@ -79,6 +90,19 @@ fn a_configuration_gives_the_options() {
         "",
     );
     assert_eq!(ran.out, "a,b\n1,\"x,y\"\n", "{}", ran.err);
+
+    let text = "stats = 'json'\nforce = true\nskip-column-names = true\n";
+    std::fs::write(&path, text).expect("the directory can be written");
+    let ran = run_command(
+        mayfly().arg("--config").arg(&path),
+        "SELEC;\nSELECT 2 AS b;\n",
+    );
+    assert_eq!((ran.out.as_str(), ran.code), ("2\n", Some(1)));
+    assert!(ran.err.contains("{\"elapsed_ms\":"), "{}", ran.err);
+
+    std::fs::write(&path, "stats = 'xml'\n").expect("the directory can be written");
+    let ran = run_command(mayfly().arg("--config").arg(&path), "SELECT 1;");
+    assert!(ran.err.contains("stats must be"), "{}", ran.err);
 
     std::fs::write(&path, "memroy = '32M'\n").expect("the directory can be written");
     let ran = run_command(

@@ -46,6 +46,58 @@ fn json_is_one_object_a_line() {
 }
 
 #[test]
+fn nested_values_are_json() {
+    let dir = tempfile::tempdir().expect("a fresh directory");
+    let path = dir.path().join("nested.json");
+    let rows = "{\"id\":1,\"n\":{\"a\":1,\"t\":\"x\\\"\\n\\u00e4\"},\"l\":[1.5,2,null],\"o\":[{\"b\":true}]}\n\
+                {\"id\":2,\"n\":null,\"l\":[],\"o\":null}\n";
+    std::fs::write(&path, rows).expect("the directory can be written");
+    let sql = format!("SELECT id, n, l, o FROM '{}' ORDER BY id", path.display());
+    let ran = run(&["--format=json", "-e", &sql], "");
+    let lines: Vec<serde_json::Value> = ran
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("each line is an object"))
+        .collect();
+    assert_eq!(lines.len(), 2, "{}", ran.err);
+    assert_eq!(
+        lines[0],
+        serde_json::json!({"id": 1, "n": {"a": 1, "t": "x\"\n\u{e4}"}, "l": [1.5, 2.0, null],
+            "o": [{"b": true}]})
+    );
+    assert_eq!(
+        lines[1],
+        serde_json::json!({"id": 2, "n": null, "l": [], "o": null})
+    );
+    check(
+        &["-N", "-e", &sql],
+        "",
+        "1\t{\"a\": 1, \"t\": \"x\\\\\"\\\\n\u{e4}\"}\t[1.5, 2.0, null]\t[{\"b\": true}]\n2\tNULL\t[]\tNULL\n",
+    );
+}
+
+#[test]
+fn names_of_columns_can_be_left_out() {
+    let sql = "SELECT 1 AS a, 'x' AS long_name;";
+    check(&["-N"], sql, "1\tx\n");
+    check(&["-N", "--format", "csv"], sql, "1,x\n");
+    check(
+        &["-N", "--format", "json"],
+        sql,
+        "{\"a\":1,\"long_name\":\"x\"}\n",
+    );
+    check(&["-Nt"], sql, "+---+---+\n| 1 | x |\n+---+---+\n");
+    check(&["-B"], sql, "a\tlong_name\n1\tx\n");
+    check(
+        &["-t"],
+        "SELECT 1 AS a;",
+        "+---+\n| a |\n+---+\n| 1 |\n+---+\n",
+    );
+    let ran = run(&["-B", "-t"], sql);
+    assert_eq!((ran.out.as_str(), ran.code), ("", Some(2)), "{}", ran.err);
+}
+
+#[test]
 fn table_draws_boxes() {
     check(
         &["--format", "table"],

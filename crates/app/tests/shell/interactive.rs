@@ -172,8 +172,23 @@ fn ctrl_c_cancels_the_statement_and_not_the_shell() {
     terminal.press("SELECT 40 + 2 AS answer;\r");
     terminal.wait_for("|     42 |");
     terminal.wait_for("mayfly> ");
-    // Text that is not wanted any more is discarded; twice leaves.
+    // Text that is not wanted any more is discarded; that is no press towards leaving.
     terminal.press("SELECT oops\x03");
+    terminal.wait_for("mayfly> ");
+    terminal.press("SELECT once more");
+    terminal.wait_for("more");
+    terminal.press("\x03");
+    terminal.wait_for("mayfly> ");
+    terminal.press("\x03");
+    terminal.wait_for("(Ctrl-C again or \\q leaves)");
+    terminal.wait_for("mayfly> ");
+    terminal.press("SELECT 1\x03");
+    terminal.wait_for("mayfly> ");
+    terminal.press("use test\r");
+    terminal.wait_for("Database changed");
+    terminal.wait_for("mayfly> ");
+    // Twice in a row with nothing typed leaves.
+    terminal.press("\x03");
     terminal.wait_for("(Ctrl-C again or \\q leaves)");
     terminal.wait_for("mayfly> ");
     terminal.press("\x03");

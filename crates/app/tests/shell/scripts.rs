@@ -41,6 +41,38 @@ fn quotes_comments_and_delimiters_are_understood() {
 }
 
 #[test]
+fn another_delimiter_may_end_several_statements() {
+    let script =
+        "delimiter //\nselect 1 as a; select ';' as b;\n\nselect 3 as c//\nselect 4 as d//\n";
+    let ran = run(&[], script);
+    assert_eq!(ran.out, "a\n1\nb\n;\nc\n3\nd\n4\n", "{}", ran.err);
+    // After an error the rest of the text is left out, and the next one runs with --force.
+    let script = "delimiter //\nselect 1 as a;\nselec;\nselect 3 as c//\nselect 4 as d//\n";
+    let ran = run(&["--force"], script);
+    assert_eq!(ran.out, "a\n1\nd\n4\n");
+    assert!(
+        ran.err.starts_with("ERROR 1064 (42000) at line 3: "),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn use_ends_with_its_line() {
+    let ran = run(
+        &[],
+        "use test\nSELECT DATABASE() AS a;\nUSE test; SELECT 2 AS b;\n",
+    );
+    assert_eq!(ran.out, "a\ntest\nb\n2\n", "{}", ran.err);
+    let ran = run(&[], "use nowhere\nSELECT 1;\n");
+    assert!(
+        ran.err.starts_with("ERROR 1049 (42000) at line 1: "),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
 fn quit_ends_a_script() {
     let ran = run(&[], "SELECT 1 AS a;\nquit\nSELECT 2 AS b;\n");
     assert_eq!((ran.out.as_str(), ran.code), ("a\n1\n", Some(0)));

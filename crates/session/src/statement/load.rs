@@ -176,9 +176,13 @@ impl Plan {
         } else {
             load.targets.clone()
         };
+        let last = last_mentions(&targets);
         let mut fields = Vec::with_capacity(targets.len());
-        for target in &targets {
+        for (index, target) in targets.iter().enumerate() {
             fields.push(match target {
+                _ if !last[index] => {
+                    Field::new(format!("field {index}"), DataType::BinaryView, true)
+                }
                 LoadTarget::Column(name) => {
                     let lower = name.to_lowercase();
                     let column = table
@@ -205,7 +209,8 @@ impl Plan {
         let plain = load.assignments.is_empty()
             && targets
                 .iter()
-                .all(|target| matches!(target, LoadTarget::Column(_)));
+                .zip(&last)
+                .all(|(target, last)| *last && matches!(target, LoadTarget::Column(_)));
         let assigned: HashSet<String> = load
             .assignments
             .iter()
@@ -213,8 +218,9 @@ impl Plan {
             .collect();
         let mut names: Vec<String> = targets
             .iter()
-            .filter_map(|target| match target {
-                LoadTarget::Column(name) if !assigned.contains(&name.to_lowercase()) => {
+            .zip(&last)
+            .filter_map(|(target, last)| match target {
+                LoadTarget::Column(name) if *last && !assigned.contains(&name.to_lowercase()) => {
                     Some(name.clone())
                 }
                 _ => None,
@@ -234,7 +240,7 @@ impl Plan {
         let variables: HashSet<String> = targets
             .iter()
             .filter_map(|target| match target {
-                LoadTarget::Variable(name) => Some(name.clone()),
+                LoadTarget::Variable(name) => Some(name.to_lowercase()),
                 LoadTarget::Column(_) => None,
             })
             .collect();
@@ -268,8 +274,25 @@ impl Plan {
     }
 }
 
+/// For each target, whether no later one names the same column or variable: the last value wins.
+fn last_mentions(targets: &[LoadTarget]) -> Vec<bool> {
+    let mut later = HashSet::new();
+    let mut last: Vec<bool> = targets
+        .iter()
+        .rev()
+        .map(|target| {
+            later.insert(match target {
+                LoadTarget::Column(name) => (false, name.to_lowercase()),
+                LoadTarget::Variable(name) => (true, name.to_lowercase()),
+            })
+        })
+        .collect();
+    last.reverse();
+    last
+}
+
 fn variable_column(name: &str) -> String {
-    format!("variable {name}")
+    format!("variable {}", name.to_lowercase())
 }
 
 /// Reads the variables that the file fills from the batch.
@@ -278,7 +301,7 @@ fn variables_as_columns(expr: &mut Expr, variables: &HashSet<String>) {
         && let Some(name) = ident.value.strip_prefix('@')
         && variables.contains(&name.to_lowercase())
     {
-        *ident = Ident::with_quote('`', variable_column(&name.to_lowercase()));
+        *ident = Ident::with_quote('`', variable_column(name));
     }
 }
 
