@@ -13,16 +13,15 @@ use arrow::array::{
 };
 use arrow::datatypes::Int64Type;
 use arrow::record_batch::RecordBatch;
-use datafusion::catalog::MemTable;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use mayfly_space::{Space, SpaceOptions};
 use mayfly_testkit::{Random, Zipf};
 
+use crate::partitioned::{PARTITIONS, register};
+
 const ROUNDS: u64 = 24;
 const BUDGETS: [u64; 3] = [4 << 20, 8 << 20, 1 << 30];
-const BATCH_ROWS: usize = 1000;
-const PARTITIONS: usize = 3;
 
 /// Ranks of the rows of a column; `None` is NULL.
 type Ranks = Vec<Option<u64>>;
@@ -159,16 +158,6 @@ fn query(grouped: bool) -> String {
         true => format!("SELECT g, {functions} FROM t GROUP BY g"),
         false => format!("SELECT CAST(NULL AS BIGINT), {functions} FROM t"),
     }
-}
-
-fn register(context: &SessionContext, table: &RecordBatch) {
-    let mut partitions = vec![Vec::new(); PARTITIONS];
-    for (index, start) in (0..table.num_rows()).step_by(BATCH_ROWS).enumerate() {
-        let rows = BATCH_ROWS.min(table.num_rows() - start);
-        partitions[index % PARTITIONS].push(table.slice(start, rows));
-    }
-    let provider = MemTable::try_new(table.schema(), partitions).unwrap();
-    context.register_table("t", Arc::new(provider)).unwrap();
 }
 
 /// The rows of a query by their first column; and how many bytes were written to disk for it.

@@ -9,17 +9,15 @@ use arrow::array::{
 };
 use arrow::record_batch::RecordBatch;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use datafusion::catalog::MemTable;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use mayfly_space::{Space, SpaceOptions};
 use mayfly_testkit::{Random, Zipf};
 
+use crate::partitioned::{PARTITIONS, register};
+
 const ROUNDS: u64 = 40;
 const BUDGETS: [u64; 3] = [4 << 20, 8 << 20, 1 << 30];
-/// Rows in a batch of the input.
-const BATCH_ROWS: usize = 1000;
-const PARTITIONS: usize = 3;
 
 /// How often keys repeat.
 #[derive(Debug, Clone, Copy)]
@@ -202,16 +200,6 @@ impl Data {
             group.join(", ")
         )
     }
-}
-
-fn register(context: &SessionContext, table: &RecordBatch) {
-    let mut partitions = vec![Vec::new(); PARTITIONS];
-    for (index, start) in (0..table.num_rows()).step_by(BATCH_ROWS).enumerate() {
-        let rows = BATCH_ROWS.min(table.num_rows() - start);
-        partitions[index % PARTITIONS].push(table.slice(start, rows));
-    }
-    let provider = MemTable::try_new(table.schema(), partitions).unwrap();
-    context.register_table("t", Arc::new(provider)).unwrap();
 }
 
 /// Rows as text, sorted.

@@ -8,6 +8,7 @@ mod distinct;
 mod engine;
 mod faults;
 mod groupings;
+mod partitioned;
 mod process;
 mod recorded;
 mod slt;

@@ -256,13 +256,17 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn a_file_gives_back_what_was_written_and_frees_its_pages() {
-        let options = SpaceOptions {
+    fn space() -> Space {
+        Space::open(SpaceOptions {
             memory_bytes: 4 << 20,
             ..SpaceOptions::default()
-        };
-        let space = Space::open(options).unwrap();
+        })
+        .unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_file_gives_back_what_was_written_and_frees_its_pages() {
+        let space = space();
         let factory = PageFileFactory::new(space.root());
         let file = factory.create_temp_file("test").unwrap();
         let mut writer = file.open_writer().unwrap();
@@ -291,13 +295,10 @@ mod tests {
         space.settle();
         assert_eq!(space.counters().resident_bytes, 0);
     }
+
     #[tokio::test]
     async fn a_reader_follows_what_is_flushed() {
-        let options = SpaceOptions {
-            memory_bytes: 4 << 20,
-            ..SpaceOptions::default()
-        };
-        let space = Space::open(options).unwrap();
+        let space = space();
         let factory = PageFileFactory::new(space.root());
         let file = factory.create_temp_file("test").unwrap();
         let mut writer = file.open_writer().unwrap();

@@ -8,10 +8,11 @@ use datafusion::sql::sqlparser::ast::{
     CastKind, Expr, Ident, LimitClause, ObjectName, ObjectNamePart, OrderBy, OrderByKind, Query,
     SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins,
 };
-use mayfly_types::{ColumnType, ErrorCode, MySqlError};
+use mayfly_types::{ColumnType, MySqlError};
 
 use crate::parse;
-use crate::statement::{RowChoice, Statement, TableName};
+use crate::references::{file_path, table_name};
+use crate::statement::{RowChoice, TableName};
 use crate::walk::change_expressions;
 
 /// The database under which tables that change are bound, by [`target_name`].
@@ -45,7 +46,7 @@ impl Mention {
 pub fn mentions(from: &mut [TableWithJoins]) -> Vec<Mention> {
     let mut found = Vec::new();
     each_table(from, &mut |name, alias| {
-        if let Some(table) = table_name(name) {
+        if let Some(table) = table_of(name) {
             let alias = match alias {
                 Some(alias) => alias.name.value.clone(),
                 None => table.table.clone(),
@@ -59,30 +60,23 @@ pub fn mentions(from: &mut [TableWithJoins]) -> Vec<Mention> {
 /// The name of a table that stands alone.
 pub(crate) fn named(table: &TableWithJoins) -> Option<TableName> {
     match &table.relation {
-        TableFactor::Table { name, .. } if table.joins.is_empty() => table_name(name),
+        TableFactor::Table { name, .. } if table.joins.is_empty() => table_of(name),
         _ => None,
     }
 }
 
-fn table_name(name: &ObjectName) -> Option<TableName> {
-    let idents: Option<Vec<&Ident>> = name.0.iter().map(ObjectNamePart::as_ident).collect();
-    match idents?.as_slice() {
-        [table] if !matches!(table.quote_style, Some('\'' | '"')) => Some(TableName {
-            database: None,
-            table: table.value.clone(),
-        }),
-        [database, table] => Some(TableName {
-            database: Some(database.value.clone()),
-            table: table.value.clone(),
-        }),
-        _ => None,
+/// The table of a name that is no file.
+fn table_of(name: &ObjectName) -> Option<TableName> {
+    match file_path(name) {
+        None => table_name(name),
+        Some(_) => None,
     }
 }
 
 /// Names the table with this alias as the n-th one that changes.
 pub fn name_target(from: &mut [TableWithJoins], alias: &str, number: usize) {
     each_table(from, &mut |name, found| {
-        let Some(table) = table_name(name) else {
+        let Some(table) = table_of(name) else {
             return;
         };
         let own = found
@@ -141,9 +135,7 @@ pub fn column(alias: &str, name: &str) -> Expr {
 /// # Errors
 /// None but for a bug in the parser.
 pub fn query(choice: RowChoice, list: Vec<Expr>) -> Result<Query, MySqlError> {
-    let (Statement::Query(mut query), _) = parse::parse("SELECT 1")? else {
-        return Err(MySqlError::new(ErrorCode::Unknown, &[]));
-    };
+    let mut query = parse::select_one()?;
     if let SetExpr::Select(select) = query.body.as_mut() {
         let name = |index: usize| Ident::with_quote('`', format!("\u{1}value {index}"));
         select.projection = list
@@ -170,7 +162,7 @@ pub fn query(choice: RowChoice, list: Vec<Expr>) -> Result<Query, MySqlError> {
             limit_by: Vec::new(),
         });
     }
-    Ok(*query)
+    Ok(query)
 }
 
 /// Puts the value that a column gets into an expression that is assigned later: in an UPDATE of one

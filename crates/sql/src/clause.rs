@@ -108,36 +108,12 @@ fn clause(select: &Select, name: &str) -> Option<&'static str> {
 
 /// Whether an expression names a column, subqueries left out.
 fn names(expr: &Expr, name: &str) -> bool {
-    struct Named<'a> {
-        name: &'a str,
-        depth: usize,
-    }
-    impl Visitor for Named<'_> {
-        type Break = ();
-
-        fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
-            self.depth += 1;
-            ControlFlow::Continue(())
-        }
-
-        fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
-            self.depth -= 1;
-            ControlFlow::Continue(())
-        }
-
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            let last = match expr {
-                Expr::Identifier(ident) => Some(ident),
-                Expr::CompoundIdentifier(parts) => parts.last(),
-                _ => None,
-            };
-            if self.depth == 0
-                && last.is_some_and(|ident| ident.value.eq_ignore_ascii_case(self.name))
-            {
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    walk::read(expr, &mut Named { name, depth: 0 }).is_break()
+    walk::finds(expr, &mut |expr| {
+        let last = match expr {
+            Expr::Identifier(ident) => Some(ident),
+            Expr::CompoundIdentifier(parts) => parts.last(),
+            _ => None,
+        };
+        last.is_some_and(|ident| ident.value.eq_ignore_ascii_case(name))
+    })
 }

@@ -48,6 +48,26 @@ pub(crate) fn file_path(name: &ObjectName) -> Option<&str> {
     }
 }
 
+/// The table that a name of one or two parts means.
+pub(crate) fn table_name(name: &ObjectName) -> Option<TableName> {
+    let parts: Option<Vec<&str>> = name
+        .0
+        .iter()
+        .map(|part| part.as_ident().map(|ident| ident.value.as_str()))
+        .collect();
+    match parts?.as_slice() {
+        [table] => Some(TableName {
+            database: None,
+            table: (*table).to_owned(),
+        }),
+        [database, table] => Some(TableName {
+            database: Some((*database).to_owned()),
+            table: (*table).to_owned(),
+        }),
+        _ => None,
+    }
+}
+
 /// A variable that an identifier means.
 pub(crate) enum Variable {
     User(String),
@@ -86,7 +106,7 @@ impl Visitor for References {
         if let TableFactor::Table { name, .. } = factor {
             if let Some(path) = file_path(name) {
                 self.files.insert(path.to_owned());
-            } else {
+            } else if let Some(name) = table_name(name) {
                 self.add_table(name);
             }
         }
@@ -97,13 +117,10 @@ impl Visitor for References {
         if let ast::SetExpr::Table(table) = query.body.as_ref()
             && let Some(name) = &table.table_name
         {
-            let name = TableName {
+            self.add_table(TableName {
                 database: table.schema_name.clone(),
                 table: name.clone(),
-            };
-            if !self.tables.contains(&name) {
-                self.tables.push(name);
-            }
+            });
         }
         ControlFlow::Continue(())
     }
@@ -123,23 +140,7 @@ impl Visitor for References {
 }
 
 impl References {
-    fn add_table(&mut self, name: &ObjectName) {
-        let parts: Option<Vec<&str>> = name
-            .0
-            .iter()
-            .map(|part| part.as_ident().map(|i| i.value.as_str()))
-            .collect();
-        let name = match parts.as_deref() {
-            Some([table]) => TableName {
-                database: None,
-                table: (*table).to_owned(),
-            },
-            Some([database, table]) => TableName {
-                database: Some((*database).to_owned()),
-                table: (*table).to_owned(),
-            },
-            _ => return,
-        };
+    fn add_table(&mut self, name: TableName) {
         if !self.tables.contains(&name) {
             self.tables.push(name);
         }

@@ -23,6 +23,35 @@ pub(crate) fn write(
     node.visit(&mut Writer(writer))
 }
 
+/// Whether an expression that does not stand in a subquery is what is looked for.
+pub(crate) fn finds(node: &impl Visit, is_it: &mut dyn FnMut(&Expr) -> bool) -> bool {
+    struct Find<'a> {
+        is_it: &'a mut dyn FnMut(&Expr) -> bool,
+        depth: usize,
+    }
+    impl Visitor for Find<'_> {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
+            self.depth += 1;
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
+            self.depth -= 1;
+            ControlFlow::Continue(())
+        }
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match self.depth == 0 && (self.is_it)(expr) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        }
+    }
+    read(node, &mut Find { is_it, depth: 0 }).is_break()
+}
+
 /// Changes the expressions inside an expression, itself included, children first.
 pub fn change_expressions(expr: &mut Expr, change: &mut dyn FnMut(&mut Expr)) {
     struct Change<'a>(&'a mut dyn FnMut(&mut Expr));

@@ -12,7 +12,7 @@ use datafusion::physical_plan::aggregates::{PhysicalGroupBy, evaluate_group_by};
 
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, RecordOutput};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use futures::future::{BoxFuture, FutureExt, Shared};
+use futures::future::{BoxFuture, FutureExt, Shared, TryFutureExt};
 use futures::stream::{self, StreamExt};
 use mayfly_space::{Account, AccountOptions};
 use mayfly_table::rows::{
@@ -22,6 +22,7 @@ use mayfly_table::rows::{
 use super::accumulate::KeptReader;
 use super::finish::result_batch;
 use super::operator::{AggregateOperator, Recipe};
+use super::tasks::join_all;
 use crate::context::StatementContext;
 use crate::error::{rows_error, space_error};
 use crate::memory::SpacePool;
@@ -155,7 +156,11 @@ impl Run {
             key_columns,
             schema: Arc::clone(&operator.schema),
             readers: operator.output_partitions(),
-            filled: join_all(tasks).boxed().shared(),
+            filled: join_all(tasks)
+                .map_ok(drop)
+                .map_err(Arc::new)
+                .boxed()
+                .shared(),
             usage,
         }))
     }
@@ -205,20 +210,6 @@ fn cooperative_stream(
         tokio::task::coop::consume_budget().await;
         item
     })
-}
-
-async fn join_all(
-    tasks: Vec<SpawnedTask<Result<()>>>,
-) -> std::result::Result<(), Arc<DataFusionError>> {
-    let joined = tasks.into_iter().map(|task| async {
-        task.join_unwind()
-            .await
-            .map_err(|error| DataFusionError::Execution(format!("input task ended: {error}")))
-            .and_then(|result| result)
-            .map_err(Arc::new)
-    });
-    futures::future::try_join_all(joined).await?;
-    Ok(())
 }
 
 /// One task that reads an input partition.

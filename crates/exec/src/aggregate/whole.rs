@@ -19,8 +19,8 @@ use std::sync::Arc;
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::common::Result;
 use datafusion::common::runtime::SpawnedTask;
-use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::Accumulator;
 use datafusion::physical_plan::metrics::{BaselineMetrics, RecordOutput};
@@ -33,6 +33,7 @@ use super::distinct::{DistinctReader, DistinctSet, DistinctWorker};
 use super::functions::{Function, Functions, Source, select};
 use super::operator::AggregateOperator;
 use super::run::{Usage, operator_account};
+use super::tasks::join_all;
 use crate::context::StatementContext;
 use crate::error::space_error;
 use crate::memory::SpacePool;
@@ -108,17 +109,6 @@ async fn result_row(
     timer.done();
     let row = RecordBatch::try_new(schema, columns)?;
     Ok(row.record_output(&metrics))
-}
-
-/// What all tasks return; the first failure ends the others.
-async fn join_all<T: Send + 'static>(tasks: Vec<SpawnedTask<Result<T>>>) -> Result<Vec<T>> {
-    let joined = tasks.into_iter().map(|task| async {
-        let joined = task.join_unwind().await;
-        joined
-            .map_err(|error| DataFusionError::Execution(format!("task ended: {error}")))
-            .and_then(|result| result)
-    });
-    futures::future::try_join_all(joined).await
 }
 
 /// One task that reads an input partition.

@@ -19,7 +19,7 @@ use mayfly_table::{Appender, Column, Table};
 use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
 
 use super::Job;
-use super::evaluate::bits;
+use super::evaluate::number_of_bits;
 use crate::errors;
 
 /// Makes rows of a source the rows of a table.
@@ -225,8 +225,7 @@ impl Writer {
 
     /// What a literal of bits is to a column of numbers.
     pub(crate) fn number_of_bits(&self, column: usize, literal: &Expr) -> Option<ScalarValue> {
-        let of = &self.values.columns[column].column.column_type;
-        let number = bits(literal).filter(|_| of.is_numeric())?;
+        let number = number_of_bits(literal, &self.values.columns[column].column)?;
         Some(ScalarValue::UInt64(Some(number)))
     }
 

@@ -5,7 +5,7 @@
 //! known. A statement therefore never meets a row that it has written, and one that fails has done
 //! nothing.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt64Array};
@@ -26,7 +26,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Job;
 use super::assign::Values;
-use super::evaluate::bits;
+use super::evaluate::number_of_bits;
 use super::query::Ready;
 use crate::errors;
 use crate::lowered;
@@ -121,52 +121,30 @@ impl Job {
         let mut list = Vec::new();
         let mut sets = Vec::with_capacity(targets.len());
         for (number, target) in targets.iter().enumerate() {
-            let columns = target.table().columns();
-            let mut values: Vec<Option<ast::Expr>> = vec![None; columns.len()];
-            let mut defaults = HashSet::new();
             let assignments = update.assignments.iter().zip(&places);
-            for (set, place) in assignments.filter(|(_, place)| place.target == number) {
-                let index = &place.column;
-                let Some(value) = &set.value else {
-                    defaults.insert(*index);
-                    values[*index] = None;
-                    continue;
-                };
-                let mut value = value.clone();
-                if let Some(number) =
-                    bits(&value).filter(|_| columns[*index].column_type.is_numeric())
-                {
-                    let number = ast::Value::Number(number.to_string(), false);
-                    value = ast::Expr::Value(number.into());
-                }
-                if is_one_table {
-                    for (earlier, column) in values.iter().zip(columns) {
-                        if let Some(earlier) = earlier {
-                            let kept = change::kept_as(earlier.clone(), &column.column_type)?;
-                            let alias = &target.mention.alias;
-                            change::substitute(&mut value, alias, &column.name, &kept);
-                        }
-                    }
-                }
-                defaults.remove(index);
-                values[*index] = Some(value);
-            }
+            let assignments = assignments
+                .filter(|(_, place)| place.target == number)
+                .map(|(set, place)| (set, place.column));
+            let assigned = assigned_values(target, assignments, is_one_table)?;
             let first = list.len();
             list.push(target.row_id());
             let alias = &target.mention.alias;
+            let columns = target.table().columns();
             list.extend(
                 columns
                     .iter()
                     .map(|column| change::column(alias, &column.name)),
             );
-            let mut new = Vec::new();
-            for (index, value) in values.into_iter().enumerate() {
-                if let Some(value) = value {
-                    new.push((index, New::Value(list.len())));
-                    list.push(value);
-                } else if defaults.contains(&index) {
-                    new.push((index, New::Default));
-                }
+            let mut new = Vec::with_capacity(assigned.len());
+            for (column, value) in assigned {
+                let value = match value {
+                    Some(value) => {
+                        list.push(value);
+                        New::Value(list.len() - 1)
+                    }
+                    None => New::Default,
+                };
+                new.push((column, value));
             }
             let values = Values::begin(self, target.table(), &[], update.ignore).await?;
             sets.push(Set {
@@ -306,6 +284,34 @@ impl Job {
         }
         Ok((changed, places))
     }
+}
+
+/// What the columns of a table get, by their places; `None` is DEFAULT. The last assignment of a
+/// column counts; in an UPDATE of one table it sees what columns got before.
+fn assigned_values<'a>(
+    target: &Target,
+    assignments: impl Iterator<Item = (&'a SetColumn, usize)>,
+    is_one_table: bool,
+) -> Result<BTreeMap<usize, Option<ast::Expr>>, MySqlError> {
+    let columns = target.table().columns();
+    let mut assigned: BTreeMap<usize, Option<ast::Expr>> = BTreeMap::new();
+    for (set, column) in assignments {
+        let mut value = set.value.clone();
+        if let Some(value) = &mut value {
+            if let Some(number) = number_of_bits(value, &columns[column]) {
+                let number = ast::Value::Number(number.to_string(), false);
+                *value = ast::Expr::Value(number.into());
+            }
+            for (earlier, kept) in assigned.iter().filter(|_| is_one_table) {
+                let Some(kept) = kept else { continue };
+                let of = &columns[*earlier];
+                let kept = change::kept_as(kept.clone(), &of.column_type)?;
+                change::substitute(value, &target.mention.alias, &of.name, &kept);
+            }
+        }
+        assigned.insert(column, value);
+    }
+    Ok(assigned)
 }
 
 /// The tables that lose rows.

@@ -1,9 +1,8 @@
 //! Expressions that stand alone: values of SET, of VALUES, of DEFAULT.
 
 use datafusion::scalar::ScalarValue;
-use datafusion::sql::sqlparser::ast::{Expr, Query, SelectItem, SetExpr, UnaryOperator, Value};
+use datafusion::sql::sqlparser::ast::{Expr, SelectItem, SetExpr, UnaryOperator, Value};
 use mayfly_sql::parse;
-use mayfly_sql::statement::Statement;
 use mayfly_table::Column;
 use mayfly_types::{ErrorCode, MySqlError};
 
@@ -32,7 +31,7 @@ impl Job {
         expressions: Vec<Expr>,
     ) -> Result<Vec<ScalarValue>, MySqlError> {
         let count = expressions.len();
-        let mut query = select_one()?;
+        let mut query = parse::select_one()?;
         if let SetExpr::Select(select) = query.body.as_mut() {
             select.projection = expressions
                 .into_iter()
@@ -70,14 +69,6 @@ impl Job {
     }
 }
 
-/// `SELECT 1`, to be filled with other items.
-pub(crate) fn select_one() -> Result<Query, MySqlError> {
-    match parse::parse("SELECT 1")? {
-        (Statement::Query(query), _) => Ok(*query),
-        _ => Err(MySqlError::new(ErrorCode::Unknown, &[])),
-    }
-}
-
 /// The value of a plain literal; `None` for any other expression.
 pub(crate) fn literal(expression: &Expr) -> Option<ScalarValue> {
     match expression {
@@ -105,8 +96,12 @@ pub(crate) fn literal(expression: &Expr) -> Option<ScalarValue> {
     }
 }
 
-/// The number that `0x41` or `b'101'` is to a column of numbers, where it is text to others.
-pub(crate) fn bits(expression: &Expr) -> Option<u64> {
+/// The number that `0x41` or `b'101'` is to a column of numbers; it is text to other columns.
+pub(crate) fn number_of_bits(expression: &Expr, column: &Column) -> Option<u64> {
+    bits(expression).filter(|_| column.column_type.is_numeric())
+}
+
+fn bits(expression: &Expr) -> Option<u64> {
     let (digits, radix) = match expression {
         Expr::Nested(inner) => return bits(inner),
         Expr::Value(value) => match &value.value {

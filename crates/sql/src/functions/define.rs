@@ -442,6 +442,13 @@ impl Call<'_> {
         })
     }
 
+    /// An argument that may be left out.
+    pub(crate) fn optional_integers(&self, index: usize) -> Result<Option<Integers>> {
+        (index < self.count())
+            .then(|| self.integers(index))
+            .transpose()
+    }
+
     pub(crate) fn doubles(&self, index: usize) -> Result<Doubles> {
         let (array, constant) = &self.arrays[index];
         Ok(Doubles {

@@ -274,11 +274,7 @@ fn round_double(value: f64, digits: i64, nearest: bool) -> f64 {
 }
 
 fn round(call: &Call<'_>, nearest: bool) -> Result<ArrayRef> {
-    let digits = if call.count() > 1 {
-        Some(call.integers(1)?)
-    } else {
-        None
-    };
+    let digits = call.optional_integers(1)?;
     let kept = |row: usize| digits.as_ref().map_or(Some(0), |digits| digits.at(row));
     match call.result_type() {
         ColumnType::Double { .. } => {

@@ -7,6 +7,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use super::reserved::is_reserved;
 use super::{Refusal, Result};
+use crate::references;
 use crate::statement::TableName;
 
 pub(crate) struct Cursor<'a> {
@@ -199,20 +200,6 @@ impl Cursor<'_> {
 
 /// The table that an object name means.
 pub(crate) fn table_name(name: &ObjectName) -> Result<TableName> {
-    let parts: Option<Vec<&str>> = name
-        .0
-        .iter()
-        .map(|part| part.as_ident().map(|ident| ident.value.as_str()))
-        .collect();
-    match parts.as_deref() {
-        Some([table]) => Ok(TableName {
-            database: None,
-            table: (*table).to_owned(),
-        }),
-        Some([database, table]) => Ok(TableName {
-            database: Some((*database).to_owned()),
-            table: (*table).to_owned(),
-        }),
-        _ => Err(MySqlError::new(ErrorCode::WrongTableName, &[&name]).into()),
-    }
+    let wrong = || MySqlError::new(ErrorCode::WrongTableName, &[&name]).into();
+    references::table_name(name).ok_or_else(wrong)
 }

@@ -14,7 +14,7 @@ mod set;
 mod show;
 mod tokens;
 
-use datafusion::sql::sqlparser::ast::Expr;
+use datafusion::sql::sqlparser::ast::{Expr, Query};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
@@ -95,6 +95,17 @@ pub fn parse_expression(text: &str) -> std::result::Result<Expr, MySqlError> {
     match parser.peek_token_ref().token {
         Token::EOF => Ok(expression),
         _ => Err(fail()),
+    }
+}
+
+/// `SELECT 1`, to be filled with other items.
+///
+/// # Errors
+/// None but for a bug in the parser.
+pub fn select_one() -> std::result::Result<Query, MySqlError> {
+    match parse("SELECT 1")? {
+        (Statement::Query(query), _) => Ok(*query),
+        _ => Err(MySqlError::new(ErrorCode::Unknown, &[])),
     }
 }
 

@@ -318,19 +318,26 @@ impl Rewriter<'_> {
 
     /// Window functions stand in the select list and in ORDER BY.
     fn check_windows(&self, select: &Select) -> Result<(), MySqlError> {
-        let mut found = FindWindow::default();
+        let mut found = None;
+        let mut is_window = |expr: &Expr| match expr {
+            Expr::Function(function) if function.over.is_some() => {
+                found = Some(function.name.to_string().to_ascii_lowercase());
+                true
+            }
+            _ => false,
+        };
         if let Some(condition) = &select.selection {
-            let _ = walk::read(condition, &mut found);
+            walk::finds(condition, &mut is_window);
         }
         if let Some(condition) = &select.having {
-            let _ = walk::read(condition, &mut found);
+            walk::finds(condition, &mut is_window);
         }
         if let GroupByExpr::Expressions(list, _) = &select.group_by {
             for key in list {
-                let _ = walk::read(key, &mut found);
+                walk::finds(key, &mut is_window);
             }
         }
-        match found.name {
+        match found {
             Some(name) => Err(MySqlError::new(ErrorCode::WindowNotAllowed, &[&name])),
             None => Ok(()),
         }
@@ -359,37 +366,6 @@ impl Rewriter<'_> {
         for column in &mut alias.columns {
             labels::remember(&mut self.spellings, &column.name.value);
             lower(&mut column.name);
-        }
-    }
-}
-
-/// Finds a window function outside of subqueries.
-#[derive(Default)]
-struct FindWindow {
-    depth: usize,
-    name: Option<String>,
-}
-
-impl Visitor for FindWindow {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        match expr {
-            Expr::Function(function) if self.depth == 0 && function.over.is_some() => {
-                self.name = Some(function.name.to_string().to_ascii_lowercase());
-                ControlFlow::Break(())
-            }
-            _ => ControlFlow::Continue(()),
         }
     }
 }

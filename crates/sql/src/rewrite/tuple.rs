@@ -9,7 +9,6 @@ use datafusion::sql::sqlparser::ast::{
 use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::parse;
-use crate::statement::Statement;
 
 /// Rewrites a comparison of rows whose children have been rewritten.
 ///
@@ -111,17 +110,14 @@ fn exists(values: &[Expr], subquery: &Query, negated: bool) -> Result<Expr, MySq
         // A comparison that is unknown makes NOT IN unknown, which is not true.
         equal = Expr::IsNotFalse(Box::new(equal));
     }
-    let (statement, _) = parse::parse("SELECT 1")?;
-    let Statement::Query(mut query) = statement else {
-        return Err(MySqlError::new(ErrorCode::Unknown, &[]));
-    };
+    let mut query = parse::select_one()?;
     if let SetExpr::Select(select) = query.body.as_mut() {
         // It stands nowhere in the statement.
         select.select_token = AttachedToken::empty();
         fill(select, subquery, values.len(), &name, equal);
     }
     Ok(Expr::Exists {
-        subquery: query,
+        subquery: Box::new(query),
         negated,
     })
 }

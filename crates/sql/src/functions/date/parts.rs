@@ -134,11 +134,7 @@ fn week_mode(call: &Call<'_>, modes: Option<i64>) -> u8 {
 
 fn week(call: &Call<'_>) -> Result<ArrayRef> {
     let moments = call.moments(0)?;
-    let modes = if call.count() > 1 {
-        Some(call.integers(1)?)
-    } else {
-        None
-    };
+    let modes = call.optional_integers(1)?;
     call.make_integers(|row| {
         let mode = week_mode(call, modes.as_ref().and_then(|modes| modes.at(row)));
         Ok(moments
@@ -150,11 +146,7 @@ fn week(call: &Call<'_>) -> Result<ArrayRef> {
 /// The week with its year: the last week of a year before rather than week 0.
 fn yearweek(call: &Call<'_>) -> Result<ArrayRef> {
     let moments = call.moments(0)?;
-    let modes = if call.count() > 1 {
-        Some(call.integers(1)?)
-    } else {
-        None
-    };
+    let modes = call.optional_integers(1)?;
     call.make_integers(|row| {
         let mode = modes
             .as_ref()

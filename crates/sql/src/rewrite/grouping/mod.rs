@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, GroupByExpr, Ident, ObjectNamePart, OrderBy, OrderByKind,
-    Query, Select, SelectItem, SetExpr, Value, Visit, Visitor, VisitorMut,
+    Query, Select, SelectItem, SetExpr, Value, Visit, VisitorMut,
 };
 use mayfly_types::MySqlError;
 
@@ -297,42 +297,11 @@ impl VisitorMut for Loose<'_> {
     }
 }
 
-struct FindAggregate<'a> {
-    aggregates: &'a HashSet<String>,
-    depth: usize,
-}
-
-impl Visitor for FindAggregate<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        match expr {
-            Expr::Function(function)
-                if self.depth == 0 && is_aggregate(function, self.aggregates) =>
-            {
-                ControlFlow::Break(())
-            }
-            _ => ControlFlow::Continue(()),
-        }
-    }
-}
-
 fn has_aggregate(node: &impl Visit, aggregates: &HashSet<String>) -> bool {
-    let mut find = FindAggregate {
-        aggregates,
-        depth: 0,
-    };
-    walk::read(node, &mut find).is_break()
+    walk::finds(
+        node,
+        &mut |expr| matches!(expr, Expr::Function(function) if is_aggregate(function, aggregates)),
+    )
 }
 
 fn is_aggregate(function: &Function, aggregates: &HashSet<String>) -> bool {
