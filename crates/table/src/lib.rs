@@ -24,6 +24,7 @@
 
 pub mod change;
 mod column_page;
+pub mod definition;
 pub mod dictionary;
 mod error;
 pub mod rows;
@@ -36,8 +37,9 @@ mod text;
 pub mod tree;
 
 pub use change::Change;
+pub use definition::{Check, Column, Definition, Generated, Key, KeyKind, KeyPart};
 pub use dictionary::{Dictionary, TemporaryTables};
 pub use error::{Error, Result};
 pub use run::{BatchRun, Drain};
-pub use table::{Appender, Column, Saved, Scan, Table, TableSnapshot};
+pub use table::{Appender, Saved, Scan, Table, TableSnapshot};
 pub use tree::Tree;

@@ -23,20 +23,19 @@
 //!
 //! **Cost**: an append of one row is one encoded segment (about a microsecond for few columns).
 
-use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use arrow_array::{BooleanArray, RecordBatch, UInt64Array};
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_schema::SchemaRef;
 use arrow_select::filter::filter_record_batch;
 use mayfly_space::{Account, AccountOptions, Counters, NextUse};
-use mayfly_types::{COLLATION_KEY, Collation, ColumnType};
 
 use crate::change::{Change, Removal, row_id};
 use crate::column_page::{Format, Rows, Size};
+use crate::definition::{Column, Definition};
 use crate::error::{Error, Result};
 use crate::sealed::{Ahead, Heap, Sealed, Writer, page_class};
 use crate::table_page::TablePage;
@@ -45,56 +44,11 @@ use crate::tail::{Segment, Tail};
 /// The rows that wait on the heap, where they cannot be evicted, before they become a page.
 const TAIL_BYTES_MAX: usize = 16 << 10;
 
-/// A column as it was declared.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
-    /// Its name.
-    pub name: String,
-    /// Its type.
-    pub column_type: ColumnType,
-    /// Whether it takes NULL.
-    pub is_nullable: bool,
-    /// The DEFAULT clause as SQL text, if there is one.
-    pub default: Option<String>,
-    /// Whether it was declared AUTO_INCREMENT.
-    pub is_auto_increment: bool,
-    /// The collation, if it is not the default one.
-    pub collation: Option<Collation>,
-    /// The COMMENT clause; empty if there is none.
-    pub comment: String,
-}
-
-impl Column {
-    /// A column without further clauses.
-    pub fn new(name: impl Into<String>, column_type: ColumnType, is_nullable: bool) -> Self {
-        Self {
-            name: name.into(),
-            column_type,
-            is_nullable,
-            default: None,
-            is_auto_increment: false,
-            collation: None,
-            comment: String::new(),
-        }
-    }
-
-    /// The Arrow field that holds the column, with its MySQL type and collation in the metadata.
-    pub fn field(&self) -> Field {
-        let mut field = self.column_type.to_arrow(&self.name, self.is_nullable);
-        if let Some(collation) = self.collation.filter(|_| self.column_type.is_text()) {
-            let mut metadata: HashMap<String, String> = field.metadata().clone();
-            metadata.insert(COLLATION_KEY.to_owned(), collation.name().to_owned());
-            field = field.with_metadata(metadata);
-        }
-        field
-    }
-}
-
 /// A table, shared by all who can name it.
 pub struct Table {
     // Fixed.
     name: String,
-    columns: Vec<Column>,
+    definition: Definition,
     format: Arc<Format>,
     created: SystemTime,
     // State.
@@ -130,25 +84,29 @@ impl State {
 
 impl Table {
     /// An empty table whose pages belong to a child of this account.
-    pub fn new(name: impl Into<String>, columns: Vec<Column>, account: &Account) -> Self {
-        Self::with_limits(name, columns, account, AccountOptions::default())
+    pub fn new(
+        name: impl Into<String>,
+        definition: impl Into<Definition>,
+        account: &Account,
+    ) -> Self {
+        Self::with_limits(name, definition, account, AccountOptions::default())
     }
 
     /// As [`Table::new`], with limits of the bytes that this table alone may take in memory and on
     /// disk.
     pub fn with_limits(
         name: impl Into<String>,
-        columns: Vec<Column>,
+        definition: impl Into<Definition>,
         account: &Account,
         limits: AccountOptions,
     ) -> Self {
         let name = name.into();
-        let fields: Vec<Field> = columns.iter().map(Column::field).collect();
+        let definition = definition.into();
         let account = account.child(&name, limits);
         Self {
             name,
-            columns,
-            format: Arc::new(Format::new(Arc::new(Schema::new(fields)))),
+            format: Arc::new(Format::new(Arc::new(definition.schema()))),
+            definition,
             created: SystemTime::now(),
             state: Mutex::new(State::new(0, Arc::default(), Tail::default())),
             account,
@@ -160,9 +118,14 @@ impl Table {
         &self.name
     }
 
+    /// What CREATE TABLE said of it.
+    pub fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
     /// The columns as they were declared.
     pub fn columns(&self) -> &[Column] {
-        &self.columns
+        &self.definition.columns
     }
 
     /// The schema of the batches: one field a column.
@@ -392,7 +355,7 @@ impl fmt::Debug for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Table")
             .field("name", &self.name)
-            .field("columns", &self.columns)
+            .field("columns", &self.definition.columns)
             .field("row_count", &self.row_count())
             .finish_non_exhaustive()
     }

@@ -89,6 +89,14 @@ impl Job {
             Statement::Explain(explain) => self.explain(explain).await,
             Statement::CreateTable(table) => self.create_table(*table).await,
             Statement::DropTable(drop) => self.drop_table(&drop),
+            Statement::AlterTable(_) => Err(MySqlError::new(
+                ErrorCode::NotSupportedYet,
+                &[&"ALTER TABLE"],
+            )),
+            Statement::RenameTable(_) => Err(MySqlError::new(
+                ErrorCode::NotSupportedYet,
+                &[&"RENAME TABLE"],
+            )),
             Statement::Truncate(name) => self.truncate(&name),
             Statement::CreateDatabase {
                 name,

@@ -124,12 +124,16 @@ fn create_table(cursor: &mut Cursor<'_>, temporary: bool, or_replace: bool) -> R
         if_not_exists,
         name,
         columns: Vec::new(),
+        keys: Vec::new(),
+        checks: Vec::new(),
+        auto_increment: None,
         like: None,
         engine: None,
         character_set: None,
         comment: None,
         query: None,
         ignore: false,
+        replace: false,
     };
     if cursor.word("LIKE") {
         table.like = Some(cursor.table_name()?);
@@ -201,6 +205,12 @@ fn column(cursor: &mut Cursor<'_>) -> Result<ColumnDefinition> {
         column_type: ColumnType::Null,
         not_null: false,
         default: None,
+        on_update: None,
+        generated: None,
+        auto_increment: false,
+        invisible: false,
+        key: None,
+        checks: Vec::new(),
         comment: None,
     };
     attributes(cursor, &mut definition, &mut column_type)?;

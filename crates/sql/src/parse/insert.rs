@@ -33,6 +33,9 @@ pub(super) fn insert(cursor: &mut Cursor<'_>) -> Result<Statement> {
             columns,
             source,
             ignore,
+            replace: false,
+            alias: None,
+            on_duplicate: Vec::new(),
         })));
     }
     if cursor.peek() == Token::LParen && !starts_query(cursor) {
@@ -56,6 +59,9 @@ pub(super) fn insert(cursor: &mut Cursor<'_>) -> Result<Statement> {
         columns,
         source,
         ignore,
+        replace: false,
+        alias: None,
+        on_duplicate: Vec::new(),
     })))
 }
 
