@@ -38,7 +38,7 @@ pub mod tree;
 
 pub use change::Change;
 pub use definition::{Check, Column, Definition, Generated, Key, KeyKind, KeyPart};
-pub use dictionary::{Dictionary, TemporaryTables};
+pub use dictionary::{Dictionary, Place, TemporaryTables};
 pub use error::{Error, Result};
 pub use run::{BatchRun, Drain};
 pub use table::{Appender, Saved, Scan, Table, TableSnapshot};

@@ -182,6 +182,7 @@ codes! {
     DivisionByZero = 1365, "22012", "Division by 0";
     TruncatedWrongValueForField = 1366, "HY000", "Incorrect {} value: '{}' for column '{}' at row {}";
     ProcedureAccessDenied = 1370, "42000", "{} command denied to user '{}'@'{}' for routine '{}'";
+    KeyPartZero = 1391, "HY000", "Key part '{}' length cannot be 0";
     DataTooLong = 1406, "22001", "Data too long for column '{}' at row {}";
     WrongValueForType = 1411, "HY000", "Incorrect {} value: '{}' for function {}";
     CommitNotAllowed = 1422, "HY000", "Explicit or implicit commit is not allowed in stored function or trigger.";
@@ -210,11 +211,13 @@ codes! {
     InvalidJsonText = 3140, "22032", "Invalid JSON text: \"{}\" at position {} in value for column '{}'.";
     InvalidJsonArgument = 3141, "22032", "Invalid JSON text in argument {} to function {}: \"{}\" at position {}.";
     InvalidJsonPath = 3143, "42000", "Invalid JSON path expression. The error is around character position {}.";
+    JsonUsedAsKey = 3152, "42000", "JSON column '{}' supports indexing only via generated columns on a specified JSON path.";
     NullInJsonKey = 3158, "22032", "JSON documents may not contain NULL member names.";
     RecursiveQueryAborted = 3636, "HY000", "Recursive query aborted after {} iterations. Try increasing @@cte_max_recursion_depth to a larger value.";
     RegexpIllegalArgument = 3685, "HY000", "Illegal argument to a regular expression.";
     RegexpMismatchedParen = 3691, "HY000", "Mismatched parenthesis in regular expression.";
     RegexpUnterminatedBracket = 3696, "HY000", "The regular expression contains an unclosed bracket expression.";
+    CheckUnknownColumn = 3820, "HY000", "Check constraint '{}' refers to non-existing column '{}'.";
     CheckNotFound = 3821, "HY000", "Check constraint '{}' is not found in the table.";
     DuplicateCheckName = 3822, "HY000", "Duplicate check constraint name '{}'.";
     NoSuchWindow = 3579, "HY000", "Window name '{}' is not defined.";
