@@ -105,6 +105,8 @@ pub struct ColumnDefinition {
     pub column_type: ColumnType,
     /// Whether NULL is refused.
     pub not_null: bool,
+    /// Whether NULL was written, which a primary key does not allow.
+    pub null: bool,
     /// The DEFAULT clause.
     pub default: Option<ast::Expr>,
     /// ON UPDATE CURRENT_TIMESTAMP.
@@ -115,8 +117,8 @@ pub struct ColumnDefinition {
     pub auto_increment: bool,
     /// INVISIBLE.
     pub invisible: bool,
-    /// PRIMARY KEY or UNIQUE behind the column.
-    pub key: Option<KeyKind>,
+    /// PRIMARY KEY and UNIQUE behind the column.
+    pub keys: Vec<KeyKind>,
     /// CHECK behind the column.
     pub checks: Vec<CheckDefinition>,
     /// The COMMENT clause.
@@ -379,6 +381,8 @@ pub struct LoadData {
     pub local: bool,
     /// IGNORE.
     pub ignore: bool,
+    /// REPLACE: a row that breaks a key takes the place of the others.
+    pub replace: bool,
     /// The file.
     pub path: String,
     /// The table.

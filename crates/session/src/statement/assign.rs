@@ -304,7 +304,7 @@ fn sources(table: &Table, names: &[String]) -> Result<Vec<Option<usize>>, MySqlE
 
 /// The value that MySQL puts where a NOT NULL column has none and the mode is not strict; `None`
 /// where that is the zero date, which cannot be held.
-fn zero(column_type: &ColumnType) -> Option<ScalarValue> {
+pub(crate) fn zero(column_type: &ColumnType) -> Option<ScalarValue> {
     if column_type.is_numeric() {
         return Some(ScalarValue::Int64(Some(0)));
     }

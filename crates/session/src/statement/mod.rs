@@ -3,10 +3,13 @@
 //! Owns the dispatch. Everything here runs inside a task of the engine's workers, so a panic ends
 //! the statement and not the session.
 
+mod alter;
+mod altered;
 mod assign;
 mod bind;
 mod change;
 mod create;
+mod define;
 mod evaluate;
 mod explain;
 mod insert;
@@ -89,14 +92,8 @@ impl Job {
             Statement::Explain(explain) => self.explain(explain).await,
             Statement::CreateTable(table) => self.create_table(*table).await,
             Statement::DropTable(drop) => self.drop_table(&drop),
-            Statement::AlterTable(_) => Err(MySqlError::new(
-                ErrorCode::NotSupportedYet,
-                &[&"ALTER TABLE"],
-            )),
-            Statement::RenameTable(_) => Err(MySqlError::new(
-                ErrorCode::NotSupportedYet,
-                &[&"RENAME TABLE"],
-            )),
+            Statement::AlterTable(alter) => self.alter_table(*alter).await,
+            Statement::RenameTable(names) => self.rename_tables(names).await,
             Statement::Truncate(name) => self.truncate(&name),
             Statement::CreateDatabase {
                 name,
