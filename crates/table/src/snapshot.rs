@@ -6,8 +6,10 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, UInt32Array, UInt64Array};
-use arrow_schema::SchemaRef;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, UInt64Array};
+use arrow_schema::{DataType, SchemaRef};
+use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
 use mayfly_space::Account;
 
@@ -216,7 +218,55 @@ impl TableSnapshot {
             }
         });
         let places: UInt32Array = places.collect::<Vec<_>>().into();
-        Ok(take_record_batch(&rows, &places)?)
+        let rows = take_record_batch(&rows, &places)?;
+        // Views would point into the page, and keep it pinned.
+        let columns = rows
+            .columns()
+            .iter()
+            .map(|column| match column.data_type() {
+                DataType::Utf8View => Arc::new(column.as_string_view().gc()) as ArrayRef,
+                DataType::BinaryView => Arc::new(column.as_binary_view().gc()) as ArrayRef,
+                _ => Arc::clone(column),
+            });
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+        let columns = columns.collect();
+        Ok(RecordBatch::try_new_with_options(
+            rows.schema(),
+            columns,
+            &options,
+        )?)
+    }
+
+    /// Rows by their ids, in memory of their own, in the order of the ids.
+    ///
+    /// # Errors
+    /// If a page cannot be read.
+    ///
+    /// # Panics
+    /// If there is no such batch or column.
+    pub fn rows(&self, ids: &[u64], projection: Option<&[usize]>) -> Result<RecordBatch> {
+        let mut order: Vec<u32> = (0..ids.len() as u32).collect();
+        order.sort_by_key(|place| ids[*place as usize]);
+        let sorted: Vec<u64> = order.iter().map(|place| ids[*place as usize]).collect();
+        let same_batch = |left: &u64, right: &u64| split_row_id(*left).0 == split_row_id(*right).0;
+        let mut parts = Vec::new();
+        for ids in sorted.chunk_by(same_batch) {
+            parts.push(self.fetch(split_row_id(ids[0]).0, ids, projection)?);
+        }
+        let schema = match (parts.first(), projection) {
+            (Some(part), _) => part.schema(),
+            (None, Some(columns)) => Arc::new(self.schema().project(columns)?),
+            (None, None) => Arc::clone(self.schema()),
+        };
+        let all = concat_batches(&schema, &parts)?;
+        if order.is_sorted() {
+            return Ok(all);
+        }
+        let mut places = vec![0; order.len()];
+        for (place, row) in order.iter().enumerate() {
+            places[*row as usize] = place as u32;
+        }
+        Ok(take_record_batch(&all, &UInt32Array::from(places))?)
     }
 
     /// Asks for a batch that will be read soon; returns at once. A batch that does not exist is

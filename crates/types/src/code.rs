@@ -177,6 +177,7 @@ codes! {
     UndeclaredVariable = 1327, "42000", "Undeclared variable: {}";
     ViewNotObject = 1347, "HY000", "'{}.{}' is not {}";
     ViewSelectTemporaryTable = 1352, "HY000", "View's SELECT refers to a temporary table '{}'";
+    ViewWrongList = 1353, "HY000", "In definition of view, derived table or common table expression, SELECT list and column names list have different column counts";
     TriggerOnViewOrTemporary = 1361, "HY000", "Trigger's '{}' is a view or temporary table";
     NoDefaultForField = 1364, "HY000", "Field '{}' doesn't have a default value";
     DivisionByZero = 1365, "22012", "Division by 0";
@@ -191,6 +192,7 @@ codes! {
     ScaleAbovePrecision = 1427, "42000", "For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '{}').";
     TooBigDisplayWidth = 1439, "42000", "Display width out of range for column '{}' (max = {})";
     DatetimeOverflow = 1441, "22008", "Datetime function: {} field overflow";
+    AutoIncrementFailed = 1467, "HY000", "Failed to read auto-increment value from storage engine";
     PartitionFunction = 1506, "HY000", "Partitioned tables do not support {}";
     WrongValue = 1525, "HY000", "Incorrect {} value: '{}'";
     PartitionTemporary = 1562, "HY000", "Cannot create temporary table with partitions";

@@ -17,9 +17,10 @@ use mayfly_types::{ErrorCode, MySqlError, Warning};
 
 use super::Job;
 use super::altered::{Altered, altered};
-use super::assign::{Writer, zero};
+use super::assign::zero;
 use super::define::check_table_name;
 use super::insert::with_info;
+use super::write::{Writer, Written};
 use crate::errors;
 use crate::outcome::Outcome;
 
@@ -69,7 +70,10 @@ impl Job {
                 (temporary, alter.ignore),
             )
             .await?;
-        Ok(with_info(if altered.is_rebuilt { rows } else { 0 }))
+        Ok(with_info(match altered.is_rebuilt {
+            true => rows,
+            false => Written::default(),
+        }))
     }
 
     /// RENAME TABLE: one after the other, but seen at once.
@@ -193,7 +197,7 @@ impl Job {
         definition: Definition,
         sources: &[Option<usize>],
         (temporary, ignore): (bool, bool),
-    ) -> Result<u64, MySqlError> {
+    ) -> Result<Written, MySqlError> {
         for _ in 0..ATTEMPTS {
             let seen = (table.row_count(), table.updated());
             let new = Arc::new(self.new_table(&new_name, definition.clone(), temporary));
@@ -229,8 +233,9 @@ impl Job {
         to: &Arc<Table>,
         sources: &[Option<usize>],
         ignore: bool,
-    ) -> Result<u64, MySqlError> {
+    ) -> Result<Written, MySqlError> {
         let snapshot = from.snapshot();
+        to.set_auto_increment(from.auto_increment());
         let names: Vec<String> = to
             .columns()
             .iter()
@@ -255,12 +260,16 @@ impl Job {
             });
         }
         if snapshot.row_count() == 0 {
-            return Ok(0);
+            return Ok(Written::default());
         }
         let mut writer = Writer::begin(self, to, &names, ignore).await?;
+        let counted = to.definition().auto_increment();
+        if counted.is_some_and(|column| sources[column].is_some()) {
+            writer.keep_zeros();
+        }
         for batch in snapshot.scan(0..snapshot.batch_count(), None) {
             let batch = batch.map_err(|error| errors::from_table(&error))?;
-            writer.append(&copy.batch(&batch)?)?;
+            writer.append(&copy.batch(&batch)?).await?;
             tokio::task::yield_now().await;
         }
         writer.commit()

@@ -19,9 +19,10 @@ use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
 use mayfly_exec::TableSource;
 use mayfly_sql::change::{self, Mention, ROW_ID, TARGETS, target_name};
+use mayfly_sql::parse;
 use mayfly_sql::references::References;
 use mayfly_sql::statement::{Delete, RowChoice, SetColumn, TableName, Update};
-use mayfly_table::{Change, Table};
+use mayfly_table::{Change, Column, Table};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Job;
@@ -36,9 +37,9 @@ use crate::outcome::Outcome;
 const ATTEMPTS: usize = 16;
 
 /// A table that a statement changes.
-struct Target {
-    mention: Mention,
-    change: Change,
+pub(crate) struct Target {
+    pub(crate) mention: Mention,
+    pub(crate) change: Change,
 }
 
 impl Target {
@@ -60,9 +61,9 @@ struct Place {
 
 /// What an UPDATE did.
 #[derive(Default)]
-struct Updated {
-    matched: u64,
-    changed: u64,
+pub(crate) struct Updated {
+    pub(crate) matched: u64,
+    pub(crate) changed: u64,
 }
 
 impl Job {
@@ -125,34 +126,18 @@ impl Job {
             let assignments = assignments
                 .filter(|(_, place)| place.target == number)
                 .map(|(set, place)| (set, place.column));
-            let assigned = assigned_values(target, assignments, is_one_table)?;
-            let first = list.len();
-            list.push(target.row_id());
-            let alias = &target.mention.alias;
-            let columns = target.table().columns();
-            list.extend(
-                columns
-                    .iter()
-                    .map(|column| change::column(alias, &column.name)),
+            let (table, mention) = (target.table(), &target.mention);
+            let one = is_one_table;
+            let set = Set::begin(
+                self,
+                table,
+                mention,
+                assignments,
+                one,
+                update.ignore,
+                &mut list,
             );
-            let mut new = Vec::with_capacity(assigned.len());
-            for (column, value) in assigned {
-                let value = match value {
-                    Some(value) => {
-                        list.push(value);
-                        New::Value(list.len() - 1)
-                    }
-                    None => New::Default,
-                };
-                new.push((column, value));
-            }
-            let values = Values::begin(self, target.table(), &[], update.ignore).await?;
-            sets.push(Set {
-                first,
-                new,
-                values,
-                matched: HashSet::new(),
-            });
+            sets.push(set.await?);
         }
         let ready = self.changing(choice, list, &targets).await?;
         let mut stream = self.stream(&ready.plan)?;
@@ -286,14 +271,14 @@ impl Job {
     }
 }
 
-/// What the columns of a table get, by their places; `None` is DEFAULT. The last assignment of a
-/// column counts; in an UPDATE of one table it sees what columns got before.
+/// What columns get, by their places; `None` is DEFAULT. The last assignment of a column counts; in
+/// an UPDATE of one table it sees what columns got before.
 fn assigned_values<'a>(
-    target: &Target,
+    columns: &[Column],
+    alias: &str,
     assignments: impl Iterator<Item = (&'a SetColumn, usize)>,
     is_one_table: bool,
 ) -> Result<BTreeMap<usize, Option<ast::Expr>>, MySqlError> {
-    let columns = target.table().columns();
     let mut assigned: BTreeMap<usize, Option<ast::Expr>> = BTreeMap::new();
     for (set, column) in assignments {
         let mut value = set.value.clone();
@@ -303,10 +288,16 @@ fn assigned_values<'a>(
                 *value = ast::Expr::Value(number.into());
             }
             for (earlier, kept) in assigned.iter().filter(|_| is_one_table) {
-                let Some(kept) = kept else { continue };
                 let of = &columns[*earlier];
-                let kept = change::kept_as(kept.clone(), &of.column_type)?;
-                change::substitute(value, &target.mention.alias, &of.name, &kept);
+                let kept = match kept {
+                    Some(kept) => change::kept_as(kept.clone(), &of.column_type)?,
+                    None => {
+                        let default = of.default.as_deref().unwrap_or("NULL");
+                        let default = parse::parse_expression(default)?;
+                        change::kept_as(default, &of.column_type)?
+                    }
+                };
+                change::substitute(value, alias, &of.name, &kept);
             }
         }
         assigned.insert(column, value);
@@ -360,7 +351,7 @@ enum New {
 }
 
 /// The assignments of one table.
-struct Set {
+pub(crate) struct Set {
     /// The column of the query that has the ids; the old values stand behind it.
     first: usize,
     new: Vec<(usize, New)>,
@@ -370,7 +361,44 @@ struct Set {
 }
 
 impl Set {
-    fn apply(
+    /// The assignments to one table, by the places of its columns. What a query must read for
+    /// them is added to its list.
+    pub(crate) async fn begin(
+        job: &Job,
+        table: &Arc<Table>,
+        mention: &Mention,
+        assignments: impl Iterator<Item = (&SetColumn, usize)>,
+        is_one_table: bool,
+        ignore: bool,
+        list: &mut Vec<ast::Expr>,
+    ) -> Result<Set, MySqlError> {
+        let alias = &mention.alias;
+        let columns = table.columns();
+        let assigned = assigned_values(columns, alias, assignments, is_one_table)?;
+        let first = list.len();
+        list.push(change::column(alias, ROW_ID));
+        let old = columns.iter();
+        list.extend(old.map(|column| change::column(alias, &column.name)));
+        let mut new = Vec::with_capacity(assigned.len());
+        for (column, value) in assigned {
+            let value = match value {
+                Some(value) => {
+                    list.push(value);
+                    New::Value(list.len() - 1)
+                }
+                None => New::Default,
+            };
+            new.push((column, value));
+        }
+        Ok(Set {
+            first,
+            new,
+            values: Values::begin(job, table, &[], ignore).await?,
+            matched: HashSet::new(),
+        })
+    }
+
+    pub(crate) fn apply(
         &mut self,
         batch: &RecordBatch,
         target: &mut Target,

@@ -13,10 +13,10 @@ use mayfly_table::{Column, Definition, Table};
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
 use super::Job;
-use super::assign::Writer;
 use super::define::{Draft, NAME_LENGTH, check_table_name};
 use super::insert::with_info;
 use super::query::Ready;
+use super::write::{Writer, Written};
 use crate::errors;
 use crate::outcome::Outcome;
 
@@ -137,10 +137,13 @@ impl Job {
             None => None,
         };
         let definition = draft.definition(name)?;
-        // `create.auto_increment` is the first number of this table.
         let table = Arc::new(self.new_table(name, definition, temporary));
+        table.raise_auto_increment(create.auto_increment.unwrap_or(1));
         let rows = match selected {
-            Some((ready, names)) => Some(self.fill(&table, &names, &ready, create.ignore).await?),
+            Some((ready, names)) => {
+                let fill = self.fill(&table, &names, &ready, create.ignore, create.replace);
+                Some(fill.await?)
+            }
             None => None,
         };
         self.publish(&database, table, temporary, create.or_replace)?;
@@ -154,11 +157,16 @@ impl Job {
         names: &[String],
         ready: &Ready,
         ignore: bool,
-    ) -> Result<u64, MySqlError> {
+        replace: bool,
+    ) -> Result<Written, MySqlError> {
         let mut writer = Writer::begin(self, table, names, ignore).await?;
+        if replace {
+            writer.replace();
+        }
         let mut stream = self.stream(&ready.plan)?;
         while let Some(batch) = stream.next().await {
-            writer.append(&batch.map_err(|error| errors::from_plan(&error))?)?;
+            let batch = batch.map_err(|error| errors::from_plan(&error))?;
+            writer.append(&batch).await?;
         }
         drop(stream);
         writer.commit()
@@ -323,7 +331,7 @@ impl Job {
         let schema = Arc::new(arrow::datatypes::Schema::new(vec![field]));
         let batch = arrow::record_batch::RecordBatch::try_new(schema, vec![array])
             .map_err(|error| errors::from_plan(&error.into()))?;
-        writer.append(&batch).map_err(|_| invalid())
+        writer.append(&batch).await.map_err(|_| invalid())
     }
 
     pub(crate) fn drop_table(&self, drop: &DropTable) -> Result<Outcome, MySqlError> {

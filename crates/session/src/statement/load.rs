@@ -20,7 +20,7 @@ use mayfly_table::Table;
 use mayfly_types::{ErrorCode, MySqlError, Warning};
 
 use super::Job;
-use super::assign::Writer;
+use super::write::Writer;
 use crate::delimited::{Record, Records, Shape};
 use crate::errors;
 use crate::files::cannot_open;
@@ -78,7 +78,7 @@ impl Job {
                     None => batch,
                     Some(query) => self.computed(query, batch).await?,
                 };
-                writer.append(&batch)?;
+                writer.append(&batch).await?;
                 // Lets a cancelled statement end.
                 tokio::task::yield_now().await;
             }
@@ -86,14 +86,15 @@ impl Job {
                 break;
             }
         }
-        let rows = writer.commit()?;
+        let written = writer.commit()?;
         Ok(Outcome::Done {
-            affected_rows: rows,
-            last_insert_id: 0,
+            affected_rows: written.affected(),
+            last_insert_id: written.first_number.unwrap_or(0),
             warnings: 0,
             info: format!(
-                "Records: {row}  Deleted: 0  Skipped: {}  Warnings: ?",
-                row - rows
+                "Records: {row}  Deleted: {}  Skipped: {}  Warnings: ?",
+                written.deleted,
+                row - written.inserted
             ),
         })
     }

@@ -8,8 +8,10 @@ mod altered;
 mod assign;
 mod bind;
 mod change;
+mod counter;
 mod create;
 mod define;
+mod duplicate;
 mod evaluate;
 mod explain;
 mod insert;
@@ -17,6 +19,7 @@ mod load;
 mod query;
 mod set;
 mod show;
+mod write;
 
 use std::sync::Arc;
 
@@ -29,6 +32,9 @@ use crate::connection::Connection;
 use crate::errors;
 use crate::outcome::Outcome;
 use crate::running::Running;
+
+/// The right to write a shared table.
+pub(crate) type Turn = tokio::sync::OwnedMutexGuard<()>;
 
 /// What a statement has at hand.
 #[derive(Clone)]
@@ -261,6 +267,23 @@ impl Job {
         }
         let saved = local.transaction.save(table);
         saved.map_err(|error| errors::from_table(&error))
+    }
+
+    /// Waits for the others that write a shared table with keys: row numbers and entries of one
+    /// statement follow those of another. Held until the statement ends.
+    pub(crate) async fn turn(&self, table: &Arc<mayfly_table::Table>) -> Option<Turn> {
+        let has_keys = !table.definition().keys.is_empty();
+        if !has_keys || self.connection.local().temporary.has(table) {
+            return None;
+        }
+        Some(
+            self.connection
+                .engine
+                .shared()
+                .turn(table)
+                .lock_owned()
+                .await,
+        )
     }
 
     /// Counts rows that changed, and remembers those that ROLLBACK cannot undo.
