@@ -12,6 +12,7 @@ mod create;
 mod define;
 mod evaluate;
 mod explain;
+mod information;
 mod insert;
 mod load;
 mod query;
@@ -101,7 +102,7 @@ impl Job {
             } => self.create_database(&name, if_not_exists),
             Statement::DropDatabase { name, if_exists } => self.drop_database(&name, if_exists),
             Statement::Use(name) => {
-                if !connection.engine.shared().dictionary.has_database(&name) {
+                if !self.has_database(&name) {
                     return Err(MySqlError::new(ErrorCode::UnknownDatabase, &[&name]));
                 }
                 connection.local().database = Some(name);
