@@ -492,8 +492,11 @@ pub enum Show {
     CreateTable(TableName),
     /// SHOW CREATE DATABASE.
     CreateDatabase(String),
-    /// SHOW INDEX.
-    Index(TableName),
+    /// SHOW INDEX, with its WHERE.
+    Index {
+        table: TableName,
+        condition: Option<ast::Expr>,
+    },
     /// SHOW DATABASES.
     Databases(Filter),
     /// SHOW [GLOBAL | SESSION] VARIABLES.

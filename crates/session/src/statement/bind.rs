@@ -8,7 +8,7 @@ use mayfly_sql::bindings::Bindings;
 use mayfly_sql::references::References;
 use mayfly_types::{ErrorCode, MySqlError};
 
-use super::Job;
+use super::{Job, information};
 use crate::files;
 use crate::lowered;
 use crate::variables::{Where, as_scalar, find};
@@ -45,6 +45,18 @@ impl Job {
             let Ok(database) = self.database_of(name) else {
                 continue;
             };
+            if information::is_database(&database) {
+                match self.information_bound(name) {
+                    Ok(bound) => {
+                        bindings
+                            .tables
+                            .insert((database, name.table.clone()), bound);
+                    }
+                    Err(error) if name.database.is_some() => return Err(error),
+                    Err(_) => {}
+                }
+                continue;
+            }
             let Ok(table) = self.table(name) else {
                 continue;
             };

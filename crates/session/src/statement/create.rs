@@ -12,11 +12,11 @@ use mayfly_sql::stored::{self, Stored};
 use mayfly_table::{Column, Definition, Table};
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
-use super::Job;
 use super::define::{Draft, NAME_LENGTH, check_table_name};
 use super::insert::with_info;
 use super::query::Ready;
 use super::write::{Writer, Written};
+use super::{Job, information};
 use crate::errors;
 use crate::outcome::Outcome;
 
@@ -44,6 +44,7 @@ impl Job {
         if name.is_empty() || name.chars().count() > NAME_LENGTH {
             return Err(MySqlError::new(ErrorCode::WrongDatabaseName, &[&name]));
         }
+        refuse_information(name)?;
         match self
             .connection
             .engine
@@ -61,6 +62,7 @@ impl Job {
     }
 
     pub(crate) fn drop_database(&self, name: &str, if_exists: bool) -> Result<Outcome, MySqlError> {
+        refuse_information(name)?;
         match self
             .connection
             .engine
@@ -95,6 +97,7 @@ impl Job {
         let database = self.database_of(&create.name)?;
         let name = &create.name.table;
         check_table_name(name)?;
+        refuse_information(&database)?;
         let dictionary = &self.connection.engine.shared().dictionary;
         if !dictionary.has_database(&database) {
             return Err(MySqlError::new(ErrorCode::UnknownDatabase, &[&database]));
@@ -382,4 +385,15 @@ impl Job {
         self.table(name)?.truncate();
         Ok(Outcome::done(0))
     }
+}
+
+/// Nobody may change what is in INFORMATION_SCHEMA.
+fn refuse_information(database: &str) -> Result<(), MySqlError> {
+    if information::is_database(database) {
+        return Err(MySqlError::new(
+            ErrorCode::DatabaseAccessDenied,
+            &[&"root", &"localhost", &information::DATABASE],
+        ));
+    }
+    Ok(())
 }

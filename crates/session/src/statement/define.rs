@@ -4,9 +4,8 @@
 //! of. CREATE TABLE and ALTER TABLE write a [`Draft`]; nothing here touches rows.
 
 use std::collections::HashSet;
-use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, visit_expressions};
+use mayfly_sql::declared;
 use mayfly_sql::parse::parse_expression;
 use mayfly_sql::statement::{
     CheckDefinition, ColumnDefinition, CreateTable, KeyColumn, KeyDefinition,
@@ -51,7 +50,7 @@ impl From<&CheckDefinition> for CheckDraft {
     fn from(check: &CheckDefinition) -> Self {
         Self {
             name: check.name.clone(),
-            expression: check.expression.to_string(),
+            expression: declared::text(&check.expression),
             is_enforced: check.enforced,
         }
     }
@@ -96,7 +95,7 @@ impl Draft {
         self.checks
             .extend(definition.checks.iter().map(CheckDraft::from));
         let generated = definition.generated.as_ref().map(|generated| Generated {
-            expression: generated.expression.to_string(),
+            expression: declared::text(&generated.expression),
             is_stored: generated.stored,
         });
         Column {
@@ -142,13 +141,13 @@ impl Draft {
     /// Makes a column of the primary key NOT NULL.
     fn refuse_null(&mut self, name: &str) -> Result<(), MySqlError> {
         let lower = name.to_lowercase();
-        if self.nulls.contains(&lower) {
-            return Err(MySqlError::new(ErrorCode::PrimaryKeyNull, &[]));
-        }
         let mut columns = self.columns.iter_mut();
         let Some(column) = columns.find(|column| column.name.to_lowercase() == lower) else {
             return Ok(());
         };
+        if self.nulls.contains(&lower) && !column.is_auto_increment {
+            return Err(MySqlError::new(ErrorCode::PrimaryKeyNull, &[]));
+        }
         let is_null = column.default.as_deref();
         if is_null.is_some_and(|default| default.eq_ignore_ascii_case("NULL")) {
             return Err(MySqlError::new(ErrorCode::InvalidDefault, &[&column.name]));
@@ -205,6 +204,14 @@ fn check_columns(columns: &[Column]) -> Result<(), MySqlError> {
         }
         check_clauses(column)?;
     }
+    if columns
+        .iter()
+        .filter(|column| column.is_auto_increment)
+        .count()
+        > 1
+    {
+        return Err(MySqlError::new(ErrorCode::WrongAutoKey, &[]));
+    }
     if columns.iter().all(|column| column.is_invisible) {
         return Err(MySqlError::new(ErrorCode::NoVisibleColumn, &[]));
     }
@@ -258,20 +265,16 @@ fn second_digits(now: &str) -> u8 {
     digits.unwrap_or(0)
 }
 
-/// There is one such column at most, and a key begins with it.
+/// A key begins with the column that counts.
 fn check_auto_increment(columns: &[Column], keys: &[Key]) -> Result<(), MySqlError> {
-    let mut counting = columns
-        .iter()
-        .enumerate()
-        .filter(|(_, column)| column.is_auto_increment);
-    let Some((index, _)) = counting.next() else {
+    let Some(index) = columns.iter().position(|column| column.is_auto_increment) else {
         return Ok(());
     };
     let begins = |key: &Key| key.parts.first().is_some_and(|part| part.column == index);
-    if counting.next().is_some() || !keys.iter().any(begins) {
-        return Err(MySqlError::new(ErrorCode::WrongAutoKey, &[]));
+    match keys.iter().any(begins) {
+        true => Ok(()),
+        false => Err(MySqlError::new(ErrorCode::WrongAutoKey, &[])),
     }
-    Ok(())
 }
 
 /// The keys with their names, in the order in which they are tried and shown.
@@ -478,20 +481,7 @@ fn checks(
     Ok(checks)
 }
 
-/// The columns that an expression mentions, in lower case.
+/// The columns that the text of an expression mentions, in lower case.
 pub(crate) fn columns_of(text: &str) -> Result<HashSet<String>, MySqlError> {
-    let mut found = HashSet::new();
-    let _ = visit_expressions(&parse_expression(text)?, |expression: &Expr| {
-        match expression {
-            Expr::Identifier(name) => {
-                found.insert(name.value.to_lowercase());
-            }
-            Expr::CompoundIdentifier(names) => {
-                found.extend(names.last().map(|name| name.value.to_lowercase()));
-            }
-            _ => {}
-        }
-        ControlFlow::<()>::Continue(())
-    });
-    Ok(found)
+    Ok(declared::columns(&parse_expression(text)?))
 }

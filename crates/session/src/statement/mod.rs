@@ -14,6 +14,7 @@ mod define;
 mod duplicate;
 mod evaluate;
 mod explain;
+mod information;
 mod insert;
 mod load;
 mod query;
@@ -107,7 +108,7 @@ impl Job {
             } => self.create_database(&name, if_not_exists),
             Statement::DropDatabase { name, if_exists } => self.drop_database(&name, if_exists),
             Statement::Use(name) => {
-                if !connection.engine.shared().dictionary.has_database(&name) {
+                if !self.has_database(&name) {
                     return Err(MySqlError::new(ErrorCode::UnknownDatabase, &[&name]));
                 }
                 connection.local().database = Some(name);
