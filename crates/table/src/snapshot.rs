@@ -85,6 +85,11 @@ impl TableSnapshot {
         self.parts.pages.len() + self.parts.segments.len()
     }
 
+    /// The batch of a row.
+    pub fn batch_of(id: u64) -> usize {
+        split_row_id(id).0
+    }
+
     /// The number of rows of one batch.
     ///
     /// # Panics

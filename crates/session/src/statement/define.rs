@@ -418,14 +418,14 @@ pub(crate) fn declared_length(column_type: &ColumnType) -> Option<u32> {
 }
 
 /// The bytes of a part as MySQL counts them.
-fn key_bytes(column_type: &ColumnType, prefix: Option<u32>) -> u64 {
+pub(crate) fn key_bytes(column_type: &ColumnType, prefix: Option<u32>) -> u64 {
     let length = prefix.or(declared_length(column_type));
     match (column_type, length) {
         (_, Some(length)) if column_type.is_text() => u64::from(length) * CHARACTER_BYTES,
         (_, Some(length)) => u64::from(length),
         // Nine digits in four bytes.
         (ColumnType::Decimal { precision, .. }, None) => u64::from(*precision).div_ceil(2),
-        _ => 8,
+        _ => column_type.data_type().primitive_width().unwrap_or(8) as u64,
     }
 }
 
