@@ -409,10 +409,10 @@ fn prefix(column: &Column, length: Option<u32>) -> Result<Option<u32>, MySqlErro
 /// The length of a string type that has one.
 pub(crate) fn declared_length(column_type: &ColumnType) -> Option<u32> {
     match column_type {
-        ColumnType::Char { length } => Some(u32::from(*length)),
-        ColumnType::VarChar { length } => Some(u32::from(*length)),
-        ColumnType::Binary { length } => Some(u32::from(*length)),
-        ColumnType::VarBinary { length } => Some(u32::from(*length)),
+        ColumnType::Char { length }
+        | ColumnType::VarChar { length }
+        | ColumnType::Binary { length }
+        | ColumnType::VarBinary { length } => Some(*length),
         _ => None,
     }
 }
