@@ -60,7 +60,8 @@ impl Job {
             self.check_new_name(&new_database, &new_name, temporary)?;
         }
         let definition = altered.draft.definition(&new_name)?;
-        // `altered.auto_increment` is the next number of the new table.
+        // `altered.auto_increment`, or what the old table would give, is the next number of the
+        // new one.
         let made = Made {
             name: &new_name,
             definition,

@@ -80,9 +80,9 @@ impl Draft {
         if definition.null {
             self.nulls.insert(definition.name.to_lowercase());
         }
-        let keys = definition.keys.iter().map(|kind| KeyDefinition {
+        let key = definition.key.map(|kind| KeyDefinition {
             name: None,
-            kind: *kind,
+            kind,
             parts: vec![KeyColumn {
                 column: definition.name.clone(),
                 length: None,
@@ -91,7 +91,7 @@ impl Draft {
             comment: None,
             if_not_exists: false,
         });
-        self.keys.extend(keys);
+        self.keys.extend(key);
         self.checks
             .extend(definition.checks.iter().map(CheckDraft::from));
         let generated = definition.generated.as_ref().map(|generated| Generated {
