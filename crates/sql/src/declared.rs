@@ -50,35 +50,3 @@ pub fn columns(expression: &Expr) -> HashSet<String> {
     });
     found
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::parse::parse_expression;
-
-    #[test]
-    fn operations_stand_in_parentheses() {
-        for (input, expect) in [
-            ("a + 1", "(`a` + 1)"),
-            ("(a + 1) * b", "((`a` + 1) * `b`)"),
-            ("((a))", "`a`"),
-            (
-                "a > 3 and b is not null",
-                "((`a` > 3) AND (`b` IS NOT NULL))",
-            ),
-            ("concat(a, 'x')", "concat(`a`, 'x')"),
-        ] {
-            let read = parse_expression(input).expect(input);
-            assert_eq!(super::text(&read), expect);
-            let again = parse_expression(expect).expect(expect);
-            assert_eq!(super::text(&again), expect);
-        }
-    }
-
-    #[test]
-    fn columns_are_found_at_every_depth() {
-        let read = parse_expression("concat(A, t.b) > 3 or not c").expect("an expression");
-        let mut columns: Vec<String> = super::columns(&read).into_iter().collect();
-        columns.sort();
-        assert_eq!(columns, ["a", "b", "c"]);
-    }
-}

@@ -117,8 +117,8 @@ pub struct ColumnDefinition {
     pub auto_increment: bool,
     /// INVISIBLE.
     pub invisible: bool,
-    /// PRIMARY KEY and UNIQUE behind the column.
-    pub keys: Vec<KeyKind>,
+    /// PRIMARY KEY or UNIQUE behind the column.
+    pub key: Option<KeyKind>,
     /// CHECK behind the column.
     pub checks: Vec<CheckDefinition>,
     /// The COMMENT clause.

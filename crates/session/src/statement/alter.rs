@@ -61,15 +61,18 @@ impl Job {
             self.check_new_name(&new_database, &new_name, temporary)?;
         }
         let definition = altered.draft.definition(&new_name)?;
-        let rows = self
-            .replace(
-                (database, table),
-                (new_database, new_name),
-                definition,
-                &altered.sources,
-                (temporary, alter.ignore),
-            )
-            .await?;
+        let made = Made {
+            name: &new_name,
+            definition,
+            sources: &altered.sources,
+            temporary,
+            ignore: alter.ignore,
+        };
+        let (new, rows) = self.make(&table, made).await?;
+        if let Some(next) = altered.auto_increment {
+            new.raise_auto_increment(next);
+        }
+        self.exchange(&[(database, table)], &[(new_database, new)], temporary)?;
         Ok(with_info(match altered.is_rebuilt {
             true => rows,
             false => Written::default(),
@@ -121,10 +124,15 @@ impl Job {
                 if (was_in.as_str(), table.name()) == (database.as_str(), name.as_str()) {
                     continue;
                 }
-                let columns = (0..table.columns().len()).map(Some).collect::<Vec<_>>();
-                let definition = table.definition().clone();
-                let renamed = Arc::new(self.new_table(name, definition, temporary));
-                self.copy(table, &renamed, &columns, false).await?;
+                let sources: Vec<_> = (0..table.columns().len()).map(Some).collect();
+                let made = Made {
+                    name,
+                    definition: table.definition().clone(),
+                    sources: &sources,
+                    temporary,
+                    ignore: false,
+                };
+                let (renamed, _) = self.make(table, made).await?;
                 gone.push((was_in.clone(), Arc::clone(table)));
                 come.push((database.clone(), renamed));
             }
@@ -189,29 +197,24 @@ impl Job {
         Ok(())
     }
 
-    /// Puts a table of another definition in the place of one, with its rows.
-    async fn replace(
+    /// A table of another definition, with the rows of the old one.
+    async fn make(
         &self,
-        (database, table): Place,
-        (new_database, new_name): (String, String),
-        definition: Definition,
-        sources: &[Option<usize>],
-        (temporary, ignore): (bool, bool),
-    ) -> Result<Written, MySqlError> {
+        old: &Arc<Table>,
+        made: Made<'_>,
+    ) -> Result<(Arc<Table>, Written), MySqlError> {
         for _ in 0..ATTEMPTS {
-            let seen = (table.row_count(), table.updated());
-            let new = Arc::new(self.new_table(&new_name, definition.clone(), temporary));
-            let rows = self.copy(&table, &new, sources, ignore).await?;
-            if seen != (table.row_count(), table.updated()) {
-                // Somebody else wrote rows that the copy does not have.
-                continue;
+            let seen = (old.row_count(), old.updated());
+            let definition = made.definition.clone();
+            let new = Arc::new(self.new_table(made.name, definition, made.temporary));
+            let rows = self.copy(old, &new, made.sources, made.ignore).await?;
+            if seen == (old.row_count(), old.updated()) {
+                return Ok((new, rows));
             }
-            let gone = [(database.clone(), Arc::clone(&table))];
-            self.exchange(&gone, &[(new_database.clone(), new)], temporary)?;
-            return Ok(rows);
+            // Somebody else wrote rows that the copy does not have.
         }
-        let name = table.name().to_owned();
-        let changed = mayfly_table::Error::Changed { table: name };
+        let table = old.name().to_owned();
+        let changed = mayfly_table::Error::Changed { table };
         Err(errors::from_table(&changed))
     }
 
@@ -299,6 +302,16 @@ impl Job {
             )
         })
     }
+}
+
+/// The table that takes the place of another.
+struct Made<'a> {
+    name: &'a str,
+    definition: Definition,
+    /// For each column, the one of the old table whose values it takes.
+    sources: &'a [Option<usize>],
+    temporary: bool,
+    ignore: bool,
 }
 
 /// Where a column takes its values from.

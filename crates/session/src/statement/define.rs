@@ -80,9 +80,9 @@ impl Draft {
         if definition.null {
             self.nulls.insert(definition.name.to_lowercase());
         }
-        let keys = definition.keys.iter().map(|kind| KeyDefinition {
+        let key = definition.key.map(|kind| KeyDefinition {
             name: None,
-            kind: *kind,
+            kind,
             parts: vec![KeyColumn {
                 column: definition.name.clone(),
                 length: None,
@@ -91,7 +91,7 @@ impl Draft {
             comment: None,
             if_not_exists: false,
         });
-        self.keys.extend(keys);
+        self.keys.extend(key);
         self.checks
             .extend(definition.checks.iter().map(CheckDraft::from));
         let generated = definition.generated.as_ref().map(|generated| Generated {
@@ -409,10 +409,10 @@ fn prefix(column: &Column, length: Option<u32>) -> Result<Option<u32>, MySqlErro
 /// The length of a string type that has one.
 pub(crate) fn declared_length(column_type: &ColumnType) -> Option<u32> {
     match column_type {
-        ColumnType::Char { length } => Some(u32::from(*length)),
-        ColumnType::VarChar { length } => Some(u32::from(*length)),
-        ColumnType::Binary { length } => Some(u32::from(*length)),
-        ColumnType::VarBinary { length } => Some(u32::from(*length)),
+        ColumnType::Char { length }
+        | ColumnType::VarChar { length }
+        | ColumnType::Binary { length }
+        | ColumnType::VarBinary { length } => Some(*length),
         _ => None,
     }
 }

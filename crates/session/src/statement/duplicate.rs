@@ -11,6 +11,7 @@ use arrow::compute::take_record_batch;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use futures::StreamExt;
@@ -146,7 +147,10 @@ impl Updater {
             },
             change,
         };
-        let mut stream = self.job.stream(&self.ready.plan)?;
+        // A plan runs once; this one runs for each part of the rows.
+        let plan = reset_plan_states(Arc::clone(&self.ready.plan));
+        let plan = plan.map_err(|error| errors::from_plan(&error))?;
+        let mut stream = self.job.stream(&plan)?;
         while let Some(batch) = stream.next().await {
             let batch = batch.map_err(|error| errors::from_plan(&error))?;
             self.set.apply(&batch, &mut target, true, done)?;

@@ -165,7 +165,7 @@ fn add_one(
     };
     actions.push(match constraint {
         Some(Constraint::Key(key)) => AlterAction::AddKey(key),
-        Some(Constraint::Check(check)) => AlterAction::AddCheck(check),
+        Some(Constraint::Check(check)) => AlterAction::AddCheck(*check),
         None => AlterAction::AddColumn {
             definition: Box::new(column::column(cursor)?),
             placement: None,

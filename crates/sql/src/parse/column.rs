@@ -35,7 +35,7 @@ pub(super) fn column(cursor: &mut Cursor<'_>) -> Result<ColumnDefinition> {
         generated: None,
         auto_increment: false,
         invisible: false,
-        keys: Vec::new(),
+        key: None,
         checks: Vec::new(),
         comment: None,
     };
@@ -60,7 +60,7 @@ pub(super) fn column(cursor: &mut Cursor<'_>) -> Result<ColumnDefinition> {
 fn serial(definition: &mut ColumnDefinition) {
     definition.not_null = true;
     definition.auto_increment = true;
-    definition.keys.push(KeyKind::Unique);
+    definition.key = Some(KeyKind::Unique);
 }
 
 fn is_literal(expression: &ast::Expr) -> bool {
@@ -161,12 +161,12 @@ fn attribute(cursor: &mut Cursor<'_>, definition: &mut ColumnDefinition) -> Resu
         serial(definition);
     } else if cursor.word("UNIQUE") {
         let _ = cursor.word("KEY");
-        definition.keys.push(KeyKind::Unique);
+        definition.key = definition.key.or(Some(KeyKind::Unique));
     } else if cursor.word("PRIMARY") {
         let _ = cursor.word("KEY");
-        definition.keys.push(KeyKind::Primary);
+        definition.key = Some(KeyKind::Primary);
     } else if cursor.word("KEY") {
-        definition.keys.push(KeyKind::Primary);
+        definition.key = Some(KeyKind::Primary);
     } else if cursor.words(&["GENERATED", "ALWAYS", "AS"]) || cursor.word("AS") {
         definition.generated = Some(generated(cursor)?);
     } else if cursor.words(&["ON", "UPDATE"]) {

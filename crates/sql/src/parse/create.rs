@@ -139,7 +139,7 @@ fn create_table(cursor: &mut Cursor<'_>, temporary: bool, or_replace: bool) -> R
         loop {
             match key::constraint(cursor, temporary)? {
                 Some(Constraint::Key(key)) => table.keys.push(key),
-                Some(Constraint::Check(check)) => table.checks.push(check),
+                Some(Constraint::Check(check)) => table.checks.push(*check),
                 None => table.columns.push(column(cursor)?),
             }
             if !cursor.token(&Token::Comma) {

@@ -13,7 +13,7 @@ use crate::statement::{
 /// What is not a column.
 pub(super) enum Constraint {
     Key(KeyDefinition),
-    Check(CheckDefinition),
+    Check(Box<CheckDefinition>),
 }
 
 /// Reads a key or a constraint if one is next. Whether the table is temporary decides how a
@@ -38,7 +38,8 @@ pub(super) fn constraint(cursor: &mut Cursor<'_>, temporary: bool) -> Result<Opt
         return Ok(Some(Constraint::Key(key)));
     }
     if cursor.peek_word("CHECK") {
-        return Ok(Some(Constraint::Check(check(cursor, symbol)?)));
+        let check = Box::new(check(cursor, symbol)?);
+        return Ok(Some(Constraint::Check(check)));
     }
     if cursor.peek_word("FOREIGN") {
         if temporary {
