@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, SchemaRef};
 use arrow_select::concat::concat_batches;
@@ -272,6 +273,23 @@ impl TableSnapshot {
             places[*row as usize] = place as u32;
         }
         Ok(take_record_batch(&all, &UInt32Array::from(places))?)
+    }
+
+    /// The numbers of rows by their ids, where rows have numbers: those stay when the table changes.
+    ///
+    /// # Errors
+    /// If a page cannot be read.
+    pub fn numbers(&self, ids: &[u64]) -> Result<Vec<u64>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let column = self.parts.schema.fields().len();
+        let numbers = self.rows(ids, Some(&[column]))?;
+        Ok(numbers
+            .column(0)
+            .as_primitive::<UInt64Type>()
+            .values()
+            .to_vec())
     }
 
     /// Asks for a batch that will be read soon; returns at once. A batch that does not exist is

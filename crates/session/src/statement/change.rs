@@ -23,12 +23,13 @@ use mayfly_sql::parse;
 use mayfly_sql::references::References;
 use mayfly_sql::statement::{Delete, RowChoice, SetColumn, TableName, Update};
 use mayfly_table::{Change, Column, Table};
-use mayfly_types::{ErrorCode, MySqlError};
+use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
-use super::Job;
 use super::assign::Values;
 use super::evaluate::number_of_bits;
 use super::query::Ready;
+use super::write::Undo;
+use super::{Job, Turn};
 use crate::errors;
 use crate::lowered;
 use crate::outcome::Outcome;
@@ -43,6 +44,21 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// A table that no query reads.
+    pub(crate) fn unnamed(change: Change) -> Target {
+        let alias = change.table().name().to_owned();
+        Target {
+            mention: Mention {
+                table: TableName {
+                    database: None,
+                    table: alias.clone(),
+                },
+                alias,
+            },
+            change,
+        }
+    }
+
     fn table(&self) -> &Arc<Table> {
         self.change.table()
     }
@@ -94,10 +110,13 @@ impl Job {
 
     /// Deletes, unless somebody else was faster.
     async fn try_delete(&self, delete: &Delete) -> Result<Option<u64>, MySqlError> {
+        if let Some(removed) = self.delete_by_key(delete)? {
+            return Ok(Some(removed));
+        }
         let mut choice = delete.choice.clone();
         let found = change::mentions(&mut choice.from);
         let mentions = deleted(&found, &delete.targets)?;
-        let mut targets = self.targets(mentions, &mut choice.from)?;
+        let (mut targets, _turns) = self.targets(mentions, &mut choice.from).await?;
         let list = targets.iter().map(Target::row_id).collect();
         let ready = self.changing(choice, list, &targets).await?;
         let mut stream = self.stream(&ready.plan)?;
@@ -114,11 +133,14 @@ impl Job {
 
     /// Updates, unless somebody else was faster.
     async fn try_update(&self, update: &Update) -> Result<Option<Updated>, MySqlError> {
+        if let Some(updated) = self.update_by_key(update).await? {
+            return Ok(Some(updated));
+        }
         let mut choice = update.choice.clone();
         let found = change::mentions(&mut choice.from);
         let (mentions, places) = self.assigned(&found, &update.assignments)?;
         let is_one_table = found.len() == 1;
-        let mut targets = self.targets(mentions, &mut choice.from)?;
+        let (mut targets, _turns) = self.targets(mentions, &mut choice.from).await?;
         let mut list = Vec::new();
         let mut sets = Vec::with_capacity(targets.len());
         for (number, target) in targets.iter().enumerate() {
@@ -149,25 +171,79 @@ impl Job {
             }
         }
         drop(stream);
-        Ok(self.commit_changes(targets)?.then_some(done))
+        let mut waiting = Vec::new();
+        for (target, set) in targets.iter().zip(sets) {
+            let rows = set.one_by_one.unwrap_or_default();
+            waiting.extend((!rows.is_empty()).then(|| (Arc::clone(target.table()), rows)));
+        }
+        if !self.commit_changes(targets)? {
+            return Ok(None);
+        }
+        for (table, rows) in waiting {
+            done.changed += self.change_one_by_one(&table, rows)?;
+        }
+        Ok(Some(done))
     }
 
-    /// The tables that change, whose mentions in FROM show the ids of their rows from now on.
-    fn targets(
+    /// Changes rows one after the other; those that would meet another one stay as they are, with a
+    /// warning. Returns how many changed.
+    fn change_one_by_one(
+        &self,
+        table: &Arc<Table>,
+        rows: Vec<(Vec<u64>, RecordBatch)>,
+    ) -> Result<u64, MySqlError> {
+        let failed = |error: mayfly_table::Error| errors::from_table(&error);
+        self.before_change(table)?;
+        let mut undo = Undo::begin(table)?;
+        let mut changed = 0;
+        for (numbers, new) in rows {
+            for (row, number) in numbers.into_iter().enumerate() {
+                let mut change = table.begin_change();
+                let ids = change.snapshot().locate([number]).map_err(failed)?;
+                change.remove(&UInt64Array::from(ids));
+                change.append(&new.slice(row, 1)).map_err(failed)?;
+                match change.commit() {
+                    Ok(()) => changed += 1,
+                    Err(error @ mayfly_table::Error::DuplicateEntry { .. }) => {
+                        self.connection.warn(Warning {
+                            level: Level::Warning,
+                            error: failed(error),
+                        });
+                    }
+                    Err(error) => return Err(failed(error)),
+                }
+            }
+        }
+        undo.forget();
+        self.changed_rows(table, changed);
+        Ok(changed)
+    }
+
+    /// The tables that change, whose mentions in FROM show the ids of their rows from now on, and
+    /// the right to write them.
+    async fn targets(
         &self,
         mentions: Vec<Mention>,
         from: &mut [ast::TableWithJoins],
-    ) -> Result<Vec<Target>, MySqlError> {
-        let mut targets: Vec<Target> = Vec::with_capacity(mentions.len());
-        for (number, mention) in mentions.into_iter().enumerate() {
+    ) -> Result<(Vec<Target>, Vec<Turn>), MySqlError> {
+        let mut tables: Vec<Arc<Table>> = Vec::with_capacity(mentions.len());
+        for mention in &mentions {
             let table = self.table(&mention.table)?;
-            if targets
-                .iter()
-                .any(|other| Arc::ptr_eq(other.table(), &table))
-            {
+            if tables.iter().any(|other| Arc::ptr_eq(other, &table)) {
                 let what = "several changes of one table in a statement";
                 return Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]));
             }
+            tables.push(table);
+        }
+        // Two statements that wait for each other's tables ask in one order.
+        let mut order: Vec<&Arc<Table>> = tables.iter().collect();
+        order.sort_by_key(|table| Arc::as_ptr(table).addr());
+        let mut turns = Vec::new();
+        for table in order {
+            turns.extend(self.turn(table).await);
+        }
+        let mut targets = Vec::with_capacity(tables.len());
+        for (number, (table, mention)) in tables.iter().zip(mentions).enumerate() {
             self.running.also_count(table.account());
             change::name_target(from, &mention.alias, number);
             targets.push(Target {
@@ -175,7 +251,7 @@ impl Job {
                 mention,
             });
         }
-        Ok(targets)
+        Ok((targets, turns))
     }
 
     /// The plan of the query that reads what changes.
@@ -305,8 +381,20 @@ fn assigned_values<'a>(
     Ok(assigned)
 }
 
+/// Whether a column of a unique key is among these.
+fn assigns_unique(table: &Table, columns: &[usize]) -> bool {
+    let keys = table.definition().keys.iter();
+    let mut parts = keys
+        .filter(|key| key.is_unique())
+        .flat_map(|key| key.parts.iter());
+    parts.any(|part| columns.contains(&part.column))
+}
+
 /// The tables that lose rows.
-fn deleted(found: &[Mention], targets: &[TableName]) -> Result<Vec<Mention>, MySqlError> {
+pub(crate) fn deleted(
+    found: &[Mention],
+    targets: &[TableName],
+) -> Result<Vec<Mention>, MySqlError> {
     if targets.is_empty() {
         return match found {
             [one] => Ok(vec![one.clone()]),
@@ -358,6 +446,9 @@ pub(crate) struct Set {
     values: Values,
     /// Rows that a join has shown already.
     matched: HashSet<u64>,
+    /// The numbers and new values of rows that change one after the other, because some of them may
+    /// meet others and are then left as they are; `None` where all change at once.
+    one_by_one: Option<Vec<(Vec<u64>, RecordBatch)>>,
 }
 
 impl Set {
@@ -390,11 +481,33 @@ impl Set {
             };
             new.push((column, value));
         }
+        let assigned_columns: Vec<usize> = new.iter().map(|(column, _)| *column).collect();
         Ok(Set {
             first,
             new,
             values: Values::begin(job, table, &[], ignore).await?,
             matched: HashSet::new(),
+            one_by_one: (ignore && assigns_unique(table, &assigned_columns)).then(Vec::new),
+        })
+    }
+
+    /// The assignment of constants to columns: a batch has the ids, the old values, and behind them
+    /// the constants.
+    pub(crate) async fn of_values(
+        job: &Job,
+        table: &Arc<Table>,
+        columns: impl Iterator<Item = usize>,
+    ) -> Result<Set, MySqlError> {
+        let width = table.columns().len();
+        let new = columns.enumerate();
+        Ok(Set {
+            first: 0,
+            new: new
+                .map(|(index, column)| (column, New::Value(1 + width + index)))
+                .collect(),
+            values: Values::begin(job, table, &[], false).await?,
+            matched: HashSet::new(),
+            one_by_one: None,
         })
     }
 
@@ -453,9 +566,18 @@ impl Set {
             differs = or(&differs, &differing).map_err(plan)?;
         }
         let ids = filter(batch.column(self.first), &differs).map_err(plan)?;
+        let changed = filter_record_batch(&new, &differs).map_err(plan)?;
+        if let Some(waiting) = &mut self.one_by_one {
+            let ids = present(&ids);
+            let numbers = target.change.snapshot().numbers(ids.values());
+            waiting.push((
+                numbers.map_err(|error| errors::from_table(&error))?,
+                changed,
+            ));
+            return Ok(());
+        }
         target.change.remove(&present(&ids));
         done.changed += ids.len() as u64;
-        let changed = filter_record_batch(&new, &differs).map_err(plan)?;
         target
             .change
             .append(&changed)

@@ -33,7 +33,6 @@ pub(crate) struct Updater {
     ready: Ready,
     pairs: Arc<Pairs>,
     set: Set,
-    alias: String,
 }
 
 impl Updater {
@@ -113,7 +112,6 @@ impl Updater {
             ready,
             pairs,
             set,
-            alias,
         })
     }
 
@@ -137,16 +135,7 @@ impl Updater {
         columns.extend_from_slice(new.columns());
         let pairs = RecordBatch::try_new(Arc::clone(&self.pairs.schema), columns).map_err(plan)?;
         self.pairs.put(pairs);
-        let mut target = Target {
-            mention: Mention {
-                table: TableName {
-                    database: None,
-                    table: self.alias.clone(),
-                },
-                alias: self.alias.clone(),
-            },
-            change,
-        };
+        let mut target = Target::unnamed(change);
         // A plan runs once; this one runs for each part of the rows.
         let plan = reset_plan_states(Arc::clone(&self.ready.plan));
         let plan = plan.map_err(|error| errors::from_plan(&error))?;

@@ -17,6 +17,7 @@ mod explain;
 mod information;
 mod insert;
 mod load;
+mod point;
 mod query;
 mod set;
 mod show;

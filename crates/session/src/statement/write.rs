@@ -77,7 +77,19 @@ impl Written {
 
 /// Puts a table back unless it is told that all went well.
 #[derive(Default)]
-struct Undo(Option<Saved>);
+pub(crate) struct Undo(Option<Saved>);
+
+impl Undo {
+    /// Remembers the table as it is.
+    pub(crate) fn begin(table: &Arc<Table>) -> Result<Undo, MySqlError> {
+        Ok(Undo(Some(table.save().map_err(table_error)?)))
+    }
+
+    /// All went well.
+    pub(crate) fn forget(&mut self) {
+        self.0 = None;
+    }
+}
 
 impl Drop for Undo {
     fn drop(&mut self) {
@@ -199,7 +211,7 @@ impl Writer {
         }
         if self.before.0.is_none() {
             self.values.job().before_change(&self.table)?;
-            self.before.0 = Some(self.table.save().map_err(table_error)?);
+            self.before = Undo::begin(&self.table)?;
         }
         match &self.on_duplicate {
             OnDuplicate::Fail | OnDuplicate::Ignore => self.append_ignoring(&rows),
@@ -336,7 +348,7 @@ impl Writer {
             job.before_change(&self.table)?;
             appender.commit().map_err(table_error)?;
         }
-        self.before.0 = None;
+        self.before.forget();
         let mut written = self.written;
         written.first_number = self.values.counter.as_ref().and_then(Counter::first);
         if let Some(first) = written.first_number {
