@@ -45,6 +45,10 @@ impl Job {
             }
             found => found?,
         };
+        let does_nothing = |action: &AlterAction| matches!(action, AlterAction::Nothing);
+        if alter.actions.iter().all(does_nothing) {
+            return Ok(Outcome::done(0));
+        }
         let mut altered = altered(name, table.definition(), &alter.actions)?;
         for note in altered.notes.drain(..) {
             self.connection.warn(note);
