@@ -15,7 +15,8 @@
 //!                     |
 //!               column_page  arrays <-> the bytes of a page
 //!
-//!   tree        sorted keys -> row ids: the indexes of a table
+//!   keys        values -> row numbers, by a tree each: the indexes of a table
+//!     tree      sorted keys -> payloads
 //! ```
 
 // One file is allowed to: `text`.

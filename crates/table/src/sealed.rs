@@ -118,6 +118,16 @@ impl Sealed {
         format.decode(&Source::Copied(&guard), projection)
     }
 
+    /// Some rows in memory of their own.
+    pub(crate) fn read_slots(
+        &self,
+        format: &Format,
+        projection: Option<&[usize]>,
+        slots: &[u32],
+    ) -> Result<RecordBatch> {
+        format.decode_slots(&self.pin()?, projection, slots)
+    }
+
     /// The rows as they are stored, pinning the page.
     pub(crate) fn rows(&self, format: &Format) -> Result<Rows> {
         format.decode_stored(&self.pin()?)

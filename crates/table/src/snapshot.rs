@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, UInt64Array};
-use arrow_schema::{DataType, SchemaRef};
+use arrow_array::{RecordBatch, UInt32Array, UInt64Array};
+use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
 use mayfly_space::Account;
@@ -211,36 +211,15 @@ impl TableSnapshot {
         ids: &[u64],
         projection: Option<&[usize]>,
     ) -> Result<RecordBatch> {
-        let rows = self.read(index, projection)?;
-        let slots = match self.parts.pages.get(index) {
-            Some(page) if !page.is_whole() => Some(page.slots()),
-            _ => None,
-        };
-        let places = ids.iter().filter_map(|id| {
-            let slot = split_row_id(*id).1;
-            match &slots {
-                None => Some(slot),
-                Some(slots) => slots.binary_search(&slot).ok().map(|place| place as u32),
+        let slots: Vec<u32> = ids.iter().map(|id| split_row_id(*id).1).collect();
+        let (format, columns) = (&self.parts.format, self.columns(projection));
+        match self.parts.pages.get(index) {
+            Some(page) => page.read_slots(format, columns, &slots),
+            None => {
+                let segment = &self.parts.segments[index - self.parts.pages.len()];
+                format.decode_slots(&segment.source(), columns, &slots)
             }
-        });
-        let places: UInt32Array = places.collect::<Vec<_>>().into();
-        let rows = take_record_batch(&rows, &places)?;
-        // Views would point into the page, and keep it pinned.
-        let columns = rows
-            .columns()
-            .iter()
-            .map(|column| match column.data_type() {
-                DataType::Utf8View => Arc::new(column.as_string_view().gc()) as ArrayRef,
-                DataType::BinaryView => Arc::new(column.as_binary_view().gc()) as ArrayRef,
-                _ => Arc::clone(column),
-            });
-        let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
-        let columns = columns.collect();
-        Ok(RecordBatch::try_new_with_options(
-            rows.schema(),
-            columns,
-            &options,
-        )?)
+        }
     }
 
     /// Rows by their ids, in memory of their own, in the order of the ids.

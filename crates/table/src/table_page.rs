@@ -78,6 +78,17 @@ impl TablePage {
         self.only_left(self.sealed.read_copied(format, projection)?)
     }
 
+    /// The rows in some slots, each of which has one, in memory of their own.
+    pub(crate) fn read_slots(
+        &self,
+        format: &Format,
+        projection: Option<&[usize]>,
+        slots: &[u32],
+    ) -> Result<RecordBatch> {
+        debug_assert!(slots.iter().all(|slot| self.has(*slot as usize)));
+        self.sealed.read_slots(format, projection, slots)
+    }
+
     /// The rows of a whole page as they are stored, pinning the page.
     pub(crate) fn rows(&self, format: &Format) -> Result<Rows> {
         debug_assert!(self.is_whole());

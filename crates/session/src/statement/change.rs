@@ -82,11 +82,26 @@ pub(crate) struct Updated {
     pub(crate) changed: u64,
 }
 
+impl Updated {
+    fn outcome(self) -> Outcome {
+        let Updated { matched, changed } = self;
+        Outcome::Done {
+            affected_rows: changed,
+            last_insert_id: 0,
+            warnings: 0,
+            info: format!("Rows matched: {matched}  Changed: {changed}  Warnings: ?"),
+        }
+    }
+}
+
 impl Job {
     pub(crate) async fn delete(&self, delete: Delete) -> Result<Outcome, MySqlError> {
         self.connection.count(|status| status.deletes += 1);
+        if let Some(removed) = self.delete_by_key(&delete)? {
+            return Ok(Outcome::done(removed));
+        }
         for _ in 0..ATTEMPTS {
-            if let Some(removed) = self.try_delete(&delete).await? {
+            if let Some(removed) = Box::pin(self.try_delete(&delete)).await? {
                 return Ok(Outcome::done(removed));
             }
         }
@@ -95,14 +110,12 @@ impl Job {
 
     pub(crate) async fn update(&self, update: Update) -> Result<Outcome, MySqlError> {
         self.connection.count(|status| status.updates += 1);
+        if let Some(updated) = self.update_by_key(&update).await? {
+            return Ok(updated.outcome());
+        }
         for _ in 0..ATTEMPTS {
-            if let Some(Updated { matched, changed }) = self.try_update(&update).await? {
-                return Ok(Outcome::Done {
-                    affected_rows: changed,
-                    last_insert_id: 0,
-                    warnings: 0,
-                    info: format!("Rows matched: {matched}  Changed: {changed}  Warnings: ?"),
-                });
+            if let Some(updated) = Box::pin(self.try_update(&update)).await? {
+                return Ok(updated.outcome());
             }
         }
         Err(MySqlError::new(ErrorCode::LockWaitTimeout, &[]))
@@ -110,15 +123,12 @@ impl Job {
 
     /// Deletes, unless somebody else was faster.
     async fn try_delete(&self, delete: &Delete) -> Result<Option<u64>, MySqlError> {
-        if let Some(removed) = self.delete_by_key(delete)? {
-            return Ok(Some(removed));
-        }
         let mut choice = delete.choice.clone();
         let found = change::mentions(&mut choice.from);
         let mentions = deleted(&found, &delete.targets)?;
         let (mut targets, _turns) = self.targets(mentions, &mut choice.from).await?;
         let list = targets.iter().map(Target::row_id).collect();
-        let ready = self.changing(choice, list, &targets).await?;
+        let ready = Box::pin(self.changing(choice, list, &targets)).await?;
         let mut stream = self.stream(&ready.plan)?;
         while let Some(batch) = stream.next().await {
             let batch = batch.map_err(|error| errors::from_plan(&error))?;
@@ -133,9 +143,6 @@ impl Job {
 
     /// Updates, unless somebody else was faster.
     async fn try_update(&self, update: &Update) -> Result<Option<Updated>, MySqlError> {
-        if let Some(updated) = self.update_by_key(update).await? {
-            return Ok(Some(updated));
-        }
         let mut choice = update.choice.clone();
         let found = change::mentions(&mut choice.from);
         let (mentions, places) = self.assigned(&found, &update.assignments)?;
@@ -161,7 +168,7 @@ impl Job {
             );
             sets.push(set.await?);
         }
-        let ready = self.changing(choice, list, &targets).await?;
+        let ready = Box::pin(self.changing(choice, list, &targets)).await?;
         let mut stream = self.stream(&ready.plan)?;
         let mut done = Updated::default();
         while let Some(batch) = stream.next().await {

@@ -57,7 +57,10 @@ impl Job {
                     false => with_info(written),
                 })
             }
-            InsertSource::Query(query) => Ok(with_info(self.insert_query(writer, *query).await?)),
+            InsertSource::Query(query) => {
+                let written = Box::pin(self.insert_query(writer, *query)).await?;
+                Ok(with_info(written))
+            }
         }
     }
 
@@ -133,7 +136,7 @@ impl Job {
         if !computed.is_empty() {
             let (positions, expressions): (Vec<usize>, Vec<ast::Expr>) =
                 computed.into_iter().unzip();
-            let results = self.evaluate_all(expressions).await?;
+            let results = Box::pin(self.evaluate_all(expressions)).await?;
             for (position, value) in positions.into_iter().zip(results) {
                 values[position] = value;
             }

@@ -59,7 +59,11 @@ impl Job {
         let mut records = Records::new(file, Shape::of(&load));
         let read_error = |error: std::io::Error| cannot_open(&load.path, &error);
         records.skip_lines(load.skip_lines).map_err(read_error)?;
+        // LOCAL alone leaves out rows that meet others, unless they are to take their places.
         let mut writer = Writer::begin(self, &table, &plan.names, ignore).await?;
+        if load.replace {
+            writer.replace();
+        }
         let strict = self.connection.local().variables.is_strict() && !ignore;
         let latin1 = load.character_set.as_deref() == Some("latin1");
         let mut columns = Columns::new(&plan.schema, latin1);

@@ -92,16 +92,18 @@ impl Job {
         if commits(&statement) {
             connection.local().transaction.commit();
         }
+        // What is rare or large is boxed: a task is moved when it begins, with room for the largest
+        // of the statements that it might run.
         match statement {
             Statement::Query(query) => {
                 connection.count(|status| status.selects += 1);
                 self.query(*query).await
             }
-            Statement::Explain(explain) => self.explain(explain).await,
-            Statement::CreateTable(table) => self.create_table(*table).await,
+            Statement::Explain(explain) => Box::pin(self.explain(explain)).await,
+            Statement::CreateTable(table) => Box::pin(self.create_table(*table)).await,
             Statement::DropTable(drop) => self.drop_table(&drop),
-            Statement::AlterTable(alter) => self.alter_table(*alter).await,
-            Statement::RenameTable(names) => self.rename_tables(names).await,
+            Statement::AlterTable(alter) => Box::pin(self.alter_table(*alter)).await,
+            Statement::RenameTable(names) => Box::pin(self.rename_tables(names)).await,
             Statement::Truncate(name) => self.truncate(&name),
             Statement::CreateDatabase {
                 name,
@@ -116,24 +118,24 @@ impl Job {
                 Ok(Outcome::done(0))
             }
             Statement::Insert(insert) => self.insert(*insert).await,
-            Statement::LoadData(load) => self.load(*load).await,
+            Statement::LoadData(load) => Box::pin(self.load(*load)).await,
             Statement::Set(assignments) => {
                 connection.count(|status| status.sets += 1);
-                let outcome = self.set(assignments).await;
+                let outcome = Box::pin(self.set(assignments)).await;
                 if !connection.is_in_transaction() {
                     // SET autocommit = 1 ends what was open.
                     connection.local().transaction.commit();
                 }
                 outcome
             }
-            Statement::Show(show) => self.show(show).await,
+            Statement::Show(show) => Box::pin(self.show(show)).await,
             Statement::FlushStatus => {
                 connection.local().status = Default::default();
                 Ok(Outcome::done(0))
             }
             Statement::Do(expressions) => {
                 for expression in expressions {
-                    self.evaluate(&expression).await?;
+                    Box::pin(self.evaluate(&expression)).await?;
                 }
                 Ok(Outcome::done(0))
             }

@@ -51,12 +51,12 @@ impl Job {
             self.running.end_after(Duration::from_millis(limit_ms));
         }
         let calculated = match calculates_rows(&query) {
-            true => Some(self.count_rows(&query).await?),
+            true => Some(Box::pin(self.count_rows(&query)).await?),
             false => None,
         };
         self.connection.local().calculated_rows = calculated;
         let query = self.limited(query);
-        let ready = self.ready(query).await?;
+        let ready = Box::pin(self.ready(query)).await?;
         let columns = columns_of(&ready.plan.schema(), Some(&ready.labels));
         let mut stream = self.stream(&ready.plan)?;
         // A plan keeps what its operators share, such as the table of a hash join.

@@ -151,7 +151,8 @@ impl Writer {
     ) -> Result<(), MySqlError> {
         let job = self.values.job().clone();
         let names = self.values.source_columns();
-        let updater = Updater::begin(&job, &self.table, assignments, alias, &names, ignore).await?;
+        let updater = Updater::begin(&job, &self.table, assignments, alias, &names, ignore);
+        let updater = Box::pin(updater).await?;
         if self.has_unique_key() {
             self.write_parts(OnDuplicate::Update(Box::new(updater)));
         }
@@ -216,7 +217,7 @@ impl Writer {
         match &self.on_duplicate {
             OnDuplicate::Fail | OnDuplicate::Ignore => self.append_ignoring(&rows),
             OnDuplicate::Replace => self.append_replacing(rows),
-            OnDuplicate::Update(_) => self.append_updating(rows).await,
+            OnDuplicate::Update(_) => Box::pin(self.append_updating(rows)).await,
         }
     }
 

@@ -6,8 +6,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use arrow_array::{RecordBatch, UInt32Array};
-use arrow_select::take::take_record_batch;
+use arrow_array::RecordBatch;
 
 use super::Indexes;
 use crate::change::{Removal, Slots};
@@ -185,19 +184,14 @@ impl Step<'_> {
     }
 
     fn rows(&self, projection: &[usize], format: &Format) -> Result<RecordBatch> {
-        let (rows, slots) = match self.source {
-            Source::Page(page) => (page.read(format, Some(projection))?, page.slots()),
-            Source::Segment(segment) => {
-                let slots = (0..segment.row_count() as u32).collect();
-                (format.decode(&segment.source(), Some(projection))?, slots)
+        let slots: Option<Vec<u32>> = self.slots.as_ref().map(|slots| slots.iter().collect());
+        match (self.source, slots) {
+            (Source::Page(page), None) => page.read(format, Some(projection)),
+            (Source::Page(page), Some(slots)) => page.read_slots(format, Some(projection), &slots),
+            (Source::Segment(segment), None) => format.decode(&segment.source(), Some(projection)),
+            (Source::Segment(segment), Some(slots)) => {
+                format.decode_slots(&segment.source(), Some(projection), &slots)
             }
-        };
-        let Some(wanted) = &self.slots else {
-            return Ok(rows);
-        };
-        let places = slots.iter().enumerate();
-        let places = places.filter(|(_, slot)| wanted.contains(**slot));
-        let places: Vec<u32> = places.map(|(place, _)| place as u32).collect();
-        Ok(take_record_batch(&rows, &UInt32Array::from(places))?)
+        }
     }
 }

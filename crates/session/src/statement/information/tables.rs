@@ -4,6 +4,7 @@ use mayfly_table::Table;
 use mayfly_types::Collation;
 
 use super::super::Job;
+use super::super::show::tables::next_number;
 use super::{CATALOG, DATABASE, names};
 use crate::listing::{Listing, some};
 
@@ -85,7 +86,8 @@ pub(super) fn tables(job: &Job) -> Listing {
         ];
         row.extend([some("Mayfly"), some(10), some("Dynamic")]);
         row.extend(sizes(&table));
-        row.extend([None, None, None, None, some(Collation::default()), None]);
+        row.push(next_number(&table).map(|next| next.to_string()));
+        row.extend([None, None, None, some(Collation::default()), None]);
         row.extend([some(""), some(&table.definition().comment)]);
         listing.push(row);
     }

@@ -4,7 +4,7 @@ pub(super) mod columns;
 pub(super) mod definition;
 pub(super) mod keys;
 mod server;
-mod tables;
+pub(super) mod tables;
 
 use std::sync::Arc;
 

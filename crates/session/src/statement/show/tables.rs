@@ -88,7 +88,13 @@ impl Job {
             "Comment",
             "Temporary",
         ])
-        .with_numbers(&["Version", "Rows", "Avg_row_length", "Data_length"]);
+        .with_numbers(&[
+            "Version",
+            "Rows",
+            "Avg_row_length",
+            "Data_length",
+            "Auto_increment",
+        ]);
         for (table, is_temporary) in self.tables_of(database) {
             let rows = table.row_count();
             let bytes = table.bytes();
@@ -103,7 +109,7 @@ impl Job {
                 some(0),
                 some(0),
                 some(0),
-                None,
+                next_number(&table).map(|next| next.to_string()),
                 None,
                 None,
                 None,
@@ -180,9 +186,10 @@ impl Job {
             .temporary
             .table(&database, &name.table)
             .is_some();
-        // AUTO_INCREMENT=n stands behind the engine where the next number is not the first.
+        let next = next_number(&table).filter(|next| *next > 1);
+        let next = next.map_or(String::new(), |next| format!(" AUTO_INCREMENT={next}"));
         let mut text = format!(
-            "CREATE {}TABLE {} (\n{}\n) ENGINE=Mayfly DEFAULT CHARSET=utf8mb4 COLLATE={}",
+            "CREATE {}TABLE {} (\n{}\n) ENGINE=Mayfly{next} DEFAULT CHARSET=utf8mb4 COLLATE={}",
             if is_temporary { "TEMPORARY " } else { "" },
             quoted(table.name()),
             definition::lines(table.definition()).join(",\n"),
@@ -196,4 +203,10 @@ impl Job {
         listing.push(vec![some(table.name()), Some(text)]);
         Ok(listing)
     }
+}
+
+/// The AUTO_INCREMENT value that comes next, where a column has it.
+pub(crate) fn next_number(table: &mayfly_table::Table) -> Option<u64> {
+    let column = table.definition().auto_increment();
+    column.map(|_| table.auto_increment())
 }
