@@ -450,6 +450,8 @@ pub(crate) struct Set {
     /// The column of the query that has the ids; the old values stand behind it.
     first: usize,
     new: Vec<(usize, New)>,
+    /// How many of them the statement names; the others follow when one of these differs.
+    assigned_count: usize,
     values: Values,
     /// Rows that a join has shown already.
     matched: HashSet<u64>,
@@ -488,10 +490,20 @@ impl Set {
             };
             new.push((column, value));
         }
+        let assigned_count = new.len();
+        for (place, column) in columns.iter().enumerate() {
+            if let Some(now) = &column.on_update
+                && new.iter().all(|(assigned, _)| *assigned != place)
+            {
+                list.push(parse::parse_expression(now)?);
+                new.push((place, New::Value(list.len() - 1)));
+            }
+        }
         let assigned_columns: Vec<usize> = new.iter().map(|(column, _)| *column).collect();
         Ok(Set {
             first,
             new,
+            assigned_count,
             values: Values::begin(job, table, &[], ignore).await?,
             matched: HashSet::new(),
             one_by_one: (ignore && assigns_unique(table, &assigned_columns)).then(Vec::new),
@@ -507,11 +519,13 @@ impl Set {
     ) -> Result<Set, MySqlError> {
         let width = table.columns().len();
         let new = columns.enumerate();
+        let new: Vec<(usize, New)> = new
+            .map(|(index, column)| (column, New::Value(1 + width + index)))
+            .collect();
         Ok(Set {
             first: 0,
-            new: new
-                .map(|(index, column)| (column, New::Value(1 + width + index)))
-                .collect(),
+            assigned_count: new.len(),
+            new,
             values: Values::begin(job, table, &[], false).await?,
             matched: HashSet::new(),
             one_by_one: None,
@@ -567,7 +581,7 @@ impl Set {
                 .map_err(plan)?;
         let new = self.values.converted(&source)?;
         let mut differs = BooleanArray::from(vec![false; rows]);
-        for (column, _) in &self.new {
+        for (column, _) in &self.new[..self.assigned_count] {
             let old = batch.column(self.first + 1 + column);
             let differing = distinct(new.column(*column), old).map_err(plan)?;
             differs = or(&differs, &differing).map_err(plan)?;

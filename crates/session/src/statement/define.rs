@@ -164,8 +164,6 @@ fn refuse_unevaluated(definition: &Definition) -> Result<(), MySqlError> {
     for column in &definition.columns {
         let clause = if column.generated.is_some() {
             "generated column"
-        } else if column.on_update.is_some() {
-            "ON UPDATE"
         } else if column.is_invisible {
             "INVISIBLE"
         } else {

@@ -120,7 +120,9 @@ impl Job {
         let mut columns: Vec<usize> = values.iter().map(|(column, _)| *column).collect();
         columns.sort_unstable();
         columns.dedup();
-        if update.ignore || columns.len() < values.len() {
+        let mut all = point.table.columns().iter();
+        let has_more = all.any(|column| column.on_update.is_some());
+        if update.ignore || has_more || columns.len() < values.len() {
             return Ok(None);
         }
         let change = point.table.begin_change();
