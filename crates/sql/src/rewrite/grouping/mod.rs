@@ -105,16 +105,16 @@ fn apply_select(
                 bindings,
             ));
         }
-        if let Some(column) = found.first {
-            if let SelectItem::UnnamedExpr(expr) = item {
-                let name = name_of(&column);
-                outputs.insert(name.clone());
-                let expr = std::mem::replace(expr, Expr::Value(Value::Null.into()));
-                *item = SelectItem::ExprWithAlias {
-                    expr,
-                    alias: Ident::with_quote('`', name),
-                };
-            }
+        if let Some(column) = found.first
+            && let SelectItem::UnnamedExpr(expr) = item
+        {
+            let name = name_of(&column);
+            outputs.insert(name.clone());
+            let expr = std::mem::replace(expr, Expr::Value(Value::Null.into()));
+            *item = SelectItem::ExprWithAlias {
+                expr,
+                alias: Ident::with_quote('`', name),
+            };
         }
     }
     // With those that were wrapped above.
