@@ -71,6 +71,8 @@ struct State {
     next_number: u64,
     indexes: Indexes,
     updated: Option<SystemTime>,
+    /// Whether another table has taken its place: nobody would see what is written.
+    is_retired: bool,
 }
 
 /// The rows.
@@ -131,6 +133,7 @@ impl Table {
                 next_number: 0,
                 indexes,
                 updated: None,
+                is_retired: false,
             }),
             auto_increment: AtomicU64::new(1),
             account,
@@ -259,10 +262,25 @@ impl Table {
             let mut pending = self.pending();
             pending.append(batch)?;
             match self.absorb(pending, &Removal::default(), None) {
-                Err(Error::Changed { .. }) => {}
+                Err(Error::Changed { .. }) if !self.state().is_retired => {}
                 result => return result,
             }
         }
+    }
+
+    /// Refuses changes from now on, because another table takes the place of this one; whether its
+    /// rows are still those of a snapshot, of which the other one is a copy. Nothing happens if they
+    /// are not.
+    pub fn retire(&self, seen: &TableSnapshot) -> bool {
+        let mut state = self.state();
+        let is_seen = !state.is_retired && state.version == seen.version();
+        state.is_retired |= is_seen;
+        is_seen
+    }
+
+    /// Takes back [`Table::retire`].
+    pub fn return_to_use(&self) {
+        self.state().is_retired = false;
     }
 
     /// Removes all rows. Snapshots keep theirs.
@@ -305,10 +323,8 @@ impl Table {
         seen: Option<u64>,
     ) -> Result<()> {
         let mut state = self.state();
-        if seen
-            .or(pending.version())
-            .is_some_and(|seen| seen != state.version)
-        {
+        let is_other = |seen: u64| seen != state.version;
+        if state.is_retired || seen.or(pending.version()).is_some_and(is_other) {
             return Err(Error::Changed {
                 table: self.name.clone(),
             });

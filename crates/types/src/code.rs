@@ -186,6 +186,7 @@ codes! {
     KeyPartZero = 1391, "HY000", "Key part '{}' length cannot be 0";
     DataTooLong = 1406, "22001", "Data too long for column '{}' at row {}";
     WrongValueForType = 1411, "HY000", "Incorrect {} value: '{}' for function {}";
+    TableChanged = 1412, "HY000", "Table definition has changed, please retry transaction";
     CommitNotAllowed = 1422, "HY000", "Explicit or implicit commit is not allowed in stored function or trigger.";
     TooBigScale = 1425, "42000", "Too big scale {} specified for column '{}'. Maximum is {}.";
     TooBigPrecision = 1426, "42000", "Too-big precision {} specified for '{}'. Maximum is {}.";

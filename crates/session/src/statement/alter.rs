@@ -12,7 +12,7 @@ use arrow::datatypes::{Field, FieldRef, Schema};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::scalar::ScalarValue;
 use mayfly_sql::statement::{AlterAction, AlterTable, TableName};
-use mayfly_table::{Column, Definition, Place, Table};
+use mayfly_table::{Column, Definition, Place, Table, TableSnapshot};
 use mayfly_types::{ErrorCode, MySqlError, Warning};
 
 use super::Job;
@@ -65,22 +65,28 @@ impl Job {
             self.check_new_name(&new_database, &new_name, temporary)?;
         }
         let definition = altered.draft.definition(&new_name)?;
-        let made = Made {
-            name: &new_name,
-            definition,
-            sources: &altered.sources,
-            temporary,
-            ignore: alter.ignore,
-        };
-        let (new, rows) = self.make(&table, made).await?;
-        if let Some(next) = altered.auto_increment {
-            new.raise_auto_increment(next);
+        for _ in 0..ATTEMPTS {
+            let made = Made {
+                name: &new_name,
+                definition: definition.clone(),
+                sources: &altered.sources,
+                temporary,
+                ignore: alter.ignore,
+            };
+            let (new, rows, seen) = self.make(&table, made).await?;
+            if let Some(next) = altered.auto_increment {
+                new.raise_auto_increment(next);
+            }
+            let gone = [((database.clone(), Arc::clone(&table)), seen)];
+            if self.swap(&gone, &[(new_database.clone(), new)], temporary)? {
+                return Ok(with_info(match altered.is_rebuilt {
+                    true => rows,
+                    false => Written::default(),
+                }));
+            }
+            // Somebody else wrote rows that the copy does not have.
         }
-        self.exchange(&[(database, table)], &[(new_database, new)], temporary)?;
-        Ok(with_info(match altered.is_rebuilt {
-            true => rows,
-            false => Written::default(),
-        }))
+        Err(MySqlError::new(ErrorCode::TableChanged, &[]))
     }
 
     /// RENAME TABLE: one after the other, but seen at once.
@@ -136,11 +142,13 @@ impl Job {
                     temporary,
                     ignore: false,
                 };
-                let (renamed, _) = self.make(table, made).await?;
-                gone.push((was_in.clone(), Arc::clone(table)));
+                let (renamed, _, seen) = self.make(table, made).await?;
+                gone.push(((was_in.clone(), Arc::clone(table)), seen));
                 come.push((database.clone(), renamed));
             }
-            self.exchange(&gone, &come, temporary)?;
+            if !self.swap(&gone, &come, temporary)? {
+                return Err(MySqlError::new(ErrorCode::TableChanged, &[]));
+            }
         }
         Ok(Outcome::done(0))
     }
@@ -206,20 +214,36 @@ impl Job {
         &self,
         old: &Arc<Table>,
         made: Made<'_>,
-    ) -> Result<(Arc<Table>, Written), MySqlError> {
-        for _ in 0..ATTEMPTS {
-            let seen = (old.row_count(), old.updated());
-            let definition = made.definition.clone();
-            let new = Arc::new(self.new_table(made.name, definition, made.temporary));
-            let rows = self.copy(old, &new, made.sources, made.ignore).await?;
-            if seen == (old.row_count(), old.updated()) {
-                return Ok((new, rows));
-            }
-            // Somebody else wrote rows that the copy does not have.
+    ) -> Result<(Arc<Table>, Written, TableSnapshot), MySqlError> {
+        let seen = old.snapshot();
+        let definition = made.definition.clone();
+        let new = Arc::new(self.new_table(made.name, definition, made.temporary));
+        let copied = self.copy(&seen, old, &new, made.sources, made.ignore);
+        let rows = copied.await?;
+        Ok((new, rows, seen))
+    }
+
+    /// Puts tables in the places of others, which nobody writes any more; whether their rows are
+    /// still those that were copied.
+    fn swap(
+        &self,
+        gone: &[(Place, TableSnapshot)],
+        come: &[Place],
+        temporary: bool,
+    ) -> Result<bool, MySqlError> {
+        let retired = gone
+            .iter()
+            .take_while(|((_, table), seen)| table.retire(seen));
+        let all = retired.count() == gone.len();
+        let places: Vec<Place> = gone.iter().map(|(place, _)| place.clone()).collect();
+        let exchanged = match all {
+            true => self.exchange(&places, come, temporary),
+            false => Ok(()),
+        };
+        if !all || exchanged.is_err() {
+            places.iter().for_each(|(_, table)| table.return_to_use());
         }
-        let table = old.name().to_owned();
-        let changed = mayfly_table::Error::Changed { table };
-        Err(errors::from_table(&changed))
+        exchanged.map(|()| all)
     }
 
     fn exchange(&self, gone: &[Place], come: &[Place], temporary: bool) -> Result<(), MySqlError> {
@@ -236,12 +260,12 @@ impl Job {
     /// Writes the rows of a table into another, whose columns take their values from `sources`.
     async fn copy(
         &self,
+        snapshot: &TableSnapshot,
         from: &Arc<Table>,
         to: &Arc<Table>,
         sources: &[Option<usize>],
         ignore: bool,
     ) -> Result<Written, MySqlError> {
-        let snapshot = from.snapshot();
         to.set_auto_increment(from.auto_increment());
         let names: Vec<String> = to
             .columns()
