@@ -119,6 +119,40 @@ pub fn mentions(from: &mut [TableWithJoins]) -> Vec<Mention> {
     found
 }
 
+/// The one table of a FROM list that has nothing but a table, under its name or an alias.
+pub fn only_table(from: &[TableWithJoins]) -> Option<Mention> {
+    let [only] = from else {
+        return None;
+    };
+    let TableFactor::Table {
+        name,
+        alias,
+        args: None,
+        with_ordinality: false,
+        version: None,
+        sample: None,
+        partitions,
+        with_hints,
+        json_path: None,
+        ..
+    } = &only.relation
+    else {
+        return None;
+    };
+    let renames = alias
+        .as_ref()
+        .is_some_and(|alias| !alias.columns.is_empty());
+    if !only.joins.is_empty() || !partitions.is_empty() || !with_hints.is_empty() || renames {
+        return None;
+    }
+    let table = table_of(name)?;
+    let alias = match alias {
+        Some(alias) => alias.name.value.clone(),
+        None => table.table.clone(),
+    };
+    Some(Mention { table, alias })
+}
+
 /// The name of a table that stands alone.
 pub(crate) fn named(table: &TableWithJoins) -> Option<TableName> {
     match &table.relation {

@@ -254,7 +254,8 @@ impl TableSnapshot {
         Ok(take_record_batch(&all, &UInt32Array::from(places))?)
     }
 
-    /// The numbers of rows by their ids, where rows have numbers: those stay when the table changes.
+    /// The numbers of rows by their ids, where rows have numbers: those stay when the table
+    /// changes.
     ///
     /// # Errors
     /// If a page cannot be read.

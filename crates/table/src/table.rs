@@ -269,8 +269,8 @@ impl Table {
     }
 
     /// Refuses changes from now on, because another table takes the place of this one; whether its
-    /// rows are still those of a snapshot, of which the other one is a copy. Nothing happens if they
-    /// are not.
+    /// rows are still those of a snapshot, of which the other one is a copy. Nothing happens if
+    /// they are not.
     pub fn retire(&self, seen: &TableSnapshot) -> bool {
         let mut state = self.state();
         let is_seen = !state.is_retired && state.version == seen.version();
@@ -364,9 +364,10 @@ impl Table {
         Ok(())
     }
 
-    /// The numbers of the rows that searches find, without repeats, and the rows as they are at this
-    /// moment; `None` when they are more than `limit`. They come in the order of the key if there is
-    /// one search, else in the order of their numbers.
+    /// The numbers of the rows that searches find, without repeats, and the rows as they are at
+    /// this
+    /// moment; `None` when they are more than `limit`. They come in the order of the key if there
+    /// is one search, else in the order of their numbers.
     ///
     /// # Errors
     /// If memory or I/O fail.

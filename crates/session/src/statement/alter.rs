@@ -35,9 +35,8 @@ impl Job {
         let database = self.database_of(&alter.table)?;
         let name = &alter.table.table;
         let temporary = self.exists(&database, name, true);
-        if !temporary {
-            self.connection.local().transaction.commit();
-        }
+        // Also for a temporary table: only CREATE and DROP leave a transaction open.
+        self.connection.local().transaction.commit();
         let table = match self.table(&alter.table) {
             Err(error) if alter.if_exists && error.is(ErrorCode::NoSuchTable) => {
                 self.note(ErrorCode::NoSuchTable, &[&database, name]);

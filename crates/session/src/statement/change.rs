@@ -12,7 +12,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt64Array};
 use arrow::compute::kernels::boolean::or;
 use arrow::compute::kernels::cmp::distinct;
 use arrow::compute::{filter, filter_record_batch};
-use arrow::datatypes::{Field, FieldRef, Schema, UInt64Type};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, UInt64Type};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast;
@@ -26,6 +26,7 @@ use mayfly_table::{Change, Column, Table};
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
 use super::assign::Values;
+use super::counter::Counter;
 use super::evaluate::number_of_bits;
 use super::query::Ready;
 use super::write::Undo;
@@ -146,7 +147,7 @@ impl Job {
         let mut choice = update.choice.clone();
         let found = change::mentions(&mut choice.from);
         let (mentions, places) = self.assigned(&found, &update.assignments)?;
-        let is_one_table = found.len() == 1;
+        let is_one_table = change::only_table(&choice.from).is_some();
         let (mut targets, _turns) = self.targets(mentions, &mut choice.from).await?;
         let mut list = Vec::new();
         let mut sets = Vec::with_capacity(targets.len());
@@ -282,16 +283,27 @@ impl Job {
 
     /// Makes all changes part of their tables; whether nobody else was faster.
     fn commit_changes(&self, targets: Vec<Target>) -> Result<bool, MySqlError> {
+        // When a later table refuses, the earlier ones go back.
+        let mut undos = Vec::new();
+        if targets.len() > 1 {
+            for target in &targets {
+                undos.push(Undo::begin(target.table())?);
+            }
+        }
         for (number, target) in targets.into_iter().enumerate() {
             let rows = target.change.removed();
             let table = Arc::clone(target.table());
             self.before_change(&table)?;
             match target.change.commit() {
                 Ok(()) => self.changed_rows(&table, rows),
-                Err(mayfly_table::Error::Changed { .. }) if number == 0 => return Ok(false),
+                Err(mayfly_table::Error::Changed { .. }) if number == 0 => {
+                    undos.iter_mut().for_each(Undo::forget);
+                    return Ok(false);
+                }
                 Err(error) => return Err(errors::from_table(&error)),
             }
         }
+        undos.iter_mut().for_each(Undo::forget);
         Ok(true)
     }
 
@@ -388,8 +400,21 @@ fn assigned_values<'a>(
     Ok(assigned)
 }
 
+/// Rows in memory of their own: views would pin the pages that they point into.
+fn compact(rows: &RecordBatch) -> Result<RecordBatch, MySqlError> {
+    let columns = rows.columns().iter().map(|column| -> ArrayRef {
+        match column.data_type() {
+            DataType::Utf8View => Arc::new(column.as_string_view().gc()),
+            DataType::BinaryView => Arc::new(column.as_binary_view().gc()),
+            _ => Arc::clone(column),
+        }
+    });
+    RecordBatch::try_new(rows.schema(), columns.collect())
+        .map_err(|error| errors::from_plan(&error.into()))
+}
+
 /// Whether a column of a unique key is among these.
-fn assigns_unique(table: &Table, columns: &[usize]) -> bool {
+pub(crate) fn assigns_unique(table: &Table, columns: &[usize]) -> bool {
     let keys = table.definition().keys.iter();
     let mut parts = keys
         .filter(|key| key.is_unique())
@@ -510,6 +535,14 @@ impl Set {
         })
     }
 
+    /// The same assignments, whose rows never change one after the other.
+    pub(crate) fn all_at_once(self) -> Set {
+        Set {
+            one_by_one: None,
+            ..self
+        }
+    }
+
     /// The assignment of constants to columns: a batch has the ids, the old values, and behind them
     /// the constants.
     pub(crate) async fn of_values(
@@ -530,6 +563,12 @@ impl Set {
             matched: HashSet::new(),
             one_by_one: None,
         })
+    }
+
+    /// Whether the statement names a column.
+    fn assigns(&self, column: usize) -> bool {
+        let mut new = self.new[..self.assigned_count].iter();
+        new.any(|(assigned, _)| *assigned == column)
     }
 
     pub(crate) fn apply(
@@ -575,11 +614,15 @@ impl Set {
                 }
             }
         }
+        let counted = table.definition().auto_increment();
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let source =
             RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
                 .map_err(plan)?;
         let new = self.values.converted(&source)?;
+        if let Some(column) = counted.filter(|counted| self.assigns(*counted)) {
+            Counter::raise(&table, new.column(column)).map_err(plan)?;
+        }
         let mut differs = BooleanArray::from(vec![false; rows]);
         for (column, _) in &self.new[..self.assigned_count] {
             let old = batch.column(self.first + 1 + column);
@@ -591,14 +634,14 @@ impl Set {
         if let Some(waiting) = &mut self.one_by_one {
             let ids = present(&ids);
             let numbers = target.change.snapshot().numbers(ids.values());
-            waiting.push((
-                numbers.map_err(|error| errors::from_table(&error))?,
-                changed,
-            ));
+            let numbers = numbers.map_err(|error| errors::from_table(&error))?;
+            waiting.push((numbers, compact(&changed)?));
             return Ok(());
         }
-        target.change.remove(&present(&ids));
-        done.changed += ids.len() as u64;
+        // A row that several rows of a query stand for changes once.
+        let removed = BooleanArray::from(target.change.remove(&present(&ids)));
+        let changed = filter_record_batch(&changed, &removed).map_err(plan)?;
+        done.changed += changed.num_rows() as u64;
         target
             .change
             .append(&changed)

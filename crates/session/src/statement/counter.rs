@@ -3,6 +3,7 @@
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, UInt64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type, UInt64Type};
+use arrow::error::ArrowError;
 use mayfly_table::Table;
 use mayfly_types::{ErrorCode, MySqlError};
 
@@ -16,7 +17,9 @@ pub(crate) struct Counter {
     counts_zero: bool,
     /// The greatest number that the column holds.
     last: u64,
-    /// The first number that was given.
+    /// The numbers that rows of the last batch were given.
+    given: Vec<Option<u64>>,
+    /// The first number of a row that is there.
     first: Option<u64>,
 }
 
@@ -38,6 +41,7 @@ impl Counter {
             column,
             counts_zero,
             last,
+            given: Vec::new(),
             first: None,
         })
     }
@@ -47,9 +51,24 @@ impl Counter {
         self.counts_zero = false;
     }
 
-    /// The first number that was given: what LAST_INSERT_ID() says.
+    /// The first number that was given to a row that is there: what LAST_INSERT_ID() says.
     pub(crate) fn first(&self) -> Option<u64> {
         self.first
+    }
+
+    /// Some rows of the last batch were written.
+    pub(crate) fn written(&mut self, rows: impl IntoIterator<Item = usize>) {
+        if self.first.is_none() {
+            let mut given = rows.into_iter().filter_map(|row| *self.given.get(row)?);
+            self.first = given.next();
+        }
+    }
+
+    /// Values that UPDATE gives push the counter up.
+    pub(crate) fn raise(table: &Table, values: &ArrayRef) -> Result<(), ArrowError> {
+        let (_, greatest) = look_at(values, false)?;
+        table.raise_auto_increment(greatest.saturating_add(1));
+        Ok(())
     }
 
     /// The values of the column with a number where there was none. Greater values that are given
@@ -63,7 +82,8 @@ impl Counter {
         values: &ArrayRef,
     ) -> Result<ArrayRef, MySqlError> {
         let plan = |error: arrow::error::ArrowError| errors::from_plan(&error.into());
-        let (missing, greatest) = self.look_at(values).map_err(plan)?;
+        let (missing, greatest) = look_at(values, self.counts_zero).map_err(plan)?;
+        self.given.clear();
         if !missing.contains(&true) {
             table.raise_auto_increment(greatest.saturating_add(1));
             return Ok(ArrayRef::clone(values));
@@ -82,7 +102,8 @@ impl Counter {
                     return Err(MySqlError::new(ErrorCode::AutoIncrementFailed, &[]));
                 }
                 table.raise_auto_increment(next + 1);
-                self.first.get_or_insert(next);
+                self.given.resize(row + 1, None);
+                self.given[row] = Some(next);
                 filled.push(next);
                 continue;
             }
@@ -108,28 +129,28 @@ impl Counter {
         };
         cast(&filled, values.data_type()).map_err(plan)
     }
+}
 
-    /// For each row whether it needs a number, and the greatest value that is given.
-    fn look_at(&self, values: &ArrayRef) -> Result<(Vec<bool>, u64), arrow::error::ArrowError> {
-        let mut greatest = 0;
-        let needs = |value: Option<u64>| value.is_none() || value == Some(0) && self.counts_zero;
-        let missing = match values.data_type() {
-            DataType::UInt64 => {
-                let values = values.as_primitive::<UInt64Type>().iter();
-                let seen = values.inspect(|value| greatest = greatest.max(value.unwrap_or(0)));
-                seen.map(needs).collect()
+/// For each row whether it needs a number, and the greatest value that is given.
+fn look_at(values: &ArrayRef, counts_zero: bool) -> Result<(Vec<bool>, u64), ArrowError> {
+    let mut greatest = 0;
+    let needs = |value: Option<u64>| value.is_none() || value == Some(0) && counts_zero;
+    let missing = match values.data_type() {
+        DataType::UInt64 => {
+            let values = values.as_primitive::<UInt64Type>().iter();
+            let seen = values.inspect(|value| greatest = greatest.max(value.unwrap_or(0)));
+            seen.map(needs).collect()
+        }
+        _ => {
+            let wide = cast(values, &DataType::Int64)?;
+            let values = wide.as_primitive::<Int64Type>().iter();
+            let mut missing = Vec::with_capacity(wide.len());
+            for value in values {
+                greatest = greatest.max(value.and_then(|v| u64::try_from(v).ok()).unwrap_or(0));
+                missing.push(needs(value.map(i64::cast_unsigned)));
             }
-            _ => {
-                let wide = cast(values, &DataType::Int64)?;
-                let values = wide.as_primitive::<Int64Type>().iter();
-                let mut missing = Vec::with_capacity(wide.len());
-                for value in values {
-                    greatest = greatest.max(value.and_then(|v| u64::try_from(v).ok()).unwrap_or(0));
-                    missing.push(needs(value.map(i64::cast_unsigned)));
-                }
-                missing
-            }
-        };
-        Ok((missing, greatest))
-    }
+            missing
+        }
+    };
+    Ok((missing, greatest))
 }

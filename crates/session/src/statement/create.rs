@@ -133,7 +133,12 @@ impl Job {
                 let bindings = self.bindings(&References::of_query(&query)).await?;
                 let planned = self.planned(*query, &bindings)?;
                 let stored = stored::columns(&planned.plan);
-                let ready = self.physical(planned).await?;
+                // Which of two rows stays, and which number one gets, depends on their order.
+                let counts = draft.columns.iter().any(|column| column.is_auto_increment);
+                let ready = match create.ignore || create.replace || counts {
+                    true => self.physical_in_order(planned).await?,
+                    false => self.physical(planned).await?,
+                };
                 let names = self.selected_columns(&mut draft.columns, &ready.labels, &stored)?;
                 Some((ready, names))
             }
@@ -166,7 +171,10 @@ impl Job {
         if replace {
             writer.replace();
         }
-        let mut stream = self.stream(&ready.plan)?;
+        let mut stream = match writer.depends_on_order() {
+            true => self.stream_in_order(&ready.plan)?,
+            false => self.stream(&ready.plan)?,
+        };
         while let Some(batch) = stream.next().await {
             let batch = batch.map_err(|error| errors::from_plan(&error))?;
             writer.append(&batch).await?;
@@ -381,8 +389,10 @@ impl Job {
         Ok(Outcome::done(0))
     }
 
-    pub(crate) fn truncate(&self, name: &TableName) -> Result<Outcome, MySqlError> {
-        self.table(name)?.truncate();
+    pub(crate) async fn truncate(&self, name: &TableName) -> Result<Outcome, MySqlError> {
+        let table = self.table(name)?;
+        let _turn = self.turn(&table).await;
+        table.truncate();
         Ok(Outcome::done(0))
     }
 }

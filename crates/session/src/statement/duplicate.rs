@@ -22,7 +22,7 @@ use mayfly_table::{Change, Table};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Job;
-use super::change::{Set, Target, Updated};
+use super::change::{Set, Target, Updated, assigns_unique};
 use super::query::Ready;
 use crate::errors;
 use crate::lowered;
@@ -33,6 +33,8 @@ pub(crate) struct Updater {
     ready: Ready,
     pairs: Arc<Pairs>,
     set: Set,
+    ignores: bool,
+    changes_unique: bool,
 }
 
 impl Updater {
@@ -88,8 +90,10 @@ impl Updater {
             alias: alias.clone(),
         };
         let mut list = Vec::new();
+        let changes_unique = assigns_unique(table, &places);
         let assignments = renamed.iter().zip(places);
         let set = Set::begin(job, table, &mention, assignments, true, ignore, &mut list).await?;
+        let set = set.all_at_once();
         let choice = RowChoice {
             from: vec![change::target_table(&alias, 0)?],
             condition: None,
@@ -112,7 +116,19 @@ impl Updater {
             ready,
             pairs,
             set,
+            ignores: ignore,
+            changes_unique,
         })
+    }
+
+    /// Whether rows that would meet another one stay as they are.
+    pub(crate) fn ignores(&self) -> bool {
+        self.ignores
+    }
+
+    /// Whether a changed row may meet another one.
+    pub(crate) fn changes_unique(&self) -> bool {
+        self.changes_unique
     }
 
     /// Changes the rows with these numbers, which rows of `new` have met.

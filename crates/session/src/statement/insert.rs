@@ -8,6 +8,7 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
+use mayfly_sql::references::References;
 use mayfly_sql::statement::{Insert, InsertSource};
 use mayfly_types::{ErrorCode, MySqlError};
 
@@ -70,11 +71,20 @@ impl Job {
         mut writer: Writer,
         query: ast::Query,
     ) -> Result<Written, MySqlError> {
-        let ready = self.ready(query).await?;
+        let in_order = writer.depends_on_order();
+        let bindings = self.bindings(&References::of_query(&query)).await?;
+        let planned = self.planned(query, &bindings)?;
+        let ready = match in_order {
+            true => self.physical_in_order(planned).await?,
+            false => self.physical(planned).await?,
+        };
         if ready.plan.schema().fields().len() != writer.filled().len() {
             return Err(MySqlError::new(ErrorCode::ValueCount, &[&1]));
         }
-        let mut stream = self.stream(&ready.plan)?;
+        let mut stream = match in_order {
+            true => self.stream_in_order(&ready.plan)?,
+            false => self.stream(&ready.plan)?,
+        };
         while let Some(batch) = stream.next().await {
             let batch = batch.map_err(|error| errors::from_plan(&error))?;
             writer.append(&batch).await?;

@@ -104,7 +104,7 @@ impl Job {
             Statement::DropTable(drop) => self.drop_table(&drop),
             Statement::AlterTable(alter) => Box::pin(self.alter_table(*alter)).await,
             Statement::RenameTable(names) => Box::pin(self.rename_tables(names)).await,
-            Statement::Truncate(name) => self.truncate(&name),
+            Statement::Truncate(name) => self.truncate(&name).await,
             Statement::CreateDatabase {
                 name,
                 if_not_exists,

@@ -16,7 +16,7 @@ use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Query, Select, SelectItem, SetExpr, TableWithJoins,
 };
-use mayfly_sql::change::mentions;
+use mayfly_sql::change::{mentions, only_table};
 use mayfly_sql::parse;
 use mayfly_sql::statement::{Delete, RowChoice, Statement, Update};
 use mayfly_table::{Column, Search, Table, TableSnapshot};
@@ -156,16 +156,7 @@ impl Job {
 
     /// The search of a condition on one table, and what its columns are qualified with.
     fn point(&self, from: &[TableWithJoins], condition: Option<&Expr>) -> Option<(Point, String)> {
-        let [only] = from else {
-            return None;
-        };
-        if !only.joins.is_empty() {
-            return None;
-        }
-        let found = mentions(&mut [only.clone()]);
-        let [mention] = found.as_slice() else {
-            return None;
-        };
+        let mention = only_table(from)?;
         let table = self.table(&mention.table).ok()?;
         if table.definition().keys.is_empty() {
             return None;
@@ -173,7 +164,7 @@ impl Job {
         let mut equal = Vec::new();
         read(condition?, &table, &mention.alias, &mut equal)?;
         let search = searched(&table, equal)?;
-        Some((Point { table, search }, mention.alias.clone()))
+        Some((Point { table, search }, mention.alias))
     }
 }
 

@@ -12,7 +12,7 @@ use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::Expr;
 use mayfly_sql::statement::SetColumn;
 use mayfly_table::{Appender, Conflicts, Repeats, Saved, Table};
-use mayfly_types::{ErrorCode, MySqlError, Warning};
+use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
 use super::assign::Values;
 use super::change::Updated;
@@ -159,6 +159,12 @@ impl Writer {
         Ok(())
     }
 
+    /// Whether the result depends on the order of the rows: which of two stays, which number one
+    /// gets.
+    pub(crate) fn depends_on_order(&self) -> bool {
+        self.appender.is_none() || self.values.counter.is_some()
+    }
+
     fn has_unique_key(&self) -> bool {
         let mut keys = self.table.definition().keys.iter();
         keys.any(|key| key.is_unique())
@@ -208,6 +214,7 @@ impl Writer {
         if let Some(appender) = &mut self.appender {
             appender.append(&rows).map_err(table_error)?;
             self.written.inserted += rows.num_rows() as u64;
+            self.inserted(0..rows.num_rows());
             return Ok(());
         }
         if self.before.0.is_none() {
@@ -239,6 +246,8 @@ impl Writer {
                 self.values.job().connection.warn(warning);
             }
         }
+        let places: Vec<usize> = (0..keeps.len()).filter(|row| keeps[*row]).collect();
+        self.inserted(places);
         let kept = match conflicts.found.is_empty() {
             true => rows.clone(),
             false => filter_record_batch(rows, &BooleanArray::from(keeps)).map_err(plan_error)?,
@@ -249,8 +258,12 @@ impl Writer {
 
     /// Takes out the rows that others meet.
     fn append_replacing(&mut self, mut rest: RecordBatch) -> Result<(), MySqlError> {
+        self.inserted(0..rest.num_rows());
+        let mut window = Window::of(&self.table);
         while rest.num_rows() > 0 {
-            let conflicts = self.conflicts(&rest, Repeats::Stop)?;
+            let asked = rest.slice(0, window.rows(rest.num_rows()));
+            let conflicts = self.conflicts(&asked, Repeats::Stop)?;
+            window.looked_at(conflicts.rows);
             let part = rest.slice(0, conflicts.rows);
             rest = rest.slice(conflicts.rows, rest.num_rows() - conflicts.rows);
             let mut change = self.table.begin_change();
@@ -297,11 +310,21 @@ impl Writer {
 
     /// Changes the rows that others meet.
     async fn append_updating(&mut self, mut rest: RecordBatch) -> Result<(), MySqlError> {
-        // One row at a time once a changed row has met one that came with it.
-        let mut one_by_one = false;
+        let OnDuplicate::Update(updater) = &self.on_duplicate else {
+            return Ok(());
+        };
+        // One row at a time where a changed row may meet one that comes with it.
+        let mut one_by_one = updater.changes_unique();
+        let ignores = updater.ignores();
+        let mut first = 0;
+        let mut window = Window::of(&self.table);
         while rest.num_rows() > 0 {
-            let asked = if one_by_one { 1 } else { rest.num_rows() };
+            let asked = match one_by_one {
+                true => 1,
+                false => window.rows(rest.num_rows()),
+            };
             let conflicts = self.conflicts(&rest.slice(0, asked), Repeats::Stop)?;
+            window.looked_at(conflicts.rows);
             let part = rest.slice(0, conflicts.rows);
             let OnDuplicate::Update(updater) = &mut self.on_duplicate else {
                 return Ok(());
@@ -316,6 +339,7 @@ impl Writer {
                     met.push((found.row as u32, number));
                 }
             }
+            let places: Vec<usize> = (0..is_new.len()).filter(|row| is_new[*row]).collect();
             let new =
                 filter_record_batch(&part, &BooleanArray::from(is_new)).map_err(plan_error)?;
             change.append(&new).map_err(table_error)?;
@@ -329,13 +353,30 @@ impl Writer {
                     one_by_one = true;
                     continue;
                 }
+                Err(error @ mayfly_table::Error::DuplicateEntry { .. }) if ignores => {
+                    let error = table_error(error);
+                    let level = Level::Warning;
+                    self.values.job().connection.warn(Warning { level, error });
+                    first += part.num_rows();
+                    rest = rest.slice(part.num_rows(), rest.num_rows() - part.num_rows());
+                    continue;
+                }
                 Err(error) => return Err(table_error(error)),
             }
             rest = rest.slice(part.num_rows(), rest.num_rows() - part.num_rows());
+            self.inserted(places.into_iter().map(|row| first + row));
+            first += part.num_rows();
             self.written.inserted += new.num_rows() as u64;
             self.written.updated += done.changed;
         }
         Ok(())
+    }
+
+    /// Rows of the last batch that are new.
+    fn inserted(&mut self, rows: impl IntoIterator<Item = usize>) {
+        if let Some(counter) = &mut self.values.counter {
+            counter.written(rows);
+        }
     }
 
     fn conflicts(&self, rows: &RecordBatch, repeats: Repeats) -> Result<Conflicts, MySqlError> {
@@ -357,6 +398,34 @@ impl Writer {
         }
         job.changed_rows(&self.table, written.affected());
         Ok(written)
+    }
+}
+
+/// How many rows are looked at together: rows that are met are read, so not more than some bytes of
+/// them, and few where most of those that were looked at had to wait.
+struct Window {
+    most: usize,
+    rows: usize,
+}
+
+impl Window {
+    /// Bytes of the table's rows that are read together.
+    const BYTES: u64 = 1 << 20;
+    const LEAST: usize = 16;
+
+    fn of(table: &Table) -> Window {
+        let row_bytes = table.bytes().checked_div(table.row_count()).unwrap_or(0);
+        let rows = Self::BYTES / row_bytes.max(1);
+        let most = usize::try_from(rows).unwrap_or(usize::MAX).max(Self::LEAST);
+        Window { most, rows: most }
+    }
+
+    fn rows(&self, left: usize) -> usize {
+        self.rows.min(left)
+    }
+
+    fn looked_at(&mut self, rows: usize) {
+        self.rows = (2 * rows).clamp(Self::LEAST, self.most);
     }
 }
 

@@ -181,7 +181,8 @@ impl Indexes {
         })
     }
 
-    /// Takes out the entries of some rows, all or none. Needs no memory but for pages that are read.
+    /// Takes out the entries of some rows, all or none. Needs no memory but for pages that are
+    /// read.
     pub(crate) fn remove(&mut self, rows: &RecordBatch) -> Result<()> {
         let numbers = numbers_of(rows);
         let all = self.encoded(rows, numbers);

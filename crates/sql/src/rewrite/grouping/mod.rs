@@ -2,7 +2,8 @@
 //!
 //! With ONLY_FULL_GROUP_BY a column that is neither grouped nor aggregated is error 1055 or 1140;
 //! without it, any value of the group may be answered: the column is wrapped in `any_value()`. A
-//! column that a grouped key of its table determines has one value in the group, and is wrapped too.
+//! column that a grouped key of its table determines has one value in the group, and is wrapped
+//! too.
 //! HAVING without GROUP BY and without aggregates is a second WHERE.
 //!
 //! Expressions are compared by their text without qualifiers. Where two tables have a column of
