@@ -18,7 +18,7 @@ use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ColumnStatistics, Result, Statistics, internal_datafusion_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{Expr, TableType};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{
     Boundedness, EmissionType, ReplaceChildrenOptions,
@@ -32,6 +32,8 @@ use datafusion::physical_plan::{
 use mayfly_table::{Change, Table, TableSnapshot};
 
 use crate::error::{space_error, table_error};
+use crate::key_choice::{self, Choice};
+use crate::key_scan::{Found, KeyScan};
 
 /// Pages of a scan that are pinned at once: the one it reads and one that a batch still holds.
 const SCAN_PAGES: u64 = 2;
@@ -73,6 +75,44 @@ impl TableSource {
     }
 }
 
+impl TableSource {
+    /// The rows that a key finds; `None` if they are more than was thought.
+    fn key_scan(
+        &self,
+        choice: &Choice,
+        projection: Option<&Vec<usize>>,
+    ) -> Result<Option<KeyScan>> {
+        let limit = usize::try_from(choice.rows.saturating_mul(2).saturating_add(64));
+        let limit = limit.unwrap_or(usize::MAX);
+        let found = self.table.search(&choice.searches, limit);
+        let Some((now, numbers)) = found.map_err(table_error)? else {
+            return Ok(None);
+        };
+        let snapshot = self.snapshot.clone().unwrap_or(now);
+        let ids = snapshot.locate(numbers).map_err(table_error)?;
+        let width = snapshot.schema().fields().len();
+        let shown = match projection {
+            Some(columns) => Arc::new(self.schema.project(columns)?),
+            None => Arc::clone(&self.schema),
+        };
+        let mut projection = projection.cloned();
+        if projection.is_none() && self.schema.fields().len() > width {
+            projection = Some((0..=width).collect());
+        }
+        let row_ids = projection
+            .as_mut()
+            .and_then(|columns| take_out(columns, width));
+        let found = Found {
+            table: Arc::clone(&self.table),
+            key: choice.key,
+            parts: choice.parts,
+            access: choice.access,
+        };
+        let scan = KeyScan::new(found, snapshot, ids, shown, projection, row_ids);
+        Ok(Some(scan))
+    }
+}
+
 impl fmt::Debug for TableSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TableSource")
@@ -91,13 +131,29 @@ impl TableProvider for TableSource {
         TableType::Base
     }
 
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        let supported = |filter: &&Expr| match key_choice::is_searchable(&self.table, filter) {
+            true => TableProviderFilterPushDown::Inexact,
+            false => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(supported).collect())
+    }
+
     async fn scan(
         &self,
         session: &dyn Session,
         projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
+        filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        if let Some(choice) = key_choice::choose(&self.table, filters)?
+            && let Some(scan) = self.key_scan(&choice, projection)?
+        {
+            return Ok(Arc::new(scan));
+        }
         let scan = TableScan::new(
             self.table.name(),
             &self.schema,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use mayfly_space::{Account, AccountOptions, Compression, IoMode, PageClass, Space, SpaceOptions};
-use mayfly_table::Dictionary;
+use mayfly_table::{Dictionary, Table};
 use mayfly_types::{ErrorCode, MySqlError};
 use tokio::runtime::{Handle, Runtime};
 
@@ -105,6 +105,8 @@ pub(crate) struct Shared {
     pub(crate) globals: Mutex<Globals>,
     connections: Mutex<BTreeMap<u64, Weak<Connection>>>,
     last_connection_id: AtomicU64,
+    /// Whose turn it is to write a table with keys, by the address of the table.
+    turns: Mutex<HashMap<usize, Weak<tokio::sync::Mutex<()>>>>,
     // resources
     runtime: Option<Runtime>,
 }
@@ -114,6 +116,21 @@ pub(crate) struct Globals {
     pub(crate) variables: Variables,
     pub(crate) status: Status,
     pub(crate) connections_made: u64,
+}
+
+impl Shared {
+    /// The turns of those who write a table.
+    pub(crate) fn turn(&self, table: &Arc<Table>) -> Arc<tokio::sync::Mutex<()>> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let address = Arc::as_ptr(table).addr();
+        if let Some(turn) = turns.get(&address).and_then(Weak::upgrade) {
+            return turn;
+        }
+        turns.retain(|_, turn| turn.strong_count() > 0);
+        let turn = Arc::new(tokio::sync::Mutex::new(()));
+        turns.insert(address, Arc::downgrade(&turn));
+        turn
+    }
 }
 
 impl Engine {
@@ -170,6 +187,7 @@ impl Engine {
                 globals: Mutex::new(globals),
                 connections: Mutex::new(BTreeMap::new()),
                 last_connection_id: AtomicU64::new(0),
+                turns: Mutex::default(),
                 runtime: Some(runtime),
             }),
         })

@@ -7,14 +7,19 @@
 use std::error::Error;
 
 use arrow::error::ArrowError;
+use arrow::record_batch::RecordBatch;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use mayfly_exec::find_space_error;
-use mayfly_types::{ErrorCode, MySqlError};
+use mayfly_types::{ColumnType, ErrorCode, MySqlError};
+
+use crate::render;
 
 /// Number of "no space left on device".
 const ENOSPC: i32 = 28;
 const MIB: u64 = 1 << 20;
+/// Bytes of the longest key.
+const KEY_BYTES_MAX: u32 = 3072;
 
 /// The error that a client sees for a failure inside a plan.
 pub(crate) fn from_plan(error: &DataFusionError) -> MySqlError {
@@ -60,9 +65,25 @@ pub(crate) fn from_table(error: &mayfly_table::Error) -> MySqlError {
         Table::RowTooLong { limit_bytes, .. } => {
             MySqlError::new(ErrorCode::RowTooBig, &[limit_bytes])
         }
+        Table::DuplicateEntry { key, entry } => {
+            MySqlError::new(ErrorCode::DuplicateEntry, &[&entry_text(entry), key])
+        }
+        Table::Changed { .. } => MySqlError::new(ErrorCode::TableChanged, &[]),
+        Table::KeyTooLong { .. } => MySqlError::new(ErrorCode::KeyTooLong, &[&KEY_BYTES_MAX]),
         Table::ColumnCount { .. } => MySqlError::new(ErrorCode::ValueCount, &[&1]),
         other => MySqlError::with_message(ErrorCode::StorageEngine, other.to_string()),
     }
+}
+
+/// The values of a key as error 1062 shows them.
+pub(crate) fn entry_text(entry: &RecordBatch) -> String {
+    let schema = entry.schema();
+    let columns = entry.columns().iter().zip(schema.fields());
+    let values = columns.map(|(column, field)| {
+        let cell = render::cell(column, 0, &ColumnType::from_arrow(field));
+        cell.unwrap_or_else(|| "NULL".to_owned())
+    });
+    values.collect::<Vec<_>>().join("-")
 }
 
 /// The error of the temp space.

@@ -45,6 +45,7 @@ pub(crate) fn bind(inner: Arc<dyn TableProvider>) -> Result<BoundTable, MySqlErr
         return Ok(BoundTable {
             provider: inner,
             columns,
+            unique: Vec::new(),
         });
     }
     let fields: Vec<_> = schema
@@ -65,6 +66,7 @@ pub(crate) fn bind(inner: Arc<dyn TableProvider>) -> Result<BoundTable, MySqlErr
             originals,
         }),
         columns,
+        unique: Vec::new(),
     })
 }
 

@@ -45,7 +45,10 @@ impl Transaction {
     }
 
     pub(crate) fn savepoint(&mut self, name: &str) {
-        self.release(name);
+        // One of this name goes; those behind it stay.
+        if let Some(place) = self.place(name) {
+            self.savepoints.remove(place);
+        }
         self.savepoints.push((name.to_owned(), self.saved.len()));
     }
 

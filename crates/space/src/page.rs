@@ -41,6 +41,11 @@ impl Page {
         &self.0.shared.core
     }
 
+    /// A number that no other page has as long as a handle on this one lives.
+    pub fn number(&self) -> u32 {
+        self.0.id
+    }
+
     /// The size of the page.
     pub fn len_bytes(&self) -> usize {
         self.0.len

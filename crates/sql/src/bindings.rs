@@ -17,6 +17,9 @@ pub struct BoundTable {
     pub provider: Arc<dyn TableProvider>,
     /// The names of its columns as they were declared, one for each field.
     pub columns: Vec<String>,
+    /// Sets of columns, in lower case, that no two rows have in common: its unique keys without
+    /// columns that take NULL.
+    pub unique: Vec<Vec<String>>,
 }
 
 /// What one statement may use.

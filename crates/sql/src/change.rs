@@ -5,14 +5,15 @@
 //! for UPDATE and DELETE are never used: they forget conditions that they cannot push down.
 
 use datafusion::sql::sqlparser::ast::{
-    CastKind, Expr, Ident, LimitClause, ObjectName, ObjectNamePart, OrderBy, OrderByKind, Query,
-    SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins,
+    CastKind, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LimitClause,
+    ObjectName, ObjectNamePart, OrderBy, OrderByKind, Query, SelectItem, SetExpr, TableAlias,
+    TableFactor, TableWithJoins,
 };
-use mayfly_types::{ColumnType, MySqlError};
+use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
 use crate::parse;
 use crate::references::{file_path, table_name};
-use crate::statement::{RowChoice, TableName};
+use crate::statement::{RowChoice, Statement, TableName};
 use crate::walk::change_expressions;
 
 /// The database under which tables that change are bound, by [`target_name`].
@@ -23,6 +24,67 @@ pub const ROW_ID: &str = "\u{1}row";
 /// The name that the n-th table that changes is bound to.
 pub fn target_name(number: usize) -> String {
     format!("\u{1}table {number}")
+}
+
+/// What ON DUPLICATE KEY UPDATE calls the row that would have come.
+#[derive(Debug, Clone, Default)]
+pub struct NewRow {
+    /// The alias of the row.
+    pub alias: Option<String>,
+    /// The names that its columns got, each with the column of the table.
+    pub renamed: Vec<(String, String)>,
+}
+
+/// The name of a column of the row that would have come, beside those of the row that is there.
+pub fn new_column(name: &str) -> String {
+    format!("\u{1}new {}", name.to_lowercase())
+}
+
+/// Names the columns of the row that would have come: `VALUES(a)`, and `new.a` behind an alias.
+pub fn name_new_row(value: &mut Expr, table: &str, new: &NewRow) {
+    let named = |column: &str| {
+        let renamed = new.renamed.iter();
+        let mut renamed = renamed.filter(|(name, _)| name.eq_ignore_ascii_case(column));
+        let column = renamed.next().map_or(column, |(_, column)| column.as_str());
+        self::column(table, &new_column(column))
+    };
+    change_expressions(value, &mut |expr| {
+        let found = match &*expr {
+            Expr::Function(function) if is_values(&function.name) => match &function.args {
+                FunctionArguments::List(list) => match list.args.as_slice() {
+                    [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))] => match argument {
+                        Expr::Identifier(ident) => Some(named(&ident.value)),
+                        Expr::CompoundIdentifier(parts) => {
+                            parts.last().map(|ident| named(&ident.value))
+                        }
+                        _ => None,
+                    },
+                    _ => None,
+                },
+                _ => None,
+            },
+            Expr::CompoundIdentifier(parts) => match (parts.as_slice(), &new.alias) {
+                ([row, ident], Some(alias)) if row.value == *alias => Some(named(&ident.value)),
+                _ => None,
+            },
+            // A name that only the columns of the alias have.
+            Expr::Identifier(ident) => {
+                let mut names = new.renamed.iter();
+                names
+                    .any(|(name, _)| name.eq_ignore_ascii_case(&ident.value))
+                    .then(|| named(&ident.value))
+            }
+            _ => None,
+        };
+        if let Some(found) = found {
+            *expr = found;
+        }
+    });
+}
+
+fn is_values(name: &ObjectName) -> bool {
+    matches!(name.0.as_slice(), [ObjectNamePart::Identifier(ident)]
+        if ident.value.eq_ignore_ascii_case("VALUES"))
 }
 
 /// A table in a FROM list.
@@ -57,6 +119,40 @@ pub fn mentions(from: &mut [TableWithJoins]) -> Vec<Mention> {
     found
 }
 
+/// The one table of a FROM list that has nothing but a table, under its name or an alias.
+pub fn only_table(from: &[TableWithJoins]) -> Option<Mention> {
+    let [only] = from else {
+        return None;
+    };
+    let TableFactor::Table {
+        name,
+        alias,
+        args: None,
+        with_ordinality: false,
+        version: None,
+        sample: None,
+        partitions,
+        with_hints,
+        json_path: None,
+        ..
+    } = &only.relation
+    else {
+        return None;
+    };
+    let renames = alias
+        .as_ref()
+        .is_some_and(|alias| !alias.columns.is_empty());
+    if !only.joins.is_empty() || !partitions.is_empty() || !with_hints.is_empty() || renames {
+        return None;
+    }
+    let table = table_of(name)?;
+    let alias = match alias {
+        Some(alias) => alias.name.value.clone(),
+        None => table.table.clone(),
+    };
+    Some(Mention { table, alias })
+}
+
 /// The name of a table that stands alone.
 pub(crate) fn named(table: &TableWithJoins) -> Option<TableName> {
     match &table.relation {
@@ -89,12 +185,38 @@ pub fn name_target(from: &mut [TableWithJoins], alias: &str, number: usize) {
                 columns: Vec::new(),
                 at: None,
             });
-            *name = ObjectName(vec![
-                ObjectNamePart::Identifier(Ident::with_quote('`', TARGETS)),
-                ObjectNamePart::Identifier(Ident::with_quote('`', target_name(number))),
-            ]);
+            *name = target_object(number);
         }
     });
+}
+
+/// The n-th table that changes, under an alias, as a FROM list.
+///
+/// # Errors
+/// None but for a bug in the parser.
+pub fn target_table(alias: &str, number: usize) -> Result<TableWithJoins, MySqlError> {
+    let mut from = match parse::parse("SELECT 1 FROM t AS a")? {
+        (Statement::Query(query), _) => match *query.body {
+            SetExpr::Select(select) => select.from,
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    };
+    each_table(&mut from, &mut |name, found| {
+        *name = target_object(number);
+        if let Some(found) = found {
+            found.name = Ident::with_quote('`', alias);
+        }
+    });
+    from.pop()
+        .ok_or_else(|| MySqlError::new(ErrorCode::NoTablesUsed, &[]))
+}
+
+fn target_object(number: usize) -> ObjectName {
+    ObjectName(vec![
+        ObjectNamePart::Identifier(Ident::with_quote('`', TARGETS)),
+        ObjectNamePart::Identifier(Ident::with_quote('`', target_name(number))),
+    ])
 }
 
 fn each_table(

@@ -68,6 +68,11 @@ impl Dialect for MayflyDialect {
         STOCK.is_table_factor_alias(explicit, kw, parser)
     }
 
+    /// ON begins what stands behind the list: ON DUPLICATE KEY UPDATE.
+    fn is_column_alias(&self, kw: &Keyword, parser: &mut Parser) -> bool {
+        *kw != Keyword::ON && STOCK.is_column_alias(kw, parser)
+    }
+
     same_as_stock!(
         supports_string_literal_backslash_escape,
         supports_string_literal_concatenation,

@@ -8,6 +8,7 @@
 pub mod bindings;
 pub mod change;
 pub mod clause;
+pub mod declared;
 pub mod dialect;
 pub mod functions;
 pub mod parse;

@@ -3,6 +3,7 @@
 //! Owns the shapes only; `parse` fills them and `session` runs them.
 
 use datafusion::sql::sqlparser::ast;
+use mayfly_table::KeyKind;
 use mayfly_types::ColumnType;
 
 /// A table as a statement names it.
@@ -29,6 +30,10 @@ pub enum Statement {
     CreateTable(Box<CreateTable>),
     /// DROP [TEMPORARY] TABLE.
     DropTable(DropTable),
+    /// ALTER TABLE, CREATE INDEX and DROP INDEX.
+    AlterTable(Box<AlterTable>),
+    /// RENAME TABLE: old and new names.
+    RenameTable(Vec<(TableName, TableName)>),
     /// TRUNCATE [TABLE].
     Truncate(TableName),
     /// CREATE DATABASE.
@@ -100,10 +105,143 @@ pub struct ColumnDefinition {
     pub column_type: ColumnType,
     /// Whether NULL is refused.
     pub not_null: bool,
+    /// Whether NULL was written, which a primary key does not allow.
+    pub null: bool,
     /// The DEFAULT clause.
     pub default: Option<ast::Expr>,
+    /// ON UPDATE CURRENT_TIMESTAMP.
+    pub on_update: Option<ast::Expr>,
+    /// GENERATED ALWAYS AS.
+    pub generated: Option<GeneratedColumn>,
+    /// AUTO_INCREMENT.
+    pub auto_increment: bool,
+    /// INVISIBLE.
+    pub invisible: bool,
+    /// PRIMARY KEY or UNIQUE behind the column.
+    pub key: Option<KeyKind>,
+    /// CHECK behind the column.
+    pub checks: Vec<CheckDefinition>,
     /// The COMMENT clause.
     pub comment: Option<String>,
+}
+
+/// The expression of a generated column.
+#[derive(Debug, Clone)]
+pub struct GeneratedColumn {
+    /// The expression.
+    pub expression: ast::Expr,
+    /// STORED or PERSISTENT.
+    pub stored: bool,
+}
+
+/// A key of CREATE TABLE.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyDefinition {
+    /// Its name, if one was written.
+    pub name: Option<String>,
+    /// What it forbids.
+    pub kind: KeyKind,
+    /// Its columns.
+    pub parts: Vec<KeyColumn>,
+    /// The COMMENT clause.
+    pub comment: Option<String>,
+    /// IF NOT EXISTS (MariaDB).
+    pub if_not_exists: bool,
+}
+
+/// A column of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyColumn {
+    /// The column.
+    pub column: String,
+    /// Only so much of its beginning.
+    pub length: Option<u32>,
+    /// DESC.
+    pub descending: bool,
+}
+
+/// A CHECK constraint.
+#[derive(Debug, Clone)]
+pub struct CheckDefinition {
+    /// Its name, if one was written.
+    pub name: Option<String>,
+    /// The condition.
+    pub expression: ast::Expr,
+    /// Whether it is not NOT ENFORCED.
+    pub enforced: bool,
+}
+
+/// ALTER TABLE.
+#[derive(Debug, Clone)]
+pub struct AlterTable {
+    /// The table.
+    pub table: TableName,
+    /// IF EXISTS (MariaDB).
+    pub if_exists: bool,
+    /// IGNORE (MariaDB): rows that break a new key go.
+    pub ignore: bool,
+    /// What is changed, in its order.
+    pub actions: Vec<AlterAction>,
+}
+
+/// Where a column goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Placement {
+    /// FIRST.
+    First,
+    /// AFTER a column.
+    After(String),
+}
+
+/// One change of ALTER TABLE.
+#[derive(Debug, Clone)]
+pub enum AlterAction {
+    /// ADD COLUMN.
+    AddColumn {
+        definition: Box<ColumnDefinition>,
+        placement: Option<Placement>,
+        if_not_exists: bool,
+    },
+    /// DROP COLUMN.
+    DropColumn { name: String, if_exists: bool },
+    /// CHANGE COLUMN, and MODIFY COLUMN, where the old name is the new one.
+    ChangeColumn {
+        old: String,
+        definition: Box<ColumnDefinition>,
+        placement: Option<Placement>,
+        if_exists: bool,
+    },
+    /// RENAME COLUMN.
+    RenameColumn { old: String, new: String },
+    /// ALTER COLUMN SET DEFAULT, or DROP DEFAULT.
+    SetDefault {
+        column: String,
+        default: Option<ast::Expr>,
+    },
+    /// ALTER COLUMN SET VISIBLE or INVISIBLE.
+    SetInvisible { column: String, invisible: bool },
+    /// ADD KEY in all its forms.
+    AddKey(KeyDefinition),
+    /// DROP KEY; the primary key is called `PRIMARY`.
+    DropKey { name: String, if_exists: bool },
+    /// RENAME KEY.
+    RenameKey { old: String, new: String },
+    /// ADD CHECK.
+    AddCheck(CheckDefinition),
+    /// DROP CHECK.
+    DropCheck { name: String, if_exists: bool },
+    /// DROP CONSTRAINT: a check or a key.
+    DropConstraint { name: String, if_exists: bool },
+    /// RENAME TO.
+    Rename(TableName),
+    /// ENGINE.
+    Engine(String),
+    /// AUTO_INCREMENT.
+    AutoIncrement(u64),
+    /// COMMENT.
+    Comment(String),
+    /// What changes no answer: ORDER BY, FORCE, other options.
+    Nothing,
 }
 
 /// CREATE [TEMPORARY] TABLE.
@@ -119,6 +257,12 @@ pub struct CreateTable {
     pub name: TableName,
     /// Declared columns.
     pub columns: Vec<ColumnDefinition>,
+    /// Declared keys, but for those behind a column.
+    pub keys: Vec<KeyDefinition>,
+    /// CHECK constraints, but for those behind a column.
+    pub checks: Vec<CheckDefinition>,
+    /// AUTO_INCREMENT option.
+    pub auto_increment: Option<u64>,
     /// LIKE another table.
     pub like: Option<TableName>,
     /// ENGINE option.
@@ -129,8 +273,10 @@ pub struct CreateTable {
     pub comment: Option<String>,
     /// The query that fills it.
     pub query: Option<Box<ast::Query>>,
-    /// IGNORE before the query: bad values are adjusted.
+    /// IGNORE before the query: bad values are adjusted, rows that break a key are left out.
     pub ignore: bool,
+    /// REPLACE before the query: a row that breaks a key takes the place of the other.
+    pub replace: bool,
 }
 
 /// DROP [TEMPORARY] TABLE.
@@ -162,8 +308,15 @@ pub struct Insert {
     pub columns: Vec<String>,
     /// The rows.
     pub source: InsertSource,
-    /// IGNORE: bad values are adjusted.
+    /// IGNORE: bad values are adjusted, rows that break a key are left out.
     pub ignore: bool,
+    /// REPLACE: a row that breaks a key takes the place of the others.
+    pub replace: bool,
+    /// `AS new (a, b)` behind the rows: what ON DUPLICATE KEY UPDATE calls the row, and its columns
+    /// where they get names.
+    pub alias: Option<(String, Vec<String>)>,
+    /// ON DUPLICATE KEY UPDATE; empty: an error.
+    pub on_duplicate: Vec<SetColumn>,
 }
 
 /// Which rows of which tables a statement changes.
@@ -228,6 +381,8 @@ pub struct LoadData {
     pub local: bool,
     /// IGNORE.
     pub ignore: bool,
+    /// REPLACE: a row that breaks a key takes the place of the others.
+    pub replace: bool,
     /// The file.
     pub path: String,
     /// The table.
@@ -337,8 +492,11 @@ pub enum Show {
     CreateTable(TableName),
     /// SHOW CREATE DATABASE.
     CreateDatabase(String),
-    /// SHOW INDEX.
-    Index(TableName),
+    /// SHOW INDEX, with its WHERE.
+    Index {
+        table: TableName,
+        condition: Option<ast::Expr>,
+    },
     /// SHOW DATABASES.
     Databases(Filter),
     /// SHOW [GLOBAL | SESSION] VARIABLES.

@@ -16,17 +16,23 @@ use std::sync::Arc;
 
 use arrow_array::{RecordBatch, UInt64Array};
 
+use crate::appender::Pending;
 use crate::error::Result;
-use crate::sealed::Writer;
-use crate::table::{Table, TableSnapshot};
+use crate::snapshot::TableSnapshot;
+use crate::table::Table;
 
 /// A row of a snapshot: which batch, and which slot of it.
 pub(crate) fn row_id(batch: usize, slot: u32) -> u64 {
     (batch as u64) << 32 | u64::from(slot)
 }
 
+/// The batch and the slot of a row.
+pub(crate) fn split_row_id(id: u64) -> (usize, u32) {
+    ((id >> 32) as usize, id as u32)
+}
+
 /// Slots of a batch, one bit each.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Slots(Vec<u64>);
 
 impl Slots {
@@ -39,6 +45,10 @@ impl Slots {
         let is_new = self.0[word] & bit == 0;
         self.0[word] |= bit;
         is_new
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.iter().all(|word| *word == 0)
     }
 
     pub(crate) fn contains(&self, slot: u32) -> bool {
@@ -55,6 +65,16 @@ impl Slots {
     }
 }
 
+impl FromIterator<u32> for Slots {
+    fn from_iter<I: IntoIterator<Item = u32>>(slots: I) -> Self {
+        let mut all = Slots::default();
+        for slot in slots {
+            all.insert(slot);
+        }
+        all
+    }
+}
+
 /// Rows that leave a table, by the batches of the snapshot that they were seen in.
 #[derive(Debug, Default)]
 pub(crate) struct Removal {
@@ -68,13 +88,13 @@ pub struct Change {
     table: Arc<Table>,
     snapshot: TableSnapshot,
     removal: Removal,
-    writer: Writer,
+    pending: Pending,
 }
 
 impl Change {
-    pub(crate) fn new(table: &Arc<Table>, snapshot: TableSnapshot) -> Change {
+    pub(crate) fn new(table: &Arc<Table>, snapshot: TableSnapshot, pending: Pending) -> Change {
         Change {
-            writer: table.writer(),
+            pending,
             table: Arc::clone(table),
             snapshot,
             removal: Removal::default(),
@@ -97,7 +117,7 @@ impl Change {
         ids.values()
             .iter()
             .map(|id| {
-                let (batch, slot) = ((id >> 32) as usize, *id as u32);
+                let (batch, slot) = split_row_id(*id);
                 let is_new = self.removal.slots.entry(batch).or_default().insert(slot);
                 self.removal.row_count += u64::from(is_new);
                 is_new
@@ -115,7 +135,7 @@ impl Change {
     /// # Errors
     /// If the batch does not have the schema of the table, or memory, disk or I/O fail.
     pub fn append(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.writer.append(batch)
+        self.pending.append(batch)
     }
 
     /// Makes the change part of the table.
@@ -124,11 +144,11 @@ impl Change {
     /// [`Error::Changed`](crate::Error::Changed) if the table is no longer what the snapshot shows;
     /// if memory, disk or I/O fail. The table is as it was then.
     pub fn commit(self) -> Result<()> {
-        if self.removal.row_count == 0 && self.writer.row_count == 0 {
+        if self.removal.row_count == 0 && self.pending.writer.row_count == 0 {
             return Ok(());
         }
         self.table
-            .absorb(self.writer, &self.removal, Some(&self.snapshot))
+            .absorb(self.pending, &self.removal, Some(self.snapshot.version()))
     }
 }
 
@@ -137,7 +157,7 @@ impl fmt::Debug for Change {
         f.debug_struct("Change")
             .field("table", &self.table.name())
             .field("removed", &self.removal.row_count)
-            .field("appended", &self.writer.row_count)
+            .field("appended", &self.pending.writer.row_count)
             .finish_non_exhaustive()
     }
 }

@@ -17,6 +17,9 @@ use crate::table::Table;
 type Tables = HashMap<String, Arc<Table>>;
 type Databases = HashMap<String, Tables>;
 
+/// A table and the name of its database.
+pub type Place = (String, Arc<Table>);
+
 /// The databases of a server and the tables that all its sessions share.
 #[derive(Debug, Default)]
 pub struct Dictionary {
@@ -127,6 +130,24 @@ impl Dictionary {
         Ok(dropped)
     }
 
+    /// Puts tables in the place of others, all at once: what `gone` names is forgotten, each table
+    /// with its database, and `come` is known under its names.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] if a table is no longer the one of its name; [`Error::TableExists`],
+    /// [`Error::UnknownDatabase`]. Nothing has changed then.
+    pub fn exchange(&self, gone: &[Place], come: &[Place]) -> Result<()> {
+        let mut databases = self.write();
+        for (database, _) in come {
+            if !databases.contains_key(database) {
+                return Err(unknown_database(database));
+            }
+        }
+        exchange(&mut databases, gone, come)?;
+        self.change();
+        Ok(())
+    }
+
     fn change(&self) {
         self.version.fetch_add(1, Ordering::Release);
     }
@@ -192,6 +213,16 @@ impl TemporaryTables {
         Ok(dropped)
     }
 
+    /// As [`Dictionary::exchange`], for this session's tables.
+    ///
+    /// # Errors
+    /// [`Error::Changed`], [`Error::TableExists`]. Nothing has changed then.
+    pub fn exchange(&mut self, gone: &[Place], come: &[Place]) -> Result<()> {
+        exchange(&mut self.databases, gone, come)?;
+        self.version += 1;
+        Ok(())
+    }
+
     /// Forgets all tables, as at the end or the reset of a connection.
     pub fn clear(&mut self) {
         self.databases.clear();
@@ -242,6 +273,41 @@ fn insert(tables: &mut Tables, table: Arc<Table>) -> Result<()> {
         });
     }
     tables.insert(table.name().to_owned(), table);
+    Ok(())
+}
+
+fn exchange(databases: &mut Databases, gone: &[Place], come: &[Place]) -> Result<()> {
+    for (database, table) in gone {
+        let found = databases
+            .get(database)
+            .and_then(|found| found.get(table.name()));
+        if !found.is_some_and(|found| Arc::ptr_eq(found, table)) {
+            return Err(Error::Changed {
+                table: table.name().to_owned(),
+            });
+        }
+    }
+    for (index, (database, table)) in come.iter().enumerate() {
+        let is_same = |other: &Place| other.0 == *database && other.1.name() == table.name();
+        let stays = databases
+            .get(database)
+            .is_some_and(|found| found.contains_key(table.name()))
+            && !gone.iter().any(is_same);
+        if stays || come[..index].iter().any(is_same) {
+            return Err(Error::TableExists {
+                table: table.name().to_owned(),
+            });
+        }
+    }
+    for (database, table) in gone {
+        if let Some(tables) = databases.get_mut(database) {
+            tables.remove(table.name());
+        }
+    }
+    for (database, table) in come {
+        let tables = databases.entry(database.clone()).or_default();
+        tables.insert(table.name().to_owned(), Arc::clone(table));
+    }
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! The errors of tables.
 
+use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, DataType};
 
 /// The result of this crate.
@@ -83,6 +84,15 @@ pub enum Error {
     DuplicateKey {
         /// The entry, counted from 0.
         entry_index: u64,
+    },
+
+    /// Two rows have the same values in a unique key (MySQL's 1062).
+    #[error("duplicate entry for key '{key}'")]
+    DuplicateEntry {
+        /// Name of the key.
+        key: String,
+        /// The values: one row of the columns of the key, in their order.
+        entry: Box<RecordBatch>,
     },
 
     /// An entry of an input that has to be sorted has a smaller key than the one before it: a bug

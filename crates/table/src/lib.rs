@@ -15,29 +15,38 @@
 //!                     |
 //!               column_page  arrays <-> the bytes of a page
 //!
-//!   tree        sorted keys -> row ids: the indexes of a table
+//!   keys        values -> row numbers, by a tree each: the indexes of a table
+//!     tree      sorted keys -> payloads
 //! ```
 
 // One file is allowed to: `text`.
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+mod appender;
 pub mod change;
 mod column_page;
+pub mod definition;
 pub mod dictionary;
 mod error;
+pub mod keys;
 pub mod rows;
 pub mod run;
 mod sealed;
+mod snapshot;
 pub mod table;
 mod table_page;
 mod tail;
 mod text;
 pub mod tree;
 
+pub use appender::Appender;
 pub use change::Change;
-pub use dictionary::{Dictionary, TemporaryTables};
+pub use definition::{Check, Column, Definition, Generated, Key, KeyKind, KeyPart};
+pub use dictionary::{Dictionary, Place, TemporaryTables};
 pub use error::{Error, Result};
+pub use keys::{Conflict, Conflicts, Repeats, Search};
 pub use run::{BatchRun, Drain};
-pub use table::{Appender, Column, Saved, Scan, Table, TableSnapshot};
+pub use snapshot::{Scan, TableSnapshot};
+pub use table::{Saved, Table};
 pub use tree::Tree;

@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_array::{ArrayRef, RecordBatch};
 use bytes::Bytes;
 use mayfly_space::{Account, NextUse, Page, PageClass, ReadGuard, Reservation};
 
@@ -33,6 +35,14 @@ pub(crate) struct Sealed {
     page: Page,
     row_count: usize,
     bytes: usize,
+    row_numbers: Option<RowNumbers>,
+}
+
+/// The row numbers of a page: they ascend, and some between them may be missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RowNumbers {
+    pub(crate) first: u64,
+    pub(crate) last: u64,
 }
 
 impl Sealed {
@@ -53,7 +63,22 @@ impl Sealed {
             page,
             row_count: rows.iter().map(Rows::row_count).sum(),
             bytes: prepared.len_bytes(),
+            row_numbers: format.has_row_numbers().then(|| RowNumbers {
+                first: rows
+                    .first()
+                    .and_then(Rows::first_number)
+                    .unwrap_or_default(),
+                last: rows.last().and_then(Rows::last_number).unwrap_or_default(),
+            }),
         })
+    }
+
+    pub(crate) fn page_number(&self) -> u32 {
+        self.page.number()
+    }
+
+    pub(crate) fn row_numbers(&self) -> Option<RowNumbers> {
+        self.row_numbers
     }
 
     pub(crate) fn row_count(&self) -> usize {
@@ -93,6 +118,16 @@ impl Sealed {
         format.decode(&Source::Copied(&guard), projection)
     }
 
+    /// Some rows in memory of their own.
+    pub(crate) fn read_slots(
+        &self,
+        format: &Format,
+        projection: Option<&[usize]>,
+        slots: &[u32],
+    ) -> Result<RecordBatch> {
+        format.decode_slots(&self.pin()?, projection, slots)
+    }
+
     /// The rows as they are stored, pinning the page.
     pub(crate) fn rows(&self, format: &Format) -> Result<Rows> {
         format.decode_stored(&self.pin()?)
@@ -102,6 +137,13 @@ impl Sealed {
         let pinned = Pinned(self.page.read()?);
         Ok(Source::Shared(Bytes::from_owner(pinned)))
     }
+}
+
+/// Where a row number stands in a last column of them.
+pub(crate) fn place_of(numbers: &RecordBatch, number: u64) -> Option<usize> {
+    let numbers = numbers.column(numbers.num_columns() - 1);
+    let numbers = numbers.as_primitive::<UInt64Type>();
+    numbers.values().binary_search(&number).ok()
 }
 
 /// A pin that [`Bytes`] can own.
@@ -159,6 +201,7 @@ impl Ahead {
 }
 
 /// Memory of the heap that grows with a tail.
+#[derive(Default)]
 pub(crate) struct Heap {
     reservation: Option<Reservation>,
     bytes: usize,
@@ -232,7 +275,12 @@ impl Writer {
 
     /// Appends all rows of the batch or, on an error, none.
     pub(crate) fn append(&mut self, batch: &RecordBatch) -> Result<()> {
-        let rows = self.format.admit(batch)?;
+        self.append_columns(batch.columns().to_vec(), batch.num_rows())
+    }
+
+    /// As [`Writer::append`], with the columns of a batch.
+    pub(crate) fn append_columns(&mut self, columns: Vec<ArrayRef>, rows: usize) -> Result<()> {
+        let rows = self.format.admit(&columns, rows)?;
         if rows.row_count() == 0 {
             return Ok(());
         }

@@ -23,82 +23,42 @@
 //!
 //! **Cost**: an append of one row is one encoded segment (about a microsecond for few columns).
 
-use std::collections::HashMap;
 use std::fmt;
-use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use arrow_array::{BooleanArray, RecordBatch, UInt64Array};
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_array::{BooleanArray, RecordBatch};
+use arrow_schema::SchemaRef;
 use arrow_select::filter::filter_record_batch;
 use mayfly_space::{Account, AccountOptions, Counters, NextUse};
-use mayfly_types::{COLLATION_KEY, Collation, ColumnType};
 
-use crate::change::{Change, Removal, row_id};
+use crate::appender::{Appender, Numbers, Pending};
+use crate::change::{Change, Removal};
 use crate::column_page::{Format, Rows, Size};
+use crate::definition::{Column, Definition};
 use crate::error::{Error, Result};
-use crate::sealed::{Ahead, Heap, Sealed, Writer, page_class};
+use crate::keys::{self, Conflicts, Indexes, Repeats, Search};
+use crate::sealed::{Heap, Sealed, Writer};
+use crate::snapshot::{SnapshotParts, TableSnapshot};
 use crate::table_page::TablePage;
-use crate::tail::{Segment, Tail};
+use crate::tail::Tail;
 
 /// The rows that wait on the heap, where they cannot be evicted, before they become a page.
 const TAIL_BYTES_MAX: usize = 16 << 10;
-
-/// A column as it was declared.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
-    /// Its name.
-    pub name: String,
-    /// Its type.
-    pub column_type: ColumnType,
-    /// Whether it takes NULL.
-    pub is_nullable: bool,
-    /// The DEFAULT clause as SQL text, if there is one.
-    pub default: Option<String>,
-    /// Whether it was declared AUTO_INCREMENT.
-    pub is_auto_increment: bool,
-    /// The collation, if it is not the default one.
-    pub collation: Option<Collation>,
-    /// The COMMENT clause; empty if there is none.
-    pub comment: String,
-}
-
-impl Column {
-    /// A column without further clauses.
-    pub fn new(name: impl Into<String>, column_type: ColumnType, is_nullable: bool) -> Self {
-        Self {
-            name: name.into(),
-            column_type,
-            is_nullable,
-            default: None,
-            is_auto_increment: false,
-            collation: None,
-            comment: String::new(),
-        }
-    }
-
-    /// The Arrow field that holds the column, with its MySQL type and collation in the metadata.
-    pub fn field(&self) -> Field {
-        let mut field = self.column_type.to_arrow(&self.name, self.is_nullable);
-        if let Some(collation) = self.collation.filter(|_| self.column_type.is_text()) {
-            let mut metadata: HashMap<String, String> = field.metadata().clone();
-            metadata.insert(COLLATION_KEY.to_owned(), collation.name().to_owned());
-            field = field.with_metadata(metadata);
-        }
-        field
-    }
-}
 
 /// A table, shared by all who can name it.
 pub struct Table {
     // Fixed.
     name: String,
-    columns: Vec<Column>,
+    definition: Definition,
+    schema: SchemaRef,
     format: Arc<Format>,
     created: SystemTime,
     // State.
     state: Mutex<State>,
+    /// The AUTO_INCREMENT value that comes next.
+    auto_increment: AtomicU64,
     // Resources.
     account: Account,
 }
@@ -106,51 +66,76 @@ pub struct Table {
 struct State {
     /// Another number after each change.
     version: u64,
+    content: Content,
+    /// The number of the row that comes next, where rows have numbers.
+    next_number: u64,
+    indexes: Indexes,
+    updated: Option<SystemTime>,
+    /// Whether another table has taken its place: nobody would see what is written.
+    is_retired: bool,
+}
+
+/// The rows.
+#[derive(Default)]
+struct Content {
     pages: Arc<Vec<TablePage>>,
     tail: Tail,
     heap: Heap,
     row_count: u64,
     page_bytes: u64,
-    updated: Option<SystemTime>,
 }
 
-impl State {
-    const fn new(version: u64, pages: Arc<Vec<TablePage>>, tail: Tail) -> Self {
-        Self {
-            version,
-            pages,
-            tail,
-            heap: Heap::new(),
-            row_count: 0,
-            page_bytes: 0,
-            updated: None,
+impl Content {
+    fn rows(&self) -> keys::Rows<'_> {
+        keys::Rows {
+            pages: &self.pages,
+            tail: &self.tail,
         }
     }
 }
 
 impl Table {
     /// An empty table whose pages belong to a child of this account.
-    pub fn new(name: impl Into<String>, columns: Vec<Column>, account: &Account) -> Self {
-        Self::with_limits(name, columns, account, AccountOptions::default())
+    pub fn new(
+        name: impl Into<String>,
+        definition: impl Into<Definition>,
+        account: &Account,
+    ) -> Self {
+        Self::with_limits(name, definition, account, AccountOptions::default())
     }
 
     /// As [`Table::new`], with limits of the bytes that this table alone may take in memory and on
     /// disk.
     pub fn with_limits(
         name: impl Into<String>,
-        columns: Vec<Column>,
+        definition: impl Into<Definition>,
         account: &Account,
         limits: AccountOptions,
     ) -> Self {
         let name = name.into();
-        let fields: Vec<Field> = columns.iter().map(Column::field).collect();
+        let definition = definition.into();
         let account = account.child(&name, limits);
+        let schema = Arc::new(definition.schema());
+        let indexes = Indexes::new(&definition, &account);
+        let format = match indexes.is_empty() {
+            true => Format::new(Arc::clone(&schema)),
+            false => Format::with_row_numbers(&schema),
+        };
         Self {
             name,
-            columns,
-            format: Arc::new(Format::new(Arc::new(Schema::new(fields)))),
+            schema,
+            format: Arc::new(format),
+            definition,
             created: SystemTime::now(),
-            state: Mutex::new(State::new(0, Arc::default(), Tail::default())),
+            state: Mutex::new(State {
+                version: 0,
+                content: Content::default(),
+                next_number: 0,
+                indexes,
+                updated: None,
+                is_retired: false,
+            }),
+            auto_increment: AtomicU64::new(1),
             account,
         }
     }
@@ -160,14 +145,19 @@ impl Table {
         &self.name
     }
 
+    /// What CREATE TABLE said of it.
+    pub fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
     /// The columns as they were declared.
     pub fn columns(&self) -> &[Column] {
-        &self.columns
+        &self.definition.columns
     }
 
     /// The schema of the batches: one field a column.
     pub fn schema(&self) -> &SchemaRef {
-        self.format.schema()
+        &self.schema
     }
 
     /// When the table was created.
@@ -182,13 +172,13 @@ impl Table {
 
     /// The number of rows.
     pub fn row_count(&self) -> u64 {
-        self.state().row_count
+        self.state().content.row_count
     }
 
     /// The encoded bytes of all rows, wherever they are.
     pub fn bytes(&self) -> u64 {
-        let state = self.state();
-        state.page_bytes + state.tail.heap_bytes() as u64
+        let content = &self.state().content;
+        content.page_bytes + content.tail.heap_bytes() as u64
     }
 
     /// The account of the table: its counters tell the bytes in memory and on disk, those of older
@@ -202,56 +192,105 @@ impl Table {
         self.account.counters()
     }
 
+    /// The AUTO_INCREMENT value that comes next.
+    pub fn auto_increment(&self) -> u64 {
+        self.auto_increment.load(Ordering::Relaxed)
+    }
+
+    /// Sees to it that AUTO_INCREMENT values are greater than those before `next`. Values that were
+    /// handed out do not come back, whatever is rolled back.
+    pub fn raise_auto_increment(&self, next: u64) {
+        self.auto_increment.fetch_max(next, Ordering::Relaxed);
+    }
+
+    /// Says which AUTO_INCREMENT value comes next.
+    pub fn set_auto_increment(&self, next: u64) {
+        self.auto_increment.store(next, Ordering::Relaxed);
+    }
+
     /// The rows as they are at this moment.
     pub fn snapshot(&self) -> TableSnapshot {
-        let state = self.state();
-        TableSnapshot {
+        self.snapshot_of(&self.state())
+    }
+
+    fn snapshot_of(&self, state: &State) -> TableSnapshot {
+        TableSnapshot::new(SnapshotParts {
             version: state.version,
             account: self.account.clone(),
-            page_bytes: page_class(&self.account).bytes(),
+            schema: Arc::clone(&self.schema),
             format: Arc::clone(&self.format),
-            pages: Arc::clone(&state.pages),
-            segments: state.tail.segments().to_vec(),
-            row_count: state.row_count,
-        }
+            pages: Arc::clone(&state.content.pages),
+            segments: state.content.tail.segments().to_vec(),
+            row_count: state.content.row_count,
+        })
     }
 
     /// Begins to append the rows of one statement.
     pub fn begin_append(self: &Arc<Self>) -> Appender {
-        Appender {
-            table: Arc::clone(self),
-            writer: self.writer(),
-        }
+        Appender::new(self, self.pending())
     }
 
     /// Begins to change the rows of the table as they are now.
     pub fn begin_change(self: &Arc<Self>) -> Change {
-        Change::new(self, self.snapshot())
+        let state = self.state();
+        let pending = self.pending_after(&state);
+        Change::new(self, self.snapshot_of(&state), pending)
     }
 
-    pub(crate) fn writer(&self) -> Writer {
+    /// Rows that will come behind those that are there now.
+    fn pending(&self) -> Pending {
+        self.pending_after(&self.state())
+    }
+
+    fn pending_after(&self, state: &State) -> Pending {
         let format = Arc::clone(&self.format);
-        Writer::new(self.account.clone(), format, NextUse::SecondChance)
+        let numbers = format.has_row_numbers().then_some(Numbers {
+            version: state.version,
+            next: state.next_number,
+        });
+        let writer = Writer::new(self.account.clone(), format, NextUse::SecondChance);
+        Pending::new(writer, numbers)
     }
 
     /// Appends the rows of one batch, all or none.
     ///
     /// # Errors
-    /// If the batch does not have the schema (see [`Format::admit`]), or memory, disk or I/O fail.
+    /// If the batch does not have the schema (see [`Format::admit`]), or memory, disk or I/O fail;
+    /// [`Error::DuplicateEntry`].
     pub fn append(&self, batch: &RecordBatch) -> Result<()> {
-        let mut writer = self.writer();
-        writer.append(batch)?;
-        self.absorb(writer, &Removal::default(), None)
+        loop {
+            let mut pending = self.pending();
+            pending.append(batch)?;
+            match self.absorb(pending, &Removal::default(), None) {
+                Err(Error::Changed { .. }) if !self.state().is_retired => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// Refuses changes from now on, because another table takes the place of this one; whether its
+    /// rows are still those of a snapshot, of which the other one is a copy. Nothing happens if
+    /// they are not.
+    pub fn retire(&self, seen: &TableSnapshot) -> bool {
+        let mut state = self.state();
+        let is_seen = !state.is_retired && state.version == seen.version();
+        state.is_retired |= is_seen;
+        is_seen
+    }
+
+    /// Takes back [`Table::retire`].
+    pub fn return_to_use(&self) {
+        self.state().is_retired = false;
     }
 
     /// Removes all rows. Snapshots keep theirs.
     pub fn truncate(&self) {
         let mut state = self.state();
-        let updated = Some(SystemTime::now());
-        *state = State {
-            updated,
-            ..State::new(state.version + 1, Arc::default(), Tail::default())
-        };
+        state.version += 1;
+        state.content = Content::default();
+        state.indexes.clear();
+        state.updated = Some(SystemTime::now());
+        self.set_auto_increment(1);
     }
 
     /// The state of the table, to go back to. It keeps the pages that it needs.
@@ -260,18 +299,18 @@ impl Table {
     /// If there is no memory for the rows that are not in pages: going back needs none.
     pub fn save(self: &Arc<Self>) -> Result<Saved> {
         let state = self.state();
+        let content = &state.content;
         let mut heap = Heap::new();
-        heap.reserve(&self.account, state.tail.heap_bytes())?;
+        heap.reserve(&self.account, content.tail.heap_bytes())?;
         Ok(Saved {
             table: Arc::clone(self),
-            state: State {
-                version: state.version,
-                pages: Arc::clone(&state.pages),
-                tail: state.tail.clone(),
+            updated: state.updated,
+            content: Content {
+                pages: Arc::clone(&content.pages),
+                tail: content.tail.clone(),
                 heap,
-                row_count: state.row_count,
-                page_bytes: state.page_bytes,
-                updated: state.updated,
+                row_count: content.row_count,
+                page_bytes: content.page_bytes,
             },
         })
     }
@@ -279,22 +318,116 @@ impl Table {
     /// Makes removals and the rows of a writer part of the table, all or none.
     pub(crate) fn absorb(
         &self,
-        writer: Writer,
+        pending: Pending,
         removal: &Removal,
-        seen: Option<&TableSnapshot>,
+        seen: Option<u64>,
     ) -> Result<()> {
         let mut state = self.state();
-        if seen.is_some_and(|snapshot| snapshot.version != state.version) {
+        let is_other = |seen: u64| seen != state.version;
+        if state.is_retired || seen.or(pending.version()).is_some_and(is_other) {
             return Err(Error::Changed {
                 table: self.name.clone(),
             });
         }
+        let state = &mut *state;
+        let next_number = pending.next_number();
+        let writer = pending.writer;
+        if state.indexes.is_empty() {
+            self.change_content(&mut state.content, &writer, removal)?;
+        } else {
+            self.refresh_indexes(state)?;
+            let pages: Vec<TablePage> = writer.pages.iter().cloned().map(From::from).collect();
+            let before = Content {
+                pages: Arc::clone(&state.content.pages),
+                tail: state.content.tail.clone(),
+                ..Content::default()
+            };
+            let statement = keys::Statement {
+                before: before.rows(),
+                removal,
+                written: keys::Rows {
+                    pages: &pages,
+                    tail: &writer.tail,
+                },
+            };
+            statement.apply(&mut state.indexes, &self.format)?;
+            if let Err(error) = self.change_content(&mut state.content, &writer, removal) {
+                statement.undo(&mut state.indexes, &self.format);
+                return Err(error);
+            }
+        }
+        if writer.row_count > 0 || removal.row_count > 0 {
+            state.next_number = next_number.unwrap_or_default();
+            state.version += 1;
+            state.updated = Some(SystemTime::now());
+        }
+        Ok(())
+    }
+
+    /// The numbers of the rows that searches find, without repeats, and the rows as they are at
+    /// this
+    /// moment; `None` when they are more than `limit`. They come in the order of the key if there
+    /// is one search, else in the order of their numbers.
+    ///
+    /// # Errors
+    /// If memory or I/O fail.
+    ///
+    /// # Panics
+    /// If there is no such key.
+    pub fn search(
+        &self,
+        searches: &[Search],
+        limit: usize,
+    ) -> Result<Option<(TableSnapshot, Vec<u64>)>> {
+        let mut state = self.state();
+        self.refresh_indexes(&mut state)?;
+        let found = state.indexes.search(searches, limit)?;
+        Ok(found.map(|numbers| (self.snapshot_of(&state), numbers)))
+    }
+
+    /// About how many rows a search finds; exact when they are few.
+    ///
+    /// # Errors
+    /// If memory or I/O fail.
+    ///
+    /// # Panics
+    /// If there is no such key.
+    pub fn estimate(&self, search: &Search) -> Result<u64> {
+        let mut state = self.state();
+        self.refresh_indexes(&mut state)?;
+        state.indexes.estimate(search)
+    }
+
+    /// Which rows of a batch would meet a row of the table in a unique key. Nothing is changed.
+    ///
+    /// # Errors
+    /// If memory or I/O fail.
+    pub fn conflicts(&self, batch: &RecordBatch, repeats: Repeats) -> Result<Conflicts> {
+        let mut state = self.state();
+        self.refresh_indexes(&mut state)?;
+        state.indexes.conflicts(batch, repeats)
+    }
+
+    /// Builds indexes anew that lost an entry when something failed.
+    fn refresh_indexes(&self, state: &mut State) -> Result<()> {
+        if state.indexes.is_stale() {
+            keys::rebuild(&mut state.indexes, &self.format, state.content.rows())?;
+        }
+        Ok(())
+    }
+
+    fn change_content(
+        &self,
+        content: &mut Content,
+        writer: &Writer,
+        removal: &Removal,
+    ) -> Result<()> {
         let left = match removal.row_count {
             0 => None,
-            _ => Some(left_after(removal, &state.pages)),
+            _ => Some(left_after(removal, &content.pages)),
         };
-        let pages = left.as_ref().unwrap_or(&state.pages);
-        let mut tail = self.tail_after(removal, state.pages.len(), &state.tail)?;
+        let pages = left.as_ref().unwrap_or(&content.pages);
+        let mut tail = self.tail_after(removal, content.pages.len(), &content.tail)?;
         let mut end = End {
             account: &self.account,
             format: &self.format,
@@ -315,30 +448,26 @@ impl Table {
         }
         let (kept, added) = (end.kept, end.added);
         let heap_bytes = tail.heap_bytes();
-        state.heap.reserve(&self.account, heap_bytes)?;
+        content.heap.reserve(&self.account, heap_bytes)?;
 
         // Nothing below can fail.
-        state.heap.shrink(heap_bytes);
-        state.tail = tail;
+        content.heap.shrink(heap_bytes);
+        content.tail = tail;
         if let Some(left) = left {
-            state.page_bytes = left.iter().map(|page| page.bytes() as u64).sum();
-            state.pages = left;
+            content.page_bytes = left.iter().map(|page| page.bytes() as u64).sum();
+            content.pages = left;
         }
-        if kept < state.pages.len() || !added.is_empty() {
-            let gone = state.pages[kept..].iter().map(|p| p.bytes() as u64);
+        if kept < content.pages.len() || !added.is_empty() {
+            let gone = content.pages[kept..].iter().map(|p| p.bytes() as u64);
             let gone: u64 = gone.sum();
-            state.page_bytes += added.iter().map(|p| p.bytes() as u64).sum::<u64>();
-            state.page_bytes -= gone;
-            let pages = Arc::make_mut(&mut state.pages);
+            content.page_bytes += added.iter().map(|p| p.bytes() as u64).sum::<u64>();
+            content.page_bytes -= gone;
+            let pages = Arc::make_mut(&mut content.pages);
             pages.truncate(kept);
             pages.extend(added.into_iter().map(TablePage::from));
         }
-        if writer.row_count > 0 || removal.row_count > 0 {
-            state.row_count += writer.row_count;
-            state.row_count -= removal.row_count;
-            state.version += 1;
-            state.updated = Some(SystemTime::now());
-        }
+        content.row_count += writer.row_count;
+        content.row_count -= removal.row_count;
         Ok(())
     }
 
@@ -361,7 +490,7 @@ impl Table {
                 None => batch,
             };
             if batch.num_rows() > 0 {
-                let rows = self.format.admit(&batch)?;
+                let rows = self.format.admit(batch.columns(), batch.num_rows())?;
                 let size = self.format.size(&rows, 0, rows.row_count());
                 left.push(&self.format, &rows, size)?;
             }
@@ -374,17 +503,23 @@ impl Table {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks that counts and bytes agree with the pages; for tests.
+    /// Checks that counts and bytes agree with the pages, and each row with its entries; for tests.
     ///
     /// # Panics
     /// If they do not.
     pub fn verify(&self) {
-        let state = self.state();
-        let rows: usize = state.pages.iter().map(TablePage::row_count).sum();
-        assert_eq!(state.row_count, (rows + state.tail.size().rows) as u64);
-        let bytes: usize = state.pages.iter().map(TablePage::bytes).sum();
-        assert_eq!(state.page_bytes, bytes as u64);
-        assert!(state.tail.heap_bytes() <= TAIL_BYTES_MAX);
+        let mut state = self.state();
+        let state = &mut *state;
+        let content = &state.content;
+        let rows: usize = content.pages.iter().map(TablePage::row_count).sum();
+        let row_count = (rows + content.tail.size().rows) as u64;
+        assert_eq!(content.row_count, row_count);
+        let bytes: usize = content.pages.iter().map(TablePage::bytes).sum();
+        assert_eq!(content.page_bytes, bytes as u64);
+        assert!(content.tail.heap_bytes() <= TAIL_BYTES_MAX);
+        if !state.indexes.is_empty() && !state.indexes.is_stale() {
+            keys::verify(&mut state.indexes, &self.format, content.rows());
+        }
     }
 }
 
@@ -392,7 +527,7 @@ impl fmt::Debug for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Table")
             .field("name", &self.name)
-            .field("columns", &self.columns)
+            .field("columns", &self.definition.columns)
             .field("row_count", &self.row_count())
             .finish_non_exhaustive()
     }
@@ -414,7 +549,8 @@ fn left_after(removal: &Removal, pages: &[TablePage]) -> Arc<Vec<TablePage>> {
 /// A state of a table to go back to.
 pub struct Saved {
     table: Arc<Table>,
-    state: State,
+    content: Content,
+    updated: Option<SystemTime>,
 }
 
 impl Saved {
@@ -423,13 +559,16 @@ impl Saved {
         &self.table
     }
 
-    /// Puts the state back. Needs no memory.
+    /// Puts the state back. Needs no memory, but for the pages of keys that it looks at; when there
+    /// is none the indexes are built again before they are used next.
     pub fn restore(self) {
         let mut state = self.table.state();
-        *state = State {
-            version: state.version + 1,
-            ..self.state
-        };
+        let state = &mut *state;
+        let (now, then) = (state.content.rows(), self.content.rows());
+        keys::restore(&mut state.indexes, &self.table.format, now, then);
+        state.content = self.content;
+        state.version += 1;
+        state.updated = self.updated;
     }
 }
 
@@ -437,7 +576,7 @@ impl fmt::Debug for Saved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Saved")
             .field("table", &self.table.name)
-            .field("row_count", &self.state.row_count)
+            .field("row_count", &self.content.row_count)
             .finish_non_exhaustive()
     }
 }
@@ -489,205 +628,5 @@ impl End<'_> {
         self.kept = kept;
         self.added.push(page);
         Ok(())
-    }
-}
-
-/// The rows that one statement appends: seen by nobody until [`Appender::commit`], gone when the
-/// appender is dropped before.
-pub struct Appender {
-    table: Arc<Table>,
-    writer: Writer,
-}
-
-impl Appender {
-    /// The table that gets the rows.
-    pub fn table(&self) -> &Arc<Table> {
-        &self.table
-    }
-
-    /// The rows that were appended so far.
-    pub fn row_count(&self) -> u64 {
-        self.writer.row_count
-    }
-
-    /// Appends all rows of a batch or, on an error, none of them.
-    ///
-    /// # Errors
-    /// If the batch does not have the schema (see [`Format::admit`]), or memory, disk or I/O fail.
-    pub fn append(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.writer.append(batch)
-    }
-
-    /// Shows the rows to everybody, and tells how many they are.
-    ///
-    /// # Errors
-    /// If memory, disk or I/O fail; the rows are gone then, and the table is as it was.
-    pub fn commit(self) -> Result<u64> {
-        let row_count = self.writer.row_count;
-        self.table.absorb(self.writer, &Removal::default(), None)?;
-        Ok(row_count)
-    }
-}
-
-impl fmt::Debug for Appender {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Appender")
-            .field("table", &self.table.name)
-            .field("row_count", &self.row_count())
-            .finish_non_exhaustive()
-    }
-}
-
-/// The rows of a table at one moment.
-#[derive(Clone)]
-pub struct TableSnapshot {
-    version: u64,
-    account: Account,
-    page_bytes: usize,
-    format: Arc<Format>,
-    pages: Arc<Vec<TablePage>>,
-    segments: Vec<Segment>,
-    row_count: u64,
-}
-
-impl fmt::Debug for TableSnapshot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TableSnapshot")
-            .field("batch_count", &self.batch_count())
-            .field("row_count", &self.row_count)
-            .finish_non_exhaustive()
-    }
-}
-
-impl TableSnapshot {
-    /// The schema of the batches.
-    pub fn schema(&self) -> &SchemaRef {
-        self.format.schema()
-    }
-
-    /// The number of rows.
-    pub fn row_count(&self) -> u64 {
-        self.row_count
-    }
-
-    /// The number of batches.
-    pub fn batch_count(&self) -> usize {
-        self.pages.len() + self.segments.len()
-    }
-
-    /// The number of rows of one batch.
-    ///
-    /// # Panics
-    /// If there is no such batch.
-    pub fn rows_of(&self, index: usize) -> usize {
-        match self.pages.get(index) {
-            Some(page) => page.row_count(),
-            None => self.segments[index - self.pages.len()].row_count(),
-        }
-    }
-
-    /// The account that pins its pages.
-    pub fn account(&self) -> &Account {
-        &self.account
-    }
-
-    /// Bytes of the largest page among these batches, 0 where none of them lies in a page.
-    pub fn page_bytes_max(&self, batches: Range<usize>) -> u64 {
-        let end = batches.end.min(self.pages.len());
-        let pages = self.pages.get(batches.start..end).unwrap_or_default();
-        pages.iter().map(TablePage::page_bytes).max().unwrap_or(0) as u64
-    }
-
-    /// One batch, pointing into its page, which stays pinned as long as an array of the batch
-    /// lives. It is never empty.
-    ///
-    /// # Panics
-    /// If there is no such batch or column.
-    pub fn read(&self, index: usize, projection: Option<&[usize]>) -> Result<RecordBatch> {
-        match self.pages.get(index) {
-            Some(page) => page.read(&self.format, projection),
-            None => self.read_segment(index, projection),
-        }
-    }
-
-    /// One batch in memory of its own, for those who keep it long.
-    ///
-    /// # Panics
-    /// If there is no such batch or column.
-    pub fn read_copied(&self, index: usize, projection: Option<&[usize]>) -> Result<RecordBatch> {
-        match self.pages.get(index) {
-            Some(page) => page.read_copied(&self.format, projection),
-            None => self.read_segment(index, projection),
-        }
-    }
-
-    /// A batch of the tail, which lives on the heap and pins nothing.
-    fn read_segment(&self, index: usize, projection: Option<&[usize]>) -> Result<RecordBatch> {
-        let segment = &self.segments[index - self.pages.len()];
-        self.format.decode(&segment.source(), projection)
-    }
-
-    /// The ids of the rows of one batch, in the order in which they are read: what
-    /// [`Change::remove`] takes.
-    ///
-    /// # Panics
-    /// If there is no such batch.
-    pub fn row_ids(&self, index: usize) -> UInt64Array {
-        let slots = match self.pages.get(index) {
-            Some(page) => page.slots(),
-            None => (0..self.rows_of(index) as u32).collect(),
-        };
-        slots
-            .into_iter()
-            .map(|slot| row_id(index, slot))
-            .collect::<Vec<_>>()
-            .into()
-    }
-
-    /// Asks for a batch that will be read soon; returns at once. A batch that does not exist is
-    /// ignored.
-    pub fn prefetch(&self, index: usize) {
-        if let Some(page) = self.pages.get(index) {
-            page.prefetch();
-        }
-    }
-
-    /// Some batches in the order of their rows, read ahead of their use.
-    ///
-    /// # Panics
-    /// If a column does not exist.
-    pub fn scan(&self, range: Range<usize>, projection: Option<Vec<usize>>) -> Scan {
-        Scan {
-            ahead: Ahead::new(&self.account, self.page_bytes, range.start),
-            snapshot: self.clone(),
-            range,
-            projection,
-        }
-    }
-}
-
-/// The batches of a snapshot, one after the other.
-#[derive(Debug)]
-pub struct Scan {
-    snapshot: TableSnapshot,
-    ahead: Ahead,
-    range: Range<usize>,
-    projection: Option<Vec<usize>>,
-}
-
-impl Iterator for Scan {
-    type Item = Result<RecordBatch>;
-
-    /// The next batch, as [`TableSnapshot::read`]. After an error, the one that follows.
-    fn next(&mut self) -> Option<Self::Item> {
-        for index in self.ahead.pages(self.range.start, self.range.end) {
-            self.snapshot.prefetch(index);
-        }
-        let index = self.range.next()?;
-        Some(self.snapshot.read(index, self.projection.as_deref()))
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.range.size_hint()
     }
 }

@@ -9,9 +9,10 @@ use arrow_array::{BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use arrow_select::filter::filter_record_batch;
 
+use crate::change::Slots;
 use crate::column_page::{Format, Rows};
 use crate::error::Result;
-use crate::sealed::Sealed;
+use crate::sealed::{RowNumbers, Sealed, place_of};
 
 /// A written page and the rows of it that are left.
 #[derive(Clone)]
@@ -77,6 +78,17 @@ impl TablePage {
         self.only_left(self.sealed.read_copied(format, projection)?)
     }
 
+    /// The rows in some slots, each of which has one, in memory of their own.
+    pub(crate) fn read_slots(
+        &self,
+        format: &Format,
+        projection: Option<&[usize]>,
+        slots: &[u32],
+    ) -> Result<RecordBatch> {
+        debug_assert!(slots.iter().all(|slot| self.has(*slot as usize)));
+        self.sealed.read_slots(format, projection, slots)
+    }
+
     /// The rows of a whole page as they are stored, pinning the page.
     pub(crate) fn rows(&self, format: &Format) -> Result<Rows> {
         debug_assert!(self.is_whole());
@@ -98,6 +110,55 @@ impl TablePage {
         let rows = BooleanArray::new(left.rows.clone(), None);
         debug_assert_eq!(left.rows.len(), batch.num_rows());
         Ok(filter_record_batch(&batch, &rows)?)
+    }
+
+    /// A number that no other page has.
+    pub(crate) fn number(&self) -> u32 {
+        self.sealed.page_number()
+    }
+
+    /// The first and the last row number that were written, where rows have numbers.
+    pub(crate) fn row_numbers(&self) -> Option<RowNumbers> {
+        self.sealed.row_numbers()
+    }
+
+    /// Whether the row of a slot is left.
+    pub(crate) fn has(&self, slot: usize) -> bool {
+        match &self.left {
+            Some(left) => left.rows.value(slot),
+            None => slot < self.sealed.row_count(),
+        }
+    }
+
+    /// The slot of a row number that is among [`TablePage::row_numbers`], whether its row is left
+    /// or not.
+    pub(crate) fn slot_of(&self, format: &Format, number: u64) -> Result<Option<usize>> {
+        let Some(RowNumbers { first, last }) = self.row_numbers() else {
+            return Ok(None);
+        };
+        // Rows that were written together have consecutive numbers.
+        if last - first + 1 == self.sealed.row_count() as u64 {
+            return Ok(usize::try_from(number - first).ok());
+        }
+        let column = format.schema().fields().len() - 1;
+        let numbers = self.sealed.read(format, Some(&[column]))?;
+        Ok(place_of(&numbers, number))
+    }
+
+    /// The slots that have a row here and not in another view of the page; `None` when there are
+    /// none.
+    pub(crate) fn slots_without(&self, other: &TablePage) -> Option<Slots> {
+        let other_left = other.left.as_ref()?;
+        if let Some(left) = &self.left
+            && Arc::ptr_eq(left, other_left)
+        {
+            return None;
+        }
+        let slots = self.slots().into_iter();
+        let slots: Slots = slots
+            .filter(|slot| !other_left.rows.value(*slot as usize))
+            .collect();
+        (!slots.is_empty()).then_some(slots)
     }
 
     /// The slots of the rows that are left, in order.

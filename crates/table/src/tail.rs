@@ -43,6 +43,11 @@ impl Segment {
         self.size.rows
     }
 
+    /// Whether this is the same segment, not one with equal rows.
+    pub(crate) fn is(&self, other: &Segment) -> bool {
+        self.bytes.as_ptr() == other.bytes.as_ptr()
+    }
+
     /// What the arrays of a batch can point into.
     pub(crate) fn source(&self) -> Source<'static> {
         Source::Shared(self.bytes.clone())

@@ -76,6 +76,7 @@ codes! {
     NotUniqueTable = 1066, "42000", "Not unique table/alias: '{}'";
     InvalidDefault = 1067, "42000", "Invalid default value for '{}'";
     MultiplePrimaryKeys = 1068, "42000", "Multiple primary key defined";
+    TooManyKeys = 1069, "42000", "Too many keys specified; max {} keys allowed";
     TooManyKeyParts = 1070, "42000", "Too many key parts specified; max {} parts allowed";
     KeyTooLong = 1071, "42000", "Specified key was too long; max key length is {} bytes";
     KeyColumnMissing = 1072, "42000", "Key column '{}' doesn't exist in table";
@@ -132,6 +133,7 @@ codes! {
     LockWaitTimeout = 1205, "HY000", "Lock wait timeout exceeded; try restarting transaction";
     WrongArguments = 1210, "HY000", "Incorrect arguments to {}";
     Deadlock = 1213, "40001", "Deadlock found when trying to get lock; try restarting transaction";
+    CannotAddForeignKey = 1215, "HY000", "Cannot add foreign key constraint";
     WrongUsage = 1221, "HY000", "Incorrect usage of {} and {}";
     ColumnsInUnion = 1222, "21000", "The used SELECT statements have a different number of columns";
     SpecificAccessDenied = 1227, "42000", "Access denied; you need (at least one of) the {} privilege(s) for this operation";
@@ -159,12 +161,14 @@ codes! {
     DataTruncated = 1265, "01000", "Data truncated for column '{}' at row {}";
     MixOfCollations = 1267, "HY000", "Illegal mix of collations ({},{}) and ({},{}) for operation '{}'";
     UnknownCollation = 1273, "HY000", "Unknown collation: '{}'";
+    WrongIndexName = 1280, "42000", "Incorrect index name '{}'";
     UnknownStorageEngine = 1286, "42000", "Unknown storage engine '{}'";
     DeprecatedSyntax = 1287, "HY000", "'{}' is deprecated and will be removed in a future release. Please use {} instead";
     NonUpdatableTable = 1288, "HY000", "The target table {} of the {} is not updatable";
     OptionPreventsStatement = 1290, "HY000", "The MySQL server is running with the {} option so it cannot execute this statement";
     DuplicatedValueInType = 1291, "HY000", "Column '{}' has duplicated value '{}' in {}";
     TruncatedValue = 1292, "22007", "Truncated incorrect {} value: '{}'";
+    InvalidOnUpdate = 1294, "HY000", "Invalid ON UPDATE clause for '{}' column";
     UnknownTimeZone = 1298, "HY000", "Unknown or incorrect time zone: '{}'";
     InvalidCharacterString = 1300, "HY000", "Invalid {} character string: '{}'";
     ResultTooLarge = 1301, "HY000", "Result of {}() was larger than max_allowed_packet ({}) - truncated";
@@ -173,19 +177,23 @@ codes! {
     UndeclaredVariable = 1327, "42000", "Undeclared variable: {}";
     ViewNotObject = 1347, "HY000", "'{}.{}' is not {}";
     ViewSelectTemporaryTable = 1352, "HY000", "View's SELECT refers to a temporary table '{}'";
+    ViewWrongList = 1353, "HY000", "In definition of view, derived table or common table expression, SELECT list and column names list have different column counts";
     TriggerOnViewOrTemporary = 1361, "HY000", "Trigger's '{}' is a view or temporary table";
     NoDefaultForField = 1364, "HY000", "Field '{}' doesn't have a default value";
     DivisionByZero = 1365, "22012", "Division by 0";
     TruncatedWrongValueForField = 1366, "HY000", "Incorrect {} value: '{}' for column '{}' at row {}";
     ProcedureAccessDenied = 1370, "42000", "{} command denied to user '{}'@'{}' for routine '{}'";
+    KeyPartZero = 1391, "HY000", "Key part '{}' length cannot be 0";
     DataTooLong = 1406, "22001", "Data too long for column '{}' at row {}";
     WrongValueForType = 1411, "HY000", "Incorrect {} value: '{}' for function {}";
+    TableChanged = 1412, "HY000", "Table definition has changed, please retry transaction";
     CommitNotAllowed = 1422, "HY000", "Explicit or implicit commit is not allowed in stored function or trigger.";
     TooBigScale = 1425, "42000", "Too big scale {} specified for column '{}'. Maximum is {}.";
     TooBigPrecision = 1426, "42000", "Too-big precision {} specified for '{}'. Maximum is {}.";
     ScaleAbovePrecision = 1427, "42000", "For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '{}').";
     TooBigDisplayWidth = 1439, "42000", "Display width out of range for column '{}' (max = {})";
     DatetimeOverflow = 1441, "22008", "Datetime function: {} field overflow";
+    AutoIncrementFailed = 1467, "HY000", "Failed to read auto-increment value from storage engine";
     PartitionFunction = 1506, "HY000", "Partitioned tables do not support {}";
     WrongValue = 1525, "HY000", "Incorrect {} value: '{}'";
     PartitionTemporary = 1562, "HY000", "Cannot create temporary table with partitions";
@@ -201,17 +209,26 @@ codes! {
     TempFileWrite = 1878, "HY000", "Temporary file write failure.";
     NotInDistinct = 3065, "HY000", "Expression #{} of {} is not in SELECT list, references column '{}' which is not in SELECT list; this is incompatible with {}";
     QueryTimeout = 3024, "HY000", "Query execution was interrupted, maximum statement execution time exceeded";
+    WrongTypeForGenerated = 3106, "HY000", "'{}' is not supported for generated columns.";
+    GeneratedColumnDependency = 3108, "HY000", "Column '{}' has a generated column dependency.";
     InvalidJsonText = 3140, "22032", "Invalid JSON text: \"{}\" at position {} in value for column '{}'.";
     InvalidJsonArgument = 3141, "22032", "Invalid JSON text in argument {} to function {}: \"{}\" at position {}.";
     InvalidJsonPath = 3143, "42000", "Invalid JSON path expression. The error is around character position {}.";
+    JsonUsedAsKey = 3152, "42000", "JSON column '{}' supports indexing only via generated columns on a specified JSON path.";
     NullInJsonKey = 3158, "22032", "JSON documents may not contain NULL member names.";
     RecursiveQueryAborted = 3636, "HY000", "Recursive query aborted after {} iterations. Try increasing @@cte_max_recursion_depth to a larger value.";
     RegexpIllegalArgument = 3685, "HY000", "Illegal argument to a regular expression.";
     RegexpMismatchedParen = 3691, "HY000", "Mismatched parenthesis in regular expression.";
     RegexpUnterminatedBracket = 3696, "HY000", "The regular expression contains an unclosed bracket expression.";
+    CheckUnknownColumn = 3820, "HY000", "Check constraint '{}' refers to non-existing column '{}'.";
+    CheckNotFound = 3821, "HY000", "Check constraint '{}' is not found in the table.";
+    DuplicateCheckName = 3822, "HY000", "Duplicate check constraint name '{}'.";
     NoSuchWindow = 3579, "HY000", "Window name '{}' is not defined.";
     WindowNotAllowed = 3593, "HY000", "You cannot use the window function '{}' in this context.";
     LocalInfileDisabled = 3948, "42000", "Loading local data is disabled; this must be enabled on both the client and server sides";
+    ConstraintNotFound = 3940, "HY000", "Constraint '{}' does not exist.";
+    CheckColumnDependency = 3959, "HY000", "Check constraint '{}' uses column '{}', hence column cannot be dropped or renamed.";
+    NoVisibleColumn = 4028, "HY000", "A table must have at least one visible column.";
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Values into columns: conversion, NULL, defaults, and the atomic append.
+//! Values into columns: conversion, NULL, defaults.
 //!
 //! Owns the way of every inserted row. What a value becomes in a column is the business of
 //! `mayfly_sql`; here it is applied to batches, in order, so that errors name the right row.
@@ -13,31 +13,26 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
 use datafusion::scalar::ScalarValue;
-use datafusion::sql::sqlparser::ast::Expr;
 use mayfly_sql::functions::assignment;
-use mayfly_table::{Appender, Column, Table};
+use mayfly_table::{Column, Table};
 use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
 
 use super::Job;
-use super::evaluate::number_of_bits;
+use super::counter::Counter;
 use crate::errors;
 
 /// Makes rows of a source the rows of a table.
 pub(crate) struct Values {
     job: Job,
+    table: Arc<Table>,
     columns: Vec<Target>,
     schema: SchemaRef,
     options: Arc<ConfigOptions>,
     strict: bool,
     /// Whether NULL in a column that refuses it is an error.
     refuses_null: bool,
-}
-
-/// Appends rows to a table; nothing is seen before `commit`.
-pub(crate) struct Writer {
-    values: Values,
-    rows: u64,
-    appender: Appender,
+    /// What numbers rows that come, if a column does.
+    pub(crate) counter: Option<Counter>,
 }
 
 struct Target {
@@ -67,7 +62,10 @@ impl Values {
         let mut columns = Vec::with_capacity(sources.len());
         for ((column, field), source) in table.columns().iter().zip(schema.fields()).zip(sources) {
             let convert = assignment(column.column_type.clone(), &column.name, strict);
-            let default = job.default_value(column).await?;
+            let default = match column.is_auto_increment {
+                true => Some(ScalarValue::Null),
+                false => job.default_value(column).await?,
+            };
             let target = Target {
                 column: column.clone(),
                 field: Arc::clone(field),
@@ -87,6 +85,8 @@ impl Values {
             options: Arc::clone(state.config_options()),
             strict,
             refuses_null: strict,
+            counter: None,
+            table: Arc::clone(table),
         })
     }
 
@@ -107,6 +107,24 @@ impl Values {
         }
     }
 
+    /// The statement.
+    pub(crate) fn job(&self) -> &Job {
+        &self.job
+    }
+
+    /// Makes NULL in a column that refuses it an error in every mode.
+    pub(crate) fn refuse_null(&mut self) {
+        self.refuses_null = true;
+    }
+
+    /// The names of the columns that the source fills, in the order of the source.
+    pub(crate) fn source_columns(&self) -> Vec<String> {
+        let filled = self.filled().into_iter();
+        filled
+            .map(|index| self.columns[index].column.name.clone())
+            .collect()
+    }
+
     /// The columns of the table that the source fills, in the order of the source.
     pub(crate) fn filled(&self) -> Vec<usize> {
         let mut filled: Vec<(usize, usize)> = self
@@ -120,7 +138,7 @@ impl Values {
     }
 
     /// A batch of the source as rows of the table.
-    pub(crate) fn converted(&self, batch: &RecordBatch) -> Result<RecordBatch, MySqlError> {
+    pub(crate) fn converted(&mut self, batch: &RecordBatch) -> Result<RecordBatch, MySqlError> {
         let rows = batch.num_rows();
         let mut arrays = Vec::with_capacity(self.columns.len());
         for target in &self.columns {
@@ -143,6 +161,10 @@ impl Values {
                     self.column(target, &array, &field)?
                 }
             });
+        }
+        if let Some(counter) = &mut self.counter {
+            let numbers = &mut arrays[counter.column];
+            *numbers = counter.fill(&self.table, numbers)?;
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)
@@ -173,7 +195,8 @@ impl Values {
                 .and_then(|value| value.into_array(array.len()))
                 .map_err(|error| errors::from_plan(&error))?
         };
-        if target.column.is_nullable || array.null_count() == 0 {
+        let counts = self.counter.is_some() && target.column.is_auto_increment;
+        if target.column.is_nullable || counts || array.null_count() == 0 {
             return Ok(array);
         }
         self.without_nulls(target, array)
@@ -195,69 +218,6 @@ impl Values {
             .map_err(plan)?;
         let missing = is_null(&array).map_err(|error| plan(error.into()))?;
         zip(&missing, &value, &array).map_err(|error| plan(error.into()))
-    }
-}
-
-impl Writer {
-    /// Begins a statement that writes the named columns, in the order of its source.
-    pub(crate) async fn begin(
-        job: &Job,
-        table: &Arc<Table>,
-        names: &[String],
-        ignore: bool,
-    ) -> Result<Writer, MySqlError> {
-        Ok(Writer {
-            values: Values::begin(job, table, names, ignore).await?,
-            rows: 0,
-            appender: table.begin_append(),
-        })
-    }
-
-    /// Makes NULL in a column that refuses it an error in every mode, as in an INSERT of one row.
-    pub(crate) fn refuse_null(&mut self) {
-        self.values.refuses_null = true;
-    }
-
-    /// As [`Values::default_of`].
-    pub(crate) fn default_of(&self, column: usize) -> Result<ScalarValue, MySqlError> {
-        self.values.default_of(column)
-    }
-
-    /// What a literal of bits is to a column of numbers.
-    pub(crate) fn number_of_bits(&self, column: usize, literal: &Expr) -> Option<ScalarValue> {
-        let number = number_of_bits(literal, &self.values.columns[column].column)?;
-        Some(ScalarValue::UInt64(Some(number)))
-    }
-
-    /// As [`Values::filled`].
-    pub(crate) fn filled(&self) -> Vec<usize> {
-        self.values.filled()
-    }
-
-    /// Converts and appends a batch of the source.
-    pub(crate) fn append(&mut self, batch: &RecordBatch) -> Result<(), MySqlError> {
-        if batch.num_rows() == 0 {
-            return Ok(());
-        }
-        let rows = self.values.converted(batch)?;
-        self.appender
-            .append(&rows)
-            .map_err(|error| errors::from_table(&error))?;
-        self.rows += rows.num_rows() as u64;
-        Ok(())
-    }
-
-    /// Shows the rows to everybody.
-    pub(crate) fn commit(self) -> Result<u64, MySqlError> {
-        let job = &self.values.job;
-        let table = Arc::clone(self.appender.table());
-        job.before_change(&table)?;
-        let rows = self
-            .appender
-            .commit()
-            .map_err(|error| errors::from_table(&error))?;
-        job.changed_rows(&table, rows);
-        Ok(rows)
     }
 }
 
@@ -304,7 +264,7 @@ fn sources(table: &Table, names: &[String]) -> Result<Vec<Option<usize>>, MySqlE
 
 /// The value that MySQL puts where a NOT NULL column has none and the mode is not strict; `None`
 /// where that is the zero date, which cannot be held.
-fn zero(column_type: &ColumnType) -> Option<ScalarValue> {
+pub(crate) fn zero(column_type: &ColumnType) -> Option<ScalarValue> {
     if column_type.is_numeric() {
         return Some(ScalarValue::Int64(Some(0)));
     }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use datafusion::scalar::ScalarValue;
 use mayfly_exec::TableSource;
-use mayfly_sql::bindings::Bindings;
+use mayfly_sql::bindings::{Bindings, BoundTable};
 use mayfly_sql::references::References;
+use mayfly_table::Table;
 use mayfly_types::{ErrorCode, MySqlError};
 
-use super::Job;
+use super::{Job, information};
 use crate::files;
 use crate::lowered;
 use crate::variables::{Where, as_scalar, find};
@@ -45,10 +46,24 @@ impl Job {
             let Ok(database) = self.database_of(name) else {
                 continue;
             };
+            if information::is_database(&database) {
+                match self.information_bound(name) {
+                    Ok(bound) => {
+                        bindings
+                            .tables
+                            .insert((database, name.table.clone()), bound);
+                    }
+                    Err(error) if name.database.is_some() => return Err(error),
+                    Err(_) => {}
+                }
+                continue;
+            }
             let Ok(table) = self.table(name) else {
                 continue;
             };
+            let unique = unique_columns(&table);
             let bound = lowered::bind(Arc::new(TableSource::new(table)))?;
+            let bound = BoundTable { unique, ..bound };
             bindings
                 .tables
                 .insert((database, name.table.clone()), bound);
@@ -109,4 +124,22 @@ impl Job {
             _ => as_scalar(definition, &local.variables.text(name)),
         })
     }
+}
+
+/// The columns of each unique key without columns that take NULL.
+fn unique_columns(table: &Table) -> Vec<Vec<String>> {
+    let columns = table.columns();
+    let whole = |key: &&mayfly_table::Key| {
+        let mut parts = key.parts.iter();
+        key.is_unique()
+            && parts.all(|part| part.prefix.is_none() && !columns[part.column].is_nullable)
+    };
+    let keys = table.definition().keys.iter().filter(whole);
+    let names = keys.map(|key| {
+        let parts = key.parts.iter();
+        parts
+            .map(|part| columns[part.column].name.to_lowercase())
+            .collect()
+    });
+    names.collect()
 }

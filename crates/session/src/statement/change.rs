@@ -12,22 +12,25 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt64Array};
 use arrow::compute::kernels::boolean::or;
 use arrow::compute::kernels::cmp::distinct;
 use arrow::compute::{filter, filter_record_batch};
-use arrow::datatypes::{Field, FieldRef, Schema, UInt64Type};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, UInt64Type};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
 use mayfly_exec::TableSource;
 use mayfly_sql::change::{self, Mention, ROW_ID, TARGETS, target_name};
+use mayfly_sql::parse;
 use mayfly_sql::references::References;
 use mayfly_sql::statement::{Delete, RowChoice, SetColumn, TableName, Update};
-use mayfly_table::{Change, Table};
-use mayfly_types::{ErrorCode, MySqlError};
+use mayfly_table::{Change, Column, Table};
+use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
-use super::Job;
 use super::assign::Values;
+use super::counter::Counter;
 use super::evaluate::number_of_bits;
 use super::query::Ready;
+use super::write::Undo;
+use super::{Job, Turn};
 use crate::errors;
 use crate::lowered;
 use crate::outcome::Outcome;
@@ -36,12 +39,27 @@ use crate::outcome::Outcome;
 const ATTEMPTS: usize = 16;
 
 /// A table that a statement changes.
-struct Target {
-    mention: Mention,
-    change: Change,
+pub(crate) struct Target {
+    pub(crate) mention: Mention,
+    pub(crate) change: Change,
 }
 
 impl Target {
+    /// A table that no query reads.
+    pub(crate) fn unnamed(change: Change) -> Target {
+        let alias = change.table().name().to_owned();
+        Target {
+            mention: Mention {
+                table: TableName {
+                    database: None,
+                    table: alias.clone(),
+                },
+                alias,
+            },
+            change,
+        }
+    }
+
     fn table(&self) -> &Arc<Table> {
         self.change.table()
     }
@@ -60,16 +78,31 @@ struct Place {
 
 /// What an UPDATE did.
 #[derive(Default)]
-struct Updated {
-    matched: u64,
-    changed: u64,
+pub(crate) struct Updated {
+    pub(crate) matched: u64,
+    pub(crate) changed: u64,
+}
+
+impl Updated {
+    fn outcome(self) -> Outcome {
+        let Updated { matched, changed } = self;
+        Outcome::Done {
+            affected_rows: changed,
+            last_insert_id: 0,
+            warnings: 0,
+            info: format!("Rows matched: {matched}  Changed: {changed}  Warnings: ?"),
+        }
+    }
 }
 
 impl Job {
     pub(crate) async fn delete(&self, delete: Delete) -> Result<Outcome, MySqlError> {
         self.connection.count(|status| status.deletes += 1);
+        if let Some(removed) = self.delete_by_key(&delete)? {
+            return Ok(Outcome::done(removed));
+        }
         for _ in 0..ATTEMPTS {
-            if let Some(removed) = self.try_delete(&delete).await? {
+            if let Some(removed) = Box::pin(self.try_delete(&delete)).await? {
                 return Ok(Outcome::done(removed));
             }
         }
@@ -78,14 +111,12 @@ impl Job {
 
     pub(crate) async fn update(&self, update: Update) -> Result<Outcome, MySqlError> {
         self.connection.count(|status| status.updates += 1);
+        if let Some(updated) = self.update_by_key(&update).await? {
+            return Ok(updated.outcome());
+        }
         for _ in 0..ATTEMPTS {
-            if let Some(Updated { matched, changed }) = self.try_update(&update).await? {
-                return Ok(Outcome::Done {
-                    affected_rows: changed,
-                    last_insert_id: 0,
-                    warnings: 0,
-                    info: format!("Rows matched: {matched}  Changed: {changed}  Warnings: ?"),
-                });
+            if let Some(updated) = Box::pin(self.try_update(&update)).await? {
+                return Ok(updated.outcome());
             }
         }
         Err(MySqlError::new(ErrorCode::LockWaitTimeout, &[]))
@@ -96,9 +127,9 @@ impl Job {
         let mut choice = delete.choice.clone();
         let found = change::mentions(&mut choice.from);
         let mentions = deleted(&found, &delete.targets)?;
-        let mut targets = self.targets(mentions, &mut choice.from)?;
+        let (mut targets, _turns) = self.targets(mentions, &mut choice.from).await?;
         let list = targets.iter().map(Target::row_id).collect();
-        let ready = self.changing(choice, list, &targets).await?;
+        let ready = Box::pin(self.changing(choice, list, &targets)).await?;
         let mut stream = self.stream(&ready.plan)?;
         while let Some(batch) = stream.next().await {
             let batch = batch.map_err(|error| errors::from_plan(&error))?;
@@ -116,8 +147,8 @@ impl Job {
         let mut choice = update.choice.clone();
         let found = change::mentions(&mut choice.from);
         let (mentions, places) = self.assigned(&found, &update.assignments)?;
-        let is_one_table = found.len() == 1;
-        let mut targets = self.targets(mentions, &mut choice.from)?;
+        let is_one_table = change::only_table(&choice.from).is_some();
+        let (mut targets, _turns) = self.targets(mentions, &mut choice.from).await?;
         let mut list = Vec::new();
         let mut sets = Vec::with_capacity(targets.len());
         for (number, target) in targets.iter().enumerate() {
@@ -125,36 +156,20 @@ impl Job {
             let assignments = assignments
                 .filter(|(_, place)| place.target == number)
                 .map(|(set, place)| (set, place.column));
-            let assigned = assigned_values(target, assignments, is_one_table)?;
-            let first = list.len();
-            list.push(target.row_id());
-            let alias = &target.mention.alias;
-            let columns = target.table().columns();
-            list.extend(
-                columns
-                    .iter()
-                    .map(|column| change::column(alias, &column.name)),
+            let (table, mention) = (target.table(), &target.mention);
+            let one = is_one_table;
+            let set = Set::begin(
+                self,
+                table,
+                mention,
+                assignments,
+                one,
+                update.ignore,
+                &mut list,
             );
-            let mut new = Vec::with_capacity(assigned.len());
-            for (column, value) in assigned {
-                let value = match value {
-                    Some(value) => {
-                        list.push(value);
-                        New::Value(list.len() - 1)
-                    }
-                    None => New::Default,
-                };
-                new.push((column, value));
-            }
-            let values = Values::begin(self, target.table(), &[], update.ignore).await?;
-            sets.push(Set {
-                first,
-                new,
-                values,
-                matched: HashSet::new(),
-            });
+            sets.push(set.await?);
         }
-        let ready = self.changing(choice, list, &targets).await?;
+        let ready = Box::pin(self.changing(choice, list, &targets)).await?;
         let mut stream = self.stream(&ready.plan)?;
         let mut done = Updated::default();
         while let Some(batch) = stream.next().await {
@@ -164,25 +179,79 @@ impl Job {
             }
         }
         drop(stream);
-        Ok(self.commit_changes(targets)?.then_some(done))
+        let mut waiting = Vec::new();
+        for (target, set) in targets.iter().zip(sets) {
+            let rows = set.one_by_one.unwrap_or_default();
+            waiting.extend((!rows.is_empty()).then(|| (Arc::clone(target.table()), rows)));
+        }
+        if !self.commit_changes(targets)? {
+            return Ok(None);
+        }
+        for (table, rows) in waiting {
+            done.changed += self.change_one_by_one(&table, rows)?;
+        }
+        Ok(Some(done))
     }
 
-    /// The tables that change, whose mentions in FROM show the ids of their rows from now on.
-    fn targets(
+    /// Changes rows one after the other; those that would meet another one stay as they are, with a
+    /// warning. Returns how many changed.
+    fn change_one_by_one(
+        &self,
+        table: &Arc<Table>,
+        rows: Vec<(Vec<u64>, RecordBatch)>,
+    ) -> Result<u64, MySqlError> {
+        let failed = |error: mayfly_table::Error| errors::from_table(&error);
+        self.before_change(table)?;
+        let mut undo = Undo::begin(table)?;
+        let mut changed = 0;
+        for (numbers, new) in rows {
+            for (row, number) in numbers.into_iter().enumerate() {
+                let mut change = table.begin_change();
+                let ids = change.snapshot().locate([number]).map_err(failed)?;
+                change.remove(&UInt64Array::from(ids));
+                change.append(&new.slice(row, 1)).map_err(failed)?;
+                match change.commit() {
+                    Ok(()) => changed += 1,
+                    Err(error @ mayfly_table::Error::DuplicateEntry { .. }) => {
+                        self.connection.warn(Warning {
+                            level: Level::Warning,
+                            error: failed(error),
+                        });
+                    }
+                    Err(error) => return Err(failed(error)),
+                }
+            }
+        }
+        undo.forget();
+        self.changed_rows(table, changed);
+        Ok(changed)
+    }
+
+    /// The tables that change, whose mentions in FROM show the ids of their rows from now on, and
+    /// the right to write them.
+    async fn targets(
         &self,
         mentions: Vec<Mention>,
         from: &mut [ast::TableWithJoins],
-    ) -> Result<Vec<Target>, MySqlError> {
-        let mut targets: Vec<Target> = Vec::with_capacity(mentions.len());
-        for (number, mention) in mentions.into_iter().enumerate() {
+    ) -> Result<(Vec<Target>, Vec<Turn>), MySqlError> {
+        let mut tables: Vec<Arc<Table>> = Vec::with_capacity(mentions.len());
+        for mention in &mentions {
             let table = self.table(&mention.table)?;
-            if targets
-                .iter()
-                .any(|other| Arc::ptr_eq(other.table(), &table))
-            {
+            if tables.iter().any(|other| Arc::ptr_eq(other, &table)) {
                 let what = "several changes of one table in a statement";
                 return Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]));
             }
+            tables.push(table);
+        }
+        // Two statements that wait for each other's tables ask in one order.
+        let mut order: Vec<&Arc<Table>> = tables.iter().collect();
+        order.sort_by_key(|table| Arc::as_ptr(table).addr());
+        let mut turns = Vec::new();
+        for table in order {
+            turns.extend(self.turn(table).await);
+        }
+        let mut targets = Vec::with_capacity(tables.len());
+        for (number, (table, mention)) in tables.iter().zip(mentions).enumerate() {
             self.running.also_count(table.account());
             change::name_target(from, &mention.alias, number);
             targets.push(Target {
@@ -190,7 +259,7 @@ impl Job {
                 mention,
             });
         }
-        Ok(targets)
+        Ok((targets, turns))
     }
 
     /// The plan of the query that reads what changes.
@@ -214,16 +283,27 @@ impl Job {
 
     /// Makes all changes part of their tables; whether nobody else was faster.
     fn commit_changes(&self, targets: Vec<Target>) -> Result<bool, MySqlError> {
+        // When a later table refuses, the earlier ones go back.
+        let mut undos = Vec::new();
+        if targets.len() > 1 {
+            for target in &targets {
+                undos.push(Undo::begin(target.table())?);
+            }
+        }
         for (number, target) in targets.into_iter().enumerate() {
             let rows = target.change.removed();
             let table = Arc::clone(target.table());
             self.before_change(&table)?;
             match target.change.commit() {
                 Ok(()) => self.changed_rows(&table, rows),
-                Err(mayfly_table::Error::Changed { .. }) if number == 0 => return Ok(false),
+                Err(mayfly_table::Error::Changed { .. }) if number == 0 => {
+                    undos.iter_mut().for_each(Undo::forget);
+                    return Ok(false);
+                }
                 Err(error) => return Err(errors::from_table(&error)),
             }
         }
+        undos.iter_mut().for_each(Undo::forget);
         Ok(true)
     }
 
@@ -286,14 +366,14 @@ impl Job {
     }
 }
 
-/// What the columns of a table get, by their places; `None` is DEFAULT. The last assignment of a
-/// column counts; in an UPDATE of one table it sees what columns got before.
+/// What columns get, by their places; `None` is DEFAULT. The last assignment of a column counts; in
+/// an UPDATE of one table it sees what columns got before.
 fn assigned_values<'a>(
-    target: &Target,
+    columns: &[Column],
+    alias: &str,
     assignments: impl Iterator<Item = (&'a SetColumn, usize)>,
     is_one_table: bool,
 ) -> Result<BTreeMap<usize, Option<ast::Expr>>, MySqlError> {
-    let columns = target.table().columns();
     let mut assigned: BTreeMap<usize, Option<ast::Expr>> = BTreeMap::new();
     for (set, column) in assignments {
         let mut value = set.value.clone();
@@ -303,10 +383,16 @@ fn assigned_values<'a>(
                 *value = ast::Expr::Value(number.into());
             }
             for (earlier, kept) in assigned.iter().filter(|_| is_one_table) {
-                let Some(kept) = kept else { continue };
                 let of = &columns[*earlier];
-                let kept = change::kept_as(kept.clone(), &of.column_type)?;
-                change::substitute(value, &target.mention.alias, &of.name, &kept);
+                let kept = match kept {
+                    Some(kept) => change::kept_as(kept.clone(), &of.column_type)?,
+                    None => {
+                        let default = of.default.as_deref().unwrap_or("NULL");
+                        let default = parse::parse_expression(default)?;
+                        change::kept_as(default, &of.column_type)?
+                    }
+                };
+                change::substitute(value, alias, &of.name, &kept);
             }
         }
         assigned.insert(column, value);
@@ -314,8 +400,33 @@ fn assigned_values<'a>(
     Ok(assigned)
 }
 
+/// Rows in memory of their own: views would pin the pages that they point into.
+fn compact(rows: &RecordBatch) -> Result<RecordBatch, MySqlError> {
+    let columns = rows.columns().iter().map(|column| -> ArrayRef {
+        match column.data_type() {
+            DataType::Utf8View => Arc::new(column.as_string_view().gc()),
+            DataType::BinaryView => Arc::new(column.as_binary_view().gc()),
+            _ => Arc::clone(column),
+        }
+    });
+    RecordBatch::try_new(rows.schema(), columns.collect())
+        .map_err(|error| errors::from_plan(&error.into()))
+}
+
+/// Whether a column of a unique key is among these.
+pub(crate) fn assigns_unique(table: &Table, columns: &[usize]) -> bool {
+    let keys = table.definition().keys.iter();
+    let mut parts = keys
+        .filter(|key| key.is_unique())
+        .flat_map(|key| key.parts.iter());
+    parts.any(|part| columns.contains(&part.column))
+}
+
 /// The tables that lose rows.
-fn deleted(found: &[Mention], targets: &[TableName]) -> Result<Vec<Mention>, MySqlError> {
+pub(crate) fn deleted(
+    found: &[Mention],
+    targets: &[TableName],
+) -> Result<Vec<Mention>, MySqlError> {
     if targets.is_empty() {
         return match found {
             [one] => Ok(vec![one.clone()]),
@@ -360,17 +471,107 @@ enum New {
 }
 
 /// The assignments of one table.
-struct Set {
+pub(crate) struct Set {
     /// The column of the query that has the ids; the old values stand behind it.
     first: usize,
     new: Vec<(usize, New)>,
+    /// How many of them the statement names; the others follow when one of these differs.
+    assigned_count: usize,
     values: Values,
     /// Rows that a join has shown already.
     matched: HashSet<u64>,
+    /// The numbers and new values of rows that change one after the other, because some of them may
+    /// meet others and are then left as they are; `None` where all change at once.
+    one_by_one: Option<Vec<(Vec<u64>, RecordBatch)>>,
 }
 
 impl Set {
-    fn apply(
+    /// The assignments to one table, by the places of its columns. What a query must read for
+    /// them is added to its list.
+    pub(crate) async fn begin(
+        job: &Job,
+        table: &Arc<Table>,
+        mention: &Mention,
+        assignments: impl Iterator<Item = (&SetColumn, usize)>,
+        is_one_table: bool,
+        ignore: bool,
+        list: &mut Vec<ast::Expr>,
+    ) -> Result<Set, MySqlError> {
+        let alias = &mention.alias;
+        let columns = table.columns();
+        let assigned = assigned_values(columns, alias, assignments, is_one_table)?;
+        let first = list.len();
+        list.push(change::column(alias, ROW_ID));
+        let old = columns.iter();
+        list.extend(old.map(|column| change::column(alias, &column.name)));
+        let mut new = Vec::with_capacity(assigned.len());
+        for (column, value) in assigned {
+            let value = match value {
+                Some(value) => {
+                    list.push(value);
+                    New::Value(list.len() - 1)
+                }
+                None => New::Default,
+            };
+            new.push((column, value));
+        }
+        let assigned_count = new.len();
+        for (place, column) in columns.iter().enumerate() {
+            if let Some(now) = &column.on_update
+                && new.iter().all(|(assigned, _)| *assigned != place)
+            {
+                list.push(parse::parse_expression(now)?);
+                new.push((place, New::Value(list.len() - 1)));
+            }
+        }
+        let assigned_columns: Vec<usize> = new.iter().map(|(column, _)| *column).collect();
+        Ok(Set {
+            first,
+            new,
+            assigned_count,
+            values: Values::begin(job, table, &[], ignore).await?,
+            matched: HashSet::new(),
+            one_by_one: (ignore && assigns_unique(table, &assigned_columns)).then(Vec::new),
+        })
+    }
+
+    /// The same assignments, whose rows never change one after the other.
+    pub(crate) fn all_at_once(self) -> Set {
+        Set {
+            one_by_one: None,
+            ..self
+        }
+    }
+
+    /// The assignment of constants to columns: a batch has the ids, the old values, and behind them
+    /// the constants.
+    pub(crate) async fn of_values(
+        job: &Job,
+        table: &Arc<Table>,
+        columns: impl Iterator<Item = usize>,
+    ) -> Result<Set, MySqlError> {
+        let width = table.columns().len();
+        let new = columns.enumerate();
+        let new: Vec<(usize, New)> = new
+            .map(|(index, column)| (column, New::Value(1 + width + index)))
+            .collect();
+        Ok(Set {
+            first: 0,
+            assigned_count: new.len(),
+            new,
+            values: Values::begin(job, table, &[], false).await?,
+            matched: HashSet::new(),
+            one_by_one: None,
+        })
+    }
+
+    /// Whether the statement names a column.
+    fn assigns(&self, column: usize) -> bool {
+        let mut new = self.new[..self.assigned_count].iter();
+        new.any(|(assigned, _)| *assigned == column)
+    }
+
+    pub(crate) fn apply(
         &mut self,
         batch: &RecordBatch,
         target: &mut Target,
@@ -413,21 +614,34 @@ impl Set {
                 }
             }
         }
+        let counted = table.definition().auto_increment();
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let source =
             RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
                 .map_err(plan)?;
         let new = self.values.converted(&source)?;
+        if let Some(column) = counted.filter(|counted| self.assigns(*counted)) {
+            Counter::raise(&table, new.column(column)).map_err(plan)?;
+        }
         let mut differs = BooleanArray::from(vec![false; rows]);
-        for (column, _) in &self.new {
+        for (column, _) in &self.new[..self.assigned_count] {
             let old = batch.column(self.first + 1 + column);
             let differing = distinct(new.column(*column), old).map_err(plan)?;
             differs = or(&differs, &differing).map_err(plan)?;
         }
         let ids = filter(batch.column(self.first), &differs).map_err(plan)?;
-        target.change.remove(&present(&ids));
-        done.changed += ids.len() as u64;
         let changed = filter_record_batch(&new, &differs).map_err(plan)?;
+        if let Some(waiting) = &mut self.one_by_one {
+            let ids = present(&ids);
+            let numbers = target.change.snapshot().numbers(ids.values());
+            let numbers = numbers.map_err(|error| errors::from_table(&error))?;
+            waiting.push((numbers, compact(&changed)?));
+            return Ok(());
+        }
+        // A row that several rows of a query stand for changes once.
+        let removed = BooleanArray::from(target.change.remove(&present(&ids)));
+        let changed = filter_record_batch(&changed, &removed).map_err(plan)?;
+        done.changed += changed.num_rows() as u64;
         target
             .change
             .append(&changed)

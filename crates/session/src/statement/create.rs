@@ -3,24 +3,22 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use datafusion::sql::sqlparser::ast::Expr;
 use futures::StreamExt;
 use mayfly_space::AccountOptions;
 use mayfly_sql::references::References;
-use mayfly_sql::statement::{ColumnDefinition, CreateTable, DropTable, TableName};
+use mayfly_sql::statement::{CreateTable, DropTable, TableName};
 use mayfly_sql::stored::{self, Stored};
-use mayfly_table::{Column, Table};
+use mayfly_table::{Column, Definition, Table};
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
-use super::Job;
-use super::assign::Writer;
+use super::define::{Draft, NAME_LENGTH, check_table_name};
 use super::insert::with_info;
+use super::query::Ready;
+use super::write::{Writer, Written};
+use super::{Job, information};
 use crate::errors;
 use crate::outcome::Outcome;
-
-/// Most characters of a name.
-const NAME_LENGTH: usize = 64;
-/// Most columns of a table.
-const COLUMN_COUNT: usize = 4096;
 
 /// Engines that are accepted in the place of ours; with a note, as MySQL substitutes engines.
 const OTHER_ENGINES: [&str; 8] = [
@@ -46,6 +44,7 @@ impl Job {
         if name.is_empty() || name.chars().count() > NAME_LENGTH {
             return Err(MySqlError::new(ErrorCode::WrongDatabaseName, &[&name]));
         }
+        refuse_information(name)?;
         match self
             .connection
             .engine
@@ -63,6 +62,7 @@ impl Job {
     }
 
     pub(crate) fn drop_database(&self, name: &str, if_exists: bool) -> Result<Outcome, MySqlError> {
+        refuse_information(name)?;
         match self
             .connection
             .engine
@@ -96,9 +96,8 @@ impl Job {
         });
         let database = self.database_of(&create.name)?;
         let name = &create.name.table;
-        if name.is_empty() || name.chars().count() > NAME_LENGTH || name.ends_with(' ') {
-            return Err(MySqlError::new(ErrorCode::WrongTableName, &[name]));
-        }
+        check_table_name(name)?;
+        refuse_information(&database)?;
         let dictionary = &self.connection.engine.shared().dictionary;
         if !dictionary.has_database(&database) {
             return Err(MySqlError::new(ErrorCode::UnknownDatabase, &[&database]));
@@ -110,43 +109,81 @@ impl Job {
             }
             return Err(MySqlError::new(ErrorCode::TableExists, &[name]));
         }
-        self.check_engine(&create)?;
+        if let Some(engine) = &create.engine {
+            self.check_engine(engine, name)?;
+        }
         if let Some(like) = &create.like {
             let model = self.table(like)?;
             if *like == create.name {
                 return Err(MySqlError::new(ErrorCode::NotUniqueTable, &[&like.table]));
             }
-            let table = self.new_table(name, model.columns().to_vec(), temporary);
+            let table = self.new_table(name, model.definition().clone(), temporary);
             self.publish(&database, Arc::new(table), temporary, create.or_replace)?;
             return Ok(Outcome::done(0));
         }
-        let mut columns: Vec<Column> = create.columns.iter().map(column).collect();
-        self.check_defaults(&create.columns).await?;
-        let Some(query) = create.query.clone() else {
-            check_columns(&columns)?;
-            let table = self.new_table(name, columns, temporary);
-            self.publish(&database, Arc::new(table), temporary, create.or_replace)?;
-            return Ok(Outcome::done(0));
+        let mut draft = Draft::of_statement(&create);
+        for column in &create.columns {
+            if let Some(default) = &column.default {
+                self.check_default(&draft.columns, &column.name, default)
+                    .await?;
+            }
+        }
+        let selected = match create.query.clone() {
+            Some(query) => {
+                let bindings = self.bindings(&References::of_query(&query)).await?;
+                let planned = self.planned(*query, &bindings)?;
+                let stored = stored::columns(&planned.plan);
+                // Which of two rows stays, and which number one gets, depends on their order.
+                let counts = draft.columns.iter().any(|column| column.is_auto_increment);
+                let ready = match create.ignore || create.replace || counts {
+                    true => self.physical_in_order(planned).await?,
+                    false => self.physical(planned).await?,
+                };
+                let names = self.selected_columns(&mut draft.columns, &ready.labels, &stored)?;
+                Some((ready, names))
+            }
+            None => None,
         };
-        let bindings = self.bindings(&References::of_query(&query)).await?;
-        let planned = self.planned(*query, &bindings)?;
-        let stored = stored::columns(&planned.plan);
-        let ready = self.physical(planned).await?;
-        let names = self.selected_columns(&mut columns, &ready.labels, &stored)?;
-        check_columns(&columns)?;
-        let table = Arc::new(self.new_table(name, columns, temporary));
-        let mut writer = Writer::begin(self, &table, &names, create.ignore).await?;
-        let mut stream = self.stream(&ready.plan)?;
-        while let Some(batch) = stream.next().await {
-            writer.append(&batch.map_err(|error| errors::from_plan(&error))?)?;
-        }
-        drop(stream);
-        let rows = writer.commit()?;
+        let definition = draft.definition(name)?;
+        let table = Arc::new(self.new_table(name, definition, temporary));
+        table.raise_auto_increment(create.auto_increment.unwrap_or(1));
+        let rows = match selected {
+            Some((ready, names)) => {
+                let fill = self.fill(&table, &names, &ready, create.ignore, create.replace);
+                Some(fill.await?)
+            }
+            None => None,
+        };
         self.publish(&database, table, temporary, create.or_replace)?;
-        Ok(with_info(rows))
+        Ok(rows.map_or_else(|| Outcome::done(0), with_info))
     }
 
-    fn exists(&self, database: &str, name: &str, temporary: bool) -> bool {
+    /// Writes the rows of a query into the named columns.
+    async fn fill(
+        &self,
+        table: &Arc<Table>,
+        names: &[String],
+        ready: &Ready,
+        ignore: bool,
+        replace: bool,
+    ) -> Result<Written, MySqlError> {
+        let mut writer = Writer::begin(self, table, names, ignore).await?;
+        if replace {
+            writer.replace();
+        }
+        let mut stream = match writer.depends_on_order() {
+            true => self.stream_in_order(&ready.plan)?,
+            false => self.stream(&ready.plan)?,
+        };
+        while let Some(batch) = stream.next().await {
+            let batch = batch.map_err(|error| errors::from_plan(&error))?;
+            writer.append(&batch).await?;
+        }
+        drop(stream);
+        writer.commit()
+    }
+
+    pub(crate) fn exists(&self, database: &str, name: &str, temporary: bool) -> bool {
         if temporary {
             self.connection
                 .local()
@@ -164,11 +201,11 @@ impl Job {
     }
 
     /// A table of nobody yet; a temporary one is capped as `tmp_table_size` says.
-    fn new_table(&self, name: &str, columns: Vec<Column>, temporary: bool) -> Table {
+    pub(crate) fn new_table(&self, name: &str, definition: Definition, temporary: bool) -> Table {
         if !temporary {
             return Table::new(
                 name,
-                columns,
+                definition,
                 &self.connection.engine.shared().table_account,
             );
         }
@@ -178,7 +215,7 @@ impl Job {
         };
         Table::new(
             name,
-            columns,
+            definition,
             &self.connection.account.child("temporary table", options),
         )
     }
@@ -207,15 +244,12 @@ impl Job {
         created.map_err(|error| errors::from_table(&error))
     }
 
-    fn check_engine(&self, create: &CreateTable) -> Result<(), MySqlError> {
-        let Some(engine) = &create.engine else {
-            return Ok(());
-        };
+    /// Notes that an engine is not obeyed, or refuses one that nobody knows.
+    pub(crate) fn check_engine(&self, engine: &str, table: &str) -> Result<(), MySqlError> {
         let lower = engine.to_ascii_lowercase();
         if lower == "mayfly" {
             return Ok(());
         }
-        let table = &create.name.table;
         let substitutes = OTHER_ENGINES.contains(&lower.as_str());
         let refuses = self
             .connection
@@ -223,7 +257,7 @@ impl Job {
             .variables
             .has_mode("NO_ENGINE_SUBSTITUTION");
         if !substitutes && refuses {
-            return Err(MySqlError::new(ErrorCode::UnknownStorageEngine, &[engine]));
+            return Err(MySqlError::new(ErrorCode::UnknownStorageEngine, &[&engine]));
         }
         self.connection.warn(Warning {
             level: Level::Note,
@@ -280,47 +314,35 @@ impl Job {
             .cloned()
     }
 
-    /// A constant default must fit its column.
-    async fn check_defaults(&self, columns: &[ColumnDefinition]) -> Result<(), MySqlError> {
-        for definition in columns {
-            let Some(default) = &definition.default else {
-                continue;
-            };
-            let value = self.evaluate(default).await?;
-            if value.is_null() && definition.not_null {
-                return Err(MySqlError::new(
-                    ErrorCode::InvalidDefault,
-                    &[&definition.name],
-                ));
-            }
-            if super::evaluate::literal(default).is_none() || value.is_null() {
-                continue;
-            }
-            let probe = Table::new(
-                "probe",
-                vec![Column::new(
-                    &definition.name,
-                    definition.column_type.clone(),
-                    true,
-                )],
-                &self.running.account,
-            );
-            let mut writer = Writer::begin(self, &Arc::new(probe), &[], false).await?;
-            let array = value
-                .to_array()
-                .map_err(|error| errors::from_plan(&error))?;
-            let field = arrow::datatypes::Field::new("value", array.data_type().clone(), true);
-            let schema = Arc::new(arrow::datatypes::Schema::new(vec![field]));
-            let batch = arrow::record_batch::RecordBatch::try_new(schema, vec![array])
-                .map_err(|error| errors::from_plan(&error.into()))?;
-            if writer.append(&batch).is_err() {
-                return Err(MySqlError::new(
-                    ErrorCode::InvalidDefault,
-                    &[&definition.name],
-                ));
-            }
+    /// A constant default must fit its column, which is one of `columns`.
+    pub(crate) async fn check_default(
+        &self,
+        columns: &[Column],
+        name: &str,
+        default: &Expr,
+    ) -> Result<(), MySqlError> {
+        let Some(column) = columns.iter().find(|column| column.name == name) else {
+            return Ok(());
+        };
+        let invalid = || MySqlError::new(ErrorCode::InvalidDefault, &[&column.name]);
+        let value = self.evaluate(default).await?;
+        if value.is_null() && !column.is_nullable {
+            return Err(invalid());
         }
-        Ok(())
+        if super::evaluate::literal(default).is_none() || value.is_null() {
+            return Ok(());
+        }
+        let probe = Column::new(&column.name, column.column_type.clone(), true);
+        let probe = Table::new("probe", vec![probe], &self.running.account);
+        let mut writer = Writer::begin(self, &Arc::new(probe), &[], false).await?;
+        let array = value
+            .to_array()
+            .map_err(|error| errors::from_plan(&error))?;
+        let field = arrow::datatypes::Field::new("value", array.data_type().clone(), true);
+        let schema = Arc::new(arrow::datatypes::Schema::new(vec![field]));
+        let batch = arrow::record_batch::RecordBatch::try_new(schema, vec![array])
+            .map_err(|error| errors::from_plan(&error.into()))?;
+        writer.append(&batch).await.map_err(|_| invalid())
     }
 
     pub(crate) fn drop_table(&self, drop: &DropTable) -> Result<Outcome, MySqlError> {
@@ -367,42 +389,21 @@ impl Job {
         Ok(Outcome::done(0))
     }
 
-    pub(crate) fn truncate(&self, name: &TableName) -> Result<Outcome, MySqlError> {
-        self.table(name)?.truncate();
+    pub(crate) async fn truncate(&self, name: &TableName) -> Result<Outcome, MySqlError> {
+        let table = self.table(name)?;
+        let _turn = self.turn(&table).await;
+        table.truncate();
         Ok(Outcome::done(0))
     }
 }
 
-fn column(definition: &ColumnDefinition) -> Column {
-    Column {
-        default: definition.default.as_ref().map(ToString::to_string),
-        comment: definition.comment.clone().unwrap_or_default(),
-        ..Column::new(
-            &definition.name,
-            definition.column_type.clone(),
-            !definition.not_null,
-        )
-    }
-}
-
-fn check_columns(columns: &[Column]) -> Result<(), MySqlError> {
-    if columns.is_empty() {
-        return Err(MySqlError::new(ErrorCode::TableMustHaveColumns, &[]));
-    }
-    if columns.len() > COLUMN_COUNT {
-        return Err(MySqlError::new(ErrorCode::TooManyColumns, &[]));
-    }
-    let mut seen = HashSet::new();
-    for column in columns {
-        if column.name.chars().count() > NAME_LENGTH {
-            return Err(MySqlError::new(
-                ErrorCode::IdentifierTooLong,
-                &[&column.name],
-            ));
-        }
-        if !seen.insert(column.name.to_lowercase()) {
-            return Err(MySqlError::new(ErrorCode::DuplicateColumn, &[&column.name]));
-        }
+/// Nobody may change what is in INFORMATION_SCHEMA.
+fn refuse_information(database: &str) -> Result<(), MySqlError> {
+    if information::is_database(database) {
+        return Err(MySqlError::new(
+            ErrorCode::DatabaseAccessDenied,
+            &[&"root", &"localhost", &information::DATABASE],
+        ));
     }
     Ok(())
 }

@@ -17,8 +17,7 @@ impl Job {
     pub(crate) async fn evaluate(&self, expression: &Expr) -> Result<ScalarValue, MySqlError> {
         match literal(expression) {
             Some(value) => Ok(value),
-            None => Ok(self
-                .evaluate_all(vec![expression.clone()])
+            None => Ok(Box::pin(self.evaluate_all(vec![expression.clone()]))
                 .await?
                 .pop()
                 .unwrap_or(ScalarValue::Null)),

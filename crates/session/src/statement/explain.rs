@@ -12,12 +12,13 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::display::DisplayableExecutionPlan;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
-use mayfly_exec::{TempTable, Why, planned_temp_tables, unspillable};
+use mayfly_exec::{Access, Found, KeyScan, TempTable, Why, planned_temp_tables, unspillable};
 use mayfly_sql::references::References;
 use mayfly_sql::statement::{Explain, ExplainFormat, InsertSource, Statement};
-use mayfly_types::MySqlError;
+use mayfly_types::{ColumnType, MySqlError};
 
 use super::Job;
+use super::define::key_bytes;
 use super::query::Ready;
 use crate::errors::{self, not_supported};
 use crate::listing::{Listing, some};
@@ -110,10 +111,50 @@ fn scans(plan: &LogicalPlan) -> Vec<Scan> {
     scans
 }
 
-fn leaves(plan: &Arc<dyn ExecutionPlan>, found: &mut Vec<Option<usize>>) {
+/// How a key is used, in MySQL's columns.
+struct KeyUse {
+    name: String,
+    /// Bytes of the parts that are used, as MySQL counts them.
+    bytes: u64,
+    reference: Option<String>,
+}
+
+impl KeyUse {
+    fn of(found: &Found) -> KeyUse {
+        let columns = found.table.columns();
+        let parts = found.key().parts.iter().take(found.parts);
+        let bytes = parts.map(|part| {
+            let column = &columns[part.column];
+            let length = match column.column_type {
+                ColumnType::VarChar { .. } | ColumnType::VarBinary { .. } => 2,
+                ColumnType::Text(_) | ColumnType::Blob(_) => 2,
+                _ => 0,
+            };
+            key_bytes(&column.column_type, part.prefix) + length + u64::from(column.is_nullable)
+        });
+        let constants = vec!["const"; found.parts];
+        KeyUse {
+            name: found.key().name.clone(),
+            bytes: bytes.sum(),
+            reference: (found.access != Access::Range).then(|| constants.join(",")),
+        }
+    }
+}
+
+/// What a plan reads, and how.
+struct Leaf {
+    rows: Option<usize>,
+    key: Option<Found>,
+}
+
+fn leaves(plan: &Arc<dyn ExecutionPlan>, found: &mut Vec<Leaf>) {
     let children = plan.children();
     if children.is_empty() {
-        found.push(progress::expected_rows(plan));
+        let scan = plan.downcast_ref::<KeyScan>();
+        found.push(Leaf {
+            rows: progress::expected_rows(plan),
+            key: scan.map(|scan| scan.found().clone()),
+        });
     }
     for child in children {
         leaves(child, found);
@@ -146,6 +187,7 @@ fn table(logical: &LogicalPlan, ready: &Ready) -> Listing {
     let mut push = |select_type: &str,
                     name: Option<String>,
                     kind: Option<String>,
+                    key: Option<&KeyUse>,
                     rows: Option<usize>,
                     extra: String| {
         let filtered = kind.as_ref().map(|_| "100.00".to_owned());
@@ -155,17 +197,24 @@ fn table(logical: &LogicalPlan, ready: &Ready) -> Listing {
             name,
             None,
             kind,
-            None,
-            None,
-            None,
-            None,
+            key.map(|key| key.name.clone()),
+            key.map(|key| key.name.clone()),
+            key.map(|key| key.bytes.to_string()),
+            key.and_then(|key| key.reference.clone()),
             rows.map(|rows| rows.to_string()),
             filtered,
             (!extra.is_empty()).then_some(extra),
         ]);
     };
     if scans.is_empty() {
-        push("SIMPLE", None, None, None, "No tables used".to_owned());
+        push(
+            "SIMPLE",
+            None,
+            None,
+            None,
+            None,
+            "No tables used".to_owned(),
+        );
     }
     for (index, scan) in scans.iter().enumerate() {
         let mut extra = Vec::new();
@@ -178,16 +227,19 @@ fn table(logical: &LogicalPlan, ready: &Ready) -> Listing {
         if index == 0 && uses_filesort {
             extra.push("Using filesort");
         }
-        let estimate = if rows.len() == scans.len() {
-            rows[index]
-        } else {
-            None
+        let leaf = match rows.len() == scans.len() {
+            true => rows.get(index),
+            false => None,
         };
+        let found = leaf.and_then(|leaf| leaf.key.as_ref());
+        let key = found.map(KeyUse::of);
+        let access = found.map_or("ALL", |found| found.access.name());
         push(
             "SIMPLE",
             Some(scan.name.clone()),
-            some("ALL"),
-            estimate,
+            some(access),
+            key.as_ref(),
+            leaf.and_then(|leaf| leaf.rows),
             extra.join("; "),
         );
     }
@@ -198,12 +250,14 @@ fn table(logical: &LogicalPlan, ready: &Ready) -> Listing {
             Some(format!("<temporary{}>", index + 1)),
             None,
             None,
+            None,
             extra,
         );
     }
     for name in unspillable(&ready.plan) {
         push(
             "TEMPORARY",
+            None,
             None,
             None,
             None,

@@ -8,13 +8,13 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
+use mayfly_sql::references::References;
 use mayfly_sql::statement::{Insert, InsertSource};
-use mayfly_table::Table;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Job;
-use super::assign::Writer;
 use super::evaluate::literal;
+use super::write::{Writer, Written};
 use crate::errors;
 use crate::outcome::Outcome;
 
@@ -25,41 +25,69 @@ impl Job {
     pub(crate) async fn insert(&self, insert: Insert) -> Result<Outcome, MySqlError> {
         self.connection.count(|status| status.inserts += 1);
         let table = self.table(&insert.table)?;
-        let rows = match insert.source {
-            InsertSource::Values(rows) => {
-                let count = rows.len();
-                let written = self
-                    .insert_values(&table, &insert.columns, rows, insert.ignore)
-                    .await?;
-                if count == 1 {
-                    return Ok(Outcome::done(written));
+        // VALUES () stands for a row of defaults.
+        let is_empty = |rows: &[Vec<Option<ast::Expr>>]| rows.iter().all(Vec::is_empty);
+        let columns = &insert.columns;
+        let mut writer = Writer::begin(self, &table, columns, insert.ignore).await?;
+        if insert.replace {
+            writer.replace();
+        }
+        if !insert.on_duplicate.is_empty() {
+            let alias = insert.alias.as_ref();
+            writer
+                .update(&insert.on_duplicate, alias, insert.ignore)
+                .await?;
+        }
+        match insert.source {
+            InsertSource::Values(mut rows) => {
+                if columns.is_empty() && is_empty(&rows) {
+                    rows = vec![vec![None; table.columns().len()]; rows.len()];
                 }
-                written
+                let is_one = rows.len() == 1;
+                if is_one && !insert.ignore {
+                    writer.refuse_null();
+                }
+                let written = self.insert_values(writer, rows).await?;
+                Ok(match is_one {
+                    true => Outcome::Done {
+                        affected_rows: written.affected(),
+                        last_insert_id: written.first_number.unwrap_or(0),
+                        warnings: 0,
+                        info: String::new(),
+                    },
+                    false => with_info(written),
+                })
             }
             InsertSource::Query(query) => {
-                self.insert_query(&table, &insert.columns, *query, insert.ignore)
-                    .await?
+                let written = Box::pin(self.insert_query(writer, *query)).await?;
+                Ok(with_info(written))
             }
-        };
-        Ok(with_info(rows))
+        }
     }
 
-    /// Appends the rows of a query.
-    pub(crate) async fn insert_query(
+    /// Writes the rows of a query.
+    async fn insert_query(
         &self,
-        table: &Arc<Table>,
-        columns: &[String],
+        mut writer: Writer,
         query: ast::Query,
-        ignore: bool,
-    ) -> Result<u64, MySqlError> {
-        let mut writer = Writer::begin(self, table, columns, ignore).await?;
-        let ready = self.ready(query).await?;
+    ) -> Result<Written, MySqlError> {
+        let in_order = writer.depends_on_order();
+        let bindings = self.bindings(&References::of_query(&query)).await?;
+        let planned = self.planned(query, &bindings)?;
+        let ready = match in_order {
+            true => self.physical_in_order(planned).await?,
+            false => self.physical(planned).await?,
+        };
         if ready.plan.schema().fields().len() != writer.filled().len() {
             return Err(MySqlError::new(ErrorCode::ValueCount, &[&1]));
         }
-        let mut stream = self.stream(&ready.plan)?;
+        let mut stream = match in_order {
+            true => self.stream_in_order(&ready.plan)?,
+            false => self.stream(&ready.plan)?,
+        };
         while let Some(batch) = stream.next().await {
-            writer.append(&batch.map_err(|error| errors::from_plan(&error))?)?;
+            let batch = batch.map_err(|error| errors::from_plan(&error))?;
+            writer.append(&batch).await?;
         }
         drop(stream);
         writer.commit()
@@ -67,19 +95,9 @@ impl Job {
 
     async fn insert_values(
         &self,
-        table: &Arc<Table>,
-        columns: &[String],
-        mut rows: Vec<Vec<Option<ast::Expr>>>,
-        ignore: bool,
-    ) -> Result<u64, MySqlError> {
-        // VALUES () stands for a row of defaults.
-        if columns.is_empty() && rows.iter().all(Vec::is_empty) {
-            rows = vec![vec![None; table.columns().len()]; rows.len()];
-        }
-        let mut writer = Writer::begin(self, table, columns, ignore).await?;
-        if rows.len() == 1 && !ignore {
-            writer.refuse_null();
-        }
+        mut writer: Writer,
+        rows: Vec<Vec<Option<ast::Expr>>>,
+    ) -> Result<Written, MySqlError> {
         let filled = writer.filled();
         if let Some(short) = rows.iter().position(|row| row.len() != filled.len()) {
             return Err(MySqlError::new(ErrorCode::ValueCount, &[&(short + 1)]));
@@ -91,12 +109,14 @@ impl Job {
                 .last()
                 .is_some_and(|other| !same_types(other, &values));
             if differs || waiting.len() == ROWS_TOGETHER {
-                writer.append(&batch_of(&std::mem::take(&mut waiting))?)?;
+                writer
+                    .append(&batch_of(&std::mem::take(&mut waiting))?)
+                    .await?;
             }
             waiting.push(values);
         }
         if !waiting.is_empty() {
-            writer.append(&batch_of(&waiting)?)?;
+            writer.append(&batch_of(&waiting)?).await?;
         }
         writer.commit()
     }
@@ -126,7 +146,7 @@ impl Job {
         if !computed.is_empty() {
             let (positions, expressions): (Vec<usize>, Vec<ast::Expr>) =
                 computed.into_iter().unzip();
-            let results = self.evaluate_all(expressions).await?;
+            let results = Box::pin(self.evaluate_all(expressions)).await?;
             for (position, value) in positions.into_iter().zip(results) {
                 values[position] = value;
             }
@@ -162,11 +182,12 @@ fn batch_of(rows: &[Vec<ScalarValue>]) -> Result<RecordBatch, MySqlError> {
 }
 
 /// The end of a statement that wrote rows; the warnings are filled in when they are counted.
-pub(crate) fn with_info(rows: u64) -> Outcome {
+pub(crate) fn with_info(written: Written) -> Outcome {
+    let (rows, duplicates) = (written.rows, written.duplicates());
     Outcome::Done {
-        affected_rows: rows,
-        last_insert_id: 0,
+        affected_rows: written.affected(),
+        last_insert_id: written.first_number.unwrap_or(0),
         warnings: 0,
-        info: format!("Records: {rows}  Duplicates: 0  Warnings: ?"),
+        info: format!("Records: {rows}  Duplicates: {duplicates}  Warnings: ?"),
     }
 }

@@ -20,7 +20,7 @@ use mayfly_table::Table;
 use mayfly_types::{ErrorCode, MySqlError, Warning};
 
 use super::Job;
-use super::assign::Writer;
+use super::write::Writer;
 use crate::delimited::{Record, Records, Shape};
 use crate::errors;
 use crate::files::cannot_open;
@@ -59,7 +59,11 @@ impl Job {
         let mut records = Records::new(file, Shape::of(&load));
         let read_error = |error: std::io::Error| cannot_open(&load.path, &error);
         records.skip_lines(load.skip_lines).map_err(read_error)?;
+        // LOCAL alone leaves out rows that meet others, unless they are to take their places.
         let mut writer = Writer::begin(self, &table, &plan.names, ignore).await?;
+        if load.replace {
+            writer.replace();
+        }
         let strict = self.connection.local().variables.is_strict() && !ignore;
         let latin1 = load.character_set.as_deref() == Some("latin1");
         let mut columns = Columns::new(&plan.schema, latin1);
@@ -78,7 +82,7 @@ impl Job {
                     None => batch,
                     Some(query) => self.computed(query, batch).await?,
                 };
-                writer.append(&batch)?;
+                writer.append(&batch).await?;
                 // Lets a cancelled statement end.
                 tokio::task::yield_now().await;
             }
@@ -86,14 +90,15 @@ impl Job {
                 break;
             }
         }
-        let rows = writer.commit()?;
+        let written = writer.commit()?;
         Ok(Outcome::Done {
-            affected_rows: rows,
-            last_insert_id: 0,
+            affected_rows: written.affected(),
+            last_insert_id: written.first_number.unwrap_or(0),
             warnings: 0,
             info: format!(
-                "Records: {row}  Deleted: 0  Skipped: {}  Warnings: ?",
-                row - rows
+                "Records: {row}  Deleted: {}  Skipped: {}  Warnings: ?",
+                written.deleted,
+                row - written.inserted
             ),
         })
     }

@@ -3,17 +3,25 @@
 //! Owns the dispatch. Everything here runs inside a task of the engine's workers, so a panic ends
 //! the statement and not the session.
 
+mod alter;
+mod altered;
 mod assign;
 mod bind;
 mod change;
+mod counter;
 mod create;
+mod define;
+mod duplicate;
 mod evaluate;
 mod explain;
+mod information;
 mod insert;
 mod load;
+mod point;
 mod query;
 mod set;
 mod show;
+mod write;
 
 use std::sync::Arc;
 
@@ -26,6 +34,9 @@ use crate::connection::Connection;
 use crate::errors;
 use crate::outcome::Outcome;
 use crate::running::Running;
+
+/// The right to write a shared table.
+pub(crate) type Turn = tokio::sync::OwnedMutexGuard<()>;
 
 /// What a statement has at hand.
 #[derive(Clone)]
@@ -81,46 +92,50 @@ impl Job {
         if commits(&statement) {
             connection.local().transaction.commit();
         }
+        // What is rare or large is boxed: a task is moved when it begins, with room for the largest
+        // of the statements that it might run.
         match statement {
             Statement::Query(query) => {
                 connection.count(|status| status.selects += 1);
                 self.query(*query).await
             }
-            Statement::Explain(explain) => self.explain(explain).await,
-            Statement::CreateTable(table) => self.create_table(*table).await,
+            Statement::Explain(explain) => Box::pin(self.explain(explain)).await,
+            Statement::CreateTable(table) => Box::pin(self.create_table(*table)).await,
             Statement::DropTable(drop) => self.drop_table(&drop),
-            Statement::Truncate(name) => self.truncate(&name),
+            Statement::AlterTable(alter) => Box::pin(self.alter_table(*alter)).await,
+            Statement::RenameTable(names) => Box::pin(self.rename_tables(names)).await,
+            Statement::Truncate(name) => self.truncate(&name).await,
             Statement::CreateDatabase {
                 name,
                 if_not_exists,
             } => self.create_database(&name, if_not_exists),
             Statement::DropDatabase { name, if_exists } => self.drop_database(&name, if_exists),
             Statement::Use(name) => {
-                if !connection.engine.shared().dictionary.has_database(&name) {
+                if !self.has_database(&name) {
                     return Err(MySqlError::new(ErrorCode::UnknownDatabase, &[&name]));
                 }
                 connection.local().database = Some(name);
                 Ok(Outcome::done(0))
             }
             Statement::Insert(insert) => self.insert(*insert).await,
-            Statement::LoadData(load) => self.load(*load).await,
+            Statement::LoadData(load) => Box::pin(self.load(*load)).await,
             Statement::Set(assignments) => {
                 connection.count(|status| status.sets += 1);
-                let outcome = self.set(assignments).await;
+                let outcome = Box::pin(self.set(assignments)).await;
                 if !connection.is_in_transaction() {
                     // SET autocommit = 1 ends what was open.
                     connection.local().transaction.commit();
                 }
                 outcome
             }
-            Statement::Show(show) => self.show(show).await,
+            Statement::Show(show) => Box::pin(self.show(show)).await,
             Statement::FlushStatus => {
                 connection.local().status = Default::default();
                 Ok(Outcome::done(0))
             }
             Statement::Do(expressions) => {
                 for expression in expressions {
-                    self.evaluate(&expression).await?;
+                    Box::pin(self.evaluate(&expression)).await?;
                 }
                 Ok(Outcome::done(0))
             }
@@ -256,6 +271,23 @@ impl Job {
         }
         let saved = local.transaction.save(table);
         saved.map_err(|error| errors::from_table(&error))
+    }
+
+    /// Waits for the others that write a shared table with keys: row numbers and entries of one
+    /// statement follow those of another. Held until the statement ends.
+    pub(crate) async fn turn(&self, table: &Arc<mayfly_table::Table>) -> Option<Turn> {
+        let has_keys = !table.definition().keys.is_empty();
+        if !has_keys || self.connection.local().temporary.has(table) {
+            return None;
+        }
+        Some(
+            self.connection
+                .engine
+                .shared()
+                .turn(table)
+                .lock_owned()
+                .await,
+        )
     }
 
     /// Counts rows that changed, and remembers those that ROLLBACK cannot undo.

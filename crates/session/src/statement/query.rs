@@ -9,11 +9,13 @@ use arrow::datatypes::Int64Type;
 use arrow::record_batch::RecordBatch;
 use datafusion::common::Result as PlanResult;
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
-use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, execute_stream};
 use datafusion::sql::sqlparser::ast;
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use mayfly_sql::bindings::Bindings;
 use mayfly_sql::plan::{Planned, Planner};
 use mayfly_sql::references::References;
@@ -39,6 +41,9 @@ impl Job {
     /// Runs a query whose rows go to the client.
     pub(crate) async fn query(&self, query: ast::Query) -> Result<Outcome, MySqlError> {
         self.running.mark_query();
+        if let Some(outcome) = self.query_by_key(&query)? {
+            return Ok(outcome);
+        }
         let limit_ms = self
             .connection
             .local()
@@ -48,12 +53,12 @@ impl Job {
             self.running.end_after(Duration::from_millis(limit_ms));
         }
         let calculated = match calculates_rows(&query) {
-            true => Some(self.count_rows(&query).await?),
+            true => Some(Box::pin(self.count_rows(&query)).await?),
             false => None,
         };
         self.connection.local().calculated_rows = calculated;
         let query = self.limited(query);
-        let ready = self.ready(query).await?;
+        let ready = Box::pin(self.ready(query)).await?;
         let columns = columns_of(&ready.plan.schema(), Some(&ready.labels));
         let mut stream = self.stream(&ready.plan)?;
         // A plan keeps what its operators share, such as the table of a hash join.
@@ -184,6 +189,42 @@ impl Job {
             plan,
             labels: planned.labels,
         })
+    }
+
+    /// A plan whose rows come in the order of its inputs: one partition each.
+    pub(crate) async fn physical_in_order(&self, planned: Planned) -> Result<Ready, MySqlError> {
+        let state = self.connection.state()?;
+        let config = state.config().clone().with_target_partitions(1);
+        let state = SessionStateBuilder::new_from_existing(state.clone())
+            .with_config(config)
+            .build();
+        let plan = state.create_physical_plan(&planned.plan).await;
+        Ok(Ready {
+            plan: plan.map_err(|error| errors::from_plan(&error))?,
+            labels: planned.labels,
+        })
+    }
+
+    /// Starts a plan whose partitions are read one after the other.
+    pub(crate) fn stream_in_order(
+        &self,
+        plan: &Arc<dyn ExecutionPlan>,
+    ) -> Result<SendableRecordBatchStream, MySqlError> {
+        self.running.set_plan(plan);
+        let start = || -> PlanResult<SendableRecordBatchStream> {
+            let context = self.connection.task_context(&self.running)?;
+            let schema = plan.schema();
+            let plan = Arc::clone(plan);
+            let count = plan.output_partitioning().partition_count();
+            let streams = futures::stream::iter(0..count);
+            let streams =
+                streams.map(move |partition| plan.execute(partition, Arc::clone(&context)));
+            Ok(Box::pin(RecordBatchStreamAdapter::new(
+                schema,
+                streams.try_flatten(),
+            )))
+        };
+        start().map_err(|error| errors::from_plan(&error))
     }
 
     /// Starts a plan on the statement's account.

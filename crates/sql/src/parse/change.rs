@@ -33,7 +33,8 @@ pub(super) fn update(cursor: &mut Cursor<'_>) -> Result<Statement> {
     })))
 }
 
-fn assignment(cursor: &mut Cursor<'_>) -> Result<SetColumn> {
+/// `column = value`, whose table may be named before it.
+pub(super) fn assignment(cursor: &mut Cursor<'_>) -> Result<SetColumn> {
     let mut table = None;
     let mut column = cursor.name()?;
     while cursor.token(&Token::Period) {

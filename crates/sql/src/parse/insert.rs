@@ -2,71 +2,98 @@
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 
+use super::change::assignment;
 use super::cursor::Cursor;
 use super::{Result, unsupported};
 use crate::statement::{Insert, InsertSource, Statement};
 
 pub(super) fn insert(cursor: &mut Cursor<'_>) -> Result<Statement> {
-    cursor.skip();
+    let replace = cursor.word("REPLACE");
+    if !replace {
+        cursor.expect("INSERT")?;
+    }
     while cursor.word("LOW_PRIORITY") || cursor.word("DELAYED") || cursor.word("HIGH_PRIORITY") {}
-    let ignore = cursor.word("IGNORE");
+    let ignore = !replace && cursor.word("IGNORE");
     let _ = cursor.word("INTO");
     let table = cursor.table_name()?;
     if cursor.peek_word("PARTITION") {
         return unsupported("PARTITION");
     }
-    let mut columns = Vec::new();
+    let mut insert = Insert {
+        table,
+        columns: Vec::new(),
+        source: InsertSource::Values(Vec::new()),
+        ignore,
+        replace,
+        alias: None,
+        on_duplicate: Vec::new(),
+    };
+    source(cursor, &mut insert)?;
+    let is_query = matches!(insert.source, InsertSource::Query(_));
+    if !replace && !is_query && cursor.word("AS") {
+        insert.alias = Some(alias(cursor)?);
+    }
+    if !replace && cursor.words(&["ON", "DUPLICATE", "KEY", "UPDATE"]) {
+        loop {
+            insert.on_duplicate.push(assignment(cursor)?);
+            if !cursor.token(&Token::Comma) {
+                break;
+            }
+        }
+    }
+    if cursor.peek_word("RETURNING") {
+        return unsupported("RETURNING");
+    }
+    Ok(Statement::Insert(Box::new(insert)))
+}
+
+/// The rows, with the columns that they fill.
+fn source(cursor: &mut Cursor<'_>, insert: &mut Insert) -> Result<()> {
     if cursor.word("SET") {
         let mut row = Vec::new();
         loop {
-            columns.push(column(cursor)?);
+            insert.columns.push(column(cursor)?);
             cursor.parser.expect_token(&Token::Eq)?;
             row.push(value(cursor)?);
             if !cursor.token(&Token::Comma) {
                 break;
             }
         }
-        refuse_update(cursor)?;
-        let source = InsertSource::Values(vec![row]);
-        return Ok(Statement::Insert(Box::new(Insert {
-            table,
-            columns,
-            source,
-            ignore,
-        })));
+        insert.source = InsertSource::Values(vec![row]);
+        return Ok(());
     }
     if cursor.peek() == Token::LParen && !starts_query(cursor) {
         cursor.skip();
         while !cursor.token(&Token::RParen) {
-            columns.push(column(cursor)?);
+            insert.columns.push(column(cursor)?);
             if !cursor.token(&Token::Comma) {
                 cursor.parser.expect_token(&Token::RParen)?;
                 break;
             }
         }
     }
-    let source = if cursor.word("VALUES") || cursor.word("VALUE") {
+    insert.source = if cursor.word("VALUES") || cursor.word("VALUE") {
         InsertSource::Values(rows(cursor)?)
     } else {
         InsertSource::Query(cursor.query()?)
     };
-    refuse_update(cursor)?;
-    Ok(Statement::Insert(Box::new(Insert {
-        table,
-        columns,
-        source,
-        ignore,
-    })))
+    Ok(())
 }
 
-fn refuse_update(cursor: &Cursor<'_>) -> Result<()> {
-    if cursor.peek_word("ON") {
-        return unsupported("ON DUPLICATE KEY UPDATE");
+/// `new` or `new (a, b)`, behind AS.
+fn alias(cursor: &mut Cursor<'_>) -> Result<(String, Vec<String>)> {
+    let name = cursor.name()?;
+    let mut columns = Vec::new();
+    if cursor.token(&Token::LParen) {
+        loop {
+            columns.push(cursor.name()?);
+            if !cursor.token(&Token::Comma) {
+                break;
+            }
+        }
+        cursor.parser.expect_token(&Token::RParen)?;
     }
-    if cursor.peek_word("RETURNING") {
-        return unsupported("RETURNING");
-    }
-    Ok(())
+    Ok((name, columns))
 }
 
 fn starts_query(cursor: &Cursor<'_>) -> bool {

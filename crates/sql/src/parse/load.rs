@@ -17,9 +17,8 @@ pub(super) fn load(cursor: &mut Cursor<'_>) -> Result<Statement> {
     let local = cursor.word("LOCAL");
     cursor.expect("INFILE")?;
     let path = cursor.string()?;
-    // Without keys there are no duplicates that REPLACE could replace.
     let ignore = cursor.word("IGNORE");
-    let _ = cursor.word("REPLACE");
+    let replace = !ignore && cursor.word("REPLACE");
     cursor.expect("INTO")?;
     cursor.expect("TABLE")?;
     let table = cursor.table_name()?;
@@ -27,6 +26,7 @@ pub(super) fn load(cursor: &mut Cursor<'_>) -> Result<Statement> {
         path,
         local,
         ignore,
+        replace,
         ..defaults(table)
     };
     if cursor.peek_word("PARTITION") {
@@ -90,6 +90,7 @@ fn defaults(table: TableName) -> LoadData {
     LoadData {
         local: false,
         ignore: false,
+        replace: false,
         path: String::new(),
         table,
         character_set: None,

@@ -4,10 +4,13 @@
 //! another sense. Queries and expressions are sqlparser's, under our dialect. Never resolves a
 //! name.
 
+mod alter;
 mod change;
+mod column;
 mod create;
 mod cursor;
 mod insert;
+mod key;
 mod load;
 mod reserved;
 mod set;
@@ -246,10 +249,12 @@ fn statement(cursor: &mut Cursor<'_>) -> Result<Statement> {
         }
         "UPDATE" => change::update(cursor),
         "DELETE" => change::delete(cursor),
-        "ALTER" | "RENAME" | "CALL" | "GRANT" | "REVOKE" | "PREPARE" | "EXECUTE" | "DEALLOCATE"
-        | "ANALYZE" | "CHECK" | "CHECKSUM" | "OPTIMIZE" | "REPAIR" | "HANDLER" | "XA"
-        | "INSTALL" | "UNINSTALL" | "IMPORT" | "CHANGE" | "RESET" | "STOP" | "PURGE" | "BINLOG"
-        | "CACHE" | "SIGNAL" | "RESIGNAL" | "GET" | "HELP" | "SHUTDOWN" | "RESTART" | "CLONE" => {
+        "ALTER" => alter::alter(cursor),
+        "RENAME" => alter::rename(cursor),
+        "CALL" | "GRANT" | "REVOKE" | "PREPARE" | "EXECUTE" | "DEALLOCATE" | "ANALYZE"
+        | "CHECK" | "CHECKSUM" | "OPTIMIZE" | "REPAIR" | "HANDLER" | "XA" | "INSTALL"
+        | "UNINSTALL" | "IMPORT" | "CHANGE" | "RESET" | "STOP" | "PURGE" | "BINLOG" | "CACHE"
+        | "SIGNAL" | "RESIGNAL" | "GET" | "HELP" | "SHUTDOWN" | "RESTART" | "CLONE" => {
             unsupported(&first)
         }
         _ => cursor.fail("a statement"),

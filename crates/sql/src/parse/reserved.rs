@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 
-use crate::statement::{InsertSource, RowChoice, Statement};
+use crate::statement::{InsertSource, RowChoice, SetColumn, Statement};
 use crate::walk;
 
 /// Where a statement uses a reserved word as a name.
@@ -20,19 +20,15 @@ pub(super) fn find(statement: &Statement) -> Option<Location> {
         Statement::Query(query) => names.read(query),
         Statement::Explain(explain) => return find(&explain.statement),
         Statement::CreateTable(table) => table.query.iter().for_each(|query| names.read(query)),
-        Statement::Insert(insert) => match &insert.source {
-            InsertSource::Query(query) => names.read(query),
-            InsertSource::Values(_) => {}
-        },
+        Statement::Insert(insert) => {
+            if let InsertSource::Query(query) = &insert.source {
+                names.read(query);
+            }
+            names.read_values(&insert.on_duplicate);
+        }
         Statement::Update(update) => {
             names.read_choice(&update.choice);
-            let values = update
-                .assignments
-                .iter()
-                .filter_map(|set| set.value.as_ref());
-            for value in values {
-                let _ = walk::read(value, &mut names);
-            }
+            names.read_values(&update.assignments);
         }
         Statement::Delete(delete) => names.read_choice(&delete.choice),
         _ => {}
@@ -53,6 +49,12 @@ struct Names {
 impl Names {
     fn read(&mut self, query: &Query) {
         let _ = walk::read(query, self);
+    }
+
+    fn read_values(&mut self, assignments: &[SetColumn]) {
+        for value in assignments.iter().filter_map(|set| set.value.as_ref()) {
+            let _ = walk::read(value, self);
+        }
     }
 
     fn read_choice(&mut self, choice: &RowChoice) {

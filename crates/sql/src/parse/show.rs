@@ -58,7 +58,12 @@ pub(super) fn show(cursor: &mut Cursor<'_>) -> Result<Statement> {
         let _ = cursor.words(&["IF", "NOT", "EXISTS"]);
         Show::CreateDatabase(cursor.name()?)
     } else if cursor.word("INDEX") || cursor.word("INDEXES") || cursor.word("KEYS") {
-        Show::Index(from_table(cursor)?)
+        let table = from_table(cursor)?;
+        let condition = match cursor.word("WHERE") {
+            true => Some(cursor.parser.parse_expr()?),
+            false => None,
+        };
+        Show::Index { table, condition }
     } else if cursor.word("DATABASES") || cursor.word("SCHEMAS") {
         Show::Databases(filter(cursor)?)
     } else if cursor.word("WARNINGS") {

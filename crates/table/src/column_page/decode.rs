@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use arrow_array::builder::{BinaryViewBuilder, StringViewBuilder};
 use arrow_array::types::{Int8Type, Int16Type, Int32Type, Int64Type};
 use arrow_array::types::{UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BinaryViewArray, BooleanArray,
     DictionaryArray, FixedSizeBinaryArray, LargeBinaryArray, NullArray, PrimitiveArray,
-    RecordBatch, RecordBatchOptions, StringViewArray, downcast_primitive,
+    RecordBatch, RecordBatchOptions, StringViewArray, UInt32Array, downcast_primitive,
     types::ArrowDictionaryKeyType,
 };
 use arrow_buffer::{
@@ -15,6 +16,7 @@ use arrow_buffer::{
 };
 use arrow_ipc::reader::StreamReader;
 use arrow_schema::DataType;
+use arrow_select::take::take;
 use bytes::Bytes;
 
 use super::{ALIGNMENT, ENTRY_BYTES, HEADER_BYTES, MAGIC};
@@ -72,6 +74,38 @@ impl Format {
             None => (0..self.kinds.len()).map(|c| page.column(c)).collect(),
         };
         let options = RecordBatchOptions::new().with_row_count(Some(page.row_count));
+        let schema = self.projected_schema(projection);
+        Ok(RecordBatch::try_new_with_options(
+            schema, columns?, &options,
+        )?)
+    }
+
+    /// Some rows of a page, in memory of their own, in the order of their slots. Costs as much as
+    /// the rows that are asked for, not as those of the page.
+    ///
+    /// # Errors
+    /// As for [`Format::decode`].
+    ///
+    /// # Panics
+    /// If a column of the projection, or a slot, does not exist.
+    pub(crate) fn decode_slots(
+        &self,
+        source: &Source<'_>,
+        projection: Option<&[usize]>,
+        slots: &[u32],
+    ) -> Result<RecordBatch> {
+        let page = Page::open(self, source)?;
+        let places = UInt32Array::from(slots.to_vec());
+        let column = |column: usize| match self.schema.field(column).data_type() {
+            DataType::Utf8View => page.texts(column, slots),
+            DataType::BinaryView => page.binaries(column, slots),
+            _ => Ok(take(&page.column(column)?, &places, None)?),
+        };
+        let columns: Result<Vec<ArrayRef>> = match projection {
+            Some(columns) => columns.iter().map(|&c| column(c)).collect(),
+            None => (0..self.kinds.len()).map(column).collect(),
+        };
+        let options = RecordBatchOptions::new().with_row_count(Some(slots.len()));
         let schema = self.projected_schema(projection);
         Ok(RecordBatch::try_new_with_options(
             schema, columns?, &options,
@@ -167,6 +201,53 @@ impl<'a> Page<'a> {
             .source
             .buffer(entry.data_offset, entry.data_bytes as usize)?;
         Ok((OffsetBuffer::new(offsets), data))
+    }
+
+    /// Some values of a text column.
+    fn texts(&self, column: usize, slots: &[u32]) -> Result<ArrayRef> {
+        let mut values = StringViewBuilder::with_capacity(slots.len());
+        for value in self.values(column, slots)? {
+            let value = value?.map(std::str::from_utf8).transpose();
+            values.append_option(value.map_err(|_| corrupt("a text is not UTF-8"))?);
+        }
+        Ok(Arc::new(values.finish()))
+    }
+
+    /// Some values of a binary column.
+    fn binaries(&self, column: usize, slots: &[u32]) -> Result<ArrayRef> {
+        let mut values = BinaryViewBuilder::with_capacity(slots.len());
+        for value in self.values(column, slots)? {
+            values.append_option(value?);
+        }
+        Ok(Arc::new(values.finish()))
+    }
+
+    /// Some values of a column of [`Kind::Bytes`] or [`Kind::Text`].
+    fn values<'s>(
+        &'s self,
+        column: usize,
+        slots: &'s [u32],
+    ) -> Result<impl Iterator<Item = Result<Option<&'s [u8]>>>> {
+        let entry = self.entry(column)?;
+        let nulls = self.nulls(&entry)?;
+        let bytes = self.source.bytes();
+        let part = |from: u32, len: u32| bytes.get(from as usize..(from + len) as usize);
+        let offsets = part(entry.values_offset, entry.values_bytes);
+        let data = part(entry.data_offset, entry.data_bytes);
+        let (Some(offsets), Some(data)) = (offsets, data) else {
+            return Err(corrupt("a buffer lies outside of the page"));
+        };
+        Ok(slots.iter().map(move |slot| {
+            let slot = *slot as usize;
+            if nulls.as_ref().is_some_and(|nulls| nulls.is_null(slot)) {
+                return Ok(None);
+            }
+            let offset = |index: usize| read_u32(offsets, index * size_of::<u32>()) as usize;
+            let value = data.get(offset(slot)..offset(slot + 1));
+            Ok(Some(
+                value.ok_or(corrupt("a value lies outside of its column"))?,
+            ))
+        }))
     }
 
     /// A column as its declared type.

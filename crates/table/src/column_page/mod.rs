@@ -31,7 +31,8 @@ mod encode;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::types::UInt64Type;
+use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::take::take;
 
@@ -45,6 +46,8 @@ const _: () = assert!(
     "pages hold Arrow's own buffers"
 );
 
+/// The name of the column that numbers rows.
+const ROW_NUMBER: &str = "\u{1}row number";
 const MAGIC: u32 = u32::from_le_bytes(*b"MFCP");
 const HEADER_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 32;
@@ -143,6 +146,26 @@ impl Rows {
         self.row_count
     }
 
+    /// The number of the first row, where the format has them.
+    pub(crate) fn first_number(&self) -> Option<u64> {
+        self.columns
+            .last()?
+            .as_primitive_opt::<UInt64Type>()?
+            .values()
+            .first()
+            .copied()
+    }
+
+    /// The number of the last row, where the format has them.
+    pub(crate) fn last_number(&self) -> Option<u64> {
+        self.columns
+            .last()?
+            .as_primitive_opt::<UInt64Type>()?
+            .values()
+            .last()
+            .copied()
+    }
+
     /// Some consecutive rows, sharing the memory.
     pub fn slice(&self, from: usize, row_count: usize) -> Rows {
         if from == 0 && row_count == self.row_count {
@@ -164,9 +187,26 @@ pub struct Format {
     kinds: Vec<Kind>,
     rows_max: usize,
     merges: bool,
+    has_row_numbers: bool,
 }
 
 impl Format {
+    /// The format of pages whose rows have ascending numbers in a last column of their own, behind
+    /// those of the schema.
+    pub(crate) fn with_row_numbers(schema: &SchemaRef) -> Self {
+        let mut fields: Vec<Arc<Field>> = schema.fields().iter().cloned().collect();
+        fields.push(Arc::new(Field::new(ROW_NUMBER, DataType::UInt64, false)));
+        Self {
+            has_row_numbers: true,
+            ..Self::new(Arc::new(Schema::new(fields)))
+        }
+    }
+
+    /// Whether the last column numbers the rows.
+    pub(crate) fn has_row_numbers(&self) -> bool {
+        self.has_row_numbers
+    }
+
     /// The format of pages that hold rows of this schema.
     pub fn new(schema: SchemaRef) -> Self {
         let kinds: Vec<Kind> = schema
@@ -187,6 +227,7 @@ impl Format {
             kinds,
             rows_max,
             merges,
+            has_row_numbers: false,
         }
     }
 
@@ -221,24 +262,26 @@ impl Format {
         ))
     }
 
-    /// Checks a batch against the schema and unpacks its dictionaries.
+    /// Checks the columns of a batch against the schema and unpacks dictionaries.
     ///
     /// A text column takes any of Arrow's text types, a binary column any binary type, and each of
     /// them a dictionary of it; other types must be equal. Names and metadata are not compared.
     ///
     /// # Errors
     /// [`Error::ColumnCount`], [`Error::TypeMismatch`], [`Error::NullValue`].
-    pub fn admit(&self, batch: &RecordBatch) -> Result<Rows> {
-        if batch.num_columns() != self.kinds.len() {
+    pub fn admit(&self, batch: &[ArrayRef], row_count: usize) -> Result<Rows> {
+        if batch.len() != self.kinds.len() {
+            // Nobody outside knows of the column of row numbers.
+            let hidden = usize::from(self.has_row_numbers);
             return Err(Error::ColumnCount {
-                expected: self.kinds.len(),
-                found: batch.num_columns(),
+                expected: self.kinds.len() - hidden,
+                found: batch.len().saturating_sub(hidden),
             });
         }
         let mut columns = Vec::with_capacity(self.kinds.len());
         let mut stream_bytes = 0;
         let fields = self.schema.fields();
-        for ((field, kind), column) in fields.iter().zip(&self.kinds).zip(batch.columns()) {
+        for ((field, kind), column) in fields.iter().zip(&self.kinds).zip(batch) {
             let column = unpack(field, *kind, column)?;
             if !field.is_nullable() && column.logical_null_count() > 0 {
                 return Err(Error::NullValue {
@@ -255,8 +298,8 @@ impl Format {
         }
         Ok(Rows {
             columns,
-            row_count: batch.num_rows(),
-            stream_row_bytes: stream_bytes.div_ceil(batch.num_rows().max(1)),
+            row_count,
+            stream_row_bytes: stream_bytes.div_ceil(row_count.max(1)),
         })
     }
 

@@ -9,8 +9,11 @@ use std::ops::Deref;
 /// Bytes of a row id at the end of a key.
 const ROW_ID_BYTES: usize = size_of::<u64>();
 
-/// The longest key of a tree: MySQL's longest index key, and a row id behind it.
-pub const MAX_KEY_BYTES: usize = 3072 + ROW_ID_BYTES;
+/// What an encoding adds to MySQL's longest key: a mark of NULL and an end for each of 16 columns.
+const ENCODING_BYTES: usize = 16 * 3;
+
+/// The longest key of a tree: MySQL's longest index key, encoded, and a row id behind it.
+pub const MAX_KEY_BYTES: usize = 3072 + ENCODING_BYTES + ROW_ID_BYTES;
 
 /// The widest payload of a tree.
 pub const MAX_PAYLOAD_BYTES: usize = 16;

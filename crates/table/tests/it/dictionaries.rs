@@ -73,3 +73,46 @@ fn temporary_tables_hide_shared_ones() {
         Err(Error::UnknownTable { .. })
     ));
 }
+
+#[test]
+fn tables_change_places_at_once_or_not_at_all() {
+    let space = space();
+    let account = space.root();
+    let table = |name: &str| Arc::new(Table::new(name, columns(), account));
+    let place = |table: &Arc<Table>| ("d".to_owned(), Arc::clone(table));
+    let dictionary = Dictionary::new();
+    dictionary.create_database("d").unwrap();
+    let (a, b) = (table("a"), table("b"));
+    dictionary.create_table("d", Arc::clone(&a)).unwrap();
+    dictionary.create_table("d", Arc::clone(&b)).unwrap();
+
+    // The names of two tables are exchanged.
+    let (new_a, new_b) = (table("a"), table("b"));
+    let version = dictionary.version();
+    dictionary
+        .exchange(&[place(&a), place(&b)], &[place(&new_b), place(&new_a)])
+        .unwrap();
+    assert_ne!(dictionary.version(), version);
+    assert!(Arc::ptr_eq(&dictionary.table("d", "a").unwrap(), &new_a));
+    assert!(Arc::ptr_eq(&dictionary.table("d", "b").unwrap(), &new_b));
+
+    // A table that is no longer the one of its name, a name that is taken, a missing database.
+    let changed = dictionary.exchange(&[place(&a)], &[place(&table("c"))]);
+    assert!(matches!(changed, Err(Error::Changed { .. })));
+    let taken = dictionary.exchange(&[place(&new_a)], &[place(&table("b"))]);
+    assert!(matches!(taken, Err(Error::TableExists { .. })));
+    let twice = dictionary.exchange(&[], &[place(&table("c")), place(&table("c"))]);
+    assert!(matches!(twice, Err(Error::TableExists { .. })));
+    let nowhere = dictionary.exchange(&[place(&new_a)], &[("e".to_owned(), table("a"))]);
+    assert!(matches!(nowhere, Err(Error::UnknownDatabase { .. })));
+    assert!(Arc::ptr_eq(&dictionary.table("d", "a").unwrap(), &new_a));
+    assert_eq!(dictionary.tables("d").unwrap().len(), 2);
+
+    // Temporary tables of a session.
+    let mut temporary = TemporaryTables::new();
+    temporary.create("d", Arc::clone(&a)).unwrap();
+    let c = table("c");
+    temporary.exchange(&[place(&a)], &[place(&c)]).unwrap();
+    assert!(temporary.table("d", "a").is_none());
+    assert!(temporary.has(&c));
+}

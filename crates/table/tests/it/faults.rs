@@ -48,7 +48,7 @@ impl Drop for Telltale {
 const BUDGET: u64 = 256 << 10;
 
 /// Repeats a call that a fault has hit.
-fn again<T>(mut call: impl FnMut() -> Result<T>, failures: &mut u32) -> T {
+pub(crate) fn again<T>(mut call: impl FnMut() -> Result<T>, failures: &mut u32) -> T {
     loop {
         match call() {
             Ok(value) => return value,
@@ -109,7 +109,7 @@ fn table_scenario(account: &Account, failures: &mut u32) {
     assert!(found == expect);
 }
 
-fn fail_each(scenario: fn(&Account, &mut u32)) {
+pub(crate) fn fail_each(scenario: fn(&Account, &mut u32)) {
     for operation in [
         Operation::Grant,
         Operation::Read,

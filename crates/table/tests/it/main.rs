@@ -3,6 +3,7 @@
 mod batches;
 mod dictionaries;
 mod faults;
+mod keyed;
 mod runs;
 mod spaces;
 mod tables;

@@ -1,7 +1,10 @@
 //! SHOW and DESCRIBE.
 
+pub(super) mod columns;
+pub(super) mod definition;
+pub(super) mod keys;
 mod server;
-mod tables;
+pub(super) mod tables;
 
 use std::sync::Arc;
 
@@ -62,26 +65,13 @@ impl Job {
                 let listing = self.show_create_database(&name)?;
                 self.filtered(listing, Filter::default(), None).await
             }
-            Show::Index(table) => {
-                self.table(&table)?;
-                let listing = Listing::new(&[
-                    "Table",
-                    "Non_unique",
-                    "Key_name",
-                    "Seq_in_index",
-                    "Column_name",
-                    "Collation",
-                    "Cardinality",
-                    "Sub_part",
-                    "Packed",
-                    "Null",
-                    "Index_type",
-                    "Comment",
-                    "Index_comment",
-                    "Visible",
-                    "Expression",
-                ]);
-                self.filtered(listing, Filter::default(), None).await
+            Show::Index { table, condition } => {
+                let listing = self.list_keys(&table)?;
+                let filter = Filter {
+                    like: None,
+                    condition,
+                };
+                self.filtered(listing, filter, None).await
             }
             Show::Databases(filter) => {
                 let name = filter
@@ -132,13 +122,7 @@ impl Job {
         let database = database
             .or(current)
             .ok_or_else(|| MySqlError::new(ErrorCode::NoDatabase, &[]))?;
-        if !self
-            .connection
-            .engine
-            .shared()
-            .dictionary
-            .has_database(&database)
-        {
+        if !self.has_database(&database) {
             return Err(MySqlError::new(ErrorCode::UnknownDatabase, &[&database]));
         }
         Ok(database)

@@ -5,15 +5,16 @@ use mayfly_sql::statement::TableName;
 use mayfly_table::{Column, Table};
 use mayfly_types::{Collation, ColumnType, ErrorCode, MySqlError};
 
-use super::super::Job;
-use super::super::evaluate::literal;
+use super::super::{Job, information};
+use super::columns::{column_row, columns_listing, key_of};
+use super::definition::{self, quoted};
 use crate::files;
 use crate::listing::{Listing, some};
 
 impl Job {
     pub(super) fn list_databases(&self) -> Listing {
         let mut listing = Listing::new(&["Database"]);
-        for name in self.connection.engine.shared().dictionary.databases() {
+        for name in self.databases() {
             listing.push(vec![Some(name)]);
         }
         listing
@@ -27,6 +28,12 @@ impl Job {
             &["Tables_in"]
         };
         let mut listing = Listing::new(columns);
+        if information::is_database(database) {
+            for name in information::names() {
+                let kind = full.then(|| some("SYSTEM VIEW"));
+                listing.push([Some(some(name)), kind].into_iter().flatten().collect());
+            }
+        }
         for (table, is_temporary) in self.tables_of(database) {
             let kind = if is_temporary {
                 "TEMPORARY TABLE"
@@ -42,7 +49,7 @@ impl Job {
         Ok(listing)
     }
 
-    fn tables_of(&self, database: &str) -> Vec<(std::sync::Arc<Table>, bool)> {
+    pub(crate) fn tables_of(&self, database: &str) -> Vec<(std::sync::Arc<Table>, bool)> {
         let temporary = self.connection.local().temporary.tables();
         let shared = self.connection.engine.shared().dictionary.tables(database);
         let mut tables: Vec<_> = temporary
@@ -81,7 +88,13 @@ impl Job {
             "Comment",
             "Temporary",
         ])
-        .with_numbers(&["Version", "Rows", "Avg_row_length", "Data_length"]);
+        .with_numbers(&[
+            "Version",
+            "Rows",
+            "Avg_row_length",
+            "Data_length",
+            "Auto_increment",
+        ]);
         for (table, is_temporary) in self.tables_of(database) {
             let rows = table.row_count();
             let bytes = table.bytes();
@@ -96,14 +109,14 @@ impl Job {
                 some(0),
                 some(0),
                 some(0),
-                None,
+                next_number(&table).map(|next| next.to_string()),
                 None,
                 None,
                 None,
                 some(Collation::default()),
                 None,
                 some(""),
-                some(""),
+                some(&table.definition().comment),
                 some(if is_temporary { "Y" } else { "N" }),
             ]);
         }
@@ -111,10 +124,20 @@ impl Job {
     }
 
     pub(super) fn list_columns(&self, name: &TableName, full: bool) -> Result<Listing, MySqlError> {
-        let table = self.table(name)?;
         let mut listing = columns_listing(full);
-        for column in table.columns() {
-            listing.push(column_row(column, full));
+        if information::is_database(&self.database_of(name)?) {
+            let batch = self.information(&name.table)?.batch(None)?;
+            for field in batch.schema_ref().fields() {
+                let column_type = ColumnType::from_arrow(field);
+                let column = Column::new(field.name(), column_type, true);
+                listing.push(column_row(&column, "", full));
+            }
+            return Ok(listing);
+        }
+        let table = self.table(name)?;
+        let definition = table.definition();
+        for (index, column) in definition.columns.iter().enumerate() {
+            listing.push(column_row(column, key_of(definition, index), full));
         }
         Ok(listing)
     }
@@ -129,7 +152,7 @@ impl Job {
                 ColumnType::from_arrow(field),
                 field.is_nullable(),
             );
-            listing.push(column_row(&column, false));
+            listing.push(column_row(&column, "", false));
         }
         Ok(listing)
     }
@@ -163,123 +186,27 @@ impl Job {
             .temporary
             .table(&database, &name.table)
             .is_some();
-        let lines: Vec<String> = table.columns().iter().map(definition).collect();
-        let text = format!(
-            "CREATE {}TABLE {} (\n{}\n) ENGINE=Mayfly DEFAULT CHARSET=utf8mb4 COLLATE={}",
+        let next = next_number(&table).filter(|next| *next > 1);
+        let next = next.map_or(String::new(), |next| format!(" AUTO_INCREMENT={next}"));
+        let mut text = format!(
+            "CREATE {}TABLE {} (\n{}\n) ENGINE=Mayfly{next} DEFAULT CHARSET=utf8mb4 COLLATE={}",
             if is_temporary { "TEMPORARY " } else { "" },
             quoted(table.name()),
-            lines.join(",\n"),
+            definition::lines(table.definition()).join(",\n"),
             Collation::default()
         );
+        let comment = &table.definition().comment;
+        if !comment.is_empty() {
+            text.push_str(&format!(" COMMENT={}", definition::string(comment)));
+        }
         let mut listing = Listing::new(&["Table", "Create Table"]);
         listing.push(vec![some(table.name()), Some(text)]);
         Ok(listing)
     }
 }
 
-fn columns_listing(full: bool) -> Listing {
-    if full {
-        Listing::new(&[
-            "Field",
-            "Type",
-            "Collation",
-            "Null",
-            "Key",
-            "Default",
-            "Extra",
-            "Privileges",
-            "Comment",
-        ])
-    } else {
-        Listing::new(&["Field", "Type", "Null", "Key", "Default", "Extra"])
-    }
-}
-
-fn column_row(column: &Column, full: bool) -> Vec<Option<String>> {
-    let null = some(if column.is_nullable { "YES" } else { "NO" });
-    let default = column.default.as_deref().and_then(default_value);
-    let generated = column.default.as_deref().is_some_and(is_expression);
-    let extra = some(if generated { "DEFAULT_GENERATED" } else { "" });
-    let kind = some(&column.column_type);
-    if !full {
-        return vec![some(&column.name), kind, null, some(""), default, extra];
-    }
-    let collation = column
-        .column_type
-        .is_text()
-        .then(|| column.collation.unwrap_or_default().to_string());
-    vec![
-        some(&column.name),
-        kind,
-        collation,
-        null,
-        some(""),
-        default,
-        extra,
-        some("select,insert,update,references"),
-        some(&column.comment),
-    ]
-}
-
-fn definition(column: &Column) -> String {
-    let mut text = format!("  {} {}", quoted(&column.name), column.column_type);
-    if !column.is_nullable {
-        text.push_str(" NOT NULL");
-    } else if matches!(column.column_type, ColumnType::Timestamp { .. }) {
-        text.push_str(" NULL");
-    }
-    let never_prints_null = matches!(
-        column.column_type,
-        ColumnType::Text(_) | ColumnType::Blob(_) | ColumnType::Json
-    );
-    match column.default.as_deref() {
-        Some(default) if is_expression(default) => {
-            let is_now = default
-                .to_ascii_uppercase()
-                .starts_with("CURRENT_TIMESTAMP");
-            let expression = if is_now {
-                default.to_ascii_uppercase()
-            } else {
-                format!("({})", bare(default))
-            };
-            text.push_str(&format!(" DEFAULT {expression}"));
-        }
-        Some(default) => match default_value(default) {
-            Some(value) => text.push_str(&format!(" DEFAULT '{}'", value.replace('\'', "''"))),
-            None => text.push_str(" DEFAULT NULL"),
-        },
-        None if column.is_nullable && !never_prints_null => text.push_str(" DEFAULT NULL"),
-        None => {}
-    }
-    if !column.comment.is_empty() {
-        text.push_str(&format!(
-            " COMMENT '{}'",
-            column.comment.replace('\'', "''")
-        ));
-    }
-    text
-}
-
-/// The text of a constant default; `None` for NULL.
-fn default_value(text: &str) -> Option<String> {
-    let expression = mayfly_sql::parse::parse_expression(text).ok()?;
-    match literal(&expression) {
-        Some(value) if value.is_null() => None,
-        Some(value) => Some(value.to_string()),
-        None => Some(bare(text).to_owned()),
-    }
-}
-
-fn is_expression(text: &str) -> bool {
-    mayfly_sql::parse::parse_expression(text).is_ok_and(|expression| literal(&expression).is_none())
-}
-
-fn bare(text: &str) -> &str {
-    text.strip_prefix('(')
-        .and_then(|rest| rest.strip_suffix(')'))
-        .unwrap_or(text)
-}
-
-fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
+/// The AUTO_INCREMENT value that comes next, where a column has it.
+pub(crate) fn next_number(table: &mayfly_table::Table) -> Option<u64> {
+    let column = table.definition().auto_increment();
+    column.map(|_| table.auto_increment())
 }

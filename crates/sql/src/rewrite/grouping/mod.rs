@@ -1,13 +1,16 @@
 //! GROUP BY as MySQL reads it.
 //!
 //! With ONLY_FULL_GROUP_BY a column that is neither grouped nor aggregated is error 1055 or 1140;
-//! without it, any value of the group may be answered: the column is wrapped in `any_value()`.
+//! without it, any value of the group may be answered: the column is wrapped in `any_value()`. A
+//! column that a grouped key of its table determines has one value in the group, and is wrapped
+//! too.
 //! HAVING without GROUP BY and without aggregates is a second WHERE.
 //!
 //! Expressions are compared by their text without qualifiers. Where two tables have a column of
 //! one name this is too generous; the planner then refuses what is left.
 
 mod columns;
+mod determined;
 mod keys;
 
 use std::collections::{HashMap, HashSet};
@@ -23,6 +26,7 @@ use super::expression::call;
 use crate::bindings::Bindings;
 use crate::walk;
 use columns::{expand_wildcards, name_of, refusal, relations};
+use determined::Determined;
 use keys::{check_keys, key, keys};
 
 /// What the rules know of the statement.
@@ -78,37 +82,40 @@ fn apply_select(
     check_keys(select, &named, known)?;
     let keys = keys(select, &named);
     let mut outputs: HashSet<String> = named.keys().cloned().collect();
-    if !bindings.only_full_group_by {
+    let determined = Determined::of(select, bindings, &keys);
+    if !bindings.only_full_group_by || !determined.is_empty() {
         expand_wildcards(select, bindings);
     }
     for (index, item) in select.projection.iter_mut().enumerate() {
-        let mut found = Loose::new(&keys, aggregates, None);
+        let mut found = Loose::new(&keys, aggregates, None, &determined);
         match item {
             SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
                 let _ = walk::write(expr, &mut found);
             }
             _ => continue,
         }
-        if let Some(column) = found.first {
-            if bindings.only_full_group_by {
-                return Err(refusal(
-                    select,
-                    &column,
-                    index + 1,
-                    "SELECT list",
-                    grouped,
-                    bindings,
-                ));
-            }
-            if let SelectItem::UnnamedExpr(expr) = item {
-                let name = name_of(&column);
-                outputs.insert(name.clone());
-                let expr = std::mem::replace(expr, Expr::Value(Value::Null.into()));
-                *item = SelectItem::ExprWithAlias {
-                    expr,
-                    alias: Ident::with_quote('`', name),
-                };
-            }
+        if let Some(column) = &found.undetermined
+            && bindings.only_full_group_by
+        {
+            return Err(refusal(
+                select,
+                column,
+                index + 1,
+                "SELECT list",
+                grouped,
+                bindings,
+            ));
+        }
+        if let Some(column) = found.first
+            && let SelectItem::UnnamedExpr(expr) = item
+        {
+            let name = name_of(&column);
+            outputs.insert(name.clone());
+            let expr = std::mem::replace(expr, Expr::Value(Value::Null.into()));
+            *item = SelectItem::ExprWithAlias {
+                expr,
+                alias: Ident::with_quote('`', name),
+            };
         }
     }
     // With those that were wrapped above.
@@ -134,9 +141,9 @@ fn apply_select(
         let _ = walk::write(having, &mut shadow);
     }
     if let Some(having) = &mut select.having {
-        let mut found = Loose::new(&keys, aggregates, Some(&outputs));
+        let mut found = Loose::new(&keys, aggregates, Some(&outputs), &determined);
         let _ = walk::write(having, &mut found);
-        if let Some(column) = found.first
+        if let Some(column) = found.undetermined
             && bindings.only_full_group_by
         {
             return Err(refusal(
@@ -155,9 +162,9 @@ fn apply_select(
     }) = order_by
     {
         for (index, by) in list.iter_mut().enumerate() {
-            let mut found = Loose::new(&keys, aggregates, Some(&outputs));
+            let mut found = Loose::new(&keys, aggregates, Some(&outputs), &determined);
             let _ = walk::write(&mut by.expr, &mut found);
-            if let Some(column) = found.first
+            if let Some(column) = found.undetermined
                 && bindings.only_full_group_by
             {
                 return Err(refusal(
@@ -230,8 +237,11 @@ struct Loose<'a> {
     aggregates: &'a HashSet<String>,
     /// Names that stand for select items.
     outputs: Option<&'a HashSet<String>>,
+    determined: &'a Determined,
     safe: Vec<bool>,
     first: Option<Expr>,
+    /// The first one that may have several values in a group.
+    undetermined: Option<Expr>,
 }
 
 impl<'a> Loose<'a> {
@@ -239,13 +249,16 @@ impl<'a> Loose<'a> {
         keys: &'a HashSet<String>,
         aggregates: &'a HashSet<String>,
         outputs: Option<&'a HashSet<String>>,
+        determined: &'a Determined,
     ) -> Loose<'a> {
         Loose {
             keys,
             aggregates,
             outputs,
+            determined,
             safe: Vec::new(),
             first: None,
+            undetermined: None,
         }
     }
 
@@ -291,6 +304,9 @@ impl VisitorMut for Loose<'_> {
         if !safe && matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
             let column = std::mem::replace(expr, Expr::Value(Value::Null.into()));
             self.first.get_or_insert_with(|| column.clone());
+            if !self.determined.has(&column) {
+                self.undetermined.get_or_insert_with(|| column.clone());
+            }
             *expr = call("any_value", vec![column]);
         }
         ControlFlow::Continue(())

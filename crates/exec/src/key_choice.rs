@@ -1,0 +1,344 @@
+//! Which key of a table answers the conditions of a query.
+//!
+//! Owns the reading of conditions: a column and a constant, compared. Never decides what a row is
+//! worth: every condition is checked again above the scan, so that a search may find too much.
+//!
+//! A key is worth its while when it finds few of the rows; how many it finds is counted in the
+//! index itself, not guessed.
+
+use std::collections::HashMap;
+use std::ops::Bound;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::DataType;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use mayfly_table::{Search, Table};
+use mayfly_types::ColumnType;
+
+use crate::error::table_error;
+
+/// Searches of one scan: values of an IN list, or products of several.
+const SEARCHES_MAX: usize = 1024;
+/// A row by key costs as much as so many in a scan.
+const ROWS_PER_SEARCHED: u64 = 32;
+/// So few rows are always searched.
+const ROWS_FEW: u64 = 64;
+/// The numbers that a search may keep on the heap: 8 bytes each.
+const ROWS_MAX: u64 = 1 << 20;
+
+/// A key and what is asked of it.
+pub(crate) struct Choice {
+    /// The place of the key.
+    pub(crate) key: usize,
+    pub(crate) searches: Vec<Search>,
+    /// How many of its columns are used.
+    pub(crate) parts: usize,
+    /// About how many rows it finds.
+    pub(crate) rows: u64,
+    pub(crate) access: Access,
+}
+
+/// How MySQL calls a way to rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// One row at most, by constants: `const`.
+    Const,
+    /// All rows of one value: `ref`.
+    Ref,
+    /// Several values, or from one to another: `range`.
+    Range,
+}
+
+impl Access {
+    /// The word in EXPLAIN.
+    pub fn name(self) -> &'static str {
+        match self {
+            Access::Const => "const",
+            Access::Ref => "ref",
+            Access::Range => "range",
+        }
+    }
+}
+
+/// What conditions say of one column.
+#[derive(Default)]
+struct Wanted {
+    /// The values that it may have.
+    equal: Option<Vec<ArrayRef>>,
+    low: Option<Bound<ArrayRef>>,
+    high: Option<Bound<ArrayRef>>,
+}
+
+/// Whether a condition may help a key to be used.
+pub(crate) fn is_searchable(table: &Table, filter: &Expr) -> bool {
+    if table.definition().keys.is_empty() {
+        return false;
+    }
+    let mut wanted = HashMap::new();
+    read(table, filter, &mut wanted);
+    !wanted.is_empty()
+}
+
+/// The key that finds the fewest rows, if they are few enough.
+///
+/// # Errors
+/// If an index cannot be read.
+pub(crate) fn choose(table: &Table, filters: &[Expr]) -> Result<Option<Choice>> {
+    let definition = table.definition();
+    if definition.keys.is_empty() || filters.is_empty() {
+        return Ok(None);
+    }
+    let mut wanted = HashMap::new();
+    for filter in filters {
+        read(table, filter, &mut wanted);
+    }
+    let mut best: Option<Choice> = None;
+    for key in 0..definition.keys.len() {
+        let Some((searches, parts, access)) = searches(table, key, &wanted) else {
+            continue;
+        };
+        let mut rows = 0_u64;
+        for search in &searches {
+            rows = rows.saturating_add(table.estimate(search).map_err(table_error)?);
+        }
+        if best.as_ref().is_none_or(|best| rows < best.rows) {
+            best = Some(Choice {
+                key,
+                searches,
+                parts,
+                rows,
+                access,
+            });
+        }
+    }
+    let is_few = |rows: u64| {
+        let few = rows <= ROWS_FEW || rows.saturating_mul(ROWS_PER_SEARCHED) < table.row_count();
+        few && rows <= ROWS_MAX
+    };
+    Ok(best.filter(|choice| is_few(choice.rows)))
+}
+
+/// What is asked of one key, and how many of its columns that uses; `None` when nothing is asked of
+/// its first column.
+fn searches(
+    table: &Table,
+    key: usize,
+    wanted: &HashMap<usize, Wanted>,
+) -> Option<(Vec<Search>, usize, Access)> {
+    let definition = &table.definition().keys[key];
+    let mut equal: Vec<Vec<ArrayRef>> = vec![Vec::new()];
+    let mut parts = 0;
+    let mut bounds = (Bound::Unbounded, Bound::Unbounded);
+    let mut access = Access::Ref;
+    for part in &definition.parts {
+        let Some(of_column) = wanted.get(&part.column) else {
+            break;
+        };
+        if let Some(values) = &of_column.equal {
+            if equal.len() * values.len() > SEARCHES_MAX {
+                break;
+            }
+            equal = equal
+                .iter()
+                .flat_map(|before| {
+                    values.iter().map(|value| {
+                        let mut values = before.clone();
+                        values.push(ArrayRef::clone(value));
+                        values
+                    })
+                })
+                .collect();
+            parts += 1;
+            continue;
+        }
+        if !keeps_order(&table.columns()[part.column].column_type) {
+            break;
+        }
+        let bound = |bound: &Option<Bound<ArrayRef>>| bound.clone().unwrap_or(Bound::Unbounded);
+        bounds = (bound(&of_column.low), bound(&of_column.high));
+        parts += 1;
+        access = Access::Range;
+        break;
+    }
+    if parts == 0 {
+        return None;
+    }
+    if equal.len() != 1 {
+        access = Access::Range;
+    }
+    if access == Access::Ref && parts == definition.parts.len() && definition.is_unique() {
+        access = Access::Const;
+    }
+    let searches = equal.into_iter().map(|equal| Search {
+        key,
+        equal,
+        low: bounds.0.clone(),
+        high: bounds.1.clone(),
+    });
+    Some((searches.collect(), parts, access))
+}
+
+/// Whether the bytes of a key lie in the order in which the type compares: words of ENUM and SET
+/// compare by their places.
+fn keeps_order(column_type: &ColumnType) -> bool {
+    !matches!(column_type, ColumnType::Enum(_) | ColumnType::Set(_))
+}
+
+/// Reads one condition.
+fn read(table: &Table, filter: &Expr, wanted: &mut HashMap<usize, Wanted>) {
+    match filter {
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Operator::And,
+            right,
+        }) => {
+            read(table, left, wanted);
+            read(table, right, wanted);
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            if let (Expr::Column(column), Expr::Literal(value, _)) = (left.as_ref(), right.as_ref())
+            {
+                compare(table, &column.name, *op, value, wanted);
+            } else if let (Expr::Literal(value, _), Expr::Column(column)) =
+                (left.as_ref(), right.as_ref())
+                && let Some(op) = op.swap()
+            {
+                compare(table, &column.name, op, value, wanted);
+            }
+        }
+        Expr::InList(InList {
+            expr,
+            list,
+            negated: false,
+        }) => {
+            if let Expr::Column(column) = expr.as_ref() {
+                one_of(table, &column.name, list, wanted);
+            }
+        }
+        Expr::IsNull(expr) => {
+            if let Expr::Column(column) = expr.as_ref() {
+                compare(
+                    table,
+                    &column.name,
+                    Operator::IsNotDistinctFrom,
+                    &ScalarValue::Null,
+                    wanted,
+                );
+            }
+        }
+        Expr::Between(between) if !between.negated => {
+            if let (Expr::Column(column), Expr::Literal(low, _), Expr::Literal(high, _)) = (
+                between.expr.as_ref(),
+                between.low.as_ref(),
+                between.high.as_ref(),
+            ) {
+                compare(table, &column.name, Operator::GtEq, low, wanted);
+                compare(table, &column.name, Operator::LtEq, high, wanted);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn compare(
+    table: &Table,
+    column: &str,
+    op: Operator,
+    value: &ScalarValue,
+    wanted: &mut HashMap<usize, Wanted>,
+) {
+    let Some(place) = table.definition().column(column) else {
+        return;
+    };
+    let of_type = table.schema().field(place).data_type();
+    let is_null = value.is_null();
+    if is_null && op != Operator::IsNotDistinctFrom {
+        return;
+    }
+    let Some(value) = as_key(value, of_type) else {
+        return;
+    };
+    match op {
+        Operator::Eq | Operator::IsNotDistinctFrom => {
+            let of_column = wanted.entry(place).or_default();
+            // Of two equalities one will do; the other is checked above.
+            of_column.equal = Some(vec![value]);
+        }
+        Operator::Gt | Operator::GtEq => {
+            let of_column = wanted.entry(place).or_default();
+            of_column.low = Some(match op {
+                Operator::Gt => Bound::Excluded(value),
+                _ => Bound::Included(value),
+            });
+        }
+        Operator::Lt | Operator::LtEq => {
+            let of_column = wanted.entry(place).or_default();
+            of_column.high = Some(match op {
+                Operator::Lt => Bound::Excluded(value),
+                _ => Bound::Included(value),
+            });
+        }
+        _ => {}
+    }
+}
+
+fn one_of(table: &Table, column: &str, list: &[Expr], wanted: &mut HashMap<usize, Wanted>) {
+    let Some(place) = table.definition().column(column) else {
+        return;
+    };
+    let of_type = table.schema().field(place).data_type();
+    let mut values = Vec::with_capacity(list.len());
+    for value in list {
+        let Expr::Literal(value, _) = value else {
+            return;
+        };
+        // NULL is equal to nothing.
+        if value.is_null() {
+            continue;
+        }
+        match as_key(value, of_type) {
+            Some(value) => values.push(value),
+            None => return,
+        }
+    }
+    if values.len() <= SEARCHES_MAX {
+        let of_column = wanted.entry(place).or_default();
+        if of_column.equal.is_none() {
+            of_column.equal = Some(values);
+        }
+    }
+}
+
+/// A constant as a value of a column, where the two compare as values of that type.
+fn as_key(value: &ScalarValue, of_type: &DataType) -> Option<ArrayRef> {
+    let found = value.data_type();
+    let fits = found == *of_type
+        || value.is_null()
+        || (is_text(&found) && is_text(of_type))
+        || (is_binary(&found) && is_binary(of_type));
+    if fits {
+        return value.cast_to(of_type).ok()?.to_array().ok();
+    }
+    if found.is_integer() && of_type.is_integer() {
+        let cast = value.cast_to(of_type).ok().filter(|cast| !cast.is_null())?;
+        let back = cast.cast_to(&found).ok()?;
+        return (back == *value).then(|| cast.to_array().ok()).flatten();
+    }
+    None
+}
+
+fn is_text(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
+    )
+}
+
+fn is_binary(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView
+    )
+}

@@ -1,0 +1,405 @@
+//! ALTER TABLE and RENAME TABLE.
+//!
+//! A table never changes its definition: another one is made and filled, and takes the place of
+//! the old one when it is whole. Whoever reads the old one goes on reading it; a change that fails
+//! leaves it untouched.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef};
+use arrow::datatypes::{Field, FieldRef, Schema};
+use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use datafusion::scalar::ScalarValue;
+use mayfly_sql::statement::{AlterAction, AlterTable, TableName};
+use mayfly_table::{Column, Definition, Place, Table, TableSnapshot};
+use mayfly_types::{ErrorCode, MySqlError, Warning};
+
+use super::Job;
+use super::altered::{Altered, altered};
+use super::assign::zero;
+use super::define::check_table_name;
+use super::insert::with_info;
+use super::write::{Writer, Written};
+use crate::errors;
+use crate::outcome::Outcome;
+
+/// How often a copy begins again because others changed the rows meanwhile.
+const ATTEMPTS: usize = 10;
+
+/// Where a table is known: among the temporary tables or the shared ones, its database, its name.
+type Whereabouts = (bool, String, String);
+
+impl Job {
+    pub(crate) async fn alter_table(&self, alter: AlterTable) -> Result<Outcome, MySqlError> {
+        let database = self.database_of(&alter.table)?;
+        let name = &alter.table.table;
+        let temporary = self.exists(&database, name, true);
+        // Also for a temporary table: only CREATE and DROP leave a transaction open.
+        self.connection.local().transaction.commit();
+        let table = match self.table(&alter.table) {
+            Err(error) if alter.if_exists && error.is(ErrorCode::NoSuchTable) => {
+                self.note(ErrorCode::NoSuchTable, &[&database, name]);
+                return Ok(Outcome::done(0));
+            }
+            found => found?,
+        };
+        let does_nothing = |action: &AlterAction| matches!(action, AlterAction::Nothing);
+        if alter.actions.iter().all(does_nothing) {
+            return Ok(Outcome::done(0));
+        }
+        let mut altered = altered(name, table.definition(), &alter.actions)?;
+        for note in altered.notes.drain(..) {
+            self.connection.warn(note);
+        }
+        self.check_new_defaults(&altered, &alter.actions).await?;
+        if let Some(engine) = &altered.engine {
+            self.check_engine(engine, name)?;
+        }
+        let (new_database, new_name) = match &altered.name {
+            Some(new) => (self.database_of(new)?, new.table.clone()),
+            None => (database.clone(), name.clone()),
+        };
+        if (&new_database, &new_name) != (&database, name) {
+            self.check_new_name(&new_database, &new_name, temporary)?;
+        }
+        let definition = altered.draft.definition(&new_name)?;
+        for _ in 0..ATTEMPTS {
+            let made = Made {
+                name: &new_name,
+                definition: definition.clone(),
+                sources: &altered.sources,
+                temporary,
+                ignore: alter.ignore,
+            };
+            let (new, rows, seen) = self.make(&table, made).await?;
+            if let Some(next) = altered.auto_increment {
+                new.raise_auto_increment(next);
+            }
+            let gone = [((database.clone(), Arc::clone(&table)), seen)];
+            if self.swap(&gone, &[(new_database.clone(), new)], temporary)? {
+                return Ok(with_info(match altered.is_rebuilt {
+                    true => rows,
+                    false => Written::default(),
+                }));
+            }
+            // Somebody else wrote rows that the copy does not have.
+        }
+        Err(MySqlError::new(ErrorCode::TableChanged, &[]))
+    }
+
+    /// RENAME TABLE: one after the other, but seen at once.
+    pub(crate) async fn rename_tables(
+        &self,
+        names: Vec<(TableName, TableName)>,
+    ) -> Result<Outcome, MySqlError> {
+        // Where tables are after the renames so far; `None` where a table has left.
+        let mut moved: HashMap<Whereabouts, Option<Place>> = HashMap::new();
+        for (old, new) in &names {
+            let place = |temporary: bool, name: &TableName| -> Result<Whereabouts, MySqlError> {
+                Ok((temporary, self.database_of(name)?, name.table.clone()))
+            };
+            let find = |at: &Whereabouts| match moved.get(at) {
+                Some(found) => found.clone(),
+                None => self.place(at),
+            };
+            let (own, shared) = (place(true, old)?, place(false, old)?);
+            let (from, found) = match (find(&own), find(&shared)) {
+                (Some(found), _) => (own, found),
+                (None, Some(found)) => (shared, found),
+                (None, None) => {
+                    let code = ErrorCode::NoSuchTable;
+                    return Err(MySqlError::new(code, &[&own.1, &own.2]));
+                }
+            };
+            let to = place(from.0, new)?;
+            let is_taken = find(&to).is_some();
+            self.check_name_in(&to.1, &to.2)?;
+            if is_taken {
+                return Err(MySqlError::new(ErrorCode::TableExists, &[&to.2]));
+            }
+            moved.insert(from, None);
+            moved.insert(to, Some(found));
+        }
+        if moved.keys().any(|(temporary, _, _)| !temporary) {
+            self.connection.local().transaction.commit();
+        }
+        for temporary in [true, false] {
+            let (mut gone, mut come) = (Vec::new(), Vec::new());
+            for ((_, database, name), found) in moved.iter().filter(|(at, _)| at.0 == temporary) {
+                let Some((was_in, table)) = found else {
+                    continue;
+                };
+                if (was_in.as_str(), table.name()) == (database.as_str(), name.as_str()) {
+                    continue;
+                }
+                let sources: Vec<_> = (0..table.columns().len()).map(Some).collect();
+                let made = Made {
+                    name,
+                    definition: table.definition().clone(),
+                    sources: &sources,
+                    temporary,
+                    ignore: false,
+                };
+                let (renamed, _, seen) = self.make(table, made).await?;
+                gone.push(((was_in.clone(), Arc::clone(table)), seen));
+                come.push((database.clone(), renamed));
+            }
+            if !self.swap(&gone, &come, temporary)? {
+                return Err(MySqlError::new(ErrorCode::TableChanged, &[]));
+            }
+        }
+        Ok(Outcome::done(0))
+    }
+
+    fn place(&self, (temporary, database, name): &Whereabouts) -> Option<Place> {
+        let table = match temporary {
+            true => self.connection.local().temporary.table(database, name),
+            false => {
+                let dictionary = &self.connection.engine.shared().dictionary;
+                dictionary.table(database, name).ok()
+            }
+        };
+        table.map(|table| (database.clone(), table))
+    }
+
+    fn check_name_in(&self, database: &str, name: &str) -> Result<(), MySqlError> {
+        check_table_name(name)?;
+        let dictionary = &self.connection.engine.shared().dictionary;
+        if !dictionary.has_database(database) {
+            return Err(MySqlError::new(ErrorCode::UnknownDatabase, &[&database]));
+        }
+        Ok(())
+    }
+
+    fn check_new_name(
+        &self,
+        database: &str,
+        name: &str,
+        temporary: bool,
+    ) -> Result<(), MySqlError> {
+        self.check_name_in(database, name)?;
+        if self.exists(database, name, temporary) {
+            return Err(MySqlError::new(ErrorCode::TableExists, &[&name]));
+        }
+        Ok(())
+    }
+
+    /// Constant defaults must fit the columns as they will be.
+    async fn check_new_defaults(
+        &self,
+        altered: &Altered,
+        actions: &[AlterAction],
+    ) -> Result<(), MySqlError> {
+        for action in actions {
+            let (name, default) = match action {
+                AlterAction::AddColumn { definition, .. }
+                | AlterAction::ChangeColumn { definition, .. } => {
+                    (&definition.name, definition.default.as_ref())
+                }
+                AlterAction::SetDefault { column, default } => (column, default.as_ref()),
+                _ => continue,
+            };
+            if let Some(default) = default {
+                self.check_default(&altered.draft.columns, name, default)
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A table of another definition, with the rows of the old one.
+    async fn make(
+        &self,
+        old: &Arc<Table>,
+        made: Made<'_>,
+    ) -> Result<(Arc<Table>, Written, TableSnapshot), MySqlError> {
+        let seen = old.snapshot();
+        let definition = made.definition.clone();
+        let new = Arc::new(self.new_table(made.name, definition, made.temporary));
+        let copied = self.copy(&seen, old, &new, made.sources, made.ignore);
+        let rows = copied.await?;
+        Ok((new, rows, seen))
+    }
+
+    /// Puts tables in the places of others, which nobody writes any more; whether their rows are
+    /// still those that were copied.
+    fn swap(
+        &self,
+        gone: &[(Place, TableSnapshot)],
+        come: &[Place],
+        temporary: bool,
+    ) -> Result<bool, MySqlError> {
+        let retired = gone
+            .iter()
+            .take_while(|((_, table), seen)| table.retire(seen));
+        let all = retired.count() == gone.len();
+        let places: Vec<Place> = gone.iter().map(|(place, _)| place.clone()).collect();
+        let exchanged = match all {
+            true => self.exchange(&places, come, temporary),
+            false => Ok(()),
+        };
+        if !all || exchanged.is_err() {
+            places.iter().for_each(|(_, table)| table.return_to_use());
+        }
+        exchanged.map(|()| all)
+    }
+
+    fn exchange(&self, gone: &[Place], come: &[Place], temporary: bool) -> Result<(), MySqlError> {
+        let exchanged = match temporary {
+            true => self.connection.local().temporary.exchange(gone, come),
+            false => {
+                let dictionary = &self.connection.engine.shared().dictionary;
+                dictionary.exchange(gone, come)
+            }
+        };
+        exchanged.map_err(|error| errors::from_table(&error))
+    }
+
+    /// Writes the rows of a table into another, whose columns take their values from `sources`.
+    async fn copy(
+        &self,
+        snapshot: &TableSnapshot,
+        from: &Arc<Table>,
+        to: &Arc<Table>,
+        sources: &[Option<usize>],
+        ignore: bool,
+    ) -> Result<Written, MySqlError> {
+        to.set_auto_increment(from.auto_increment());
+        let names: Vec<String> = to
+            .columns()
+            .iter()
+            .map(|column| column.name.clone())
+            .collect();
+        let mut copy = Copy {
+            job: self,
+            columns: Vec::with_capacity(names.len()),
+            strict: self.connection.local().variables.is_strict() && !ignore,
+            row: 0,
+        };
+        for (column, source) in to.columns().iter().zip(sources) {
+            copy.columns.push(match source {
+                Some(index) => (column.clone(), Value::Old(*index)),
+                None if snapshot.row_count() == 0 => {
+                    (column.clone(), Value::Same(ScalarValue::Null))
+                }
+                None => (
+                    column.clone(),
+                    Value::Same(self.value_of_added(column).await?),
+                ),
+            });
+        }
+        if snapshot.row_count() == 0 {
+            return Ok(Written::default());
+        }
+        let mut writer = Writer::begin(self, to, &names, ignore).await?;
+        let counted = to.definition().auto_increment();
+        if counted.is_some_and(|column| sources[column].is_some()) {
+            writer.keep_zeros();
+        }
+        for batch in snapshot.scan(0..snapshot.batch_count(), None) {
+            let batch = batch.map_err(|error| errors::from_table(&error))?;
+            writer.append(&copy.batch(&batch)?).await?;
+            tokio::task::yield_now().await;
+        }
+        writer.commit()
+    }
+
+    /// What a column that is added has in the rows that are there.
+    async fn value_of_added(&self, column: &Column) -> Result<ScalarValue, MySqlError> {
+        if column.is_auto_increment {
+            return Ok(ScalarValue::Null);
+        }
+        if let Some(value) = self.default_value(column).await? {
+            return Ok(value);
+        }
+        zero(&column.column_type).ok_or_else(|| {
+            let kind = column.column_type.to_string();
+            let kind = kind.split('(').next().unwrap_or_default();
+            let date = match kind {
+                "date" => "0000-00-00",
+                _ => "0000-00-00 00:00:00",
+            };
+            MySqlError::with_message(
+                ErrorCode::TruncatedValue,
+                format!(
+                    "Incorrect {kind} value: '{date}' for column '{}' at row 1",
+                    column.name
+                ),
+            )
+        })
+    }
+}
+
+/// The table that takes the place of another.
+struct Made<'a> {
+    name: &'a str,
+    definition: Definition,
+    /// For each column, the one of the old table whose values it takes.
+    sources: &'a [Option<usize>],
+    temporary: bool,
+    ignore: bool,
+}
+
+/// Where a column takes its values from.
+enum Value {
+    /// A column of the old table.
+    Old(usize),
+    /// The same value in all rows.
+    Same(ScalarValue),
+}
+
+/// Makes batches of the old table the source of the new one.
+struct Copy<'a> {
+    job: &'a Job,
+    columns: Vec<(Column, Value)>,
+    strict: bool,
+    /// The rows that were read.
+    row: usize,
+}
+
+impl Copy<'_> {
+    fn batch(&mut self, old: &RecordBatch) -> Result<RecordBatch, MySqlError> {
+        let rows = old.num_rows();
+        let mut fields: Vec<FieldRef> = Vec::with_capacity(self.columns.len());
+        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.columns.len());
+        for (column, value) in &self.columns {
+            match value {
+                Value::Old(index) => {
+                    let array = old.column(*index);
+                    self.refuse_null(column, array)?;
+                    fields.push(Arc::clone(&old.schema_ref().fields()[*index]));
+                    arrays.push(Arc::clone(array));
+                }
+                Value::Same(value) => {
+                    let array = value
+                        .to_array_of_size(rows)
+                        .map_err(|error| errors::from_plan(&error))?;
+                    let field = Field::new(&column.name, array.data_type().clone(), true);
+                    fields.push(Arc::new(field));
+                    arrays.push(array);
+                }
+            }
+        }
+        self.row += rows;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
+            .map_err(|error| errors::from_plan(&error.into()))
+    }
+
+    /// NULL in a column that no longer takes it.
+    fn refuse_null(&self, column: &Column, array: &ArrayRef) -> Result<(), MySqlError> {
+        if column.is_nullable || column.is_auto_increment || array.null_count() == 0 {
+            return Ok(());
+        }
+        let place = (0..array.len()).find(|row| array.is_null(*row));
+        let row = self.row + place.unwrap_or_default() + 1;
+        let code = ErrorCode::DataTruncated;
+        if self.strict {
+            return Err(MySqlError::new(code, &[&column.name, &row]));
+        }
+        let warning = Warning::new(code, &[&column.name, &row]);
+        self.job.connection.warn(warning);
+        Ok(())
+    }
+}

@@ -1,0 +1,450 @@
+//! What ALTER TABLE makes of a definition.
+//!
+//! Owns the meaning of the changes: columns and keys that a change drops, alters or renames are
+//! those of the table as it was; keys that are added name columns as they will be. Never touches
+//! rows.
+
+use std::collections::HashSet;
+
+use mayfly_sql::statement::{
+    AlterAction, ColumnDefinition, KeyColumn, KeyDefinition, Placement, TableName,
+};
+use mayfly_table::{Check, Column, Definition, Key, KeyKind};
+use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
+
+use super::define::{CheckDraft, Draft, check_key_name, columns_of, declared_length};
+
+/// A table as it will be.
+pub(crate) struct Altered {
+    pub(crate) draft: Draft,
+    /// For each column, the one of the table as it was whose values it takes.
+    pub(crate) sources: Vec<Option<usize>>,
+    /// What IF EXISTS and IF NOT EXISTS passed over.
+    pub(crate) notes: Vec<Warning>,
+    /// The new name.
+    pub(crate) name: Option<TableName>,
+    /// The ENGINE option.
+    pub(crate) engine: Option<String>,
+    /// The AUTO_INCREMENT option.
+    pub(crate) auto_increment: Option<u64>,
+    /// Whether rows have to be written again, and not only words.
+    pub(crate) is_rebuilt: bool,
+}
+
+/// What becomes of a column.
+enum Fate {
+    Stays(Column),
+    Goes,
+    /// It is put in another place, with the others that are.
+    Moves,
+}
+
+/// A column that is added or put in another place.
+struct Arrival {
+    column: Column,
+    source: Option<usize>,
+    placement: Option<Placement>,
+}
+
+/// The changes while they are read.
+struct Changes<'a> {
+    table: &'a str,
+    model: &'a Definition,
+    fates: Vec<Fate>,
+    /// The names of the old columns from now on, for those that stay.
+    names: Vec<Option<String>>,
+    arrivals: Vec<Arrival>,
+    /// The old keys and checks that stay.
+    keys: Vec<Key>,
+    checks: Vec<Check>,
+    /// Keys and checks that are added, and the names of columns declared NULL.
+    added: Draft,
+    altered: Altered,
+}
+
+/// Applies changes to the definition of a table.
+///
+/// # Errors
+/// Those of MySQL for what is not there, or there already.
+pub(crate) fn altered(
+    table: &str,
+    model: &Definition,
+    actions: &[AlterAction],
+) -> Result<Altered, MySqlError> {
+    let mut changes = Changes {
+        table,
+        model,
+        fates: model.columns.iter().cloned().map(Fate::Stays).collect(),
+        names: model
+            .columns
+            .iter()
+            .map(|column| Some(column.name.clone()))
+            .collect(),
+        arrivals: Vec::new(),
+        keys: model.keys.clone(),
+        checks: model.checks.clone(),
+        added: Draft::default(),
+        altered: Altered {
+            draft: Draft {
+                comment: model.comment.clone(),
+                ..Draft::default()
+            },
+            sources: Vec::new(),
+            notes: Vec::new(),
+            name: None,
+            engine: None,
+            auto_increment: None,
+            is_rebuilt: false,
+        },
+    };
+    // MySQL looks for what is dropped before all else.
+    let drops = |action: &&AlterAction| is_drop(action);
+    for action in actions.iter().filter(drops) {
+        changes.drop(action)?;
+    }
+    for action in actions.iter().filter(|action| !is_drop(action)) {
+        changes.apply(action)?;
+    }
+    changes.finish()
+}
+
+fn is_drop(action: &AlterAction) -> bool {
+    matches!(
+        action,
+        AlterAction::DropColumn { .. }
+            | AlterAction::DropKey { .. }
+            | AlterAction::DropCheck { .. }
+            | AlterAction::DropConstraint { .. }
+    )
+}
+
+impl Changes<'_> {
+    fn drop(&mut self, action: &AlterAction) -> Result<(), MySqlError> {
+        self.altered.is_rebuilt = true;
+        match action {
+            AlterAction::DropColumn { name, if_exists } => match self.column(name) {
+                Some(index) => {
+                    self.fates[index] = Fate::Goes;
+                    self.names[index] = None;
+                    Ok(())
+                }
+                None => self.missing(ErrorCode::CantDropField, name, *if_exists),
+            },
+            AlterAction::DropKey { name, if_exists } => match self.key(name) {
+                Some(index) => {
+                    self.keys.remove(index);
+                    Ok(())
+                }
+                None => self.missing(ErrorCode::CantDropField, name, *if_exists),
+            },
+            AlterAction::DropCheck { name, if_exists } => match self.check(name) {
+                Some(index) => {
+                    self.checks.remove(index);
+                    Ok(())
+                }
+                None => self.missing(ErrorCode::CheckNotFound, name, *if_exists),
+            },
+            AlterAction::DropConstraint { name, if_exists } => {
+                let key = self.key(name).filter(|key| self.keys[*key].is_unique());
+                match (self.check(name), key) {
+                    (Some(check), _) => {
+                        self.checks.remove(check);
+                        Ok(())
+                    }
+                    (None, Some(key)) => {
+                        self.keys.remove(key);
+                        Ok(())
+                    }
+                    (None, None) => self.missing(ErrorCode::ConstraintNotFound, name, *if_exists),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn apply(&mut self, action: &AlterAction) -> Result<(), MySqlError> {
+        match action {
+            AlterAction::AddColumn {
+                definition,
+                placement,
+                if_not_exists,
+            } => self.add(definition, placement.clone(), *if_not_exists),
+            AlterAction::ChangeColumn {
+                old,
+                definition,
+                placement,
+                if_exists,
+            } => match self.column(old) {
+                Some(index) => {
+                    let column = self.added.column(definition);
+                    let was = &self.model.columns[index];
+                    self.altered.is_rebuilt |= placement.is_some()
+                        || column.column_type != was.column_type
+                        || column.is_nullable != was.is_nullable
+                        || column.is_auto_increment != was.is_auto_increment
+                        || column.generated != was.generated;
+                    self.change(index, column, placement.clone());
+                    Ok(())
+                }
+                None if *if_exists => self.missing(ErrorCode::CantDropField, old, true),
+                None => Err(self.unknown(old)),
+            },
+            AlterAction::RenameColumn { old, new } => {
+                let (index, mut column) = self.staying(old)?;
+                column.name.clone_from(new);
+                self.change(index, column, None);
+                Ok(())
+            }
+            AlterAction::SetDefault { column, default } => {
+                let (index, mut column) = self.staying(column)?;
+                column.default = default.as_ref().map(ToString::to_string);
+                self.change(index, column, None);
+                Ok(())
+            }
+            AlterAction::SetInvisible { column, invisible } => {
+                let (index, mut column) = self.staying(column)?;
+                column.is_invisible = *invisible;
+                self.change(index, column, None);
+                Ok(())
+            }
+            AlterAction::AddKey(key) => {
+                self.altered.is_rebuilt = true;
+                match key.name.as_ref().filter(|_| key.if_not_exists) {
+                    Some(name) if self.key(name).is_some() => {
+                        self.note(ErrorCode::DuplicateKeyName, name);
+                    }
+                    _ => self.added.keys.push(key.clone()),
+                }
+                Ok(())
+            }
+            AlterAction::RenameKey { old, new } => {
+                let code = ErrorCode::KeyDoesNotExist;
+                let index = self
+                    .key(old)
+                    .filter(|index| self.keys[*index].kind != KeyKind::Primary)
+                    .ok_or_else(|| MySqlError::new(code, &[old, &self.table]))?;
+                check_key_name(new)?;
+                self.keys[index].name.clone_from(new);
+                Ok(())
+            }
+            AlterAction::AddCheck(check) => {
+                self.altered.is_rebuilt = true;
+                self.added.checks.push(CheckDraft::from(check));
+                Ok(())
+            }
+            AlterAction::Rename(name) => {
+                self.altered.name = Some(name.clone());
+                Ok(())
+            }
+            AlterAction::Engine(name) => {
+                self.altered.is_rebuilt = true;
+                self.altered.engine = Some(name.clone());
+                Ok(())
+            }
+            AlterAction::AutoIncrement(next) => {
+                self.altered.auto_increment = Some(*next);
+                Ok(())
+            }
+            AlterAction::Comment(text) => {
+                self.altered.draft.comment.clone_from(text);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn add(
+        &mut self,
+        definition: &ColumnDefinition,
+        placement: Option<Placement>,
+        if_not_exists: bool,
+    ) -> Result<(), MySqlError> {
+        if if_not_exists && self.column(&definition.name).is_some() {
+            self.note(ErrorCode::DuplicateColumn, &definition.name);
+            return Ok(());
+        }
+        self.altered.is_rebuilt = true;
+        let column = self.added.column(definition);
+        self.arrivals.push(Arrival {
+            column,
+            source: None,
+            placement,
+        });
+        Ok(())
+    }
+
+    fn change(&mut self, index: usize, column: Column, placement: Option<Placement>) {
+        self.names[index] = Some(column.name.clone());
+        match placement {
+            None => self.fates[index] = Fate::Stays(column),
+            Some(placement) => {
+                self.fates[index] = Fate::Moves;
+                self.arrivals.push(Arrival {
+                    column,
+                    source: Some(index),
+                    placement: Some(placement),
+                });
+            }
+        }
+    }
+
+    /// A column of the table as it was, unless it goes.
+    fn column(&self, name: &str) -> Option<usize> {
+        let index = self.model.column(name)?;
+        matches!(self.fates[index], Fate::Stays(_)).then_some(index)
+    }
+
+    /// A column that stays where it is, with what is known of it.
+    fn staying(&self, name: &str) -> Result<(usize, Column), MySqlError> {
+        match self.column(name).map(|index| (index, &self.fates[index])) {
+            Some((index, Fate::Stays(column))) => Ok((index, column.clone())),
+            _ => Err(self.unknown(name)),
+        }
+    }
+
+    fn key(&self, name: &str) -> Option<usize> {
+        let name = name.to_lowercase();
+        self.keys
+            .iter()
+            .position(|key| key.name.to_lowercase() == name)
+    }
+
+    fn check(&self, name: &str) -> Option<usize> {
+        let name = name.to_lowercase();
+        self.checks
+            .iter()
+            .position(|check| check.name.to_lowercase() == name)
+    }
+
+    fn unknown(&self, name: &str) -> MySqlError {
+        MySqlError::new(ErrorCode::UnknownColumn, &[&name, &self.table])
+    }
+
+    fn note(&mut self, code: ErrorCode, name: &str) {
+        self.altered.notes.push(Warning::note(code, &[&name]));
+    }
+
+    fn missing(&mut self, code: ErrorCode, name: &str, if_exists: bool) -> Result<(), MySqlError> {
+        if !if_exists {
+            return Err(MySqlError::new(code, &[&name]));
+        }
+        self.note(code, name);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Altered, MySqlError> {
+        self.check_dependents()?;
+        let mut placed: Vec<(Column, Option<usize>)> = Vec::new();
+        for (index, fate) in std::mem::take(&mut self.fates).into_iter().enumerate() {
+            if let Fate::Stays(column) = fate {
+                placed.push((column, Some(index)));
+            }
+        }
+        for arrival in std::mem::take(&mut self.arrivals) {
+            let place = match &arrival.placement {
+                None => placed.len(),
+                Some(Placement::First) => 0,
+                Some(Placement::After(name)) => {
+                    let lower = name.to_lowercase();
+                    let found = placed
+                        .iter()
+                        .position(|(column, _)| column.name.to_lowercase() == lower);
+                    found.ok_or_else(|| self.unknown(name))? + 1
+                }
+            };
+            placed.insert(place, (arrival.column, arrival.source));
+        }
+        if placed.is_empty() {
+            return Err(MySqlError::new(ErrorCode::CantRemoveAllFields, &[]));
+        }
+        let (columns, sources): (Vec<Column>, Vec<Option<usize>>) = placed.into_iter().unzip();
+        let kept: Vec<KeyDefinition> = self
+            .keys
+            .iter()
+            .filter_map(|key| self.kept(key, &columns))
+            .collect();
+        let checks = self.checks.into_iter().map(|check| CheckDraft {
+            name: Some(check.name),
+            expression: check.expression,
+            is_enforced: check.is_enforced,
+        });
+        let draft = &mut self.altered.draft;
+        draft.columns = columns;
+        draft.nulls = self.added.nulls;
+        draft.keys = kept;
+        draft.keys.append(&mut self.added.keys);
+        draft.checks = checks.collect();
+        draft.checks.append(&mut self.added.checks);
+        self.altered.sources = sources;
+        Ok(self.altered)
+    }
+
+    /// A key of the table as it was, over the columns as they will be; `None` if none of them is
+    /// left.
+    fn kept(&self, key: &Key, columns: &[Column]) -> Option<KeyDefinition> {
+        let mut parts = Vec::with_capacity(key.parts.len());
+        for part in &key.parts {
+            let Some(name) = &self.names[part.column] else {
+                continue;
+            };
+            let column_type = columns
+                .iter()
+                .find(|column| column.name == *name)
+                .map(|column| &column.column_type);
+            let length = part.prefix.filter(|length| {
+                column_type.is_some_and(|column_type| match declared_length(column_type) {
+                    Some(whole) => *length < whole,
+                    None => matches!(column_type, ColumnType::Text(_) | ColumnType::Blob(_)),
+                })
+            });
+            parts.push(KeyColumn {
+                column: name.clone(),
+                length,
+                descending: part.is_descending,
+            });
+        }
+        (!parts.is_empty()).then(|| KeyDefinition {
+            name: Some(key.name.clone()),
+            kind: key.kind,
+            parts,
+            comment: Some(key.comment.clone()),
+            if_not_exists: false,
+        })
+    }
+
+    /// A column that an expression mentions keeps its name; a check of one column goes with it.
+    fn check_dependents(&mut self) -> Result<(), MySqlError> {
+        for (index, was) in self.model.columns.iter().enumerate() {
+            let is_gone = self.names[index].is_none();
+            let is_renamed = |name: &String| name.to_lowercase() != was.name.to_lowercase();
+            if !is_gone && !self.names[index].as_ref().is_some_and(is_renamed) {
+                continue;
+            }
+            let lower = was.name.to_lowercase();
+            let only = HashSet::from([lower.clone()]);
+            let mut kept = Vec::with_capacity(self.checks.len());
+            for check in std::mem::take(&mut self.checks) {
+                let mentioned = columns_of(&check.expression)?;
+                if is_gone && mentioned == only {
+                    continue;
+                }
+                if mentioned.contains(&lower) {
+                    let code = ErrorCode::CheckColumnDependency;
+                    return Err(MySqlError::new(code, &[&check.name, &was.name]));
+                }
+                kept.push(check);
+            }
+            self.checks = kept;
+            for fate in &self.fates {
+                if let Fate::Stays(column) = fate
+                    && let Some(generated) = &column.generated
+                    && columns_of(&generated.expression)?.contains(&lower)
+                {
+                    let code = ErrorCode::GeneratedColumnDependency;
+                    return Err(MySqlError::new(code, &[&was.name]));
+                }
+            }
+        }
+        Ok(())
+    }
+}

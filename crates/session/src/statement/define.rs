@@ -1,0 +1,485 @@
+//! Makes the definition of a table out of what statements say of it.
+//!
+//! Owns the rules of columns, keys and constraints: their names, their order, what they may be made
+//! of. CREATE TABLE and ALTER TABLE write a [`Draft`]; nothing here touches rows.
+
+use std::collections::HashSet;
+
+use mayfly_sql::declared;
+use mayfly_sql::parse::parse_expression;
+use mayfly_sql::statement::{
+    CheckDefinition, ColumnDefinition, CreateTable, KeyColumn, KeyDefinition,
+};
+use mayfly_table::{Check, Column, Definition, Generated, Key, KeyKind, KeyPart};
+use mayfly_types::{ColumnType, ErrorCode, MySqlError};
+
+/// Most characters of a name.
+pub(crate) const NAME_LENGTH: usize = 64;
+/// Most columns of a table.
+const COLUMN_COUNT: usize = 4096;
+/// Most keys of a table.
+const KEY_COUNT: usize = 64;
+/// Most columns of a key.
+const PART_COUNT: usize = 16;
+/// Most bytes of a key, as InnoDB has it.
+const KEY_BYTES: u64 = 3072;
+/// Bytes of the longest character.
+const CHARACTER_BYTES: u64 = 4;
+/// The name of the primary key.
+pub(crate) const PRIMARY: &str = "PRIMARY";
+
+/// A definition in the making: keys name their columns, and may have no name yet.
+#[derive(Default)]
+pub(crate) struct Draft {
+    pub(crate) columns: Vec<Column>,
+    /// Columns, in lower case, that were declared NULL: no part of a primary key.
+    pub(crate) nulls: HashSet<String>,
+    pub(crate) keys: Vec<KeyDefinition>,
+    pub(crate) checks: Vec<CheckDraft>,
+    pub(crate) comment: String,
+}
+
+/// A CHECK constraint that may have no name yet.
+pub(crate) struct CheckDraft {
+    pub(crate) name: Option<String>,
+    pub(crate) expression: String,
+    pub(crate) is_enforced: bool,
+}
+
+impl From<&CheckDefinition> for CheckDraft {
+    fn from(check: &CheckDefinition) -> Self {
+        Self {
+            name: check.name.clone(),
+            expression: declared::text(&check.expression),
+            is_enforced: check.enforced,
+        }
+    }
+}
+
+impl Draft {
+    /// What CREATE TABLE says, without the columns of its query.
+    pub(crate) fn of_statement(create: &CreateTable) -> Draft {
+        let mut draft = Draft {
+            comment: create.comment.clone().unwrap_or_default(),
+            ..Draft::default()
+        };
+        for definition in &create.columns {
+            let column = draft.column(definition);
+            draft.columns.push(column);
+        }
+        draft.keys.extend(create.keys.iter().cloned());
+        draft
+            .checks
+            .extend(create.checks.iter().map(CheckDraft::from));
+        draft
+    }
+
+    /// A column as it was declared; what stands behind it becomes keys and constraints of the
+    /// table.
+    pub(crate) fn column(&mut self, definition: &ColumnDefinition) -> Column {
+        if definition.null {
+            self.nulls.insert(definition.name.to_lowercase());
+        }
+        let key = definition.key.map(|kind| KeyDefinition {
+            name: None,
+            kind,
+            parts: vec![KeyColumn {
+                column: definition.name.clone(),
+                length: None,
+                descending: false,
+            }],
+            comment: None,
+            if_not_exists: false,
+        });
+        self.keys.extend(key);
+        self.checks
+            .extend(definition.checks.iter().map(CheckDraft::from));
+        let generated = definition.generated.as_ref().map(|generated| Generated {
+            expression: declared::text(&generated.expression),
+            is_stored: generated.stored,
+        });
+        Column {
+            default: definition.default.as_ref().map(ToString::to_string),
+            on_update: definition.on_update.as_ref().map(ToString::to_string),
+            generated,
+            is_auto_increment: definition.auto_increment,
+            is_invisible: definition.invisible,
+            comment: definition.comment.clone().unwrap_or_default(),
+            ..Column::new(
+                &definition.name,
+                definition.column_type.clone(),
+                !definition.not_null,
+            )
+        }
+    }
+
+    /// The definition of a table of this name.
+    ///
+    /// # Errors
+    /// Those of MySQL for what cannot be declared.
+    pub(crate) fn definition(mut self, table: &str) -> Result<Definition, MySqlError> {
+        check_columns(&self.columns)?;
+        let primary = self.keys.iter().find(|key| key.kind == KeyKind::Primary);
+        for part in primary.map(|key| key.parts.clone()).unwrap_or_default() {
+            self.refuse_null(&part.column)?;
+        }
+        for column in &mut self.columns {
+            column.is_nullable &= !column.is_auto_increment;
+        }
+        let keys = keys(&self.columns, self.keys)?;
+        check_auto_increment(&self.columns, &keys)?;
+        let definition = Definition {
+            checks: checks(table, &self.columns, self.checks)?,
+            columns: self.columns,
+            keys,
+            comment: self.comment,
+        };
+        refuse_unevaluated(&definition)?;
+        Ok(definition)
+    }
+
+    /// Makes a column of the primary key NOT NULL.
+    fn refuse_null(&mut self, name: &str) -> Result<(), MySqlError> {
+        let lower = name.to_lowercase();
+        let mut columns = self.columns.iter_mut();
+        let Some(column) = columns.find(|column| column.name.to_lowercase() == lower) else {
+            return Ok(());
+        };
+        if self.nulls.contains(&lower) && !column.is_auto_increment {
+            return Err(MySqlError::new(ErrorCode::PrimaryKeyNull, &[]));
+        }
+        let is_null = column.default.as_deref();
+        if is_null.is_some_and(|default| default.eq_ignore_ascii_case("NULL")) {
+            return Err(MySqlError::new(ErrorCode::InvalidDefault, &[&column.name]));
+        }
+        column.is_nullable = false;
+        Ok(())
+    }
+}
+
+/// What is declared but not computed yet is refused here, in one place, so that no clause is
+/// accepted without effect.
+fn refuse_unevaluated(definition: &Definition) -> Result<(), MySqlError> {
+    let refuse = |what: String| Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]));
+    for column in &definition.columns {
+        let clause = if column.generated.is_some() {
+            "generated column"
+        } else if column.is_invisible {
+            "INVISIBLE"
+        } else {
+            continue;
+        };
+        return refuse(format!("{clause} (column '{}')", column.name));
+    }
+    match definition.checks.iter().find(|check| check.is_enforced) {
+        Some(check) => refuse(format!("CHECK ('{}')", check.name)),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn check_table_name(name: &str) -> Result<(), MySqlError> {
+    if name.is_empty() || name.chars().count() > NAME_LENGTH || name.ends_with(' ') {
+        return Err(MySqlError::new(ErrorCode::WrongTableName, &[&name]));
+    }
+    Ok(())
+}
+
+fn check_columns(columns: &[Column]) -> Result<(), MySqlError> {
+    if columns.is_empty() {
+        return Err(MySqlError::new(ErrorCode::TableMustHaveColumns, &[]));
+    }
+    if columns.len() > COLUMN_COUNT {
+        return Err(MySqlError::new(ErrorCode::TooManyColumns, &[]));
+    }
+    let mut seen = HashSet::new();
+    for column in columns {
+        let name = &column.name;
+        if name.chars().count() > NAME_LENGTH {
+            return Err(MySqlError::new(ErrorCode::IdentifierTooLong, &[name]));
+        }
+        if !seen.insert(name.to_lowercase()) {
+            return Err(MySqlError::new(ErrorCode::DuplicateColumn, &[name]));
+        }
+        check_clauses(column)?;
+    }
+    if columns
+        .iter()
+        .filter(|column| column.is_auto_increment)
+        .count()
+        > 1
+    {
+        return Err(MySqlError::new(ErrorCode::WrongAutoKey, &[]));
+    }
+    if columns.iter().all(|column| column.is_invisible) {
+        return Err(MySqlError::new(ErrorCode::NoVisibleColumn, &[]));
+    }
+    Ok(())
+}
+
+/// What a column is declared besides its type must go with it.
+fn check_clauses(column: &Column) -> Result<(), MySqlError> {
+    let name = &column.name;
+    if column.is_auto_increment {
+        let counts = match column.column_type {
+            ColumnType::Bit { .. } | ColumnType::Year => false,
+            ColumnType::Float { .. } | ColumnType::Double { .. } => true,
+            ref other => other.is_integer(),
+        };
+        if !counts {
+            return Err(MySqlError::new(ErrorCode::ColumnSpecifier, &[name]));
+        }
+        if column.default.is_some() {
+            return Err(MySqlError::new(ErrorCode::InvalidDefault, &[name]));
+        }
+    }
+    if let Some(now) = &column.on_update {
+        let digits = match column.column_type {
+            ColumnType::Timestamp { digits } | ColumnType::DateTime { digits } => Some(digits),
+            _ => None,
+        };
+        if digits != Some(second_digits(now)) {
+            return Err(MySqlError::new(ErrorCode::InvalidOnUpdate, &[name]));
+        }
+    }
+    if column.generated.is_some() {
+        for (is_there, clause) in [
+            (column.default.is_some(), "DEFAULT"),
+            (column.is_auto_increment, "AUTO_INCREMENT"),
+            (column.on_update.is_some(), "ON UPDATE"),
+        ] {
+            if is_there {
+                let arguments: [&dyn std::fmt::Display; 2] = [&clause, &"generated column"];
+                return Err(MySqlError::new(ErrorCode::WrongUsage, &arguments));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The digits behind the second in `CURRENT_TIMESTAMP(3)`.
+fn second_digits(now: &str) -> u8 {
+    let digits = now.split_once('(').map(|(_, rest)| rest);
+    let digits = digits.and_then(|rest| rest.trim_end_matches(')').parse().ok());
+    digits.unwrap_or(0)
+}
+
+/// A key begins with the column that counts.
+fn check_auto_increment(columns: &[Column], keys: &[Key]) -> Result<(), MySqlError> {
+    let Some(index) = columns.iter().position(|column| column.is_auto_increment) else {
+        return Ok(());
+    };
+    let begins = |key: &Key| key.parts.first().is_some_and(|part| part.column == index);
+    match keys.iter().any(begins) {
+        true => Ok(()),
+        false => Err(MySqlError::new(ErrorCode::WrongAutoKey, &[])),
+    }
+}
+
+/// The keys with their names, in the order in which they are tried and shown.
+fn keys(columns: &[Column], drafts: Vec<KeyDefinition>) -> Result<Vec<Key>, MySqlError> {
+    let mut keys: Vec<Key> = Vec::with_capacity(drafts.len());
+    for draft in drafts {
+        let is_primary = draft.kind == KeyKind::Primary;
+        if is_primary && keys.iter().any(|key| key.kind == KeyKind::Primary) {
+            return Err(MySqlError::new(ErrorCode::MultiplePrimaryKeys, &[]));
+        }
+        let parts = parts(columns, &draft)?;
+        let name = match (is_primary, draft.name) {
+            (true, _) => PRIMARY.to_owned(),
+            (false, Some(name)) => {
+                check_key_name(&name)?;
+                if has_key(&keys, &name) {
+                    return Err(MySqlError::new(ErrorCode::DuplicateKeyName, &[&name]));
+                }
+                name
+            }
+            (false, None) => automatic_name(&keys, &columns[parts[0].column].name),
+        };
+        keys.push(Key {
+            name,
+            kind: draft.kind,
+            parts,
+            comment: draft.comment.unwrap_or_default(),
+        });
+    }
+    if keys.len() > KEY_COUNT {
+        return Err(MySqlError::new(ErrorCode::TooManyKeys, &[&KEY_COUNT]));
+    }
+    keys.sort_by_key(|key| {
+        let has_null = key
+            .parts
+            .iter()
+            .any(|part| columns[part.column].is_nullable);
+        let has_prefix = key.parts.iter().any(|part| part.prefix.is_some());
+        match key.kind {
+            KeyKind::Primary => (0, false, false),
+            KeyKind::Unique => (1, has_null, has_prefix),
+            KeyKind::Plain => (2, false, false),
+        }
+    });
+    Ok(keys)
+}
+
+fn has_key(keys: &[Key], name: &str) -> bool {
+    let name = name.to_lowercase();
+    keys.iter().any(|key| key.name.to_lowercase() == name)
+}
+
+/// A key without a name is called as its first column, with a number if that is taken.
+fn automatic_name(keys: &[Key], column: &str) -> String {
+    if !has_key(keys, column) && !column.eq_ignore_ascii_case(PRIMARY) {
+        return column.to_owned();
+    }
+    let mut number = 2;
+    loop {
+        let name = format!("{column}_{number}");
+        if !has_key(keys, &name) {
+            return name;
+        }
+        number += 1;
+    }
+}
+
+pub(crate) fn check_key_name(name: &str) -> Result<(), MySqlError> {
+    if name.chars().count() > NAME_LENGTH {
+        return Err(MySqlError::new(ErrorCode::IdentifierTooLong, &[&name]));
+    }
+    if name.is_empty() || name.ends_with(' ') || name.eq_ignore_ascii_case(PRIMARY) {
+        return Err(MySqlError::new(ErrorCode::WrongIndexName, &[&name]));
+    }
+    Ok(())
+}
+
+fn parts(columns: &[Column], draft: &KeyDefinition) -> Result<Vec<KeyPart>, MySqlError> {
+    if draft.parts.len() > PART_COUNT {
+        return Err(MySqlError::new(ErrorCode::TooManyKeyParts, &[&PART_COUNT]));
+    }
+    let mut parts: Vec<KeyPart> = Vec::with_capacity(draft.parts.len());
+    let mut bytes = 0;
+    for part in &draft.parts {
+        let name = part.column.to_lowercase();
+        let Some(index) = columns
+            .iter()
+            .position(|column| column.name.to_lowercase() == name)
+        else {
+            let code = ErrorCode::KeyColumnMissing;
+            return Err(MySqlError::new(code, &[&part.column]));
+        };
+        if parts.iter().any(|other| other.column == index) {
+            return Err(MySqlError::new(ErrorCode::DuplicateColumn, &[&part.column]));
+        }
+        let column = &columns[index];
+        let prefix = prefix(column, part.length)?;
+        bytes += key_bytes(&column.column_type, prefix);
+        parts.push(KeyPart {
+            column: index,
+            prefix,
+            is_descending: part.descending,
+        });
+    }
+    if bytes > KEY_BYTES {
+        return Err(MySqlError::new(ErrorCode::KeyTooLong, &[&KEY_BYTES]));
+    }
+    Ok(parts)
+}
+
+/// The length of a part, if it is not the whole column.
+fn prefix(column: &Column, length: Option<u32>) -> Result<Option<u32>, MySqlError> {
+    let name = &column.name;
+    let column_type = &column.column_type;
+    if matches!(column_type, ColumnType::Json) {
+        return Err(MySqlError::new(ErrorCode::JsonUsedAsKey, &[name]));
+    }
+    let is_long = matches!(column_type, ColumnType::Text(_) | ColumnType::Blob(_));
+    match length {
+        None if is_long => Err(MySqlError::new(ErrorCode::BlobKeyWithoutLength, &[name])),
+        None => Ok(None),
+        Some(0) => Err(MySqlError::new(ErrorCode::KeyPartZero, &[name])),
+        Some(length) if is_long => Ok(Some(length)),
+        Some(length) => match declared_length(column_type) {
+            Some(whole) if length == whole => Ok(None),
+            Some(whole) if length < whole => Ok(Some(length)),
+            _ => Err(MySqlError::new(ErrorCode::WrongSubKey, &[])),
+        },
+    }
+}
+
+/// The length of a string type that has one.
+pub(crate) fn declared_length(column_type: &ColumnType) -> Option<u32> {
+    match column_type {
+        ColumnType::Char { length }
+        | ColumnType::VarChar { length }
+        | ColumnType::Binary { length }
+        | ColumnType::VarBinary { length } => Some(*length),
+        _ => None,
+    }
+}
+
+/// The bytes of a part as MySQL counts them.
+pub(crate) fn key_bytes(column_type: &ColumnType, prefix: Option<u32>) -> u64 {
+    let length = prefix.or(declared_length(column_type));
+    match (column_type, length) {
+        (_, Some(length)) if column_type.is_text() => u64::from(length) * CHARACTER_BYTES,
+        (_, Some(length)) => u64::from(length),
+        // Nine digits in four bytes.
+        (ColumnType::Decimal { precision, .. }, None) => u64::from(*precision).div_ceil(2),
+        _ => column_type.data_type().primitive_width().unwrap_or(8) as u64,
+    }
+}
+
+/// The constraints with their names.
+fn checks(
+    table: &str,
+    columns: &[Column],
+    drafts: Vec<CheckDraft>,
+) -> Result<Vec<Check>, MySqlError> {
+    let mut checks: Vec<Check> = Vec::with_capacity(drafts.len());
+    let taken: HashSet<String> = drafts
+        .iter()
+        .filter_map(|draft| draft.name.as_ref())
+        .map(|name| name.to_lowercase())
+        .collect();
+    let mut number = 0;
+    for draft in drafts {
+        let name = match draft.name {
+            Some(name) => name,
+            None => loop {
+                number += 1;
+                let name = format!("{table}_chk_{number}");
+                if !taken.contains(&name.to_lowercase()) {
+                    break name;
+                }
+            },
+        };
+        if name.chars().count() > NAME_LENGTH {
+            return Err(MySqlError::new(ErrorCode::IdentifierTooLong, &[&name]));
+        }
+        let lower = name.to_lowercase();
+        if checks
+            .iter()
+            .any(|check| check.name.to_lowercase() == lower)
+        {
+            return Err(MySqlError::new(ErrorCode::DuplicateCheckName, &[&name]));
+        }
+        for mentioned in columns_of(&draft.expression)? {
+            if !columns
+                .iter()
+                .any(|column| column.name.to_lowercase() == mentioned)
+            {
+                let code = ErrorCode::CheckUnknownColumn;
+                return Err(MySqlError::new(code, &[&name, &mentioned]));
+            }
+        }
+        checks.push(Check {
+            name,
+            expression: draft.expression,
+            is_enforced: draft.is_enforced,
+        });
+    }
+    Ok(checks)
+}
+
+/// The columns that the text of an expression mentions, in lower case.
+pub(crate) fn columns_of(text: &str) -> Result<HashSet<String>, MySqlError> {
+    Ok(declared::columns(&parse_expression(text)?))
+}

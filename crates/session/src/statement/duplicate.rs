@@ -1,0 +1,212 @@
+//! ON DUPLICATE KEY UPDATE: an UPDATE whose rows are those that new ones have met.
+//!
+//! The assignments are planned once, over a table of pairs: the columns of the row that is there,
+//! and behind them those of the row that would have come, which VALUES(column) or its alias names.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array};
+use arrow::compute::take_record_batch;
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::catalog::streaming::StreamingTable;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::execution_plan::reset_plan_states;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::PartitionStream;
+use futures::StreamExt;
+use mayfly_sql::change::{self, Mention, NewRow, ROW_ID, TARGETS, target_name};
+use mayfly_sql::references::References;
+use mayfly_sql::statement::{RowChoice, SetColumn, TableName};
+use mayfly_table::{Change, Table};
+use mayfly_types::{ErrorCode, MySqlError};
+
+use super::Job;
+use super::change::{Set, Target, Updated, assigns_unique};
+use super::query::Ready;
+use crate::errors;
+use crate::lowered;
+
+/// Changes rows of one table as the assignments say.
+pub(crate) struct Updater {
+    job: Job,
+    ready: Ready,
+    pairs: Arc<Pairs>,
+    set: Set,
+    ignores: bool,
+    changes_unique: bool,
+}
+
+impl Updater {
+    /// Plans the assignments. `names` are the columns that the statement fills, which the names of
+    /// the row's alias follow.
+    pub(crate) async fn begin(
+        job: &Job,
+        table: &Arc<Table>,
+        assignments: &[SetColumn],
+        row_alias: Option<&(String, Vec<String>)>,
+        names: &[String],
+        ignore: bool,
+    ) -> Result<Updater, MySqlError> {
+        let alias = table.name().to_owned();
+        let new_row = match row_alias {
+            None => NewRow::default(),
+            Some((name, columns)) => {
+                if !columns.is_empty() && columns.len() != names.len() {
+                    return Err(MySqlError::new(ErrorCode::ViewWrongList, &[]));
+                }
+                let pairs = columns.iter().cloned().zip(names.iter().cloned());
+                NewRow {
+                    alias: Some(name.clone()),
+                    renamed: pairs.collect(),
+                }
+            }
+        };
+        let mut places = Vec::with_capacity(assignments.len());
+        let mut renamed = Vec::with_capacity(assignments.len());
+        for set in assignments {
+            let unknown = || {
+                let name = match &set.table {
+                    Some(table) => format!("{table}.{}", set.column),
+                    None => set.column.clone(),
+                };
+                MySqlError::new(ErrorCode::UnknownColumn, &[&name, &"field list"])
+            };
+            if set.table.as_ref().is_some_and(|named| *named != alias) {
+                return Err(unknown());
+            }
+            places.push(table.definition().column(&set.column).ok_or_else(unknown)?);
+            let mut set = set.clone();
+            if let Some(value) = &mut set.value {
+                change::name_new_row(value, &alias, &new_row);
+            }
+            renamed.push(set);
+        }
+        let mention = Mention {
+            table: TableName {
+                database: None,
+                table: alias.clone(),
+            },
+            alias: alias.clone(),
+        };
+        let mut list = Vec::new();
+        let changes_unique = assigns_unique(table, &places);
+        let assignments = renamed.iter().zip(places);
+        let set = Set::begin(job, table, &mention, assignments, true, ignore, &mut list).await?;
+        let set = set.all_at_once();
+        let choice = RowChoice {
+            from: vec![change::target_table(&alias, 0)?],
+            condition: None,
+            order_by: Vec::new(),
+            limit: None,
+        };
+        let query = change::query(choice, list)?;
+        let mut bindings = job.bindings(&References::of_query(&query)).await?;
+        let pairs = Arc::new(Pairs::new(table));
+        let schema = Arc::clone(&pairs.schema);
+        let provider = StreamingTable::try_new(schema, vec![Arc::clone(&pairs) as _])
+            .map_err(|error| errors::from_plan(&error))?;
+        let bound = lowered::bind(Arc::new(provider))?;
+        let name = (TARGETS.to_owned(), target_name(0));
+        bindings.tables.insert(name, bound);
+        let planned = job.planned(query, &bindings)?;
+        let ready = job.physical(planned).await?;
+        Ok(Updater {
+            job: job.clone(),
+            ready,
+            pairs,
+            set,
+            ignores: ignore,
+            changes_unique,
+        })
+    }
+
+    /// Whether rows that would meet another one stay as they are.
+    pub(crate) fn ignores(&self) -> bool {
+        self.ignores
+    }
+
+    /// Whether a changed row may meet another one.
+    pub(crate) fn changes_unique(&self) -> bool {
+        self.changes_unique
+    }
+
+    /// Changes the rows with these numbers, which rows of `new` have met.
+    pub(crate) async fn update(
+        &mut self,
+        change: Change,
+        new: &RecordBatch,
+        met: &[(u32, u64)],
+        done: &mut Updated,
+    ) -> Result<Change, MySqlError> {
+        let table = |error: mayfly_table::Error| errors::from_table(&error);
+        let plan = |error: arrow::error::ArrowError| errors::from_plan(&error.into());
+        let numbers = met.iter().map(|(_, number)| *number);
+        let ids = change.snapshot().locate(numbers).map_err(table)?;
+        let old = change.snapshot().rows(&ids, None).map_err(table)?;
+        let rows: UInt32Array = met.iter().map(|(row, _)| *row).collect::<Vec<_>>().into();
+        let new = take_record_batch(new, &rows).map_err(plan)?;
+        let mut columns = old.columns().to_vec();
+        columns.push(Arc::new(UInt64Array::from(ids)) as ArrayRef);
+        columns.extend_from_slice(new.columns());
+        let pairs = RecordBatch::try_new(Arc::clone(&self.pairs.schema), columns).map_err(plan)?;
+        self.pairs.put(pairs);
+        let mut target = Target::unnamed(change);
+        // A plan runs once; this one runs for each part of the rows.
+        let plan = reset_plan_states(Arc::clone(&self.ready.plan));
+        let plan = plan.map_err(|error| errors::from_plan(&error))?;
+        let mut stream = self.job.stream(&plan)?;
+        while let Some(batch) = stream.next().await {
+            let batch = batch.map_err(|error| errors::from_plan(&error))?;
+            self.set.apply(&batch, &mut target, true, done)?;
+        }
+        Ok(target.change)
+    }
+}
+
+/// A table of one batch that changes between two runs of a plan.
+struct Pairs {
+    schema: SchemaRef,
+    batch: Mutex<Option<RecordBatch>>,
+}
+
+impl Pairs {
+    fn new(table: &Table) -> Pairs {
+        let mut fields: Vec<FieldRef> = table.schema().fields().iter().cloned().collect();
+        fields.push(Arc::new(Field::new(ROW_ID, DataType::UInt64, false)));
+        let new = table.schema().fields().iter().map(|field| {
+            let name = change::new_column(field.name());
+            Arc::new(field.as_ref().clone().with_name(name))
+        });
+        fields.extend(new);
+        Pairs {
+            schema: Arc::new(Schema::new(fields)),
+            batch: Mutex::new(None),
+        }
+    }
+
+    fn put(&self, batch: RecordBatch) {
+        *self.batch.lock().unwrap_or_else(PoisonError::into_inner) = Some(batch);
+    }
+}
+
+impl fmt::Debug for Pairs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pairs").finish_non_exhaustive()
+    }
+}
+
+impl PartitionStream for Pairs {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner);
+        let batches = futures::stream::iter(batch.clone().map(Ok));
+        Box::pin(RecordBatchStreamAdapter::new(
+            Arc::clone(&self.schema),
+            batches,
+        ))
+    }
+}

@@ -1,0 +1,147 @@
+//! SCHEMATA, TABLES, and the live temporary tables of all sessions.
+
+use mayfly_table::Table;
+use mayfly_types::Collation;
+
+use super::super::Job;
+use super::super::show::tables::next_number;
+use super::{CATALOG, DATABASE, names};
+use crate::listing::{Listing, some};
+
+pub(super) fn schemata(job: &Job) -> Listing {
+    let mut listing = Listing::new(&[
+        "CATALOG_NAME",
+        "SCHEMA_NAME",
+        "DEFAULT_CHARACTER_SET_NAME",
+        "DEFAULT_COLLATION_NAME",
+        "SQL_PATH",
+        "DEFAULT_ENCRYPTION",
+    ]);
+    let collation = Collation::default();
+    for name in job.databases() {
+        listing.push(vec![
+            some(CATALOG),
+            Some(name),
+            some(collation.character_set()),
+            some(collation),
+            None,
+            some("NO"),
+        ]);
+    }
+    listing
+}
+
+pub(super) fn tables(job: &Job) -> Listing {
+    let mut listing = Listing::new(&[
+        "TABLE_CATALOG",
+        "TABLE_SCHEMA",
+        "TABLE_NAME",
+        "TABLE_TYPE",
+        "ENGINE",
+        "VERSION",
+        "ROW_FORMAT",
+        "TABLE_ROWS",
+        "AVG_ROW_LENGTH",
+        "DATA_LENGTH",
+        "MAX_DATA_LENGTH",
+        "INDEX_LENGTH",
+        "DATA_FREE",
+        "AUTO_INCREMENT",
+        "CREATE_TIME",
+        "UPDATE_TIME",
+        "CHECK_TIME",
+        "TABLE_COLLATION",
+        "CHECKSUM",
+        "CREATE_OPTIONS",
+        "TABLE_COMMENT",
+    ])
+    .with_numbers(&[
+        "VERSION",
+        "TABLE_ROWS",
+        "AVG_ROW_LENGTH",
+        "DATA_LENGTH",
+        "MAX_DATA_LENGTH",
+        "INDEX_LENGTH",
+        "DATA_FREE",
+        "AUTO_INCREMENT",
+        "CHECKSUM",
+    ]);
+    for name in names() {
+        let mut row = vec![some(CATALOG), some(DATABASE), some(name)];
+        row.extend([some("SYSTEM VIEW"), None, some(10), None]);
+        row.extend([some(0), some(0), some(0), some(0), some(0), some(0)]);
+        row.extend([None, None, None, None, None, None, some(""), some("")]);
+        listing.push(row);
+    }
+    for (database, table, is_temporary) in job.all_tables() {
+        let kind = match is_temporary {
+            true => "TEMPORARY",
+            false => "BASE TABLE",
+        };
+        let mut row = vec![
+            some(CATALOG),
+            Some(database),
+            some(table.name()),
+            some(kind),
+        ];
+        row.extend([some("Mayfly"), some(10), some("Dynamic")]);
+        row.extend(sizes(&table));
+        row.push(next_number(&table).map(|next| next.to_string()));
+        row.extend([None, None, None, some(Collation::default()), None]);
+        row.extend([some(""), some(&table.definition().comment)]);
+        listing.push(row);
+    }
+    listing
+}
+
+/// TABLE_ROWS to DATA_FREE.
+fn sizes(table: &Table) -> [Option<String>; 6] {
+    let rows = table.row_count();
+    let bytes = table.bytes();
+    let average = bytes.checked_div(rows).unwrap_or(0);
+    [
+        some(rows),
+        some(average),
+        some(bytes),
+        some(0),
+        some(0),
+        some(0),
+    ]
+}
+
+pub(super) fn temporary_tables(job: &Job) -> Listing {
+    let mut listing = Listing::new(&[
+        "CONNECTION_ID",
+        "TABLE_SCHEMA",
+        "TABLE_NAME",
+        "KIND",
+        "TABLE_ROWS",
+        "MEMORY_BYTES",
+        "DISK_BYTES",
+        "INDEX_COUNT",
+    ])
+    .with_numbers(&[
+        "CONNECTION_ID",
+        "TABLE_ROWS",
+        "MEMORY_BYTES",
+        "DISK_BYTES",
+        "INDEX_COUNT",
+    ]);
+    for connection in job.connection.engine.open_connections() {
+        let tables = connection.local().temporary.tables();
+        for (database, table) in tables {
+            let counters = table.counters();
+            listing.push(vec![
+                some(connection.id),
+                Some(database),
+                some(table.name()),
+                some("TEMPORARY"),
+                some(table.row_count()),
+                some(counters.resident_bytes + counters.reserved_bytes),
+                some(counters.disk_bytes_used),
+                some(table.definition().keys.len()),
+            ]);
+        }
+    }
+    listing
+}

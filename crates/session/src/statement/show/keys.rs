@@ -1,0 +1,93 @@
+//! Keys as SHOW INDEX and INFORMATION_SCHEMA.STATISTICS show them: a row for each part.
+
+use mayfly_sql::statement::TableName;
+use mayfly_table::{Key, KeyPart, Table};
+use mayfly_types::MySqlError;
+
+use super::super::Job;
+use crate::listing::{Listing, some};
+
+/// A part of a key.
+pub(crate) struct Part<'a> {
+    pub(crate) key: &'a Key,
+    pub(crate) part: &'a KeyPart,
+    /// Its place in the key, from 1.
+    pub(crate) sequence: usize,
+    pub(crate) column: &'a str,
+    pub(crate) is_nullable: bool,
+    /// Different values up to this part, where that is known.
+    pub(crate) cardinality: Option<u64>,
+}
+
+/// The parts of all keys of a table.
+pub(crate) fn parts(table: &Table) -> impl Iterator<Item = Part<'_>> {
+    let definition = table.definition();
+    let rows = table.row_count();
+    definition.keys.iter().flat_map(move |key| {
+        key.parts.iter().enumerate().map(move |(index, part)| {
+            let column = &definition.columns[part.column];
+            let is_whole = index + 1 == key.parts.len();
+            Part {
+                key,
+                part,
+                sequence: index + 1,
+                column: &column.name,
+                is_nullable: column.is_nullable,
+                cardinality: (key.is_unique() && is_whole).then_some(rows),
+            }
+        })
+    })
+}
+
+impl Part<'_> {
+    pub(crate) fn direction(&self) -> &'static str {
+        match self.part.is_descending {
+            true => "D",
+            false => "A",
+        }
+    }
+}
+
+impl Job {
+    pub(super) fn list_keys(&self, name: &TableName) -> Result<Listing, MySqlError> {
+        let table = self.table(name)?;
+        let mut listing = Listing::new(&[
+            "Table",
+            "Non_unique",
+            "Key_name",
+            "Seq_in_index",
+            "Column_name",
+            "Collation",
+            "Cardinality",
+            "Sub_part",
+            "Packed",
+            "Null",
+            "Index_type",
+            "Comment",
+            "Index_comment",
+            "Visible",
+            "Expression",
+        ])
+        .with_numbers(&["Non_unique", "Seq_in_index", "Cardinality", "Sub_part"]);
+        for part in parts(&table) {
+            listing.push(vec![
+                some(table.name()),
+                some(u8::from(!part.key.is_unique())),
+                some(&part.key.name),
+                some(part.sequence),
+                some(part.column),
+                some(part.direction()),
+                part.cardinality.map(|count| count.to_string()),
+                part.part.prefix.map(|length| length.to_string()),
+                None,
+                some(if part.is_nullable { "YES" } else { "" }),
+                some("BTREE"),
+                some(""),
+                some(&part.key.comment),
+                some("YES"),
+                None,
+            ]);
+        }
+        Ok(listing)
+    }
+}

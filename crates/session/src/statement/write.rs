@@ -1,0 +1,438 @@
+//! Rows on their way into a table, and what becomes of those that meet another one in a unique key.
+//!
+//! Without a word about such rows, nothing is seen before all are written, and one of them is an
+//! error. IGNORE, REPLACE and ON DUPLICATE KEY UPDATE depend on the rows before: they write part by
+//! part, and a statement that fails puts the table back to the state at its beginning.
+
+use std::sync::Arc;
+
+use arrow::array::{BooleanArray, RecordBatch, UInt64Array};
+use arrow::compute::filter_record_batch;
+use datafusion::scalar::ScalarValue;
+use datafusion::sql::sqlparser::ast::Expr;
+use mayfly_sql::statement::SetColumn;
+use mayfly_table::{Appender, Conflicts, Repeats, Saved, Table};
+use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
+
+use super::assign::Values;
+use super::change::Updated;
+use super::counter::Counter;
+use super::duplicate::Updater;
+use super::evaluate::number_of_bits;
+use super::{Job, Turn};
+use crate::errors;
+
+/// Writes rows of a source to a table.
+pub(crate) struct Writer {
+    values: Values,
+    table: Arc<Table>,
+    on_duplicate: OnDuplicate,
+    written: Written,
+    /// The rows that are seen by nobody yet.
+    appender: Option<Appender>,
+    /// The table at the beginning of a statement that writes part by part.
+    before: Undo,
+    _turn: Option<Turn>,
+}
+
+/// What becomes of a row that meets another one.
+enum OnDuplicate {
+    Fail,
+    Ignore,
+    Replace,
+    Update(Box<Updater>),
+}
+
+/// What a statement wrote.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Written {
+    /// Rows that came from the source.
+    pub(crate) rows: u64,
+    /// Rows that are new.
+    pub(crate) inserted: u64,
+    /// Rows that others took the places of.
+    pub(crate) deleted: u64,
+    /// Rows that were changed instead.
+    pub(crate) updated: u64,
+    /// The first number that AUTO_INCREMENT gave.
+    pub(crate) first_number: Option<u64>,
+    /// Whether rows were left out silently: their number is that of the duplicates then.
+    ignores: bool,
+}
+
+impl Written {
+    /// A changed row counts twice, as in MySQL.
+    pub(crate) fn affected(&self) -> u64 {
+        self.inserted + self.deleted + 2 * self.updated
+    }
+
+    /// What the statement says of rows that met others.
+    pub(crate) fn duplicates(&self) -> u64 {
+        match self.ignores {
+            true => self.rows - self.inserted,
+            false => self.deleted + self.updated,
+        }
+    }
+}
+
+/// Puts a table back unless it is told that all went well.
+#[derive(Default)]
+pub(crate) struct Undo(Option<Saved>);
+
+impl Undo {
+    /// Remembers the table as it is.
+    pub(crate) fn begin(table: &Arc<Table>) -> Result<Undo, MySqlError> {
+        Ok(Undo(Some(table.save().map_err(table_error)?)))
+    }
+
+    /// All went well.
+    pub(crate) fn forget(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Undo {
+    fn drop(&mut self) {
+        if let Some(saved) = self.0.take() {
+            saved.restore();
+        }
+    }
+}
+
+impl Writer {
+    /// Begins a statement that writes the named columns, in the order of its source. With `ignore`,
+    /// rows that meet others are left out.
+    pub(crate) async fn begin(
+        job: &Job,
+        table: &Arc<Table>,
+        names: &[String],
+        ignore: bool,
+    ) -> Result<Writer, MySqlError> {
+        let turn = job.turn(table).await;
+        let mut values = Values::begin(job, table, names, ignore).await?;
+        let counts_zero = !job
+            .connection
+            .local()
+            .variables
+            .has_mode("NO_AUTO_VALUE_ON_ZERO");
+        values.counter = Counter::of(table, counts_zero);
+        let keys = &table.definition().keys;
+        let ignores = ignore && keys.iter().any(|key| key.is_unique());
+        Ok(Writer {
+            values,
+            table: Arc::clone(table),
+            on_duplicate: match ignores {
+                true => OnDuplicate::Ignore,
+                false => OnDuplicate::Fail,
+            },
+            written: Written {
+                ignores,
+                ..Written::default()
+            },
+            appender: (!ignores).then(|| table.begin_append()),
+            before: Undo::default(),
+            _turn: turn,
+        })
+    }
+
+    /// Lets rows take the places of those that they meet.
+    pub(crate) fn replace(&mut self) {
+        if self.has_unique_key() {
+            self.write_parts(OnDuplicate::Replace);
+        }
+    }
+
+    /// Changes the rows that would be met.
+    pub(crate) async fn update(
+        &mut self,
+        assignments: &[SetColumn],
+        alias: Option<&(String, Vec<String>)>,
+        ignore: bool,
+    ) -> Result<(), MySqlError> {
+        let job = self.values.job().clone();
+        let names = self.values.source_columns();
+        let updater = Updater::begin(&job, &self.table, assignments, alias, &names, ignore);
+        let updater = Box::pin(updater).await?;
+        if self.has_unique_key() {
+            self.write_parts(OnDuplicate::Update(Box::new(updater)));
+        }
+        Ok(())
+    }
+
+    /// Whether the result depends on the order of the rows: which of two stays, which number one
+    /// gets.
+    pub(crate) fn depends_on_order(&self) -> bool {
+        self.appender.is_none() || self.values.counter.is_some()
+    }
+
+    fn has_unique_key(&self) -> bool {
+        let mut keys = self.table.definition().keys.iter();
+        keys.any(|key| key.is_unique())
+    }
+
+    fn write_parts(&mut self, on_duplicate: OnDuplicate) {
+        self.on_duplicate = on_duplicate;
+        self.written.ignores = false;
+        self.appender = None;
+    }
+
+    /// Keeps a 0 in an AUTO_INCREMENT column: it was there before.
+    pub(crate) fn keep_zeros(&mut self) {
+        if let Some(counter) = &mut self.values.counter {
+            counter.keep_zeros();
+        }
+    }
+
+    /// Makes NULL in a column that refuses it an error in every mode, as in an INSERT of one row.
+    pub(crate) fn refuse_null(&mut self) {
+        self.values.refuse_null();
+    }
+
+    /// As [`Values::default_of`].
+    pub(crate) fn default_of(&self, column: usize) -> Result<ScalarValue, MySqlError> {
+        self.values.default_of(column)
+    }
+
+    /// What a literal of bits is to a column of numbers.
+    pub(crate) fn number_of_bits(&self, column: usize, literal: &Expr) -> Option<ScalarValue> {
+        let number = number_of_bits(literal, &self.table.columns()[column])?;
+        Some(ScalarValue::UInt64(Some(number)))
+    }
+
+    /// As [`Values::filled`].
+    pub(crate) fn filled(&self) -> Vec<usize> {
+        self.values.filled()
+    }
+
+    /// Converts and writes a batch of the source.
+    pub(crate) async fn append(&mut self, batch: &RecordBatch) -> Result<(), MySqlError> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        let rows = self.values.converted(batch)?;
+        self.written.rows += rows.num_rows() as u64;
+        if let Some(appender) = &mut self.appender {
+            appender.append(&rows).map_err(table_error)?;
+            self.written.inserted += rows.num_rows() as u64;
+            self.inserted(0..rows.num_rows());
+            return Ok(());
+        }
+        if self.before.0.is_none() {
+            self.values.job().before_change(&self.table)?;
+            self.before = Undo::begin(&self.table)?;
+        }
+        match &self.on_duplicate {
+            OnDuplicate::Fail | OnDuplicate::Ignore => self.append_ignoring(&rows),
+            OnDuplicate::Replace => self.append_replacing(rows),
+            OnDuplicate::Update(_) => Box::pin(self.append_updating(rows)).await,
+        }
+    }
+
+    /// Leaves out the rows that meet others, with a warning for each.
+    fn append_ignoring(&mut self, rows: &RecordBatch) -> Result<(), MySqlError> {
+        let conflicts = self.conflicts(rows, Repeats::Count)?;
+        let mut keeps = vec![true; rows.num_rows()];
+        for found in &conflicts.found {
+            // The first key tells.
+            if std::mem::replace(&mut keeps[found.row], false) {
+                let key = &self.table.definition().keys[found.key];
+                let columns: Vec<usize> = key.parts.iter().map(|part| part.column).collect();
+                let entry = rows
+                    .slice(found.row, 1)
+                    .project(&columns)
+                    .map_err(plan_error)?;
+                let text = errors::entry_text(&entry);
+                let warning = Warning::new(ErrorCode::DuplicateEntry, &[&text, &key.name]);
+                self.values.job().connection.warn(warning);
+            }
+        }
+        let places: Vec<usize> = (0..keeps.len()).filter(|row| keeps[*row]).collect();
+        self.inserted(places);
+        let kept = match conflicts.found.is_empty() {
+            true => rows.clone(),
+            false => filter_record_batch(rows, &BooleanArray::from(keeps)).map_err(plan_error)?,
+        };
+        self.written.inserted += kept.num_rows() as u64;
+        self.table.append(&kept).map_err(table_error)
+    }
+
+    /// Takes out the rows that others meet.
+    fn append_replacing(&mut self, mut rest: RecordBatch) -> Result<(), MySqlError> {
+        self.inserted(0..rest.num_rows());
+        let mut window = Window::of(&self.table);
+        while rest.num_rows() > 0 {
+            let asked = rest.slice(0, window.rows(rest.num_rows()));
+            let conflicts = self.conflicts(&asked, Repeats::Stop)?;
+            window.looked_at(conflicts.rows);
+            let part = rest.slice(0, conflicts.rows);
+            rest = rest.slice(conflicts.rows, rest.num_rows() - conflicts.rows);
+            let mut change = self.table.begin_change();
+            let numbers = conflicts.found.iter().filter_map(|found| found.number);
+            let ids = change.snapshot().locate(numbers).map_err(table_error)?;
+            change.remove(&UInt64Array::from(ids));
+            let deleted = change.removed() - self.replaced_by_equals(&conflicts, &part)?;
+            change.append(&part).map_err(table_error)?;
+            change.commit().map_err(table_error)?;
+            self.written.deleted += deleted;
+            self.written.inserted += part.num_rows() as u64;
+        }
+        Ok(())
+    }
+
+    /// How many rows take the place of one that is the same: MySQL does not count those as deleted
+    /// that it found by the last unique key.
+    fn replaced_by_equals(
+        &self,
+        conflicts: &Conflicts,
+        part: &RecordBatch,
+    ) -> Result<u64, MySqlError> {
+        let keys = &self.table.definition().keys;
+        let Some(last) = keys.iter().rposition(|key| key.is_unique()) else {
+            return Ok(0);
+        };
+        let snapshot = self.table.snapshot();
+        let mut equal = 0;
+        for found in &conflicts.found {
+            let mut of_row = conflicts
+                .found
+                .iter()
+                .filter(|other| other.row == found.row);
+            if found.key != last || of_row.nth(1).is_some() {
+                continue;
+            }
+            let ids = snapshot.locate(found.number).map_err(table_error)?;
+            let old = snapshot.rows(&ids, None).map_err(table_error)?;
+            let new = part.slice(found.row, 1);
+            equal += u64::from(old.columns() == new.columns());
+        }
+        Ok(equal)
+    }
+
+    /// Changes the rows that others meet.
+    async fn append_updating(&mut self, mut rest: RecordBatch) -> Result<(), MySqlError> {
+        let OnDuplicate::Update(updater) = &self.on_duplicate else {
+            return Ok(());
+        };
+        // One row at a time where a changed row may meet one that comes with it.
+        let mut one_by_one = updater.changes_unique();
+        let ignores = updater.ignores();
+        let mut first = 0;
+        let mut window = Window::of(&self.table);
+        while rest.num_rows() > 0 {
+            let asked = match one_by_one {
+                true => 1,
+                false => window.rows(rest.num_rows()),
+            };
+            let conflicts = self.conflicts(&rest.slice(0, asked), Repeats::Stop)?;
+            window.looked_at(conflicts.rows);
+            let part = rest.slice(0, conflicts.rows);
+            let OnDuplicate::Update(updater) = &mut self.on_duplicate else {
+                return Ok(());
+            };
+            let mut change = self.table.begin_change();
+            let mut is_new = vec![true; part.num_rows()];
+            let mut met = Vec::new();
+            for found in &conflicts.found {
+                if std::mem::replace(&mut is_new[found.row], false)
+                    && let Some(number) = found.number
+                {
+                    met.push((found.row as u32, number));
+                }
+            }
+            let places: Vec<usize> = (0..is_new.len()).filter(|row| is_new[*row]).collect();
+            let new =
+                filter_record_batch(&part, &BooleanArray::from(is_new)).map_err(plan_error)?;
+            change.append(&new).map_err(table_error)?;
+            let mut done = Updated::default();
+            if !met.is_empty() {
+                change = updater.update(change, &part, &met, &mut done).await?;
+            }
+            match change.commit() {
+                Ok(()) => {}
+                Err(mayfly_table::Error::DuplicateEntry { .. }) if part.num_rows() > 1 => {
+                    one_by_one = true;
+                    continue;
+                }
+                Err(error @ mayfly_table::Error::DuplicateEntry { .. }) if ignores => {
+                    let error = table_error(error);
+                    let level = Level::Warning;
+                    self.values.job().connection.warn(Warning { level, error });
+                    first += part.num_rows();
+                    rest = rest.slice(part.num_rows(), rest.num_rows() - part.num_rows());
+                    continue;
+                }
+                Err(error) => return Err(table_error(error)),
+            }
+            rest = rest.slice(part.num_rows(), rest.num_rows() - part.num_rows());
+            self.inserted(places.into_iter().map(|row| first + row));
+            first += part.num_rows();
+            self.written.inserted += new.num_rows() as u64;
+            self.written.updated += done.changed;
+        }
+        Ok(())
+    }
+
+    /// Rows of the last batch that are new.
+    fn inserted(&mut self, rows: impl IntoIterator<Item = usize>) {
+        if let Some(counter) = &mut self.values.counter {
+            counter.written(rows);
+        }
+    }
+
+    fn conflicts(&self, rows: &RecordBatch, repeats: Repeats) -> Result<Conflicts, MySqlError> {
+        self.table.conflicts(rows, repeats).map_err(table_error)
+    }
+
+    /// Shows the rows to everybody.
+    pub(crate) fn commit(mut self) -> Result<Written, MySqlError> {
+        let job = self.values.job().clone();
+        if let Some(appender) = self.appender.take() {
+            job.before_change(&self.table)?;
+            appender.commit().map_err(table_error)?;
+        }
+        self.before.forget();
+        let mut written = self.written;
+        written.first_number = self.values.counter.as_ref().and_then(Counter::first);
+        if let Some(first) = written.first_number {
+            job.connection.values.lock().last_insert_id = first;
+        }
+        job.changed_rows(&self.table, written.affected());
+        Ok(written)
+    }
+}
+
+/// How many rows are looked at together: rows that are met are read, so not more than some bytes of
+/// them, and few where most of those that were looked at had to wait.
+struct Window {
+    most: usize,
+    rows: usize,
+}
+
+impl Window {
+    /// Bytes of the table's rows that are read together.
+    const BYTES: u64 = 1 << 20;
+    const LEAST: usize = 16;
+
+    fn of(table: &Table) -> Window {
+        let row_bytes = table.bytes().checked_div(table.row_count()).unwrap_or(0);
+        let rows = Self::BYTES / row_bytes.max(1);
+        let most = usize::try_from(rows).unwrap_or(usize::MAX).max(Self::LEAST);
+        Window { most, rows: most }
+    }
+
+    fn rows(&self, left: usize) -> usize {
+        self.rows.min(left)
+    }
+
+    fn looked_at(&mut self, rows: usize) {
+        self.rows = (2 * rows).clamp(Self::LEAST, self.most);
+    }
+}
+
+fn table_error(error: mayfly_table::Error) -> MySqlError {
+    errors::from_table(&error)
+}
+
+fn plan_error(error: arrow::error::ArrowError) -> MySqlError {
+    errors::from_plan(&error.into())
+}

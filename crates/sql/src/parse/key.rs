@@ -1,0 +1,248 @@
+//! Keys and constraints, of CREATE TABLE, ALTER TABLE and CREATE INDEX.
+
+use datafusion::sql::sqlparser::tokenizer::Token;
+use mayfly_table::KeyKind;
+use mayfly_types::{ErrorCode, MySqlError};
+
+use super::cursor::Cursor;
+use super::{Result, unsupported};
+use crate::statement::{
+    AlterAction, AlterTable, CheckDefinition, KeyColumn, KeyDefinition, Statement,
+};
+
+/// What is not a column.
+pub(super) enum Constraint {
+    Key(KeyDefinition),
+    Check(Box<CheckDefinition>),
+}
+
+/// Reads a key or a constraint if one is next. Whether the table is temporary decides how a
+/// foreign key is refused.
+pub(super) fn constraint(cursor: &mut Cursor<'_>, temporary: bool) -> Result<Option<Constraint>> {
+    let named = cursor.word("CONSTRAINT");
+    let starts = ["PRIMARY", "UNIQUE", "FOREIGN", "CHECK"];
+    let symbol = match named && !starts.iter().any(|word| cursor.peek_word(word)) {
+        true => Some(cursor.name()?),
+        false => None,
+    };
+    if cursor.word("PRIMARY") {
+        cursor.expect("KEY")?;
+        let mut key = key(cursor, KeyKind::Primary)?;
+        key.name = None;
+        return Ok(Some(Constraint::Key(key)));
+    }
+    if cursor.word("UNIQUE") {
+        let _ = cursor.word("KEY") || cursor.word("INDEX");
+        let mut key = key(cursor, KeyKind::Unique)?;
+        key.name = key.name.or(symbol);
+        return Ok(Some(Constraint::Key(key)));
+    }
+    if cursor.peek_word("CHECK") {
+        let check = Box::new(check(cursor, symbol)?);
+        return Ok(Some(Constraint::Check(check)));
+    }
+    if cursor.peek_word("FOREIGN") {
+        if temporary {
+            return Err(MySqlError::new(ErrorCode::CannotAddForeignKey, &[]).into());
+        }
+        return unsupported("FOREIGN KEY");
+    }
+    if named {
+        return cursor.fail("a constraint");
+    }
+    if cursor.word("KEY") || cursor.word("INDEX") {
+        return Ok(Some(Constraint::Key(key(cursor, KeyKind::Plain)?)));
+    }
+    for what in ["FULLTEXT", "SPATIAL"] {
+        if cursor.peek_word(what) {
+            return unsupported(&format!("{what} KEY"));
+        }
+    }
+    if cursor.peek_words(&["PERIOD", "FOR"]) {
+        return unsupported("PERIOD");
+    }
+    Ok(None)
+}
+
+/// `[IF NOT EXISTS] [name] [USING type] (parts) [options]`.
+fn key(cursor: &mut Cursor<'_>, kind: KeyKind) -> Result<KeyDefinition> {
+    let if_not_exists = cursor.words(&["IF", "NOT", "EXISTS"]);
+    let is_named = cursor.peek() != Token::LParen
+        && !cursor.peek_word("USING")
+        && !(cursor.peek_word("TYPE") && is_type(cursor));
+    let name = match is_named {
+        true => Some(cursor.name()?),
+        false => None,
+    };
+    if cursor.peek_word("USING") || cursor.peek_word("TYPE") {
+        kind_of_index(cursor)?;
+    }
+    let mut key = KeyDefinition {
+        name,
+        kind,
+        parts: parts(cursor)?,
+        comment: None,
+        if_not_exists,
+    };
+    while option(cursor, &mut key)? {}
+    Ok(key)
+}
+
+/// Whether `TYPE` begins `TYPE BTREE`, and is not the name of the key.
+fn is_type(cursor: &Cursor<'_>) -> bool {
+    ["BTREE", "HASH", "RTREE"]
+        .iter()
+        .any(|kind| cursor.peek_words(&["TYPE", kind]))
+}
+
+/// `USING BTREE`: of no effect, every key is a tree.
+fn kind_of_index(cursor: &mut Cursor<'_>) -> Result<()> {
+    cursor.skip();
+    if cursor.word("BTREE") || cursor.word("HASH") {
+        return Ok(());
+    }
+    if cursor.peek_word("RTREE") {
+        return unsupported("USING RTREE");
+    }
+    cursor.fail("BTREE")
+}
+
+fn parts(cursor: &mut Cursor<'_>) -> Result<Vec<KeyColumn>> {
+    cursor.parser.expect_token(&Token::LParen)?;
+    let mut parts = Vec::new();
+    loop {
+        if cursor.peek() == Token::LParen {
+            return unsupported("functional key");
+        }
+        let column = cursor.name()?;
+        let length = match cursor.token(&Token::LParen) {
+            true => {
+                let length = cursor.parser.parse_literal_uint()?;
+                cursor.parser.expect_token(&Token::RParen)?;
+                // Longer than any column: refused with its name when the columns are known.
+                Some(u32::try_from(length).unwrap_or(u32::MAX))
+            }
+            false => None,
+        };
+        let descending = cursor.word("DESC");
+        if !descending {
+            let _ = cursor.word("ASC");
+        }
+        parts.push(KeyColumn {
+            column,
+            length,
+            descending,
+        });
+        if !cursor.token(&Token::Comma) {
+            break;
+        }
+    }
+    cursor.parser.expect_token(&Token::RParen)?;
+    Ok(parts)
+}
+
+/// Reads an option behind the parts; false where there is none.
+fn option(cursor: &mut Cursor<'_>, key: &mut KeyDefinition) -> Result<bool> {
+    if cursor.word("COMMENT") {
+        key.comment = Some(cursor.string()?);
+    } else if cursor.peek_word("USING") || cursor.peek_word("TYPE") {
+        kind_of_index(cursor)?;
+    } else if cursor.word("KEY_BLOCK_SIZE") {
+        cursor.token(&Token::Eq);
+        cursor.parser.parse_literal_uint()?;
+    } else if cursor.peek_word("INVISIBLE") || cursor.peek_word("IGNORED") {
+        return unsupported("invisible key");
+    } else if cursor.words(&["WITH", "PARSER"]) {
+        return unsupported("WITH PARSER");
+    } else {
+        return Ok(cursor.word("VISIBLE") || cursor.words(&["NOT", "IGNORED"]));
+    }
+    Ok(true)
+}
+
+/// `CHECK (condition) [[NOT] ENFORCED]`, whose name was read.
+pub(super) fn check(cursor: &mut Cursor<'_>, name: Option<String>) -> Result<CheckDefinition> {
+    cursor.expect("CHECK")?;
+    cursor.parser.expect_token(&Token::LParen)?;
+    let expression = cursor.parser.parse_expr()?;
+    cursor.parser.expect_token(&Token::RParen)?;
+    let enforced = !cursor.words(&["NOT", "ENFORCED"]);
+    if enforced {
+        let _ = cursor.word("ENFORCED");
+    }
+    Ok(CheckDefinition {
+        name,
+        expression,
+        enforced,
+    })
+}
+
+/// CREATE [UNIQUE] INDEX, behind CREATE [OR REPLACE].
+pub(super) fn create_index(cursor: &mut Cursor<'_>, or_replace: bool) -> Result<Statement> {
+    let kind = match cursor.word("UNIQUE") {
+        true => KeyKind::Unique,
+        false => KeyKind::Plain,
+    };
+    cursor.expect("INDEX")?;
+    let if_not_exists = cursor.words(&["IF", "NOT", "EXISTS"]);
+    let name = cursor.name()?;
+    if cursor.peek_word("USING") || cursor.peek_word("TYPE") {
+        kind_of_index(cursor)?;
+    }
+    cursor.expect("ON")?;
+    let table = cursor.table_name()?;
+    let mut key = KeyDefinition {
+        name: Some(name.clone()),
+        kind,
+        parts: parts(cursor)?,
+        comment: None,
+        if_not_exists,
+    };
+    while option(cursor, &mut key)? || algorithm(cursor)? {}
+    let mut actions = Vec::new();
+    if or_replace {
+        actions.push(AlterAction::DropKey {
+            name,
+            if_exists: true,
+        });
+    }
+    actions.push(AlterAction::AddKey(key));
+    Ok(Statement::AlterTable(Box::new(AlterTable {
+        table,
+        if_exists: false,
+        ignore: false,
+        actions,
+    })))
+}
+
+/// DROP INDEX, behind DROP.
+pub(super) fn drop_index(cursor: &mut Cursor<'_>) -> Result<Statement> {
+    cursor.expect("INDEX")?;
+    let if_exists = cursor.words(&["IF", "EXISTS"]);
+    let name = cursor.name()?;
+    cursor.expect("ON")?;
+    let table = cursor.table_name()?;
+    while algorithm(cursor)? {}
+    Ok(Statement::AlterTable(Box::new(AlterTable {
+        table,
+        if_exists: false,
+        ignore: false,
+        actions: vec![AlterAction::DropKey { name, if_exists }],
+    })))
+}
+
+/// `ALGORITHM = ...` and `LOCK = ...`: how others may go on meanwhile, which is as they like.
+pub(super) fn algorithm(cursor: &mut Cursor<'_>) -> Result<bool> {
+    let words: &[&str] = if cursor.word("ALGORITHM") {
+        &["DEFAULT", "INPLACE", "INSTANT", "COPY", "NOCOPY"]
+    } else if cursor.word("LOCK") {
+        &["DEFAULT", "NONE", "SHARED", "EXCLUSIVE"]
+    } else {
+        return Ok(false);
+    };
+    cursor.token(&Token::Eq);
+    match words.iter().any(|word| cursor.word(word)) {
+        true => Ok(true),
+        false => cursor.fail("DEFAULT"),
+    }
+}

@@ -1,0 +1,197 @@
+//! The entries of rows that come and go, all or none of them.
+//!
+//! **Owns** the order of the steps, and what is done when one of them fails. **Never** changes a
+//! row: who calls changes the pages when the entries are right.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use arrow_array::RecordBatch;
+
+use super::Indexes;
+use crate::change::{Removal, Slots};
+use crate::column_page::Format;
+use crate::error::Result;
+use crate::table_page::TablePage;
+use crate::tail::{Segment, Tail};
+
+/// The rows of a table: those of its pages, then those of its tail.
+#[derive(Clone, Copy)]
+pub(crate) struct Rows<'a> {
+    pub(crate) pages: &'a [TablePage],
+    pub(crate) tail: &'a Tail,
+}
+
+/// Some rows whose entries come or go.
+struct Step<'a> {
+    source: Source<'a>,
+    /// The slots of the rows; `None` means all that are left.
+    slots: Option<Cow<'a, Slots>>,
+    comes: bool,
+}
+
+/// Where rows stand.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Page(&'a TablePage),
+    Segment(&'a Segment),
+}
+
+/// The rows of one statement.
+pub(crate) struct Statement<'a> {
+    pub(crate) before: Rows<'a>,
+    pub(crate) removal: &'a Removal,
+    pub(crate) written: Rows<'a>,
+}
+
+impl Statement<'_> {
+    /// Changes the entries as the statement changes the rows: those that it removes go, those that
+    /// it wrote come.
+    ///
+    /// # Errors
+    /// [`Error::DuplicateEntry`](crate::Error::DuplicateEntry), or what a tree or a page gives. The
+    /// entries are then as they were, or the indexes are stale.
+    pub(crate) fn apply(&self, indexes: &mut Indexes, format: &Format) -> Result<()> {
+        run(indexes, format, &self.steps())
+    }
+
+    /// Undoes [`Statement::apply`].
+    pub(crate) fn undo(&self, indexes: &mut Indexes, format: &Format) {
+        undo(indexes, format, &self.steps());
+    }
+
+    fn steps(&self) -> Vec<Step<'_>> {
+        let pages = self.before.pages;
+        let removed = self.removal.slots.iter().map(|(batch, slots)| Step {
+            source: match pages.get(*batch) {
+                Some(page) => Source::Page(page),
+                None => Source::Segment(&self.before.tail.segments()[batch - pages.len()]),
+            },
+            slots: Some(Cow::Borrowed(slots)),
+            comes: false,
+        });
+        removed.chain(self.written.steps(true)).collect()
+    }
+}
+
+/// Makes the entries of some rows those of others: the state of a table goes back, which cannot
+/// fail. Where entries cannot be changed, the indexes become stale.
+pub(crate) fn restore(indexes: &mut Indexes, format: &Format, from: Rows<'_>, to: Rows<'_>) {
+    if indexes.is_empty() || indexes.is_stale() {
+        return;
+    }
+    let mut steps = Vec::new();
+    from.without(to, false, &mut steps);
+    to.without(from, true, &mut steps);
+    if run(indexes, format, &steps).is_err() {
+        indexes.mark_stale();
+    }
+}
+
+/// Makes the entries anew from all rows.
+///
+/// # Errors
+/// What a tree or a page gives; the indexes stay stale.
+pub(crate) fn rebuild(indexes: &mut Indexes, format: &Format, rows: Rows<'_>) -> Result<()> {
+    indexes.clear();
+    indexes.mark_stale();
+    for step in rows.steps(true) {
+        step.run(indexes, format, true)?;
+    }
+    indexes.mark_whole();
+    Ok(())
+}
+
+/// Checks that the trees are whole and have the entries of all rows and no others; for tests.
+///
+/// # Panics
+/// If they do not.
+pub(crate) fn verify(indexes: &mut Indexes, format: &Format, rows: Rows<'_>) {
+    let mut count = 0;
+    for step in rows.steps(true) {
+        let Ok(rows) = step.rows(indexes.projection(), format) else {
+            return;
+        };
+        count += rows.num_rows() as u64;
+        indexes.verify_rows(&rows);
+    }
+    indexes.verify_trees(count);
+}
+
+fn run(indexes: &mut Indexes, format: &Format, steps: &[Step<'_>]) -> Result<()> {
+    for (done, step) in steps.iter().enumerate() {
+        if let Err(error) = step.run(indexes, format, step.comes) {
+            undo(indexes, format, &steps[..done]);
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+fn undo(indexes: &mut Indexes, format: &Format, steps: &[Step<'_>]) {
+    for step in steps.iter().rev() {
+        if step.run(indexes, format, !step.comes).is_err() {
+            indexes.mark_stale();
+            return;
+        }
+    }
+}
+
+impl<'a> Rows<'a> {
+    fn steps(self, comes: bool) -> impl Iterator<Item = Step<'a>> {
+        let pages = self.pages.iter().map(Source::Page);
+        let segments = self.tail.segments().iter().map(Source::Segment);
+        pages.chain(segments).map(move |source| Step {
+            source,
+            slots: None,
+            comes,
+        })
+    }
+
+    /// Adds a step for all rows that are not among the others. Rows of the tail may be named on
+    /// both sides, and then go and come again.
+    fn without(self, others: Rows<'a>, comes: bool, steps: &mut Vec<Step<'a>>) {
+        let pages = others.pages.iter().map(|page| (page.number(), page));
+        let pages: HashMap<u32, &TablePage> = pages.collect();
+        for step in self.steps(comes) {
+            let slots = match step.source {
+                Source::Page(page) => match pages.get(&page.number()) {
+                    None => None,
+                    Some(other) => match page.slots_without(other) {
+                        Some(slots) => Some(Cow::Owned(slots)),
+                        None => continue,
+                    },
+                },
+                Source::Segment(segment) => {
+                    if others.tail.segments().iter().any(|other| other.is(segment)) {
+                        continue;
+                    }
+                    None
+                }
+            };
+            steps.push(Step { slots, ..step });
+        }
+    }
+}
+
+impl Step<'_> {
+    fn run(&self, indexes: &mut Indexes, format: &Format, comes: bool) -> Result<()> {
+        let rows = self.rows(indexes.projection(), format)?;
+        match comes {
+            true => indexes.insert(&rows),
+            false => indexes.remove(&rows),
+        }
+    }
+
+    fn rows(&self, projection: &[usize], format: &Format) -> Result<RecordBatch> {
+        let slots: Option<Vec<u32>> = self.slots.as_ref().map(|slots| slots.iter().collect());
+        match (self.source, slots) {
+            (Source::Page(page), None) => page.read(format, Some(projection)),
+            (Source::Page(page), Some(slots)) => page.read_slots(format, Some(projection), &slots),
+            (Source::Segment(segment), None) => format.decode(&segment.source(), Some(projection)),
+            (Source::Segment(segment), Some(slots)) => {
+                format.decode_slots(&segment.source(), Some(projection), &slots)
+            }
+        }
+    }
+}

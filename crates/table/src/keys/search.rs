@@ -1,0 +1,167 @@
+//! Rows by the values of a key.
+
+use std::ops::Bound;
+
+use arrow_array::ArrayRef;
+
+use super::{Index, Indexes};
+use crate::error::Result;
+use crate::tree::{KeyRange, split_row_id};
+
+/// What is asked of a key: its first parts have certain values, and the part behind them lies
+/// between bounds. Each value is an array of one row, of the type of its column.
+///
+/// A part that is kept to a prefix only finds more rows than are asked for; who asks filters them.
+#[derive(Debug, Clone)]
+pub struct Search {
+    /// The place of the key in the table's definition.
+    pub key: usize,
+    /// The values of its first parts; NULL finds NULL.
+    pub equal: Vec<ArrayRef>,
+    /// From where the next part reaches. NULL lies outside of all bounds.
+    pub low: Bound<ArrayRef>,
+    /// To where the next part reaches.
+    pub high: Bound<ArrayRef>,
+}
+
+impl Search {
+    /// The rows whose first parts have these values.
+    pub fn equal(key: usize, equal: Vec<ArrayRef>) -> Self {
+        Self {
+            key,
+            equal,
+            low: Bound::Unbounded,
+            high: Bound::Unbounded,
+        }
+    }
+}
+
+/// The keys that a search asks for.
+enum Wanted {
+    /// One key of a unique index.
+    One(Vec<u8>),
+    Range(Vec<u8>, Option<Vec<u8>>),
+}
+
+impl Wanted {
+    fn range(&self) -> KeyRange<'_> {
+        match self {
+            Wanted::One(key) => KeyRange {
+                low: Bound::Included(key),
+                high: Bound::Included(key),
+            },
+            Wanted::Range(low, high) => KeyRange {
+                low: Bound::Included(low),
+                high: match high {
+                    Some(high) => Bound::Excluded(high),
+                    None => Bound::Unbounded,
+                },
+            },
+        }
+    }
+}
+
+impl Indexes {
+    /// The numbers of the rows that searches find; `None` when they are more than `limit`.
+    pub(crate) fn search(&self, searches: &[Search], limit: usize) -> Result<Option<Vec<u64>>> {
+        let mut numbers = Vec::new();
+        for search in searches {
+            let index = &self.indexes[search.key];
+            if !index.search(&index.wanted(search), limit, &mut numbers)? {
+                return Ok(None);
+            }
+        }
+        if searches.len() > 1 {
+            numbers.sort_unstable();
+            numbers.dedup();
+        }
+        Ok(Some(numbers))
+    }
+
+    /// About how many rows a search finds.
+    pub(crate) fn estimate(&self, search: &Search) -> Result<u64> {
+        let index = &self.indexes[search.key];
+        match index.wanted(search) {
+            Wanted::One(_) => Ok(1),
+            wanted => index.tree.estimate(wanted.range()),
+        }
+    }
+}
+
+impl Index {
+    /// Adds the numbers of the rows that a search finds; whether they are within the limit.
+    fn search(&self, wanted: &Wanted, limit: usize, numbers: &mut Vec<u64>) -> Result<bool> {
+        if let Wanted::One(key) = wanted {
+            let found = self.tree.get(key)?;
+            numbers.extend(found.and_then(|payload| payload.row_id()));
+            return Ok(numbers.len() <= limit);
+        }
+        let has_payload = self.tree.payload_bytes() > 0;
+        let mut range = self.tree.range(wanted.range());
+        while let Some((key, payload)) = range.next_entry()? {
+            let number = match has_payload {
+                true => payload.row_id(),
+                false => split_row_id(key).map(|(_, number)| number),
+            };
+            numbers.extend(number);
+            if numbers.len() > limit {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn wanted(&self, search: &Search) -> Wanted {
+        let (encoder, at) = (&self.encoder, search.equal.len());
+        let (beginning, has_null) = encoder.beginning(&search.equal, 0);
+        if at == encoder.part_count() {
+            if encoder.is_unique() && !has_null {
+                return Wanted::One(beginning);
+            }
+            let end = after(&beginning);
+            return Wanted::Range(beginning, end);
+        }
+        let encoded = |value: &ArrayRef| {
+            let mut values = search.equal.clone();
+            values.push(value.clone());
+            encoder.beginning(&values, 0).0
+        };
+        // A bound that leaves its value out still needs it where only a prefix was kept.
+        let exact = encoder.is_whole(at);
+        let from = |bound: &Bound<ArrayRef>| match bound {
+            Bound::Included(value) => Some(encoded(value)),
+            Bound::Excluded(value) if exact => after(&encoded(value)),
+            Bound::Excluded(value) => Some(encoded(value)),
+            Bound::Unbounded => None,
+        };
+        let to = |bound: &Bound<ArrayRef>| match bound {
+            Bound::Included(value) => after(&encoded(value)),
+            Bound::Excluded(value) if exact => Some(encoded(value)),
+            Bound::Excluded(value) => after(&encoded(value)),
+            Bound::Unbounded => None,
+        };
+        let is_bounded = !matches!(
+            (&search.low, &search.high),
+            (Bound::Unbounded, Bound::Unbounded)
+        );
+        // All values that are not NULL, or all rows where nothing is asked of the part.
+        let mut all = beginning;
+        all.extend(encoder.value_mark(at).filter(|_| is_bounded));
+        let (low, high) = match encoder.is_descending(at) {
+            false => (from(&search.low), to(&search.high)),
+            true => (from(&search.high), to(&search.low)),
+        };
+        Wanted::Range(
+            low.unwrap_or_else(|| all.clone()),
+            high.or_else(|| after(&all)),
+        )
+    }
+}
+
+/// The smallest key behind all that begin with these bytes; `None` if there is none.
+fn after(beginning: &[u8]) -> Option<Vec<u8>> {
+    let end = beginning.iter().rposition(|byte| *byte != u8::MAX)?;
+    let mut after = beginning[..=end].to_vec();
+    after[end] += 1;
+    Some(after)
+}

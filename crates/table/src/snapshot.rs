@@ -1,0 +1,321 @@
+//! The rows of a table at one moment.
+//!
+//! **Owns** a list of pages that nobody changes any more. **Never** sees what comes later.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_array::{RecordBatch, UInt32Array, UInt64Array};
+use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
+use arrow_select::take::take_record_batch;
+use mayfly_space::Account;
+
+use crate::change::{row_id, split_row_id};
+use crate::column_page::Format;
+use crate::error::Result;
+use crate::sealed::{Ahead, RowNumbers, page_class, place_of};
+use crate::table_page::TablePage;
+use crate::tail::Segment;
+
+/// The rows of a table at one moment.
+#[derive(Clone)]
+pub struct TableSnapshot {
+    parts: SnapshotParts,
+    page_bytes: usize,
+    /// All columns of the schema, where pages have more.
+    all: Option<Arc<[usize]>>,
+}
+
+/// What a snapshot is made of.
+#[derive(Clone)]
+pub(crate) struct SnapshotParts {
+    pub(crate) version: u64,
+    pub(crate) account: Account,
+    pub(crate) schema: SchemaRef,
+    pub(crate) format: Arc<Format>,
+    pub(crate) pages: Arc<Vec<TablePage>>,
+    pub(crate) segments: Vec<Segment>,
+    pub(crate) row_count: u64,
+}
+
+impl fmt::Debug for TableSnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TableSnapshot")
+            .field("batch_count", &self.batch_count())
+            .field("row_count", &self.parts.row_count)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TableSnapshot {
+    pub(crate) fn new(parts: SnapshotParts) -> Self {
+        let width = parts.schema.fields().len();
+        let all = parts.format.has_row_numbers().then(|| (0..width).collect());
+        Self {
+            page_bytes: page_class(&parts.account).bytes(),
+            parts,
+            all,
+        }
+    }
+
+    pub(crate) fn version(&self) -> u64 {
+        self.parts.version
+    }
+
+    /// The columns to read of a page.
+    fn columns<'a>(&'a self, projection: Option<&'a [usize]>) -> Option<&'a [usize]> {
+        projection.or(self.all.as_deref())
+    }
+
+    /// The schema of the batches.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.parts.schema
+    }
+
+    /// The number of rows.
+    pub fn row_count(&self) -> u64 {
+        self.parts.row_count
+    }
+
+    /// The number of batches.
+    pub fn batch_count(&self) -> usize {
+        self.parts.pages.len() + self.parts.segments.len()
+    }
+
+    /// The batch of a row.
+    pub fn batch_of(id: u64) -> usize {
+        split_row_id(id).0
+    }
+
+    /// The number of rows of one batch.
+    ///
+    /// # Panics
+    /// If there is no such batch.
+    pub fn rows_of(&self, index: usize) -> usize {
+        match self.parts.pages.get(index) {
+            Some(page) => page.row_count(),
+            None => self.parts.segments[index - self.parts.pages.len()].row_count(),
+        }
+    }
+
+    /// The account that pins its pages.
+    pub fn account(&self) -> &Account {
+        &self.parts.account
+    }
+
+    /// Bytes of the largest page among these batches, 0 where none of them lies in a page.
+    pub fn page_bytes_max(&self, batches: Range<usize>) -> u64 {
+        let end = batches.end.min(self.parts.pages.len());
+        let pages = self.parts.pages.get(batches.start..end).unwrap_or_default();
+        pages.iter().map(TablePage::page_bytes).max().unwrap_or(0) as u64
+    }
+
+    /// One batch, pointing into its page, which stays pinned as long as an array of the batch
+    /// lives. It is never empty.
+    ///
+    /// # Panics
+    /// If there is no such batch or column.
+    pub fn read(&self, index: usize, projection: Option<&[usize]>) -> Result<RecordBatch> {
+        match self.parts.pages.get(index) {
+            Some(page) => page.read(&self.parts.format, self.columns(projection)),
+            None => self.read_segment(index, projection),
+        }
+    }
+
+    /// One batch in memory of its own, for those who keep it long.
+    ///
+    /// # Panics
+    /// If there is no such batch or column.
+    pub fn read_copied(&self, index: usize, projection: Option<&[usize]>) -> Result<RecordBatch> {
+        match self.parts.pages.get(index) {
+            Some(page) => page.read_copied(&self.parts.format, self.columns(projection)),
+            None => self.read_segment(index, projection),
+        }
+    }
+
+    /// A batch of the tail, which lives on the heap and pins nothing.
+    fn read_segment(&self, index: usize, projection: Option<&[usize]>) -> Result<RecordBatch> {
+        let segment = &self.parts.segments[index - self.parts.pages.len()];
+        self.parts
+            .format
+            .decode(&segment.source(), self.columns(projection))
+    }
+
+    /// The ids of the rows of one batch, in the order in which they are read: what
+    /// [`Change::remove`] takes.
+    ///
+    /// # Panics
+    /// If there is no such batch.
+    pub fn row_ids(&self, index: usize) -> UInt64Array {
+        let slots = match self.parts.pages.get(index) {
+            Some(page) => page.slots(),
+            None => (0..self.rows_of(index) as u32).collect(),
+        };
+        slots
+            .into_iter()
+            .map(|slot| row_id(index, slot))
+            .collect::<Vec<_>>()
+            .into()
+    }
+
+    /// The ids of the rows that have these numbers; a number without a row is left out.
+    ///
+    /// # Errors
+    /// If a page cannot be read.
+    pub fn locate(&self, numbers: impl IntoIterator<Item = u64>) -> Result<Vec<u64>> {
+        let mut found = Vec::new();
+        for number in numbers {
+            found.extend(self.locate_one(number)?);
+        }
+        Ok(found)
+    }
+
+    fn locate_one(&self, number: u64) -> Result<Option<u64>> {
+        let pages = &self.parts.pages;
+        let first = |page: &TablePage| page.row_numbers().map_or(0, |numbers| numbers.first);
+        let after = pages.partition_point(|page| first(page) <= number);
+        let page = after.checked_sub(1).and_then(|index| pages.get(index));
+        if let Some((page, RowNumbers { last, .. })) =
+            page.and_then(|page| Some((page, page.row_numbers()?)))
+            && number <= last
+        {
+            let slot = page.slot_of(&self.parts.format, number)?;
+            let slot = slot.filter(|slot| page.has(*slot));
+            return Ok(slot.map(|slot| row_id(after - 1, slot as u32)));
+        }
+        let column = self.parts.schema.fields().len();
+        for (index, segment) in self.parts.segments.iter().enumerate() {
+            let format = &self.parts.format;
+            let numbers = format.decode(&segment.source(), Some(&[column]))?;
+            if let Some(slot) = place_of(&numbers, number) {
+                return Ok(Some(row_id(pages.len() + index, slot as u32)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Some rows of one batch by their ids, in memory of their own, in the order of the ids.
+    ///
+    /// # Errors
+    /// If the page cannot be read.
+    ///
+    /// # Panics
+    /// If there is no such batch or column.
+    pub fn fetch(
+        &self,
+        index: usize,
+        ids: &[u64],
+        projection: Option<&[usize]>,
+    ) -> Result<RecordBatch> {
+        let slots: Vec<u32> = ids.iter().map(|id| split_row_id(*id).1).collect();
+        let (format, columns) = (&self.parts.format, self.columns(projection));
+        match self.parts.pages.get(index) {
+            Some(page) => page.read_slots(format, columns, &slots),
+            None => {
+                let segment = &self.parts.segments[index - self.parts.pages.len()];
+                format.decode_slots(&segment.source(), columns, &slots)
+            }
+        }
+    }
+
+    /// Rows by their ids, in memory of their own, in the order of the ids.
+    ///
+    /// # Errors
+    /// If a page cannot be read.
+    ///
+    /// # Panics
+    /// If there is no such batch or column.
+    pub fn rows(&self, ids: &[u64], projection: Option<&[usize]>) -> Result<RecordBatch> {
+        let mut order: Vec<u32> = (0..ids.len() as u32).collect();
+        order.sort_by_key(|place| ids[*place as usize]);
+        let sorted: Vec<u64> = order.iter().map(|place| ids[*place as usize]).collect();
+        let same_batch = |left: &u64, right: &u64| split_row_id(*left).0 == split_row_id(*right).0;
+        let mut parts = Vec::new();
+        for ids in sorted.chunk_by(same_batch) {
+            parts.push(self.fetch(split_row_id(ids[0]).0, ids, projection)?);
+        }
+        let schema = match (parts.first(), projection) {
+            (Some(part), _) => part.schema(),
+            (None, Some(columns)) => Arc::new(self.schema().project(columns)?),
+            (None, None) => Arc::clone(self.schema()),
+        };
+        let all = concat_batches(&schema, &parts)?;
+        if order.is_sorted() {
+            return Ok(all);
+        }
+        let mut places = vec![0; order.len()];
+        for (place, row) in order.iter().enumerate() {
+            places[*row as usize] = place as u32;
+        }
+        Ok(take_record_batch(&all, &UInt32Array::from(places))?)
+    }
+
+    /// The numbers of rows by their ids, where rows have numbers: those stay when the table
+    /// changes.
+    ///
+    /// # Errors
+    /// If a page cannot be read.
+    pub fn numbers(&self, ids: &[u64]) -> Result<Vec<u64>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let column = self.parts.schema.fields().len();
+        let numbers = self.rows(ids, Some(&[column]))?;
+        Ok(numbers
+            .column(0)
+            .as_primitive::<UInt64Type>()
+            .values()
+            .to_vec())
+    }
+
+    /// Asks for a batch that will be read soon; returns at once. A batch that does not exist is
+    /// ignored.
+    pub fn prefetch(&self, index: usize) {
+        if let Some(page) = self.parts.pages.get(index) {
+            page.prefetch();
+        }
+    }
+
+    /// Some batches in the order of their rows, read ahead of their use.
+    ///
+    /// # Panics
+    /// If a column does not exist.
+    pub fn scan(&self, range: Range<usize>, projection: Option<Vec<usize>>) -> Scan {
+        Scan {
+            ahead: Ahead::new(&self.parts.account, self.page_bytes, range.start),
+            snapshot: self.clone(),
+            range,
+            projection,
+        }
+    }
+}
+
+/// The batches of a snapshot, one after the other.
+#[derive(Debug)]
+pub struct Scan {
+    snapshot: TableSnapshot,
+    ahead: Ahead,
+    range: Range<usize>,
+    projection: Option<Vec<usize>>,
+}
+
+impl Iterator for Scan {
+    type Item = Result<RecordBatch>;
+
+    /// The next batch, as [`TableSnapshot::read`]. After an error, the one that follows.
+    fn next(&mut self) -> Option<Self::Item> {
+        for index in self.ahead.pages(self.range.start, self.range.end) {
+            self.snapshot.prefetch(index);
+        }
+        let index = self.range.next()?;
+        Some(self.snapshot.read(index, self.projection.as_deref()))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.range.size_hint()
+    }
+}
