@@ -23,9 +23,10 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
 };
+use mayfly_space::Reservation;
 use mayfly_table::{Key, Table, TableSnapshot};
 
-use crate::error::table_error;
+use crate::error::{space_error, table_error};
 use crate::key_choice::Access;
 
 /// Reads some rows of a snapshot by their ids.
@@ -38,6 +39,8 @@ pub struct KeyScan {
     row_ids: Option<usize>,
     /// Ids in the order of the pages.
     ids: Arc<Vec<u64>>,
+    /// Memory of the ids.
+    reservation: Option<Reservation>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -84,8 +87,17 @@ impl KeyScan {
             projection,
             row_ids,
             ids: Arc::new(ids),
+            reservation: None,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+
+    /// The scan with the memory that its ids take.
+    pub(crate) fn holding(self, reservation: Option<Reservation>) -> Self {
+        Self {
+            reservation,
+            ..self
         }
     }
 
@@ -105,6 +117,7 @@ impl fmt::Debug for KeyScan {
         f.debug_struct("KeyScan")
             .field("found", &self.found)
             .field("rows", &self.ids.len())
+            .field("reserved", &self.reservation.is_some())
             .finish_non_exhaustive()
     }
 }
@@ -165,8 +178,20 @@ impl ExecutionPlan for KeyScan {
         let (snapshot, ids) = (Arc::clone(&self.snapshot), Arc::clone(&self.ids));
         let (projection, row_ids) = (self.projection.clone(), self.row_ids);
         let schema = self.schema();
+        // The page that it reads may not be taken by the operators that it feeds.
+        let mut pages: Vec<usize> = ids.iter().map(|id| TableSnapshot::batch_of(*id)).collect();
+        pages.dedup();
+        let pages = pages.into_iter();
+        let largest = pages
+            .map(|page| snapshot.page_bytes_max(page..page + 1))
+            .max();
+        let admission = snapshot
+            .account()
+            .admit(largest.unwrap_or(0))
+            .map_err(space_error)?;
         let mut from = 0;
         let batches = std::iter::from_fn(move || {
+            let _admission = &admission;
             let first = *ids.get(from)?;
             let _timer = baseline.elapsed_compute().timer();
             let batch_of = |id: u64| TableSnapshot::batch_of(id);

@@ -38,6 +38,11 @@ use crate::key_scan::{Found, KeyScan};
 /// Pages of a scan that are pinned at once: the one it reads and one that a batch still holds.
 const SCAN_PAGES: u64 = 2;
 
+/// The number of a row and its id.
+const KEY_SCAN_ROW_BYTES: u64 = 16;
+/// So little is not worth asking for.
+const KEY_SCAN_FREE_BYTES: u64 = 64 << 10;
+
 /// A `TableProvider` over a table of the temp space.
 #[derive(Clone)]
 pub struct TableSource {
@@ -89,6 +94,15 @@ impl TableSource {
             return Ok(None);
         };
         let snapshot = self.snapshot.clone().unwrap_or(now);
+        // Where the numbers and ids of the rows find no room, the table is scanned.
+        let bytes = numbers.len() as u64 * KEY_SCAN_ROW_BYTES;
+        let reservation = match bytes >= KEY_SCAN_FREE_BYTES {
+            true => match snapshot.account().reserve(bytes) {
+                Ok(reservation) => Some(reservation),
+                Err(_) => return Ok(None),
+            },
+            false => None,
+        };
         let ids = snapshot.locate(numbers).map_err(table_error)?;
         let width = snapshot.schema().fields().len();
         let shown = match projection {
@@ -109,7 +123,7 @@ impl TableSource {
             access: choice.access,
         };
         let scan = KeyScan::new(found, snapshot, ids, shown, projection, row_ids);
-        Ok(Some(scan))
+        Ok(Some(scan.holding(reservation)))
     }
 }
 

@@ -350,11 +350,16 @@ impl Table {
                     tail: &writer.tail,
                 },
             };
-            statement.apply(&mut state.indexes, &self.format)?;
-            if let Err(error) = self.change_content(&mut state.content, &writer, removal) {
-                statement.undo(&mut state.indexes, &self.format);
-                return Err(error);
+            state.indexes.begin_change();
+            let mut changed = statement.apply(&mut state.indexes, &self.format);
+            if changed.is_ok() {
+                changed = self.change_content(&mut state.content, &writer, removal);
+                if changed.is_err() {
+                    statement.undo(&mut state.indexes, &self.format);
+                }
             }
+            state.indexes.end_change();
+            changed?;
         }
         if writer.row_count > 0 || removal.row_count > 0 {
             state.next_number = next_number.unwrap_or_default();
@@ -567,6 +572,7 @@ impl Saved {
         let (now, then) = (state.content.rows(), self.content.rows());
         keys::restore(&mut state.indexes, &self.table.format, now, then);
         state.content = self.content;
+        state.indexes.end_change();
         state.version += 1;
         state.updated = self.updated;
     }

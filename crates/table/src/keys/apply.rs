@@ -77,9 +77,14 @@ impl Statement<'_> {
 /// Makes the entries of some rows those of others: the state of a table goes back, which cannot
 /// fail. Where entries cannot be changed, the indexes become stale.
 pub(crate) fn restore(indexes: &mut Indexes, format: &Format, from: Rows<'_>, to: Rows<'_>) {
-    if indexes.is_empty() || indexes.is_stale() {
+    if indexes.is_empty() {
         return;
     }
+    if indexes.is_stale() {
+        indexes.mark_stale();
+        return;
+    }
+    indexes.begin_change();
     let mut steps = Vec::new();
     from.without(to, false, &mut steps);
     to.without(from, true, &mut steps);

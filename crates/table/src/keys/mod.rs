@@ -44,6 +44,8 @@ pub(crate) struct Indexes {
     projection: Vec<usize>,
     /// Whether entries are missing or left over.
     is_stale: bool,
+    /// Whether entries are being changed: a panic in between leaves it so.
+    is_changing: bool,
 }
 
 struct Index {
@@ -83,6 +85,7 @@ impl Indexes {
         Self {
             indexes,
             is_stale: false,
+            is_changing: false,
             projection: {
                 projection.push(definition.columns.len());
                 projection
@@ -100,7 +103,17 @@ impl Indexes {
     }
 
     pub(crate) fn is_stale(&self) -> bool {
-        self.is_stale
+        self.is_stale || self.is_changing
+    }
+
+    /// Entries and rows go apart until [`Indexes::end_change`].
+    pub(crate) fn begin_change(&mut self) {
+        self.is_changing = true;
+    }
+
+    /// Entries and rows belong together again.
+    pub(crate) fn end_change(&mut self) {
+        self.is_changing = false;
     }
 
     pub(crate) fn mark_stale(&mut self) {
@@ -109,6 +122,7 @@ impl Indexes {
 
     fn mark_whole(&mut self) {
         self.is_stale = false;
+        self.is_changing = false;
     }
 
     /// Takes out all entries; the indexes are those of an empty table.
@@ -116,7 +130,7 @@ impl Indexes {
         for index in &mut self.indexes {
             index.tree.clear();
         }
-        self.is_stale = false;
+        self.mark_whole();
     }
 
     /// Adds the entries of some rows, all or none.
