@@ -233,14 +233,17 @@ impl Job {
         let retired = gone
             .iter()
             .take_while(|((_, table), seen)| table.retire(seen));
-        let all = retired.count() == gone.len();
+        let retired = retired.count();
+        let all = retired == gone.len();
         let places: Vec<Place> = gone.iter().map(|(place, _)| place.clone()).collect();
         let exchanged = match all {
             true => self.exchange(&places, come, temporary),
             false => Ok(()),
         };
         if !all || exchanged.is_err() {
-            places.iter().for_each(|(_, table)| table.return_to_use());
+            // Only those that were retired here: another statement may have retired the next one.
+            let ours = places.iter().take(retired);
+            ours.for_each(|(_, table)| table.return_to_use());
         }
         exchanged.map(|()| all)
     }
