@@ -7,6 +7,9 @@ use std::collections::HashMap;
 use arrow_schema::{Field, Schema};
 use mayfly_types::{COLLATION_KEY, Collation, ColumnType};
 
+/// Most bytes of a key, four for each character of a text: as InnoDB has it.
+pub const KEY_BYTES_MAX: usize = 3072;
+
 /// A table as it was declared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Definition {
@@ -115,6 +118,13 @@ impl Definition {
     /// The primary key.
     pub fn primary_key(&self) -> Option<&Key> {
         self.keys.iter().find(|key| key.kind == KeyKind::Primary)
+    }
+
+    /// Whether a key tells each row from the others: it is unique, over whole columns without NULL.
+    pub fn identifies(&self, key: &Key) -> bool {
+        let mut parts = key.parts.iter();
+        key.is_unique()
+            && parts.all(|part| part.prefix.is_none() && !self.columns[part.column].is_nullable)
     }
 
     /// The place of the AUTO_INCREMENT column.

@@ -42,7 +42,7 @@ pub mod tree;
 
 pub use appender::Appender;
 pub use change::Change;
-pub use definition::{Check, Column, Definition, Generated, Key, KeyKind, KeyPart};
+pub use definition::{Check, Column, Definition, Generated, KEY_BYTES_MAX, Key, KeyKind, KeyPart};
 pub use dictionary::{Dictionary, Place, TemporaryTables};
 pub use error::{Error, Result};
 pub use keys::{Conflict, Conflicts, Repeats, Search};

@@ -85,7 +85,39 @@ struct Content {
     page_bytes: u64,
 }
 
+/// The rows that take the place of others.
+struct NextContent {
+    /// The pages without the rows that leave them, if rows do.
+    left: Option<Arc<Vec<TablePage>>>,
+    /// How many of the pages stay, and those that come behind them.
+    kept: usize,
+    added: Vec<Sealed>,
+    tail: Tail,
+    row_count: u64,
+}
+
 impl Content {
+    /// Makes the rows others, for whose tail memory is reserved.
+    fn replace(&mut self, next: NextContent) {
+        self.tail = next.tail;
+        self.heap.shrink(self.tail.heap_bytes());
+        if let Some(left) = next.left {
+            self.page_bytes = left.iter().map(|page| page.bytes() as u64).sum();
+            self.pages = left;
+        }
+        if next.kept < self.pages.len() || !next.added.is_empty() {
+            let bytes = |bytes: usize| bytes as u64;
+            let gone = self.pages[next.kept..].iter();
+            self.page_bytes -= gone.map(|page| bytes(page.bytes())).sum::<u64>();
+            let come = next.added.iter();
+            self.page_bytes += come.map(|page| bytes(page.bytes())).sum::<u64>();
+            let pages = Arc::make_mut(&mut self.pages);
+            pages.truncate(next.kept);
+            pages.extend(next.added.into_iter().map(TablePage::from));
+        }
+        self.row_count = next.row_count;
+    }
+
     fn rows(&self) -> keys::Rows<'_> {
         keys::Rows {
             pages: &self.pages,
@@ -332,18 +364,14 @@ impl Table {
         let state = &mut *state;
         let next_number = pending.next_number();
         let writer = pending.writer;
-        if state.indexes.is_empty() {
-            self.change_content(&mut state.content, &writer, removal)?;
-        } else {
+        let next = self.next_content(&state.content, &writer, removal)?;
+        let heap_bytes = next.tail.heap_bytes();
+        state.content.heap.reserve(&self.account, heap_bytes)?;
+        if !state.indexes.is_empty() {
             self.refresh_indexes(state)?;
             let pages: Vec<TablePage> = writer.pages.iter().cloned().map(From::from).collect();
-            let before = Content {
-                pages: Arc::clone(&state.content.pages),
-                tail: state.content.tail.clone(),
-                ..Content::default()
-            };
             let statement = keys::Statement {
-                before: before.rows(),
+                before: state.content.rows(),
                 removal,
                 written: keys::Rows {
                     pages: &pages,
@@ -351,16 +379,15 @@ impl Table {
                 },
             };
             state.indexes.begin_change();
-            let mut changed = statement.apply(&mut state.indexes, &self.format);
-            if changed.is_ok() {
-                changed = self.change_content(&mut state.content, &writer, removal);
-                if changed.is_err() {
-                    statement.undo(&mut state.indexes, &self.format);
-                }
+            if let Err(error) = statement.apply(&mut state.indexes, &self.format) {
+                state.indexes.end_change();
+                return Err(error);
             }
-            state.indexes.end_change();
-            changed?;
         }
+
+        // Nothing below can fail.
+        state.content.replace(next);
+        state.indexes.end_change();
         if writer.row_count > 0 || removal.row_count > 0 {
             state.next_number = next_number.unwrap_or_default();
             state.version += 1;
@@ -370,9 +397,8 @@ impl Table {
     }
 
     /// The numbers of the rows that searches find, without repeats, and the rows as they are at
-    /// this
-    /// moment; `None` when they are more than `limit`. They come in the order of the key if there
-    /// is one search, else in the order of their numbers.
+    /// this moment; `None` when they are more than `limit`. They come in the order of the key if
+    /// there is one search, else in the order of their numbers.
     ///
     /// # Errors
     /// If memory or I/O fail.
@@ -421,12 +447,13 @@ impl Table {
         Ok(())
     }
 
-    fn change_content(
+    /// The rows as a statement leaves them. Its pages are written; nobody sees them yet.
+    fn next_content(
         &self,
-        content: &mut Content,
+        content: &Content,
         writer: &Writer,
         removal: &Removal,
-    ) -> Result<()> {
+    ) -> Result<NextContent> {
         let left = match removal.row_count {
             0 => None,
             _ => Some(left_after(removal, &content.pages)),
@@ -452,28 +479,13 @@ impl Table {
             end.seal(std::mem::take(&mut tail))?;
         }
         let (kept, added) = (end.kept, end.added);
-        let heap_bytes = tail.heap_bytes();
-        content.heap.reserve(&self.account, heap_bytes)?;
-
-        // Nothing below can fail.
-        content.heap.shrink(heap_bytes);
-        content.tail = tail;
-        if let Some(left) = left {
-            content.page_bytes = left.iter().map(|page| page.bytes() as u64).sum();
-            content.pages = left;
-        }
-        if kept < content.pages.len() || !added.is_empty() {
-            let gone = content.pages[kept..].iter().map(|p| p.bytes() as u64);
-            let gone: u64 = gone.sum();
-            content.page_bytes += added.iter().map(|p| p.bytes() as u64).sum::<u64>();
-            content.page_bytes -= gone;
-            let pages = Arc::make_mut(&mut content.pages);
-            pages.truncate(kept);
-            pages.extend(added.into_iter().map(TablePage::from));
-        }
-        content.row_count += writer.row_count;
-        content.row_count -= removal.row_count;
-        Ok(())
+        Ok(NextContent {
+            left,
+            kept,
+            added,
+            tail,
+            row_count: content.row_count + writer.row_count - removal.row_count,
+        })
     }
 
     /// The tail without the rows that leave it.

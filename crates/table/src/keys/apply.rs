@@ -55,11 +55,6 @@ impl Statement<'_> {
         run(indexes, format, &self.steps())
     }
 
-    /// Undoes [`Statement::apply`].
-    pub(crate) fn undo(&self, indexes: &mut Indexes, format: &Format) {
-        undo(indexes, format, &self.steps());
-    }
-
     fn steps(&self) -> Vec<Step<'_>> {
         let pages = self.before.pages;
         let removed = self.removal.slots.iter().map(|(batch, slots)| Step {

@@ -6,6 +6,8 @@
 use std::fmt;
 use std::ops::Deref;
 
+use crate::definition::KEY_BYTES_MAX;
+
 /// Bytes of a row id at the end of a key.
 const ROW_ID_BYTES: usize = size_of::<u64>();
 
@@ -13,7 +15,7 @@ const ROW_ID_BYTES: usize = size_of::<u64>();
 const ENCODING_BYTES: usize = 16 * 3;
 
 /// The longest key of a tree: MySQL's longest index key, encoded, and a row id behind it.
-pub const MAX_KEY_BYTES: usize = 3072 + ENCODING_BYTES + ROW_ID_BYTES;
+pub const MAX_KEY_BYTES: usize = KEY_BYTES_MAX + ENCODING_BYTES + ROW_ID_BYTES;
 
 /// The widest payload of a tree.
 pub const MAX_PAYLOAD_BYTES: usize = 16;
