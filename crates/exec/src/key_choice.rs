@@ -257,7 +257,7 @@ fn compare(
     if is_null && op != Operator::IsNotDistinctFrom {
         return;
     }
-    let Some(value) = as_key(value, of_type) else {
+    let Some(value) = key_value(value, of_type) else {
         return;
     };
     match op {
@@ -298,7 +298,7 @@ fn one_of(table: &Table, column: &str, list: &[Expr], wanted: &mut HashMap<usize
         if value.is_null() {
             continue;
         }
-        match as_key(value, of_type) {
+        match key_value(value, of_type) {
             Some(value) => values.push(value),
             None => return,
         }
@@ -311,8 +311,9 @@ fn one_of(table: &Table, column: &str, list: &[Expr], wanted: &mut HashMap<usize
     }
 }
 
-/// A constant as a value of a column, where the two compare as values of that type.
-fn as_key(value: &ScalarValue, of_type: &DataType) -> Option<ArrayRef> {
+/// A constant as a value of a column of a key, where the two compare as values of that type and
+/// nothing is lost.
+pub fn key_value(value: &ScalarValue, of_type: &DataType) -> Option<ArrayRef> {
     let found = value.data_type();
     let fits = found == *of_type
         || value.is_null()

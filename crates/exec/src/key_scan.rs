@@ -6,9 +6,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, UInt64Array};
-use arrow::datatypes::SchemaRef;
-use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ColumnStatistics, Result, Statistics};
@@ -28,15 +25,13 @@ use mayfly_table::{Key, Table, TableSnapshot};
 
 use crate::error::{space_error, table_error};
 use crate::key_choice::Access;
+use crate::scan_columns::ScanColumns;
 
 /// Reads some rows of a snapshot by their ids.
 pub struct KeyScan {
     found: Found,
     snapshot: Arc<TableSnapshot>,
-    /// The columns of the table that are read.
-    projection: Option<Vec<usize>>,
-    /// Where the ids of the rows stand among them.
-    row_ids: Option<usize>,
+    columns: ScanColumns,
     /// Ids in the order of the pages.
     ids: Arc<Vec<u64>>,
     /// Memory of the ids.
@@ -70,13 +65,11 @@ impl KeyScan {
         found: Found,
         snapshot: TableSnapshot,
         mut ids: Vec<u64>,
-        schema: SchemaRef,
-        projection: Option<Vec<usize>>,
-        row_ids: Option<usize>,
+        columns: ScanColumns,
     ) -> Self {
         ids.sort_unstable();
         let properties = PlanProperties::new(
-            EquivalenceProperties::new(schema),
+            EquivalenceProperties::new(Arc::clone(&columns.schema)),
             Partitioning::UnknownPartitioning(1),
             EmissionType::Incremental,
             Boundedness::Bounded,
@@ -84,8 +77,7 @@ impl KeyScan {
         Self {
             found,
             snapshot: Arc::new(snapshot),
-            projection,
-            row_ids,
+            columns,
             ids: Arc::new(ids),
             reservation: None,
             properties: Arc::new(properties),
@@ -176,8 +168,7 @@ impl ExecutionPlan for KeyScan {
     ) -> Result<SendableRecordBatchStream> {
         let baseline = BaselineMetrics::new(&self.metrics, partition);
         let (snapshot, ids) = (Arc::clone(&self.snapshot), Arc::clone(&self.ids));
-        let (projection, row_ids) = (self.projection.clone(), self.row_ids);
-        let schema = self.schema();
+        let columns = self.columns.clone();
         // The page that it reads may not be taken by the operators that it feeds.
         let mut pages: Vec<usize> = ids.iter().map(|id| TableSnapshot::batch_of(*id)).collect();
         pages.dedup();
@@ -199,19 +190,9 @@ impl ExecutionPlan for KeyScan {
             let part = &ids[from..from + same];
             from += same;
             let rows = snapshot
-                .fetch(batch_of(first), part, projection.as_deref())
+                .fetch(batch_of(first), part, columns.projection.as_deref())
                 .map_err(table_error)
-                .and_then(|rows| {
-                    let mut columns = rows.columns().to_vec();
-                    if let Some(place) = row_ids {
-                        let ids: ArrayRef = Arc::new(UInt64Array::from(part.to_vec()));
-                        columns.insert(place, ids);
-                    }
-                    let options = RecordBatchOptions::new().with_row_count(Some(part.len()));
-                    let schema = Arc::clone(&schema);
-                    let rows = RecordBatch::try_new_with_options(schema, columns, &options);
-                    Ok(rows?)
-                });
+                .and_then(|rows| columns.show(rows, || part.to_vec().into()));
             if let Ok(rows) = &rows {
                 baseline.record_output(rows.num_rows());
             }

@@ -28,6 +28,7 @@ pub mod memory;
 pub mod provider;
 pub mod report;
 pub mod rule;
+mod scan_columns;
 pub mod sort;
 pub mod temp_file;
 
@@ -35,7 +36,7 @@ pub use collect::collect_into;
 pub use context::StatementContext;
 pub use error::{find_space_error, space_error, table_error};
 pub use install::{install, runtime};
-pub use key_choice::Access;
+pub use key_choice::{Access, key_value};
 pub use key_scan::{Found, KeyScan};
 pub use provider::TableSource;
 pub use report::{Report, TempTable, Why, next_temp_table_id};

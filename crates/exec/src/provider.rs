@@ -11,7 +11,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
-use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
@@ -34,6 +33,7 @@ use mayfly_table::{Change, Table, TableSnapshot};
 use crate::error::{space_error, table_error};
 use crate::key_choice::{self, Choice};
 use crate::key_scan::{Found, KeyScan};
+use crate::scan_columns::ScanColumns;
 
 /// Pages of a scan that are pinned at once: the one it reads and one that a batch still holds.
 const SCAN_PAGES: u64 = 2;
@@ -104,25 +104,14 @@ impl TableSource {
             false => None,
         };
         let ids = snapshot.locate(numbers).map_err(table_error)?;
-        let width = snapshot.schema().fields().len();
-        let shown = match projection {
-            Some(columns) => Arc::new(self.schema.project(columns)?),
-            None => Arc::clone(&self.schema),
-        };
-        let mut projection = projection.cloned();
-        if projection.is_none() && self.schema.fields().len() > width {
-            projection = Some((0..=width).collect());
-        }
-        let row_ids = projection
-            .as_mut()
-            .and_then(|columns| take_out(columns, width));
+        let columns = ScanColumns::new(&self.schema, &snapshot, projection)?;
         let found = Found {
             table: Arc::clone(&self.table),
             key: choice.key,
             parts: choice.parts,
             access: choice.access,
         };
-        let scan = KeyScan::new(found, snapshot, ids, shown, projection, row_ids);
+        let scan = KeyScan::new(found, snapshot, ids, columns);
         Ok(Some(scan.holding(reservation)))
     }
 }
@@ -174,7 +163,7 @@ impl TableProvider for TableSource {
             self.snapshot
                 .clone()
                 .unwrap_or_else(|| self.table.snapshot()),
-            projection.cloned(),
+            projection,
             limit,
             session.config().target_partitions(),
         )?;
@@ -186,10 +175,7 @@ impl TableProvider for TableSource {
 pub struct TableScan {
     name: String,
     snapshot: Arc<TableSnapshot>,
-    /// The columns of the table that are read.
-    projection: Option<Vec<usize>>,
-    /// Where the ids of the rows stand among them.
-    row_ids: Option<usize>,
+    columns: ScanColumns,
     limit: Option<usize>,
     /// The batches of each partition.
     ranges: Vec<Range<usize>>,
@@ -202,21 +188,11 @@ impl TableScan {
         name: &str,
         schema: &SchemaRef,
         snapshot: TableSnapshot,
-        mut projection: Option<Vec<usize>>,
+        projection: Option<&Vec<usize>>,
         limit: Option<usize>,
         partitions_max: usize,
     ) -> Result<Self> {
-        let width = snapshot.schema().fields().len();
-        let shown = match &projection {
-            Some(columns) => Arc::new(schema.project(columns)?),
-            None => Arc::clone(schema),
-        };
-        if projection.is_none() && schema.fields().len() > width {
-            projection = Some((0..=width).collect());
-        }
-        let row_ids = projection
-            .as_mut()
-            .and_then(|columns| take_out(columns, width));
+        let columns = ScanColumns::new(schema, &snapshot, projection)?;
         let batches = match limit {
             None => snapshot.batch_count(),
             Some(limit) => batches_within(&snapshot, limit),
@@ -226,7 +202,7 @@ impl TableScan {
             .map(|index| batches * index / partitions..batches * (index + 1) / partitions)
             .collect();
         let properties = PlanProperties::new(
-            EquivalenceProperties::new(shown),
+            EquivalenceProperties::new(Arc::clone(&columns.schema)),
             Partitioning::UnknownPartitioning(ranges.len()),
             EmissionType::Incremental,
             Boundedness::Bounded,
@@ -234,8 +210,7 @@ impl TableScan {
         Ok(Self {
             name: name.to_owned(),
             snapshot: Arc::new(snapshot),
-            projection,
-            row_ids,
+            columns,
             limit,
             ranges,
             properties: Arc::new(properties),
@@ -247,13 +222,6 @@ impl TableScan {
     pub fn table_name(&self) -> &str {
         &self.name
     }
-}
-
-/// Removes the column of the row ids from a projection, and tells where it stood.
-fn take_out(columns: &mut Vec<usize>, row_ids: usize) -> Option<usize> {
-    let place = columns.iter().position(|column| *column == row_ids)?;
-    columns.remove(place);
-    Some(place)
 }
 
 /// How many leading batches hold `limit` rows.
@@ -283,7 +251,7 @@ impl DisplayAs for TableScan {
         }
         let partitions = self.ranges.len();
         write!(f, "TableScan: table={}, partitions={partitions}", self.name)?;
-        if self.projection.is_some() {
+        if self.columns.projection.is_some() {
             let schema = self.schema();
             let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
             write!(f, ", projection=[{}]", names.join(", "))?;
@@ -349,21 +317,16 @@ impl ExecutionPlan for TableScan {
             .map_err(space_error)?;
         let mut scan = self
             .snapshot
-            .scan(range.clone(), self.projection.clone())
+            .scan(range.clone(), self.columns.projection.clone())
             .zip(range);
-        let (snapshot, schema, row_ids) = (Arc::clone(&self.snapshot), self.schema(), self.row_ids);
+        let (snapshot, columns) = (Arc::clone(&self.snapshot), self.columns.clone());
         let batches = std::iter::from_fn(move || {
             let _admission = &admission;
             let _timer = baseline.elapsed_compute().timer();
             let (batch, index) = scan.next()?;
-            let batch = batch.map_err(table_error).and_then(|batch| match row_ids {
-                None => Ok(batch),
-                Some(place) => {
-                    let mut columns = batch.columns().to_vec();
-                    columns.insert(place, Arc::new(snapshot.row_ids(index)));
-                    Ok(RecordBatch::try_new(Arc::clone(&schema), columns)?)
-                }
-            });
+            let batch = batch
+                .map_err(table_error)
+                .and_then(|batch| columns.show(batch, || snapshot.row_ids(index)));
             if let Ok(batch) = &batch {
                 baseline.record_output(batch.num_rows());
             }

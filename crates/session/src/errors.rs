@@ -11,6 +11,7 @@ use arrow::record_batch::RecordBatch;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use mayfly_exec::find_space_error;
+use mayfly_table::KEY_BYTES_MAX;
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
 use crate::render;
@@ -18,8 +19,6 @@ use crate::render;
 /// Number of "no space left on device".
 const ENOSPC: i32 = 28;
 const MIB: u64 = 1 << 20;
-/// Bytes of the longest key.
-const KEY_BYTES_MAX: u32 = 3072;
 
 /// The error that a client sees for a failure inside a plan.
 pub(crate) fn from_plan(error: &DataFusionError) -> MySqlError {

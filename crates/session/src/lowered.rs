@@ -9,9 +9,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::datasource::MemTable;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::PhysicalExpr;
@@ -20,6 +22,17 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
 use mayfly_sql::bindings::BoundTable;
 use mayfly_types::{ErrorCode, MySqlError};
+
+use crate::errors;
+
+/// Binds a batch as a table.
+///
+/// # Errors
+/// As [`bind`].
+pub(crate) fn bind_batch(batch: RecordBatch) -> Result<BoundTable, MySqlError> {
+    let table = MemTable::try_new(batch.schema(), vec![vec![batch]]);
+    bind(Arc::new(table.map_err(|error| errors::from_plan(&error))?))
+}
 
 /// Binds a table under lower-case names.
 ///

@@ -97,6 +97,17 @@ pub struct Mention {
 }
 
 impl Mention {
+    /// A table under its own name.
+    pub fn of(table: &str) -> Mention {
+        Mention {
+            table: TableName {
+                database: None,
+                table: table.to_owned(),
+            },
+            alias: table.to_owned(),
+        }
+    }
+
     /// Whether a name in front of FROM or of a column means this table.
     pub fn is_named(&self, name: &TableName) -> bool {
         self.alias == name.table

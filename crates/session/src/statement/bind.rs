@@ -126,19 +126,15 @@ impl Job {
     }
 }
 
-/// The columns of each unique key without columns that take NULL.
+/// The columns of each key that tells rows apart.
 fn unique_columns(table: &Table) -> Vec<Vec<String>> {
-    let columns = table.columns();
-    let whole = |key: &&mayfly_table::Key| {
-        let mut parts = key.parts.iter();
-        key.is_unique()
-            && parts.all(|part| part.prefix.is_none() && !columns[part.column].is_nullable)
-    };
-    let keys = table.definition().keys.iter().filter(whole);
+    let definition = table.definition();
+    let keys = definition.keys.iter();
+    let keys = keys.filter(|key| definition.identifies(key));
     let names = keys.map(|key| {
         let parts = key.parts.iter();
         parts
-            .map(|part| columns[part.column].name.to_lowercase())
+            .map(|part| definition.columns[part.column].name.to_lowercase())
             .collect()
     });
     names.collect()

@@ -47,15 +47,8 @@ pub(crate) struct Target {
 impl Target {
     /// A table that no query reads.
     pub(crate) fn unnamed(change: Change) -> Target {
-        let alias = change.table().name().to_owned();
         Target {
-            mention: Mention {
-                table: TableName {
-                    database: None,
-                    table: alias.clone(),
-                },
-                alias,
-            },
+            mention: Mention::of(change.table().name()),
             change,
         }
     }

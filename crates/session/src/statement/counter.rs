@@ -1,5 +1,7 @@
 //! AUTO_INCREMENT: numbers for rows that have none.
 
+use std::sync::Arc;
+
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, UInt64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type, UInt64Type};
@@ -121,10 +123,10 @@ impl Counter {
             filled.push(value);
         }
         let filled: ArrayRef = match is_unsigned {
-            true => std::sync::Arc::new(UInt64Array::from(filled)),
+            true => Arc::new(UInt64Array::from(filled)),
             false => {
                 let filled = filled.into_iter().map(u64::cast_signed);
-                std::sync::Arc::new(filled.collect::<Int64Array>())
+                Arc::new(filled.collect::<Int64Array>())
             }
         };
         cast(&filled, values.data_type()).map_err(plan)

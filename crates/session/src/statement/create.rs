@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::Expr;
-use futures::StreamExt;
 use mayfly_space::AccountOptions;
 use mayfly_sql::references::References;
 use mayfly_sql::statement::{CreateTable, DropTable, TableName};
@@ -171,16 +170,7 @@ impl Job {
         if replace {
             writer.replace();
         }
-        let mut stream = match writer.depends_on_order() {
-            true => self.stream_in_order(&ready.plan)?,
-            false => self.stream(&ready.plan)?,
-        };
-        while let Some(batch) = stream.next().await {
-            let batch = batch.map_err(|error| errors::from_plan(&error))?;
-            writer.append(&batch).await?;
-        }
-        drop(stream);
-        writer.commit()
+        writer.write(ready).await
     }
 
     pub(crate) fn exists(&self, database: &str, name: &str, temporary: bool) -> bool {

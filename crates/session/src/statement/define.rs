@@ -10,7 +10,7 @@ use mayfly_sql::parse::parse_expression;
 use mayfly_sql::statement::{
     CheckDefinition, ColumnDefinition, CreateTable, KeyColumn, KeyDefinition,
 };
-use mayfly_table::{Check, Column, Definition, Generated, Key, KeyKind, KeyPart};
+use mayfly_table::{Check, Column, Definition, Generated, KEY_BYTES_MAX, Key, KeyKind, KeyPart};
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
 /// Most characters of a name.
@@ -21,10 +21,8 @@ const COLUMN_COUNT: usize = 4096;
 const KEY_COUNT: usize = 64;
 /// Most columns of a key.
 const PART_COUNT: usize = 16;
-/// Most bytes of a key, as InnoDB has it.
-const KEY_BYTES: u64 = 3072;
 /// Bytes of the longest character.
-const CHARACTER_BYTES: u64 = 4;
+pub(crate) const CHARACTER_BYTES: u64 = 4;
 /// The name of the primary key.
 pub(crate) const PRIMARY: &str = "PRIMARY";
 
@@ -377,8 +375,8 @@ fn parts(columns: &[Column], draft: &KeyDefinition) -> Result<Vec<KeyPart>, MySq
             is_descending: part.descending,
         });
     }
-    if bytes > KEY_BYTES {
-        return Err(MySqlError::new(ErrorCode::KeyTooLong, &[&KEY_BYTES]));
+    if bytes > KEY_BYTES_MAX as u64 {
+        return Err(MySqlError::new(ErrorCode::KeyTooLong, &[&KEY_BYTES_MAX]));
     }
     Ok(parts)
 }

@@ -17,7 +17,7 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use futures::StreamExt;
 use mayfly_sql::change::{self, Mention, NewRow, ROW_ID, TARGETS, target_name};
 use mayfly_sql::references::References;
-use mayfly_sql::statement::{RowChoice, SetColumn, TableName};
+use mayfly_sql::statement::{RowChoice, SetColumn};
 use mayfly_table::{Change, Table};
 use mayfly_types::{ErrorCode, MySqlError};
 
@@ -82,13 +82,7 @@ impl Updater {
             }
             renamed.push(set);
         }
-        let mention = Mention {
-            table: TableName {
-                database: None,
-                table: alias.clone(),
-            },
-            alias: alias.clone(),
-        };
+        let mention = Mention::of(&alias);
         let mut list = Vec::new();
         let changes_unique = assigns_unique(table, &places);
         let assignments = renamed.iter().zip(places);

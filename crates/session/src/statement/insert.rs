@@ -7,7 +7,6 @@ use arrow::datatypes::{Field, Schema};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast;
-use futures::StreamExt;
 use mayfly_sql::references::References;
 use mayfly_sql::statement::{Insert, InsertSource};
 use mayfly_types::{ErrorCode, MySqlError};
@@ -66,31 +65,17 @@ impl Job {
     }
 
     /// Writes the rows of a query.
-    async fn insert_query(
-        &self,
-        mut writer: Writer,
-        query: ast::Query,
-    ) -> Result<Written, MySqlError> {
-        let in_order = writer.depends_on_order();
+    async fn insert_query(&self, writer: Writer, query: ast::Query) -> Result<Written, MySqlError> {
         let bindings = self.bindings(&References::of_query(&query)).await?;
         let planned = self.planned(query, &bindings)?;
-        let ready = match in_order {
+        let ready = match writer.depends_on_order() {
             true => self.physical_in_order(planned).await?,
             false => self.physical(planned).await?,
         };
         if ready.plan.schema().fields().len() != writer.filled().len() {
             return Err(MySqlError::new(ErrorCode::ValueCount, &[&1]));
         }
-        let mut stream = match in_order {
-            true => self.stream_in_order(&ready.plan)?,
-            false => self.stream(&ready.plan)?,
-        };
-        while let Some(batch) = stream.next().await {
-            let batch = batch.map_err(|error| errors::from_plan(&error))?;
-            writer.append(&batch).await?;
-        }
-        drop(stream);
-        writer.commit()
+        writer.write(&ready).await
     }
 
     async fn insert_values(

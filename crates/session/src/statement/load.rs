@@ -10,10 +10,8 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BinaryViewBuilder, StringViewBuilder};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
-use datafusion::datasource::MemTable;
 use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, SetExpr};
 use mayfly_sql::parse;
-use mayfly_sql::references::References;
 use mayfly_sql::statement::{LoadData, LoadTarget, Statement};
 use mayfly_sql::walk::change_expressions;
 use mayfly_table::Table;
@@ -24,7 +22,6 @@ use super::write::Writer;
 use crate::delimited::{Record, Records, Shape};
 use crate::errors;
 use crate::files::cannot_open;
-use crate::lowered;
 use crate::outcome::Outcome;
 
 /// Rows of the file that are converted together.
@@ -80,7 +77,7 @@ impl Job {
                 let batch = columns.finish()?;
                 let batch = match &plan.query {
                     None => batch,
-                    Some(query) => self.computed(query, batch).await?,
+                    Some(query) => self.query_over(query.clone(), BATCH, batch).await?,
                 };
                 writer.append(&batch).await?;
                 // Lets a cancelled statement end.
@@ -120,26 +117,6 @@ impl Job {
         }
         self.connection.warn(Warning::new(code, &[&row]));
         Ok(())
-    }
-
-    /// The columns of the table computed from a batch of the file.
-    async fn computed(
-        &self,
-        query: &datafusion::sql::sqlparser::ast::Query,
-        batch: RecordBatch,
-    ) -> Result<RecordBatch, MySqlError> {
-        let plan = |error| errors::from_plan(&error);
-        let mut references = References::of_query(query);
-        references.files.remove(BATCH);
-        let mut bindings = self.bindings(&references).await?;
-        let table = MemTable::try_new(batch.schema(), vec![vec![batch]]).map_err(plan)?;
-        bindings
-            .files
-            .insert(BATCH.to_owned(), lowered::bind(Arc::new(table))?);
-        let ready = self
-            .physical(self.planned(query.clone(), &bindings)?)
-            .await?;
-        self.small_result(&ready).await
     }
 }
 

@@ -16,6 +16,7 @@ use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Query, Select, SelectItem, SetExpr, TableWithJoins,
 };
+use mayfly_exec::key_value;
 use mayfly_sql::change::{mentions, only_table};
 use mayfly_sql::parse;
 use mayfly_sql::statement::{Delete, RowChoice, Statement, Update};
@@ -224,7 +225,6 @@ fn column_of(expr: &Expr, table: &Table, alias: &str) -> Option<usize> {
 
 /// A constant as a value of the column, where both are of one kind and nothing is lost.
 fn constant(value: &ScalarValue, column: &Column) -> Option<ArrayRef> {
-    let of_type = column.column_type.data_type();
     let fits = match value {
         ScalarValue::Int64(Some(_)) | ScalarValue::UInt64(Some(_)) => {
             column.column_type.is_integer()
@@ -238,12 +238,7 @@ fn constant(value: &ScalarValue, column: &Column) -> Option<ArrayRef> {
     if !fits {
         return None;
     }
-    let cast = value
-        .cast_to(&of_type)
-        .ok()
-        .filter(|cast| !cast.is_null())?;
-    let back = cast.cast_to(&value.data_type()).ok()?;
-    (back == *value).then(|| cast.to_array().ok()).flatten()
+    key_value(value, &column.column_type.data_type())
 }
 
 /// The key whose columns, or first columns, are these.

@@ -9,7 +9,7 @@ use arrow::datatypes::Int64Type;
 use arrow::record_batch::RecordBatch;
 use datafusion::common::Result as PlanResult;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -25,6 +25,7 @@ use tokio::sync::mpsc;
 
 use super::Job;
 use crate::errors;
+use crate::lowered;
 use crate::outcome::{Message, Outcome, RowStream, columns_of};
 use crate::running::{AFTER_FAILURE, AFTER_SUCCESS};
 
@@ -35,6 +36,8 @@ const BATCHES_AHEAD: usize = 1;
 pub(crate) struct Ready {
     pub(crate) plan: Arc<dyn ExecutionPlan>,
     pub(crate) labels: Vec<String>,
+    /// Whether its partitions are read one after the other.
+    in_order: bool,
 }
 
 impl Job {
@@ -178,43 +181,65 @@ impl Job {
         error
     }
 
-    /// The physical plan of a logical one.
-    pub(crate) async fn physical(&self, planned: Planned) -> Result<Ready, MySqlError> {
-        let state = self.connection.state()?;
-        let plan = state
-            .create_physical_plan(&planned.plan)
-            .await
-            .map_err(|error| errors::from_plan(&error))?;
-        Ok(Ready {
-            plan,
-            labels: planned.labels,
-        })
+    /// The rows of a small query over a batch, which it names as a file.
+    pub(crate) async fn query_over(
+        &self,
+        query: ast::Query,
+        name: &str,
+        batch: RecordBatch,
+    ) -> Result<RecordBatch, MySqlError> {
+        let mut references = References::of_query(&query);
+        references.files.remove(name);
+        let mut bindings = self.bindings(&references).await?;
+        let bound = lowered::bind_batch(batch)?;
+        bindings.files.insert(name.to_owned(), bound);
+        let ready = self.physical(self.planned(query, &bindings)?).await?;
+        self.small_result(&ready).await
     }
 
-    /// A plan whose rows come in the order of its inputs: one partition each.
+    /// The physical plan of a logical one.
+    pub(crate) async fn physical(&self, planned: Planned) -> Result<Ready, MySqlError> {
+        self.physical_by(self.connection.state()?, planned).await
+    }
+
+    /// A plan whose rows come in the order of its inputs: one partition each, read one after the
+    /// other.
     pub(crate) async fn physical_in_order(&self, planned: Planned) -> Result<Ready, MySqlError> {
         let state = self.connection.state()?;
         let config = state.config().clone().with_target_partitions(1);
         let state = SessionStateBuilder::new_from_existing(state.clone())
             .with_config(config)
             .build();
+        let ready = self.physical_by(&state, planned).await?;
+        Ok(Ready {
+            in_order: true,
+            ..ready
+        })
+    }
+
+    async fn physical_by(
+        &self,
+        state: &SessionState,
+        planned: Planned,
+    ) -> Result<Ready, MySqlError> {
         let plan = state.create_physical_plan(&planned.plan).await;
         Ok(Ready {
             plan: plan.map_err(|error| errors::from_plan(&error))?,
             labels: planned.labels,
+            in_order: false,
         })
     }
 
-    /// Starts a plan whose partitions are read one after the other.
-    pub(crate) fn stream_in_order(
-        &self,
-        plan: &Arc<dyn ExecutionPlan>,
-    ) -> Result<SendableRecordBatchStream, MySqlError> {
-        self.running.set_plan(plan);
+    /// Starts a plan, in the order of its partitions if it is to keep one.
+    pub(crate) fn rows(&self, ready: &Ready) -> Result<SendableRecordBatchStream, MySqlError> {
+        if !ready.in_order {
+            return self.stream(&ready.plan);
+        }
+        self.running.set_plan(&ready.plan);
         let start = || -> PlanResult<SendableRecordBatchStream> {
             let context = self.connection.task_context(&self.running)?;
+            let plan = Arc::clone(&ready.plan);
             let schema = plan.schema();
-            let plan = Arc::clone(plan);
             let count = plan.output_partitioning().partition_count();
             let streams = futures::stream::iter(0..count);
             let streams =

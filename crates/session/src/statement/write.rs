@@ -10,6 +10,7 @@ use arrow::array::{BooleanArray, RecordBatch, UInt64Array};
 use arrow::compute::filter_record_batch;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::Expr;
+use futures::StreamExt;
 use mayfly_sql::statement::SetColumn;
 use mayfly_table::{Appender, Conflicts, Repeats, Saved, Table};
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
@@ -19,6 +20,7 @@ use super::change::Updated;
 use super::counter::Counter;
 use super::duplicate::Updater;
 use super::evaluate::number_of_bits;
+use super::query::Ready;
 use super::{Job, Turn};
 use crate::errors;
 
@@ -226,6 +228,17 @@ impl Writer {
             OnDuplicate::Replace => self.append_replacing(rows),
             OnDuplicate::Update(_) => Box::pin(self.append_updating(rows)).await,
         }
+    }
+
+    /// Writes the rows of a query, and shows them to everybody.
+    pub(crate) async fn write(mut self, ready: &Ready) -> Result<Written, MySqlError> {
+        let mut stream = self.values.job().rows(ready)?;
+        while let Some(batch) = stream.next().await {
+            let batch = batch.map_err(|error| errors::from_plan(&error))?;
+            self.append(&batch).await?;
+        }
+        drop(stream);
+        self.commit()
     }
 
     /// Leaves out the rows that meet others, with a warning for each.

@@ -4,14 +4,11 @@ use mayfly_table::Column;
 use mayfly_types::{BlobSize, ColumnType};
 
 use super::super::Job;
-use super::super::define::declared_length;
+use super::super::define::{CHARACTER_BYTES, declared_length};
 use super::super::show::columns::{PRIVILEGES, collation, extra, key_of};
 use super::super::show::definition::default_value;
 use super::CATALOG;
 use crate::listing::{Listing, some};
-
-/// Bytes of the longest character.
-const CHARACTER_BYTES: u64 = 4;
 
 pub(super) fn columns(job: &Job) -> Listing {
     let mut listing = Listing::new(&[

@@ -31,26 +31,10 @@ pub(super) fn statistics(job: &Job) -> Listing {
     .with_numbers(&["NON_UNIQUE", "SEQ_IN_INDEX", "CARDINALITY", "SUB_PART"]);
     for (database, table, _) in job.all_tables() {
         for part in parts(&table) {
-            listing.push(vec![
-                some(CATALOG),
-                some(&database),
-                some(table.name()),
-                some(u8::from(!part.key.is_unique())),
-                some(&database),
-                some(&part.key.name),
-                some(part.sequence),
-                some(part.column),
-                some(part.direction()),
-                part.cardinality.map(|count| count.to_string()),
-                part.part.prefix.map(|length| length.to_string()),
-                None,
-                some(if part.is_nullable { "YES" } else { "" }),
-                some("BTREE"),
-                some(""),
-                some(&part.key.comment),
-                some("YES"),
-                None,
-            ]);
+            let mut row = vec![some(CATALOG), some(&database), some(table.name())];
+            row.extend([part.non_unique(), some(&database)]);
+            row.extend(part.row());
+            listing.push(row);
         }
     }
     listing

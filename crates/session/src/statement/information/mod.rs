@@ -11,14 +11,12 @@ mod tables;
 
 use std::sync::Arc;
 
-use datafusion::datasource::MemTable;
 use mayfly_sql::bindings::BoundTable;
 use mayfly_sql::statement::TableName;
 use mayfly_table::Table;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Job;
-use crate::errors;
 use crate::listing::Listing;
 use crate::lowered;
 
@@ -71,10 +69,7 @@ impl Job {
 
     /// The same for a planner.
     pub(crate) fn information_bound(&self, name: &TableName) -> Result<BoundTable, MySqlError> {
-        let batch = self.information(&name.table)?.batch(None)?;
-        let table = MemTable::try_new(batch.schema(), vec![vec![batch]])
-            .map_err(|error| errors::from_plan(&error))?;
-        lowered::bind(Arc::new(table))
+        lowered::bind_batch(self.information(&name.table)?.batch(None)?)
     }
 
     /// The databases, this one included.

@@ -1,10 +1,9 @@
 //! SCHEMATA, TABLES, and the live temporary tables of all sessions.
 
-use mayfly_table::Table;
 use mayfly_types::Collation;
 
 use super::super::Job;
-use super::super::show::tables::next_number;
+use super::super::show::tables::{next_number, sizes};
 use super::{CATALOG, DATABASE, names};
 use crate::listing::{Listing, some};
 
@@ -92,21 +91,6 @@ pub(super) fn tables(job: &Job) -> Listing {
         listing.push(row);
     }
     listing
-}
-
-/// TABLE_ROWS to DATA_FREE.
-fn sizes(table: &Table) -> [Option<String>; 6] {
-    let rows = table.row_count();
-    let bytes = table.bytes();
-    let average = bytes.checked_div(rows).unwrap_or(0);
-    [
-        some(rows),
-        some(average),
-        some(bytes),
-        some(0),
-        some(0),
-        some(0),
-    ]
 }
 
 pub(super) fn temporary_tables(job: &Job) -> Listing {

@@ -1,6 +1,6 @@
 //! Columns as SHOW COLUMNS and INFORMATION_SCHEMA show them.
 
-use mayfly_table::{Column, Definition, Key, KeyKind};
+use mayfly_table::{Column, Definition, Key};
 
 use super::definition::{default_value, is_expression};
 use crate::listing::{Listing, some};
@@ -103,13 +103,8 @@ pub(crate) fn key_of(definition: &Definition, column: usize) -> &'static str {
 
 /// The primary key, or the first key that could be it.
 fn primary(definition: &Definition) -> Option<&Key> {
-    let could_be = |key: &&Key| {
-        let mut parts = key.parts.iter();
-        key.kind == KeyKind::Unique
-            && parts
-                .all(|part| part.prefix.is_none() && !definition.columns[part.column].is_nullable)
-    };
+    let mut keys = definition.keys.iter();
     definition
         .primary_key()
-        .or_else(|| definition.keys.iter().find(could_be))
+        .or_else(|| keys.find(|key| definition.identifies(key)))
 }

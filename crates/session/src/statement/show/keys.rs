@@ -40,11 +40,29 @@ pub(crate) fn parts(table: &Table) -> impl Iterator<Item = Part<'_>> {
 }
 
 impl Part<'_> {
-    pub(crate) fn direction(&self) -> &'static str {
-        match self.part.is_descending {
-            true => "D",
-            false => "A",
-        }
+    /// 0 where the key is unique.
+    pub(crate) fn non_unique(&self) -> Option<String> {
+        some(u8::from(!self.key.is_unique()))
+    }
+
+    /// The columns from the name of the key to the end.
+    pub(crate) fn row(&self) -> [Option<String>; 13] {
+        let direction = if self.part.is_descending { "D" } else { "A" };
+        [
+            some(&self.key.name),
+            some(self.sequence),
+            some(self.column),
+            some(direction),
+            self.cardinality.map(|count| count.to_string()),
+            self.part.prefix.map(|length| length.to_string()),
+            None,
+            some(if self.is_nullable { "YES" } else { "" }),
+            some("BTREE"),
+            some(""),
+            some(&self.key.comment),
+            some("YES"),
+            None,
+        ]
     }
 }
 
@@ -70,23 +88,9 @@ impl Job {
         ])
         .with_numbers(&["Non_unique", "Seq_in_index", "Cardinality", "Sub_part"]);
         for part in parts(&table) {
-            listing.push(vec![
-                some(table.name()),
-                some(u8::from(!part.key.is_unique())),
-                some(&part.key.name),
-                some(part.sequence),
-                some(part.column),
-                some(part.direction()),
-                part.cardinality.map(|count| count.to_string()),
-                part.part.prefix.map(|length| length.to_string()),
-                None,
-                some(if part.is_nullable { "YES" } else { "" }),
-                some("BTREE"),
-                some(""),
-                some(&part.key.comment),
-                some("YES"),
-                None,
-            ]);
+            let mut row = vec![some(table.name()), part.non_unique()];
+            row.extend(part.row());
+            listing.push(row);
         }
         Ok(listing)
     }

@@ -6,19 +6,13 @@ pub(super) mod keys;
 mod server;
 pub(super) mod tables;
 
-use std::sync::Arc;
-
-use datafusion::datasource::MemTable;
-use datafusion::sql::sqlparser::ast::{Query, SetExpr};
+use datafusion::sql::sqlparser::ast::SetExpr;
 use mayfly_sql::parse;
-use mayfly_sql::references::References;
 use mayfly_sql::statement::{Filter, Show, Statement};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Job;
-use crate::errors;
 use crate::listing::{Listing, is_like};
-use crate::lowered;
 use crate::outcome::{Outcome, columns_of};
 
 /// The name under which a listing is filtered by WHERE.
@@ -150,27 +144,10 @@ impl Job {
         if let SetExpr::Select(select) = query.body.as_mut() {
             select.selection = Some(condition);
         }
-        let batch = self.select_from(*query, batch).await?;
+        let batch = self.query_over(*query, LISTING, batch).await?;
         match Outcome::ready(batch) {
             Outcome::Rows { batches, .. } => Ok(Outcome::Rows { columns, batches }),
             other => Ok(other),
         }
-    }
-
-    async fn select_from(
-        &self,
-        query: Query,
-        batch: arrow::record_batch::RecordBatch,
-    ) -> Result<arrow::record_batch::RecordBatch, MySqlError> {
-        let mut references = References::of_query(&query);
-        references.files.remove(LISTING);
-        let mut bindings = self.bindings(&references).await?;
-        let table = MemTable::try_new(batch.schema(), vec![vec![batch]])
-            .map_err(|error| errors::from_plan(&error))?;
-        bindings
-            .files
-            .insert(LISTING.to_owned(), lowered::bind(Arc::new(table))?);
-        let ready = self.physical(self.planned(query, &bindings)?).await?;
-        self.small_result(&ready).await
     }
 }

@@ -96,29 +96,14 @@ impl Job {
             "Auto_increment",
         ]);
         for (table, is_temporary) in self.tables_of(database) {
-            let rows = table.row_count();
-            let bytes = table.bytes();
-            listing.push(vec![
-                some(table.name()),
-                some("Mayfly"),
-                some(10),
-                some("Dynamic"),
-                some(rows),
-                some(bytes.checked_div(rows).unwrap_or(0)),
-                some(bytes),
-                some(0),
-                some(0),
-                some(0),
-                next_number(&table).map(|next| next.to_string()),
-                None,
-                None,
-                None,
-                some(Collation::default()),
-                None,
-                some(""),
-                some(&table.definition().comment),
-                some(if is_temporary { "Y" } else { "N" }),
-            ]);
+            let mut row = vec![some(table.name())];
+            row.extend([some("Mayfly"), some(10), some("Dynamic")]);
+            row.extend(sizes(&table));
+            row.push(next_number(&table).map(|next| next.to_string()));
+            row.extend([None, None, None, some(Collation::default()), None]);
+            row.extend([some(""), some(&table.definition().comment)]);
+            row.push(some(if is_temporary { "Y" } else { "N" }));
+            listing.push(row);
         }
         Ok(listing)
     }
@@ -209,4 +194,19 @@ impl Job {
 pub(crate) fn next_number(table: &mayfly_table::Table) -> Option<u64> {
     let column = table.definition().auto_increment();
     column.map(|_| table.auto_increment())
+}
+
+/// Rows, bytes of a row, of all of them, the most that there may be, of indexes, and what is free.
+pub(crate) fn sizes(table: &Table) -> [Option<String>; 6] {
+    let rows = table.row_count();
+    let bytes = table.bytes();
+    let average = bytes.checked_div(rows).unwrap_or(0);
+    [
+        some(rows),
+        some(average),
+        some(bytes),
+        some(0),
+        some(0),
+        some(0),
+    ]
 }
