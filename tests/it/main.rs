@@ -9,6 +9,7 @@ mod engine;
 mod faults;
 mod groupings;
 mod partitioned;
+mod points;
 mod process;
 mod recorded;
 mod slt;

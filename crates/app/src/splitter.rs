@@ -189,10 +189,26 @@ impl Splitter {
         if matches!(first, '\'' | '"' | '`') {
             self.state = State::Quote(first);
         }
-        if !(first.is_whitespace() && self.buffer.is_empty()) {
-            self.keep(&rest[..first.len_utf8()]);
+        if first.is_whitespace() && self.buffer.is_empty() {
+            return after;
         }
-        after
+        let run = match first {
+            '\'' | '"' | '`' => first.len_utf8(),
+            _ => first.len_utf8() + self.plain_run(after),
+        };
+        self.keep(&rest[..run]);
+        &rest[run..]
+    }
+
+    /// How many bytes at the beginning mean nothing here: neither a delimiter, a quote nor a
+    /// comment begins with one of them.
+    fn plain_run(&self, rest: &str) -> usize {
+        let ends = self.delimiter.as_bytes().first();
+        let is_plain = |byte: &u8| {
+            let means_nothing = byte.is_ascii_alphanumeric() || b" _,().=<>+*".contains(byte);
+            means_nothing && Some(byte) != ends
+        };
+        rest.bytes().take_while(|byte| is_plain(byte)).count()
     }
 
     fn step_backslash<'a>(&mut self, after: &'a str, items: &mut Vec<Item>) -> &'a str {

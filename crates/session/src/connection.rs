@@ -13,7 +13,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::scalar::ScalarValue;
 use mayfly_exec::{StatementContext, TempTable};
 use mayfly_space::{Account, AccountOptions, Counters};
-use mayfly_sql::functions::SessionValues;
+use mayfly_sql::functions::{SessionValues, Values};
 use mayfly_table::TemporaryTables;
 use mayfly_types::{Level, MySqlError, Warning};
 
@@ -21,6 +21,7 @@ use crate::engine::{DEFAULT_DATABASE, Engine};
 use crate::errors;
 use crate::meaning;
 use crate::running::{CancelHandle, Running};
+use crate::statement::Known;
 use crate::stats::StatementStats;
 use crate::status::Status;
 use crate::transaction::Transaction;
@@ -56,6 +57,12 @@ pub(crate) struct Local {
     /// What SQL_CALC_FOUND_ROWS counted for the statement that runs.
     pub(crate) calculated_rows: Option<u64>,
     pub(crate) transaction: Transaction,
+    /// The version of the variables that functions were told of.
+    told_version: Option<u64>,
+    /// What NOW() says where `timestamp` is set.
+    fixed_now_micros: Option<i64>,
+    /// The statements on few rows that came before.
+    pub(crate) known: Known,
 }
 
 impl Connection {
@@ -103,6 +110,9 @@ impl Connection {
                 found_rows: 0,
                 calculated_rows: None,
                 transaction: Transaction::default(),
+                told_version: None,
+                fixed_now_micros: None,
+                known: Known::default(),
             }),
             account,
         })
@@ -152,33 +162,24 @@ impl Connection {
             local.warning_count = 0;
         }
         local.status.questions += 1;
-        let fixed = local
-            .variables
-            .text("timestamp")
-            .parse::<f64>()
-            .unwrap_or(0.0);
-        let now_micros = if fixed > 0.0 {
-            (fixed * 1e6) as i64
-        } else {
-            i64::try_from(now.as_micros()).unwrap_or(i64::MAX)
-        };
-        self.values.begin(now_micros);
+        let is_known = local.told_version == Some(local.variables.version());
+        if !is_known {
+            local.told_version = Some(local.variables.version());
+            let timestamp = local.variables.text("timestamp");
+            let fixed = timestamp.parse().unwrap_or(0.0);
+            local.fixed_now_micros = (fixed > 0.0).then_some((fixed * 1e6) as i64);
+        }
+        let clock = || i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
+        self.values
+            .begin(local.fixed_now_micros.unwrap_or_else(clock));
         let mut values = self.values.lock();
-        values.version = crate::engine::VERSION.to_owned();
         values.database.clone_from(&local.database);
-        values.connection_id = self.id;
         values.row_count = local.row_count;
         values.found_rows = local.found_rows;
-        values.time_zone_seconds =
-            time_zone_seconds(&local.variables.text("time_zone")).unwrap_or(0);
-        values.group_concat_max_bytes = local.variables.number("group_concat_max_len");
-        values.max_packet_bytes = local.variables.number("max_allowed_packet");
-        values.default_week_format =
-            u8::try_from(local.variables.number("default_week_format")).unwrap_or(0);
-        values.division_digits =
-            u8::try_from(local.variables.number("div_precision_increment")).unwrap_or(4);
-        values.warn_on_division_by_zero = local.variables.has_mode("ERROR_FOR_DIVISION_BY_ZERO");
-        values.pipes_as_concat = local.variables.has_mode("PIPES_AS_CONCAT");
+        if !is_known {
+            values.connection_id = self.id;
+            tell(&mut values, &local.variables);
+        }
     }
 
     /// The context in which the plan of a statement runs.
@@ -279,6 +280,20 @@ impl Local {
             self.warnings.push(warning);
         }
     }
+}
+
+/// Tells the functions what they read of the variables.
+fn tell(values: &mut Values, variables: &Variables) {
+    values.version = crate::engine::VERSION.to_owned();
+    values.time_zone_seconds = time_zone_seconds(&variables.text("time_zone")).unwrap_or(0);
+    values.group_concat_max_bytes = variables.number("group_concat_max_len");
+    values.max_packet_bytes = variables.number("max_allowed_packet");
+    let week = variables.number("default_week_format");
+    values.default_week_format = u8::try_from(week).unwrap_or(0);
+    let digits = variables.number("div_precision_increment");
+    values.division_digits = u8::try_from(digits).unwrap_or(4);
+    values.warn_on_division_by_zero = variables.has_mode("ERROR_FOR_DIVISION_BY_ZERO");
+    values.pipes_as_concat = variables.has_mode("PIPES_AS_CONCAT");
 }
 
 impl Drop for Connection {

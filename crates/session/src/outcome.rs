@@ -2,6 +2,7 @@
 //!
 //! Never renders a value: that is `render`.
 
+use std::any::Any;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -60,7 +61,11 @@ impl Outcome {
 
     /// A result that is known whole.
     pub(crate) fn ready(batch: RecordBatch) -> Outcome {
-        let columns = columns_of(batch.schema_ref(), None);
+        Outcome::known(columns_of(batch.schema_ref(), None), batch)
+    }
+
+    /// The same under a description of its columns.
+    pub(crate) fn known(columns: Vec<ColumnInfo>, batch: RecordBatch) -> Outcome {
         let batches = RowStream {
             first: Some(batch),
             source: None,
@@ -163,6 +168,17 @@ impl RowStream {
         if let Some(running) = self.running.take() {
             running.finish();
         }
+    }
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
+    if let Some(text) = payload.downcast_ref::<&str>() {
+        (*text).to_owned()
+    } else if let Some(text) = payload.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "panic".to_owned()
     }
 }
 

@@ -1,12 +1,14 @@
 //! One connection as its user holds it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use mayfly_types::MySqlError;
 
 use crate::connection::Connection;
 use crate::names;
-use crate::outcome::{Outcome, crashed};
+use crate::outcome::{Outcome, crashed, panic_text};
 use crate::progress::Progress;
 use crate::running::{AFTER_FAILURE, AFTER_SUCCESS, CancelHandle, Running};
 use crate::statement;
@@ -39,40 +41,67 @@ impl Session {
     /// Runs one statement. A delimiter at its end is allowed.
     ///
     /// The statement runs on the engine's workers; the future may be polled anywhere. Dropping it
-    /// stops the statement.
+    /// stops the statement. What takes some microseconds runs in the poll itself: a statement on
+    /// few rows, of a shape that was seen before, or one like CREATE TABLE or COMMIT.
     ///
     /// # Errors
     /// Whatever MySQL would answer; the session stays usable.
     pub async fn execute(&mut self, statement: &str) -> Result<Outcome, MySqlError> {
+        if let Some(ended) = statement::run_known(&self.connection, statement) {
+            return ended;
+        }
         let connection = Arc::clone(&self.connection);
-        connection.engine.make_room_for_planning();
         let account = connection.statement_account();
         let running = Running::begin(&connection, statement, account);
-        let runtime = self.connection.engine.runtime();
-        let task = runtime.spawn(statement::run(connection, Arc::clone(&running)));
-        running.add_task(task.abort_handle());
         let mut guard = AbortOnDrop(Some(Arc::clone(&running)));
-        let ended = task.await;
+        let run = statement::run(connection, Arc::clone(&running));
+        let ended = match statement::is_light(statement) {
+            true => self.run_light(&running, run).await,
+            false => {
+                self.connection.engine.make_room_for_planning();
+                self.run_on_workers(&running, run).await
+            }
+        };
         match &ended {
-            Ok(Ok(Outcome::Rows { .. })) => {}
-            Ok(Ok(Outcome::Done { .. })) => running.let_go(AFTER_SUCCESS).await,
-            Ok(Err(_)) | Err(_) => running.let_go(AFTER_FAILURE).await,
+            Ok(Outcome::Rows { .. }) => {}
+            Ok(Outcome::Done { .. }) => running.let_go(AFTER_SUCCESS).await,
+            Err(_) => running.let_go(AFTER_FAILURE).await,
         }
         guard.0 = None;
-        match ended {
-            Ok(Ok(outcome)) => Ok(outcome),
-            Ok(Err(error)) => {
-                let error = running.interrupted().unwrap_or(error);
-                running.fail(&error);
-                Err(error)
-            }
-            Err(join) => {
-                let error = running
-                    .interrupted()
-                    .unwrap_or_else(|| crashed(&panic_text(join)));
-                running.fail(&error);
-                Err(error)
-            }
+        ended.map_err(|error| {
+            let error = running.interrupted().unwrap_or(error);
+            running.fail(&error);
+            error
+        })
+    }
+
+    async fn run_on_workers(
+        &self,
+        running: &Arc<Running>,
+        run: impl Future<Output = Result<Outcome, MySqlError>> + Send + 'static,
+    ) -> Result<Outcome, MySqlError> {
+        let task = self.connection.engine.runtime().spawn(run);
+        running.add_task(task.abort_handle());
+        let ended = task.await;
+        ended.unwrap_or_else(|join| Err(crashed(&end_of_task(join))))
+    }
+
+    /// Runs a statement on this thread; one that waits for something goes on on a worker.
+    async fn run_light(
+        &self,
+        running: &Arc<Running>,
+        run: impl Future<Output = Result<Outcome, MySqlError>> + Send + 'static,
+    ) -> Result<Outcome, MySqlError> {
+        let mut run = Box::pin(run);
+        let polled = {
+            let _entered = self.connection.engine.runtime().enter();
+            let mut context = Context::from_waker(Waker::noop());
+            catch_unwind(AssertUnwindSafe(|| run.as_mut().poll(&mut context)))
+        };
+        match polled {
+            Ok(Poll::Ready(ended)) => ended,
+            Ok(Poll::Pending) => self.run_on_workers(running, run).await,
+            Err(panic) => Err(crashed(&panic_text(panic))),
         }
     }
 
@@ -127,16 +156,9 @@ impl ProgressHandle {
     }
 }
 
-fn panic_text(join: tokio::task::JoinError) -> String {
-    if !join.is_panic() {
-        return "the statement's task was stopped".to_owned();
-    }
-    let payload = join.into_panic();
-    if let Some(text) = payload.downcast_ref::<&str>() {
-        (*text).to_owned()
-    } else if let Some(text) = payload.downcast_ref::<String>() {
-        text.clone()
-    } else {
-        "panic".to_owned()
+fn end_of_task(join: tokio::task::JoinError) -> String {
+    match join.is_panic() {
+        true => panic_text(join.into_panic()),
+        false => "the statement's task was stopped".to_owned(),
     }
 }

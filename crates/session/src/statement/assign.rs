@@ -238,7 +238,7 @@ impl Target {
 }
 
 /// For each column of the table, the place of its value in the source.
-fn sources(table: &Table, names: &[String]) -> Result<Vec<Option<usize>>, MySqlError> {
+pub(crate) fn sources(table: &Table, names: &[String]) -> Result<Vec<Option<usize>>, MySqlError> {
     let columns = table.columns();
     if names.is_empty() {
         return Ok((0..columns.len()).map(Some).collect());

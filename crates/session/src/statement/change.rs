@@ -91,9 +91,6 @@ impl Updated {
 impl Job {
     pub(crate) async fn delete(&self, delete: Delete) -> Result<Outcome, MySqlError> {
         self.connection.count(|status| status.deletes += 1);
-        if let Some(removed) = self.delete_by_key(&delete)? {
-            return Ok(Outcome::done(removed));
-        }
         for _ in 0..ATTEMPTS {
             if let Some(removed) = Box::pin(self.try_delete(&delete)).await? {
                 return Ok(Outcome::done(removed));
@@ -104,9 +101,6 @@ impl Job {
 
     pub(crate) async fn update(&self, update: Update) -> Result<Outcome, MySqlError> {
         self.connection.count(|status| status.updates += 1);
-        if let Some(updated) = self.update_by_key(&update).await? {
-            return Ok(updated.outcome());
-        }
         for _ in 0..ATTEMPTS {
             if let Some(updated) = Box::pin(self.try_update(&update)).await? {
                 return Ok(updated.outcome());
@@ -534,28 +528,6 @@ impl Set {
             one_by_one: None,
             ..self
         }
-    }
-
-    /// The assignment of constants to columns: a batch has the ids, the old values, and behind them
-    /// the constants.
-    pub(crate) async fn of_values(
-        job: &Job,
-        table: &Arc<Table>,
-        columns: impl Iterator<Item = usize>,
-    ) -> Result<Set, MySqlError> {
-        let width = table.columns().len();
-        let new = columns.enumerate();
-        let new: Vec<(usize, New)> = new
-            .map(|(index, column)| (column, New::Value(1 + width + index)))
-            .collect();
-        Ok(Set {
-            first: 0,
-            assigned_count: new.len(),
-            new,
-            values: Values::begin(job, table, &[], false).await?,
-            matched: HashSet::new(),
-            one_by_one: None,
-        })
     }
 
     /// Whether the statement names a column.

@@ -44,9 +44,6 @@ impl Job {
     /// Runs a query whose rows go to the client.
     pub(crate) async fn query(&self, query: ast::Query) -> Result<Outcome, MySqlError> {
         self.running.mark_query();
-        if let Some(outcome) = self.query_by_key(&query)? {
-            return Ok(outcome);
-        }
         let limit_ms = self
             .connection
             .local()

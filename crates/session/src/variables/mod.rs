@@ -17,6 +17,7 @@ pub(crate) use catalog::{CATALOG, Definition, Kind, Where, find};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Variables {
     values: HashMap<&'static str, String>,
+    version: u64,
 }
 
 impl Variables {
@@ -53,7 +54,13 @@ impl Variables {
     pub(crate) fn put(&mut self, name: &str, value: String) {
         if let Some(definition) = find(stored_name(name)) {
             self.values.insert(definition.name, value);
+            self.version += 1;
         }
+    }
+
+    /// A number that differs after each change.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
     }
 }
 

@@ -1,0 +1,398 @@
+//! From a parsed statement to one on rows, if it is that.
+//!
+//! Whatever is not exactly of the kind is `None`, errors included: the long way tells them.
+
+use std::sync::{Arc, LazyLock};
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Query, Select, SelectItem, SetExpr, TableWithJoins,
+};
+use mayfly_sql::change::{Mention, mentions, only_table};
+use mayfly_sql::literal::Literal;
+use mayfly_sql::parse;
+use mayfly_sql::statement::{Delete, Insert, InsertSource, RowChoice, Statement, Update};
+use mayfly_table::{Column, Table};
+use mayfly_types::ColumnType;
+
+use super::known::{Action, Cell, Choice, NewValue, PointStatement};
+use crate::outcome::{ColumnInfo, columns_of};
+use crate::statement::Job;
+use crate::statement::assign::sources;
+use crate::statement::change::deleted;
+
+/// Rows of one INSERT that are written here: more are worth the long way.
+const ROWS_MAX: usize = 1024;
+
+/// `SELECT` without anything: what a plain one has besides its list, its table and its condition.
+static PLAIN: LazyLock<Option<Query>> = LazyLock::new(|| {
+    let (statement, _) = parse::parse("SELECT 1").ok()?;
+    match statement {
+        Statement::Query(mut query) => {
+            take_parts(&mut query)?;
+            Some(*query)
+        }
+        _ => None,
+    }
+});
+
+/// The constants of a statement, in the order of its text.
+#[derive(Default)]
+struct Constants(Vec<Literal<'static>>);
+
+impl Constants {
+    /// The place of a constant that an expression is.
+    fn cell(&mut self, expression: &Expr) -> Option<Cell> {
+        Some(match Literal::of(expression)? {
+            None => Cell::Null,
+            Some(literal) => {
+                let is_negative = literal.is_negative;
+                let place = self.0.len();
+                self.0.push(Literal {
+                    is_negative: false,
+                    ..literal
+                });
+                Cell::Constant { place, is_negative }
+            }
+        })
+    }
+
+    /// The same for a value that a column of a key may equal, as a value of its type.
+    fn equal(&mut self, expression: &Expr, column: &Column) -> Option<Cell> {
+        let cell = self.cell(expression)?;
+        let Cell::Constant { place, .. } = cell else {
+            return None;
+        };
+        let literal = &self.0[place];
+        let is_text = matches!(
+            column.column_type,
+            ColumnType::Char { .. } | ColumnType::VarChar { .. } | ColumnType::Text(_)
+        );
+        let fits = match literal.is_text {
+            true => is_text,
+            false => column.column_type.is_integer(),
+        };
+        fits.then_some(cell)
+    }
+}
+
+impl Job {
+    /// The meaning of a statement for any constants, and its own.
+    pub(super) fn compiled(
+        &self,
+        statement: &Statement,
+    ) -> Option<(PointStatement, Vec<Literal<'static>>)> {
+        let mut constants = Constants::default();
+        let statement = match statement {
+            Statement::Insert(insert) => self.insertion(insert, &mut constants)?,
+            Statement::Update(update) => self.update_by_key(update, &mut constants)?,
+            Statement::Delete(delete) => self.delete_by_key(delete, &mut constants)?,
+            Statement::Query(query) => self.query_by_key(query, &mut constants)?,
+            _ => return None,
+        };
+        Some((statement, constants.0))
+    }
+
+    fn insertion(&self, insert: &Insert, constants: &mut Constants) -> Option<PointStatement> {
+        let is_plain = !insert.ignore
+            && !insert.replace
+            && insert.on_duplicate.is_empty()
+            && insert.alias.is_none();
+        let InsertSource::Values(rows) = &insert.source else {
+            return None;
+        };
+        if !is_plain || rows.is_empty() || rows.len() > ROWS_MAX {
+            return None;
+        }
+        let table = self.table(&insert.table).ok()?;
+        if computes(&table) {
+            return None;
+        }
+        let sources = sources(&table, &insert.columns).ok()?;
+        let width = sources.iter().flatten().count();
+        let mut cells = Vec::with_capacity(rows.len());
+        for row in rows {
+            if row.len() != width {
+                return None;
+            }
+            let values = row.iter();
+            let values = values.map(|value| match value {
+                Some(expression) => constants.cell(expression).map(Some),
+                None => Some(None),
+            });
+            cells.push(values.collect::<Option<Vec<_>>>()?);
+        }
+        let mut columns = Vec::with_capacity(sources.len());
+        for (column, source) in table.columns().iter().zip(sources) {
+            let mut values = Vec::with_capacity(rows.len());
+            for row in &cells {
+                let given = source.and_then(|source| row[source].clone());
+                let value = match given {
+                    Some(given) => given,
+                    None => default_of(column)?,
+                };
+                let takes_null = column.is_nullable || column.is_auto_increment;
+                if matches!(value, Cell::Null) && !takes_null {
+                    return None;
+                }
+                values.push(value);
+            }
+            columns.push(values);
+        }
+        Some(PointStatement {
+            name: insert.table.clone(),
+            table: Arc::downgrade(&table),
+            action: Action::Insert(columns),
+            columns: Vec::new(),
+            is_one: rows.len() == 1,
+        })
+    }
+
+    fn update_by_key(&self, update: &Update, constants: &mut Constants) -> Option<PointStatement> {
+        let (table, mention) = self.chosen(&update.choice)?;
+        let has_more = table
+            .columns()
+            .iter()
+            .any(|column| column.on_update.is_some());
+        if update.ignore || has_more || computes(&table) {
+            return None;
+        }
+        let mut assignments: Vec<(usize, NewValue)> = Vec::with_capacity(update.assignments.len());
+        for set in &update.assignments {
+            let is_other = set
+                .table
+                .as_ref()
+                .is_some_and(|name| *name != mention.alias);
+            let place = table.definition().column(&set.column)?;
+            let column = &table.columns()[place];
+            let is_twice = assignments.iter().any(|(other, _)| *other == place);
+            if is_other || is_twice || column.is_auto_increment {
+                return None;
+            }
+            let value = set.value.as_ref()?;
+            let value = new_value(value, place, &table, &mention.alias, constants)?;
+            if matches!(value, NewValue::Value(Cell::Null)) && !column.is_nullable {
+                return None;
+            }
+            assignments.push((place, value));
+        }
+        let condition = update.choice.condition.as_ref()?;
+        let rows = choice(condition, &table, &mention.alias, constants)?;
+        Some(PointStatement {
+            name: mention.table,
+            table: Arc::downgrade(&table),
+            action: Action::Update { rows, assignments },
+            columns: Vec::new(),
+            is_one: false,
+        })
+    }
+
+    fn delete_by_key(&self, delete: &Delete, constants: &mut Constants) -> Option<PointStatement> {
+        let (table, mention) = self.chosen(&delete.choice)?;
+        let mut from = delete.choice.from.clone();
+        deleted(&mentions(&mut from), &delete.targets).ok()?;
+        let condition = delete.choice.condition.as_ref()?;
+        let rows = choice(condition, &table, &mention.alias, constants)?;
+        Some(PointStatement {
+            name: mention.table,
+            table: Arc::downgrade(&table),
+            action: Action::Delete(rows),
+            columns: Vec::new(),
+            is_one: false,
+        })
+    }
+
+    fn query_by_key(&self, query: &Query, constants: &mut Constants) -> Option<PointStatement> {
+        let SetExpr::Select(select) = query.body.as_ref() else {
+            return None;
+        };
+        let condition = select.selection.as_ref()?;
+        let (table, mention) = self.keyed(&select.from)?;
+        let places = listed(&select.projection, &table, &mention.alias)?;
+        let rows = choice(condition, &table, &mention.alias, constants)?;
+        if !is_plain(query) {
+            return None;
+        }
+        let of_table = columns_of(table.schema(), None);
+        let columns: Vec<ColumnInfo> = places.iter().map(|at| of_table[*at].clone()).collect();
+        Some(PointStatement {
+            name: mention.table,
+            table: Arc::downgrade(&table),
+            action: Action::Select {
+                rows,
+                columns: places,
+            },
+            columns,
+            is_one: false,
+        })
+    }
+
+    fn chosen(&self, choice: &RowChoice) -> Option<(Arc<Table>, Mention)> {
+        if !choice.order_by.is_empty() || choice.limit.is_some() {
+            return None;
+        }
+        self.keyed(&choice.from)
+    }
+
+    /// The one table of a FROM list, if it has keys.
+    fn keyed(&self, from: &[TableWithJoins]) -> Option<(Arc<Table>, Mention)> {
+        let mention = only_table(from)?;
+        let table = self.table(&mention.table).ok()?;
+        (!table.definition().keys.is_empty()).then_some((table, mention))
+    }
+}
+
+/// Whether rows that are written must be computed with.
+fn computes(table: &Table) -> bool {
+    let definition = table.definition();
+    let mut columns = definition.columns.iter();
+    !definition.checks.is_empty() || columns.any(|column| column.generated.is_some())
+}
+
+/// What a column gets when nothing is given.
+fn default_of(column: &Column) -> Option<Cell> {
+    match &column.default {
+        _ if column.is_auto_increment => Some(Cell::Null),
+        Some(text) => match Literal::of(&parse::parse_expression(text).ok()?)? {
+            Some(literal) => Some(Cell::Default(literal)),
+            None => Some(Cell::Null),
+        },
+        None => column.is_nullable.then_some(Cell::Null),
+    }
+}
+
+/// A constant, or the column itself and a constant.
+fn new_value(
+    value: &Expr,
+    place: usize,
+    table: &Table,
+    alias: &str,
+    constants: &mut Constants,
+) -> Option<NewValue> {
+    let Expr::BinaryOp { left, op, right } = value else {
+        return constants.cell(value).map(NewValue::Value);
+    };
+    let is_minus = match op {
+        BinaryOperator::Plus => false,
+        BinaryOperator::Minus => true,
+        _ => return None,
+    };
+    let is_own = column_of(left, table, alias) == Some(place);
+    if !is_own || !table.columns()[place].column_type.is_integer() {
+        return None;
+    }
+    let other = constants.cell(right)?;
+    Some(NewValue::Sum { is_minus, other })
+}
+
+/// Reads `column = constant`, joined by AND, where the columns are the first ones of a key.
+fn choice(
+    condition: &Expr,
+    table: &Table,
+    alias: &str,
+    constants: &mut Constants,
+) -> Option<Choice> {
+    let mut parts = Vec::new();
+    read(condition, table, alias, constants, &mut parts)?;
+    for (number, key) in table.definition().keys.iter().enumerate() {
+        let Some(first) = key.parts.get(..parts.len()) else {
+            continue;
+        };
+        let place = |column: usize| first.iter().position(|part| part.column == column);
+        let is_whole = first.iter().all(|part| part.prefix.is_none());
+        if is_whole && parts.iter().all(|(column, _)| place(*column).is_some()) {
+            parts.sort_by_key(|(column, _)| place(*column));
+            return Some(Choice { key: number, parts });
+        }
+    }
+    None
+}
+
+fn read(
+    condition: &Expr,
+    table: &Table,
+    alias: &str,
+    constants: &mut Constants,
+    parts: &mut Vec<(usize, Cell)>,
+) -> Option<()> {
+    let Expr::BinaryOp { left, op, right } = condition else {
+        return match condition {
+            Expr::Nested(inner) => read(inner, table, alias, constants, parts),
+            _ => None,
+        };
+    };
+    if *op == BinaryOperator::And {
+        read(left, table, alias, constants, parts)?;
+        return read(right, table, alias, constants, parts);
+    }
+    if *op != BinaryOperator::Eq {
+        return None;
+    }
+    let (column, value) = match column_of(left, table, alias) {
+        Some(column) => (column, right),
+        None => (column_of(right, table, alias)?, left),
+    };
+    if parts.iter().any(|(other, _)| *other == column) {
+        return None;
+    }
+    let cell = constants.equal(value, &table.columns()[column])?;
+    parts.push((column, cell));
+    Some(())
+}
+
+fn column_of(expr: &Expr, table: &Table, alias: &str) -> Option<usize> {
+    match expr {
+        Expr::Identifier(ident) => table.definition().column(&ident.value),
+        Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+            [of, ident] if of.value == alias => table.definition().column(&ident.value),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The columns of a list of `*` or of names that are spelled as in the table.
+fn listed(list: &[SelectItem], table: &Table, alias: &str) -> Option<Vec<usize>> {
+    let columns = table.columns();
+    let mut places = Vec::with_capacity(list.len());
+    for item in list {
+        match item {
+            SelectItem::Wildcard(options) if options == &Default::default() => {
+                let visible = columns.iter().enumerate();
+                let visible = visible.filter(|(_, column)| !column.is_invisible);
+                places.extend(visible.map(|(place, _)| place));
+            }
+            SelectItem::UnnamedExpr(expr) => {
+                let place = column_of(expr, table, alias)?;
+                let name = match expr {
+                    Expr::Identifier(ident) => &ident.value,
+                    Expr::CompoundIdentifier(parts) => &parts.last()?.value,
+                    _ => return None,
+                };
+                if *name != columns[place].name {
+                    return None;
+                }
+                places.push(place);
+            }
+            _ => return None,
+        }
+    }
+    Some(places)
+}
+
+/// Whether a query has no more than a list, a table and a condition.
+fn is_plain(query: &Query) -> bool {
+    let mut rest = query.clone();
+    take_parts(&mut rest).is_some() && PLAIN.as_ref() == Some(&rest)
+}
+
+/// Takes out of a query what plain queries differ in.
+fn take_parts(query: &mut Query) -> Option<()> {
+    let SetExpr::Select(select) = query.body.as_mut() else {
+        return None;
+    };
+    let select: &mut Select = select;
+    select.projection.clear();
+    select.from.clear();
+    select.selection = None;
+    Some(())
+}

@@ -1,0 +1,195 @@
+//! What is known of statements: their meaning for any constants, by their shape.
+//!
+//! Owns the memory for shapes, which is bounded, and the check that a name still means the table
+//! that the meaning was made for. Tables are not kept alive here.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use mayfly_sql::literal::Literal;
+use mayfly_sql::statement::TableName;
+use mayfly_table::{Dictionary, Table};
+
+use crate::connection::Local;
+use crate::outcome::ColumnInfo;
+use crate::status::Status;
+use crate::variables::Variables;
+
+/// Shapes that are kept, and the bytes of the longest: a client has few, and long ones are those of
+/// statements with many rows.
+const SHAPES_MAX: usize = 256;
+const SHAPE_BYTES_MAX: usize = 4 << 10;
+
+/// The statements that a connection has seen.
+#[derive(Default)]
+pub(crate) struct Known {
+    statements: HashMap<Vec<u8>, Arc<PointStatement>>,
+    settings: Settings,
+}
+
+/// The variables that make a difference, as they were at one version of them.
+#[derive(Clone, Copy, Default)]
+struct Settings {
+    version: Option<u64>,
+    autocommit: bool,
+    /// Whether 0 in an AUTO_INCREMENT column asks for a number.
+    counts_zero: bool,
+    /// Whether a SELECT returns all of its rows.
+    selects_all: bool,
+}
+
+impl Known {
+    /// The statement of a shape.
+    pub(super) fn get(
+        &mut self,
+        shape: &[u8],
+        variables: &Variables,
+    ) -> Option<Arc<PointStatement>> {
+        self.look_at(variables);
+        self.statements.get(shape).cloned()
+    }
+
+    /// Keeps a statement for those of its shape.
+    pub(super) fn keep(&mut self, shape: Vec<u8>, statement: Arc<PointStatement>) {
+        if shape.len() > SHAPE_BYTES_MAX {
+            return;
+        }
+        if self.statements.len() >= SHAPES_MAX && !self.statements.contains_key(&shape) {
+            self.statements.clear();
+        }
+        self.statements.insert(shape, statement);
+    }
+
+    /// Reads the variables anew if one of them has changed.
+    pub(super) fn look_at(&mut self, variables: &Variables) {
+        let version = Some(variables.version());
+        if self.settings.version != version {
+            self.settings = Settings {
+                version,
+                autocommit: variables.text("autocommit") != "OFF",
+                counts_zero: !variables.has_mode("NO_AUTO_VALUE_ON_ZERO"),
+                selects_all: variables.number("sql_select_limit") == u64::MAX,
+            };
+        }
+    }
+}
+
+/// A statement on rows of one table, for any constants.
+pub(crate) struct PointStatement {
+    pub(super) name: TableName,
+    /// The table that the columns were looked up in.
+    pub(super) table: Weak<Table>,
+    pub(super) action: Action,
+    /// The columns of the result of a SELECT.
+    pub(super) columns: Vec<ColumnInfo>,
+    /// Whether it is an INSERT of one row.
+    pub(super) is_one: bool,
+}
+
+/// What a statement does.
+pub(super) enum Action {
+    /// For each column of the table its values, one for each row.
+    Insert(Vec<Vec<Cell>>),
+    Update {
+        rows: Choice,
+        assignments: Vec<(usize, NewValue)>,
+    },
+    Delete(Choice),
+    /// The places of the columns.
+    Select {
+        rows: Choice,
+        columns: Vec<usize>,
+    },
+}
+
+/// The rows whose first columns of a key equal constants.
+pub(super) struct Choice {
+    pub(super) key: usize,
+    /// Columns with what they equal, in the order of the key.
+    pub(super) parts: Vec<(usize, Cell)>,
+}
+
+/// A value that stands in a statement.
+#[derive(Clone)]
+pub(super) enum Cell {
+    Null,
+    /// What DEFAULT stands for.
+    Default(Literal<'static>),
+    /// The n-th constant of the statement.
+    Constant {
+        place: usize,
+        is_negative: bool,
+    },
+}
+
+/// What an assignment gives to a column.
+pub(super) enum NewValue {
+    Value(Cell),
+    /// Its old value and a constant, which is subtracted or added.
+    Sum {
+        is_minus: bool,
+        other: Cell,
+    },
+}
+
+/// The table of a statement at one moment.
+pub(super) struct Target {
+    pub(super) table: Arc<Table>,
+    /// Whether it is a temporary table of the session.
+    pub(super) is_own: bool,
+    pub(super) in_transaction: bool,
+    pub(super) counts_zero: bool,
+    pub(super) selects_all: bool,
+}
+
+impl PointStatement {
+    /// The table, if the name still means the one that the statement was compiled for.
+    pub(super) fn target(&self, local: &Local, shared: &Dictionary) -> Option<Target> {
+        let database = self.name.database.as_ref().or(local.database.as_ref())?;
+        let own = local.temporary.table(database, &self.name.table);
+        let is_own = own.is_some();
+        let table = match own {
+            Some(own) => own,
+            None => shared.table(database, &self.name.table).ok()?,
+        };
+        if !std::ptr::eq(self.table.as_ptr(), Arc::as_ptr(&table)) {
+            return None;
+        }
+        let settings = &local.known.settings;
+        Some(Target {
+            table,
+            is_own,
+            in_transaction: local.transaction.is_begun() || !settings.autocommit,
+            counts_zero: settings.counts_zero,
+            selects_all: settings.selects_all,
+        })
+    }
+
+    pub(super) fn is_query(&self) -> bool {
+        matches!(self.action, Action::Select { .. })
+    }
+
+    /// Counts the statement.
+    pub(super) fn count(&self, status: &mut Status) {
+        match self.action {
+            Action::Insert(_) => status.inserts += 1,
+            Action::Update { .. } => status.updates += 1,
+            Action::Delete(_) => status.deletes += 1,
+            Action::Select { .. } => status.selects += 1,
+        }
+    }
+}
+
+impl Cell {
+    /// The value for some constants.
+    pub(super) fn value<'a>(&'a self, constants: &'a [Literal<'_>]) -> Option<Literal<'a>> {
+        match self {
+            Cell::Null => None,
+            Cell::Default(value) => Some(value.borrowed()),
+            Cell::Constant { place, is_negative } => Some(Literal {
+                is_negative: *is_negative,
+                ..constants[*place].borrowed()
+            }),
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Constants as a statement spells them, and what they are in a column.
+//!
+//! Owns the values that need no conversion: those that fit a column exactly, as they stand. A
+//! value that would be rounded, cut, padded or refused is left to the functions of `cast`, which
+//! warn, fail and count rows; for those that fit, both give the same.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, ArrowPrimitiveType, BinaryViewArray, Date32Array, Decimal128Array, Float64Array,
+    PrimitiveArray, StringViewArray, TimestampMicrosecondArray,
+};
+use arrow::datatypes::{
+    Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator, Value};
+use mayfly_types::ColumnType;
+
+use crate::functions::calendar::{DAY_MICROS, read_moment};
+
+/// Digits that a DOUBLE holds exactly, and the greatest power of ten that it does.
+const DOUBLE_DIGITS: usize = 15;
+const DOUBLE_POWER: usize = 22;
+/// Digits of a number that are computed with here.
+const DIGITS_MAX: usize = 37;
+
+/// A number or a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Literal<'a> {
+    /// The digits of a number, or what stands between the quotes of a text.
+    pub spelled: Cow<'a, str>,
+    /// Whether it stands in quotes.
+    pub is_text: bool,
+    /// Whether a minus stands in front of it.
+    pub is_negative: bool,
+}
+
+/// A number as whole digits and how many of them stand behind the point.
+struct Digits {
+    value: i128,
+    count: usize,
+    fraction: usize,
+}
+
+impl<'a> Literal<'a> {
+    /// A number without a sign.
+    pub fn number(digits: impl Into<Cow<'a, str>>) -> Self {
+        Self {
+            spelled: digits.into(),
+            is_text: false,
+            is_negative: false,
+        }
+    }
+
+    /// A text.
+    pub fn text(text: impl Into<Cow<'a, str>>) -> Self {
+        Self {
+            spelled: text.into(),
+            is_text: true,
+            is_negative: false,
+        }
+    }
+
+    /// A whole number.
+    pub fn integral(value: i128) -> Literal<'static> {
+        Literal {
+            spelled: Cow::Owned(value.unsigned_abs().to_string()),
+            is_text: false,
+            is_negative: value < 0,
+        }
+    }
+
+    /// The same literal, which points to this one.
+    pub fn borrowed(&self) -> Literal<'_> {
+        Literal {
+            spelled: Cow::Borrowed(&self.spelled),
+            is_text: self.is_text,
+            is_negative: self.is_negative,
+        }
+    }
+
+    /// The literal that an expression is: `Some(None)` for NULL, `None` for anything else.
+    pub fn of(expression: &Expr) -> Option<Option<Literal<'static>>> {
+        match expression {
+            Expr::UnaryOp {
+                op: UnaryOperator::Minus,
+                expr,
+            } => {
+                let number = Literal::of(expr)?.filter(|number| !number.is_text)?;
+                let is_negative = !number.is_negative;
+                // Two signs are an expression.
+                is_negative.then_some(Some(Literal {
+                    is_negative,
+                    ..number
+                }))
+            }
+            Expr::Value(value) => match &value.value {
+                Value::Null => Some(None),
+                Value::Number(digits, _) => Some(Some(Literal::number(digits.clone()))),
+                Value::SingleQuotedString(text) | Value::DoubleQuotedString(text) => {
+                    Some(Some(Literal::text(text.clone())))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The whole number that this is, without a point.
+    pub fn integer(&self) -> Option<i128> {
+        let bytes = self.spelled.as_bytes();
+        if self.is_text || bytes.len() > DIGITS_MAX || !bytes.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+        // Eighteen digits do not overflow 64 bits, which are quicker to compute with.
+        let value = match bytes.len() {
+            0..=18 => i128::from(
+                bytes
+                    .iter()
+                    .fold(0_i64, |value, digit| value * 10 + i64::from(digit - b'0')),
+            ),
+            _ => self.spelled.parse().ok()?,
+        };
+        Some(if self.is_negative { -value } else { value })
+    }
+
+    /// The digits of a number without an exponent.
+    fn digits(&self) -> Option<Digits> {
+        if self.is_text || self.spelled.len() > DIGITS_MAX {
+            return None;
+        }
+        let mut found = Digits {
+            value: 0,
+            count: 0,
+            fraction: 0,
+        };
+        let mut is_behind = false;
+        for byte in self.spelled.bytes() {
+            match byte {
+                b'.' => is_behind = true,
+                b'0'..=b'9' => {
+                    found.value = found.value * 10 + i128::from(byte - b'0');
+                    found.count += usize::from(found.value != 0);
+                    found.fraction += usize::from(is_behind);
+                }
+                _ => return None,
+            }
+        }
+        if self.is_negative {
+            found.value = -found.value;
+        }
+        Some(found)
+    }
+
+    /// The nearest DOUBLE, where one operation on exact numbers gives it.
+    fn double(&self) -> Option<f64> {
+        let Digits {
+            value,
+            count,
+            fraction,
+        } = self.digits()?;
+        // A negative zero is another value.
+        let is_exact = count <= DOUBLE_DIGITS && fraction <= DOUBLE_POWER && value != 0;
+        let zero = value == 0 && !self.is_negative;
+        (is_exact || zero).then(|| value as f64 / 10_f64.powi(fraction as i32))
+    }
+
+    /// The number of units in the last place of a DECIMAL.
+    fn decimal(&self, precision: u8, scale: u8) -> Option<i128> {
+        let digits = self.digits()?;
+        let missing = usize::from(scale).checked_sub(digits.fraction)?;
+        if digits.count + missing > usize::from(precision) {
+            return None;
+        }
+        Some(digits.value * 10_i128.pow(u32::try_from(missing).ok()?))
+    }
+
+    /// Microseconds since 1970 of `2026-11-22` or `2026-11-22 05:30:00.25`, written in full.
+    fn moment(&self, digits: u8, has_time: bool) -> Option<i64> {
+        let bytes = self.spelled.as_bytes();
+        let pattern: &[u8] = match has_time {
+            true => b"0000-00-00 00:00:00",
+            false => b"0000-00-00",
+        };
+        let (written, fraction) = bytes.split_at_checked(pattern.len())?;
+        let matches = written
+            .iter()
+            .zip(pattern)
+            .all(|(found, wanted)| found == wanted || (*wanted == b'0' && found.is_ascii_digit()));
+        let is_fraction = match fraction {
+            [] => true,
+            [b'.', rest @ ..] => {
+                has_time
+                    && (1..=usize::from(digits)).contains(&rest.len())
+                    && rest.iter().all(u8::is_ascii_digit)
+            }
+            _ => false,
+        };
+        if !self.is_text || !matches || !is_fraction {
+            return None;
+        }
+        let read = read_moment(&self.spelled)?;
+        (!read.has_rest).then_some(read.moment)
+    }
+
+    fn characters(&self, most: u32) -> Option<&str> {
+        let most = usize::try_from(most).ok()?;
+        let fits = self.spelled.len() <= most || self.spelled.chars().count() <= most;
+        (self.is_text && fits).then_some(&self.spelled)
+    }
+
+    fn bytes(&self, most: u64) -> Option<&str> {
+        let fits = self.spelled.len() as u64 <= most;
+        (self.is_text && fits).then_some(&self.spelled)
+    }
+}
+
+/// Values as a column of a type, NULL as it is; `None` where one of them does not fit as it stands.
+pub fn column_of(values: &[Option<Literal<'_>>], column_type: &ColumnType) -> Option<ArrayRef> {
+    const MEDIUM: i128 = 1 << 23;
+    match *column_type {
+        ColumnType::Bool | ColumnType::TinyInt { unsigned: false } => {
+            integers::<Int8Type>(values, |_| true)
+        }
+        ColumnType::TinyInt { unsigned: true } => integers::<UInt8Type>(values, |_| true),
+        ColumnType::SmallInt { unsigned: false } => integers::<Int16Type>(values, |_| true),
+        ColumnType::SmallInt { unsigned: true } => integers::<UInt16Type>(values, |_| true),
+        ColumnType::MediumInt { unsigned: false } => {
+            integers::<Int32Type>(values, |value| (-MEDIUM..MEDIUM).contains(&value))
+        }
+        ColumnType::MediumInt { unsigned: true } => {
+            integers::<UInt32Type>(values, |value| value < 2 * MEDIUM)
+        }
+        ColumnType::Int { unsigned: false } => integers::<Int32Type>(values, |_| true),
+        ColumnType::Int { unsigned: true } => integers::<UInt32Type>(values, |_| true),
+        ColumnType::BigInt { unsigned: false } => integers::<Int64Type>(values, |_| true),
+        ColumnType::BigInt { unsigned: true } => integers::<UInt64Type>(values, |_| true),
+        ColumnType::Double {
+            unsigned,
+            digits: None,
+        } => {
+            let signed = |value: &f64| !unsigned || *value >= 0.0;
+            let doubles = each(values, |value| value.double().filter(signed))?;
+            Some(Arc::new(Float64Array::from(doubles)))
+        }
+        ColumnType::Decimal {
+            precision,
+            scale,
+            unsigned,
+        } if precision <= 38 => {
+            let signed = |value: &i128| !unsigned || *value >= 0;
+            let of = |value: &Literal<'_>| value.decimal(precision, scale).filter(signed);
+            let decimals = Decimal128Array::from(each(values, of)?);
+            let decimals = decimals.with_precision_and_scale(precision, scale.cast_signed());
+            Some(Arc::new(decimals.ok()?))
+        }
+        ColumnType::Char { length } => texts(values, |value| {
+            let text = value.characters(length)?;
+            Some(text.trim_end_matches(' '))
+        }),
+        ColumnType::VarChar { length } => texts(values, |value| value.characters(length)),
+        ColumnType::Text(size) => texts(values, |value| value.bytes(size.max_bytes())),
+        ColumnType::VarBinary { length } => bytes(values, length.into()),
+        ColumnType::Blob(size) => bytes(values, size.max_bytes()),
+        ColumnType::Date => {
+            let day = |value: &Literal<'_>| {
+                let moment = value.moment(0, false)?;
+                i32::try_from(moment.div_euclid(DAY_MICROS)).ok()
+            };
+            Some(Arc::new(Date32Array::from(each(values, day)?)))
+        }
+        ColumnType::DateTime { digits } => {
+            let moment = |value: &Literal<'_>| value.moment(digits, true);
+            let moments = TimestampMicrosecondArray::from(each(values, moment)?);
+            Some(Arc::new(moments))
+        }
+        _ => None,
+    }
+}
+
+/// What each literal is, NULL as it is.
+fn each<'v, T>(
+    values: &'v [Option<Literal<'_>>],
+    of: impl Fn(&'v Literal<'_>) -> Option<T>,
+) -> Option<Vec<Option<T>>> {
+    let value = |value: &'v Option<Literal<'_>>| match value {
+        None => Some(None),
+        Some(literal) => of(literal).map(Some),
+    };
+    values.iter().map(value).collect()
+}
+
+fn integers<T: ArrowPrimitiveType>(
+    values: &[Option<Literal<'_>>],
+    fits: impl Fn(i128) -> bool,
+) -> Option<ArrayRef>
+where
+    T::Native: TryFrom<i128>,
+{
+    let number = |value: &Literal<'_>| {
+        let value = value.integer().filter(|value| fits(*value))?;
+        T::Native::try_from(value).ok()
+    };
+    Some(match values {
+        [Some(one)] => Arc::new(PrimitiveArray::<T>::from_value(number(one)?, 1)),
+        _ => Arc::new(
+            each(values, number)?
+                .into_iter()
+                .collect::<PrimitiveArray<T>>(),
+        ),
+    })
+}
+
+fn texts<'v>(
+    values: &'v [Option<Literal<'_>>],
+    of: impl Fn(&'v Literal<'_>) -> Option<&'v str>,
+) -> Option<ArrayRef> {
+    Some(Arc::new(StringViewArray::from_iter(each(values, of)?)))
+}
+
+fn bytes(values: &[Option<Literal<'_>>], most: u64) -> Option<ArrayRef> {
+    let bytes =
+        |value: &Literal<'_>| -> Option<Vec<u8>> { Some(value.bytes(most)?.as_bytes().to_vec()) };
+    Some(Arc::new(BinaryViewArray::from_iter(each(values, bytes)?)))
+}

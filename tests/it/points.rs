@@ -1,0 +1,322 @@
+//! Statements on few rows: those that are known by their shape do what the long way does.
+//!
+//! Two sessions get the same statements. In one of them each has something that makes no
+//! difference but is not of the kind that is known (`AS new`, `AND 1 = 1`), so it is parsed, planned
+//! and run as any other. Results, errors, counts and rows must be the same.
+
+use mayfly_session::{Outcome, Session};
+use mayfly_testkit::Random;
+
+use crate::engine::{check_nothing_left, open, rows, run};
+
+const ROUNDS: u64 = 12;
+const STATEMENTS: usize = 250;
+const SEED: u64 = 20_261_122;
+
+/// Columns with values that fit, values that must be changed, and values that are refused.
+const COLUMNS: [(&str, &[&str]); 16] = [
+    (
+        "TINYINT",
+        &["5", "-128", "127", "128", "'7'", "1.5", "-0", "NULL"],
+    ),
+    (
+        "TINYINT UNSIGNED",
+        &["5", "255", "256", "-1", "'12'", "'1x'"],
+    ),
+    ("SMALLINT", &["-32768", "32768", "007", "1e2"]),
+    ("MEDIUMINT", &["-8388608", "8388607", "8388608", "1"]),
+    ("MEDIUMINT UNSIGNED", &["16777215", "16777216", "1"]),
+    (
+        "INT NOT NULL",
+        &["1", "2", "NULL", "2147483647", "2147483648", "TRUE"],
+    ),
+    (
+        "BIGINT UNSIGNED",
+        &["18446744073709551615", "18446744073709551616", "3", "-3"],
+    ),
+    (
+        "DECIMAL(5,2)",
+        &[
+            "1", "-1.5", "999.99", "1000", "1.005", "-0.00", "1e1", "'2.5'",
+        ],
+    ),
+    (
+        "DECIMAL(38,10)",
+        &[
+            "1.0000000001",
+            "9999999999999999999999999999",
+            "12345678901234567890.5",
+        ],
+    ),
+    (
+        "DOUBLE",
+        &[
+            "0.1",
+            "-0.0",
+            "1e300",
+            "123456789012345678",
+            "0.30000000000000004",
+            "1.1e-5",
+        ],
+    ),
+    ("FLOAT", &["0.1", "3", "16777217"]),
+    (
+        "CHAR(4)",
+        &[
+            "'ab'",
+            "'ab  '",
+            "''",
+            "'abcde'",
+            "'\u{e4}\u{f6}\u{fc}x'",
+            "12",
+            "\"q\"",
+            "'it''s'",
+        ],
+    ),
+    (
+        "VARCHAR(4) DEFAULT 'dflt'",
+        &["'ab'", "'ab  '", "'ab   '", "'abcde'", "DEFAULT", "'a\\nb'"],
+    ),
+    (
+        "DATETIME(2)",
+        &[
+            "'2026-01-02 03:04:05'",
+            "'2026-01-02 03:04:05.25'",
+            "'2026-01-02 03:04:05.255'",
+            "'2026-02-30 00:00:00'",
+            "20260102030405",
+            "'2026-1-2'",
+            "'0000-00-00 00:00:00'",
+        ],
+    ),
+    (
+        "DATE",
+        &[
+            "'2024-02-29'",
+            "'2023-02-29'",
+            "'2024-02-29 10:00:00'",
+            "NULL",
+        ],
+    ),
+    ("VARBINARY(3)", &["'abc'", "'abcd'", "x'4142'"]),
+];
+
+struct Statements {
+    random: Random,
+    columns: Vec<usize>,
+}
+
+impl Statements {
+    fn value(&mut self, column: usize) -> &'static str {
+        let values = COLUMNS[column].1;
+        values[self.random.below(values.len() as u64) as usize]
+    }
+
+    fn id(&mut self) -> String {
+        match self.random.below(12) {
+            0 => "NULL".to_owned(),
+            1 => "0".to_owned(),
+            2 => format!("'{}'", self.random.below(40)),
+            _ => self.random.below(40).to_string(),
+        }
+    }
+
+    fn row(&mut self) -> String {
+        let mut row = self.id();
+        for column in self.columns.clone() {
+            row += &format!(", {}", self.value(column));
+        }
+        format!("({row})")
+    }
+
+    fn condition(&mut self) -> String {
+        if self.random.chance(0.8) {
+            return format!("id = {}", self.id());
+        }
+        let place = self.random.below(self.columns.len() as u64) as usize;
+        let column = self.columns[place];
+        // DEFAULT is no value of a condition.
+        let value = self.value(column).replace("DEFAULT", "'dflt'");
+        format!("c{place} = {value}")
+    }
+
+    /// A statement, and the same for the long way.
+    fn next(&mut self) -> (String, String) {
+        let place = self.random.below(self.columns.len() as u64) as usize;
+        match self.random.below(10) {
+            0..4 => {
+                let rows = 1 + self.random.below(8) / 6;
+                let rows: Vec<String> = (0..rows).map(|_| self.row()).collect();
+                let text = format!("INSERT INTO t VALUES {}", rows.join(", "));
+                let long = format!("{text} AS new");
+                (text, long)
+            }
+            4 => {
+                let (id, value) = (self.id(), self.value(self.columns[place]));
+                let text = format!("INSERT INTO t (c{place}, id) VALUES ({value}, {id})");
+                let long = format!("{text} AS new");
+                (text, long)
+            }
+            5..7 => {
+                let value = match self.random.chance(0.3) {
+                    true => format!("c{place} + {}", self.random.below(300)),
+                    false => self.value(self.columns[place]).to_owned(),
+                };
+                let text = format!("UPDATE t SET c{place} = {value} WHERE {}", self.condition());
+                let long = format!("{text} AND 1 = 1");
+                (text, long)
+            }
+            7 => {
+                let text = format!("DELETE FROM t WHERE {}", self.condition());
+                let long = format!("{text} AND 1 = 1");
+                (text, long)
+            }
+            _ => {
+                let list = ["*", "id", "c0, id", "t.c0"][self.random.below(4) as usize];
+                let text = format!("SELECT {list} FROM t WHERE {}", self.condition());
+                let long = format!("{text} AND 1 = 1");
+                (text, long)
+            }
+        }
+    }
+
+    /// What happens between statements on rows.
+    fn between(&mut self) -> Option<&'static str> {
+        let all = [
+            "BEGIN",
+            "COMMIT",
+            "ROLLBACK",
+            "SAVEPOINT s",
+            "SET sql_mode = ''",
+            "SET sql_mode = 'STRICT_TRANS_TABLES'",
+            "SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO,STRICT_TRANS_TABLES'",
+            "SET autocommit = 0",
+            "SET autocommit = 1",
+        ];
+        let place = self.random.below(120) as usize;
+        all.get(place).copied()
+    }
+}
+
+/// All that a statement tells.
+async fn told(session: &mut Session, sql: &str) -> String {
+    let ended = match session.execute(sql).await {
+        Err(error) => format!("{error:?}"),
+        Ok(Outcome::Done {
+            affected_rows,
+            last_insert_id,
+            warnings,
+            info,
+        }) => format!("{affected_rows} {last_insert_id} {warnings} {info}"),
+        Ok(Outcome::Rows { batches, .. }) => {
+            drop(batches);
+            let mut found = rows(session, sql).await;
+            found.sort();
+            format!("{found:?}")
+        }
+    };
+    let mut after = Vec::new();
+    for query in [
+        "SHOW WARNINGS",
+        "SELECT ROW_COUNT(), LAST_INSERT_ID(), FOUND_ROWS()",
+    ] {
+        after.push(run(session, query).await.unwrap());
+    }
+    format!("{ended}\n{after:?}")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn known_statements_do_what_the_long_way_does() {
+    for round in 0..ROUNDS {
+        let directories = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let engines = [
+            open(64 << 20, directories[0].path()),
+            open(64 << 20, directories[1].path()),
+        ];
+        let mut sessions = [engines[0].connect(), engines[1].connect()];
+        let mut random = Random::new(SEED + round);
+        let columns = (0..4)
+            .map(|_| random.below(COLUMNS.len() as u64) as usize)
+            .collect();
+        let mut statements = Statements { random, columns };
+        let counts = if round % 2 == 0 { "AUTO_INCREMENT" } else { "" };
+        let temporary = if round % 3 == 0 { "" } else { "TEMPORARY" };
+        let mut create = format!("CREATE {temporary} TABLE t (id INT {counts} PRIMARY KEY");
+        for (place, column) in statements.columns.iter().enumerate() {
+            create += &format!(", c{place} {}", COLUMNS[*column].0);
+        }
+        create += ", KEY (c0), KEY (c1, c2))";
+        for session in &mut sessions {
+            rows(session, &create).await;
+        }
+        for _ in 0..STATEMENTS {
+            if let Some(sql) = statements.between() {
+                for session in &mut sessions {
+                    rows(session, sql).await;
+                }
+            }
+            let (text, long) = statements.next();
+            let known = told(&mut sessions[0], &text).await;
+            let planned = told(&mut sessions[1], &long).await;
+            assert_eq!(known, planned, "{create}\n{text}");
+        }
+        let all = "SELECT * FROM t ORDER BY id";
+        let [known, planned] = &mut sessions;
+        assert_eq!(rows(known, all).await, rows(planned, all).await, "{create}");
+        for (session, engine) in sessions.into_iter().zip(&engines) {
+            let mut session = session;
+            rows(&mut session, "DROP TABLE t").await;
+            drop(session);
+            check_nothing_left(engine, &create).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_known_statement_follows_its_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(64 << 20, directory.path());
+    let mut session = engine.connect();
+    let mut other = engine.connect();
+    for sql in [
+        "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9))",
+        "INSERT INTO t VALUES (1, 'shared')",
+        "INSERT INTO t VALUES (2, 'shared')",
+    ] {
+        rows(&mut session, sql).await;
+    }
+    let query = "SELECT v FROM t WHERE id = 1";
+    let shared = vec![vec!["shared".to_owned()]];
+    assert_eq!(rows(&mut session, query).await, shared);
+    assert_eq!(rows(&mut session, query).await, shared);
+    // A temporary table of the name hides it, also with other columns in another order.
+    for sql in [
+        "CREATE TEMPORARY TABLE t (v VARCHAR(9), id INT, KEY (id))",
+        "INSERT INTO t VALUES ('own', 1)",
+        "INSERT INTO t VALUES ('own', 2)",
+    ] {
+        rows(&mut session, sql).await;
+    }
+    assert_eq!(
+        rows(&mut session, query).await,
+        vec![vec!["own".to_owned()]]
+    );
+    assert_eq!(rows(&mut other, query).await, shared);
+    rows(&mut session, "ALTER TABLE t DROP COLUMN v").await;
+    let error = run(&mut session, query).await.unwrap_err();
+    assert_eq!(error.code, 1054);
+    rows(&mut session, "DROP TEMPORARY TABLE t").await;
+    assert_eq!(rows(&mut session, query).await, shared);
+    rows(&mut other, "DROP TABLE t").await;
+    let error = run(&mut session, query).await.unwrap_err();
+    assert_eq!(error.code, 1146);
+    // Another database.
+    rows(&mut session, "CREATE DATABASE d").await;
+    rows(
+        &mut session,
+        "CREATE TABLE d.t (id INT PRIMARY KEY, v VARCHAR(9))",
+    )
+    .await;
+    rows(&mut session, "USE d").await;
+    assert!(rows(&mut session, query).await.is_empty());
+}
