@@ -12,4 +12,5 @@ mod partitioned;
 mod points;
 mod process;
 mod recorded;
+mod shared;
 mod slt;

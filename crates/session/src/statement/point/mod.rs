@@ -37,7 +37,6 @@ use super::Job;
 use crate::connection::Connection;
 use crate::outcome::{ColumnInfo, Outcome, crashed, panic_text};
 use crate::stats::StatementStats;
-use crate::status::Status;
 
 pub(crate) use known::Known;
 use known::{PointStatement, Target};
@@ -65,14 +64,6 @@ impl Done {
             Done::Deleted(rows) => *rows,
             Done::Selected(batch) => batch.num_rows() as u64,
         }
-    }
-
-    fn count(&self, status: &mut Status) {
-        match self {
-            Done::Selected(_) => return,
-            Done::Inserted { .. } | Done::Updated { .. } | Done::Deleted(_) => {}
-        }
-        status.handler_write += self.rows();
     }
 
     fn outcome(self, columns: &[ColumnInfo], is_one: bool) -> Outcome {
@@ -203,9 +194,11 @@ impl Connection {
 
     /// Counts rows that changed, and remembers those that ROLLBACK cannot undo.
     fn changed_rows(&self, target: &Target, done: &Done) {
-        self.count(|status| done.count(status));
-        let is_change = !matches!(done, Done::Selected(_)) && done.rows() > 0;
-        if is_change && target.in_transaction && !target.is_own {
+        if matches!(done, Done::Selected(_)) || done.rows() == 0 {
+            return;
+        }
+        self.count(|status| status.handler_write += done.rows());
+        if target.in_transaction && !target.is_own {
             self.local().transaction.has_changed_shared();
         }
         if let Done::Inserted {
