@@ -23,6 +23,8 @@ pub enum Benchmark {
     Space,
     /// Time over memory, from eight times the data to a sixteenth of it.
     Cliff,
+    /// Temporary tables by single statements: create, drop, insert, update, delete.
+    Seed3,
 }
 
 impl Benchmark {
@@ -36,6 +38,7 @@ impl Benchmark {
             Self::Pages => "pages",
             Self::Space => "space",
             Self::Cliff => "cliff",
+            Self::Seed3 => "seed3",
         }
     }
 }
@@ -54,6 +57,8 @@ pub enum SystemName {
     Sqlite,
     /// A private `mariadbd`, temporary tables in MEMORY as far as the limit allows.
     Mariadb,
+    /// A private MySQL server; takes part in `seed3`.
+    Mysql,
 }
 
 impl SystemName {
@@ -66,6 +71,7 @@ impl SystemName {
             Self::Datafusion => "DataFusion",
             Self::Sqlite => "SQLite",
             Self::Mariadb => "MariaDB",
+            Self::Mysql => "MySQL",
         }
     }
 }
@@ -76,11 +82,12 @@ impl SystemName {
     after_help = "Every time is the median of the timed runs of child processes, each warmed \
     up by one run that is not counted; the systems take turns. A spilling figure is taken twice: \
     under the system's own limit, and with the whole process, page cache included, in a memory \
-    cgroup of limit + 200 MiB (the quoted one)."
+    cgroup of limit + 200 MiB (the quoted one). `seed3` times lines of many statements, each \
+    contender's script in a connection or process of its own."
 )]
 pub struct BenchArgs {
     /// Benchmark to run.
-    #[arg(value_enum, required_unless_present = "stock_datafusion")]
+    #[arg(value_enum, required_unless_present_any = ["stock_datafusion", "embedded"])]
     pub name: Option<Benchmark>,
     /// More sizes, limits and runs (an hour or more instead of minutes).
     #[arg(long)]
@@ -97,7 +104,8 @@ pub struct BenchArgs {
     /// Systems to run (default: all that are installed).
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,...")]
     pub systems: Vec<SystemName>,
-    /// Memory limits instead of the benchmark's own (`all` is three quarters of the machine).
+    /// Memory limits instead of the benchmark's own (`all` is three quarters of the machine);
+    /// `seed3` takes the first.
     #[arg(long, value_delimiter = ',', value_name = "SIZE,...", value_parser = parse_limit)]
     pub limits: Vec<Limit>,
     /// Scale factors of `groupings` instead of its own.
@@ -127,6 +135,9 @@ pub struct BenchArgs {
     /// Run statements on DataFusion alone (used by the benchmark itself).
     #[arg(long, hide = true, value_name = "JSON")]
     pub stock_datafusion: Option<String>,
+    /// Run statements in an engine inside this process (used by the benchmark itself).
+    #[arg(long, hide = true, value_name = "JSON")]
+    pub embedded: Option<String>,
 }
 
 /// A memory limit given to every system in a cell.

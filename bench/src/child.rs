@@ -113,7 +113,7 @@ pub(crate) fn command(program: &Path, cap: Option<&Cap>) -> Command {
     shell
 }
 
-/// The memory and writes of a process, seen from outside.
+/// The memory of a process and its bytes on the device, seen from outside.
 pub(crate) struct Watch {
     status: PathBuf,
     io: PathBuf,
@@ -121,6 +121,7 @@ pub(crate) struct Watch {
     /// Most of it that was no file's: without the text of the program and its libraries.
     pub(crate) anonymous_bytes: u64,
     pub(crate) written_bytes: u64,
+    pub(crate) read_bytes: u64,
 }
 
 impl Watch {
@@ -132,6 +133,7 @@ impl Watch {
             peak_bytes: 0,
             anonymous_bytes: 0,
             written_bytes: 0,
+            read_bytes: 0,
         }
     }
 
@@ -145,6 +147,9 @@ impl Watch {
         }
         if let Some(bytes) = field(&self.io, "write_bytes:") {
             self.written_bytes = self.written_bytes.max(bytes);
+        }
+        if let Some(bytes) = field(&self.io, "read_bytes:") {
+            self.read_bytes = self.read_bytes.max(bytes);
         }
     }
 }

@@ -1,13 +1,16 @@
 //! The benchmarks of Mayfly: `mayfly bench NAME`.
 //!
 //! Owns: benchmark data, the drivers of all systems, cells of results, tables and the report.
-//! Never: links the engine. Mayfly is measured like its peers, as a child process, so that the
-//! peak resident size is seen from outside. Only `space` calls a floor of Mayfly directly.
+//! Never: runs the engine in its own process. Mayfly is measured like its peers, as a child
+//! process, so that the peak resident size is seen from outside; one such child is this program
+//! again as its users embed it. Only `space` calls a floor of Mayfly directly.
 //!
 //! ```text
 //! suite (cases, figures) -> runner (turns, warm-up, checks) -> systems (drivers) -> child, cgroup
 //!        |                        |
 //!       data                results, state -> report
+//!
+//! suite::seed3 (lines of statements) -> scripts (turns, checks) -> scripts::process, ::wire
 //! ```
 #![forbid(unsafe_code)]
 
@@ -21,6 +24,7 @@ mod machine;
 mod report;
 mod results;
 mod runner;
+mod scripts;
 mod state;
 mod suite;
 mod systems;
@@ -44,6 +48,9 @@ use state::State;
 pub fn run(args: BenchArgs) -> Result<(), BenchError> {
     if let Some(request) = &args.stock_datafusion {
         return systems::run_stock(request);
+    }
+    if let Some(request) = &args.embedded {
+        return scripts::run_embedded(request);
     }
     let benchmark = args
         .name
@@ -93,6 +100,8 @@ fn measure(
         return suite::space::run(args, temp_dir, results);
     }
     let suffix = if args.full { "-full" } else { "" };
+    // A turn of a script is many statements; a run of a cell is two.
+    let patience = if benchmark == Benchmark::Seed3 { 5 } else { 1 };
     let state_file = cache_dir.join(format!("{}{suffix}.jsonl", benchmark.name()));
     let settings = Settings {
         runs: args.runs.unwrap_or(if args.full { 5 } else { 3 }).max(1),
@@ -100,8 +109,8 @@ fn measure(
         machine_bytes: machine::memory_bytes(),
         temp_dir: temp_dir.to_owned(),
         cache_dir,
-        share_s: if args.full { 60.0 } else { 12.0 },
-        timeout: Duration::from_secs(if args.full { 600 } else { 120 }),
+        share_s: if args.full { 60.0 } else { 12.0 } * f64::from(patience),
+        timeout: Duration::from_secs(if args.full { 600 } else { 120 }) * patience,
         check: !args.no_check,
         cap: !args.no_cap,
         only: args.only.clone(),
@@ -111,6 +120,10 @@ fn measure(
         "systems {:?}, runs {}, threads {}, limits {:?}, scales {:?}, only {:?}",
         args.systems, settings.runs, settings.threads, args.limits, args.scale, args.only
     );
+    if benchmark == Benchmark::Seed3 {
+        let state = State::open(&state_file, &options, args.resume)?;
+        return suite::seed3::run(&settings, &args.systems, args.full, state, results);
+    }
     let state = State::open(&state_file, &options, args.resume)?;
     let mut runner = Runner::new(settings, &args.systems, state, results);
     match benchmark {
@@ -121,7 +134,7 @@ fn measure(
         }
         Benchmark::Pages => suite::pages::run(&mut runner, args.full, results)?,
         Benchmark::Cliff => suite::cliff::run(&mut runner, args.full, results)?,
-        Benchmark::Space => {}
+        Benchmark::Space | Benchmark::Seed3 => {}
     }
     results.common_figures();
     Ok(())

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::args::{Limit, SystemName};
+use crate::scripts::Turn;
 
 /// Everything of one benchmark.
 #[derive(Debug, Default, Serialize)]
@@ -17,6 +18,9 @@ pub(crate) struct Results {
     pub(crate) figures: Vec<Figure>,
     /// Measurements that are no cells.
     pub(crate) sheets: Vec<Sheet>,
+    /// Every run of every script.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) turns: Vec<Turn>,
 }
 
 /// A plain table.

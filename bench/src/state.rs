@@ -1,12 +1,13 @@
 //! Finished cells, kept so that a benchmark can be taken up again.
 //!
 //! Owns: one file of JSON lines per benchmark: a header with the options that matter, then a
-//! line per finished cell. A line cut short by a crash is ignored.
+//! line per finished cell (or turn of a script). A line cut short by a crash is ignored.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{BenchError, Context};
@@ -17,12 +18,12 @@ struct Header {
     options: String,
 }
 
-pub(crate) struct State {
+pub(crate) struct State<T = Cell> {
     file: File,
-    finished: Vec<Cell>,
+    finished: Vec<T>,
 }
 
-impl State {
+impl<T: Clone + Serialize + DeserializeOwned> State<T> {
     /// Opens the file, keeping its cells when `resume` is asked and the options are the same.
     pub(crate) fn open(path: &Path, options: &str, resume: bool) -> Result<Self, BenchError> {
         let header = Header {
@@ -69,12 +70,12 @@ impl State {
     }
 
     /// A finished cell with this identity.
-    pub(crate) fn find(&self, wanted: impl Fn(&Cell) -> bool) -> Option<Cell> {
+    pub(crate) fn find(&self, wanted: impl Fn(&T) -> bool) -> Option<T> {
         self.finished.iter().find(|cell| wanted(cell)).cloned()
     }
 
     /// Keeps a cell.
-    pub(crate) fn keep(&mut self, cell: &Cell) -> Result<(), BenchError> {
+    pub(crate) fn keep(&mut self, cell: &T) -> Result<(), BenchError> {
         write_line(&mut self.file, cell).context(|| "writing the state file".to_owned())
     }
 }

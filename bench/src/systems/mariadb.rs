@@ -1,22 +1,15 @@
-//! MariaDB: a private server on a socket of its own, its tables loaded once into the cache.
-//!
-//! Owns: one `mariadbd` process at a time, ended when dropped, and its data directory.
-//! Never: talks to a server that it did not start.
+//! MariaDB: a private server, its tables loaded once into the cache.
 //!
 //! The limit is given as `tmp_table_size` and `max_heap_table_size`: internal temporary tables
 //! live in MEMORY up to it and are converted to Aria beyond it. A TEXT column sends them to Aria
 //! at once. Times are taken inside the server, between two `SYSDATE(6)`.
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-use rustix::process::{Pid, Signal, kill_process};
-
-use super::{Failure, Job, KILLED, Reply, System, first_line, shortened};
+use super::server::{DATABASE, Flavour, Server, Start};
+use super::{Failure, Job, KILLED, Reply, System, shortened};
 use crate::args::SystemName;
-use crate::cgroup::Cap;
 use crate::child::{self, Spec, Watch};
 use crate::data::Dataset;
 
@@ -24,14 +17,7 @@ const MARK: &str = "mayfly-bench";
 
 pub(crate) struct MariaDb {
     data_dir: PathBuf,
-    socket: PathBuf,
-    server: Option<Server>,
-}
-
-struct Server {
-    child: Child,
-    key: ServerKey,
-    cap: Option<Cap>,
+    server: Option<(ServerKey, Server)>,
 }
 
 /// What cannot be changed while a server runs.
@@ -54,87 +40,44 @@ impl ServerKey {
 
 impl MariaDb {
     pub(crate) fn new(cache_dir: &Path) -> Self {
-        let socket = std::env::temp_dir().join(format!("{MARK}-{}.sock", std::process::id()));
         Self {
             data_dir: cache_dir.join("mariadb"),
-            socket,
             server: None,
-        }
-    }
-
-    fn install(&self) -> Result<(), String> {
-        if self.data_dir.join("mysql").is_dir() {
-            return Ok(());
-        }
-        fs::create_dir_all(&self.data_dir).map_err(|error| error.to_string())?;
-        let output = Command::new("mariadb-install-db")
-            .arg("--no-defaults")
-            .arg(format!("--datadir={}", self.data_dir.display()))
-            .args(["--auth-root-authentication-method=normal", "--skip-test-db"])
-            .args(user_option())
-            .output()
-            .map_err(|error| format!("mariadb-install-db: {error}"))?;
-        if output.status.success() {
-            Ok(())
-        } else {
-            Err(shortened(String::from_utf8_lossy(&output.stderr).trim()))
         }
     }
 
     /// Sees to it that a server runs inside the asked cgroup, or outside of any.
     fn start(&mut self, job: &Job<'_>) -> Result<(), String> {
         let key = ServerKey::of(job);
-        if self.server.as_ref().is_some_and(|server| server.key == key) {
+        if self.server.as_ref().is_some_and(|(found, _)| *found == key) {
             return Ok(());
         }
-        self.stop();
-        self.install()?;
-        let cap = key.cap_bytes.map(Cap::create).transpose()?;
-        // The server must not outlive an interrupted benchmark.
-        let wrapped = first_line("setpriv", &["--version"]).is_ok();
-        let program = if wrapped { "setpriv" } else { "mariadbd" };
-        let mut command = child::command(Path::new(program), cap.as_ref());
-        if wrapped {
-            command.args(["--pdeathsig", "TERM", "mariadbd"]);
-        }
-        command
-            .arg("--no-defaults")
-            .arg(format!("--datadir={}", self.data_dir.display()))
-            .arg(format!("--socket={}", self.socket.display()))
-            .arg(format!("--tmpdir={}", job.temp_dir.display()))
-            .args(["--skip-networking", "--skip-log-bin", "--secure-file-priv="])
-            .arg(format!(
-                "--aria-pagecache-buffer-size={}",
-                key.page_cache_bytes
-            ))
-            .args(["--key-buffer-size=8M", "--innodb-buffer-pool-size=16M"])
-            .args(["--performance-schema=OFF", "--innodb-log-buffer-size=2M"])
-            .args(user_option())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let child = command
-            .spawn()
-            .map_err(|error| format!("mariadbd: {error}"))?;
-        self.server = Some(Server { child, key, cap });
-        let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(60) {
-            if self
-                .client(&["-e", "CREATE DATABASE IF NOT EXISTS bench"], None)
-                .is_ok()
-            {
-                return Ok(());
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        self.stop();
-        Err("mariadbd does not start".to_owned())
+        self.server = None;
+        let server = Server::start(&Start {
+            flavour: Flavour::MariaDb,
+            data_dir: &self.data_dir,
+            temp_dir: job.temp_dir,
+            options: vec![
+                format!("--aria-pagecache-buffer-size={}", key.page_cache_bytes),
+                "--key-buffer-size=8M".to_owned(),
+                "--innodb-buffer-pool-size=16M".to_owned(),
+                "--innodb-log-buffer-size=2M".to_owned(),
+            ],
+            cap_bytes: key.cap_bytes,
+        })?;
+        self.server = Some((key, server));
+        Ok(())
+    }
+
+    fn server(&self) -> &Server {
+        let (_, server) = self.server.as_ref().expect("the server was started before");
+        server
     }
 
     fn client_args(&self, database: Option<&str>) -> Vec<String> {
         let mut args = vec![
             "--no-defaults".to_owned(),
-            format!("--socket={}", self.socket.display()),
+            format!("--socket={}", self.server().socket.display()),
             "--user=root".to_owned(),
             "--batch".to_owned(),
             "--skip-column-names".to_owned(),
@@ -162,7 +105,7 @@ impl MariaDb {
         let table = &dataset.table;
         let found = self.client(
             &["-e", &format!("SHOW TABLES LIKE '{table}'")],
-            Some("bench"),
+            Some(DATABASE),
         )?;
         if !found.trim().is_empty() {
             return Ok(());
@@ -176,29 +119,7 @@ impl MariaDb {
             tsv.display()
         );
         eprintln!("loading {} into MariaDB ...", tsv.display());
-        self.client(&["-e", &sql], Some("bench")).map(drop)
-    }
-
-    fn stop(&mut self) {
-        let Some(mut server) = self.server.take() else {
-            return;
-        };
-        if let Some(pid) = i32::try_from(server.child.id())
-            .ok()
-            .and_then(Pid::from_raw)
-        {
-            // A server that has ended by itself cannot be signalled; the wait below sees it.
-            let _signalled = kill_process(pid, Signal::TERM).is_ok();
-        }
-        let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(30) {
-            if matches!(server.child.try_wait(), Ok(Some(_)) | Err(_)) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        let _killed = server.child.kill().is_ok();
-        let _waited = server.child.wait().is_ok();
+        self.client(&["-e", &sql], Some(DATABASE)).map(drop)
     }
 
     fn measure(&mut self, job: &Job<'_>, tsv: &Path) -> Result<Reply, String> {
@@ -222,7 +143,7 @@ impl MariaDb {
         );
         let statement = job.over_table();
         if job.emit {
-            let mut args = self.client_args(Some("bench"));
+            let mut args = self.client_args(Some(DATABASE));
             args.extend(["-e".to_owned(), format!("{settings}; {statement}")]);
             let spec = Spec {
                 program: PathBuf::from("mariadb"),
@@ -247,14 +168,12 @@ impl MariaDb {
         for _ in 0..job.repeats {
             sql.push_str(&format!("; {statement}; {clock}"));
         }
-        let server = self.server.as_ref().expect("the server was started above");
-        let process = server.child.id();
-        // Begin a fresh high-water mark; without the right to, the mark covers the server's life.
-        let _reset = fs::write(format!("/proc/{process}/clear_refs"), "5").is_ok();
-        let mut watch = Watch::new(process);
+        let server = self.server();
+        server.forget_peak();
+        let mut watch = Watch::new(server.process());
         watch.look();
         let written_before = watch.written_bytes;
-        let output = self.client(&["-e", &sql], Some("bench"))?;
+        let output = self.client(&["-e", &sql], Some(DATABASE))?;
         watch.look();
         let marks: Vec<f64> = output
             .lines()
@@ -287,12 +206,7 @@ impl System for MariaDb {
     }
 
     fn version(&self) -> Result<String, String> {
-        let line = first_line("mariadbd", &["--version"])?;
-        let version = line
-            .split_whitespace()
-            .skip_while(|word| *word != "Ver")
-            .nth(1);
-        Ok(version.unwrap_or(&line).to_owned())
+        Flavour::MariaDb.version()
     }
 
     fn run(&mut self, job: &Job<'_>) -> Result<Reply, Failure> {
@@ -302,18 +216,12 @@ impl System for MariaDb {
             ));
         };
         self.measure(job, tsv).map_err(|reason| {
-            let cap = self.server.as_ref().and_then(|server| server.cap.as_ref());
-            let killed = cap.is_some_and(|cap| cap.report().killed > 0);
             // A server that the kernel killed must not be asked again.
-            self.stop();
+            let server = self.server.take();
+            let cap = server.as_ref().and_then(|(_, server)| server.cap.as_ref());
+            let killed = cap.is_some_and(|cap| cap.report().killed > 0);
             Failure::Failed(if killed { KILLED.to_owned() } else { reason })
         })
-    }
-}
-
-impl Drop for MariaDb {
-    fn drop(&mut self) {
-        self.stop();
     }
 }
 
@@ -321,11 +229,4 @@ impl Drop for MariaDb {
 fn last_error(stderr: &str) -> String {
     let line = stderr.lines().rev().find(|line| !line.trim().is_empty());
     shortened(line.unwrap_or("ended without a message").trim())
-}
-
-/// A server started by root refuses to run without being told so.
-fn user_option() -> Option<&'static str> {
-    rustix::process::geteuid()
-        .is_root()
-        .then_some("--user=root")
 }

@@ -46,7 +46,7 @@ impl System for Mayfly {
 }
 
 /// Bytes as `--memory` takes them.
-fn size_option(bytes: u64) -> String {
+pub(crate) fn size_option(bytes: u64) -> String {
     if bytes.is_multiple_of(1 << 20) {
         format!("{}M", bytes >> 20)
     } else {

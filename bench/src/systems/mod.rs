@@ -10,6 +10,7 @@ mod datafusion;
 mod duckdb;
 mod mariadb;
 mod mayfly;
+pub(crate) mod server;
 mod sqlite;
 
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ use crate::data::Dataset;
 use crate::digest::Digest;
 
 pub(crate) use datafusion::{count, run_stock};
+pub(crate) use mayfly::size_option;
 
 /// What a cgroup allows beyond the memory limit of the system inside it.
 pub(crate) const CAP_SLACK_BYTES: u64 = 200 << 20;
@@ -225,7 +227,7 @@ fn drive(
 }
 
 /// A message that fits a cell.
-fn shortened(message: &str) -> String {
+pub(crate) fn shortened(message: &str) -> String {
     const MOST: usize = 160;
     match message.char_indices().nth(MOST) {
         Some((end, _)) => format!("{} ...", &message[..end]),
@@ -239,7 +241,7 @@ fn quoted(path: &Path) -> String {
 }
 
 /// Runs a program for its first line of output.
-fn first_line(program: &str, args: &[&str]) -> Result<String, String> {
+pub(crate) fn first_line(program: &str, args: &[&str]) -> Result<String, String> {
     let output = std::process::Command::new(program)
         .args(args)
         .output()

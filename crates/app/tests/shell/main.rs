@@ -2,6 +2,7 @@
 //!
 //! Nothing here links the engine; each test starts the binary.
 
+mod bench;
 mod errors;
 mod formats;
 mod interactive;
