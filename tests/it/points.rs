@@ -9,7 +9,7 @@ use mayfly_testkit::Random;
 
 use crate::engine::{check_nothing_left, open, rows, run};
 
-const ROUNDS: u64 = 12;
+const ROUNDS: u64 = 8;
 const STATEMENTS: usize = 250;
 const SEED: u64 = 20_261_122;
 

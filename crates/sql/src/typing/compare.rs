@@ -57,6 +57,10 @@ impl Kind {
         matches!(self, Boolean | Integer | Decimal | Single | Double)
     }
 
+    fn is_exact(self) -> bool {
+        matches!(self, Kind::Boolean | Kind::Integer | Kind::Decimal)
+    }
+
     fn is_temporal(self) -> bool {
         matches!(self, Kind::Date | Kind::Moment | Kind::Time)
     }
@@ -132,12 +136,11 @@ pub(super) fn comparable(left: Expr, right: Expr, schema: &DFSchema) -> Result<(
     Ok(match kinds {
         (Kind::Null | Kind::Other, _) | (_, Kind::Null | Kind::Other) => (left, right),
         (a, b) if a == b => (left, right),
-        // A truth value beside a number is 0 or 1; FLOAT is compared as the DOUBLE that it is.
-        (a, b) if a.is_number() && b.is_number() => (counted(left, a), counted(right, b)),
-        (Kind::Text, b) if b.is_number() => (double(left), counted(right, b)),
-        (a, Kind::Text) if a.is_number() => (counted(left, a), double(right)),
-        (Kind::Bytes, b) if b.is_number() => (double(left), counted(right, b)),
-        (a, Kind::Bytes) if a.is_number() => (counted(left, a), double(right)),
+        // A truth value beside a number is 0 or 1; what is not exact is compared as DOUBLE.
+        (a, b) if a.is_exact() && b.is_exact() => (counted(left, a), counted(right, b)),
+        (a, b) if a.is_number() && b.is_number() => (rounded(left, a), rounded(right, b)),
+        (Kind::Text | Kind::Bytes, b) if b.is_number() => (double(left), rounded(right, b)),
+        (a, Kind::Text | Kind::Bytes) if a.is_number() => (rounded(left, a), double(right)),
         (Kind::Text, Kind::Bytes) => (bytes(left), right),
         (Kind::Bytes, Kind::Text) => (left, bytes(right)),
         (Kind::Text, b) if b.is_temporal() => {
@@ -170,8 +173,17 @@ pub(super) fn comparable(left: Expr, right: Expr, schema: &DFSchema) -> Result<(
 fn counted(expr: Expr, kind: Kind) -> Expr {
     match kind {
         Kind::Boolean => Expr::Cast(Cast::new(Box::new(expr), DataType::Int64)),
-        Kind::Single => Expr::Cast(Cast::new(Box::new(expr), DataType::Float64)),
         _ => expr,
+    }
+}
+
+/// A number beside a DOUBLE: a DECIMAL as the nearest DOUBLE, where the engine would look for
+/// the DECIMAL that a DOUBLE is, of which few have one.
+fn rounded(expr: Expr, kind: Kind) -> Expr {
+    match kind {
+        Kind::Decimal => double(expr),
+        Kind::Single => Expr::Cast(Cast::new(Box::new(expr), DataType::Float64)),
+        _ => counted(expr, kind),
     }
 }
 

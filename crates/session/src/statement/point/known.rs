@@ -17,8 +17,8 @@ use crate::variables::Variables;
 
 /// Shapes that are kept, and the bytes of the longest: a client has few, and long ones are those of
 /// statements with many rows.
-const SHAPES_MAX: usize = 256;
-const SHAPE_BYTES_MAX: usize = 4 << 10;
+const SHAPES_MAX: usize = 128;
+const SHAPE_BYTES_MAX: usize = 2 << 10;
 
 /// The statements that a connection has seen.
 #[derive(Default)]
