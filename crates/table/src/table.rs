@@ -42,7 +42,7 @@ use crate::keys::{self, Conflicts, Indexes, Repeats, Search};
 use crate::sealed::{Heap, Sealed, Writer};
 use crate::snapshot::{SnapshotParts, TableSnapshot};
 use crate::table_page::TablePage;
-use crate::tail::Tail;
+use crate::tail::{Growth, Tail};
 
 /// The rows that wait on the heap, where they cannot be evicted, before they become a page.
 const TAIL_BYTES_MAX: usize = 16 << 10;
@@ -87,32 +87,66 @@ struct Content {
 
 /// The rows that take the place of others.
 struct NextContent {
-    /// The pages without the rows that leave them, if rows do.
-    left: Option<Arc<Vec<TablePage>>>,
-    /// How many of the pages stay, and those that come behind them.
+    /// The pages that rows leave, by their place; `None` for one that has none left.
+    changed: Vec<(usize, Option<TablePage>)>,
+    /// How many of the pages stay, changed or not, and those that come behind them.
     kept: usize,
     added: Vec<Sealed>,
-    tail: Tail,
+    tail: NextTail,
     row_count: u64,
 }
 
-impl Content {
-    /// Makes the rows others, for whose tail memory is reserved.
-    fn replace(&mut self, next: NextContent) {
-        self.tail = next.tail;
-        self.heap.shrink(self.tail.heap_bytes());
-        if let Some(left) = next.left {
-            self.page_bytes = left.iter().map(|page| page.bytes() as u64).sum();
-            self.pages = left;
+enum NextTail {
+    /// The tail, with more rows if there are any.
+    Grown(Option<Growth>),
+    Other(Tail),
+}
+
+impl NextContent {
+    fn tail_bytes(&self, content: &Content) -> usize {
+        match &self.tail {
+            NextTail::Grown(None) => content.tail.heap_bytes(),
+            NextTail::Grown(Some(growth)) => growth.heap_bytes(),
+            NextTail::Other(tail) => tail.heap_bytes(),
         }
-        if next.kept < self.pages.len() || !next.added.is_empty() {
+    }
+}
+
+impl Content {
+    /// Makes the rows others, for whose tail memory is reserved. The list of pages is copied only
+    /// if somebody else holds it.
+    fn replace(&mut self, next: NextContent) {
+        match next.tail {
+            NextTail::Grown(None) => {}
+            NextTail::Grown(Some(growth)) => self.tail.grow(growth),
+            NextTail::Other(tail) => self.tail = tail,
+        }
+        self.heap.shrink(self.tail.heap_bytes());
+        let is_same = next.changed.is_empty() && next.added.is_empty();
+        if !is_same || next.kept < self.pages.len() {
             let bytes = |bytes: usize| bytes as u64;
-            let gone = self.pages[next.kept..].iter();
+            let pages = Arc::make_mut(&mut self.pages);
+            let gone = pages.drain(next.kept..);
             self.page_bytes -= gone.map(|page| bytes(page.bytes())).sum::<u64>();
+            let mut empty = Vec::new();
+            for (index, page) in next.changed {
+                match page {
+                    Some(page) => pages[index] = page,
+                    None => {
+                        self.page_bytes -= bytes(pages[index].bytes());
+                        empty.push(index);
+                    }
+                }
+            }
+            if !empty.is_empty() {
+                let mut index = 0;
+                pages.retain(|_| {
+                    index += 1;
+                    empty.binary_search(&(index - 1)).is_err()
+                });
+            }
             let come = next.added.iter();
             self.page_bytes += come.map(|page| bytes(page.bytes())).sum::<u64>();
-            let pages = Arc::make_mut(&mut self.pages);
-            pages.truncate(next.kept);
             pages.extend(next.added.into_iter().map(TablePage::from));
         }
         self.row_count = next.row_count;
@@ -365,7 +399,7 @@ impl Table {
         let next_number = pending.next_number();
         let writer = pending.writer;
         let next = self.next_content(&state.content, &writer, removal)?;
-        let heap_bytes = next.tail.heap_bytes();
+        let heap_bytes = next.tail_bytes(&state.content);
         state.content.heap.reserve(&self.account, heap_bytes)?;
         if !state.indexes.is_empty() {
             self.refresh_indexes(state)?;
@@ -454,38 +488,57 @@ impl Table {
         writer: &Writer,
         removal: &Removal,
     ) -> Result<NextContent> {
-        let left = match removal.row_count {
-            0 => None,
-            _ => Some(left_after(removal, &content.pages)),
-        };
-        let pages = left.as_ref().unwrap_or(&content.pages);
-        let mut tail = self.tail_after(removal, content.pages.len(), &content.tail)?;
+        let pages = &content.pages;
+        let changed = removal.slots.range(..pages.len());
+        let changed: Vec<_> = changed
+            .map(|(index, slots)| (*index, pages[*index].without(slots.iter())))
+            .collect();
         let mut end = End {
             account: &self.account,
             format: &self.format,
             page_bytes: writer.page_bytes,
             pages,
+            // What has fewer rows now is not joined with others.
+            first: changed.last().map_or(0, |(index, _)| index + 1),
             kept: pages.len(),
             added: Vec::new(),
         };
-        if writer.pages.is_empty() {
-            tail.append(&self.format, &writer.tail)?;
-        } else {
-            end.seal(std::mem::take(&mut tail))?;
+        let mut tail = NextTail::Grown(None);
+        if removal.slots.range(pages.len()..).next().is_some() {
+            tail = NextTail::Other(self.tail_after(removal, pages.len(), &content.tail)?);
+        }
+        let whole = |tail: NextTail| match tail {
+            NextTail::Other(tail) => tail,
+            NextTail::Grown(growth) => {
+                let mut tail = content.tail.clone();
+                growth.into_iter().for_each(|growth| tail.grow(growth));
+                tail
+            }
+        };
+        if !writer.pages.is_empty() {
+            end.seal(whole(tail))?;
             end.added.extend(writer.pages.iter().cloned());
-            tail = writer.tail.clone();
+            tail = NextTail::Other(writer.tail.clone());
+        } else if let (NextTail::Grown(_), [segment]) = (&tail, writer.tail.segments()) {
+            tail = NextTail::Grown(Some(content.tail.growth(&self.format, segment)?));
+        } else if !writer.tail.is_empty() {
+            let mut all = whole(tail);
+            all.append(&self.format, &writer.tail)?;
+            tail = NextTail::Other(all);
         }
-        if tail.heap_bytes() > TAIL_BYTES_MAX {
-            end.seal(std::mem::take(&mut tail))?;
-        }
-        let (kept, added) = (end.kept, end.added);
-        Ok(NextContent {
-            left,
-            kept,
-            added,
+        let mut next = NextContent {
+            changed,
+            kept: 0,
+            added: Vec::new(),
             tail,
             row_count: content.row_count + writer.row_count - removal.row_count,
-        })
+        };
+        if next.tail_bytes(content) > TAIL_BYTES_MAX {
+            let tail = std::mem::replace(&mut next.tail, NextTail::Other(Tail::default()));
+            end.seal(whole(tail))?;
+        }
+        (next.kept, next.added) = (end.kept, end.added);
+        Ok(next)
     }
 
     /// The tail without the rows that leave it.
@@ -550,19 +603,6 @@ impl fmt::Debug for Table {
     }
 }
 
-/// The pages without the rows that leave them.
-fn left_after(removal: &Removal, pages: &[TablePage]) -> Arc<Vec<TablePage>> {
-    let left =
-        pages
-            .iter()
-            .enumerate()
-            .filter_map(|(index, page)| match removal.slots.get(&index) {
-                Some(slots) => page.without(slots.iter()),
-                None => Some(page.clone()),
-            });
-    Arc::new(left.collect())
-}
-
 /// A state of a table to go back to.
 pub struct Saved {
     table: Arc<Table>,
@@ -604,8 +644,9 @@ struct End<'a> {
     account: &'a Account,
     format: &'a Format,
     page_bytes: usize,
-    /// The pages of the table, of which the first `kept` stay.
+    /// The pages of the table, of which the first `kept` stay, and at least `first`.
     pages: &'a [TablePage],
+    first: usize,
     kept: usize,
     added: Vec<Sealed>,
 }
@@ -620,8 +661,11 @@ impl End<'_> {
         let mut bytes = tail.heap_bytes();
         let mut small: Vec<Rows> = Vec::new();
         // The pages of an appender are full and stay; only the table's own may be small.
-        let own = if self.added.is_empty() { self.kept } else { 0 };
-        for page in self.pages[..own].iter().rev() {
+        let own = match self.added.is_empty() {
+            true => self.first..self.kept,
+            false => 0..0,
+        };
+        for page in self.pages[own].iter().rev() {
             let fits = page.bytes() <= 2 * bytes && page.bytes() + bytes <= self.page_bytes;
             if !fits || !page.is_whole() {
                 break;

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use arrow_array::{BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use arrow_select::filter::filter_record_batch;
+use mayfly_space::ReadGuard;
 
 use crate::change::Slots;
-use crate::column_page::{Format, Rows};
+use crate::column_page::{Format, Rows, StoredRows};
 use crate::error::Result;
-use crate::sealed::{RowNumbers, Sealed, place_of};
+use crate::sealed::{RowNumbers, Sealed};
 
 /// A written page and the rows of it that are left.
 #[derive(Clone)]
@@ -89,6 +90,11 @@ impl TablePage {
         self.sealed.read_slots(format, projection, slots)
     }
 
+    /// The bytes of all rows that were written, pinned.
+    pub(crate) fn bytes_pinned(&self) -> Result<ReadGuard> {
+        self.sealed.bytes_pinned()
+    }
+
     /// The rows of a whole page as they are stored, pinning the page.
     pub(crate) fn rows(&self, format: &Format) -> Result<Rows> {
         debug_assert!(self.is_whole());
@@ -140,9 +146,8 @@ impl TablePage {
         if last - first + 1 == self.sealed.row_count() as u64 {
             return Ok(usize::try_from(number - first).ok());
         }
-        let column = format.schema().fields().len() - 1;
-        let numbers = self.sealed.read(format, Some(&[column]))?;
-        Ok(place_of(&numbers, number))
+        let bytes = self.bytes_pinned()?;
+        StoredRows::open(format, &bytes)?.place_of(number)
     }
 
     /// The slots that have a row here and not in another view of the page; `None` when there are

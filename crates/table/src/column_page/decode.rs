@@ -139,23 +139,11 @@ struct Page<'a> {
 
 impl<'a> Page<'a> {
     fn open(format: &'a Format, source: &'a Source<'a>) -> Result<Self> {
-        let bytes = source.bytes();
-        if bytes.len() < align(HEADER_BYTES + ENTRY_BYTES * format.kinds.len()) {
-            return Err(corrupt("the page is shorter than its directory"));
-        }
-        if read_u32(bytes, 0) != MAGIC {
-            return Err(corrupt("the page is not a column page"));
-        }
-        if read_u32(bytes, 8) as usize != format.kinds.len() {
-            return Err(corrupt("the page has another number of columns"));
-        }
-        if read_u32(bytes, 12) as usize > bytes.len() {
-            return Err(corrupt("the page is shorter than its rows"));
-        }
+        let row_count = check(format, source.bytes())?;
         Ok(Self {
             format,
             source,
-            row_count: read_u32(bytes, 4) as usize,
+            row_count,
         })
     }
 
@@ -314,7 +302,24 @@ impl<'a> Page<'a> {
     }
 }
 
-fn corrupt(what: &'static str) -> Error {
+/// Looks at the header of a page; returns how many rows it has.
+pub(super) fn check(format: &Format, bytes: &[u8]) -> Result<usize> {
+    if bytes.len() < align(HEADER_BYTES + ENTRY_BYTES * format.kinds.len()) {
+        return Err(corrupt("the page is shorter than its directory"));
+    }
+    if read_u32(bytes, 0) != MAGIC {
+        return Err(corrupt("the page is not a column page"));
+    }
+    if read_u32(bytes, 8) as usize != format.kinds.len() {
+        return Err(corrupt("the page has another number of columns"));
+    }
+    if read_u32(bytes, 12) as usize > bytes.len() {
+        return Err(corrupt("the page is shorter than its rows"));
+    }
+    Ok(read_u32(bytes, 4) as usize)
+}
+
+pub(super) fn corrupt(what: &'static str) -> Error {
     Error::CorruptPage { what }
 }
 
