@@ -82,7 +82,9 @@ fn batch(table: &Table, first: u64, count: u64) -> RecordBatch {
 
 /// The same rows with other kinds.
 fn of_other_kind(rows: &RecordBatch) -> RecordBatch {
-    let kinds = rows.column(1).as_primitive::<arrow_array::types::Int32Type>();
+    let kinds = rows
+        .column(1)
+        .as_primitive::<arrow_array::types::Int32Type>();
     let kinds: Int32Array = kinds.unary(|kind| kind + 1);
     let mut columns = rows.columns().to_vec();
     columns[1] = Arc::new(kinds);
@@ -168,7 +170,9 @@ impl Bench {
         let name = format!("update one row by key, {title}");
         if has_keys && self.report.wants(&name) {
             let table = self.filled(true);
-            let order: Vec<_> = (0..changes).map(|n| (n * 7919 % self.rows) as i64).collect();
+            let order: Vec<_> = (0..changes)
+                .map(|n| (n * 7919 % self.rows) as i64)
+                .collect();
             self.report.line(&name, changes, limit, || {
                 for id in &order {
                     let mut change = table.begin_change();
@@ -183,7 +187,9 @@ impl Bench {
         let name = format!("delete one row by key, {title}");
         if has_keys && self.report.wants(&name) {
             let table = self.filled(true);
-            let order: Vec<_> = (0..changes).map(|n| (n * 7919 % self.rows) as i64).collect();
+            let order: Vec<_> = (0..changes)
+                .map(|n| (n * 7919 % self.rows) as i64)
+                .collect();
             self.report.line(&name, changes, limit, || {
                 for id in &order {
                     let mut change = table.begin_change();

@@ -42,6 +42,11 @@ impl TablePage {
         }
     }
 
+    /// The rows that were written.
+    pub(crate) fn written_count(&self) -> usize {
+        self.sealed.row_count()
+    }
+
     /// Whether all rows that were written are there.
     pub(crate) fn is_whole(&self) -> bool {
         self.left.is_none()
@@ -181,14 +186,18 @@ impl TablePage {
             Some(left) => rows.append_buffer(&left.rows),
             None => rows.append_n(self.sealed.row_count(), true),
         }
+        let mut count = self.row_count();
         for slot in slots {
             rows.set_bit(slot as usize, false);
+            count -= 1;
         }
-        let rows = rows.finish();
-        let count = rows.count_set_bits();
-        (count > 0).then(|| TablePage {
-            sealed: self.sealed.clone(),
-            left: Some(Arc::new(Left { rows, count })),
+        (count > 0).then(|| {
+            let rows = rows.finish();
+            debug_assert_eq!(rows.count_set_bits(), count);
+            TablePage {
+                sealed: self.sealed.clone(),
+                left: Some(Arc::new(Left { rows, count })),
+            }
         })
     }
 }

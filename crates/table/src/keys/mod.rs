@@ -278,11 +278,7 @@ impl Indexes {
 
 impl Index {
     /// Adds entries in some order; if it stops, how many were added before.
-    fn insert_all(
-        &mut self,
-        keys: &EncodedKeys,
-        order: &[u32],
-    ) -> Result<(), (usize, Stop)> {
+    fn insert_all(&mut self, keys: &EncodedKeys, order: &[u32]) -> Result<(), (usize, Stop)> {
         let has_payload = self.tree.payload_bytes() > 0;
         let mut writer = self.tree.writer();
         for (done, row) in order.iter().enumerate() {

@@ -143,7 +143,10 @@ impl<'t, 'k> Range<'t, 'k> {
         let left = std::mem::replace(&mut self.left, 0..0);
         let is_payload = node.payload_bytes() == size_of::<u64>();
         let row_id = |position: usize| match is_payload {
-            true => node.payload(position).as_array().map(|id| u64::from_le_bytes(*id)),
+            true => node
+                .payload(position)
+                .as_array()
+                .map(|id| u64::from_le_bytes(*id)),
             false => node.row_id(position),
         };
         match self.from {
