@@ -228,6 +228,9 @@ impl TableSnapshot {
     /// # Panics
     /// If there is no such batch or column.
     pub fn rows(&self, ids: &[u64], projection: Option<&[usize]>) -> Result<RecordBatch> {
+        if let [id] = ids {
+            return self.fetch(split_row_id(*id).0, ids, projection);
+        }
         let mut order: Vec<u32> = (0..ids.len() as u32).collect();
         order.sort_by_key(|place| ids[*place as usize]);
         let sorted: Vec<u64> = order.iter().map(|place| ids[*place as usize]).collect();

@@ -18,8 +18,9 @@
 //! consists of full pages but for the last few, and each row is copied a few times only.
 //!
 //! A row that is removed leaves its bit; a page goes with its last row, and one that is mostly
-//! removed rows is written again without them. An updated row is removed and appended. Since nothing that was written ever changes, going back is free: a [`Saved`] state
-//! is a list of pages, and putting it back undoes whatever happened since.
+//! removed rows is written again without them. An updated row is removed and appended. Since
+//! nothing that was written ever changes, going back is free: a [`Saved`] state is a list of pages,
+//! and putting it back undoes whatever happened since.
 //!
 //! **Cost**: an append of one row is one encoded segment (about a microsecond for few columns).
 
