@@ -192,6 +192,15 @@ fn reads(space: &Space, tree: &Tree, machine: &Machine, entries: u64, count: u64
         }
         black_box(sum);
     });
+    report(space, "scan of row ids", entries, scan, miss, || {
+        let mut range = tree.range(KeyRange::ALL);
+        let (mut ids, mut sum) = (Vec::new(), 0);
+        while range.next_row_ids(&mut ids).expect("a read") {
+            sum += ids.iter().sum::<u64>() & 1;
+            ids.clear();
+        }
+        black_box(sum);
+    });
     report(
         space,
         "scan of keys and payloads",

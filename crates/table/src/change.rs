@@ -147,8 +147,11 @@ impl Change {
         if self.removal.row_count == 0 && self.pending.writer.row_count == 0 {
             return Ok(());
         }
+        let version = self.snapshot.version();
+        // It would hold on to the list of pages, which the change would have to copy then.
+        drop(self.snapshot);
         self.table
-            .absorb(self.pending, &self.removal, Some(self.snapshot.version()))
+            .absorb(self.pending, &self.removal, Some(version))
     }
 }
 

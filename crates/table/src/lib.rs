@@ -26,6 +26,8 @@
 mod appender;
 pub mod change;
 mod column_page;
+mod compact;
+mod content;
 pub mod definition;
 pub mod dictionary;
 mod error;

@@ -3,8 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::UInt64Type;
 use arrow_array::{ArrayRef, RecordBatch};
 use bytes::Bytes;
 use mayfly_space::{Account, NextUse, Page, PageClass, ReadGuard, Reservation};
@@ -133,17 +131,15 @@ impl Sealed {
         format.decode_stored(&self.pin()?)
     }
 
+    /// The bytes, pinned.
+    pub(crate) fn bytes_pinned(&self) -> Result<ReadGuard> {
+        Ok(self.page.read()?)
+    }
+
     fn pin(&self) -> Result<Source<'static>> {
         let pinned = Pinned(self.page.read()?);
         Ok(Source::Shared(Bytes::from_owner(pinned)))
     }
-}
-
-/// Where a row number stands in a last column of them.
-pub(crate) fn place_of(numbers: &RecordBatch, number: u64) -> Option<usize> {
-    let numbers = numbers.column(numbers.num_columns() - 1);
-    let numbers = numbers.as_primitive::<UInt64Type>();
-    numbers.values().binary_search(&number).ok()
 }
 
 /// A pin that [`Bytes`] can own.

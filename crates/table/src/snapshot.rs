@@ -15,9 +15,9 @@ use arrow_select::take::take_record_batch;
 use mayfly_space::Account;
 
 use crate::change::{row_id, split_row_id};
-use crate::column_page::Format;
+use crate::column_page::{Format, StoredRows};
 use crate::error::Result;
-use crate::sealed::{Ahead, RowNumbers, page_class, place_of};
+use crate::sealed::{Ahead, RowNumbers, page_class};
 use crate::table_page::TablePage;
 use crate::tail::Segment;
 
@@ -187,11 +187,9 @@ impl TableSnapshot {
             let slot = slot.filter(|slot| page.has(*slot));
             return Ok(slot.map(|slot| row_id(after - 1, slot as u32)));
         }
-        let column = self.parts.schema.fields().len();
         for (index, segment) in self.parts.segments.iter().enumerate() {
-            let format = &self.parts.format;
-            let numbers = format.decode(&segment.source(), Some(&[column]))?;
-            if let Some(slot) = place_of(&numbers, number) {
+            let rows = StoredRows::open(&self.parts.format, segment.bytes())?;
+            if let Some(slot) = rows.place_of(number)? {
                 return Ok(Some(row_id(pages.len() + index, slot as u32)));
             }
         }
@@ -230,6 +228,9 @@ impl TableSnapshot {
     /// # Panics
     /// If there is no such batch or column.
     pub fn rows(&self, ids: &[u64], projection: Option<&[usize]>) -> Result<RecordBatch> {
+        if let [id] = ids {
+            return self.fetch(split_row_id(*id).0, ids, projection);
+        }
         let mut order: Vec<u32> = (0..ids.len() as u32).collect();
         order.sort_by_key(|place| ids[*place as usize]);
         let sorted: Vec<u64> = order.iter().map(|place| ids[*place as usize]).collect();

@@ -17,9 +17,10 @@
 //! their successors as long as they are at most twice as long, so a table that grows row by row
 //! consists of full pages but for the last few, and each row is copied a few times only.
 //!
-//! A row that is removed leaves its bit; a page goes with its last row. An updated row is removed
-//! and appended. Since nothing that was written ever changes, going back is free: a [`Saved`] state
-//! is a list of pages, and putting it back undoes whatever happened since.
+//! A row that is removed leaves its bit; a page goes with its last row, and one that is mostly
+//! removed rows is written again without them. An updated row is removed and appended. Since
+//! nothing that was written ever changes, going back is free: a [`Saved`] state is a list of pages,
+//! and putting it back undoes whatever happened since.
 //!
 //! **Cost**: an append of one row is one encoded segment (about a microsecond for few columns).
 
@@ -28,24 +29,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use arrow_array::{BooleanArray, RecordBatch};
+use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use arrow_select::filter::filter_record_batch;
 use mayfly_space::{Account, AccountOptions, Counters, NextUse};
 
 use crate::appender::{Appender, Numbers, Pending};
 use crate::change::{Change, Removal};
-use crate::column_page::{Format, Rows, Size};
+use crate::column_page::Format;
+use crate::content::Content;
 use crate::definition::{Column, Definition};
 use crate::error::{Error, Result};
 use crate::keys::{self, Conflicts, Indexes, Repeats, Search};
-use crate::sealed::{Heap, Sealed, Writer};
+use crate::sealed::Writer;
 use crate::snapshot::{SnapshotParts, TableSnapshot};
 use crate::table_page::TablePage;
-use crate::tail::Tail;
-
-/// The rows that wait on the heap, where they cannot be evicted, before they become a page.
-const TAIL_BYTES_MAX: usize = 16 << 10;
 
 /// A table, shared by all who can name it.
 pub struct Table {
@@ -73,57 +70,6 @@ struct State {
     updated: Option<SystemTime>,
     /// Whether another table has taken its place: nobody would see what is written.
     is_retired: bool,
-}
-
-/// The rows.
-#[derive(Default)]
-struct Content {
-    pages: Arc<Vec<TablePage>>,
-    tail: Tail,
-    heap: Heap,
-    row_count: u64,
-    page_bytes: u64,
-}
-
-/// The rows that take the place of others.
-struct NextContent {
-    /// The pages without the rows that leave them, if rows do.
-    left: Option<Arc<Vec<TablePage>>>,
-    /// How many of the pages stay, and those that come behind them.
-    kept: usize,
-    added: Vec<Sealed>,
-    tail: Tail,
-    row_count: u64,
-}
-
-impl Content {
-    /// Makes the rows others, for whose tail memory is reserved.
-    fn replace(&mut self, next: NextContent) {
-        self.tail = next.tail;
-        self.heap.shrink(self.tail.heap_bytes());
-        if let Some(left) = next.left {
-            self.page_bytes = left.iter().map(|page| page.bytes() as u64).sum();
-            self.pages = left;
-        }
-        if next.kept < self.pages.len() || !next.added.is_empty() {
-            let bytes = |bytes: usize| bytes as u64;
-            let gone = self.pages[next.kept..].iter();
-            self.page_bytes -= gone.map(|page| bytes(page.bytes())).sum::<u64>();
-            let come = next.added.iter();
-            self.page_bytes += come.map(|page| bytes(page.bytes())).sum::<u64>();
-            let pages = Arc::make_mut(&mut self.pages);
-            pages.truncate(next.kept);
-            pages.extend(next.added.into_iter().map(TablePage::from));
-        }
-        self.row_count = next.row_count;
-    }
-
-    fn rows(&self) -> keys::Rows<'_> {
-        keys::Rows {
-            pages: &self.pages,
-            tail: &self.tail,
-        }
-    }
 }
 
 impl Table {
@@ -209,8 +155,7 @@ impl Table {
 
     /// The encoded bytes of all rows, wherever they are.
     pub fn bytes(&self) -> u64 {
-        let content = &self.state().content;
-        content.page_bytes + content.tail.heap_bytes() as u64
+        self.state().content.bytes()
     }
 
     /// The account of the table: its counters tell the bytes in memory and on disk, those of older
@@ -331,19 +276,10 @@ impl Table {
     /// If there is no memory for the rows that are not in pages: going back needs none.
     pub fn save(self: &Arc<Self>) -> Result<Saved> {
         let state = self.state();
-        let content = &state.content;
-        let mut heap = Heap::new();
-        heap.reserve(&self.account, content.tail.heap_bytes())?;
         Ok(Saved {
             table: Arc::clone(self),
             updated: state.updated,
-            content: Content {
-                pages: Arc::clone(&content.pages),
-                tail: content.tail.clone(),
-                heap,
-                row_count: content.row_count,
-                page_bytes: content.page_bytes,
-            },
+            content: state.content.saved(&self.account)?,
         })
     }
 
@@ -364,9 +300,7 @@ impl Table {
         let state = &mut *state;
         let next_number = pending.next_number();
         let writer = pending.writer;
-        let next = self.next_content(&state.content, &writer, removal)?;
-        let heap_bytes = next.tail.heap_bytes();
-        state.content.heap.reserve(&self.account, heap_bytes)?;
+        let next = state.content.next(&self.account, &writer, removal)?;
         if !state.indexes.is_empty() {
             self.refresh_indexes(state)?;
             let pages: Vec<TablePage> = writer.pages.iter().cloned().map(From::from).collect();
@@ -447,74 +381,6 @@ impl Table {
         Ok(())
     }
 
-    /// The rows as a statement leaves them. Its pages are written; nobody sees them yet.
-    fn next_content(
-        &self,
-        content: &Content,
-        writer: &Writer,
-        removal: &Removal,
-    ) -> Result<NextContent> {
-        let left = match removal.row_count {
-            0 => None,
-            _ => Some(left_after(removal, &content.pages)),
-        };
-        let pages = left.as_ref().unwrap_or(&content.pages);
-        let mut tail = self.tail_after(removal, content.pages.len(), &content.tail)?;
-        let mut end = End {
-            account: &self.account,
-            format: &self.format,
-            page_bytes: writer.page_bytes,
-            pages,
-            kept: pages.len(),
-            added: Vec::new(),
-        };
-        if writer.pages.is_empty() {
-            tail.append(&self.format, &writer.tail)?;
-        } else {
-            end.seal(std::mem::take(&mut tail))?;
-            end.added.extend(writer.pages.iter().cloned());
-            tail = writer.tail.clone();
-        }
-        if tail.heap_bytes() > TAIL_BYTES_MAX {
-            end.seal(std::mem::take(&mut tail))?;
-        }
-        let (kept, added) = (end.kept, end.added);
-        Ok(NextContent {
-            left,
-            kept,
-            added,
-            tail,
-            row_count: content.row_count + writer.row_count - removal.row_count,
-        })
-    }
-
-    /// The tail without the rows that leave it.
-    fn tail_after(&self, removal: &Removal, pages: usize, tail: &Tail) -> Result<Tail> {
-        if removal.slots.range(pages..).next().is_none() {
-            return Ok(tail.clone());
-        }
-        let mut left = Tail::default();
-        for (index, segment) in tail.segments().iter().enumerate() {
-            let batch = self.format.decode(&segment.source(), None)?;
-            let batch = match removal.slots.get(&(pages + index)) {
-                Some(slots) => {
-                    let is_left = |slot: usize| !slots.contains(slot as u32);
-                    let left: BooleanArray = (0..batch.num_rows())
-                        .map(|slot| Some(is_left(slot)))
-                        .collect();
-                    filter_record_batch(&batch, &left)?
-                }
-                None => batch,
-            };
-            if batch.num_rows() > 0 {
-                let rows = self.format.admit(batch.columns(), batch.num_rows())?;
-                let size = self.format.size(&rows, 0, rows.row_count());
-                left.push(&self.format, &rows, size)?;
-            }
-        }
-        Ok(left)
-    }
-
     /// The state stays whole when a panic passes through: changes are made at the very end.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -528,12 +394,7 @@ impl Table {
         let mut state = self.state();
         let state = &mut *state;
         let content = &state.content;
-        let rows: usize = content.pages.iter().map(TablePage::row_count).sum();
-        let row_count = (rows + content.tail.size().rows) as u64;
-        assert_eq!(content.row_count, row_count);
-        let bytes: usize = content.pages.iter().map(TablePage::bytes).sum();
-        assert_eq!(content.page_bytes, bytes as u64);
-        assert!(content.tail.heap_bytes() <= TAIL_BYTES_MAX);
+        content.verify();
         if !state.indexes.is_empty() && !state.indexes.is_stale() {
             keys::verify(&mut state.indexes, &self.format, content.rows());
         }
@@ -548,19 +409,6 @@ impl fmt::Debug for Table {
             .field("row_count", &self.row_count())
             .finish_non_exhaustive()
     }
-}
-
-/// The pages without the rows that leave them.
-fn left_after(removal: &Removal, pages: &[TablePage]) -> Arc<Vec<TablePage>> {
-    let left =
-        pages
-            .iter()
-            .enumerate()
-            .filter_map(|(index, page)| match removal.slots.get(&index) {
-                Some(slots) => page.without(slots.iter()),
-                None => Some(page.clone()),
-            });
-    Arc::new(left.collect())
 }
 
 /// A state of a table to go back to.
@@ -596,55 +444,5 @@ impl fmt::Debug for Saved {
             .field("table", &self.table.name)
             .field("row_count", &self.content.row_count)
             .finish_non_exhaustive()
-    }
-}
-
-/// The end of a table while rows are being added to it.
-struct End<'a> {
-    account: &'a Account,
-    format: &'a Format,
-    page_bytes: usize,
-    /// The pages of the table, of which the first `kept` stay.
-    pages: &'a [TablePage],
-    kept: usize,
-    added: Vec<Sealed>,
-}
-
-impl End<'_> {
-    /// Writes a tail to a page, together with the small pages before it.
-    fn seal(&mut self, tail: Tail) -> Result<()> {
-        if tail.is_empty() {
-            return Ok(());
-        }
-        let mut size = tail.size();
-        let mut bytes = tail.heap_bytes();
-        let mut small: Vec<Rows> = Vec::new();
-        // The pages of an appender are full and stay; only the table's own may be small.
-        let own = if self.added.is_empty() { self.kept } else { 0 };
-        for page in self.pages[..own].iter().rev() {
-            let fits = page.bytes() <= 2 * bytes && page.bytes() + bytes <= self.page_bytes;
-            if !fits || !page.is_whole() {
-                break;
-            }
-            let rows = page.rows(self.format)?;
-            let sum = size.plus(Size {
-                rows: rows.row_count(),
-                data_bytes: 0,
-            });
-            if !self.format.takes(sum.rows) {
-                break;
-            }
-            size = sum;
-            bytes += page.bytes();
-            small.push(rows);
-        }
-        let kept = self.kept - small.len();
-        let mut segments: Vec<Rows> = small.into_iter().rev().collect();
-        segments.extend(tail.rows(self.format)?);
-        let next_use = NextUse::SecondChance;
-        let page = Sealed::write(self.account, self.format, &segments, next_use)?;
-        self.kept = kept;
-        self.added.push(page);
-        Ok(())
     }
 }

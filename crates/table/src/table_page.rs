@@ -8,11 +8,12 @@ use std::sync::Arc;
 use arrow_array::{BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use arrow_select::filter::filter_record_batch;
+use mayfly_space::ReadGuard;
 
 use crate::change::Slots;
-use crate::column_page::{Format, Rows};
+use crate::column_page::{Format, Rows, StoredRows};
 use crate::error::Result;
-use crate::sealed::{RowNumbers, Sealed, place_of};
+use crate::sealed::{RowNumbers, Sealed};
 
 /// A written page and the rows of it that are left.
 #[derive(Clone)]
@@ -39,6 +40,11 @@ impl TablePage {
             Some(left) => left.count,
             None => self.sealed.row_count(),
         }
+    }
+
+    /// The rows that were written.
+    pub(crate) fn written_count(&self) -> usize {
+        self.sealed.row_count()
     }
 
     /// Whether all rows that were written are there.
@@ -87,6 +93,11 @@ impl TablePage {
     ) -> Result<RecordBatch> {
         debug_assert!(slots.iter().all(|slot| self.has(*slot as usize)));
         self.sealed.read_slots(format, projection, slots)
+    }
+
+    /// The bytes of all rows that were written, pinned.
+    pub(crate) fn bytes_pinned(&self) -> Result<ReadGuard> {
+        self.sealed.bytes_pinned()
     }
 
     /// The rows of a whole page as they are stored, pinning the page.
@@ -140,9 +151,8 @@ impl TablePage {
         if last - first + 1 == self.sealed.row_count() as u64 {
             return Ok(usize::try_from(number - first).ok());
         }
-        let column = format.schema().fields().len() - 1;
-        let numbers = self.sealed.read(format, Some(&[column]))?;
-        Ok(place_of(&numbers, number))
+        let bytes = self.bytes_pinned()?;
+        StoredRows::open(format, &bytes)?.place_of(number)
     }
 
     /// The slots that have a row here and not in another view of the page; `None` when there are
@@ -176,14 +186,18 @@ impl TablePage {
             Some(left) => rows.append_buffer(&left.rows),
             None => rows.append_n(self.sealed.row_count(), true),
         }
+        let mut count = self.row_count();
         for slot in slots {
             rows.set_bit(slot as usize, false);
+            count -= 1;
         }
-        let rows = rows.finish();
-        let count = rows.count_set_bits();
-        (count > 0).then(|| TablePage {
-            sealed: self.sealed.clone(),
-            left: Some(Arc::new(Left { rows, count })),
+        (count > 0).then(|| {
+            let rows = rows.finish();
+            debug_assert_eq!(rows.count_set_bits(), count);
+            TablePage {
+                sealed: self.sealed.clone(),
+                left: Some(Arc::new(Left { rows, count })),
+            }
         })
     }
 }

@@ -9,10 +9,9 @@
 //! long, so n single rows end up in O(log n) segments after O(n log n) copied bytes, as in a
 //! log-structured merge tree.
 
-use arrow_buffer::MutableBuffer;
 use bytes::Bytes;
 
-use crate::column_page::{Format, Prepared, Rows, Size, Source};
+use crate::column_page::{ALIGNMENT, Format, Joined, Prepared, Rows, Size, Source};
 use crate::error::Result;
 
 /// So many segments of about one length become one: more would copy less and make a scan of a tiny
@@ -31,12 +30,35 @@ pub(crate) struct Segment {
 impl Segment {
     fn encode(format: &Format, rows: &[Rows], size: Size) -> Result<Self> {
         let prepared = Prepared::new(format, rows)?;
-        let mut buffer = MutableBuffer::from_len_zeroed(prepared.len_bytes());
-        prepared.write(buffer.as_slice_mut());
+        let mut page = HeapPage::new(prepared.len_bytes());
+        prepared.write(page.as_mut());
         Ok(Self {
-            bytes: Bytes::from_owner(HeapPage(buffer)),
+            bytes: Bytes::from_owner(page),
             size,
         })
+    }
+
+    /// One segment of the rows of several.
+    fn join(format: &Format, segments: &[&Segment], size: Size) -> Result<Self> {
+        if !format.joins() {
+            let rows = segments.iter();
+            let rows: Result<Vec<Rows>> = rows
+                .map(|segment| format.decode_stored(&segment.source()))
+                .collect();
+            return Self::encode(format, &rows?, size);
+        }
+        let pages = segments.iter().map(|segment| segment.bytes());
+        let joined = Joined::new(format, pages)?;
+        let mut page = HeapPage::new(joined.len_bytes());
+        joined.write(page.as_mut())?;
+        Ok(Self {
+            bytes: Bytes::from_owner(page),
+            size,
+        })
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     pub(crate) fn row_count(&self) -> usize {
@@ -54,12 +76,31 @@ impl Segment {
     }
 }
 
-/// An aligned buffer that [`Bytes`] can own.
-struct HeapPage(MutableBuffer);
+/// A buffer of zeros that [`Bytes`] can own, aligned as Arrow wants it. An allocator that is asked
+/// for that alignment takes ten times as long.
+struct HeapPage {
+    buffer: Vec<u8>,
+    from: usize,
+    len: usize,
+}
+
+impl HeapPage {
+    fn new(len: usize) -> Self {
+        let buffer = vec![0; len + ALIGNMENT];
+        let from = buffer.as_ptr().align_offset(ALIGNMENT);
+        Self { buffer, from, len }
+    }
+}
 
 impl AsRef<[u8]> for HeapPage {
     fn as_ref(&self) -> &[u8] {
-        self.0.as_slice()
+        &self.buffer[self.from..self.from + self.len]
+    }
+}
+
+impl AsMut<[u8]> for HeapPage {
+    fn as_mut(&mut self) -> &mut [u8] {
+        &mut self.buffer[self.from..self.from + self.len]
     }
 }
 
@@ -69,6 +110,21 @@ pub(crate) struct Tail {
     segments: Vec<Segment>,
     size: Size,
     heap_bytes: usize,
+}
+
+/// A tail with more rows: its last segments are others.
+pub(crate) struct Growth {
+    from: usize,
+    last: Segment,
+    size: Size,
+    heap_bytes: usize,
+}
+
+impl Growth {
+    /// What the segments take on the heap then.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.heap_bytes
+    }
 }
 
 impl Tail {
@@ -97,33 +153,50 @@ impl Tail {
 
     /// Copies rows to the end.
     pub(crate) fn push(&mut self, format: &Format, rows: &Rows, size: Size) -> Result<()> {
-        let (from, sum) = self.to_merge(format.page_bytes(size), size);
-        let segment = if from == self.segments.len() {
-            Segment::encode(format, std::slice::from_ref(rows), size)?
-        } else {
-            let mut merged = decode_all(format, &self.segments[from..])?;
-            merged.push(rows.clone());
-            Segment::encode(format, &merged, sum)?
-        };
-        self.replace(from, segment, size);
+        let segment = Segment::encode(format, std::slice::from_ref(rows), size)?;
+        let growth = self.growth(format, &segment)?;
+        self.grow(growth);
         Ok(())
     }
 
     /// Appends all rows of another tail.
     pub(crate) fn append(&mut self, format: &Format, other: &Tail) -> Result<()> {
         for segment in &other.segments {
-            let (from, sum) = self.to_merge(segment.bytes.len(), segment.size);
-            let size = segment.size;
-            let segment = if from == self.segments.len() {
-                segment.clone()
-            } else {
-                let mut merged = decode_all(format, &self.segments[from..])?;
-                merged.push(format.decode_stored(&segment.source())?);
-                Segment::encode(format, &merged, sum)?
-            };
-            self.replace(from, segment, size);
+            let growth = self.growth(format, segment)?;
+            self.grow(growth);
         }
         Ok(())
+    }
+
+    /// What a segment that comes behind the others makes of them. Changes nothing.
+    pub(crate) fn growth(&self, format: &Format, segment: &Segment) -> Result<Growth> {
+        let (from, sum) = self.to_merge(segment.bytes.len(), segment.size);
+        let last = match from < self.segments.len() {
+            true => self.joined(format, from, segment, sum)?,
+            false => segment.clone(),
+        };
+        let kept = self.segments[..from].iter();
+        let kept: usize = kept.map(|segment| segment.bytes.len()).sum();
+        Ok(Growth {
+            from,
+            heap_bytes: kept + last.bytes.len(),
+            size: self.size.plus(segment.size),
+            last,
+        })
+    }
+
+    /// Makes room for what comes, and puts it there.
+    pub(crate) fn grow(&mut self, growth: Growth) {
+        self.segments.truncate(growth.from);
+        self.segments.push(growth.last);
+        self.size = growth.size;
+        self.heap_bytes = growth.heap_bytes;
+    }
+
+    /// The segments from one on, and one that comes behind them.
+    fn joined(&self, format: &Format, from: usize, last: &Segment, size: Size) -> Result<Segment> {
+        let segments: Vec<&Segment> = self.segments[from..].iter().chain([last]).collect();
+        Segment::join(format, &segments, size)
     }
 
     /// The segments that are merged with one of these bytes that comes next: the index of the
@@ -147,21 +220,10 @@ impl Tail {
         }
     }
 
-    fn replace(&mut self, from: usize, segment: Segment, size: Size) {
-        self.segments.truncate(from);
-        self.segments.push(segment);
-        self.size = self.size.plus(size);
-        self.heap_bytes = self.segments.iter().map(|s| s.bytes.len()).sum();
-    }
-
     /// The rows as they are stored, without copying them.
     pub(crate) fn rows(&self, format: &Format) -> Result<Vec<Rows>> {
-        decode_all(format, &self.segments)
+        let rows = self.segments.iter();
+        rows.map(|segment| format.decode_stored(&segment.source()))
+            .collect()
     }
-}
-
-fn decode_all(format: &Format, segments: &[Segment]) -> Result<Vec<Rows>> {
-    let rows = segments.iter();
-    rows.map(|segment| format.decode_stored(&segment.source()))
-        .collect()
 }

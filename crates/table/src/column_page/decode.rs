@@ -12,13 +12,15 @@ use arrow_array::{
     types::ArrowDictionaryKeyType,
 };
 use arrow_buffer::{
-    ArrowNativeType, BooleanBuffer, Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer,
+    ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, Buffer, MutableBuffer, NullBuffer,
+    OffsetBuffer, ScalarBuffer,
 };
 use arrow_ipc::reader::StreamReader;
 use arrow_schema::DataType;
 use arrow_select::take::take;
 use bytes::Bytes;
 
+use super::stored::StoredRows;
 use super::{ALIGNMENT, ENTRY_BYTES, HEADER_BYTES, MAGIC};
 use super::{Entry, Format, Kind, Rows, align, read_u32};
 use crate::error::{Error, Result};
@@ -99,6 +101,7 @@ impl Format {
         let column = |column: usize| match self.schema.field(column).data_type() {
             DataType::Utf8View => page.texts(column, slots),
             DataType::BinaryView => page.binaries(column, slots),
+            plain if plain.is_primitive() => page.numbers(column, plain, slots),
             _ => Ok(take(&page.column(column)?, &places, None)?),
         };
         let columns: Result<Vec<ArrayRef>> = match projection {
@@ -139,23 +142,11 @@ struct Page<'a> {
 
 impl<'a> Page<'a> {
     fn open(format: &'a Format, source: &'a Source<'a>) -> Result<Self> {
-        let bytes = source.bytes();
-        if bytes.len() < align(HEADER_BYTES + ENTRY_BYTES * format.kinds.len()) {
-            return Err(corrupt("the page is shorter than its directory"));
-        }
-        if read_u32(bytes, 0) != MAGIC {
-            return Err(corrupt("the page is not a column page"));
-        }
-        if read_u32(bytes, 8) as usize != format.kinds.len() {
-            return Err(corrupt("the page has another number of columns"));
-        }
-        if read_u32(bytes, 12) as usize > bytes.len() {
-            return Err(corrupt("the page is shorter than its rows"));
-        }
+        let row_count = check(format, source.bytes())?;
         Ok(Self {
             format,
             source,
-            row_count: read_u32(bytes, 4) as usize,
+            row_count,
         })
     }
 
@@ -201,6 +192,30 @@ impl<'a> Page<'a> {
             .source
             .buffer(entry.data_offset, entry.data_bytes as usize)?;
         Ok((OffsetBuffer::new(offsets), data))
+    }
+
+    /// Some values of a column of numbers.
+    fn numbers(&self, column: usize, data_type: &DataType, slots: &[u32]) -> Result<ArrayRef> {
+        let stored = StoredRows::open(self.format, self.source.bytes())?.column(column)?;
+        let width = data_type.primitive_width().unwrap_or_default();
+        let mut values = MutableBuffer::with_capacity(slots.len() * width);
+        let mut nulls = Vec::new();
+        for slot in slots {
+            match stored.value(*slot as usize) {
+                Some(value) => values.extend_from_slice(value),
+                None => {
+                    nulls.push(values.len() / width);
+                    values.extend_zeros(width);
+                }
+            }
+        }
+        let nulls = (!nulls.is_empty()).then(|| {
+            let mut valid = BooleanBufferBuilder::new(slots.len());
+            valid.append_n(slots.len(), true);
+            nulls.iter().for_each(|null| valid.set_bit(*null, false));
+            NullBuffer::new(valid.finish())
+        });
+        fixed(data_type, values.into(), slots.len(), nulls)
     }
 
     /// Some values of a text column.
@@ -314,7 +329,24 @@ impl<'a> Page<'a> {
     }
 }
 
-fn corrupt(what: &'static str) -> Error {
+/// Looks at the header of a page; returns how many rows it has.
+pub(super) fn check(format: &Format, bytes: &[u8]) -> Result<usize> {
+    if bytes.len() < align(HEADER_BYTES + ENTRY_BYTES * format.kinds.len()) {
+        return Err(corrupt("the page is shorter than its directory"));
+    }
+    if read_u32(bytes, 0) != MAGIC {
+        return Err(corrupt("the page is not a column page"));
+    }
+    if read_u32(bytes, 8) as usize != format.kinds.len() {
+        return Err(corrupt("the page has another number of columns"));
+    }
+    if read_u32(bytes, 12) as usize > bytes.len() {
+        return Err(corrupt("the page is shorter than its rows"));
+    }
+    Ok(read_u32(bytes, 4) as usize)
+}
+
+pub(super) fn corrupt(what: &'static str) -> Error {
     Error::CorruptPage { what }
 }
 

@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, GenericByteArray, RecordBatch, RecordBatchOptions};
-use arrow_array::{GenericByteViewArray, types::ByteArrayType, types::ByteViewType};
+use arrow_array::types::{ByteArrayType, ByteViewType};
+use arrow_array::{
+    Array, GenericByteArray, GenericByteViewArray, RecordBatch, RecordBatchOptions,
+    downcast_primitive_array,
+};
 use arrow_buffer::bit_mask::set_bits;
 use arrow_buffer::{ArrowNativeType, NullBuffer};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::concat;
 
-use super::{ENTRY_BYTES, HEADER_BYTES, MAGIC, PAGE_BYTES_MAX};
-use super::{Entry, Format, Kind, Rows, align};
-use crate::error::{Error, Result};
+use super::{Entry, Format, Kind, Layout, Rows, align, expect_u32};
+use crate::error::Result;
 
 /// Bytes that a view holds in itself.
 const INLINE_BYTES: usize = 12;
@@ -24,10 +26,10 @@ const OFFSET_BYTES: usize = size_of::<i32>();
 pub struct Prepared<'a> {
     format: &'a Format,
     segments: &'a [Rows],
-    entries: Vec<Entry>,
-    streams: Vec<Option<Vec<u8>>>,
+    layout: Layout,
+    /// The nested columns, by their place.
+    streams: Vec<(usize, Vec<u8>)>,
     row_count: usize,
-    len_bytes: usize,
 }
 
 impl<'a> Prepared<'a> {
@@ -41,10 +43,9 @@ impl<'a> Prepared<'a> {
         let mut prepared = Self {
             format,
             segments,
-            entries: Vec::with_capacity(format.kinds.len()),
-            streams: Vec::with_capacity(format.kinds.len()),
+            layout: Layout::new(format),
+            streams: Vec::new(),
             row_count,
-            len_bytes: align(HEADER_BYTES + ENTRY_BYTES * format.kinds.len()),
         };
         for column in 0..format.kinds.len() {
             prepared.place(column)?;
@@ -54,7 +55,7 @@ impl<'a> Prepared<'a> {
 
     /// The bytes that the page must have.
     pub fn len_bytes(&self) -> usize {
-        self.len_bytes
+        self.layout.len_bytes
     }
 
     fn columns(&self, column: usize) -> impl Iterator<Item = &'a dyn Array> {
@@ -65,53 +66,25 @@ impl<'a> Prepared<'a> {
 
     fn place(&mut self, column: usize) -> Result<()> {
         let kind = self.format.kinds[column];
-        let rows = self.row_count;
-        let mut entry = Entry {
-            kind: kind.tag(),
-            ..Entry::default()
+        let null_count = match kind.holds_nulls() {
+            true => self.columns(column).map(|a| a.null_count()).sum(),
+            false => 0,
         };
-        let mut stream = None;
-        if kind.holds_nulls() {
-            let null_count: usize = self.columns(column).map(|a| a.null_count()).sum();
-            entry.null_count = narrow(null_count)?;
-            if null_count > 0 {
-                (entry.validity_offset, _) = self.take(rows.div_ceil(8))?;
-            }
-        }
-        match kind {
-            Kind::Null => {}
-            Kind::Boolean => {
-                (entry.values_offset, entry.values_bytes) = self.take(rows.div_ceil(8))?;
-            }
-            Kind::Fixed { width } => {
-                (entry.values_offset, entry.values_bytes) = self.take(rows * width)?;
-            }
+        let data_bytes = match kind {
             Kind::Bytes | Kind::Text => {
-                let data_bytes: usize = self
-                    .columns(column)
-                    .map(|a| data_bytes(a, 0, a.len()))
-                    .sum();
-                (entry.values_offset, entry.values_bytes) = self.take((rows + 1) * OFFSET_BYTES)?;
-                (entry.data_offset, entry.data_bytes) = self.take(data_bytes)?;
+                let columns = self.columns(column);
+                columns.map(|a| data_bytes(a, 0, a.len())).sum()
             }
             Kind::Stream => {
                 let bytes = encode_stream(self.format, column, self.columns(column))?;
-                (entry.values_offset, entry.values_bytes) = self.take(bytes.len())?;
-                stream = Some(bytes);
+                let len_bytes = bytes.len();
+                self.streams.push((column, bytes));
+                len_bytes
             }
-        }
-        self.entries.push(entry);
-        self.streams.push(stream);
-        Ok(())
-    }
-
-    fn take(&mut self, len_bytes: usize) -> Result<(u32, u32)> {
-        let offset = self.len_bytes;
-        let end = offset.saturating_add(len_bytes);
-        let place = (narrow(offset)?, narrow(len_bytes)?);
-        narrow(end)?;
-        self.len_bytes = align(end);
-        Ok(place)
+            _ => 0,
+        };
+        let rows = self.row_count;
+        self.layout.place(kind, rows, null_count, data_bytes)
     }
 
     /// Writes the page; what follows the rows is filled with zeros.
@@ -120,28 +93,14 @@ impl<'a> Prepared<'a> {
     /// If the page is shorter than [`Prepared::len_bytes`].
     pub fn write(&self, page: &mut [u8]) {
         assert!(
-            page.len() >= self.len_bytes,
+            page.len() >= self.len_bytes(),
             "the page was allocated for these rows"
         );
-        let directory_bytes = HEADER_BYTES + ENTRY_BYTES * self.entries.len();
-        page[..align(directory_bytes)].fill(0);
-        let words = [
-            MAGIC,
-            expect_u32(self.row_count),
-            expect_u32(self.entries.len()),
-            expect_u32(self.len_bytes),
-        ];
-        for (slot, word) in page.chunks_exact_mut(size_of::<u32>()).zip(words) {
-            slot.copy_from_slice(&word.to_le_bytes());
-        }
-        let slots = page[HEADER_BYTES..directory_bytes].chunks_exact_mut(ENTRY_BYTES);
-        for (slot, entry) in slots.zip(&self.entries) {
-            entry.write(slot);
-        }
-        for (column, entry) in self.entries.iter().enumerate() {
+        self.layout.write(self.row_count, page);
+        for (column, entry) in self.layout.entries.iter().enumerate() {
             self.write_column(column, entry, page);
         }
-        page[self.len_bytes..].fill(0);
+        page[self.len_bytes()..].fill(0);
     }
 
     fn write_column(&self, column: usize, entry: &Entry, page: &mut [u8]) {
@@ -176,11 +135,8 @@ impl<'a> Prepared<'a> {
             Kind::Fixed { width } => {
                 let mut out = area(page, entry.values_offset, values_bytes);
                 for array in self.columns(column) {
-                    let data = array.to_data();
-                    let from = data.offset() * width;
-                    let bytes = &data.buffers()[0].as_slice()[from..from + array.len() * width];
-                    let (head, rest) = out.split_at_mut(bytes.len());
-                    head.copy_from_slice(bytes);
+                    let (head, rest) = out.split_at_mut(array.len() * width);
+                    fixed_bytes(array, width, |bytes| head.copy_from_slice(bytes));
                     out = rest;
                 }
             }
@@ -203,8 +159,9 @@ impl<'a> Prepared<'a> {
                 debug_assert_eq!(out.len, data_bytes);
             }
             Kind::Stream => {
-                let bytes = self.streams[column].as_deref();
-                let bytes = bytes.expect("a stream was prepared for each nested column");
+                let mut streams = self.streams.iter();
+                let stream = streams.find(|(place, _)| *place == column);
+                let (_, bytes) = stream.expect("a stream was prepared for each nested column");
                 area(page, entry.values_offset, values_bytes).copy_from_slice(bytes);
             }
         }
@@ -219,21 +176,28 @@ fn area(page: &mut [u8], offset: u32, len_bytes: usize) -> &mut [u8] {
     &mut page[from..from + len_bytes]
 }
 
-fn narrow(bytes: usize) -> Result<u32> {
-    u32::try_from(bytes)
-        .ok()
-        .filter(|_| bytes <= PAGE_BYTES_MAX)
-        .ok_or(Error::RowTooLong {
-            row_bytes: bytes as u64,
-            limit_bytes: PAGE_BYTES_MAX as u64,
-        })
+/// Hands over the bytes of an array of a fixed width.
+pub(crate) fn fixed_bytes<R>(
+    array: &dyn Array,
+    width: usize,
+    use_bytes: impl FnOnce(&[u8]) -> R,
+) -> R {
+    macro_rules! values {
+        ($array:ident) => {
+            use_bytes(&$array.values().inner().as_slice()[..$array.len() * width])
+        };
+    }
+    downcast_primitive_array! {
+        array => values!(array),
+        _ => {
+            let data = array.to_data();
+            let from = data.offset() * width;
+            use_bytes(&data.buffers()[0].as_slice()[from..from + array.len() * width])
+        }
+    }
 }
 
-fn expect_u32(value: usize) -> u32 {
-    u32::try_from(value).expect("a page's numbers are below 2 GiB")
-}
-
-fn set_ones(bits: &mut [u8], from: usize, count: usize) {
+pub(super) fn set_ones(bits: &mut [u8], from: usize, count: usize) {
     let end = from + count;
     let (first_full, last_full) = (from.div_ceil(8), end / 8);
     if first_full < last_full {

@@ -27,6 +27,7 @@
 
 mod decode;
 mod encode;
+mod stored;
 
 use std::sync::Arc;
 
@@ -40,6 +41,7 @@ use crate::error::{Error, Result};
 
 pub use decode::Source;
 pub use encode::Prepared;
+pub(crate) use stored::{Joined, StoredColumn, StoredRows};
 
 const _: () = assert!(
     cfg!(target_endian = "little"),
@@ -52,7 +54,7 @@ const MAGIC: u32 = u32::from_le_bytes(*b"MFCP");
 const HEADER_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 32;
 /// Arrow's recommended alignment: a cache line, and the widest vector register.
-const ALIGNMENT: usize = 64;
+pub(crate) const ALIGNMENT: usize = 64;
 /// Most rows of a page: two of DataFusion's batches, so that a batch that is read from a page of
 /// narrow rows stays within the processor's cache.
 const ROWS_MAX: usize = 16384;
@@ -239,6 +241,11 @@ impl Format {
     /// Whether rows of several batches may share a page.
     pub(crate) fn merges(&self) -> bool {
         self.merges
+    }
+
+    /// Whether pages become one by copying bytes.
+    pub(crate) fn joins(&self) -> bool {
+        !self.kinds.contains(&Kind::Stream)
     }
 
     /// The schema of the batches that are read.
@@ -449,6 +456,98 @@ struct Entry {
     values_bytes: u32,
     data_offset: u32,
     data_bytes: u32,
+}
+
+/// Where the columns of a page lie.
+#[derive(Debug)]
+struct Layout {
+    entries: Vec<Entry>,
+    len_bytes: usize,
+}
+
+impl Layout {
+    /// A page without columns yet.
+    fn new(format: &Format) -> Self {
+        Self {
+            entries: Vec::with_capacity(format.kinds.len()),
+            len_bytes: align(HEADER_BYTES + ENTRY_BYTES * format.kinds.len()),
+        }
+    }
+
+    /// Places the next column; `data_bytes` are those of texts, or of a stream.
+    fn place(
+        &mut self,
+        kind: Kind,
+        rows: usize,
+        null_count: usize,
+        data_bytes: usize,
+    ) -> Result<()> {
+        let mut entry = Entry {
+            kind: kind.tag(),
+            null_count: narrow(null_count)?,
+            ..Entry::default()
+        };
+        if null_count > 0 {
+            (entry.validity_offset, _) = self.take(rows.div_ceil(8))?;
+        }
+        let values_bytes = match kind {
+            Kind::Null => None,
+            Kind::Boolean => Some(rows.div_ceil(8)),
+            Kind::Fixed { width } => Some(rows * width),
+            Kind::Bytes | Kind::Text => Some((rows + 1) * size_of::<i32>()),
+            Kind::Stream => Some(data_bytes),
+        };
+        if let Some(bytes) = values_bytes {
+            (entry.values_offset, entry.values_bytes) = self.take(bytes)?;
+        }
+        if matches!(kind, Kind::Bytes | Kind::Text) {
+            (entry.data_offset, entry.data_bytes) = self.take(data_bytes)?;
+        }
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    fn take(&mut self, len_bytes: usize) -> Result<(u32, u32)> {
+        let offset = self.len_bytes;
+        let end = offset.saturating_add(len_bytes);
+        let place = (narrow(offset)?, narrow(len_bytes)?);
+        narrow(end)?;
+        self.len_bytes = align(end);
+        Ok(place)
+    }
+
+    /// Writes header and directory.
+    fn write(&self, row_count: usize, page: &mut [u8]) {
+        let directory_bytes = HEADER_BYTES + ENTRY_BYTES * self.entries.len();
+        page[..align(directory_bytes)].fill(0);
+        let words = [
+            MAGIC,
+            expect_u32(row_count),
+            expect_u32(self.entries.len()),
+            expect_u32(self.len_bytes),
+        ];
+        for (slot, word) in page.chunks_exact_mut(size_of::<u32>()).zip(words) {
+            slot.copy_from_slice(&word.to_le_bytes());
+        }
+        let slots = page[HEADER_BYTES..directory_bytes].chunks_exact_mut(ENTRY_BYTES);
+        for (slot, entry) in slots.zip(&self.entries) {
+            entry.write(slot);
+        }
+    }
+}
+
+fn narrow(bytes: usize) -> Result<u32> {
+    u32::try_from(bytes)
+        .ok()
+        .filter(|_| bytes <= PAGE_BYTES_MAX)
+        .ok_or(Error::RowTooLong {
+            row_bytes: bytes as u64,
+            limit_bytes: PAGE_BYTES_MAX as u64,
+        })
+}
+
+fn expect_u32(value: usize) -> u32 {
+    u32::try_from(value).expect("a page's numbers are below 2 GiB")
 }
 
 impl Entry {

@@ -6,11 +6,9 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use arrow_array::RecordBatch;
-
-use super::Indexes;
+use super::{Indexes, KeyedRows};
 use crate::change::{Removal, Slots};
-use crate::column_page::Format;
+use crate::column_page::{Format, StoredRows};
 use crate::error::Result;
 use crate::table_page::TablePage;
 use crate::tail::{Segment, Tail};
@@ -109,11 +107,14 @@ pub(crate) fn rebuild(indexes: &mut Indexes, format: &Format, rows: Rows<'_>) ->
 pub(crate) fn verify(indexes: &mut Indexes, format: &Format, rows: Rows<'_>) {
     let mut count = 0;
     for step in rows.steps(true) {
-        let Ok(rows) = step.rows(indexes.projection(), format) else {
+        let verified = step.with_rows(format, |rows| {
+            indexes.verify_rows(rows);
+            Ok(rows.slots.len() as u64)
+        });
+        let Ok(rows) = verified else {
             return;
         };
-        count += rows.num_rows() as u64;
-        indexes.verify_rows(&rows);
+        count += rows;
     }
     indexes.verify_trees(count);
 }
@@ -176,22 +177,35 @@ impl<'a> Rows<'a> {
 
 impl Step<'_> {
     fn run(&self, indexes: &mut Indexes, format: &Format, comes: bool) -> Result<()> {
-        let rows = self.rows(indexes.projection(), format)?;
-        match comes {
-            true => indexes.insert(&rows),
-            false => indexes.remove(&rows),
+        self.with_rows(format, |rows| match comes {
+            true => indexes.insert(rows),
+            false => indexes.remove(rows),
+        })
+    }
+
+    fn with_rows<R>(
+        &self,
+        format: &Format,
+        use_rows: impl FnOnce(&KeyedRows<'_>) -> Result<R>,
+    ) -> Result<R> {
+        match self.source {
+            Source::Page(page) => {
+                let bytes = page.bytes_pinned()?;
+                let stored = StoredRows::open(format, &bytes)?;
+                use_rows(&self.keyed(stored, || page.slots()))
+            }
+            Source::Segment(segment) => {
+                let stored = StoredRows::open(format, segment.bytes())?;
+                use_rows(&self.keyed(stored, || (0..segment.row_count() as u32).collect()))
+            }
         }
     }
 
-    fn rows(&self, projection: &[usize], format: &Format) -> Result<RecordBatch> {
-        let slots: Option<Vec<u32>> = self.slots.as_ref().map(|slots| slots.iter().collect());
-        match (self.source, slots) {
-            (Source::Page(page), None) => page.read(format, Some(projection)),
-            (Source::Page(page), Some(slots)) => page.read_slots(format, Some(projection), &slots),
-            (Source::Segment(segment), None) => format.decode(&segment.source(), Some(projection)),
-            (Source::Segment(segment), Some(slots)) => {
-                format.decode_slots(&segment.source(), Some(projection), &slots)
-            }
-        }
+    fn keyed<'p>(&self, page: StoredRows<'p>, all: impl FnOnce() -> Vec<u32>) -> KeyedRows<'p> {
+        let slots = match &self.slots {
+            Some(slots) => slots.iter().collect(),
+            None => all(),
+        };
+        KeyedRows { page, slots }
     }
 }

@@ -3,9 +3,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
+use arrow_array::RecordBatch;
 
 use super::Indexes;
+use super::encoder::{EncodedKeys, Reader};
 use crate::error::Result;
 
 /// A row that meets another one.
@@ -43,16 +44,18 @@ impl Indexes {
     pub(crate) fn conflicts(&self, batch: &RecordBatch, repeats: Repeats) -> Result<Conflicts> {
         let rows = batch.num_rows();
         // No row with a NULL in the key meets another one, so its number does not matter.
-        let numbers = UInt64Array::from_iter_values(0..rows as u64);
-        let columns = &self.projection[..self.projection.len() - 1];
+        let number = |row: usize| row as u64;
         let unique = self.indexes.iter().enumerate();
         let unique = unique.filter(|(_, index)| index.encoder.is_unique());
         let unique: Vec<_> = unique
             .map(|(key, index)| {
-                let places = index.places.iter().map(|place| columns[*place]);
-                let values: Vec<ArrayRef> =
-                    places.map(|column| batch.column(column).clone()).collect();
-                (key, index, index.encoder.encode(&values, &numbers))
+                let columns = index.columns.iter();
+                let values: Vec<Reader<'_>> = columns
+                    .map(|column| Reader::new(batch.column(*column)))
+                    .collect();
+                let mut keys = EncodedKeys::default();
+                index.encoder.encode(&values, 0..rows, number, &mut keys);
+                (key, index, keys)
             })
             .collect();
         let mut earlier: Vec<HashMap<&[u8], usize>> = vec![HashMap::new(); unique.len()];

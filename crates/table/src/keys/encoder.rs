@@ -14,9 +14,10 @@
 //! keys of an index that is not unique, and behind those with a NULL of one that is.
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, UInt64Array};
+use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 
+use crate::column_page::StoredColumn;
 use crate::definition::{Column, Key};
 use crate::tree::append_row_id;
 
@@ -55,6 +56,10 @@ pub(crate) struct EncodedKeys {
     ends: Vec<usize>,
     /// Rows whose key cannot equal another one: they have a NULL.
     with_null: Vec<bool>,
+    /// The numbers of the rows.
+    numbers: Vec<u64>,
+    /// The rows in the order of their keys.
+    order: Vec<u32>,
 }
 
 impl EncodedKeys {
@@ -71,13 +76,36 @@ impl EncodedKeys {
     }
 
     /// The rows in the order of their keys.
-    pub(crate) fn order(&self) -> Vec<u32> {
-        let mut order: Vec<u32> = (0..self.len() as u32).collect();
+    pub(crate) fn order(&self) -> &[u32] {
+        &self.order
+    }
+
+    pub(crate) fn number(&self, row: usize) -> u64 {
+        self.numbers[row]
+    }
+
+    /// What the keys take on the heap.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let row_bytes = size_of::<usize>() + size_of::<u64>() + size_of::<u32>() + 1;
+        self.bytes.capacity() + self.ends.capacity() * row_bytes
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.with_null.clear();
+        self.numbers.clear();
+        self.order.clear();
+    }
+
+    fn sort(&mut self) {
+        let mut order = std::mem::take(&mut self.order);
+        order.extend(0..self.len() as u32);
         let key = |row: &u32| self.key(*row as usize);
         if !order.is_sorted_by_key(key) {
             order.sort_by(|left, right| key(left).cmp(key(right)));
         }
-        order
+        self.order = order;
     }
 
     pub(crate) fn has_null(&self, row: usize) -> bool {
@@ -102,27 +130,29 @@ impl KeyEncoder {
         }
     }
 
-    /// The entries of rows: the columns of the key in its order, and the number of each row.
-    pub(crate) fn encode(&self, columns: &[ArrayRef], numbers: &UInt64Array) -> EncodedKeys {
-        let rows = numbers.len();
-        let readers: Vec<Reader<'_>> = columns.iter().map(Reader::new).collect();
-        let mut keys = EncodedKeys {
-            bytes: Vec::with_capacity(rows * 16),
-            ends: Vec::with_capacity(rows),
-            with_null: Vec::with_capacity(rows),
-        };
-        for row in 0..rows {
+    /// The entries of rows: the columns of the key in its order, which rows of them, and the number
+    /// of each row.
+    pub(crate) fn encode<V: Values>(
+        &self,
+        columns: &[V],
+        rows: impl Iterator<Item = usize>,
+        number: impl Fn(usize) -> u64,
+        keys: &mut EncodedKeys,
+    ) {
+        keys.clear();
+        for row in rows {
             let mut has_null = false;
-            for (part, reader) in self.parts.iter().zip(&readers) {
-                has_null |= part.write(reader, row, &mut keys.bytes);
+            for (part, values) in self.parts.iter().zip(columns) {
+                has_null |= part.write(values.value(row), &mut keys.bytes);
             }
             if has_null || !self.is_unique {
-                append_row_id(&mut keys.bytes, numbers.value(row));
+                append_row_id(&mut keys.bytes, number(row));
             }
             keys.ends.push(keys.bytes.len());
             keys.with_null.push(has_null);
+            keys.numbers.push(number(row));
         }
-        keys
+        keys.sort();
     }
 
     /// The beginning that all keys share whose first parts have these values; whether one of them
@@ -131,7 +161,7 @@ impl KeyEncoder {
         let mut bytes = Vec::new();
         let mut has_null = false;
         for (part, value) in self.parts.iter().zip(values) {
-            has_null |= part.write(&Reader::new(value), row, &mut bytes);
+            has_null |= part.write(Reader::new(value).value(row), &mut bytes);
         }
         (bytes, has_null)
     }
@@ -166,32 +196,29 @@ impl KeyEncoder {
 
 impl Part {
     /// Writes the value of a row; whether it is NULL.
-    fn write(&self, reader: &Reader<'_>, row: usize, bytes: &mut Vec<u8>) -> bool {
+    fn write(&self, value: Option<&[u8]>, bytes: &mut Vec<u8>) -> bool {
         let start = bytes.len();
-        let is_null = reader.is_null(row);
         if self.is_nullable {
-            bytes.push(if is_null { NULL } else { VALUE });
+            bytes.push(if value.is_none() { NULL } else { VALUE });
         }
-        if !is_null {
-            match (self.kind, reader) {
-                (Kind::Text | Kind::Bytes, reader) => {
-                    let value = reader.bytes(row);
-                    let value = match self.prefix {
-                        Some(prefix) if self.kind == Kind::Text => first_characters(value, prefix),
-                        Some(prefix) => &value[..prefix.min(value.len())],
-                        None => value,
-                    };
-                    write_bytes(value, bytes);
-                }
-                (kind, reader) => write_number(kind, reader.fixed(row), bytes),
+        match (self.kind, value) {
+            (_, None) => {}
+            (Kind::Text | Kind::Bytes, Some(value)) => {
+                let value = match self.prefix {
+                    Some(prefix) if self.kind == Kind::Text => first_characters(value, prefix),
+                    Some(prefix) => &value[..prefix.min(value.len())],
+                    None => value,
+                };
+                write_bytes(value, bytes);
             }
+            (kind, Some(value)) => write_number(kind, value, bytes),
         }
         if self.is_descending {
             for byte in &mut bytes[start..] {
                 *byte = !*byte;
             }
         }
-        is_null
+        value.is_none()
     }
 }
 
@@ -210,37 +237,44 @@ impl Kind {
 }
 
 /// The values of a column, by row.
-struct Reader<'a> {
+pub(crate) trait Values {
+    /// The little-endian bytes of a number, or those of a text; `None` for NULL.
+    fn value(&self, row: usize) -> Option<&[u8]>;
+}
+
+impl Values for StoredColumn<'_> {
+    fn value(&self, row: usize) -> Option<&[u8]> {
+        StoredColumn::value(self, row)
+    }
+}
+
+/// The values of an array.
+pub(crate) struct Reader<'a> {
     array: &'a ArrayRef,
-    /// Little-endian values of a fixed width, and that width.
+    /// Values of a fixed width, and that width.
     fixed: Option<(arrow_data::ArrayData, usize)>,
 }
 
 impl<'a> Reader<'a> {
-    fn new(array: &'a ArrayRef) -> Self {
+    pub(crate) fn new(array: &'a ArrayRef) -> Self {
         let width = array.data_type().primitive_width();
         Self {
             array,
             fixed: width.map(|width| (array.to_data(), width)),
         }
     }
+}
 
-    fn is_null(&self, row: usize) -> bool {
-        self.array.data_type() == &DataType::Null || self.array.is_null(row)
-    }
-
-    fn fixed(&self, row: usize) -> &[u8] {
-        match &self.fixed {
-            Some((data, width)) => {
-                let start = (data.offset() + row) * width;
-                &data.buffers()[0].as_slice()[start..start + width]
-            }
-            None => &[],
+impl Values for Reader<'_> {
+    fn value(&self, row: usize) -> Option<&[u8]> {
+        if self.array.data_type() == &DataType::Null || self.array.is_null(row) {
+            return None;
         }
-    }
-
-    fn bytes(&self, row: usize) -> &[u8] {
-        match self.array.data_type() {
+        if let Some((data, width)) = &self.fixed {
+            let start = (data.offset() + row) * width;
+            return Some(&data.buffers()[0].as_slice()[start..start + width]);
+        }
+        Some(match self.array.data_type() {
             DataType::Utf8View => self.array.as_string_view().value(row).as_bytes(),
             DataType::BinaryView => self.array.as_binary_view().value(row),
             DataType::Utf8 => self.array.as_string::<i32>().value(row).as_bytes(),
@@ -248,7 +282,7 @@ impl<'a> Reader<'a> {
             DataType::Binary => self.array.as_binary::<i32>().value(row),
             DataType::LargeBinary => self.array.as_binary::<i64>().value(row),
             _ => &[],
-        }
+        })
     }
 }
 

@@ -24,10 +24,9 @@ pub(crate) use apply::{Rows, Statement, rebuild, restore, verify};
 pub use conflict::{Conflict, Conflicts, Repeats};
 pub use search::Search;
 
-use arrow_array::cast::AsArray;
-use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
 use mayfly_space::{Account, AccountOptions};
 
+use crate::column_page::StoredRows;
 use crate::definition::Definition;
 use crate::error::{Error, Result};
 use crate::tree::{Payload, Tree};
@@ -35,13 +34,15 @@ use encoder::{EncodedKeys, KeyEncoder};
 
 /// Bytes of a row number as a payload.
 const NUMBER_BYTES: usize = size_of::<u64>();
+/// Memory that is kept from one statement to the next; it is not accounted for.
+const KEPT_BYTES_MAX: usize = 16 << 10;
 
 /// All indexes of a table.
 #[derive(Default)]
 pub(crate) struct Indexes {
     indexes: Vec<Index>,
-    /// What the trees need to know of a row: the columns of all keys, and its number at the end.
-    projection: Vec<usize>,
+    /// Memory for the entries of a statement.
+    encoded: Vec<EncodedKeys>,
     /// Whether entries are missing or left over.
     is_stale: bool,
     /// Whether entries are being changed: a panic in between leaves it so.
@@ -52,33 +53,30 @@ struct Index {
     name: String,
     tree: Tree,
     encoder: KeyEncoder,
-    /// The columns of the key among those of the projection.
-    places: Vec<usize>,
+    /// The columns of the key.
+    columns: Vec<usize>,
+}
+
+/// Rows of a page whose entries come or go.
+pub(crate) struct KeyedRows<'a> {
+    pub(crate) page: StoredRows<'a>,
+    pub(crate) slots: Vec<u32>,
 }
 
 impl Indexes {
     /// The indexes of an empty table; each has an account of its own below the table's.
     pub(crate) fn new(definition: &Definition, account: &Account) -> Self {
-        let mut projection: Vec<usize> = definition
-            .keys
-            .iter()
-            .flat_map(|key| key.parts.iter().map(|part| part.column))
-            .collect();
-        projection.sort_unstable();
-        projection.dedup();
         let indexes: Vec<Index> = definition
             .keys
             .iter()
             .map(|key| {
-                let parts = key.parts.iter();
-                let places = parts.filter_map(|part| projection.binary_search(&part.column).ok());
                 let account = account.child(&key.name, AccountOptions::default());
                 let payload_bytes = if key.is_unique() { NUMBER_BYTES } else { 0 };
                 Index {
                     name: key.name.clone(),
                     tree: Tree::new(&account, payload_bytes),
                     encoder: KeyEncoder::new(key, &definition.columns),
-                    places: places.collect(),
+                    columns: key.parts.iter().map(|part| part.column).collect(),
                 }
             })
             .collect();
@@ -86,20 +84,12 @@ impl Indexes {
             indexes,
             is_stale: false,
             is_changing: false,
-            projection: {
-                projection.push(definition.columns.len());
-                projection
-            },
+            encoded: Vec::new(),
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.indexes.is_empty()
-    }
-
-    /// The columns that batches for [`Indexes::insert`] and [`Indexes::remove`] have.
-    pub(crate) fn projection(&self) -> &[usize] {
-        &self.projection
     }
 
     pub(crate) fn is_stale(&self) -> bool {
@@ -138,20 +128,24 @@ impl Indexes {
     /// # Errors
     /// [`Error::DuplicateEntry`] for the first row, and its first key, that another row has; if
     /// memory, disk or I/O fail.
-    pub(crate) fn insert(&mut self, rows: &RecordBatch) -> Result<()> {
-        let numbers = numbers_of(rows);
-        let all = self.encoded(rows, numbers);
+    pub(crate) fn insert(&mut self, rows: &KeyedRows<'_>) -> Result<()> {
+        let all = self.encoded(rows)?;
+        let result = self.insert_encoded(rows, &all);
+        self.keep(all);
+        result
+    }
+
+    fn insert_encoded(&mut self, rows: &KeyedRows<'_>, all: &[EncodedKeys]) -> Result<()> {
         for (at, keys) in all.iter().enumerate() {
-            let order = keys.order();
-            let Err((done, stop)) = self.indexes[at].insert_all(keys, &order, numbers) else {
+            let Err((done, stop)) = self.indexes[at].insert_all(keys, keys.order()) else {
                 continue;
             };
-            self.take_back(at, keys, &order[..done]);
+            self.take_back(at, keys, &keys.order()[..done]);
             for (earlier, keys) in all[..at].iter().enumerate() {
-                self.take_back(earlier, keys, &keys.order());
+                self.take_back(earlier, keys, keys.order());
             }
             return Err(match stop {
-                Stop::Duplicate => self.first_duplicate(rows, &all)?,
+                Stop::Duplicate => self.first_duplicate(rows, all)?,
                 Stop::Failed(error) => error,
             });
         }
@@ -159,13 +153,12 @@ impl Indexes {
     }
 
     /// The error of the first row that meets another one, in the order of the rows.
-    fn first_duplicate(&mut self, rows: &RecordBatch, all: &[EncodedKeys]) -> Result<Error> {
-        let numbers = numbers_of(rows);
+    fn first_duplicate(&mut self, rows: &KeyedRows<'_>, all: &[EncodedKeys]) -> Result<Error> {
         let mut done = Vec::new();
         let mut found = None;
-        'rows: for row in 0..rows.num_rows() {
+        'rows: for row in 0..rows.slots.len() {
             for (at, keys) in all.iter().enumerate() {
-                match self.indexes[at].insert_all(keys, &[row as u32], numbers) {
+                match self.indexes[at].insert_all(keys, &[row as u32]) {
                     Ok(()) => done.push((at, row as u32)),
                     Err((_, Stop::Duplicate)) => {
                         found = Some(self.duplicate(at, rows, row));
@@ -186,9 +179,9 @@ impl Indexes {
         }))
     }
 
-    fn duplicate(&self, index: usize, rows: &RecordBatch, row: usize) -> Result<Error> {
+    fn duplicate(&self, index: usize, rows: &KeyedRows<'_>, row: usize) -> Result<Error> {
         let index = &self.indexes[index];
-        let entry = rows.project(&index.places)?.slice(row, 1);
+        let entry = rows.page.decode(&index.columns, &[rows.slots[row]])?;
         Ok(Error::DuplicateEntry {
             key: index.name.clone(),
             entry: Box::new(entry),
@@ -197,18 +190,21 @@ impl Indexes {
 
     /// Takes out the entries of some rows, all or none. Needs no memory but for pages that are
     /// read.
-    pub(crate) fn remove(&mut self, rows: &RecordBatch) -> Result<()> {
-        let numbers = numbers_of(rows);
-        let all = self.encoded(rows, numbers);
-        for index in 0..self.indexes.len() {
-            let order = all[index].order();
-            let removed = self.indexes[index].remove_all(&all[index], &order);
-            let Err((done, error)) = removed else {
+    pub(crate) fn remove(&mut self, rows: &KeyedRows<'_>) -> Result<()> {
+        let all = self.encoded(rows)?;
+        let result = self.remove_encoded(&all);
+        self.keep(all);
+        result
+    }
+
+    fn remove_encoded(&mut self, all: &[EncodedKeys]) -> Result<()> {
+        for (at, keys) in all.iter().enumerate() {
+            let Err((done, error)) = self.indexes[at].remove_all(keys, keys.order()) else {
                 continue;
             };
-            self.put_back(index, &all[index], &order[..done], numbers);
-            for (earlier, keys) in all[..index].iter().enumerate() {
-                self.put_back(earlier, keys, &keys.order(), numbers);
+            self.put_back(at, keys, &keys.order()[..done]);
+            for (earlier, keys) in all[..at].iter().enumerate() {
+                self.put_back(earlier, keys, keys.order());
             }
             return Err(error);
         }
@@ -216,15 +212,17 @@ impl Indexes {
     }
 
     /// Checks that rows have their entries.
-    fn verify_rows(&self, rows: &RecordBatch) {
-        let numbers = numbers_of(rows);
-        for (index, keys) in self.indexes.iter().zip(self.encoded(rows, numbers)) {
+    fn verify_rows(&mut self, rows: &KeyedRows<'_>) {
+        let Ok(all) = self.encoded(rows) else {
+            return;
+        };
+        for (index, keys) in self.indexes.iter().zip(all) {
             for row in 0..keys.len() {
                 let Ok(found) = index.tree.get(keys.key(row)) else {
                     return;
                 };
                 let found = found.map(|payload| payload.row_id());
-                let number = (index.tree.payload_bytes() > 0).then(|| numbers.value(row));
+                let number = (index.tree.payload_bytes() > 0).then(|| keys.number(row));
                 assert_eq!(found, Some(number), "the entry of a row in {}", index.name);
             }
         }
@@ -245,41 +243,48 @@ impl Indexes {
         }
     }
 
-    fn put_back(&mut self, at: usize, keys: &EncodedKeys, order: &[u32], numbers: &UInt64Array) {
-        if self.indexes[at].insert_all(keys, order, numbers).is_err() {
+    fn put_back(&mut self, at: usize, keys: &EncodedKeys, order: &[u32]) {
+        if self.indexes[at].insert_all(keys, order).is_err() {
             self.is_stale = true;
         }
     }
 
-    fn encoded(&self, rows: &RecordBatch, numbers: &UInt64Array) -> Vec<EncodedKeys> {
-        let indexes = self.indexes.iter();
-        indexes
-            .map(|index| index.encoder.encode(&index.columns(rows), numbers))
-            .collect()
+    /// The entries of some rows in each index.
+    fn encoded(&mut self, rows: &KeyedRows<'_>) -> Result<Vec<EncodedKeys>> {
+        let mut all = std::mem::take(&mut self.encoded);
+        all.resize_with(self.indexes.len(), EncodedKeys::default);
+        let numbers = rows.page.numbers()?;
+        let number = |slot: usize| numbers.number(slot);
+        let mut columns = Vec::new();
+        for (index, keys) in self.indexes.iter().zip(&mut all) {
+            columns.clear();
+            for column in &index.columns {
+                columns.push(rows.page.column(*column)?);
+            }
+            let slots = rows.slots.iter().map(|slot| *slot as usize);
+            index.encoder.encode(&columns, slots, number, keys);
+        }
+        Ok(all)
+    }
+
+    /// Keeps memory for the next rows, unless it is much.
+    fn keep(&mut self, all: Vec<EncodedKeys>) {
+        let bytes: usize = all.iter().map(EncodedKeys::heap_bytes).sum();
+        if bytes <= KEPT_BYTES_MAX {
+            self.encoded = all;
+        }
     }
 }
 
 impl Index {
-    fn columns(&self, rows: &RecordBatch) -> Vec<ArrayRef> {
-        self.places
-            .iter()
-            .map(|place| rows.column(*place).clone())
-            .collect()
-    }
-
     /// Adds entries in some order; if it stops, how many were added before.
-    fn insert_all(
-        &mut self,
-        keys: &EncodedKeys,
-        order: &[u32],
-        numbers: &UInt64Array,
-    ) -> Result<(), (usize, Stop)> {
+    fn insert_all(&mut self, keys: &EncodedKeys, order: &[u32]) -> Result<(), (usize, Stop)> {
         let has_payload = self.tree.payload_bytes() > 0;
         let mut writer = self.tree.writer();
         for (done, row) in order.iter().enumerate() {
             let row = *row as usize;
             let payload = match has_payload {
-                true => Payload::from(numbers.value(row)),
+                true => Payload::from(keys.number(row)),
                 false => Payload::default(),
             };
             match writer.insert(keys.key(row), &payload) {
@@ -313,9 +318,4 @@ enum Stop {
     /// There is one of this key.
     Duplicate,
     Failed(Error),
-}
-
-/// The numbers of rows: the last column of a projection.
-fn numbers_of(rows: &RecordBatch) -> &UInt64Array {
-    rows.column(rows.num_columns() - 1).as_primitive()
 }

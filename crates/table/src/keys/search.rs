@@ -6,7 +6,7 @@ use arrow_array::ArrayRef;
 
 use super::{Index, Indexes};
 use crate::error::Result;
-use crate::tree::{KeyRange, split_row_id};
+use crate::tree::KeyRange;
 
 /// What is asked of a key: its first parts have certain values, and the part behind them lies
 /// between bounds. Each value is an array of one row, of the type of its column.
@@ -96,14 +96,8 @@ impl Index {
             numbers.extend(found.and_then(|payload| payload.row_id()));
             return Ok(numbers.len() <= limit);
         }
-        let has_payload = self.tree.payload_bytes() > 0;
         let mut range = self.tree.range(wanted.range());
-        while let Some((key, payload)) = range.next_entry()? {
-            let number = match has_payload {
-                true => payload.row_id(),
-                false => split_row_id(key).map(|(_, number)| number),
-            };
-            numbers.extend(number);
+        while range.next_row_ids(numbers)? {
             if numbers.len() > limit {
                 return Ok(false);
             }

@@ -141,7 +141,8 @@ impl Builder {
         let mut child = 0;
         for (mut guard, level) in fresh.into_iter().zip(0..) {
             if level == 0 {
-                NodeMut::format(&mut guard, level, self.tree.payload_bytes);
+                NodeMut::format(&mut guard, level, self.tree.payload_bytes)
+                    .expect_keys_near(&self.last_key, key);
             } else {
                 NodeMut::format(&mut guard, level, CHILD_BYTES).set_first_child(child);
             }

@@ -107,6 +107,14 @@ impl<'a> NodeMut<'a> {
         self.bytes[at..at + prefix.len()].copy_from_slice(prefix);
     }
 
+    /// Gives an empty node the prefix that keys behind `neighbour` and `key`, or before them, will
+    /// likely have, so that it need not be rebuilt for it. The last byte that both have is left
+    /// out: it is the next to change.
+    pub(super) fn expect_keys_near(&mut self, neighbour: &[u8], key: &[u8]) {
+        let prefix_len = super::key::common_len(neighbour, key).saturating_sub(1);
+        self.set_prefix(&key[..prefix_len]);
+    }
+
     pub(super) fn set_first_child(&mut self, child: u32) {
         let at = field::FIRST_CHILD;
         self.bytes[at..at + 4].copy_from_slice(&child.to_le_bytes());

@@ -215,8 +215,18 @@ fn cut_leaf(
     let run = whole.run();
     let mut right = NodeMut::format(right, 0, whole.payload_bytes());
     right.append_part(whole, cut.at..whole.count());
+    let mut neighbour = Vec::new();
+    if cut.at == whole.count() {
+        whole.copy_key(cut.at - 1, &mut neighbour);
+        right.expect_keys_near(&neighbour, key);
+    } else if cut.at == 0 {
+        whole.copy_key(0, &mut neighbour);
+    }
     let mut left = NodeMut::new(left);
     left.truncate(cut.at);
+    if cut.at == 0 {
+        left.expect_keys_near(&neighbour, key);
+    }
     let is_in = if cut.entry_left {
         left.insert(position, key, payload, false)
     } else {

@@ -23,7 +23,7 @@
 //! (ICDE 2018) for heads and hints. Here the head's bytes are not repeated in the heap, and the
 //! prefix is what the keys have in common at this moment, which is more than their fences would.
 
-use super::key::{MAX_KEY_BYTES, common_len};
+use super::key::{MAX_KEY_BYTES, common_len, split_row_id};
 
 /// Bytes of a full-sized node.
 pub(super) const NODE_BYTES: usize = 16 << 10;
@@ -88,6 +88,16 @@ struct Probe<'a> {
     head: u32,
     len: usize,
     tail: &'a [u8],
+}
+
+impl<'a> Probe<'a> {
+    fn new(suffix: &'a [u8]) -> Self {
+        Self {
+            head: head_of(suffix),
+            len: suffix.len(),
+            tail: tail_of(suffix),
+        }
+    }
 }
 
 impl Slot {
@@ -217,6 +227,17 @@ impl<'a> Node<'a> {
         &self.bytes[at..at + slot.tail_len()]
     }
 
+    /// The last eight bytes of the key at a position, where it ends with a row id.
+    pub(super) fn row_id(self, position: usize) -> Option<u64> {
+        let slot = self.slot(position);
+        if let Some(row_id) = self.tail(slot).last_chunk() {
+            return Some(u64::from_be_bytes(*row_id));
+        }
+        let mut key = Vec::with_capacity(self.key_len(position));
+        self.copy_key(position, &mut key);
+        split_row_id(&key).map(|(_, row_id)| row_id)
+    }
+
     pub(super) fn key_len(self, position: usize) -> usize {
         self.size_at(field::PREFIX_LEN) + self.slot(position).len()
     }
@@ -318,8 +339,7 @@ impl<'a> Node<'a> {
         HEAD_BYTES + common
     }
 
-    /// Where `key` belongs if insertions go on as they did: between neighbours whose heads differ
-    /// from its own.
+    /// Where `key` belongs if insertions go on as they did.
     pub(super) fn expected(self, key: &[u8]) -> Option<usize> {
         let run = self.run();
         let position = self.last_insert() + usize::from(run > 0);
@@ -327,11 +347,22 @@ impl<'a> Node<'a> {
         if run == 0 || position > slots.len() {
             return None;
         }
-        let head = head_of(key.strip_prefix(self.prefix())?);
-        let head_at = |slot: &[u8; SLOT_BYTES]| Slot::from_bytes(*slot).head();
-        let is_behind = position == 0 || head_at(&slots[position - 1]) < head;
-        let is_before = slots.get(position).is_none_or(|slot| head < head_at(slot));
-        (is_behind && is_before).then_some(position)
+        let probe = Probe::new(key.strip_prefix(self.prefix())?);
+        let is_behind = position == 0 || self.order(slots[position - 1], probe).is_lt();
+        let is_before = || match slots.get(position) {
+            Some(slot) => self.order(*slot, probe).is_gt(),
+            None => true,
+        };
+        (is_behind && is_before()).then_some(position)
+    }
+
+    /// How the key of a slot compares with a probe.
+    fn order(self, slot: [u8; SLOT_BYTES], probe: Probe<'_>) -> std::cmp::Ordering {
+        let slot = Slot::from_bytes(slot);
+        slot.head().cmp(&probe.head).then_with(|| {
+            let tails = self.tail(slot).cmp(probe.tail);
+            tails.then(slot.len().cmp(&probe.len))
+        })
     }
 
     /// Where `key` is or belongs.
@@ -344,11 +375,7 @@ impl<'a> Node<'a> {
                 is_equal: false,
             };
         };
-        let probe = Probe {
-            head: head_of(suffix),
-            len: suffix.len(),
-            tail: tail_of(suffix),
-        };
+        let probe = Probe::new(suffix);
         let slots = self.slots();
         let (from, to) = self.narrow(probe.head, slots.len());
         let first = from + lower_bound(&slots[from..to], probe.head);

@@ -130,19 +130,53 @@ impl<'t, 'k> Range<'t, 'k> {
         Ok(Some(Payload::new(node.payload(position))))
     }
 
+    /// Adds the row ids of the entries of the next leaf: payloads, or the ends of keys where there
+    /// is no payload. Returns whether there were any; `false` at the end.
+    ///
+    /// # Errors
+    /// As for [`Range::next_entry`].
+    pub fn next_row_ids(&mut self, row_ids: &mut Vec<u64>) -> Result<bool> {
+        if !self.find_left()? {
+            return Ok(false);
+        }
+        let (node, _) = self.cursor.place().expect("a position is in a leaf");
+        let left = std::mem::replace(&mut self.left, 0..0);
+        let is_payload = node.payload_bytes() == size_of::<u64>();
+        let row_id = |position: usize| match is_payload {
+            true => node
+                .payload(position)
+                .as_array()
+                .map(|id| u64::from_le_bytes(*id)),
+            false => node.row_id(position),
+        };
+        match self.from {
+            End::First => row_ids.extend(left.filter_map(row_id)),
+            End::Last => row_ids.extend(left.rev().filter_map(row_id)),
+        }
+        Ok(true)
+    }
+
     fn advance(&mut self) -> Result<Option<usize>> {
-        while self.left.is_empty() {
-            if !self.goes_on {
-                return Ok(None);
-            }
-            // An error ends the range.
-            self.goes_on = false;
-            self.next_leaf()?;
+        if !self.find_left()? {
+            return Ok(None);
         }
         Ok(match self.from {
             End::First => self.left.next(),
             End::Last => self.left.next_back(),
         })
+    }
+
+    /// Sees to it that positions are left; whether there are.
+    fn find_left(&mut self) -> Result<bool> {
+        while self.left.is_empty() {
+            if !self.goes_on {
+                return Ok(false);
+            }
+            // An error ends the range.
+            self.goes_on = false;
+            self.next_leaf()?;
+        }
+        Ok(true)
     }
 
     /// Finds the positions of the next leaf that belong to the range.

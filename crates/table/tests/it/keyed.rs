@@ -374,6 +374,69 @@ proptest! {
     }
 }
 
+/// Removes all rows whose id is not a multiple of `left`.
+fn thin_out(table: &Arc<Table>, left: i64) -> Result<()> {
+    let mut change = table.begin_change();
+    let snapshot = change.snapshot().clone();
+    for index in 0..snapshot.batch_count() {
+        let rows = snapshot.read(index, Some(&[0]))?;
+        let rows = rows.column(0).as_primitive::<Int64Type>().values().iter();
+        let ids = snapshot.row_ids(index);
+        let ids = rows.zip(ids.values()).filter(|(row, _)| **row % left != 0);
+        let ids: UInt64Array = ids.map(|(_, id)| *id).collect::<Vec<_>>().into();
+        change.remove(&ids);
+    }
+    change.commit()
+}
+
+#[test]
+fn pages_that_are_mostly_removed_rows_are_written_again() {
+    const ROWS: i64 = 30_000;
+    for budget in [1 << 20, 64 << 20] {
+        let dir = tempfile::tempdir().unwrap();
+        let space = open(budget, dir.path());
+        let table = table(space.root());
+        let rows: Vec<Row> = (0..ROWS)
+            .map(|id| {
+                (
+                    id,
+                    Some(format!("code {}", id * 7919 % ROWS)),
+                    (id % 7) as i32,
+                )
+            })
+            .collect();
+        table.append(&batch(&table, &rows)).unwrap();
+        let (before, bytes) = (table.save().unwrap(), table.bytes());
+        let reader = table.snapshot();
+        let mut expect = rows.clone();
+        // Three quarters stay where they are, the rest of what is sparse moves, several times.
+        for (left, part) in [(2, 1), (10, 5), (100, 20), (1000, 20)] {
+            thin_out(&table, left).unwrap();
+            expect.retain(|row| row.0 % left == 0);
+            table.verify();
+            assert!(
+                table.bytes() <= bytes / part,
+                "{} of {bytes}",
+                table.bytes()
+            );
+            assert!(read_all(&table.snapshot()) == expect);
+        }
+        assert!(read_all(&reader) == rows);
+        let search = Search::equal(PRIMARY, vec![Arc::new(Int64Array::from(vec![29_000]))]);
+        let (snapshot, numbers) = table.search(&[search], 2).unwrap().unwrap();
+        let found = snapshot.locate(numbers).unwrap();
+        assert_eq!(
+            read(&snapshot.rows(&found, None).unwrap()),
+            [rows[29_000].clone()]
+        );
+        before.restore();
+        table.verify();
+        assert!(read_all(&table.snapshot()) == rows);
+        drop((table, reader, snapshot));
+        assert_empty(&space);
+    }
+}
+
 fn fault_scenario(account: &Account, failures: &mut u32) {
     let table = table(account);
     let mut expect: Vec<Row> = Vec::new();
@@ -411,6 +474,10 @@ fn fault_scenario(account: &Account, failures: &mut u32) {
             table.verify();
         }
     }
+    again(|| thin_out(&table, 9), failures);
+    expect.retain(|row| row.0 % 9 == 0);
+    table.verify();
+    assert_eq!(table.row_count(), expect.len() as u64);
     let refused = batch(&table, &expect[..1]);
     let result = loop {
         match table.append(&refused) {

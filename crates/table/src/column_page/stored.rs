@@ -1,0 +1,242 @@
+//! The values of a page as the bytes that they are, for those who have no use for arrays.
+//!
+//! **Owns** nothing. **Never** knows what a value means: a number is its little-endian bytes, a
+//! text its own.
+//!
+//! Arrays cost ten allocations a column, whatever they hold. Who looks at a few rows (the entries
+//! of keys, short pages that become one) reads them here.
+
+use arrow_array::RecordBatch;
+use arrow_buffer::bit_mask::set_bits;
+use arrow_buffer::bit_util::get_bit;
+
+use super::decode::{Source, check, corrupt};
+use super::encode::set_ones;
+use super::{ENTRY_BYTES, Entry, Format, HEADER_BYTES, Kind, Layout, read_u32};
+use crate::error::Result;
+
+/// A page whose values are read in place.
+#[derive(Clone, Copy)]
+pub(crate) struct StoredRows<'a> {
+    format: &'a Format,
+    bytes: &'a [u8],
+    row_count: usize,
+}
+
+/// One column of a page.
+#[derive(Clone, Copy)]
+pub(crate) struct StoredColumn<'a> {
+    kind: Kind,
+    row_count: usize,
+    null_count: usize,
+    validity: &'a [u8],
+    values: &'a [u8],
+    data: &'a [u8],
+}
+
+impl<'a> StoredRows<'a> {
+    /// # Errors
+    /// [`Error::CorruptPage`](crate::Error::CorruptPage) if the page was not written by this
+    /// format.
+    pub(crate) fn open(format: &'a Format, bytes: &'a [u8]) -> Result<Self> {
+        Ok(Self {
+            format,
+            bytes,
+            row_count: check(format, bytes)?,
+        })
+    }
+
+    /// # Errors
+    /// As for [`StoredRows::open`].
+    pub(crate) fn column(&self, column: usize) -> Result<StoredColumn<'a>> {
+        let kind = self.format.kinds[column];
+        let from = HEADER_BYTES + column * ENTRY_BYTES;
+        let entry = Entry::read(&self.bytes[from..from + ENTRY_BYTES]);
+        let part = |offset: u32, len: usize| {
+            let from = offset as usize;
+            let part = self.bytes.get(from..from + len);
+            part.ok_or(corrupt("a buffer lies outside of the page"))
+        };
+        let rows = self.row_count;
+        let values = match kind {
+            Kind::Null => 0,
+            Kind::Boolean => rows.div_ceil(8),
+            Kind::Fixed { width } => rows * width,
+            Kind::Bytes | Kind::Text => (rows + 1) * size_of::<u32>(),
+            Kind::Stream => entry.values_bytes as usize,
+        };
+        if entry.kind != kind.tag() || entry.values_bytes as usize != values {
+            return Err(corrupt("a column is stored in another way"));
+        }
+        let column = StoredColumn {
+            kind,
+            row_count: rows,
+            null_count: entry.null_count as usize,
+            validity: match entry.null_count {
+                0 => &[],
+                _ => part(entry.validity_offset, rows.div_ceil(8))?,
+            },
+            values: part(entry.values_offset, values)?,
+            data: part(entry.data_offset, entry.data_bytes as usize)?,
+        };
+        let is_spanned = match kind {
+            Kind::Bytes | Kind::Text => column.end(0) == 0 && column.end(rows) == column.data.len(),
+            _ => true,
+        };
+        match is_spanned {
+            true => Ok(column),
+            false => Err(corrupt("the offsets do not span the data")),
+        }
+    }
+
+    /// The numbers of the rows, where the format has them.
+    ///
+    /// # Errors
+    /// As for [`StoredRows::open`].
+    pub(crate) fn numbers(&self) -> Result<StoredColumn<'a>> {
+        self.column(self.format.kinds.len() - 1)
+    }
+
+    /// Some rows, in memory of their own.
+    ///
+    /// # Errors
+    /// As for [`Format::decode`].
+    pub(crate) fn decode(&self, projection: &[usize], slots: &[u32]) -> Result<RecordBatch> {
+        let source = Source::Copied(self.bytes);
+        self.format.decode_slots(&source, Some(projection), slots)
+    }
+
+    /// Where a row number stands.
+    ///
+    /// # Errors
+    /// As for [`StoredRows::open`].
+    pub(crate) fn place_of(&self, number: u64) -> Result<Option<usize>> {
+        let numbers = self.numbers()?;
+        let (mut from, mut to) = (0, self.row_count);
+        while from < to {
+            let middle = from + (to - from) / 2;
+            match numbers.number(middle).cmp(&number) {
+                std::cmp::Ordering::Less => from = middle + 1,
+                std::cmp::Ordering::Equal => return Ok(Some(middle)),
+                std::cmp::Ordering::Greater => to = middle,
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl<'a> StoredColumn<'a> {
+    /// The bytes of a value, none for a bit; `None` for NULL.
+    pub(crate) fn value(&self, slot: usize) -> Option<&'a [u8]> {
+        if self.null_count > 0 && !get_bit(self.validity, slot) {
+            return None;
+        }
+        match self.kind {
+            Kind::Null => None,
+            Kind::Boolean | Kind::Stream => Some(&[]),
+            Kind::Fixed { width } => Some(&self.values[slot * width..(slot + 1) * width]),
+            Kind::Bytes | Kind::Text => Some(&self.data[self.end(slot)..self.end(slot + 1)]),
+        }
+    }
+
+    /// A value of a column of 64-bit numbers.
+    pub(crate) fn number(&self, slot: usize) -> u64 {
+        u64::from_le_bytes(self.values.as_chunks().0[slot])
+    }
+
+    fn end(&self, slot: usize) -> usize {
+        read_u32(self.values, slot * size_of::<u32>()) as usize
+    }
+}
+
+/// Pages that become one.
+pub(crate) struct Joined<'a> {
+    pages: Vec<StoredRows<'a>>,
+    layout: Layout,
+    row_count: usize,
+}
+
+impl<'a> Joined<'a> {
+    /// Lays out one page that holds the rows of all pages, in order. No column may be nested.
+    ///
+    /// # Errors
+    /// [`Error::RowTooLong`](crate::Error::RowTooLong) if they take more than 2 GiB;
+    /// [`Error::CorruptPage`](crate::Error::CorruptPage) if a page was not written by this format.
+    pub(crate) fn new(
+        format: &'a Format,
+        pages: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<Joined<'a>> {
+        let pages: Result<Vec<StoredRows<'a>>> =
+            pages.map(|bytes| StoredRows::open(format, bytes)).collect();
+        let pages = pages?;
+        let row_count = pages.iter().map(|page| page.row_count).sum();
+        let mut layout = Layout::new(format);
+        for (index, kind) in format.kinds.iter().enumerate() {
+            let (mut null_count, mut data_bytes) = (0, 0);
+            for page in &pages {
+                let column = page.column(index)?;
+                null_count += column.null_count;
+                data_bytes += column.data.len();
+            }
+            layout.place(*kind, row_count, null_count, data_bytes)?;
+        }
+        Ok(Self {
+            pages,
+            layout,
+            row_count,
+        })
+    }
+
+    pub(crate) fn len_bytes(&self) -> usize {
+        self.layout.len_bytes
+    }
+
+    /// Writes the page over zeros.
+    pub(crate) fn write(&self, page: &mut [u8]) -> Result<()> {
+        self.layout.write(self.row_count, page);
+        for (index, entry) in self.layout.entries.iter().enumerate() {
+            let (mut row, mut values_at) = (0, entry.values_offset as usize);
+            let mut data_at = entry.data_offset as usize;
+            if matches!(self.pages[0].format.kinds[index], Kind::Bytes | Kind::Text) {
+                values_at += size_of::<u32>();
+            }
+            for source in &self.pages {
+                let column = source.column(index)?;
+                let count = column.row_count;
+                if entry.null_count > 0 {
+                    let bits = &mut page[entry.validity_offset as usize..];
+                    match column.null_count {
+                        0 => set_ones(bits, row, count),
+                        _ => _ = set_bits(bits, column.validity, row, 0, count),
+                    }
+                }
+                match column.kind {
+                    Kind::Null | Kind::Stream => {}
+                    Kind::Boolean => {
+                        let bits = &mut page[entry.values_offset as usize..];
+                        set_bits(bits, column.values, row, 0, count);
+                    }
+                    Kind::Fixed { .. } => {
+                        let end = values_at + column.values.len();
+                        page[values_at..end].copy_from_slice(column.values);
+                        values_at = end;
+                    }
+                    Kind::Bytes | Kind::Text => {
+                        let base = (data_at - entry.data_offset as usize) as u32;
+                        let end = values_at + count * size_of::<u32>();
+                        let ends = page[values_at..end].as_chunks_mut().0;
+                        for (slot, out) in ends.iter_mut().enumerate() {
+                            *out = (base + column.end(slot + 1) as u32).to_le_bytes();
+                        }
+                        values_at = end;
+                        let end = data_at + column.data.len();
+                        page[data_at..end].copy_from_slice(column.data);
+                        data_at = end;
+                    }
+                }
+                row += count;
+            }
+        }
+        Ok(())
+    }
+}

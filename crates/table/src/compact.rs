@@ -1,0 +1,84 @@
+//! Pages whose rows are mostly gone.
+//!
+//! **Owns** nothing. **Never** fails a statement: pages that cannot be written again stay.
+//!
+//! A page that has lost three quarters of its rows is written again with what is left, together
+//! with such neighbours; a row is copied for three that went, and a table takes at most four times
+//! the bytes of its rows. Rows keep their order and their numbers, so that entries of keys stay.
+
+use mayfly_space::{Account, NextUse, PageClass};
+
+use crate::column_page::{Format, Rows};
+use crate::error::Result;
+use crate::sealed::Sealed;
+use crate::table_page::TablePage;
+
+/// A page is sparse when at most this part of its rows is left.
+const LEFT_PART: usize = 4;
+
+/// Pages by their place in a table; `None` for one that has no rows left.
+type Changed = [(usize, Option<TablePage>)];
+
+/// Writes sparse pages again, several neighbours to one page if they fit: that one takes the
+/// place of the first, the others have no rows left.
+pub(crate) fn sparse(account: &Account, format: &Format, page_bytes: usize, changed: &mut Changed) {
+    let mut from = 0;
+    while format.merges() && from < changed.len() {
+        let group = group(format, page_bytes, &changed[from..]);
+        let end = from + group.max(1);
+        if group > 0
+            && let Ok(page) = written(account, format, &changed[from..end])
+        {
+            changed[from].1 = Some(page);
+            changed[from + 1..end]
+                .iter_mut()
+                .for_each(|gone| gone.1 = None);
+        }
+        from = end;
+    }
+}
+
+/// How many of the first pages are sparse neighbours that fit into one; none if that would spare
+/// no page.
+fn group(format: &Format, page_bytes: usize, changed: &Changed) -> usize {
+    let (mut rows, mut bytes) = (0, 0);
+    let mut last = None;
+    let fits = |(place, page): &&(usize, Option<TablePage>)| {
+        let follows = last.is_none_or(|last| last + 1 == *place);
+        last = Some(*place);
+        let Some(page) = page else {
+            return follows;
+        };
+        rows += page.row_count();
+        bytes += page.bytes() * page.row_count() / page.written_count();
+        follows && is_sparse(page) && bytes <= page_bytes && format.takes(rows)
+    };
+    let group = changed.iter().take_while(fits).count();
+    let mut pages = changed[..group]
+        .iter()
+        .filter_map(|(_, page)| page.as_ref());
+    let is_large = |page: &TablePage| page.page_bytes() > PageClass::K4.bytes();
+    let spares = match (pages.next(), pages.next()) {
+        (Some(page), None) => is_large(page),
+        (first, _) => first.is_some(),
+    };
+    if spares { group } else { 0 }
+}
+
+/// Whether few of the rows are left.
+fn is_sparse(page: &TablePage) -> bool {
+    page.row_count() * LEFT_PART <= page.written_count()
+}
+
+fn written(account: &Account, format: &Format, changed: &Changed) -> Result<TablePage> {
+    let pages = changed.iter().filter_map(|(_, page)| page.as_ref());
+    let rows: Result<Vec<Rows>> = pages
+        .map(|page| {
+            let batch = page.read_slots(format, None, &page.slots())?;
+            format.admit(batch.columns(), batch.num_rows())
+        })
+        .collect();
+    let rows = rows?;
+    let page = Sealed::write(account, format, &rows, NextUse::SecondChance)?;
+    Ok(TablePage::from(page))
+}
