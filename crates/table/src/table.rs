@@ -23,6 +23,8 @@
 //!
 //! **Cost**: an append of one row is one encoded segment (about a microsecond for few columns).
 
+mod by_key;
+
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,6 +45,8 @@ use crate::sealed::{Heap, Sealed, Writer};
 use crate::snapshot::{SnapshotParts, TableSnapshot};
 use crate::table_page::TablePage;
 use crate::tail::Tail;
+
+pub use by_key::ByKey;
 
 /// The rows that wait on the heap, where they cannot be evicted, before they become a page.
 const TAIL_BYTES_MAX: usize = 16 << 10;
