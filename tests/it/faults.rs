@@ -26,6 +26,8 @@ const ROWS: u32 = 40_000;
 /// A statement under test: what it does and what is asked afterwards for its result.
 struct Case {
     name: &'static str,
+    /// Makes further tables.
+    setup: &'static [&'static str],
     statement: String,
     /// Reads back what the statement wrote; empty for queries.
     check: &'static str,
@@ -37,6 +39,7 @@ impl Case {
     fn query(name: &'static str, statement: &str) -> Case {
         Case {
             name,
+            setup: &[],
             statement: statement.to_owned(),
             check: "",
             undo: "",
@@ -78,6 +81,9 @@ async fn check(case: &Case, operation: Operation) {
         "CREATE TEMPORARY TABLE target (n INT, k CHAR(32), word TEXT)",
     )
     .await;
+    for sql in case.setup {
+        rows(&mut session, sql).await;
+    }
     let ran = rows(&mut session, &case.statement).await;
     let expected = case.result(&mut session, ran).await;
     undo(case, &mut session).await;
@@ -213,6 +219,7 @@ async fn order_by_with_limit() {
 async fn insert() {
     check_all(Case {
         name: "INSERT ... SELECT",
+        setup: &[],
         statement: "INSERT INTO target SELECT n, k, CONCAT(word, word) FROM wide".to_owned(),
         check: "SELECT COUNT(*), SUM(n), COUNT(k), SUM(LENGTH(word)) FROM target",
         undo: "TRUNCATE target",
@@ -227,6 +234,7 @@ async fn load_data() {
     write_rows(&path);
     check_all(Case {
         name: "LOAD DATA",
+        setup: &[],
         statement: format!("LOAD DATA INFILE '{}' INTO TABLE target", path.display()),
         check: "SELECT COUNT(*), SUM(n), MIN(k), SUM(LENGTH(word)) FROM target",
         undo: "TRUNCATE target",
@@ -245,6 +253,28 @@ async fn joins_and_windows() {
     let sql = "SELECT COUNT(*), SUM(r) FROM (SELECT a.n, ROW_NUMBER() OVER (PARTITION BY a.skewed \
                ORDER BY a.n) r FROM wide a JOIN digits d ON a.n % 10 = d.d) j";
     check_all(Case::query("JOIN and window", sql)).await;
+}
+
+/// A table that is found by key, and one of few rows that finds it.
+const KEYED: [&str; 4] = [
+    "CREATE TEMPORARY TABLE keyed (n INT PRIMARY KEY, k CHAR(32), word VARCHAR(100), KEY (k))",
+    "INSERT INTO keyed SELECT n, k, word FROM wide",
+    "CREATE TEMPORARY TABLE few (n INT, k CHAR(32))",
+    "INSERT INTO few SELECT n, k FROM wide WHERE n % 300 = 7",
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn joins_and_orders_by_key() {
+    let join = "SELECT f.n, t.k, t.word FROM few f LEFT JOIN keyed t ON f.n = t.n";
+    let semi = "SELECT COUNT(*), SUM(n), MAX(word) FROM keyed WHERE k IN (SELECT k FROM few)";
+    let order = "SELECT n, k, word FROM keyed WHERE n % 3 = 1 ORDER BY k DESC, n DESC LIMIT 40";
+    for (name, sql) in [("join", join), ("semi-join", semi), ("order", order)] {
+        check_all(Case {
+            setup: &KEYED,
+            ..Case::query(name, sql)
+        })
+        .await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,6 +2,7 @@
 //! with MariaDB, injected faults, cancellation, processes, and the aggregate against its model.
 
 mod budgets;
+mod by_key;
 mod cancel;
 mod differential;
 mod distinct;

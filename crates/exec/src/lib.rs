@@ -11,6 +11,7 @@
 //!            |-- memory     grants of stock operators  --+
 //!            |-- temp_file  spills of stock operators  --+--> mayfly_space
 //!   aggregate, sort, provider --> mayfly_table (rows, runs) --+
+//!   by_key        rows that keys find: conditions, joins, orders
 //!   context, report   what a statement gives, what its temporary tables cost
 //! ```
 
@@ -18,12 +19,11 @@
 #![warn(missing_docs)]
 
 pub mod aggregate;
+mod by_key;
 mod collect;
 pub mod context;
 pub mod error;
 mod install;
-mod key_choice;
-mod key_scan;
 pub mod memory;
 pub mod provider;
 pub mod report;
@@ -32,13 +32,12 @@ mod scan_columns;
 pub mod sort;
 pub mod temp_file;
 
+pub use by_key::{Access, Found, KeyJoin, KeyOrder, KeyScan, key_value};
 pub use collect::collect_into;
 pub use context::StatementContext;
 pub use error::{find_space_error, space_error, table_error};
 pub use install::{install, runtime};
-pub use key_choice::{Access, key_value};
-pub use key_scan::{Found, KeyScan};
-pub use provider::TableSource;
+pub use provider::{TableScan, TableSource};
 pub use report::{Report, TempTable, Why, next_temp_table_id};
 pub use rule::{SwapOperators, planned_temp_tables, unspillable};
 

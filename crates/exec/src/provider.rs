@@ -10,6 +10,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
@@ -28,11 +29,11 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
 };
+use mayfly_space::{Account, Reservation};
 use mayfly_table::{Change, Table, TableSnapshot};
 
+use crate::by_key::{self, Choice, Found, KeyScan, Source};
 use crate::error::{space_error, table_error};
-use crate::key_choice::{self, Choice};
-use crate::key_scan::{Found, KeyScan};
 use crate::scan_columns::ScanColumns;
 
 /// Pages of a scan that are pinned at once: the one it reads and one that a batch still holds.
@@ -86,33 +87,73 @@ impl TableSource {
         &self,
         choice: &Choice,
         projection: Option<&Vec<usize>>,
+        filters: &[Expr],
     ) -> Result<Option<KeyScan>> {
         let limit = usize::try_from(choice.rows.saturating_mul(2).saturating_add(64));
         let limit = limit.unwrap_or(usize::MAX);
-        let found = self.table.search(&choice.searches, limit);
-        let Some((now, numbers)) = found.map_err(table_error)? else {
-            return Ok(None);
-        };
-        let snapshot = self.snapshot.clone().unwrap_or(now);
-        // Where the numbers and ids of the rows find no room, the table is scanned.
-        let bytes = numbers.len() as u64 * KEY_SCAN_ROW_BYTES;
-        let reservation = match bytes >= KEY_SCAN_FREE_BYTES {
-            true => match snapshot.account().reserve(bytes) {
-                Ok(reservation) => Some(reservation),
-                Err(_) => return Ok(None),
-            },
-            false => None,
-        };
-        let ids = snapshot.locate(numbers).map_err(table_error)?;
-        let columns = ScanColumns::new(&self.schema, &snapshot, projection)?;
         let found = Found {
             table: Arc::clone(&self.table),
             key: choice.key,
             parts: choice.parts,
             access: choice.access,
+            is_covered: choice.is_covered,
         };
-        let scan = KeyScan::new(found, snapshot, ids, columns);
+        if choice.is_covered {
+            return self.covered(choice, found, projection, limit);
+        }
+        let searched = self.table.search(&choice.searches, limit);
+        let Some((now, numbers)) = searched.map_err(table_error)? else {
+            return Ok(None);
+        };
+        let snapshot = self.snapshot.clone().unwrap_or(now);
+        // Where the numbers and ids of the rows find no room, the table is scanned.
+        let bytes = numbers.len() as u64 * KEY_SCAN_ROW_BYTES;
+        let Some(reservation) = reserved(snapshot.account(), bytes) else {
+            return Ok(None);
+        };
+        let ids = snapshot.locate(numbers).map_err(table_error)?;
+        let source = Source {
+            table: Arc::clone(&self.table),
+            columns: ScanColumns::new(&self.schema, &snapshot, projection)?,
+            snapshot: Arc::new(snapshot),
+            filters: filters.to_vec(),
+            found: Some(ids.len()),
+        };
+        let scan = KeyScan::new(found, source, ids);
         Ok(Some(scan.holding(reservation)))
+    }
+
+    /// The rows that a key finds and holds.
+    fn covered(
+        &self,
+        choice: &Choice,
+        found: Found,
+        projection: Option<&Vec<usize>>,
+        limit: usize,
+    ) -> Result<Option<KeyScan>> {
+        let columns = projection.map_or(&[][..], Vec::as_slice);
+        let entry_bytes = self.table.index_bytes() / self.table.row_count().max(1);
+        let row_bytes = entry_bytes + KEY_SCAN_ROW_BYTES * columns.len() as u64;
+        let bytes = choice.rows.saturating_mul(row_bytes);
+        let Some(reservation) = reserved(self.table.account(), bytes) else {
+            return Ok(None);
+        };
+        let values = self.table.search_values(&choice.searches, columns, limit);
+        let Some((values, count)) = values.map_err(table_error)? else {
+            return Ok(None);
+        };
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        let schema = Arc::new(self.schema.project(columns)?);
+        let rows = RecordBatch::try_new_with_options(schema, values, &options)?;
+        Ok(Some(KeyScan::covered(found, rows).holding(reservation)))
+    }
+}
+
+/// Memory for what a search finds, if it needs any; `None` if there is none.
+fn reserved(account: &Account, bytes: u64) -> Option<Option<Reservation>> {
+    match bytes >= KEY_SCAN_FREE_BYTES {
+        true => account.reserve(bytes).ok().map(Some),
+        false => Some(None),
     }
 }
 
@@ -138,7 +179,7 @@ impl TableProvider for TableSource {
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
-        let supported = |filter: &&Expr| match key_choice::is_searchable(&self.table, filter) {
+        let supported = |filter: &&Expr| match by_key::is_searchable(&self.table, filter) {
             true => TableProviderFilterPushDown::Inexact,
             false => TableProviderFilterPushDown::Unsupported,
         };
@@ -152,30 +193,33 @@ impl TableProvider for TableSource {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        if let Some(choice) = key_choice::choose(&self.table, filters)?
-            && let Some(scan) = self.key_scan(&choice, projection)?
+        // The keys hold the rows as they are now.
+        let covered = |key| {
+            let columns = projection.filter(|_| self.snapshot.is_none());
+            columns.is_some_and(|columns| self.table.covers(key, columns))
+        };
+        if let Some(choice) = by_key::choose(&self.table, filters, covered)?
+            && let Some(scan) = self.key_scan(&choice, projection, filters)?
         {
             return Ok(Arc::new(scan));
         }
-        let scan = TableScan::new(
-            self.table.name(),
-            &self.schema,
-            self.snapshot
-                .clone()
-                .unwrap_or_else(|| self.table.snapshot()),
-            projection,
-            limit,
-            session.config().target_partitions(),
-        )?;
-        Ok(Arc::new(scan))
+        let snapshot = self.snapshot.clone();
+        let snapshot = snapshot.unwrap_or_else(|| self.table.snapshot());
+        let source = Source {
+            table: Arc::clone(&self.table),
+            columns: ScanColumns::new(&self.schema, &snapshot, projection)?,
+            snapshot: Arc::new(snapshot),
+            filters: filters.to_vec(),
+            found: None,
+        };
+        let partitions_max = session.config().target_partitions();
+        Ok(Arc::new(TableScan::new(source, limit, partitions_max)))
     }
 }
 
 /// Reads the rows of a snapshot.
 pub struct TableScan {
-    name: String,
-    snapshot: Arc<TableSnapshot>,
-    columns: ScanColumns,
+    source: Source,
     limit: Option<usize>,
     /// The batches of each partition.
     ranges: Vec<Range<usize>>,
@@ -184,18 +228,11 @@ pub struct TableScan {
 }
 
 impl TableScan {
-    fn new(
-        name: &str,
-        schema: &SchemaRef,
-        snapshot: TableSnapshot,
-        projection: Option<&Vec<usize>>,
-        limit: Option<usize>,
-        partitions_max: usize,
-    ) -> Result<Self> {
-        let columns = ScanColumns::new(schema, &snapshot, projection)?;
+    fn new(source: Source, limit: Option<usize>, partitions_max: usize) -> Self {
+        let (snapshot, columns) = (&source.snapshot, &source.columns);
         let batches = match limit {
             None => snapshot.batch_count(),
-            Some(limit) => batches_within(&snapshot, limit),
+            Some(limit) => batches_within(snapshot, limit),
         };
         let partitions = partitions_max.min(batches).max(1);
         let ranges: Vec<_> = (0..partitions)
@@ -207,20 +244,23 @@ impl TableScan {
             EmissionType::Incremental,
             Boundedness::Bounded,
         );
-        Ok(Self {
-            name: name.to_owned(),
-            snapshot: Arc::new(snapshot),
-            columns,
+        Self {
+            source,
             limit,
             ranges,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
-        })
+        }
+    }
+
+    /// What is read; `None` if not all rows are.
+    pub(crate) fn source(&self) -> Option<Source> {
+        self.limit.is_none().then(|| self.source.clone())
     }
 
     /// The name of the table.
     pub fn table_name(&self) -> &str {
-        &self.name
+        self.source.table.name()
     }
 }
 
@@ -238,7 +278,7 @@ fn batches_within(snapshot: &TableSnapshot, limit: usize) -> usize {
 impl fmt::Debug for TableScan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TableScan")
-            .field("table", &self.name)
+            .field("table", &self.table_name())
             .field("ranges", &self.ranges)
             .finish_non_exhaustive()
     }
@@ -247,11 +287,15 @@ impl fmt::Debug for TableScan {
 impl DisplayAs for TableScan {
     fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if matches!(t, DisplayFormatType::TreeRender) {
-            return writeln!(f, "table={}", self.name);
+            return writeln!(f, "table={}", self.table_name());
         }
         let partitions = self.ranges.len();
-        write!(f, "TableScan: table={}, partitions={partitions}", self.name)?;
-        if self.columns.projection.is_some() {
+        write!(
+            f,
+            "TableScan: table={}, partitions={partitions}",
+            self.table_name()
+        )?;
+        if self.source.columns.projection.is_some() {
             let schema = self.schema();
             let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
             write!(f, ", projection=[{}]", names.join(", "))?;
@@ -309,17 +353,22 @@ impl ExecutionPlan for TableScan {
             })?;
         let baseline = BaselineMetrics::new(&self.metrics, partition);
         // The pages that it reads may not be taken by the operators that it feeds.
-        let minimum_bytes = SCAN_PAGES * self.snapshot.page_bytes_max(range.clone());
+        let minimum_bytes = SCAN_PAGES * self.source.snapshot.page_bytes_max(range.clone());
         let admission = self
+            .source
             .snapshot
             .account()
             .admit(minimum_bytes)
             .map_err(space_error)?;
         let mut scan = self
+            .source
             .snapshot
-            .scan(range.clone(), self.columns.projection.clone())
+            .scan(range.clone(), self.source.columns.projection.clone())
             .zip(range);
-        let (snapshot, columns) = (Arc::clone(&self.snapshot), self.columns.clone());
+        let (snapshot, columns) = (
+            Arc::clone(&self.source.snapshot),
+            self.source.columns.clone(),
+        );
         let batches = std::iter::from_fn(move || {
             let _admission = &admission;
             let _timer = baseline.elapsed_compute().timer();
@@ -355,7 +404,7 @@ impl ExecutionPlan for TableScan {
             .iter()
             .cloned()
             .flatten()
-            .map(|index| self.snapshot.rows_of(index))
+            .map(|index| self.source.snapshot.rows_of(index))
             .sum();
         Ok(Arc::new(Statistics {
             num_rows: Precision::Exact(rows),

@@ -15,10 +15,12 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
 use crate::aggregate::{self, AggregateOperator};
+use crate::by_key;
 use crate::report::Why;
 use crate::sort::SortOperator;
 
-/// Replaces sorts and aggregates by operators over the temp space.
+/// Replaces sorts and aggregates by operators over the temp space, and joins and sorts that a key
+/// answers by lookups.
 #[derive(Debug, Default)]
 pub struct SwapOperators;
 
@@ -43,6 +45,11 @@ impl PhysicalOptimizerRule for SwapOperators {
 }
 
 fn replace(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let plan = by_key::replace(plan)?;
+    if plan.transformed {
+        return Ok(plan);
+    }
+    let plan = plan.data;
     if let Some(sort) = plan.downcast_ref::<SortExec>() {
         return Ok(match SortOperator::try_from_stock(sort)? {
             Some(operator) => Transformed::yes(Arc::new(operator)),

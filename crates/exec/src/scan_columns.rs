@@ -45,6 +45,19 @@ impl ScanColumns {
         })
     }
 
+    /// The column of the table that is shown at a place; `None` for the ids of rows.
+    pub(crate) fn of_table(&self, place: usize) -> Option<usize> {
+        let before = match self.row_ids {
+            Some(row_ids) if row_ids == place => return None,
+            Some(row_ids) => usize::from(row_ids < place),
+            None => 0,
+        };
+        match &self.projection {
+            Some(columns) => columns.get(place - before).copied(),
+            None => Some(place - before),
+        }
+    }
+
     /// The rows of a batch as they are shown.
     pub(crate) fn show(
         &self,

@@ -24,6 +24,8 @@
 //!
 //! **Cost**: an append of one row is one encoded segment (about a microsecond for few columns).
 
+mod by_key;
+
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,6 +45,8 @@ use crate::keys::{self, Conflicts, Indexes, Repeats, Search};
 use crate::sealed::Writer;
 use crate::snapshot::{SnapshotParts, TableSnapshot};
 use crate::table_page::TablePage;
+
+pub use by_key::ByKey;
 
 /// A table, shared by all who can name it.
 pub struct Table {

@@ -6,13 +6,18 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::display::DisplayableExecutionPlan;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
-use mayfly_exec::{Access, Found, KeyScan, TempTable, Why, planned_temp_tables, unspillable};
+use mayfly_exec::{
+    Access, Found, KeyJoin, KeyOrder, KeyScan, TableScan, TempTable, Why, planned_temp_tables,
+    unspillable,
+};
 use mayfly_sql::references::References;
 use mayfly_sql::statement::{Explain, ExplainFormat, InsertSource, Statement};
 use mayfly_types::{ColumnType, MySqlError};
@@ -85,26 +90,37 @@ impl Job {
     }
 }
 
-/// One table that a plan reads.
+/// One table that a query names.
 struct Scan {
+    /// The name of the table itself.
+    table: String,
+    /// What the query calls it, in its database where that is known.
     name: String,
+    database: Option<String>,
     has_filter: bool,
 }
 
 fn scans(plan: &LogicalPlan) -> Vec<Scan> {
     let mut scans = Vec::new();
     let mut filters_above = 0_usize;
+    let mut alias = None;
     let _ = plan.apply_with_subqueries(|node| {
         match node {
             LogicalPlan::Filter(_) => filters_above += 1,
+            LogicalPlan::SubqueryAlias(named) => alias = Some(named.alias.table().to_owned()),
             LogicalPlan::TableScan(scan) => {
+                let table = scan.table_name.table().to_owned();
                 scans.push(Scan {
-                    name: scan.table_name.table().to_owned(),
+                    name: alias.take().unwrap_or_else(|| table.clone()),
+                    table,
+                    database: scan.table_name.schema().map(str::to_owned),
                     has_filter: filters_above > 0 || !scan.filters.is_empty(),
                 });
                 filters_above = 0;
             }
-            _ => {}
+            // The name of a derived table is not that of the tables in it.
+            LogicalPlan::Projection(_) | LogicalPlan::Limit(_) | LogicalPlan::Sort(_) => {}
+            _ => alias = None,
         }
         Ok(TreeNodeRecursion::Continue)
     });
@@ -120,7 +136,7 @@ struct KeyUse {
 }
 
 impl KeyUse {
-    fn of(found: &Found) -> KeyUse {
+    fn of(found: &Found, asked: Option<&[String]>) -> KeyUse {
         let columns = found.table.columns();
         let parts = found.key().parts.iter().take(found.parts);
         let bytes = parts.map(|part| {
@@ -132,32 +148,116 @@ impl KeyUse {
             };
             key_bytes(&column.column_type, part.prefix) + length + u64::from(column.is_nullable)
         });
-        let constants = vec!["const"; found.parts];
+        let is_of_values = !matches!(found.access, Access::Range | Access::Index);
+        let reference = match asked {
+            Some(values) => values.join(","),
+            None => vec!["const"; found.parts].join(","),
+        };
         KeyUse {
             name: found.key().name.clone(),
             bytes: bytes.sum(),
-            reference: (found.access != Access::Range).then(|| constants.join(",")),
+            reference: is_of_values.then_some(reference),
         }
     }
 }
 
 /// What a plan reads, and how.
 struct Leaf {
+    /// What the query says of the table.
+    scan: Option<Scan>,
+    columns: SchemaRef,
     rows: Option<usize>,
     key: Option<Found>,
+    /// What the key is asked for, if not constants.
+    asked: Option<Vec<String>>,
+    /// Whether rows that a key finds for another table are filtered.
+    has_filter: Option<bool>,
+    is_reversed: bool,
 }
 
-fn leaves(plan: &Arc<dyn ExecutionPlan>, found: &mut Vec<Leaf>) {
+impl Leaf {
+    fn new(columns: SchemaRef, rows: Option<usize>) -> Leaf {
+        Leaf {
+            scan: None,
+            columns,
+            rows,
+            key: None,
+            asked: None,
+            has_filter: None,
+            is_reversed: false,
+        }
+    }
+
+    /// A leaf of a plan.
+    fn of(plan: &Arc<dyn ExecutionPlan>) -> Leaf {
+        let mut leaf = Leaf::new(plan.schema(), progress::expected_rows(plan));
+        if let Some(scan) = plan.downcast_ref::<KeyScan>() {
+            leaf.key = Some(scan.found().clone());
+        } else if let Some(order) = plan.downcast_ref::<KeyOrder>() {
+            leaf.key = Some(order.found().clone());
+            leaf.is_reversed = order.is_reversed();
+        }
+        leaf
+    }
+
+    /// Finds what the query says of a table, which it may name several times.
+    fn find(mut self, table: Option<&str>, scans: &mut Vec<Scan>) -> Leaf {
+        let of_table = |scan: &Scan| table.is_none_or(|table| scan.table == table);
+        if let Some(place) = scans.iter().position(of_table) {
+            self.scan = Some(scans.remove(place));
+        }
+        self
+    }
+
+    /// The name of a column of the table.
+    fn column(&self, name: &str) -> Option<String> {
+        self.columns.index_of(name).ok()?;
+        let scan = self.scan.as_ref()?;
+        let database = scan.database.iter().map(|name| format!("{name}."));
+        Some(format!(
+            "{}{}.{name}",
+            database.collect::<String>(),
+            scan.name
+        ))
+    }
+}
+
+/// The leaves of a plan in the order in which they are read.
+fn leaves(plan: &Arc<dyn ExecutionPlan>, scans: &mut Vec<Scan>, found: &mut Vec<Leaf>) {
+    if let Some(join) = plan.downcast_ref::<KeyJoin>() {
+        let before = found.len();
+        leaves(join.outer(), scans, found);
+        let outer = &found[before..];
+        let asked = join.values().map(|value| {
+            let column = value.downcast_ref::<Column>();
+            let name = |column: &Column| outer.iter().find_map(|leaf| leaf.column(column.name()));
+            column.and_then(name).unwrap_or_else(|| "func".to_owned())
+        });
+        let table = &join.found().table;
+        let rows = usize::try_from(join.rows_each()).ok();
+        let leaf = Leaf {
+            key: Some(join.found().clone()),
+            asked: Some(asked.collect()),
+            has_filter: Some(join.has_filter()),
+            ..Leaf::new(Arc::clone(table.schema()), rows)
+        };
+        found.push(leaf.find(Some(table.name()), scans));
+        return;
+    }
     let children = plan.children();
     if children.is_empty() {
-        let scan = plan.downcast_ref::<KeyScan>();
-        found.push(Leaf {
-            rows: progress::expected_rows(plan),
-            key: scan.map(|scan| scan.found().clone()),
-        });
+        let leaf = Leaf::of(plan);
+        let by_key = leaf.key.as_ref().map(|found| Arc::clone(&found.table));
+        let scanned = plan.downcast_ref::<TableScan>();
+        let name = scanned.map(TableScan::table_name);
+        let name = name.or(by_key.as_ref().map(|table| table.name()));
+        let is_table = name.is_some() || !plan.schema().fields().is_empty();
+        if is_table && !plan.name().starts_with("Placeholder") {
+            found.push(leaf.find(name, scans));
+        }
     }
     for child in children {
-        leaves(child, found);
+        leaves(child, scans, found);
     }
 }
 
@@ -181,9 +281,15 @@ fn table(logical: &LogicalPlan, ready: &Ready) -> Listing {
     let sorts = |why: &Why| matches!(why, Why::OrderBy | Why::OrderByLimit);
     let uses_temporary = planned.iter().any(|table| !sorts(&table.why));
     let uses_filesort = planned.iter().any(|table| sorts(&table.why));
-    let scans = scans(logical);
-    let mut rows = Vec::new();
-    leaves(&ready.plan, &mut rows);
+    let mut scans = scans(logical);
+    let mut tables = Vec::new();
+    leaves(&ready.plan, &mut scans, &mut tables);
+    tables.retain(|leaf| leaf.scan.is_some());
+    // Tables of which the plan knows that they have no rows to show are not read.
+    tables.extend(scans.into_iter().map(|scan| Leaf {
+        scan: Some(scan),
+        ..Leaf::new(Arc::new(Schema::empty()), None)
+    }));
     let mut push = |select_type: &str,
                     name: Option<String>,
                     kind: Option<String>,
@@ -206,7 +312,7 @@ fn table(logical: &LogicalPlan, ready: &Ready) -> Listing {
             (!extra.is_empty()).then_some(extra),
         ]);
     };
-    if scans.is_empty() {
+    if tables.is_empty() {
         push(
             "SIMPLE",
             None,
@@ -216,10 +322,19 @@ fn table(logical: &LogicalPlan, ready: &Ready) -> Listing {
             "No tables used".to_owned(),
         );
     }
-    for (index, scan) in scans.iter().enumerate() {
+    for (index, leaf) in tables.iter().enumerate() {
+        let Some(scan) = &leaf.scan else {
+            continue;
+        };
         let mut extra = Vec::new();
-        if scan.has_filter {
+        if leaf.has_filter.unwrap_or(scan.has_filter) {
             extra.push("Using where");
+        }
+        if leaf.key.as_ref().is_some_and(|found| found.is_covered) {
+            extra.push("Using index");
+        }
+        if leaf.is_reversed {
+            extra.push("Backward index scan");
         }
         if index == 0 && uses_temporary {
             extra.push("Using temporary");
@@ -227,19 +342,15 @@ fn table(logical: &LogicalPlan, ready: &Ready) -> Listing {
         if index == 0 && uses_filesort {
             extra.push("Using filesort");
         }
-        let leaf = match rows.len() == scans.len() {
-            true => rows.get(index),
-            false => None,
-        };
-        let found = leaf.and_then(|leaf| leaf.key.as_ref());
-        let key = found.map(KeyUse::of);
+        let found = leaf.key.as_ref();
+        let key = found.map(|found| KeyUse::of(found, leaf.asked.as_deref()));
         let access = found.map_or("ALL", |found| found.access.name());
         push(
             "SIMPLE",
             Some(scan.name.clone()),
             some(access),
             key.as_ref(),
-            leaf.and_then(|leaf| leaf.rows),
+            leaf.rows,
             extra.join("; "),
         );
     }

@@ -21,27 +21,28 @@ use crate::column_page::StoredColumn;
 use crate::definition::{Column, Key};
 use crate::tree::append_row_id;
 
-const NULL: u8 = 0;
+pub(super) const NULL: u8 = 0;
 const VALUE: u8 = 1;
 
 /// Writes the keys of one index.
 #[derive(Debug, Clone)]
 pub(crate) struct KeyEncoder {
-    parts: Vec<Part>,
+    pub(super) parts: Vec<Part>,
     is_unique: bool,
 }
 
 #[derive(Debug, Clone)]
-struct Part {
-    kind: Kind,
+pub(super) struct Part {
+    pub(super) data_type: DataType,
+    pub(super) kind: Kind,
     /// Characters of a text or bytes of a binary string that count.
-    prefix: Option<usize>,
-    is_nullable: bool,
-    is_descending: bool,
+    pub(super) prefix: Option<usize>,
+    pub(super) is_nullable: bool,
+    pub(super) is_descending: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Unsigned,
     Signed,
     Float,
@@ -117,8 +118,10 @@ impl KeyEncoder {
     pub(crate) fn new(key: &Key, columns: &[Column]) -> Self {
         let parts = key.parts.iter().map(|part| {
             let column = &columns[part.column];
+            let data_type = column.column_type.data_type();
             Part {
-                kind: Kind::of(&column.column_type.data_type()),
+                kind: Kind::of(&data_type),
+                data_type,
                 prefix: part.prefix.map(|prefix| prefix as usize),
                 is_nullable: column.is_nullable,
                 is_descending: part.is_descending,
@@ -164,6 +167,23 @@ impl KeyEncoder {
             has_null |= part.write(Reader::new(value).value(row), &mut bytes);
         }
         (bytes, has_null)
+    }
+
+    /// The beginnings that keys share whose first parts have the values of a row, for some rows.
+    pub(crate) fn beginnings(&self, values: &[ArrayRef]) -> EncodedKeys {
+        let rows = values.first().map_or(0, |values| values.len());
+        let readers: Vec<Reader<'_>> = values.iter().map(Reader::new).collect();
+        let mut keys = EncodedKeys::default();
+        for row in 0..rows {
+            let mut has_null = false;
+            for (part, reader) in self.parts.iter().zip(&readers) {
+                has_null |= part.write(reader.value(row), &mut keys.bytes);
+            }
+            keys.ends.push(keys.bytes.len());
+            keys.with_null.push(has_null);
+        }
+        keys.sort();
+        keys
     }
 
     /// How many parts the key has.

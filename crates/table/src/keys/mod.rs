@@ -17,11 +17,14 @@
 
 mod apply;
 mod conflict;
+mod decoder;
 mod encoder;
+mod lookup;
 mod search;
 
 pub(crate) use apply::{Rows, Statement, rebuild, restore, verify};
 pub use conflict::{Conflict, Conflicts, Repeats};
+pub use lookup::{Lookup, Place, Step};
 pub use search::Search;
 
 use mayfly_space::{Account, AccountOptions};

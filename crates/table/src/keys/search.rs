@@ -37,14 +37,15 @@ impl Search {
 }
 
 /// The keys that a search asks for.
-enum Wanted {
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Wanted {
     /// One key of a unique index.
     One(Vec<u8>),
     Range(Vec<u8>, Option<Vec<u8>>),
 }
 
 impl Wanted {
-    fn range(&self) -> KeyRange<'_> {
+    pub(super) fn range(&self) -> KeyRange<'_> {
         match self {
             Wanted::One(key) => KeyRange {
                 low: Bound::Included(key),
@@ -105,7 +106,7 @@ impl Index {
         Ok(true)
     }
 
-    fn wanted(&self, search: &Search) -> Wanted {
+    pub(super) fn wanted(&self, search: &Search) -> Wanted {
         let (encoder, at) = (&self.encoder, search.equal.len());
         let (beginning, has_null) = encoder.beginning(&search.equal, 0);
         if at == encoder.part_count() {
@@ -153,7 +154,7 @@ impl Index {
 }
 
 /// The smallest key behind all that begin with these bytes; `None` if there is none.
-fn after(beginning: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn after(beginning: &[u8]) -> Option<Vec<u8>> {
     let end = beginning.iter().rposition(|byte| *byte != u8::MAX)?;
     let mut after = beginning[..=end].to_vec();
     after[end] += 1;

@@ -75,7 +75,7 @@ pub use key::{MAX_KEY_BYTES, MAX_PAYLOAD_BYTES, Payload, append_row_id, split_ro
 pub use range::{KeyRange, Range};
 pub use writer::Writer;
 
-use mayfly_space::{Account, ReadGuard};
+use mayfly_space::{Account, PageClass, ReadGuard};
 
 use crate::error::{Error, Result};
 use hint::Hint;
@@ -164,6 +164,16 @@ impl Tree {
             inner_pages: self.levels.iter().skip(1).sum(),
             leaf_pages: self.levels.first().copied().unwrap_or(0),
             entries: self.entry_count,
+        }
+    }
+
+    /// Bytes of its pages, in memory or not; costs nothing.
+    pub fn bytes(&self) -> u64 {
+        match self.levels.len() {
+            0 => 0,
+            // A root that is a leaf may be a small page.
+            1 => self.pages.page(self.root).len_bytes() as u64,
+            _ => self.pages.live_count() as u64 * PageClass::K16.bytes() as u64,
         }
     }
 

@@ -22,11 +22,11 @@ use crate::spaces::{BUDGETS, assert_empty, open};
 
 /// An id that is the primary key, a code that is unique where it is not NULL, and a kind that is
 /// searched together with the id.
-type Row = (i64, Option<String>, i32);
+pub(crate) type Row = (i64, Option<String>, i32);
 
 const PRIMARY: usize = 0;
-const CODE: usize = 1;
-const KIND: usize = 2;
+pub(crate) const CODE: usize = 1;
+pub(crate) const KIND: usize = 2;
 
 fn definition() -> Definition {
     let part = |column, is_descending| KeyPart {
@@ -55,11 +55,11 @@ fn definition() -> Definition {
     }
 }
 
-fn table(account: &Account) -> Arc<Table> {
+pub(crate) fn table(account: &Account) -> Arc<Table> {
     Arc::new(Table::new("t", definition(), account))
 }
 
-fn rows(random: &mut Random, count: usize, ids: usize) -> Vec<Row> {
+pub(crate) fn rows(random: &mut Random, count: usize, ids: usize) -> Vec<Row> {
     let row = |random: &mut Random| {
         let id = random.below(ids) as i64;
         let code = random.chance(80).then(|| {
@@ -71,7 +71,7 @@ fn rows(random: &mut Random, count: usize, ids: usize) -> Vec<Row> {
     (0..count).map(|_| row(random)).collect()
 }
 
-fn batch(table: &Table, rows: &[Row]) -> RecordBatch {
+pub(crate) fn batch(table: &Table, rows: &[Row]) -> RecordBatch {
     let ids: Int64Array = rows.iter().map(|row| row.0).collect::<Vec<_>>().into();
     let codes: StringViewArray = rows.iter().map(|row| row.1.as_deref()).collect();
     let kinds: Int32Array = rows.iter().map(|row| row.2).collect::<Vec<_>>().into();
@@ -79,7 +79,7 @@ fn batch(table: &Table, rows: &[Row]) -> RecordBatch {
     RecordBatch::try_new(Arc::clone(table.schema()), columns).unwrap()
 }
 
-fn read(batch: &RecordBatch) -> Vec<Row> {
+pub(crate) fn read(batch: &RecordBatch) -> Vec<Row> {
     let ids = batch.column(0).as_primitive::<Int64Type>().values();
     let codes = batch.column(1).as_string_view().iter();
     let kinds = batch.column(2).as_primitive::<Int32Type>().values();

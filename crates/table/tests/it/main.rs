@@ -1,6 +1,7 @@
 //! Tests of the public surface of `mayfly-table`: random data, models, faults.
 
 mod batches;
+mod by_key;
 mod dictionaries;
 mod faults;
 mod keyed;

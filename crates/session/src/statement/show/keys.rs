@@ -15,25 +15,24 @@ pub(crate) struct Part<'a> {
     pub(crate) sequence: usize,
     pub(crate) column: &'a str,
     pub(crate) is_nullable: bool,
-    /// Different values up to this part, where that is known.
+    /// Different values up to this part: counted where they are few, else thought from some.
     pub(crate) cardinality: Option<u64>,
 }
 
 /// The parts of all keys of a table.
 pub(crate) fn parts(table: &Table) -> impl Iterator<Item = Part<'_>> {
     let definition = table.definition();
-    let rows = table.row_count();
-    definition.keys.iter().flat_map(move |key| {
+    let keys = definition.keys.iter().enumerate();
+    keys.flat_map(move |(place, key)| {
         key.parts.iter().enumerate().map(move |(index, part)| {
             let column = &definition.columns[part.column];
-            let is_whole = index + 1 == key.parts.len();
             Part {
                 key,
                 part,
                 sequence: index + 1,
                 column: &column.name,
                 is_nullable: column.is_nullable,
-                cardinality: (key.is_unique() && is_whole).then_some(rows),
+                cardinality: table.distinct(place, index + 1).ok(),
             }
         })
     })

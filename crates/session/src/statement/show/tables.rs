@@ -93,6 +93,7 @@ impl Job {
             "Rows",
             "Avg_row_length",
             "Data_length",
+            "Index_length",
             "Auto_increment",
         ]);
         for (table, is_temporary) in self.tables_of(database) {
@@ -206,7 +207,7 @@ pub(crate) fn sizes(table: &Table) -> [Option<String>; 6] {
         some(average),
         some(bytes),
         some(0),
-        some(0),
+        some(table.index_bytes()),
         some(0),
     ]
 }

@@ -6,6 +6,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ColumnStatistics, Result, Statistics};
@@ -23,21 +25,26 @@ use datafusion::physical_plan::{
 use mayfly_space::Reservation;
 use mayfly_table::{Key, Table, TableSnapshot};
 
+use super::Access;
+use super::pipeline::Source;
 use crate::error::{space_error, table_error};
-use crate::key_choice::Access;
-use crate::scan_columns::ScanColumns;
 
 /// Reads some rows of a snapshot by their ids.
 pub struct KeyScan {
     found: Found,
-    snapshot: Arc<TableSnapshot>,
-    columns: ScanColumns,
-    /// Ids in the order of the pages.
-    ids: Arc<Vec<u64>>,
-    /// Memory of the ids.
+    rows: Rows,
+    /// Memory of the rows or their ids.
     reservation: Option<Reservation>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
+}
+
+/// What was found.
+enum Rows {
+    /// Ids of rows in the order of the pages.
+    Ids { source: Source, ids: Arc<Vec<u64>> },
+    /// What the key itself says of them.
+    Covered(RecordBatch),
 }
 
 /// The key of a scan, as EXPLAIN shows it.
@@ -51,6 +58,8 @@ pub struct Found {
     pub parts: usize,
     /// How it is used.
     pub access: Access,
+    /// Whether the key holds all that is read.
+    pub is_covered: bool,
 }
 
 impl Found {
@@ -61,35 +70,49 @@ impl Found {
 }
 
 impl KeyScan {
-    pub(crate) fn new(
-        found: Found,
-        snapshot: TableSnapshot,
-        mut ids: Vec<u64>,
-        columns: ScanColumns,
-    ) -> Self {
+    /// The scan of some rows of a table.
+    pub(crate) fn new(found: Found, source: Source, mut ids: Vec<u64>) -> Self {
         ids.sort_unstable();
+        let schema = Arc::clone(&source.columns.schema);
+        let ids = Arc::new(ids);
+        Self::of(found, Rows::Ids { source, ids }, schema)
+    }
+
+    /// The scan of rows that a key holds.
+    pub(crate) fn covered(found: Found, rows: RecordBatch) -> Self {
+        let schema = rows.schema();
+        Self::of(found, Rows::Covered(rows), schema)
+    }
+
+    fn of(found: Found, rows: Rows, schema: SchemaRef) -> Self {
         let properties = PlanProperties::new(
-            EquivalenceProperties::new(Arc::clone(&columns.schema)),
+            EquivalenceProperties::new(schema),
             Partitioning::UnknownPartitioning(1),
             EmissionType::Incremental,
             Boundedness::Bounded,
         );
         Self {
             found,
-            snapshot: Arc::new(snapshot),
-            columns,
-            ids: Arc::new(ids),
+            rows,
             reservation: None,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
         }
     }
 
-    /// The scan with the memory that its ids take.
+    /// The scan with the memory that its rows take.
     pub(crate) fn holding(self, reservation: Option<Reservation>) -> Self {
         Self {
             reservation,
             ..self
+        }
+    }
+
+    /// Where the rows come from, if not off the key.
+    pub(super) fn source(&self) -> Option<&Source> {
+        match &self.rows {
+            Rows::Ids { source, .. } => Some(source),
+            Rows::Covered(_) => None,
         }
     }
 
@@ -100,7 +123,31 @@ impl KeyScan {
 
     /// The number of rows.
     pub fn row_count(&self) -> usize {
-        self.ids.len()
+        match &self.rows {
+            Rows::Ids { ids, .. } => ids.len(),
+            Rows::Covered(rows) => rows.num_rows(),
+        }
+    }
+}
+
+impl KeyScan {
+    /// Rows in batches.
+    fn slices(
+        &self,
+        rows: RecordBatch,
+        batch_rows: usize,
+        baseline: BaselineMetrics,
+    ) -> SendableRecordBatchStream {
+        let starts = (0..rows.num_rows()).step_by(batch_rows);
+        let batches = starts.map(move |start| {
+            let batch = rows.slice(start, batch_rows.min(rows.num_rows() - start));
+            baseline.record_output(batch.num_rows());
+            Ok(batch)
+        });
+        Box::pin(RecordBatchStreamAdapter::new(
+            self.schema(),
+            futures::stream::iter(batches),
+        ))
     }
 }
 
@@ -108,7 +155,7 @@ impl fmt::Debug for KeyScan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeyScan")
             .field("found", &self.found)
-            .field("rows", &self.ids.len())
+            .field("rows", &self.row_count())
             .field("reserved", &self.reservation.is_some())
             .finish_non_exhaustive()
     }
@@ -122,7 +169,11 @@ impl DisplayAs for KeyScan {
             return writeln!(f, "table={table}\nkey={key}");
         }
         write!(f, "KeyScan: table={table}, key={key}")?;
-        write!(f, ", rows={}", self.ids.len())
+        write!(f, ", rows={}", self.row_count())?;
+        match &self.rows {
+            Rows::Ids { .. } => Ok(()),
+            Rows::Covered(_) => write!(f, ", covered"),
+        }
     }
 }
 
@@ -164,11 +215,17 @@ impl ExecutionPlan for KeyScan {
     fn execute(
         &self,
         partition: usize,
-        _context: Arc<TaskContext>,
+        context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let baseline = BaselineMetrics::new(&self.metrics, partition);
-        let (snapshot, ids) = (Arc::clone(&self.snapshot), Arc::clone(&self.ids));
-        let columns = self.columns.clone();
+        let (source, ids) = match &self.rows {
+            Rows::Ids { source, ids } => (source, Arc::clone(ids)),
+            Rows::Covered(rows) => {
+                let batch_rows = context.session_config().batch_size();
+                return Ok(self.slices(rows.clone(), batch_rows, baseline));
+            }
+        };
+        let (snapshot, columns) = (Arc::clone(&source.snapshot), source.columns.clone());
         // The page that it reads may not be taken by the operators that it feeds.
         let mut pages: Vec<usize> = ids.iter().map(|id| TableSnapshot::batch_of(*id)).collect();
         pages.dedup();
@@ -214,7 +271,7 @@ impl ExecutionPlan for KeyScan {
         _args: &StatisticsArgs,
     ) -> Result<Arc<Statistics>> {
         Ok(Arc::new(Statistics {
-            num_rows: Precision::Exact(self.ids.len()),
+            num_rows: Precision::Exact(self.row_count()),
             total_byte_size: Precision::Absent,
             column_statistics: vec![ColumnStatistics::new_unknown(); self.schema().fields().len()],
         }))

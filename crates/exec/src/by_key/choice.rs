@@ -17,16 +17,11 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use mayfly_table::{Search, Table};
 use mayfly_types::ColumnType;
 
+use super::{ROWS_FEW, ROWS_MAX, ROWS_PER_SEARCHED};
 use crate::error::table_error;
 
 /// Searches of one scan: values of an IN list, or products of several.
 const SEARCHES_MAX: usize = 1024;
-/// A row by key costs as much as so many in a scan.
-const ROWS_PER_SEARCHED: u64 = 32;
-/// So few rows are always searched.
-const ROWS_FEW: u64 = 64;
-/// The numbers that a search may keep on the heap: 8 bytes each.
-const ROWS_MAX: u64 = 1 << 20;
 
 /// A key and what is asked of it.
 pub(crate) struct Choice {
@@ -38,6 +33,17 @@ pub(crate) struct Choice {
     /// About how many rows it finds.
     pub(crate) rows: u64,
     pub(crate) access: Access,
+    /// Whether the rows are read off the key.
+    pub(crate) is_covered: bool,
+}
+
+/// What conditions ask of a key whose order is to be kept: one value for each of its first parts,
+/// and bounds of the part behind them.
+pub(super) struct InOrder {
+    pub(super) search: Search,
+    /// How many of its parts are asked for.
+    pub(super) parts: usize,
+    pub(super) access: Access,
 }
 
 /// How MySQL calls a way to rows.
@@ -45,10 +51,14 @@ pub(crate) struct Choice {
 pub enum Access {
     /// One row at most, by constants: `const`.
     Const,
+    /// One row at most for each row of another table: `eq_ref`.
+    EqRef,
     /// All rows of one value: `ref`.
     Ref,
     /// Several values, or from one to another: `range`.
     Range,
+    /// All rows in the order of the key: `index`.
+    Index,
 }
 
 impl Access {
@@ -56,8 +66,10 @@ impl Access {
     pub fn name(self) -> &'static str {
         match self {
             Access::Const => "const",
+            Access::EqRef => "eq_ref",
             Access::Ref => "ref",
             Access::Range => "range",
+            Access::Index => "index",
         }
     }
 }
@@ -81,11 +93,16 @@ pub(crate) fn is_searchable(table: &Table, filter: &Expr) -> bool {
     !wanted.is_empty()
 }
 
-/// The key that finds the fewest rows, if they are few enough.
+/// The key that finds the fewest rows, if they are few enough. `covered` says which keys hold all
+/// that is read.
 ///
 /// # Errors
 /// If an index cannot be read.
-pub(crate) fn choose(table: &Table, filters: &[Expr]) -> Result<Option<Choice>> {
+pub(crate) fn choose(
+    table: &Table,
+    filters: &[Expr],
+    covered: impl Fn(usize) -> bool,
+) -> Result<Option<Choice>> {
     let definition = table.definition();
     if definition.keys.is_empty() || filters.is_empty() {
         return Ok(None);
@@ -103,13 +120,16 @@ pub(crate) fn choose(table: &Table, filters: &[Expr]) -> Result<Option<Choice>> 
         for search in &searches {
             rows = rows.saturating_add(table.estimate(search).map_err(table_error)?);
         }
-        if best.as_ref().is_none_or(|best| rows < best.rows) {
+        let is_covered = covered(key);
+        let is_better = |best: &Choice| (rows, !is_covered) < (best.rows, !best.is_covered);
+        if best.as_ref().is_none_or(is_better) {
             best = Some(Choice {
                 key,
                 searches,
                 parts,
                 rows,
                 access,
+                is_covered,
             });
         }
     }
@@ -118,6 +138,30 @@ pub(crate) fn choose(table: &Table, filters: &[Expr]) -> Result<Option<Choice>> 
         few && rows <= ROWS_MAX
     };
     Ok(best.filter(|choice| is_few(choice.rows)))
+}
+
+/// What conditions ask of a key whose order is to be kept.
+pub(super) fn in_order(table: &Table, key: usize, filters: &[Expr]) -> InOrder {
+    let mut wanted = HashMap::new();
+    for filter in filters {
+        read(table, filter, &mut wanted);
+    }
+    for of_column in wanted.values_mut() {
+        let several = |values: &mut Vec<ArrayRef>| values.len() != 1;
+        of_column.equal.take_if(several);
+    }
+    match searches(table, key, &wanted) {
+        Some((mut searches, parts, access)) if searches.len() == 1 => InOrder {
+            search: searches.remove(0),
+            parts,
+            access,
+        },
+        _ => InOrder {
+            search: Search::equal(key, Vec::new()),
+            parts: 0,
+            access: Access::Index,
+        },
+    }
 }
 
 /// What is asked of one key, and how many of its columns that uses; `None` when nothing is asked of
@@ -182,7 +226,7 @@ fn searches(
 
 /// Whether the bytes of a key lie in the order in which the type compares: words of ENUM and SET
 /// compare by their places.
-fn keeps_order(column_type: &ColumnType) -> bool {
+pub(super) fn keeps_order(column_type: &ColumnType) -> bool {
     !matches!(column_type, ColumnType::Enum(_) | ColumnType::Set(_))
 }
 

@@ -1,0 +1,429 @@
+//! The join that looks rows up: an index nested-loop join, in batches.
+//!
+//! **Owns** the plan node and the decision between lookups and a hash join. **Never** knows how a
+//! chunk of rows is joined (`chunk`) or when the node pays (`join_rule`).
+//!
+//! The outer side is read in chunks. The values of a chunk are sorted and looked up together, the
+//! rows that they find are read page by page, and conditions that the key does not know are checked
+//! last. How many rows the outer side has is often not known before: once as many rows have been
+//! found as a scan of the table would cost, the stock hash join goes on with the rest; it may,
+//! since each outer row is joined for itself. Of the table's own rows in a semi-join (`IN` of a
+//! small subquery) each is shown once; there all outer rows are read before the first is shown.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::compute::concat_batches;
+use arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{JoinSide, Result, internal_datafusion_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::execution_plan::{
+    Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
+};
+use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
+};
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning,
+    PlanProperties,
+};
+use futures::StreamExt;
+use mayfly_space::{Admission, Reservation};
+use mayfly_table::ByKey;
+
+use super::chunk::{Chunk, Kind, Spec};
+use super::replay::{Replay, Rest};
+use super::scan::Found;
+use crate::context::StatementContext;
+use crate::error::{space_error, table_error};
+
+/// Outer rows that are looked up together.
+const CHUNK_ROWS: usize = 8192;
+/// A chunk takes at most this part of the budget.
+const CHUNKS_PER_MEMORY: u64 = 32;
+const CHUNK_BYTES_MAX: u64 = 4 << 20;
+/// The place of an outer row and the number of a row that it finds, with what sorting them needs.
+const PAIR_BYTES: u64 = 32;
+
+/// Joins rows with those of a table that a key finds.
+pub struct KeyJoin {
+    spec: Arc<Spec>,
+    found: Found,
+    /// How many rows of the table one outer row finds, about.
+    rows_each: u64,
+    /// The rows that are found before a hash join takes over.
+    limit: u64,
+    stock: Arc<HashJoinExec>,
+    outer: Arc<dyn ExecutionPlan>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl KeyJoin {
+    pub(super) fn new(
+        spec: Spec,
+        found: Found,
+        rows_each: u64,
+        limit: u64,
+        stock: &HashJoinExec,
+        outer: Arc<dyn ExecutionPlan>,
+    ) -> Result<Self> {
+        let properties = PlanProperties::new(
+            stock.properties().eq_properties.clone(),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        Ok(Self {
+            spec: Arc::new(spec),
+            found,
+            rows_each,
+            limit,
+            stock: Arc::new(stock.builder().reset_state().build()?),
+            outer,
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        })
+    }
+
+    /// The key that is used.
+    pub fn found(&self) -> &Found {
+        &self.found
+    }
+
+    /// The expressions over the outer side that the key is asked for, in its order.
+    pub fn values(&self) -> impl Iterator<Item = &Arc<dyn PhysicalExpr>> {
+        self.spec.values.iter().map(|(value, _)| value)
+    }
+
+    /// The outer side.
+    pub fn outer(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.outer
+    }
+
+    /// How many rows of the table one outer row finds, about.
+    pub fn rows_each(&self) -> u64 {
+        self.rows_each
+    }
+
+    /// Whether rows that the key finds are checked further.
+    pub fn has_filter(&self) -> bool {
+        self.spec.is_checked()
+    }
+}
+
+impl fmt::Debug for KeyJoin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyJoin")
+            .field("found", &self.found)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}
+
+impl DisplayAs for KeyJoin {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let table = self.found.table.name();
+        let key = &self.found.key().name;
+        if matches!(t, DisplayFormatType::TreeRender) {
+            return writeln!(f, "table={table}\nkey={key}");
+        }
+        let values: Vec<String> = self.values().map(|value| value.to_string()).collect();
+        write!(
+            f,
+            "KeyJoin: join_type={:?}, table={table}",
+            self.stock.join_type()
+        )?;
+        write!(f, ", key={key}, values=[{}]", values.join(", "))
+    }
+}
+
+impl ExecutionPlan for KeyJoin {
+    fn name(&self) -> &'static str {
+        "KeyJoin"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.outer]
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        self.stock.apply_expressions(f)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let outer = children
+            .pop()
+            .ok_or_else(|| internal_datafusion_err!("a join by key has an outer side"))?;
+        Ok(Arc::new(Self {
+            spec: Arc::clone(&self.spec),
+            found: self.found.clone(),
+            rows_each: self.rows_each,
+            limit: self.limit,
+            stock: Arc::clone(&self.stock),
+            outer: in_one_partition(outer),
+            properties: Arc::clone(&self.properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }))
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(
+            children,
+            ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute),
+        )
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let statement = StatementContext::of(&context)?;
+        let memory_bytes = statement.account.space().memory_bytes();
+        let chunk_bytes = (memory_bytes / CHUNKS_PER_MEMORY).min(CHUNK_BYTES_MAX);
+        let source = &self.spec.pipeline.source;
+        let batch_rows = context.session_config().batch_size() as u64;
+        let output_rows = (chunk_bytes / source.row_bytes()).clamp(1, batch_rows);
+        // The page that it reads may not be taken by the operators that it feeds.
+        let admission = source.snapshot.account().admit(source.page_bytes_max());
+        let run = Run {
+            spec: Arc::clone(&self.spec),
+            stock: Arc::clone(&self.stock),
+            statement,
+            chunk_bytes,
+            output_rows: output_rows as usize,
+            limit: usize::try_from(self.limit).unwrap_or(usize::MAX),
+            left: self.stock.fetch().unwrap_or(usize::MAX),
+            outer: Some(self.outer.execute(0, Arc::clone(&context))?),
+            context,
+            chunk: None,
+            rest: None,
+            reservation: None,
+            _admission: admission.map_err(space_error)?,
+            baseline: BaselineMetrics::new(&self.metrics, partition),
+            lookups: MetricBuilder::new(&self.metrics).counter("lookups", partition),
+        };
+        let batches = futures::stream::try_unfold(run, |mut run| async move {
+            let batch = run.next().await?;
+            Ok(batch.map(|batch| (batch, run)))
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(
+            self.schema(),
+            batches,
+        )))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.stock.fetch()
+    }
+}
+
+/// A plan whose rows come in one partition.
+pub(super) fn in_one_partition(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    match plan.output_partitioning().partition_count() {
+        1 => plan,
+        _ => Arc::new(CoalescePartitionsExec::new(plan)),
+    }
+}
+
+/// A join that runs.
+struct Run {
+    // Fixed.
+    spec: Arc<Spec>,
+    stock: Arc<HashJoinExec>,
+    statement: Arc<StatementContext>,
+    context: Arc<TaskContext>,
+    chunk_bytes: u64,
+    /// Rows of a batch that is shown.
+    output_rows: usize,
+    // State.
+    /// Rows that may still be found by key.
+    limit: usize,
+    /// Rows that may still be shown.
+    left: usize,
+    outer: Option<SendableRecordBatchStream>,
+    chunk: Option<Chunk>,
+    /// The hash join that does what is left.
+    rest: Option<SendableRecordBatchStream>,
+    // Resources.
+    /// Memory of the chunk.
+    reservation: Option<Reservation>,
+    _admission: Admission,
+    baseline: BaselineMetrics,
+    lookups: Count,
+}
+
+impl Run {
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        loop {
+            let batch = if let Some(rest) = &mut self.rest {
+                match rest.next().await.transpose()? {
+                    Some(batch) => batch,
+                    None => return Ok(None),
+                }
+            } else if let Some(chunk) = &mut self.chunk {
+                // An input that is always ready would never let a cancelled statement end.
+                tokio::task::coop::consume_budget().await;
+                let timer = self.baseline.elapsed_compute().timer();
+                let batch = chunk.next(&self.spec, self.output_rows)?;
+                timer.done();
+                match batch {
+                    Some(batch) => batch,
+                    None => {
+                        self.chunk = None;
+                        self.reservation = None;
+                        continue;
+                    }
+                }
+            } else {
+                match self.begin_chunk().await? {
+                    true => continue,
+                    false => return Ok(None),
+                }
+            };
+            if batch.num_rows() > 0 {
+                let batch = batch.slice(0, batch.num_rows().min(self.left));
+                self.left -= batch.num_rows();
+                self.baseline.record_output(batch.num_rows());
+                return Ok(Some(batch));
+            }
+        }
+    }
+
+    /// Reads outer rows and looks them up; whether there were any.
+    async fn begin_chunk(&mut self) -> Result<bool> {
+        let Some(mut outer) = self.outer.take() else {
+            return Ok(false);
+        };
+        let needs_all = self.spec.kind == Kind::InnerSemi;
+        let rows_max = match needs_all {
+            true => self.limit,
+            false => self.limit.min(CHUNK_ROWS),
+        };
+        let mut read = VecDeque::new();
+        let (mut rows, mut bytes, mut has_ended) = (0, 0, false);
+        // An outer side that ends exactly at the limit ends there.
+        while rows == 0 || (rows <= rows_max && bytes < self.chunk_bytes) {
+            match outer.next().await.transpose()? {
+                Some(batch) => {
+                    rows += batch.num_rows();
+                    bytes += batch.get_array_memory_size() as u64;
+                    read.push_back(batch);
+                }
+                None => {
+                    has_ended = true;
+                    break;
+                }
+            }
+        }
+        let schema = outer.schema();
+        // Of a stream that has ended nothing more may be asked.
+        let outer: SendableRecordBatchStream = match has_ended {
+            true => Box::pin(RecordBatchStreamAdapter::new(
+                Arc::clone(&schema),
+                futures::stream::empty(),
+            )),
+            false => outer,
+        };
+        if rows == 0 {
+            return Ok(false);
+        }
+        let is_worth = rows <= self.limit && (has_ended || !needs_all);
+        if is_worth {
+            let rows = concat_batches(&schema, &read)?;
+            if let Some(chunk) = self.look_up(rows)? {
+                self.chunk = Some(chunk);
+                self.outer = (!has_ended).then_some(outer);
+                return Ok(true);
+            }
+        }
+        let rest = Rest {
+            read,
+            stream: outer,
+        };
+        self.rest = Some(self.go_over(schema, rest)?);
+        Ok(true)
+    }
+
+    /// The rows that a chunk finds; `None` if a hash join is to find them.
+    fn look_up(&mut self, outer: RecordBatch) -> Result<Option<Chunk>> {
+        let timer = self.baseline.elapsed_compute().timer();
+        let count = outer.num_rows();
+        let values = self.spec.key_values(&outer)?;
+        let Ok(mut reservation) = self.statement.account.reserve(self.chunk_bytes) else {
+            return Ok(None);
+        };
+        let source = &self.spec.pipeline.source;
+        let found = source
+            .table
+            .lookup(&source.snapshot, self.spec.key, &values, self.limit)
+            .map_err(table_error)?;
+        let ByKey::Found(found) = found else {
+            return Ok(None);
+        };
+        let bytes = self.chunk_bytes + found.numbers.len() as u64 * PAIR_BYTES;
+        if reservation.try_resize(bytes).is_err() {
+            return Ok(None);
+        }
+        self.reservation = Some(reservation);
+        self.lookups.add(count);
+        // A lookup that finds nothing costs as well.
+        let cost = found.numbers.len().max(count);
+        self.limit = self.limit.saturating_sub(cost);
+        let chunk = Chunk::new(&self.spec, outer, found)?;
+        timer.done();
+        Ok(Some(chunk))
+    }
+
+    /// Leaves the rest of the outer side to the stock hash join.
+    fn go_over(&self, schema: SchemaRef, rest: Rest) -> Result<SendableRecordBatchStream> {
+        let mut outer: Arc<dyn ExecutionPlan> = Arc::new(Replay::new(schema, rest));
+        let (left, right) = (self.stock.left(), self.stock.right());
+        let is_left = self.spec.outer == JoinSide::Left;
+        if *self.stock.partition_mode() == PartitionMode::Partitioned {
+            let on = self.stock.on().iter();
+            let on = on.map(|(left, right)| Arc::clone(if is_left { left } else { right }));
+            let inner = if is_left { right } else { left };
+            let partitions = inner.output_partitioning().partition_count();
+            let hash = Partitioning::Hash(on.collect(), partitions);
+            outer = Arc::new(RepartitionExec::try_new(outer, hash)?);
+        }
+        let children = match is_left {
+            true => vec![outer, Arc::clone(right)],
+            false => vec![Arc::clone(left), outer],
+        };
+        let stock = self.stock.builder().reset_state().recompute_properties();
+        let stock = stock.with_new_children(children)?.build_exec()?;
+        in_one_partition(stock).execute(0, Arc::clone(&self.context))
+    }
+}

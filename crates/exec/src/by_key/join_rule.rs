@@ -1,0 +1,290 @@
+//! When a join looks its rows up.
+//!
+//! Owns: the reading of a stock hash join. Never: applies where a value would have to change its
+//! type to be looked up, but for integers, of which nothing is lost.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::stats::Precision;
+use datafusion::common::{JoinSide, JoinType, NullEquality, Result};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use datafusion::physical_plan::{ExecutionPlan, Partitioning};
+use mayfly_table::{Key, Table};
+
+use super::choice::Access;
+use super::chunk::{Kind, Spec};
+use super::join::{KeyJoin, in_one_partition};
+use super::pipeline::{Pipeline, is_exchange};
+use super::rows_by_key;
+use super::scan::Found;
+use crate::error::table_error;
+
+/// A guess of more rows than a key is worth is tried with this part of the rows: filters are
+/// thought to let a fifth through, and often let a few.
+const DOUBTED_PART: u64 = 8;
+
+type Expr = Arc<dyn PhysicalExpr>;
+
+/// A side of a join, looked up by the other one.
+struct Candidate {
+    kind: Kind,
+    outer: JoinSide,
+    pipeline: Pipeline,
+    key: usize,
+    /// For each part of the key that is used, which of the equalities it is.
+    parts: Vec<usize>,
+    rows_each: u64,
+    /// Rows that are found, as far as is known.
+    rows: Option<u64>,
+    limit: u64,
+}
+
+/// The join by key in the place of a hash join.
+///
+/// # Errors
+/// If an index cannot be read.
+pub(super) fn replace(join: &HashJoinExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let is_plain = join.null_equality() == NullEquality::NullEqualsNothing && !join.null_aware;
+    if !is_plain || join.properties().output_ordering().is_some() {
+        return Ok(None);
+    }
+    let partitions = join.properties().output_partitioning().partition_count();
+    let partitioning = match join.properties().output_partitioning() {
+        Partitioning::Hash(on, count) => Partitioning::Hash(on.clone(), *count),
+        Partitioning::UnknownPartitioning(_) | Partitioning::RoundRobinBatch(_) => {
+            Partitioning::RoundRobinBatch(partitions)
+        }
+        Partitioning::Range(_) => return Ok(None),
+    };
+    let mut best: Option<Candidate> = None;
+    for outer in [JoinSide::Left, JoinSide::Right] {
+        let Some(candidate) = candidate(join, outer)? else {
+            continue;
+        };
+        let rows = |candidate: &Candidate| candidate.rows.unwrap_or(u64::MAX);
+        if best
+            .as_ref()
+            .is_none_or(|best| rows(&candidate) < rows(best))
+        {
+            best = Some(candidate);
+        }
+    }
+    let Some(best) = best else {
+        return Ok(None);
+    };
+    let by_key: Arc<dyn ExecutionPlan> = Arc::new(best.join(join)?);
+    Ok(Some(match partitions {
+        1 => by_key,
+        _ => Arc::new(RepartitionExec::try_new(by_key, partitioning)?),
+    }))
+}
+
+fn candidate(join: &HashJoinExec, outer: JoinSide) -> Result<Option<Candidate>> {
+    let is_left = outer == JoinSide::Left;
+    let kind = match join.join_type() {
+        JoinType::Inner => Kind::Inner,
+        JoinType::Left if is_left => Kind::Outer,
+        JoinType::Right if !is_left => Kind::Outer,
+        JoinType::LeftSemi if is_left => Kind::Semi,
+        JoinType::RightSemi if !is_left => Kind::Semi,
+        JoinType::LeftSemi | JoinType::RightSemi => Kind::InnerSemi,
+        JoinType::LeftAnti if is_left => Kind::Anti,
+        JoinType::RightAnti if !is_left => Kind::Anti,
+        _ => return Ok(None),
+    };
+    let (outer_plan, inner_plan) = match is_left {
+        true => (join.left(), join.right()),
+        false => (join.right(), join.left()),
+    };
+    let Some(pipeline) = Pipeline::of(inner_plan) else {
+        return Ok(None);
+    };
+    let table = Arc::clone(&pipeline.source.table);
+    if pipeline.source.found.is_some() || table.definition().keys.is_empty() {
+        return Ok(None);
+    }
+    // The column of the table that each equality is about.
+    let columns: Vec<Option<usize>> = join
+        .on()
+        .iter()
+        .map(|pair| {
+            let (value, of_inner) = sides(pair, is_left);
+            let outer_type = value.data_type(&outer_plan.schema()).ok()?;
+            looked_up(&pipeline, &table, &outer_type, of_inner)
+        })
+        .collect();
+    let Some((key, parts, rows_each)) = best_key(&table, &columns)? else {
+        return Ok(None);
+    };
+    let row_count = pipeline.source.snapshot.row_count();
+    let limit = rows_by_key(row_count);
+    let statistics = StatisticsContext::new().compute(outer_plan.as_ref(), &StatisticsArgs::new());
+    let expected = statistics.map_or(Precision::Absent, |found| found.num_rows);
+    let rows = |outer: usize| (outer as u64).saturating_mul(rows_each);
+    let (rows, limit) = match expected {
+        Precision::Exact(outer) if rows(outer) > limit => return Ok(None),
+        Precision::Exact(outer) => (Some(rows(outer)), limit),
+        Precision::Inexact(outer) if rows(outer) <= limit => (Some(rows(outer)), limit),
+        Precision::Inexact(outer) => (Some(rows(outer)), limit / DOUBTED_PART),
+        Precision::Absent => (None, limit / DOUBTED_PART),
+    };
+    Ok(Some(Candidate {
+        kind,
+        outer,
+        pipeline,
+        key,
+        parts,
+        rows_each,
+        rows,
+        limit,
+    }))
+}
+
+/// An equality as the outer side and the table.
+fn sides((left, right): &(Expr, Expr), outer_is_left: bool) -> (&Expr, &Expr) {
+    match outer_is_left {
+        true => (left, right),
+        false => (right, left),
+    }
+}
+
+/// The column of a table that may be looked up instead of an expression over its rows, by a value
+/// of some type.
+fn looked_up(
+    pipeline: &Pipeline,
+    table: &Table,
+    value_type: &DataType,
+    of_inner: &Expr,
+) -> Option<usize> {
+    let (column, cast) = pipeline.column_or_cast(of_inner)?;
+    let of_type = table.schema().field(column).data_type();
+    let is_found = match cast {
+        // `-0` and `0` are one key, and two values of a hash join.
+        None => of_type == value_type && !of_type.is_floating(),
+        // An integer that was made wider is equal to what was it before.
+        Some(cast) => of_type.is_integer() && cast == *value_type && is_wider(&cast, of_type),
+    };
+    is_found.then_some(column)
+}
+
+/// Whether an integer type holds all values of another one.
+fn is_wider(wide: &DataType, narrow: &DataType) -> bool {
+    let bits = |of_type: &DataType| of_type.primitive_width().unwrap_or(0);
+    let signed = |of_type: &DataType| of_type.is_signed_integer();
+    if !wide.is_integer() {
+        return false;
+    }
+    match (signed(wide), signed(narrow)) {
+        (true, true) | (false, false) => bits(wide) >= bits(narrow),
+        (true, false) => bits(wide) > bits(narrow),
+        (false, true) => false,
+    }
+}
+
+/// The key that finds the fewest rows, which equality each of its parts is, and how many rows a
+/// value finds.
+fn best_key(table: &Table, columns: &[Option<usize>]) -> Result<Option<(usize, Vec<usize>, u64)>> {
+    let mut best: Option<(usize, Vec<usize>, u64)> = None;
+    for (index, key) in table.definition().keys.iter().enumerate() {
+        let parts = key.parts.iter().map_while(|part| {
+            let is_it = |column: &Option<usize>| *column == Some(part.column);
+            columns.iter().position(is_it)
+        });
+        let parts: Vec<usize> = parts.collect();
+        if parts.is_empty() {
+            continue;
+        }
+        let rows_each = rows_each(table, index, key, parts.len())?;
+        if best.as_ref().is_none_or(|(_, _, best)| rows_each < *best) {
+            best = Some((index, parts, rows_each));
+        }
+    }
+    Ok(best)
+}
+
+fn rows_each(table: &Table, index: usize, key: &Key, parts: usize) -> Result<u64> {
+    if key.is_unique() && parts == key.parts.len() {
+        return Ok(1);
+    }
+    let distinct = table.distinct(index, parts).map_err(table_error)?;
+    Ok(table.row_count().div_ceil(distinct.max(1)).max(1))
+}
+
+impl Candidate {
+    fn join(self, join: &HashJoinExec) -> Result<KeyJoin> {
+        let is_left = self.outer == JoinSide::Left;
+        let table = Arc::clone(&self.pipeline.source.table);
+        let key = &table.definition().keys[self.key];
+        let outer_plan = if is_left { join.left() } else { join.right() };
+        let inner_plan = if is_left { join.right() } else { join.left() };
+        let mut outer = outer_plan;
+        while is_exchange(outer)
+            && let Some(below) = outer.children().into_iter().next()
+        {
+            outer = below;
+        }
+        let mut values = Vec::new();
+        let mut is_sure = vec![false; join.on().len()];
+        for (part, equality) in key.parts.iter().zip(&self.parts) {
+            let (value, _) = sides(&join.on()[*equality], is_left);
+            let of_type = table.schema().field(part.column).data_type();
+            values.push((Arc::clone(value), of_type.clone()));
+            is_sure[*equality] = part.prefix.is_none();
+        }
+        let unsure = join
+            .on()
+            .iter()
+            .zip(&is_sure)
+            .filter(|(_, is_sure)| !**is_sure);
+        let equal = unsure.map(|(pair, _)| {
+            let (value, of_inner) = sides(pair, is_left);
+            (Arc::clone(value), Arc::clone(of_inner))
+        });
+        let equal = equal.collect();
+        let side = |side: JoinSide, plan: &Arc<dyn ExecutionPlan>| {
+            let width = plan.schema().fields().len();
+            (0..width)
+                .map(move |column| (side, column))
+                .collect::<Vec<_>>()
+        };
+        let inner_side = self.outer.negate();
+        let all = match self.kind {
+            Kind::Inner | Kind::Outer => {
+                let mut all = side(JoinSide::Left, join.left());
+                all.extend(side(JoinSide::Right, join.right()));
+                all
+            }
+            Kind::Semi | Kind::Anti => side(self.outer, outer_plan),
+            Kind::InnerSemi => side(inner_side, inner_plan),
+        };
+        let columns = match &join.projection {
+            Some(projection) => projection.iter().map(|column| all[*column]).collect(),
+            None => all,
+        };
+        let is_whole = key.is_unique() && self.parts.len() == key.parts.len();
+        let found = Found {
+            table: Arc::clone(&table),
+            key: self.key,
+            parts: self.parts.len(),
+            access: if is_whole { Access::EqRef } else { Access::Ref },
+            is_covered: false,
+        };
+        let outer = in_one_partition(Arc::clone(outer));
+        let spec = Spec {
+            kind: self.kind,
+            outer: self.outer,
+            pipeline: self.pipeline,
+            key: self.key,
+            values,
+            equal,
+            filter: join.filter().cloned(),
+            columns,
+            schema: join.schema(),
+        };
+        KeyJoin::new(spec, found, self.rows_each, self.limit, join, outer)
+    }
+}

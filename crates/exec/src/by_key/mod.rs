@@ -1,0 +1,69 @@
+//! Rows by the keys of their table.
+//!
+//! **Owns** every way in which a plan uses a key: conditions (`choice`, `scan`), joins (`join`) and
+//! orders (`order`), and the rule that puts the latter two into a plan. **Never** answers what the
+//! key cannot: each operator keeps the stock plan that it stands for, and goes over to it
+//! when there are more rows than a key is worth, or when the table has changed since the plan was
+//! made.
+//!
+//! ```text
+//!   stock plan -- rule --> KeyJoin  -- pipeline --> rows of the table, filtered, projected
+//!                      |-> KeyOrder --/     |
+//!                                           +--- Table::lookup, Table::walk
+//! ```
+
+mod choice;
+mod chunk;
+mod join;
+mod join_rule;
+mod order;
+mod order_rule;
+mod pipeline;
+mod replay;
+mod scan;
+
+pub use choice::{Access, key_value};
+pub(crate) use choice::{Choice, choose, is_searchable};
+pub use join::KeyJoin;
+pub use order::KeyOrder;
+pub(crate) use pipeline::Source;
+pub use scan::{Found, KeyScan};
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::Transformed;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+
+/// A row that a condition finds, among many that are read page by page or off the key, costs as
+/// much as so many rows in a scan.
+pub(crate) const ROWS_PER_SEARCHED: u64 = 32;
+/// The same for a row that is looked up for another one or read in the order of a key: few of
+/// those that are read together lie in one page.
+const ROWS_PER_LOOKED_UP: u64 = 128;
+/// So few rows are always read by key.
+pub(crate) const ROWS_FEW: u64 = 64;
+/// The rows that are read by key at most.
+pub(crate) const ROWS_MAX: u64 = 1 << 20;
+
+/// How many rows of a table are looked up before a scan is cheaper.
+pub(crate) fn rows_by_key(row_count: u64) -> u64 {
+    (row_count / ROWS_PER_LOOKED_UP).clamp(ROWS_FEW, ROWS_MAX)
+}
+
+/// Replaces a stock join or sort by one that reads a key, where that is worth its while.
+///
+/// # Errors
+/// If an index cannot be read.
+pub fn replace(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let replaced = if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+        join_rule::replace(join)?
+    } else if let Some(sort) = plan.downcast_ref::<SortExec>() {
+        order_rule::replace(sort)?
+    } else {
+        None
+    };
+    Ok(replaced.map_or_else(|| Transformed::no(plan), Transformed::yes))
+}

@@ -1,0 +1,215 @@
+//! What a plan does between a table and the operator that reads it by a key.
+//!
+//! Owns: the filters and projections there, run over a few rows at a time. Never: reorders rows.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::compute::{filter, filter_record_batch};
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::cast::as_boolean_array;
+use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::logical_expr::Expr;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{CastExpr, Column};
+use datafusion::physical_expr_common::physical_expr::is_volatile;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use mayfly_table::{Table, TableSnapshot};
+
+use super::KeyScan;
+use crate::error::table_error;
+use crate::provider::TableScan;
+use crate::scan_columns::ScanColumns;
+
+/// A table of a plan, and what is done to its rows.
+#[derive(Clone)]
+pub(crate) struct Pipeline {
+    pub(crate) source: Source,
+    /// From the table on.
+    steps: Vec<Step>,
+}
+
+/// The rows of a table that a plan reads.
+#[derive(Clone)]
+pub(crate) struct Source {
+    pub(crate) table: Arc<Table>,
+    pub(crate) snapshot: Arc<TableSnapshot>,
+    pub(crate) columns: ScanColumns,
+    /// Conditions that are checked above; they may narrow a search.
+    pub(crate) filters: Vec<Expr>,
+    /// How many rows a key has found already, if one was asked.
+    pub(crate) found: Option<usize>,
+}
+
+#[derive(Clone)]
+enum Step {
+    Filter {
+        predicate: Arc<dyn PhysicalExpr>,
+        projection: Option<Vec<usize>>,
+    },
+    Project {
+        exprs: Vec<Arc<dyn PhysicalExpr>>,
+        schema: SchemaRef,
+    },
+}
+
+impl Pipeline {
+    /// The pipeline that a plan is; `None` for any other plan.
+    pub(crate) fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<Self> {
+        let mut steps = Vec::new();
+        let mut plan = plan;
+        let source = loop {
+            if let Some(scan) = plan.downcast_ref::<TableScan>() {
+                break scan.source()?;
+            }
+            if let Some(scan) = plan.downcast_ref::<KeyScan>() {
+                break scan.source()?.clone();
+            }
+            if plan.fetch().is_some() {
+                return None;
+            }
+            if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+                let predicate = Arc::clone(filter.predicate());
+                if is_volatile(&predicate) {
+                    return None;
+                }
+                let projection = filter.projection().as_ref().map(|columns| columns.to_vec());
+                steps.push(Step::Filter {
+                    predicate,
+                    projection,
+                });
+            } else if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+                let exprs = projection.expr().iter().map(|of| Arc::clone(&of.expr));
+                let exprs: Vec<_> = exprs.collect();
+                if exprs.iter().any(is_volatile) {
+                    return None;
+                }
+                let schema = projection.schema();
+                steps.push(Step::Project { exprs, schema });
+            } else if !is_exchange(plan) && plan.downcast_ref::<CooperativeExec>().is_none() {
+                return None;
+            }
+            plan = plan.children().into_iter().next()?;
+        };
+        steps.reverse();
+        Some(Self { source, steps })
+    }
+
+    /// Whether rows may be lost on the way.
+    pub(crate) fn has_filter(&self) -> bool {
+        let is_filter = |step: &Step| matches!(step, Step::Filter { .. });
+        self.steps.iter().any(is_filter)
+    }
+
+    /// The column of the table that an expression over the result is.
+    pub(crate) fn column(&self, expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
+        let (column, cast) = self.column_or_cast(expr)?;
+        cast.is_none().then_some(column)
+    }
+
+    /// The same, or the column that the expression casts, and the type that it casts to.
+    pub(crate) fn column_or_cast(
+        &self,
+        expr: &Arc<dyn PhysicalExpr>,
+    ) -> Option<(usize, Option<DataType>)> {
+        let mut cast = None;
+        let mut index = index_or_cast(expr, &mut cast)?;
+        for step in self.steps.iter().rev() {
+            index = match step {
+                Step::Filter { projection, .. } => match projection {
+                    Some(columns) => *columns.get(index)?,
+                    None => index,
+                },
+                Step::Project { exprs, .. } => index_or_cast(exprs.get(index)?, &mut cast)?,
+            };
+        }
+        Some((self.source.columns.of_table(index)?, cast))
+    }
+
+    /// Runs rows of the table through it; where each row that comes out stood.
+    pub(crate) fn run(&self, rows: RecordBatch) -> Result<(RecordBatch, UInt32Array)> {
+        let mut places = UInt32Array::from_iter_values(0..rows.num_rows() as u32);
+        let mut rows = rows;
+        for step in &self.steps {
+            match step {
+                Step::Filter {
+                    predicate,
+                    projection,
+                } => {
+                    let kept = predicate.evaluate(&rows)?.into_array(rows.num_rows())?;
+                    let kept = as_boolean_array(&kept)?;
+                    places = filter(&places, kept)?
+                        .as_any()
+                        .downcast_ref()
+                        .cloned()
+                        .ok_or_else(|| {
+                            internal_datafusion_err!("filtered numbers are no numbers")
+                        })?;
+                    rows = filter_record_batch(&rows, kept)?;
+                    if let Some(columns) = projection {
+                        rows = rows.project(columns)?;
+                    }
+                }
+                Step::Project { exprs, schema } => {
+                    let count = rows.num_rows();
+                    let columns = exprs
+                        .iter()
+                        .map(|expr| expr.evaluate(&rows)?.into_array(count))
+                        .collect::<Result<Vec<ArrayRef>>>()?;
+                    let options = RecordBatchOptions::new().with_row_count(Some(count));
+                    let schema = Arc::clone(schema);
+                    rows = RecordBatch::try_new_with_options(schema, columns, &options)?;
+                }
+            }
+        }
+        Ok((rows, places))
+    }
+}
+
+impl Source {
+    /// Rows by their numbers, in the order of the numbers; all of them are there.
+    pub(crate) fn rows(&self, numbers: &[u64]) -> Result<RecordBatch> {
+        let ids = self.snapshot.locate(numbers.iter().copied());
+        let ids = ids.map_err(table_error)?;
+        if ids.len() != numbers.len() {
+            return Err(internal_datafusion_err!("a key without its row"));
+        }
+        let rows = self.snapshot.rows(&ids, self.columns.projection.as_deref());
+        self.columns.show(rows.map_err(table_error)?, || ids.into())
+    }
+
+    /// Bytes of a row, about.
+    pub(crate) fn row_bytes(&self) -> u64 {
+        self.table.bytes() / self.snapshot.row_count().max(1) + 1
+    }
+
+    /// Bytes of the largest page.
+    pub(crate) fn page_bytes_max(&self) -> u64 {
+        self.snapshot.page_bytes_max(0..self.snapshot.batch_count())
+    }
+}
+
+/// The index of a column, or of one that is cast, where nothing else was cast.
+fn index_or_cast(expr: &Arc<dyn PhysicalExpr>, cast: &mut Option<DataType>) -> Option<usize> {
+    let mut expr = expr;
+    if let Some(found) = expr.downcast_ref::<CastExpr>() {
+        let before = cast.replace(found.cast_type().clone());
+        if before.is_some() {
+            return None;
+        }
+        expr = found.expr();
+    }
+    Some(expr.downcast_ref::<Column>()?.index())
+}
+
+/// Whether a node only moves rows between partitions, in whatever order.
+pub(crate) fn is_exchange(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let exchange = plan.downcast_ref::<CoalescePartitionsExec>().is_some()
+        || plan.downcast_ref::<RepartitionExec>().is_some();
+    exchange && plan.fetch().is_none()
+}

@@ -1,0 +1,115 @@
+//! A stream that was begun, as the input of a plan.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{
+    Boundedness, EmissionType, ReplaceChildrenOptions,
+};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
+};
+use futures::StreamExt;
+
+/// Gives the rows that were read of a stream, and then its rest; once.
+pub(super) struct Replay {
+    rest: Mutex<Option<Rest>>,
+    properties: Arc<PlanProperties>,
+}
+
+/// What is left of a stream.
+pub(super) struct Rest {
+    /// Batches that were read and have had no effect.
+    pub(super) read: VecDeque<RecordBatch>,
+    pub(super) stream: SendableRecordBatchStream,
+}
+
+impl Replay {
+    pub(super) fn new(schema: SchemaRef, rest: Rest) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        Self {
+            rest: Mutex::new(Some(rest)),
+            properties: Arc::new(properties),
+        }
+    }
+}
+
+impl fmt::Debug for Replay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replay").finish_non_exhaustive()
+    }
+}
+
+impl DisplayAs for Replay {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Replay")
+    }
+}
+
+impl ExecutionPlan for Replay {
+    fn name(&self) -> &'static str {
+        "Replay"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        _children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        _children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn execute(
+        &self,
+        _partition: usize,
+        _context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let rest = self
+            .rest
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let Rest { read, stream } =
+            rest.ok_or_else(|| internal_datafusion_err!("the rest of a stream is read once"))?;
+        let read = futures::stream::iter(read.into_iter().map(Ok));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(
+            self.schema(),
+            read.chain(stream),
+        )))
+    }
+}

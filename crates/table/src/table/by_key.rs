@@ -1,0 +1,131 @@
+//! Ways to rows by their keys, for operators that read while they run.
+//!
+//! A key leads to the rows as they are now; an operator wants those of its snapshot. Each call says
+//! which snapshot it means and is refused when the table has changed since, so that nobody takes
+//! the one for the other.
+
+use crate::error::Result;
+use crate::keys::{Lookup, Place, Search, Step};
+use crate::snapshot::TableSnapshot;
+use crate::table::Table;
+
+use arrow_array::ArrayRef;
+
+/// What comes of asking a key for the rows of a snapshot.
+#[derive(Debug)]
+pub enum ByKey<T> {
+    /// The answer.
+    Found(T),
+    /// There are more rows than was allowed.
+    TooMany,
+    /// The table has changed since the snapshot: only a scan finds its rows.
+    Changed,
+}
+
+impl Table {
+    /// The rows of a snapshot that have certain values in the first parts of a key, for each row
+    /// of a batch of such values; they are of the types of the columns. NULL finds nothing. A part
+    /// that is kept to a prefix finds too many rows; who asks filters them.
+    ///
+    /// # Errors
+    /// If memory or I/O fail.
+    ///
+    /// # Panics
+    /// If there is no such key.
+    pub fn lookup(
+        &self,
+        seen: &TableSnapshot,
+        key: usize,
+        values: &[ArrayRef],
+        limit: usize,
+    ) -> Result<ByKey<Lookup>> {
+        let mut state = self.state();
+        if state.version != seen.version() {
+            return Ok(ByKey::Changed);
+        }
+        self.refresh_indexes(&mut state)?;
+        let found = state.indexes.lookup(key, values, limit)?;
+        Ok(found.map_or(ByKey::TooMany, ByKey::Found))
+    }
+
+    /// The next rows of a snapshot that a search finds, in the order of the key or against it; from
+    /// the beginning without a place.
+    ///
+    /// # Errors
+    /// If memory or I/O fail.
+    ///
+    /// # Panics
+    /// If there is no such key.
+    pub fn walk(
+        &self,
+        seen: &TableSnapshot,
+        search: &Search,
+        is_reversed: bool,
+        from: Option<&Place>,
+        count: usize,
+    ) -> Result<ByKey<Step>> {
+        let mut state = self.state();
+        if state.version != seen.version() {
+            return Ok(ByKey::Changed);
+        }
+        self.refresh_indexes(&mut state)?;
+        let step = state.indexes.walk(search, is_reversed, from, count)?;
+        Ok(ByKey::Found(step))
+    }
+
+    /// Whether a key holds some columns in full.
+    ///
+    /// # Panics
+    /// If there is no such key.
+    pub fn covers(&self, key: usize, columns: &[usize]) -> bool {
+        let of_table = &self.definition.keys[key];
+        let parts = self.state().indexes.covering(of_table, key, columns);
+        parts.is_some()
+    }
+
+    /// The values of some columns in the rows that searches of one key find, read off the key, and
+    /// how many rows those are; `None` when they are more than `limit`, or the key does not hold
+    /// the columns in full.
+    ///
+    /// # Errors
+    /// If memory or I/O fail.
+    ///
+    /// # Panics
+    /// If there is no such key.
+    pub fn search_values(
+        &self,
+        searches: &[Search],
+        columns: &[usize],
+        limit: usize,
+    ) -> Result<Option<(Vec<ArrayRef>, usize)>> {
+        let mut state = self.state();
+        let Some(key) = searches.first().map(|search| search.key) else {
+            return Ok(None);
+        };
+        let of_table = &self.definition.keys[key];
+        let Some(parts) = state.indexes.covering(of_table, key, columns) else {
+            return Ok(None);
+        };
+        self.refresh_indexes(&mut state)?;
+        state.indexes.values(searches, &parts, limit)
+    }
+
+    /// About how many different values the first `parts` columns of a key have, NULL among them:
+    /// exact for few values and for a unique key without NULL.
+    ///
+    /// # Errors
+    /// If memory or I/O fail.
+    ///
+    /// # Panics
+    /// If there is no such key.
+    pub fn distinct(&self, key: usize, parts: usize) -> Result<u64> {
+        let mut state = self.state();
+        self.refresh_indexes(&mut state)?;
+        state.indexes.distinct(key, parts)
+    }
+
+    /// Bytes of all keys, in memory and on disk.
+    pub fn index_bytes(&self) -> u64 {
+        self.state().indexes.bytes()
+    }
+}
