@@ -8,6 +8,7 @@
 pub mod bindings;
 pub mod change;
 pub mod clause;
+pub mod compute;
 pub mod declared;
 pub mod dialect;
 pub mod functions;
@@ -20,4 +21,5 @@ pub mod statement;
 pub mod stored;
 pub mod typing;
 pub mod untyped;
+mod visible;
 pub mod walk;
