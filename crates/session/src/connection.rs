@@ -21,6 +21,7 @@ use crate::engine::{DEFAULT_DATABASE, Engine};
 use crate::errors;
 use crate::meaning;
 use crate::running::{CancelHandle, Running};
+use crate::statement::Lately;
 use crate::stats::StatementStats;
 use crate::status::Status;
 use crate::transaction::Transaction;
@@ -56,6 +57,8 @@ pub(crate) struct Local {
     /// What SQL_CALC_FOUND_ROWS counted for the statement that runs.
     pub(crate) calculated_rows: Option<u64>,
     pub(crate) transaction: Transaction,
+    /// What tables make of their rows, ready for the next statement.
+    pub(crate) rules: Lately,
 }
 
 impl Connection {
@@ -103,6 +106,7 @@ impl Connection {
                 found_rows: 0,
                 calculated_rows: None,
                 transaction: Transaction::default(),
+                rules: Lately::default(),
             }),
             account,
         })

@@ -35,7 +35,7 @@ pub(crate) struct Values {
     /// Whether rows that violate a constraint are left out.
     ignores: bool,
     /// What the table makes of its rows.
-    rules: Option<Rules>,
+    rules: Option<Arc<Rules>>,
     /// What numbers rows that come, if a column does.
     pub(crate) counter: Option<Counter>,
 }
@@ -109,7 +109,7 @@ impl Values {
             strict,
             refuses_null: strict,
             ignores: ignore,
-            rules: Rules::of(job, table.definition())?,
+            rules: job.rules(table)?,
             counter: None,
             table: Arc::clone(table),
         })

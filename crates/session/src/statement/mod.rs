@@ -37,6 +37,8 @@ use crate::errors;
 use crate::outcome::Outcome;
 use crate::running::Running;
 
+pub(crate) use rules::Lately;
+
 /// The right to write a shared table.
 pub(crate) type Turn = tokio::sync::OwnedMutexGuard<()>;
 
