@@ -8,7 +8,10 @@ use crate::budgets::{ALL, MINIMUM};
 use crate::engine::{check_nothing_left, open, rows};
 
 /// The types of the columns `a` and `b` of the tables, and how a number below 40 is written as one.
-const TYPES: [(&str, fn(u64) -> String); 12] = [
+/// A value of a type for a rank.
+type Spelled = fn(u64) -> String;
+
+const TYPES: [(&str, Spelled); 12] = [
     ("TINYINT", |n| format!("{}", n as i64 - 20)),
     ("INT UNSIGNED", |n| format!("{}", n * 100_000_000)),
     ("BIGINT", |n| format!("{}", (n as i64 - 20) * (1 << 58))),

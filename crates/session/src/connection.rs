@@ -22,6 +22,7 @@ use crate::errors;
 use crate::meaning;
 use crate::running::{CancelHandle, Running};
 use crate::statement::Known;
+use crate::statement::Lately;
 use crate::stats::StatementStats;
 use crate::status::Status;
 use crate::transaction::Transaction;
@@ -63,6 +64,8 @@ pub(crate) struct Local {
     fixed_now_micros: Option<i64>,
     /// The statements on few rows that came before.
     pub(crate) known: Known,
+    /// What tables make of their rows, ready for the next statement.
+    pub(crate) rules: Lately,
 }
 
 impl Connection {
@@ -113,6 +116,7 @@ impl Connection {
                 told_version: None,
                 fixed_now_micros: None,
                 known: Known::default(),
+                rules: Lately::default(),
             }),
             account,
         })

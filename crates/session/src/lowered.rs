@@ -59,6 +59,7 @@ pub(crate) fn bind(inner: Arc<dyn TableProvider>) -> Result<BoundTable, MySqlErr
             provider: inner,
             columns,
             unique: Vec::new(),
+            invisible: Vec::new(),
         });
     }
     let fields: Vec<_> = schema
@@ -80,6 +81,7 @@ pub(crate) fn bind(inner: Arc<dyn TableProvider>) -> Result<BoundTable, MySqlErr
         }),
         columns,
         unique: Vec::new(),
+        invisible: Vec::new(),
     })
 }
 

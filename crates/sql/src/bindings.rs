@@ -4,8 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use datafusion::datasource::TableProvider;
+use datafusion::error::Result;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator, Value};
+
+use crate::visible::Visible;
 
 /// The database name under which the planner finds files.
 pub(crate) const FILES: &str = "mayfly files";
@@ -20,6 +23,27 @@ pub struct BoundTable {
     /// Sets of columns, in lower case, that no two rows have in common: its unique keys without
     /// columns that take NULL.
     pub unique: Vec<Vec<String>>,
+    /// The columns, in lower case, that `*` and NATURAL JOIN leave out.
+    pub invisible: Vec<String>,
+}
+
+impl BoundTable {
+    /// Whether `*` shows a column.
+    pub(crate) fn shows(&self, column: &str) -> bool {
+        !self.invisible.contains(&column.to_lowercase())
+    }
+
+    /// Makes it a table that has none of the invisible columns.
+    pub(crate) fn leave_out_invisible(&mut self) -> Result<()> {
+        let places = (0..self.columns.len()).filter(|place| self.shows(&self.columns[*place]));
+        let places: Vec<usize> = places.collect();
+        let columns = places.iter().map(|place| self.columns[*place].clone());
+        let columns = columns.collect();
+        self.provider = Arc::new(Visible::new(Arc::clone(&self.provider), places)?);
+        self.columns = columns;
+        self.invisible.clear();
+        Ok(())
+    }
 }
 
 /// What one statement may use.

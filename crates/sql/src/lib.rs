@@ -8,6 +8,7 @@
 pub mod bindings;
 pub mod change;
 pub mod clause;
+pub mod compute;
 pub mod declared;
 pub mod dialect;
 pub mod functions;
@@ -22,4 +23,5 @@ pub mod stored;
 pub mod template;
 pub mod typing;
 pub mod untyped;
+mod visible;
 pub mod walk;

@@ -48,6 +48,14 @@ pub struct Planner<'a> {
 impl Planner<'_> {
     /// Plans a query.
     pub fn query(&self, query: ast::Query, source: &Source) -> Result<Planned> {
+        if rewrite::invisible::concerns(&query, self.bindings) {
+            let bindings = &rewrite::invisible::narrowed(&query, self.bindings)?;
+            return Planner { bindings, ..*self }.visible(query, source);
+        }
+        self.visible(query, source)
+    }
+
+    fn visible(&self, query: ast::Query, source: &Source) -> Result<Planned> {
         let is_values = matches!(query.body.as_ref(), ast::SetExpr::Values(_));
         let rewritten = rewrite::query(query, source, self.bindings).map_err(raise)?;
         let statement = ast::Statement::Query(Box::new(rewritten.query));

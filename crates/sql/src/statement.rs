@@ -169,6 +169,8 @@ pub struct CheckDefinition {
     pub expression: ast::Expr,
     /// Whether it is not NOT ENFORCED.
     pub enforced: bool,
+    /// The column behind which it stands, the only one that it may mention.
+    pub column: Option<String>,
 }
 
 /// ALTER TABLE.
@@ -230,6 +232,12 @@ pub enum AlterAction {
     AddCheck(CheckDefinition),
     /// DROP CHECK.
     DropCheck { name: String, if_exists: bool },
+    /// ALTER CHECK, and ALTER CONSTRAINT, which has its own error.
+    EnforceCheck {
+        name: String,
+        enforced: bool,
+        as_constraint: bool,
+    },
     /// DROP CONSTRAINT: a check or a key.
     DropConstraint { name: String, if_exists: bool },
     /// RENAME TO.

@@ -19,7 +19,9 @@ use super::Job;
 use super::altered::{Altered, altered};
 use super::assign::zero;
 use super::define::check_table_name;
+use super::expressions::rename_checks;
 use super::insert::with_info;
+use super::rules::Rules;
 use super::write::{Writer, Written};
 use crate::errors;
 use crate::outcome::Outcome;
@@ -48,7 +50,12 @@ impl Job {
         if alter.actions.iter().all(does_nothing) {
             return Ok(Outcome::done(0));
         }
-        let mut altered = altered(name, table.definition(), &alter.actions)?;
+        let pipes_as_concat = self
+            .connection
+            .local()
+            .variables
+            .has_mode("PIPES_AS_CONCAT");
+        let mut altered = altered(name, table.definition(), &alter.actions, pipes_as_concat)?;
         for note in altered.notes.drain(..) {
             self.connection.warn(note);
         }
@@ -64,6 +71,7 @@ impl Job {
             self.check_new_name(&new_database, &new_name, temporary)?;
         }
         let definition = altered.draft.definition(&new_name)?;
+        Rules::of(self, &definition)?;
         for _ in 0..ATTEMPTS {
             let made = Made {
                 name: &new_name,
@@ -71,6 +79,7 @@ impl Job {
                 sources: &altered.sources,
                 temporary,
                 ignore: alter.ignore,
+                keeps_rows: !altered.is_rebuilt,
             };
             let (new, rows, seen) = self.make(&table, made).await?;
             if let Some(next) = altered.auto_increment {
@@ -134,12 +143,15 @@ impl Job {
                     continue;
                 }
                 let sources: Vec<_> = (0..table.columns().len()).map(Some).collect();
+                let mut definition = table.definition().clone();
+                rename_checks(&mut definition.checks, table.name(), name);
                 let made = Made {
                     name,
-                    definition: table.definition().clone(),
+                    definition,
                     sources: &sources,
                     temporary,
                     ignore: false,
+                    keeps_rows: true,
                 };
                 let (renamed, _, seen) = self.make(table, made).await?;
                 gone.push(((was_in.clone(), Arc::clone(table)), seen));
@@ -217,7 +229,7 @@ impl Job {
         let seen = old.snapshot();
         let definition = made.definition.clone();
         let new = Arc::new(self.new_table(made.name, definition, made.temporary));
-        let copied = self.copy(&seen, old, &new, made.sources, made.ignore);
+        let copied = self.copy(&seen, old, &new, &made);
         let rows = copied.await?;
         Ok((new, rows, seen))
     }
@@ -265,9 +277,14 @@ impl Job {
         snapshot: &TableSnapshot,
         from: &Arc<Table>,
         to: &Arc<Table>,
-        sources: &[Option<usize>],
-        ignore: bool,
+        made: &Made<'_>,
     ) -> Result<Written, MySqlError> {
+        let Made {
+            sources,
+            ignore,
+            keeps_rows,
+            ..
+        } = *made;
         to.set_auto_increment(from.auto_increment());
         let names: Vec<String> = to
             .columns()
@@ -282,6 +299,9 @@ impl Job {
         };
         for (column, source) in to.columns().iter().zip(sources) {
             copy.columns.push(match source {
+                _ if column.generated.is_some() && !keeps_rows => {
+                    (column.clone(), Value::Same(ScalarValue::Null))
+                }
                 Some(index) => (column.clone(), Value::Old(*index)),
                 None if snapshot.row_count() == 0 => {
                     (column.clone(), Value::Same(ScalarValue::Null))
@@ -296,6 +316,9 @@ impl Job {
             return Ok(Written::default());
         }
         let mut writer = Writer::begin(self, to, &names, ignore).await?;
+        if keeps_rows {
+            writer.keep_rows();
+        }
         let counted = to.definition().auto_increment();
         if counted.is_some_and(|column| sources[column].is_some()) {
             writer.keep_zeros();
@@ -342,6 +365,8 @@ struct Made<'a> {
     sources: &'a [Option<usize>],
     temporary: bool,
     ignore: bool,
+    /// Whether rows stay what they are: nothing is computed anew, and nothing looked at.
+    keeps_rows: bool,
 }
 
 /// Where a column takes its values from.

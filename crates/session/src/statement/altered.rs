@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use mayfly_sql::declared;
 use mayfly_sql::statement::{
     AlterAction, ColumnDefinition, KeyColumn, KeyDefinition, Placement, TableName,
 };
@@ -13,6 +14,7 @@ use mayfly_table::{Check, Column, Definition, Key, KeyKind};
 use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
 
 use super::define::{CheckDraft, Draft, check_key_name, columns_of, declared_length};
+use super::expressions::rename_checks;
 
 /// A table as it will be.
 pub(crate) struct Altered {
@@ -70,6 +72,7 @@ pub(crate) fn altered(
     table: &str,
     model: &Definition,
     actions: &[AlterAction],
+    pipes_as_concat: bool,
 ) -> Result<Altered, MySqlError> {
     let mut changes = Changes {
         table,
@@ -83,7 +86,10 @@ pub(crate) fn altered(
         arrivals: Vec::new(),
         keys: model.keys.clone(),
         checks: model.checks.clone(),
-        added: Draft::default(),
+        added: Draft {
+            pipes_as_concat,
+            ..Draft::default()
+        },
         altered: Altered {
             draft: Draft {
                 comment: model.comment.clone(),
@@ -106,6 +112,12 @@ pub(crate) fn altered(
         changes.apply(action)?;
     }
     changes.finish()
+}
+
+/// Whether a column is computed and declared so, which no other one can become.
+fn is_virtual(column: &Column) -> bool {
+    let generated = column.generated.as_ref();
+    generated.is_some_and(|generated| !generated.is_stored)
 }
 
 fn is_drop(action: &AlterAction) -> bool {
@@ -178,6 +190,11 @@ impl Changes<'_> {
                 Some(index) => {
                     let column = self.added.column(definition);
                     let was = &self.model.columns[index];
+                    if is_virtual(&column) != is_virtual(was) {
+                        let what = "Changing the STORED status";
+                        let code = ErrorCode::UnsupportedOnGenerated;
+                        return Err(MySqlError::new(code, &[&what]));
+                    }
                     self.altered.is_rebuilt |= placement.is_some()
                         || column.column_type != was.column_type
                         || column.is_nullable != was.is_nullable
@@ -197,7 +214,7 @@ impl Changes<'_> {
             }
             AlterAction::SetDefault { column, default } => {
                 let (index, mut column) = self.staying(column)?;
-                column.default = default.as_ref().map(ToString::to_string);
+                column.default = default.as_ref().map(declared::written);
                 self.change(index, column, None);
                 Ok(())
             }
@@ -229,9 +246,28 @@ impl Changes<'_> {
             }
             AlterAction::AddCheck(check) => {
                 self.altered.is_rebuilt = true;
-                self.added.checks.push(CheckDraft::from(check));
+                self.added.check(check);
                 Ok(())
             }
+            AlterAction::EnforceCheck {
+                name,
+                enforced,
+                as_constraint,
+            } => match self.check(name) {
+                Some(index) => {
+                    // Rows that are there are looked at.
+                    self.altered.is_rebuilt |= *enforced && !self.checks[index].is_enforced;
+                    self.checks[index].is_enforced = *enforced;
+                    Ok(())
+                }
+                None => {
+                    let code = match as_constraint {
+                        true => ErrorCode::ConstraintNotFound,
+                        false => ErrorCode::CheckNotFound,
+                    };
+                    Err(MySqlError::new(code, &[name]))
+                }
+            },
             AlterAction::Rename(name) => {
                 self.altered.name = Some(name.clone());
                 Ok(())
@@ -363,18 +399,22 @@ impl Changes<'_> {
             .iter()
             .filter_map(|key| self.kept(key, &columns))
             .collect();
+        if let Some(new) = &self.altered.name {
+            rename_checks(&mut self.checks, self.table, &new.table);
+        }
         let checks = self.checks.into_iter().map(|check| CheckDraft {
             name: Some(check.name),
             expression: check.expression,
             is_enforced: check.is_enforced,
+            column: None,
         });
-        let draft = &mut self.altered.draft;
+        // What was added has been read with its errors.
+        let draft = &mut self.added;
+        draft.comment = std::mem::take(&mut self.altered.draft.comment);
         draft.columns = columns;
-        draft.nulls = self.added.nulls;
-        draft.keys = kept;
-        draft.keys.append(&mut self.added.keys);
-        draft.checks = checks.collect();
-        draft.checks.append(&mut self.added.checks);
+        draft.keys.splice(0..0, kept);
+        draft.checks.splice(0..0, checks);
+        self.altered.draft = self.added;
         self.altered.sources = sources;
         Ok(self.altered)
     }

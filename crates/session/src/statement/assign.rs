@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef};
-use arrow::compute::is_null;
+use arrow::array::{Array, ArrayRef, BooleanArray, new_null_array};
 use arrow::compute::kernels::zip::zip;
+use arrow::compute::{filter, is_null};
 use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::config::ConfigOptions;
@@ -19,6 +19,7 @@ use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
 
 use super::Job;
 use super::counter::Counter;
+use super::rules::Rules;
 use crate::errors;
 
 /// Makes rows of a source the rows of a table.
@@ -31,6 +32,10 @@ pub(crate) struct Values {
     strict: bool,
     /// Whether NULL in a column that refuses it is an error.
     refuses_null: bool,
+    /// Whether rows that violate a constraint are left out.
+    ignores: bool,
+    /// What the table makes of its rows.
+    rules: Option<Arc<Rules>>,
     /// What numbers rows that come, if a column does.
     pub(crate) counter: Option<Counter>,
 }
@@ -46,23 +51,41 @@ struct Target {
 }
 
 impl Values {
-    /// Begins a statement that writes the named columns, in the order of its source; all columns
-    /// where none is named.
+    /// Begins a statement whose source has a value for each column of the table.
+    pub(crate) async fn begin_all(
+        job: &Job,
+        table: &Arc<Table>,
+        ignore: bool,
+    ) -> Result<Values, MySqlError> {
+        let sources = (0..table.columns().len()).map(Some).collect();
+        Values::begin_from(job, table, sources, ignore).await
+    }
+
+    /// Begins a statement that writes the named columns, in the order of its source; all visible
+    /// columns where none is named.
     pub(crate) async fn begin(
         job: &Job,
         table: &Arc<Table>,
         names: &[String],
         ignore: bool,
     ) -> Result<Values, MySqlError> {
+        Values::begin_from(job, table, sources(table, names)?, ignore).await
+    }
+
+    async fn begin_from(
+        job: &Job,
+        table: &Arc<Table>,
+        sources: Vec<Option<usize>>,
+        ignore: bool,
+    ) -> Result<Values, MySqlError> {
         let strict = job.connection.local().variables.is_strict() && !ignore;
         job.running.also_count(table.account());
         let state = job.connection.state()?;
-        let sources = sources(table, names)?;
         let schema = Arc::clone(table.schema());
         let mut columns = Vec::with_capacity(sources.len());
         for ((column, field), source) in table.columns().iter().zip(schema.fields()).zip(sources) {
             let convert = assignment(column.column_type.clone(), &column.name, strict);
-            let default = match column.is_auto_increment {
+            let default = match column.is_auto_increment || column.generated.is_some() {
                 true => Some(ScalarValue::Null),
                 false => job.default_value(column).await?,
             };
@@ -85,6 +108,8 @@ impl Values {
             options: Arc::clone(state.config_options()),
             strict,
             refuses_null: strict,
+            ignores: ignore,
+            rules: job.rules(table)?,
             counter: None,
             table: Arc::clone(table),
         })
@@ -117,6 +142,23 @@ impl Values {
         self.refuses_null = true;
     }
 
+    /// Takes the rows as they are: they have been in a table with the same rules.
+    pub(crate) fn keep_rows(&mut self) {
+        self.rules = None;
+    }
+
+    /// Refuses a value for a generated column.
+    pub(crate) fn refuse_value(&self, column: usize) -> Result<(), MySqlError> {
+        let column = &self.columns[column].column;
+        match column.generated {
+            None => Ok(()),
+            Some(_) => {
+                let code = ErrorCode::GeneratedValue;
+                Err(MySqlError::new(code, &[&column.name, &self.table.name()]))
+            }
+        }
+    }
+
     /// The names of the columns that the source fills, in the order of the source.
     pub(crate) fn source_columns(&self) -> Vec<String> {
         let filled = self.filled().into_iter();
@@ -139,9 +181,33 @@ impl Values {
 
     /// A batch of the source as rows of the table.
     pub(crate) fn converted(&mut self, batch: &RecordBatch) -> Result<RecordBatch, MySqlError> {
+        let mut arrays = self.assigned(batch)?;
+        let mut rows = batch.num_rows();
+        if let Some(stays) = self.obey(&mut arrays, rows)? {
+            rows = stays.true_count();
+            for array in &mut arrays {
+                let kept = filter(array, &stays);
+                *array = kept.map_err(|error| errors::from_plan(&error.into()))?;
+            }
+        }
+        // A row that is left out gets no number.
+        if let Some(counter) = &mut self.counter {
+            let numbers = &mut arrays[counter.column];
+            *numbers = counter.fill(&self.table, numbers)?;
+        }
+        self.batch(arrays, rows)
+    }
+
+    /// A batch of the source as columns of the table, of which the generated ones are yet to be
+    /// computed.
+    pub(crate) fn assigned(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>, MySqlError> {
         let rows = batch.num_rows();
         let mut arrays = Vec::with_capacity(self.columns.len());
         for target in &self.columns {
+            if self.rules.is_some() && target.column.generated.is_some() {
+                arrays.push(new_null_array(target.field.data_type(), rows));
+                continue;
+            }
             arrays.push(match target.source {
                 Some(source) => self.column(
                     target,
@@ -162,13 +228,52 @@ impl Values {
                 }
             });
         }
-        if let Some(counter) = &mut self.counter {
-            let numbers = &mut arrays[counter.column];
-            *numbers = counter.fill(&self.table, numbers)?;
-        }
+        Ok(arrays)
+    }
+
+    /// Rows that [`Values::assigned`] has made, with their generated columns; and which of them
+    /// stay if not all do, because others violate a constraint.
+    pub(crate) fn obeying(
+        &self,
+        mut arrays: Vec<ArrayRef>,
+        rows: usize,
+    ) -> Result<(RecordBatch, Option<BooleanArray>), MySqlError> {
+        let stays = self.obey(&mut arrays, rows)?;
+        Ok((self.batch(arrays, rows)?, stays))
+    }
+
+    fn batch(&self, arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, MySqlError> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)
             .map_err(|error| errors::from_plan(&error.into()))
+    }
+
+    /// Computes the generated columns, then looks at the constraints: a row that violates one is an
+    /// error, or left out with a warning; those that stay are told if not all do.
+    fn obey(
+        &self,
+        arrays: &mut [ArrayRef],
+        rows: usize,
+    ) -> Result<Option<BooleanArray>, MySqlError> {
+        let Some(rules) = &self.rules else {
+            return Ok(None);
+        };
+        for (number, place) in rules.generated().enumerate() {
+            let (values, field) = rules.values(number, arrays, rows)?;
+            arrays[place] = self.column(&self.columns[place], &values, &field)?;
+        }
+        let Some(violated) = rules.violated(arrays, rows)? else {
+            return Ok(None);
+        };
+        for name in violated.iter().flatten() {
+            let code = ErrorCode::CheckViolated;
+            if !self.ignores {
+                return Err(MySqlError::new(code, &[name]));
+            }
+            self.job.connection.warn(Warning::new(code, &[name]));
+        }
+        let stays = violated.iter().map(Option::is_none).map(Some);
+        Ok(Some(stays.collect()))
     }
 
     fn column(
@@ -241,7 +346,12 @@ impl Target {
 pub(crate) fn sources(table: &Table, names: &[String]) -> Result<Vec<Option<usize>>, MySqlError> {
     let columns = table.columns();
     if names.is_empty() {
-        return Ok((0..columns.len()).map(Some).collect());
+        let mut visible = 0..;
+        let sources = columns.iter().map(|column| match column.is_invisible {
+            true => None,
+            false => visible.next(),
+        });
+        return Ok(sources.collect());
     }
     let mut sources = vec![None; columns.len()];
     for (position, name) in names.iter().enumerate() {

@@ -62,8 +62,13 @@ impl Job {
                 continue;
             };
             let unique = unique_columns(&table);
+            let invisible = invisible_columns(&table);
             let bound = lowered::bind(Arc::new(TableSource::new(table)))?;
-            let bound = BoundTable { unique, ..bound };
+            let bound = BoundTable {
+                unique,
+                invisible,
+                ..bound
+            };
             bindings
                 .tables
                 .insert((database, name.table.clone()), bound);
@@ -138,4 +143,10 @@ fn unique_columns(table: &Table) -> Vec<Vec<String>> {
             .collect()
     });
     names.collect()
+}
+
+/// The columns that `*` leaves out.
+pub(super) fn invisible_columns(table: &Table) -> Vec<String> {
+    let columns = table.columns().iter().filter(|column| column.is_invisible);
+    columns.map(|column| column.name.to_lowercase()).collect()
 }

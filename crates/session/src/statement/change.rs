@@ -26,6 +26,7 @@ use mayfly_table::{Change, Column, Table};
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
 use super::assign::Values;
+use super::bind::invisible_columns;
 use super::counter::Counter;
 use super::evaluate::number_of_bits;
 use super::query::Ready;
@@ -260,7 +261,9 @@ impl Job {
         let mut bindings = self.bindings(&References::of_query(&query)).await?;
         for (number, target) in targets.iter().enumerate() {
             let source = TableSource::with_row_ids(&target.change, ROW_ID);
-            let bound = lowered::bind(Arc::new(source))?;
+            let mut bound = lowered::bind(Arc::new(source))?;
+            bound.invisible = invisible_columns(target.table());
+            bound.invisible.push(ROW_ID.to_owned());
             let name = (TARGETS.to_owned(), target_name(number));
             bindings.tables.insert(name, bound);
         }
@@ -400,13 +403,16 @@ fn compact(rows: &RecordBatch) -> Result<RecordBatch, MySqlError> {
         .map_err(|error| errors::from_plan(&error.into()))
 }
 
-/// Whether a column of a unique key is among these.
+/// Whether a column of a unique key is among these, or may be computed from them.
 pub(crate) fn assigns_unique(table: &Table, columns: &[usize]) -> bool {
-    let keys = table.definition().keys.iter();
+    let definition = table.definition();
+    let keys = definition.keys.iter();
     let mut parts = keys
         .filter(|key| key.is_unique())
         .flat_map(|key| key.parts.iter());
-    parts.any(|part| columns.contains(&part.column))
+    let changes =
+        |column: usize| columns.contains(&column) || definition.columns[column].generated.is_some();
+    parts.any(|part| changes(part.column))
 }
 
 /// The tables that lose rows.
@@ -486,13 +492,22 @@ impl Set {
     ) -> Result<Set, MySqlError> {
         let alias = &mention.alias;
         let columns = table.columns();
+        let values = Values::begin_all(job, table, ignore).await?;
         let assigned = assigned_values(columns, alias, assignments, is_one_table)?;
+        for (column, value) in &assigned {
+            if value.is_some() {
+                values.refuse_value(*column)?;
+            }
+        }
         let first = list.len();
         list.push(change::column(alias, ROW_ID));
         let old = columns.iter();
         list.extend(old.map(|column| change::column(alias, &column.name)));
         let mut new = Vec::with_capacity(assigned.len());
         for (column, value) in assigned {
+            if columns[column].generated.is_some() {
+                continue;
+            }
             let value = match value {
                 Some(value) => {
                     list.push(value);
@@ -516,7 +531,7 @@ impl Set {
             first,
             new,
             assigned_count,
-            values: Values::begin(job, table, &[], ignore).await?,
+            values,
             matched: HashSet::new(),
             one_by_one: (ignore && assigns_unique(table, &assigned_columns)).then(Vec::new),
         })
@@ -584,18 +599,25 @@ impl Set {
         let source =
             RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
                 .map_err(plan)?;
-        let new = self.values.converted(&source)?;
+        let mut new = self.values.assigned(&source)?;
         if let Some(column) = counted.filter(|counted| self.assigns(*counted)) {
-            Counter::raise(&table, new.column(column)).map_err(plan)?;
+            Counter::raise(&table, &new[column]).map_err(plan)?;
         }
         let mut differs = BooleanArray::from(vec![false; rows]);
         for (column, _) in &self.new[..self.assigned_count] {
             let old = batch.column(self.first + 1 + column);
-            let differing = distinct(new.column(*column), old).map_err(plan)?;
+            let differing = distinct(&new[*column], old).map_err(plan)?;
             differs = or(&differs, &differing).map_err(plan)?;
         }
-        let ids = filter(batch.column(self.first), &differs).map_err(plan)?;
-        let changed = filter_record_batch(&new, &differs).map_err(plan)?;
+        let mut ids = filter(batch.column(self.first), &differs).map_err(plan)?;
+        for column in &mut new {
+            *column = filter(column, &differs).map_err(plan)?;
+        }
+        let (mut changed, stays) = self.values.obeying(new, ids.len())?;
+        if let Some(stays) = stays {
+            ids = filter(&ids, &stays).map_err(plan)?;
+            changed = filter_record_batch(&changed, &stays).map_err(plan)?;
+        }
         if let Some(waiting) = &mut self.one_by_one {
             let ids = present(&ids);
             let numbers = target.change.snapshot().numbers(ids.values());

@@ -12,8 +12,10 @@ use mayfly_table::{Column, Definition, Table};
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
 use super::define::{Draft, NAME_LENGTH, check_table_name};
+use super::expressions::name_checks_anew;
 use super::insert::with_info;
 use super::query::Ready;
+use super::rules::Rules;
 use super::write::{Writer, Written};
 use super::{Job, information};
 use crate::errors;
@@ -116,11 +118,18 @@ impl Job {
             if *like == create.name {
                 return Err(MySqlError::new(ErrorCode::NotUniqueTable, &[&like.table]));
             }
-            let table = self.new_table(name, model.definition().clone(), temporary);
+            let mut definition = model.definition().clone();
+            name_checks_anew(&mut definition, name);
+            let table = self.new_table(name, definition, temporary);
             self.publish(&database, Arc::new(table), temporary, create.or_replace)?;
             return Ok(Outcome::done(0));
         }
-        let mut draft = Draft::of_statement(&create);
+        let pipes_as_concat = self
+            .connection
+            .local()
+            .variables
+            .has_mode("PIPES_AS_CONCAT");
+        let mut draft = Draft::of_statement(&create, pipes_as_concat);
         for column in &create.columns {
             if let Some(default) = &column.default {
                 self.check_default(&draft.columns, &column.name, default)
@@ -144,6 +153,7 @@ impl Job {
             None => None,
         };
         let definition = draft.definition(name)?;
+        Rules::of(self, &definition)?;
         let table = Arc::new(self.new_table(name, definition, temporary));
         table.raise_auto_increment(create.auto_increment.unwrap_or(1));
         let rows = match selected {
@@ -170,6 +180,7 @@ impl Job {
         if replace {
             writer.replace();
         }
+        writer.refuse_values()?;
         writer.write(ready).await
     }
 

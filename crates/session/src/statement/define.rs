@@ -5,13 +5,16 @@
 
 use std::collections::HashSet;
 
+use datafusion::sql::sqlparser::ast::Expr;
 use mayfly_sql::declared;
 use mayfly_sql::parse::parse_expression;
 use mayfly_sql::statement::{
     CheckDefinition, ColumnDefinition, CreateTable, KeyColumn, KeyDefinition,
 };
-use mayfly_table::{Check, Column, Definition, Generated, KEY_BYTES_MAX, Key, KeyKind, KeyPart};
+use mayfly_table::{Column, Definition, Generated, KEY_BYTES_MAX, Key, KeyKind, KeyPart};
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
+
+use super::expressions::{check_generated, checks};
 
 /// Most characters of a name.
 pub(crate) const NAME_LENGTH: usize = 64;
@@ -35,6 +38,13 @@ pub(crate) struct Draft {
     pub(crate) keys: Vec<KeyDefinition>,
     pub(crate) checks: Vec<CheckDraft>,
     pub(crate) comment: String,
+    /// Whether `||` joins texts in expressions.
+    pub(crate) pipes_as_concat: bool,
+    /// Names with their tables that expressions mention: only the table itself has columns for
+    /// them.
+    pub(crate) qualified: Vec<(String, String)>,
+    /// What is wrong with an expression that was read.
+    pub(crate) refused: Option<MySqlError>,
 }
 
 /// A CHECK constraint that may have no name yet.
@@ -42,23 +52,16 @@ pub(crate) struct CheckDraft {
     pub(crate) name: Option<String>,
     pub(crate) expression: String,
     pub(crate) is_enforced: bool,
-}
-
-impl From<&CheckDefinition> for CheckDraft {
-    fn from(check: &CheckDefinition) -> Self {
-        Self {
-            name: check.name.clone(),
-            expression: declared::text(&check.expression),
-            is_enforced: check.enforced,
-        }
-    }
+    /// The column behind which it stands.
+    pub(crate) column: Option<String>,
 }
 
 impl Draft {
     /// What CREATE TABLE says, without the columns of its query.
-    pub(crate) fn of_statement(create: &CreateTable) -> Draft {
+    pub(crate) fn of_statement(create: &CreateTable, pipes_as_concat: bool) -> Draft {
         let mut draft = Draft {
             comment: create.comment.clone().unwrap_or_default(),
+            pipes_as_concat,
             ..Draft::default()
         };
         for definition in &create.columns {
@@ -66,10 +69,36 @@ impl Draft {
             draft.columns.push(column);
         }
         draft.keys.extend(create.keys.iter().cloned());
+        for check in &create.checks {
+            draft.check(check);
+        }
         draft
-            .checks
-            .extend(create.checks.iter().map(CheckDraft::from));
-        draft
+    }
+
+    /// Adds a constraint.
+    pub(crate) fn check(&mut self, check: &CheckDefinition) {
+        let draft = CheckDraft {
+            name: check.name.clone(),
+            expression: self.text(&check.expression),
+            is_enforced: check.enforced,
+            column: check.column.clone(),
+        };
+        self.checks.push(draft);
+    }
+
+    /// The text in which an expression is kept.
+    fn text(&mut self, expression: &Expr) -> String {
+        let mut expression = expression.clone();
+        declared::fix_pipes(&mut expression, self.pipes_as_concat);
+        let mentions = declared::mentions(&expression).into_iter();
+        let qualified = mentions.filter_map(|(table, column)| Some((table?, column)));
+        self.qualified.extend(qualified);
+        if !declared::survives(&expression) {
+            let what = format!("an expression such as {expression} in a definition");
+            let error = MySqlError::new(ErrorCode::NotSupportedYet, &[&what]);
+            self.refused.get_or_insert(error);
+        }
+        declared::text(&expression)
     }
 
     /// A column as it was declared; what stands behind it becomes keys and constraints of the
@@ -90,14 +119,15 @@ impl Draft {
             if_not_exists: false,
         });
         self.keys.extend(key);
-        self.checks
-            .extend(definition.checks.iter().map(CheckDraft::from));
+        for check in &definition.checks {
+            self.check(check);
+        }
         let generated = definition.generated.as_ref().map(|generated| Generated {
-            expression: declared::text(&generated.expression),
+            expression: self.text(&generated.expression),
             is_stored: generated.stored,
         });
         Column {
-            default: definition.default.as_ref().map(ToString::to_string),
+            default: definition.default.as_ref().map(declared::written),
             on_update: definition.on_update.as_ref().map(ToString::to_string),
             generated,
             is_auto_increment: definition.auto_increment,
@@ -117,6 +147,14 @@ impl Draft {
     /// Those of MySQL for what cannot be declared.
     pub(crate) fn definition(mut self, table: &str) -> Result<Definition, MySqlError> {
         check_columns(&self.columns)?;
+        if let Some(error) = self.refused.take() {
+            return Err(error);
+        }
+        if let Some((other, column)) = self.qualified.iter().find(|(other, _)| other != table) {
+            let name = format!("{other}.{column}");
+            let clause = "generated column function";
+            return Err(MySqlError::new(ErrorCode::UnknownColumn, &[&name, &clause]));
+        }
         let primary = self.keys.iter().find(|key| key.kind == KeyKind::Primary);
         for part in primary.map(|key| key.parts.clone()).unwrap_or_default() {
             self.refuse_null(&part.column)?;
@@ -126,14 +164,13 @@ impl Draft {
         }
         let keys = keys(&self.columns, self.keys)?;
         check_auto_increment(&self.columns, &keys)?;
-        let definition = Definition {
+        check_generated(&self.columns, &keys)?;
+        Ok(Definition {
             checks: checks(table, &self.columns, self.checks)?,
             columns: self.columns,
             keys,
             comment: self.comment,
-        };
-        refuse_unevaluated(&definition)?;
-        Ok(definition)
+        })
     }
 
     /// Makes a column of the primary key NOT NULL.
@@ -152,26 +189,6 @@ impl Draft {
         }
         column.is_nullable = false;
         Ok(())
-    }
-}
-
-/// What is declared but not computed yet is refused here, in one place, so that no clause is
-/// accepted without effect.
-fn refuse_unevaluated(definition: &Definition) -> Result<(), MySqlError> {
-    let refuse = |what: String| Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]));
-    for column in &definition.columns {
-        let clause = if column.generated.is_some() {
-            "generated column"
-        } else if column.is_invisible {
-            "INVISIBLE"
-        } else {
-            continue;
-        };
-        return refuse(format!("{clause} (column '{}')", column.name));
-    }
-    match definition.checks.iter().find(|check| check.is_enforced) {
-        Some(check) => refuse(format!("CHECK ('{}')", check.name)),
-        None => Ok(()),
     }
 }
 
@@ -423,58 +440,6 @@ pub(crate) fn key_bytes(column_type: &ColumnType, prefix: Option<u32>) -> u64 {
         (ColumnType::Decimal { precision, .. }, None) => u64::from(*precision).div_ceil(2),
         _ => column_type.data_type().primitive_width().unwrap_or(8) as u64,
     }
-}
-
-/// The constraints with their names.
-fn checks(
-    table: &str,
-    columns: &[Column],
-    drafts: Vec<CheckDraft>,
-) -> Result<Vec<Check>, MySqlError> {
-    let mut checks: Vec<Check> = Vec::with_capacity(drafts.len());
-    let taken: HashSet<String> = drafts
-        .iter()
-        .filter_map(|draft| draft.name.as_ref())
-        .map(|name| name.to_lowercase())
-        .collect();
-    let mut number = 0;
-    for draft in drafts {
-        let name = match draft.name {
-            Some(name) => name,
-            None => loop {
-                number += 1;
-                let name = format!("{table}_chk_{number}");
-                if !taken.contains(&name.to_lowercase()) {
-                    break name;
-                }
-            },
-        };
-        if name.chars().count() > NAME_LENGTH {
-            return Err(MySqlError::new(ErrorCode::IdentifierTooLong, &[&name]));
-        }
-        let lower = name.to_lowercase();
-        if checks
-            .iter()
-            .any(|check| check.name.to_lowercase() == lower)
-        {
-            return Err(MySqlError::new(ErrorCode::DuplicateCheckName, &[&name]));
-        }
-        for mentioned in columns_of(&draft.expression)? {
-            if !columns
-                .iter()
-                .any(|column| column.name.to_lowercase() == mentioned)
-            {
-                let code = ErrorCode::CheckUnknownColumn;
-                return Err(MySqlError::new(code, &[&name, &mentioned]));
-            }
-        }
-        checks.push(Check {
-            name,
-            expression: draft.expression,
-            is_enforced: draft.is_enforced,
-        });
-    }
-    Ok(checks)
 }
 
 /// The columns that the text of an expression mentions, in lower case.

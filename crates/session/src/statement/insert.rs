@@ -40,7 +40,7 @@ impl Job {
         match insert.source {
             InsertSource::Values(mut rows) => {
                 if columns.is_empty() && is_empty(&rows) {
-                    rows = vec![vec![None; table.columns().len()]; rows.len()];
+                    rows = vec![vec![None; writer.filled().len()]; rows.len()];
                 }
                 let is_one = rows.len() == 1;
                 if is_one && !insert.ignore {
@@ -75,6 +75,7 @@ impl Job {
         if ready.plan.schema().fields().len() != writer.filled().len() {
             return Err(MySqlError::new(ErrorCode::ValueCount, &[&1]));
         }
+        writer.refuse_values()?;
         writer.write(&ready).await
     }
 
@@ -115,6 +116,9 @@ impl Job {
         let mut values = Vec::with_capacity(row.len());
         let mut computed = Vec::new();
         for (position, expression) in row.into_iter().enumerate() {
+            if expression.is_some() {
+                writer.refuse_value(filled[position])?;
+            }
             values.push(match expression {
                 None => writer.default_of(filled[position])?,
                 Some(expression) => match literal(&expression)

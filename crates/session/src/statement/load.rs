@@ -150,10 +150,10 @@ struct Plan {
 impl Plan {
     fn new(load: &LoadData, table: &Table) -> Result<Plan, MySqlError> {
         let targets: Vec<LoadTarget> = if load.targets.is_empty() {
-            table
-                .columns()
-                .iter()
-                .map(|c| LoadTarget::Column(c.name.clone()))
+            let columns = table.columns().iter();
+            columns
+                .filter(|column| !column.is_invisible)
+                .map(|column| LoadTarget::Column(column.name.clone()))
                 .collect()
         } else {
             load.targets.clone()
@@ -227,6 +227,12 @@ impl Plan {
             })
             .collect();
         for (column, expression) in &load.assignments {
+            let definition = table.definition();
+            let place = definition.column(column);
+            if place.is_some_and(|place| definition.columns[place].generated.is_some()) {
+                let code = ErrorCode::GeneratedValue;
+                return Err(MySqlError::new(code, &[column, &table.name()]));
+            }
             let mut expression = expression.clone();
             change_expressions(&mut expression, &mut |expr| {
                 variables_as_columns(expr, &variables);

@@ -14,11 +14,13 @@ mod define;
 mod duplicate;
 mod evaluate;
 mod explain;
+mod expressions;
 mod information;
 mod insert;
 mod load;
 mod point;
 mod query;
+mod rules;
 mod set;
 mod show;
 mod write;
@@ -36,6 +38,7 @@ use crate::outcome::Outcome;
 use crate::running::Running;
 
 pub(crate) use point::{Known, run_known};
+pub(crate) use rules::Lately;
 
 /// The right to write a shared table.
 pub(crate) type Turn = tokio::sync::OwnedMutexGuard<()>;

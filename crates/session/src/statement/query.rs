@@ -168,14 +168,7 @@ impl Job {
             let clause = mayfly_sql::clause::of_column(query, name);
             return MySqlError::new(ErrorCode::UnknownColumn, &[&name, &clause]);
         }
-        if error.is(ErrorCode::NoSuchFunction)
-            && let Some(database) = &bindings.database
-            && let Some(name) = error.message.strip_prefix("FUNCTION ")
-        {
-            let message = format!("FUNCTION {database}.{name}");
-            return MySqlError { message, ..error };
-        }
-        error
+        in_database(error, bindings)
     }
 
     /// The rows of a small query over a batch, which it names as a file.
@@ -272,6 +265,18 @@ impl Job {
         concat_batches(&ready.plan.schema(), &batches)
             .map_err(|error| errors::from_plan(&error.into()))
     }
+}
+
+/// Adds the database to the error of a function that is not there.
+pub(crate) fn in_database(error: MySqlError, bindings: &Bindings) -> MySqlError {
+    if error.is(ErrorCode::NoSuchFunction)
+        && let Some(database) = &bindings.database
+        && let Some(name) = error.message.strip_prefix("FUNCTION ")
+    {
+        let message = format!("FUNCTION {database}.{name}");
+        return MySqlError { message, ..error };
+    }
+    error
 }
 
 /// Whether a query with a LIMIT asks for the rows without it.

@@ -102,8 +102,8 @@ impl Drop for Undo {
 }
 
 impl Writer {
-    /// Begins a statement that writes the named columns, in the order of its source. With `ignore`,
-    /// rows that meet others are left out.
+    /// Begins a statement that writes the named columns, in the order of its source; all visible
+    /// columns where none is named. With `ignore`, rows that meet others are left out.
     pub(crate) async fn begin(
         job: &Job,
         table: &Arc<Table>,
@@ -185,6 +185,22 @@ impl Writer {
         }
     }
 
+    /// As [`Values::keep_rows`].
+    pub(crate) fn keep_rows(&mut self) {
+        self.values.keep_rows();
+    }
+
+    /// As [`Values::refuse_value`].
+    pub(crate) fn refuse_value(&self, column: usize) -> Result<(), MySqlError> {
+        self.values.refuse_value(column)
+    }
+
+    /// Refuses a source with values for generated columns.
+    pub(crate) fn refuse_values(&self) -> Result<(), MySqlError> {
+        let mut filled = self.filled().into_iter();
+        filled.try_for_each(|column| self.refuse_value(column))
+    }
+
     /// Makes NULL in a column that refuses it an error in every mode, as in an INSERT of one row.
     pub(crate) fn refuse_null(&mut self) {
         self.values.refuse_null();
@@ -212,6 +228,9 @@ impl Writer {
             return Ok(());
         }
         let rows = self.values.converted(batch)?;
+        if rows.num_rows() == 0 {
+            return Ok(());
+        }
         self.written.rows += rows.num_rows() as u64;
         if let Some(appender) = &mut self.appender {
             appender.append(&rows).map_err(table_error)?;

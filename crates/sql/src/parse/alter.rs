@@ -253,10 +253,17 @@ fn rename_part(cursor: &mut Cursor<'_>) -> Result<AlterAction> {
 }
 
 fn alter_column(cursor: &mut Cursor<'_>) -> Result<AlterAction> {
-    for what in ["CHECK", "CONSTRAINT"] {
-        if cursor.peek_word(what) {
-            return unsupported(&format!("ALTER TABLE ... ALTER {what}"));
-        }
+    let as_constraint = cursor.word("CONSTRAINT");
+    if as_constraint || cursor.word("CHECK") {
+        let name = cursor.name()?;
+        return match key::enforced(cursor) {
+            Some(enforced) => Ok(AlterAction::EnforceCheck {
+                name,
+                enforced,
+                as_constraint,
+            }),
+            None => cursor.fail("ENFORCED"),
+        };
     }
     if cursor.word("KEY") || cursor.word("INDEX") {
         let _ = cursor.words(&["IF", "EXISTS"]);

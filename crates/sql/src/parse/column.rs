@@ -177,7 +177,9 @@ fn attribute(cursor: &mut Cursor<'_>, definition: &mut ColumnDefinition) -> Resu
             true => Some(cursor.name()?),
             false => None,
         };
-        definition.checks.push(key::check(cursor, name)?);
+        let mut check = key::check(cursor, name)?;
+        check.column = Some(definition.name.clone());
+        definition.checks.push(check);
     } else if cursor.word("REFERENCES") {
         return unsupported(&format!("FOREIGN KEY (column '{}')", definition.name));
     } else if cursor.word("COLUMN_FORMAT") || cursor.word("STORAGE") {

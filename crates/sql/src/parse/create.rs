@@ -140,7 +140,12 @@ fn create_table(cursor: &mut Cursor<'_>, temporary: bool, or_replace: bool) -> R
             match key::constraint(cursor, temporary)? {
                 Some(Constraint::Key(key)) => table.keys.push(key),
                 Some(Constraint::Check(check)) => table.checks.push(*check),
-                None => table.columns.push(column(cursor)?),
+                None => {
+                    let mut column = column(cursor)?;
+                    // Checks get their names in the order in which they are written.
+                    table.checks.append(&mut column.checks);
+                    table.columns.push(column);
+                }
             }
             if !cursor.token(&Token::Comma) {
                 break;

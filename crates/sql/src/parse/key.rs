@@ -166,15 +166,21 @@ pub(super) fn check(cursor: &mut Cursor<'_>, name: Option<String>) -> Result<Che
     cursor.parser.expect_token(&Token::LParen)?;
     let expression = cursor.parser.parse_expr()?;
     cursor.parser.expect_token(&Token::RParen)?;
-    let enforced = !cursor.words(&["NOT", "ENFORCED"]);
-    if enforced {
-        let _ = cursor.word("ENFORCED");
-    }
+    let enforced = enforced(cursor).unwrap_or(true);
     Ok(CheckDefinition {
         name,
         expression,
         enforced,
+        column: None,
     })
+}
+
+/// `[NOT] ENFORCED`, if it is there.
+pub(super) fn enforced(cursor: &mut Cursor<'_>) -> Option<bool> {
+    if cursor.words(&["NOT", "ENFORCED"]) {
+        return Some(false);
+    }
+    cursor.word("ENFORCED").then_some(true)
 }
 
 /// CREATE [UNIQUE] INDEX, behind CREATE [OR REPLACE].

@@ -6,6 +6,7 @@
 
 mod expression;
 mod grouping;
+pub(crate) mod invisible;
 mod labels;
 mod relation;
 mod tuple;
@@ -48,6 +49,7 @@ pub(crate) fn query(
         top_location: top_select(&query.body),
         top: None,
         recursive: HashSet::new(),
+        ctes: HashSet::new(),
         error: None,
     };
     let _ = walk::write(&mut query, &mut rewriter);
@@ -76,6 +78,7 @@ pub(crate) fn expression(mut expr: Expr, bindings: &Bindings) -> Result<Expr, My
         top_location: None,
         top: None,
         recursive: HashSet::new(),
+        ctes: HashSet::new(),
         error: None,
     };
     let _ = walk::write(&mut expr, &mut rewriter);
@@ -126,6 +129,8 @@ struct Rewriter<'a> {
     top: Option<Vec<labels::Item>>,
     /// The selects that make up recursive common table expressions.
     recursive: HashSet<Location>,
+    /// The names of common table expressions so far.
+    ctes: HashSet<String>,
     /// What ended the rewriting.
     error: Option<MySqlError>,
 }
@@ -141,6 +146,7 @@ impl VisitorMut for Rewriter<'_> {
                     return self.stop(error);
                 }
                 self.lower_columns(&mut cte.alias);
+                self.ctes.insert(cte.alias.name.value.clone());
                 if with.recursive {
                     selects(&cte.query.body, &mut self.recursive);
                 }
@@ -217,6 +223,9 @@ impl VisitorMut for Rewriter<'_> {
         let items = labels::name(select, self.source, &mut self.spellings, outermost);
         if outermost {
             self.top = Some(items);
+        }
+        if let Err(error) = invisible::leave_out(select, self.bindings, &self.ctes) {
+            return self.stop(error);
         }
         for window in &mut select.named_window {
             lower(&mut window.0);

@@ -73,7 +73,7 @@ pub(super) fn check_names(select: &Select) -> Result<(), MySqlError> {
     Ok(())
 }
 
-fn constraint(operator: &mut JoinOperator) -> Option<&mut JoinConstraint> {
+pub(super) fn constraint(operator: &mut JoinOperator) -> Option<&mut JoinConstraint> {
     match operator {
         JoinOperator::Join(constraint)
         | JoinOperator::Inner(constraint)

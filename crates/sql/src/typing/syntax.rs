@@ -183,7 +183,7 @@ fn is_number(expr: &Expr) -> bool {
 }
 
 /// Whether an expression is a truth value by its form.
-fn is_truth(expr: &Expr) -> bool {
+pub(crate) fn is_truth(expr: &Expr) -> bool {
     match expr {
         Expr::Nested(inner) => is_truth(inner),
         Expr::BinaryOp { op, .. } => matches!(

@@ -1,4 +1,4 @@
-//! STATISTICS, KEY_COLUMN_USAGE and TABLE_CONSTRAINTS.
+//! STATISTICS, KEY_COLUMN_USAGE, TABLE_CONSTRAINTS and CHECK_CONSTRAINTS.
 
 use mayfly_table::KeyKind;
 
@@ -96,6 +96,26 @@ pub(super) fn table_constraints(job: &Job) -> Listing {
                 some(table.name()),
                 some(kind),
                 some(if is_enforced { "YES" } else { "NO" }),
+            ]);
+        }
+    }
+    listing
+}
+
+pub(super) fn check_constraints(job: &Job) -> Listing {
+    let mut listing = Listing::new(&[
+        "CONSTRAINT_CATALOG",
+        "CONSTRAINT_SCHEMA",
+        "CONSTRAINT_NAME",
+        "CHECK_CLAUSE",
+    ]);
+    for (database, table, _) in job.all_tables() {
+        for check in &table.definition().checks {
+            listing.push(vec![
+                some(CATALOG),
+                some(&database),
+                some(&check.name),
+                some(&check.expression),
             ]);
         }
     }

@@ -29,7 +29,8 @@ const CATALOG: &str = "def";
 type Make = fn(&Job) -> Listing;
 
 /// The tables, in the order of their names.
-const TABLES: [(&str, Make); 7] = [
+const TABLES: [(&str, Make); 8] = [
+    ("CHECK_CONSTRAINTS", constraints::check_constraints),
     ("COLUMNS", columns::columns),
     ("KEY_COLUMN_USAGE", constraints::key_column_usage),
     ("MAYFLY_TEMPORARY_TABLES", tables::temporary_tables),

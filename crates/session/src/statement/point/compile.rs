@@ -19,6 +19,7 @@ use crate::outcome::{ColumnInfo, columns_of};
 use crate::statement::Job;
 use crate::statement::assign::sources;
 use crate::statement::change::deleted;
+use crate::statement::rules::Rules;
 
 /// Rows of one INSERT that are written here: more are worth the long way.
 const ROWS_MAX: usize = 1024;
@@ -104,7 +105,7 @@ impl Job {
             return None;
         }
         let table = self.table(&insert.table).ok()?;
-        if computes(&table) {
+        if Rules::exist(table.definition()) {
             return None;
         }
         let sources = sources(&table, &insert.columns).ok()?;
@@ -153,7 +154,7 @@ impl Job {
             .columns()
             .iter()
             .any(|column| column.on_update.is_some());
-        if update.ignore || has_more || computes(&table) {
+        if update.ignore || has_more || Rules::exist(table.definition()) {
             return None;
         }
         let mut assignments: Vec<(usize, NewValue)> = Vec::with_capacity(update.assignments.len());
@@ -239,13 +240,6 @@ impl Job {
         let table = self.table(&mention.table).ok()?;
         (!table.definition().keys.is_empty()).then_some((table, mention))
     }
-}
-
-/// Whether rows that are written must be computed with.
-fn computes(table: &Table) -> bool {
-    let definition = table.definition();
-    let mut columns = definition.columns.iter();
-    !definition.checks.is_empty() || columns.any(|column| column.generated.is_some())
 }
 
 /// What a column gets when nothing is given.

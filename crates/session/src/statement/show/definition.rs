@@ -67,9 +67,6 @@ fn column(column: &Column) -> String {
     } else if matches!(column.column_type, ColumnType::Timestamp { .. }) {
         text.push_str(" NULL");
     }
-    if column.is_invisible {
-        text.push_str(" /*!80023 INVISIBLE */");
-    }
     let never_prints_null = matches!(
         column.column_type,
         ColumnType::Text(_) | ColumnType::Blob(_) | ColumnType::Json
@@ -100,6 +97,9 @@ fn column(column: &Column) -> String {
     }
     if column.is_auto_increment {
         text.push_str(" AUTO_INCREMENT");
+    }
+    if column.is_invisible {
+        text.push_str(" /*!80023 INVISIBLE */");
     }
     if !column.comment.is_empty() {
         text.push_str(&format!(" COMMENT {}", string(&column.comment)));

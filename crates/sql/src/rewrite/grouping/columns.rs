@@ -69,7 +69,7 @@ pub(super) fn expand_wildcards(select: &mut Select, bindings: &Bindings) {
             if only.as_ref().is_some_and(|only| only != alias) {
                 continue;
             }
-            for column in &bound.columns {
+            for column in bound.columns.iter().filter(|column| bound.shows(column)) {
                 projection.push(SelectItem::UnnamedExpr(Expr::CompoundIdentifier(vec![
                     Ident::with_quote('`', alias),
                     Ident::with_quote('`', column.to_lowercase()),

@@ -1,0 +1,196 @@
+//! What the definition of a table makes of its rows: generated columns and CHECK constraints.
+//!
+//! Owns their expressions, made ready once, and the answers that they give for the rows of a batch.
+//! What then becomes of a row is the business of who writes it. A table that has neither has no
+//! rules, and pays nothing.
+//!
+//! **Cost**: making the rules of a table ready takes some 200 microseconds, three times as much as
+//! the rest of an INSERT of one row; so a session keeps those of the tables that it wrote lately.
+
+use std::sync::{Arc, Weak};
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
+use datafusion::sql::sqlparser::ast::Expr;
+use mayfly_sql::bindings::Bindings;
+use mayfly_sql::compute::Computed;
+use mayfly_sql::parse::parse_expression;
+use mayfly_sql::plan::Planner;
+use mayfly_sql::typing::type_planner;
+use mayfly_table::{Definition, Table};
+use mayfly_types::MySqlError;
+
+use super::Job;
+use super::query::in_database;
+use crate::errors;
+
+/// The rules of one table.
+pub(crate) struct Rules {
+    /// The columns of the table; rows in the making have NULL where something is yet to come.
+    schema: SchemaRef,
+    /// Generated columns by their places, in the order in which they depend on each other.
+    generated: Vec<(usize, Computed)>,
+    /// Names of the constraints that are enforced, each with what is true where it is violated.
+    checks: Vec<(String, Computed)>,
+}
+
+/// The rules of tables that a session wrote lately. A table never changes its definition, and what
+/// they depend on besides stands with them.
+#[derive(Default)]
+pub(crate) struct Lately(Vec<(Weak<Table>, u8, Arc<Rules>)>);
+
+impl Lately {
+    const MOST: usize = 16;
+
+    fn find(&self, table: &Arc<Table>, division_digits: u8) -> Option<Arc<Rules>> {
+        let mut known = self.0.iter();
+        let is_it = |(other, digits, _): &&(Weak<Table>, u8, Arc<Rules>)| {
+            std::ptr::eq(other.as_ptr(), Arc::as_ptr(table)) && *digits == division_digits
+        };
+        known.find(is_it).map(|(_, _, rules)| Arc::clone(rules))
+    }
+
+    fn keep(&mut self, table: &Arc<Table>, division_digits: u8, rules: &Arc<Rules>) {
+        self.0.retain(|(other, _, _)| other.strong_count() > 0);
+        if self.0.len() >= Self::MOST {
+            self.0.remove(0);
+        }
+        let entry = (Arc::downgrade(table), division_digits, Arc::clone(rules));
+        self.0.push(entry);
+    }
+}
+
+impl Job {
+    /// The rules of a table; `None` if it has none.
+    pub(crate) fn rules(&self, table: &Arc<Table>) -> Result<Option<Arc<Rules>>, MySqlError> {
+        if !Rules::exist(table.definition()) {
+            return Ok(None);
+        }
+        // The type of a quotient depends on them.
+        let division_digits = self.connection.values.lock().division_digits;
+        let known = self.connection.local().rules.find(table, division_digits);
+        if known.is_some() {
+            return Ok(known);
+        }
+        let rules = Rules::of(self, table.definition())?.map(Arc::new);
+        if let Some(rules) = &rules {
+            let mut local = self.connection.local();
+            local.rules.keep(table, division_digits, rules);
+        }
+        Ok(rules)
+    }
+}
+
+impl Rules {
+    /// Whether a definition has any.
+    pub(crate) fn exist(definition: &Definition) -> bool {
+        let mut columns = definition.columns.iter();
+        let mut checks = definition.checks.iter();
+        columns.any(|column| column.generated.is_some()) || checks.any(|check| check.is_enforced)
+    }
+
+    /// The rules of a definition; `None` if it has none.
+    ///
+    /// # Errors
+    /// Those of expressions that cannot be computed.
+    pub(crate) fn of(job: &Job, definition: &Definition) -> Result<Option<Rules>, MySqlError> {
+        if !Rules::exist(definition) {
+            return Ok(None);
+        }
+        let mut places = Vec::new();
+        let mut names = Vec::new();
+        let mut expressions = Vec::new();
+        for (place, column) in definition.columns.iter().enumerate() {
+            if let Some(generated) = &column.generated {
+                places.push(place);
+                expressions.push(parse_expression(&generated.expression)?);
+            }
+        }
+        for check in definition.checks.iter().filter(|check| check.is_enforced) {
+            names.push(check.name.clone());
+            let condition = parse_expression(&check.expression)?;
+            let condition = Expr::Nested(Box::new(condition));
+            expressions.push(Expr::IsFalse(Box::new(condition)));
+        }
+        let fields = definition.columns.iter().map(|column| {
+            let field = column.field();
+            field.with_nullable(true)
+        });
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let bindings = Bindings {
+            database: job.connection.local().database.clone(),
+            aggregates: Arc::clone(&job.connection.aggregates),
+            // What `||` means was fixed when the table was made.
+            pipes_as_concat: true,
+            ..Bindings::default()
+        };
+        let planner = Planner {
+            state: job.connection.state()?,
+            type_planner: Some(type_planner()),
+            bindings: &bindings,
+        };
+        let ready = planner.computed(expressions, &schema);
+        let ready = ready.map_err(|error| in_database(errors::from_plan(&error), &bindings))?;
+        let mut ready = ready.into_iter();
+        Ok(Some(Rules {
+            schema,
+            generated: places.into_iter().zip(ready.by_ref()).collect(),
+            checks: names.into_iter().zip(ready).collect(),
+        }))
+    }
+
+    /// The places of the generated columns, in the order in which they are to be computed.
+    pub(crate) fn generated(&self) -> impl Iterator<Item = usize> {
+        self.generated.iter().map(|(place, _)| *place)
+    }
+
+    /// The values of the n-th generated column, as yet of the type of its expression.
+    pub(crate) fn values(
+        &self,
+        number: usize,
+        columns: &[ArrayRef],
+        rows: usize,
+    ) -> Result<(ArrayRef, FieldRef), MySqlError> {
+        let (_, computed) = &self.generated[number];
+        let values = computed.values(&self.batch(columns, rows)?);
+        let values = values.map_err(|error| errors::from_plan(&error))?;
+        Ok((values, Arc::clone(computed.field())))
+    }
+
+    /// For each row the first constraint that it violates; `None` if no row does.
+    pub(crate) fn violated(
+        &self,
+        columns: &[ArrayRef],
+        rows: usize,
+    ) -> Result<Option<Vec<Option<&str>>>, MySqlError> {
+        if self.checks.is_empty() {
+            return Ok(None);
+        }
+        let batch = self.batch(columns, rows)?;
+        let mut found: Option<Vec<Option<&str>>> = None;
+        for (name, computed) in &self.checks {
+            let values = computed.values(&batch);
+            let values = values.map_err(|error| errors::from_plan(&error))?;
+            let is_false = cast(&values, &DataType::Boolean)
+                .map_err(|error| errors::from_plan(&error.into()))?;
+            let is_false = is_false.as_boolean();
+            if is_false.true_count() == 0 {
+                continue;
+            }
+            let found = found.get_or_insert_with(|| vec![None; rows]);
+            for (row, first) in found.iter_mut().enumerate() {
+                if first.is_none() && is_false.is_valid(row) && is_false.value(row) {
+                    *first = Some(name);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn batch(&self, columns: &[ArrayRef], rows: usize) -> Result<RecordBatch, MySqlError> {
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns.to_vec(), &options)
+            .map_err(|error| errors::from_plan(&error.into()))
+    }
+}
