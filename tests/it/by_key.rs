@@ -7,10 +7,10 @@ use mayfly_testkit::Random;
 use crate::budgets::{ALL, MINIMUM};
 use crate::engine::{check_nothing_left, open, rows};
 
-/// The types of the columns `a` and `b` of the tables, and how a number below 40 is written as one.
-/// A value of a type for a rank.
+/// How a number below 40 is written as a value of a type.
 type Spelled = fn(u64) -> String;
 
+/// The types of the columns `a` and `b` of the tables.
 const TYPES: [(&str, Spelled); 12] = [
     ("TINYINT", |n| format!("{}", n as i64 - 20)),
     ("INT UNSIGNED", |n| format!("{}", n * 100_000_000)),

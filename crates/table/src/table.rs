@@ -28,7 +28,7 @@ mod by_key;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use arrow_array::RecordBatch;
@@ -53,8 +53,8 @@ pub struct Table {
     // Fixed.
     name: String,
     definition: Definition,
-    schema: SchemaRef,
-    format: Arc<Format>,
+    /// Made when rows come: many a table is created and dropped without one.
+    layout: OnceLock<Layout>,
     created: SystemTime,
     // State.
     state: Mutex<State>,
@@ -62,6 +62,12 @@ pub struct Table {
     auto_increment: AtomicU64,
     // Resources.
     account: Account,
+}
+
+/// How the rows lie in pages.
+struct Layout {
+    schema: SchemaRef,
+    format: Arc<Format>,
 }
 
 struct State {
@@ -97,16 +103,10 @@ impl Table {
         let name = name.into();
         let definition = definition.into();
         let account = account.child(&name, limits);
-        let schema = Arc::new(definition.schema());
         let indexes = Indexes::new(&definition, &account);
-        let format = match indexes.is_empty() {
-            true => Format::new(Arc::clone(&schema)),
-            false => Format::with_row_numbers(&schema),
-        };
         Self {
             name,
-            schema,
-            format: Arc::new(format),
+            layout: OnceLock::new(),
             definition,
             created: SystemTime::now(),
             state: Mutex::new(State {
@@ -139,7 +139,19 @@ impl Table {
 
     /// The schema of the batches: one field a column.
     pub fn schema(&self) -> &SchemaRef {
-        &self.schema
+        &self.layout().schema
+    }
+
+    fn layout(&self) -> &Layout {
+        self.layout.get_or_init(|| {
+            let schema = Arc::new(self.definition.schema());
+            let format = match self.definition.keys.is_empty() {
+                true => Format::new(Arc::clone(&schema)),
+                false => Format::with_row_numbers(&schema),
+            };
+            let format = Arc::new(format);
+            Layout { schema, format }
+        })
     }
 
     /// When the table was created.
@@ -198,8 +210,8 @@ impl Table {
         TableSnapshot::new(SnapshotParts {
             version: state.version,
             account: self.account.clone(),
-            schema: Arc::clone(&self.schema),
-            format: Arc::clone(&self.format),
+            schema: Arc::clone(self.schema()),
+            format: Arc::clone(&self.layout().format),
             pages: Arc::clone(&state.content.pages),
             segments: state.content.tail.segments().to_vec(),
             row_count: state.content.row_count,
@@ -224,7 +236,7 @@ impl Table {
     }
 
     fn pending_after(&self, state: &State) -> Pending {
-        let format = Arc::clone(&self.format);
+        let format = Arc::clone(&self.layout().format);
         let numbers = format.has_row_numbers().then_some(Numbers {
             version: state.version,
             next: state.next_number,
@@ -317,7 +329,7 @@ impl Table {
                 },
             };
             state.indexes.begin_change();
-            if let Err(error) = statement.apply(&mut state.indexes, &self.format) {
+            if let Err(error) = statement.apply(&mut state.indexes, &self.layout().format) {
                 state.indexes.end_change();
                 return Err(error);
             }
@@ -380,7 +392,11 @@ impl Table {
     /// Builds indexes anew that lost an entry when something failed.
     fn refresh_indexes(&self, state: &mut State) -> Result<()> {
         if state.indexes.is_stale() {
-            keys::rebuild(&mut state.indexes, &self.format, state.content.rows())?;
+            keys::rebuild(
+                &mut state.indexes,
+                &self.layout().format,
+                state.content.rows(),
+            )?;
         }
         Ok(())
     }
@@ -400,7 +416,7 @@ impl Table {
         let content = &state.content;
         content.verify();
         if !state.indexes.is_empty() && !state.indexes.is_stale() {
-            keys::verify(&mut state.indexes, &self.format, content.rows());
+            keys::verify(&mut state.indexes, &self.layout().format, content.rows());
         }
     }
 }
@@ -434,7 +450,7 @@ impl Saved {
         let mut state = self.table.state();
         let state = &mut *state;
         let (now, then) = (state.content.rows(), self.content.rows());
-        keys::restore(&mut state.indexes, &self.table.format, now, then);
+        keys::restore(&mut state.indexes, &self.table.layout().format, now, then);
         state.content = self.content;
         state.indexes.end_change();
         state.version += 1;

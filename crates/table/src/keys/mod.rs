@@ -30,7 +30,7 @@ pub use search::Search;
 use mayfly_space::{Account, AccountOptions};
 
 use crate::column_page::StoredRows;
-use crate::definition::Definition;
+use crate::definition::{Definition, Key};
 use crate::error::{Error, Result};
 use crate::tree::{Payload, Tree};
 use encoder::{EncodedKeys, KeyEncoder};
@@ -67,22 +67,22 @@ pub(crate) struct KeyedRows<'a> {
 }
 
 impl Indexes {
-    /// The indexes of an empty table; each has an account of its own below the table's.
+    /// The indexes of an empty table, which have one account below the table's.
     pub(crate) fn new(definition: &Definition, account: &Account) -> Self {
-        let indexes: Vec<Index> = definition
-            .keys
-            .iter()
-            .map(|key| {
-                let account = account.child(&key.name, AccountOptions::default());
-                let payload_bytes = if key.is_unique() { NUMBER_BYTES } else { 0 };
-                Index {
-                    name: key.name.clone(),
-                    tree: Tree::new(&account, payload_bytes),
-                    encoder: KeyEncoder::new(key, &definition.columns),
-                    columns: key.parts.iter().map(|part| part.column).collect(),
-                }
-            })
-            .collect();
+        let index = |key: &Key, account: &Account| {
+            let payload_bytes = if key.is_unique() { NUMBER_BYTES } else { 0 };
+            Index {
+                name: key.name.clone(),
+                tree: Tree::new(account, payload_bytes),
+                encoder: KeyEncoder::new(key, &definition.columns),
+                columns: key.parts.iter().map(|part| part.column).collect(),
+            }
+        };
+        let mut indexes = Vec::with_capacity(definition.keys.len());
+        if !definition.keys.is_empty() {
+            let account = account.child("keys", AccountOptions::default());
+            indexes.extend(definition.keys.iter().map(|key| index(key, &account)));
+        }
         Self {
             indexes,
             is_stale: false,
