@@ -1,8 +1,8 @@
 //! Statements on few rows: those that are known by their shape do what the long way does.
 //!
 //! Two sessions get the same statements. In one of them each has something that makes no
-//! difference but is not of the kind that is known (`AS new`, `AND 1 = 1`), so it is parsed, planned
-//! and run as any other. Results, errors, counts and rows must be the same.
+//! difference but is not of the kind that is known (`AS new`, `AND 1 = 1`), so it is parsed,
+//! planned and run as any other. Results, errors, counts and rows must be the same.
 
 use mayfly_session::{Outcome, Session};
 use mayfly_testkit::Random;
