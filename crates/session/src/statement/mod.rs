@@ -79,11 +79,10 @@ pub(crate) async fn run(
 }
 
 /// Words that statements begin with which look at names and variables, and seldom at rows.
-const LIGHT: [&str; 10] = [
+const LIGHT: [&str; 9] = [
     "BEGIN",
     "COMMIT",
     "CREATE",
-    "DO",
     "DROP",
     "RELEASE",
     "ROLLBACK",
@@ -91,8 +90,8 @@ const LIGHT: [&str; 10] = [
     "SET",
     "USE",
 ];
-/// What they may be long and nested: parsing them must not take the stack of any thread.
-const LIGHT_BYTES_MAX: usize = 4 << 10;
+/// How long and nested they may be: to parse and plan them must not take the stack of any thread.
+const LIGHT_BYTES_MAX: usize = 1 << 10;
 const LIGHT_NESTING_MAX: usize = 48;
 
 /// Whether a statement is over before another thread would have taken it up, by its text: a
@@ -103,7 +102,16 @@ pub(crate) fn is_light(text: &str) -> bool {
     let is_known = LIGHT.iter().any(|light| light.eq_ignore_ascii_case(word));
     is_known
         && text.len() <= LIGHT_BYTES_MAX
+        && !has_query(text)
         && text.bytes().filter(|byte| *byte == b'(').count() <= LIGHT_NESTING_MAX
+}
+
+/// Whether the word SELECT is in a text.
+fn has_query(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes
+        .windows(6)
+        .any(|word| word.eq_ignore_ascii_case(b"select"))
 }
 
 /// Whether a query asks for `@@warning_count` or `@@error_count`, which must not reset them.
@@ -128,12 +136,12 @@ impl Job {
         if commits(&statement) {
             connection.local().transaction.commit();
         }
-        // What is rare or large is boxed: a task is moved when it begins, with room for the largest
-        // of the statements that it might run.
+        // Boxed: a future is moved several times before it begins, with room for the largest of the
+        // statements that it might run.
         match statement {
             Statement::Query(query) => {
                 connection.count(|status| status.selects += 1);
-                self.query(*query).await
+                Box::pin(self.query(*query)).await
             }
             Statement::Explain(explain) => Box::pin(self.explain(explain)).await,
             Statement::CreateTable(table) => Box::pin(self.create_table(*table)).await,
@@ -153,7 +161,7 @@ impl Job {
                 connection.local().database = Some(name);
                 Ok(Outcome::done(0))
             }
-            Statement::Insert(insert) => self.insert(*insert).await,
+            Statement::Insert(insert) => Box::pin(self.insert(*insert)).await,
             Statement::LoadData(load) => Box::pin(self.load(*load)).await,
             Statement::Set(assignments) => {
                 connection.count(|status| status.sets += 1);
@@ -176,8 +184,8 @@ impl Job {
                 Ok(Outcome::done(0))
             }
             Statement::Kill(id) => self.kill(id),
-            Statement::Update(update) => self.update(*update).await,
-            Statement::Delete(delete) => self.delete(*delete).await,
+            Statement::Update(update) => Box::pin(self.update(*update)).await,
+            Statement::Delete(delete) => Box::pin(self.delete(*delete)).await,
             Statement::Begin => {
                 connection.local().transaction.begin();
                 Ok(Outcome::done(0))
