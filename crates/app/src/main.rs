@@ -30,11 +30,6 @@ use crate::config::Config;
 use crate::runner::{Options, Runner};
 use crate::script::Flow;
 
-/// A statement on few rows is a hundred small allocations: with the allocator of the C library they
-/// are a quarter of its instructions.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Something failed before or beside SQL: options, files, the engine's start.
 const EXIT_FAILURE: u8 = 1;
 /// What shells report of a program that Ctrl-C ended.
