@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{ColumnStatistics, Result, Statistics, internal_datafusion_err};
+use datafusion::common::{Result, Statistics, internal_datafusion_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
@@ -406,10 +406,8 @@ impl ExecutionPlan for TableScan {
             .flatten()
             .map(|index| self.source.snapshot.rows_of(index))
             .sum();
-        Ok(Arc::new(Statistics {
-            num_rows: Precision::Exact(rows),
-            total_byte_size: Precision::Absent,
-            column_statistics: vec![ColumnStatistics::new_unknown(); self.schema().fields().len()],
-        }))
+        let rows = Precision::Exact(rows);
+        let statistics = Statistics::new_unknown(&self.schema()).with_num_rows(rows);
+        Ok(Arc::new(statistics))
     }
 }

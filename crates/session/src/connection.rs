@@ -14,15 +14,14 @@ use datafusion::scalar::ScalarValue;
 use mayfly_exec::{StatementContext, TempTable};
 use mayfly_space::{Account, AccountOptions, Counters};
 use mayfly_sql::functions::{SessionValues, Values};
-use mayfly_table::TemporaryTables;
+use mayfly_table::{Table, TemporaryTables};
 use mayfly_types::{Level, MySqlError, Warning};
 
 use crate::engine::{DEFAULT_DATABASE, Engine};
 use crate::errors;
 use crate::meaning;
 use crate::running::{CancelHandle, Running};
-use crate::statement::Known;
-use crate::statement::Lately;
+use crate::statement::{Known, Lately, Turns};
 use crate::stats::StatementStats;
 use crate::status::Status;
 use crate::transaction::Transaction;
@@ -58,6 +57,7 @@ pub(crate) struct Local {
     /// What SQL_CALC_FOUND_ROWS counted for the statement that runs.
     pub(crate) calculated_rows: Option<u64>,
     pub(crate) transaction: Transaction,
+    settings: Settings,
     /// The version of the variables that functions were told of.
     told_version: Option<u64>,
     /// What NOW() says where `timestamp` is set.
@@ -66,6 +66,17 @@ pub(crate) struct Local {
     pub(crate) known: Known,
     /// What tables make of their rows, ready for the next statement.
     pub(crate) rules: Lately,
+}
+
+/// What statements ask of the variables all the time, as it was at one version of them.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Settings {
+    version: Option<u64>,
+    pub(crate) autocommit: bool,
+    /// Whether 0 in an AUTO_INCREMENT column asks for a number.
+    pub(crate) counts_zero: bool,
+    /// Whether a SELECT returns all of its rows.
+    pub(crate) selects_all: bool,
 }
 
 impl Connection {
@@ -113,6 +124,7 @@ impl Connection {
                 found_rows: 0,
                 calculated_rows: None,
                 transaction: Transaction::default(),
+                settings: Settings::default(),
                 told_version: None,
                 fixed_now_micros: None,
                 known: Known::default(),
@@ -141,8 +153,35 @@ impl Connection {
 
     /// Whether a change waits for COMMIT.
     pub(crate) fn is_in_transaction(&self) -> bool {
-        let local = self.local();
-        local.transaction.is_begun() || local.variables.text("autocommit") == "OFF"
+        self.local().is_in_transaction()
+    }
+
+    /// Makes sure that a change of a table can be rolled back, if it is one that can.
+    pub(crate) fn before_change(&self, table: &Arc<Table>) -> Result<(), MySqlError> {
+        let mut local = self.local();
+        if !local.is_in_transaction() || !local.temporary.has(table) {
+            return Ok(());
+        }
+        let saved = local.transaction.save(table);
+        saved.map_err(|error| errors::from_table(&error))
+    }
+
+    /// What whoever writes a shared table with keys holds, until its statement ends: row numbers
+    /// and entries of one statement follow those of another. `None` for any other table.
+    pub(crate) fn turns_of(&self, table: &Arc<Table>) -> Option<Turns> {
+        if table.definition().keys.is_empty() || self.local().temporary.has(table) {
+            return None;
+        }
+        Some(self.engine.shared().turn(table))
+    }
+
+    /// Counts rows that changed, and remembers those that ROLLBACK cannot undo.
+    pub(crate) fn changed_rows(&self, table: &Arc<Table>, rows: u64) {
+        self.count(|status| status.handler_write += rows);
+        let mut local = self.local();
+        if rows > 0 && local.is_in_transaction() && !local.temporary.has(table) {
+            local.transaction.has_changed_shared();
+        }
     }
 
     /// Most resident bytes of one temporary table: the smaller of the two variables, if set.
@@ -275,6 +314,25 @@ impl Connection {
 }
 
 impl Local {
+    /// Whether a change waits for COMMIT.
+    fn is_in_transaction(&mut self) -> bool {
+        self.transaction.is_begun() || !self.settings().autocommit
+    }
+
+    /// The variables that statements ask for all the time, read anew if one has changed.
+    pub(crate) fn settings(&mut self) -> Settings {
+        let version = Some(self.variables.version());
+        if self.settings.version != version {
+            self.settings = Settings {
+                version,
+                autocommit: self.variables.text("autocommit") != "OFF",
+                counts_zero: !self.variables.has_mode("NO_AUTO_VALUE_ON_ZERO"),
+                selects_all: self.variables.number("sql_select_limit") == u64::MAX,
+            };
+        }
+        self.settings
+    }
+
     pub(crate) fn add_warning(&mut self, warning: Warning) {
         if warning.level == Level::Note && !self.variables.is_on("sql_notes") {
             return;

@@ -14,16 +14,15 @@ use arrow::array::{
 use arrow::datatypes::{
     Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
+use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator, Value};
 use mayfly_types::ColumnType;
 
 use crate::functions::calendar::{DAY_MICROS, read_moment};
+use crate::functions::convert::nearest_double;
 
-/// Digits that a DOUBLE holds exactly, and the greatest power of ten that it does.
-const DOUBLE_DIGITS: usize = 15;
-const DOUBLE_POWER: usize = 22;
-/// Digits of a number that are computed with here.
-const DIGITS_MAX: usize = 37;
+/// Digits of a number that are computed with here: those of Arrow's decimal of 128 bits.
+const DIGITS_MAX: usize = 38;
 
 /// A number or a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,11 +35,66 @@ pub struct Literal<'a> {
     pub is_negative: bool,
 }
 
-/// A number as whole digits and how many of them stand behind the point.
+/// A number without an exponent, in units of its last digit.
 struct Digits {
     value: i128,
+    /// Digits from the first one that is not zero.
     count: usize,
-    fraction: usize,
+    /// Digits behind the point; `None` if there is no point.
+    fraction: Option<usize>,
+}
+
+impl Digits {
+    /// Reads digits, with a point among them or not.
+    fn read(text: &str) -> Option<Digits> {
+        let mut found = Digits {
+            value: 0,
+            count: 0,
+            fraction: None,
+        };
+        let mut is_empty = true;
+        for byte in text.bytes() {
+            match byte {
+                b'.' if found.fraction.is_none() => found.fraction = Some(0),
+                b'0'..=b'9' => {
+                    is_empty = false;
+                    found.count += usize::from(found.count > 0 || byte != b'0');
+                    if found.count > DIGITS_MAX {
+                        return None;
+                    }
+                    found.value = found.value * 10 + i128::from(byte - b'0');
+                    found.fraction = found.fraction.map(|count| count + 1);
+                }
+                _ => return None,
+            }
+        }
+        (!is_empty && found.scale() <= DIGITS_MAX).then_some(found)
+    }
+
+    fn negated(self, is_negative: bool) -> Digits {
+        let value = if is_negative { -self.value } else { self.value };
+        Digits { value, ..self }
+    }
+
+    fn scale(&self) -> usize {
+        self.fraction.unwrap_or(0)
+    }
+
+    /// The number as a DECIMAL of just so many digits.
+    fn decimal(&self) -> Option<ScalarValue> {
+        let scale = self.scale();
+        let precision = u8::try_from(self.count.max(scale).max(1)).ok()?;
+        let scale = i8::try_from(scale).ok()?;
+        Some(ScalarValue::Decimal128(Some(self.value), precision, scale))
+    }
+}
+
+/// The DECIMAL that a text spells, without an exponent.
+pub(crate) fn decimal_of(text: &str) -> Option<ScalarValue> {
+    let digits = text.strip_prefix('-');
+    let is_negative = digits.is_some();
+    let digits = Digits::read(digits.unwrap_or(text))?;
+    digits.negated(is_negative).decimal()
 }
 
 impl<'a> Literal<'a> {
@@ -107,6 +161,29 @@ impl<'a> Literal<'a> {
         }
     }
 
+    /// The value of the literal by itself: a number as BIGINT, DECIMAL or DOUBLE, whichever is the
+    /// first to hold it. `None` where none does.
+    pub fn value(&self) -> Option<ScalarValue> {
+        if self.is_text {
+            return Some(ScalarValue::Utf8(Some(self.spelled.to_string())));
+        }
+        if self.spelled.contains(['e', 'E']) {
+            let value: f64 = self.spelled.parse().ok()?;
+            let value = if self.is_negative { -value } else { value };
+            return Some(ScalarValue::Float64(Some(value)));
+        }
+        let digits = self.digits()?;
+        if digits.fraction.is_none() {
+            if let Ok(value) = i64::try_from(digits.value) {
+                return Some(ScalarValue::Int64(Some(value)));
+            }
+            if let Ok(value) = u64::try_from(digits.value) {
+                return Some(ScalarValue::UInt64(Some(value)));
+            }
+        }
+        digits.decimal()
+    }
+
     /// The whole number that this is, without a point.
     pub fn integer(&self) -> Option<i128> {
         let bytes = self.spelled.as_bytes();
@@ -127,49 +204,27 @@ impl<'a> Literal<'a> {
 
     /// The digits of a number without an exponent.
     fn digits(&self) -> Option<Digits> {
-        if self.is_text || self.spelled.len() > DIGITS_MAX {
+        if self.is_text {
             return None;
         }
-        let mut found = Digits {
-            value: 0,
-            count: 0,
-            fraction: 0,
-        };
-        let mut is_behind = false;
-        for byte in self.spelled.bytes() {
-            match byte {
-                b'.' => is_behind = true,
-                b'0'..=b'9' => {
-                    found.value = found.value * 10 + i128::from(byte - b'0');
-                    found.count += usize::from(found.value != 0);
-                    found.fraction += usize::from(is_behind);
-                }
-                _ => return None,
-            }
-        }
-        if self.is_negative {
-            found.value = -found.value;
-        }
-        Some(found)
+        Some(Digits::read(&self.spelled)?.negated(self.is_negative))
     }
 
-    /// The nearest DOUBLE, where one operation on exact numbers gives it.
+    /// The nearest DOUBLE.
     fn double(&self) -> Option<f64> {
-        let Digits {
-            value,
-            count,
-            fraction,
-        } = self.digits()?;
+        let digits = self.digits()?;
         // A negative zero is another value.
-        let is_exact = count <= DOUBLE_DIGITS && fraction <= DOUBLE_POWER && value != 0;
-        let zero = value == 0 && !self.is_negative;
-        (is_exact || zero).then(|| value as f64 / 10_f64.powi(fraction as i32))
+        if digits.value == 0 && self.is_negative {
+            return None;
+        }
+        let scale = i8::try_from(digits.scale()).ok()?;
+        Some(nearest_double(digits.value, scale))
     }
 
     /// The number of units in the last place of a DECIMAL.
     fn decimal(&self, precision: u8, scale: u8) -> Option<i128> {
         let digits = self.digits()?;
-        let missing = usize::from(scale).checked_sub(digits.fraction)?;
+        let missing = usize::from(scale).checked_sub(digits.scale())?;
         if digits.count + missing > usize::from(precision) {
             return None;
         }

@@ -48,11 +48,13 @@ pub struct Planner<'a> {
 impl Planner<'_> {
     /// Plans a query.
     pub fn query(&self, query: ast::Query, source: &Source) -> Result<Planned> {
-        if rewrite::invisible::concerns(&query, self.bindings) {
-            let bindings = &rewrite::invisible::narrowed(&query, self.bindings)?;
-            return Planner { bindings, ..*self }.visible(query, source);
+        match rewrite::invisible::narrowed(&query, self.bindings)? {
+            Some(bindings) => {
+                let bindings = &bindings;
+                Planner { bindings, ..*self }.visible(query, source)
+            }
+            None => self.visible(query, source),
         }
-        self.visible(query, source)
     }
 
     fn visible(&self, query: ast::Query, source: &Source) -> Result<Planned> {

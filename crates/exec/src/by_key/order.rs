@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{ColumnStatistics, Result, Statistics};
+use datafusion::common::{Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::execution_plan::{
@@ -197,11 +197,9 @@ impl ExecutionPlan for KeyOrder {
     ) -> Result<Arc<Statistics>> {
         let rows = self.spec.pipeline.source.snapshot.row_count();
         let rows = usize::try_from(rows).unwrap_or(usize::MAX);
-        Ok(Arc::new(Statistics {
-            num_rows: Precision::Inexact(self.spec.fetch.min(rows)),
-            total_byte_size: Precision::Absent,
-            column_statistics: vec![ColumnStatistics::new_unknown(); self.schema().fields().len()],
-        }))
+        let rows = Precision::Inexact(self.spec.fetch.min(rows));
+        let statistics = Statistics::new_unknown(&self.schema()).with_num_rows(rows);
+        Ok(Arc::new(statistics))
     }
 
     fn fetch(&self) -> Option<usize> {

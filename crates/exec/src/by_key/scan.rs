@@ -10,7 +10,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{ColumnStatistics, Result, Statistics};
+use datafusion::common::{Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{
@@ -270,10 +270,8 @@ impl ExecutionPlan for KeyScan {
         _input_stats: &[Arc<Statistics>],
         _args: &StatisticsArgs,
     ) -> Result<Arc<Statistics>> {
-        Ok(Arc::new(Statistics {
-            num_rows: Precision::Exact(self.row_count()),
-            total_byte_size: Precision::Absent,
-            column_statistics: vec![ColumnStatistics::new_unknown(); self.schema().fields().len()],
-        }))
+        let rows = Precision::Exact(self.row_count());
+        let statistics = Statistics::new_unknown(&self.schema()).with_num_rows(rows);
+        Ok(Arc::new(statistics))
     }
 }

@@ -21,7 +21,6 @@ use super::assign::zero;
 use super::define::check_table_name;
 use super::expressions::rename_checks;
 use super::insert::with_info;
-use super::rules::Rules;
 use super::write::{Writer, Written};
 use crate::errors;
 use crate::outcome::Outcome;
@@ -71,7 +70,7 @@ impl Job {
             self.check_new_name(&new_database, &new_name, temporary)?;
         }
         let definition = altered.draft.definition(&new_name)?;
-        Rules::of(self, &definition)?;
+        self.check_rules(&definition)?;
         for _ in 0..ATTEMPTS {
             let made = Made {
                 name: &new_name,

@@ -15,7 +15,6 @@ use super::define::{Draft, NAME_LENGTH, check_table_name};
 use super::expressions::name_checks_anew;
 use super::insert::with_info;
 use super::query::Ready;
-use super::rules::Rules;
 use super::write::{Writer, Written};
 use super::{Job, information};
 use crate::errors;
@@ -153,7 +152,7 @@ impl Job {
             None => None,
         };
         let definition = draft.definition(name)?;
-        Rules::of(self, &definition)?;
+        self.check_rules(&definition)?;
         let table = Arc::new(self.new_table(name, definition, temporary));
         table.raise_auto_increment(create.auto_increment.unwrap_or(1));
         let rows = match selected {

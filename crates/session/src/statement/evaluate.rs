@@ -1,16 +1,14 @@
 //! Expressions that stand alone: values of SET, of VALUES, of DEFAULT.
 
 use datafusion::scalar::ScalarValue;
-use datafusion::sql::sqlparser::ast::{Expr, SelectItem, SetExpr, UnaryOperator, Value};
+use datafusion::sql::sqlparser::ast::{Expr, SelectItem, SetExpr, Value};
+use mayfly_sql::literal::Literal;
 use mayfly_sql::parse;
 use mayfly_table::Column;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Job;
 use crate::errors;
-
-/// Digits that Arrow's 128-bit decimal holds.
-const DECIMAL_DIGITS: usize = 38;
 
 impl Job {
     /// The value of an expression without columns.
@@ -71,27 +69,17 @@ impl Job {
 /// The value of a plain literal; `None` for any other expression.
 pub(crate) fn literal(expression: &Expr) -> Option<ScalarValue> {
     match expression {
-        Expr::Nested(inner) => literal(inner),
-        Expr::UnaryOp {
-            op: UnaryOperator::Minus,
-            expr,
-        } => match expr.as_ref() {
-            Expr::Value(value) => match &value.value {
-                Value::Number(digits, _) => number(&format!("-{digits}")),
-                _ => None,
-            },
-            _ => None,
-        },
-        Expr::Value(value) => match &value.value {
-            Value::Null => Some(ScalarValue::Null),
-            Value::Boolean(truth) => Some(ScalarValue::Int64(Some(i64::from(*truth)))),
-            Value::Number(digits, _) => number(digits),
-            Value::SingleQuotedString(text) | Value::DoubleQuotedString(text) => {
-                Some(ScalarValue::Utf8(Some(text.clone())))
+        Expr::Nested(inner) => return literal(inner),
+        Expr::Value(value) => {
+            if let Value::Boolean(truth) = value.value {
+                return Some(ScalarValue::Int64(Some(i64::from(truth))));
             }
-            _ => None,
-        },
-        _ => None,
+        }
+        _ => {}
+    }
+    match Literal::of(expression)? {
+        Some(literal) => literal.value(),
+        None => Some(ScalarValue::Null),
     }
 }
 
@@ -115,35 +103,4 @@ fn bits(expression: &Expr) -> Option<u64> {
         "" => Some(0),
         digits => u64::from_str_radix(digits, radix).ok(),
     }
-}
-
-fn number(text: &str) -> Option<ScalarValue> {
-    if let Ok(value) = text.parse::<i64>() {
-        return Some(ScalarValue::Int64(Some(value)));
-    }
-    if let Ok(value) = text.parse::<u64>() {
-        return Some(ScalarValue::UInt64(Some(value)));
-    }
-    if text.contains(['e', 'E']) {
-        return text
-            .parse()
-            .ok()
-            .map(|value| ScalarValue::Float64(Some(value)));
-    }
-    let (sign, digits) = match text.strip_prefix('-') {
-        Some(digits) => ("-", digits),
-        None => ("", text),
-    };
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let scale = i8::try_from(fraction.len()).ok()?;
-    let precision = (whole.trim_start_matches('0').len() + fraction.len()).max(1);
-    if precision > DECIMAL_DIGITS {
-        return None;
-    }
-    let unscaled = format!("{sign}{whole}{fraction}").parse::<i128>().ok()?;
-    Some(ScalarValue::Decimal128(
-        Some(unscaled),
-        u8::try_from(precision).ok()?,
-        scale,
-    ))
 }

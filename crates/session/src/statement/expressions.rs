@@ -13,6 +13,28 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use super::define::{CheckDraft, NAME_LENGTH};
 
+/// The errors for what an expression may not have.
+struct Unfits {
+    function: ErrorCode,
+    subquery: ErrorCode,
+    variable: ErrorCode,
+    row: ErrorCode,
+}
+
+const OF_GENERATED: Unfits = Unfits {
+    function: ErrorCode::GeneratedNamedFunction,
+    subquery: ErrorCode::GeneratedFunction,
+    variable: ErrorCode::GeneratedVariable,
+    row: ErrorCode::GeneratedRow,
+};
+
+const OF_CHECK: Unfits = Unfits {
+    function: ErrorCode::CheckNamedFunction,
+    subquery: ErrorCode::CheckFunction,
+    variable: ErrorCode::CheckVariable,
+    row: ErrorCode::CheckRow,
+};
+
 /// A generated column is computed from columns that are known before it.
 pub(crate) fn check_generated(columns: &[Column], keys: &[Key]) -> Result<(), MySqlError> {
     for (place, column) in columns.iter().enumerate() {
@@ -21,17 +43,7 @@ pub(crate) fn check_generated(columns: &[Column], keys: &[Key]) -> Result<(), My
         };
         let name = &column.name;
         let expression = parse_expression(&generated.expression)?;
-        if let Some(unfit) = declared::unfit(&expression) {
-            return Err(match unfit {
-                Unfit::Function(function) => {
-                    MySqlError::new(ErrorCode::GeneratedNamedFunction, &[name, &function])
-                }
-                Unfit::Subquery => MySqlError::new(ErrorCode::GeneratedFunction, &[name]),
-                Unfit::Variable => MySqlError::new(ErrorCode::GeneratedVariable, &[name]),
-                Unfit::Row => MySqlError::new(ErrorCode::GeneratedRow, &[name]),
-                other => grouped(other),
-            });
-        }
+        refuse_unfit(&expression, name, &OF_GENERATED)?;
         for (_, mentioned) in declared::mentions(&expression) {
             let Some(source) = position(columns, &mentioned) else {
                 let clause = "generated column function";
@@ -96,17 +108,7 @@ pub(crate) fn checks(
 /// The condition of a constraint is made of the row alone.
 fn check_condition(name: &str, draft: &CheckDraft, columns: &[Column]) -> Result<(), MySqlError> {
     let expression: Expr = parse_expression(&draft.expression)?;
-    if let Some(unfit) = declared::unfit(&expression) {
-        return Err(match unfit {
-            Unfit::Function(function) => {
-                MySqlError::new(ErrorCode::CheckNamedFunction, &[&name, &function])
-            }
-            Unfit::Subquery => MySqlError::new(ErrorCode::CheckFunction, &[&name]),
-            Unfit::Variable => MySqlError::new(ErrorCode::CheckVariable, &[&name]),
-            Unfit::Row => MySqlError::new(ErrorCode::CheckRow, &[&name]),
-            other => grouped(other),
-        });
-    }
+    refuse_unfit(&expression, name, &OF_CHECK)?;
     let mentions = declared::mentions(&expression);
     if let Some(own) = &draft.column {
         let mut others = mentions.iter();
@@ -129,12 +131,19 @@ fn check_condition(name: &str, draft: &CheckDraft, columns: &[Column]) -> Result
     }
 }
 
-/// The error of a function over several rows.
-fn grouped(unfit: Unfit) -> MySqlError {
-    match unfit {
-        Unfit::Window(name) => MySqlError::new(ErrorCode::WindowNotAllowed, &[&name]),
+/// Refuses what depends on more than the row: `name` is that of the column or constraint.
+fn refuse_unfit(expression: &Expr, name: &str, codes: &Unfits) -> Result<(), MySqlError> {
+    let Some(unfit) = declared::unfit(expression) else {
+        return Ok(());
+    };
+    Err(match unfit {
+        Unfit::Function(function) => MySqlError::new(codes.function, &[&name, &function]),
+        Unfit::Subquery => MySqlError::new(codes.subquery, &[&name]),
+        Unfit::Variable => MySqlError::new(codes.variable, &[&name]),
+        Unfit::Row => MySqlError::new(codes.row, &[&name]),
+        Unfit::Window(function) => MySqlError::new(ErrorCode::WindowNotAllowed, &[&function]),
         _ => MySqlError::new(ErrorCode::InvalidGroupFunction, &[]),
-    }
+    })
 }
 
 fn position(columns: &[Column], name: &str) -> Option<usize> {

@@ -30,6 +30,7 @@ use std::sync::Arc;
 use mayfly_sql::parse;
 use mayfly_sql::source::Source;
 use mayfly_sql::statement::{Show, Statement, TableName};
+use mayfly_table::Table;
 use mayfly_types::{ErrorCode, MySqlError, Warning};
 
 use crate::connection::Connection;
@@ -40,8 +41,9 @@ use crate::running::Running;
 pub(crate) use point::{Known, run_known};
 pub(crate) use rules::Lately;
 
-/// The right to write a shared table.
+/// The right to write a shared table, and where it is waited for.
 pub(crate) type Turn = tokio::sync::OwnedMutexGuard<()>;
+pub(crate) type Turns = Arc<tokio::sync::Mutex<()>>;
 
 /// What a statement has at hand.
 #[derive(Clone)]
@@ -97,8 +99,8 @@ const LIGHT_NESTING_MAX: usize = 48;
 /// Whether a statement is over before another thread would have taken it up, by its text: a
 /// guess, which may be wrong.
 pub(crate) fn is_light(text: &str) -> bool {
-    let word = text.split(|letter: char| !letter.is_ascii_alphabetic());
-    let word = word.into_iter().next().unwrap_or_default();
+    let mut words = text.split(|letter: char| !letter.is_ascii_alphabetic());
+    let word = words.next().unwrap_or_default();
     let is_known = LIGHT.iter().any(|light| light.eq_ignore_ascii_case(word));
     is_known
         && text.len() <= LIGHT_BYTES_MAX
@@ -285,7 +287,7 @@ impl Job {
     }
 
     /// The table of a name: a temporary one of this session first.
-    pub(crate) fn table(&self, name: &TableName) -> Result<Arc<mayfly_table::Table>, MySqlError> {
+    pub(crate) fn table(&self, name: &TableName) -> Result<Arc<Table>, MySqlError> {
         let database = self.database_of(name)?;
         let shared = self.connection.engine.shared();
         let local = self.connection.local();
@@ -304,44 +306,11 @@ impl Job {
         self.connection.warn(Warning::note(code, arguments));
     }
 
-    /// Makes sure that a change of a table can be rolled back, if it is one that can.
-    pub(crate) fn before_change(&self, table: &Arc<mayfly_table::Table>) -> Result<(), MySqlError> {
-        if !self.connection.is_in_transaction() {
-            return Ok(());
-        }
-        let mut local = self.connection.local();
-        if !local.temporary.has(table) {
-            return Ok(());
-        }
-        let saved = local.transaction.save(table);
-        saved.map_err(|error| errors::from_table(&error))
-    }
-
-    /// Waits for the others that write a shared table with keys: row numbers and entries of one
-    /// statement follow those of another. Held until the statement ends.
-    pub(crate) async fn turn(&self, table: &Arc<mayfly_table::Table>) -> Option<Turn> {
-        let has_keys = !table.definition().keys.is_empty();
-        if !has_keys || self.connection.local().temporary.has(table) {
-            return None;
-        }
-        Some(
-            self.connection
-                .engine
-                .shared()
-                .turn(table)
-                .lock_owned()
-                .await,
-        )
-    }
-
-    /// Counts rows that changed, and remembers those that ROLLBACK cannot undo.
-    pub(crate) fn changed_rows(&self, table: &Arc<mayfly_table::Table>, rows: u64) {
-        self.connection.count(|status| status.handler_write += rows);
-        if rows > 0 && self.connection.is_in_transaction() {
-            let mut local = self.connection.local();
-            if !local.temporary.has(table) {
-                local.transaction.has_changed_shared();
-            }
+    /// Waits for the others that write a table.
+    pub(crate) async fn turn(&self, table: &Arc<Table>) -> Option<Turn> {
+        match self.connection.turns_of(table) {
+            Some(turns) => Some(turns.lock_owned().await),
+            None => None,
         }
     }
 }

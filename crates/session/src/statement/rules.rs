@@ -73,12 +73,18 @@ impl Job {
         if known.is_some() {
             return Ok(known);
         }
-        let rules = Rules::of(self, table.definition())?.map(Arc::new);
-        if let Some(rules) = &rules {
-            let mut local = self.connection.local();
-            local.rules.keep(table, division_digits, rules);
+        let rules = Arc::new(Rules::of(self, table.definition())?);
+        let mut local = self.connection.local();
+        local.rules.keep(table, division_digits, &rules);
+        Ok(Some(rules))
+    }
+
+    /// Makes sure that the rules of a definition can be made ready.
+    pub(crate) fn check_rules(&self, definition: &Definition) -> Result<(), MySqlError> {
+        if Rules::exist(definition) {
+            Rules::of(self, definition)?;
         }
-        Ok(rules)
+        Ok(())
     }
 }
 
@@ -90,14 +96,11 @@ impl Rules {
         columns.any(|column| column.generated.is_some()) || checks.any(|check| check.is_enforced)
     }
 
-    /// The rules of a definition; `None` if it has none.
+    /// The rules of a definition.
     ///
     /// # Errors
     /// Those of expressions that cannot be computed.
-    pub(crate) fn of(job: &Job, definition: &Definition) -> Result<Option<Rules>, MySqlError> {
-        if !Rules::exist(definition) {
-            return Ok(None);
-        }
+    fn of(job: &Job, definition: &Definition) -> Result<Rules, MySqlError> {
         let mut places = Vec::new();
         let mut names = Vec::new();
         let mut expressions = Vec::new();
@@ -133,11 +136,11 @@ impl Rules {
         let ready = planner.computed(expressions, &schema);
         let ready = ready.map_err(|error| in_database(errors::from_plan(&error), &bindings))?;
         let mut ready = ready.into_iter();
-        Ok(Some(Rules {
+        Ok(Rules {
             schema,
             generated: places.into_iter().zip(ready.by_ref()).collect(),
             checks: names.into_iter().zip(ready).collect(),
-        }))
+        })
     }
 
     /// The places of the generated columns, in the order in which they are to be computed.

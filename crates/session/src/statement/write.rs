@@ -112,11 +112,7 @@ impl Writer {
     ) -> Result<Writer, MySqlError> {
         let turn = job.turn(table).await;
         let mut values = Values::begin(job, table, names, ignore).await?;
-        let counts_zero = !job
-            .connection
-            .local()
-            .variables
-            .has_mode("NO_AUTO_VALUE_ON_ZERO");
+        let counts_zero = job.connection.local().settings().counts_zero;
         values.counter = Counter::of(table, counts_zero);
         let keys = &table.definition().keys;
         let ignores = ignore && keys.iter().any(|key| key.is_unique());
@@ -239,7 +235,7 @@ impl Writer {
             return Ok(());
         }
         if self.before.0.is_none() {
-            self.values.job().before_change(&self.table)?;
+            self.values.job().connection.before_change(&self.table)?;
             self.before = Undo::begin(&self.table)?;
         }
         match &self.on_duplicate {
@@ -419,7 +415,7 @@ impl Writer {
     pub(crate) fn commit(mut self) -> Result<Written, MySqlError> {
         let job = self.values.job().clone();
         if let Some(appender) = self.appender.take() {
-            job.before_change(&self.table)?;
+            job.connection.before_change(&self.table)?;
             appender.commit().map_err(table_error)?;
         }
         self.before.forget();
@@ -428,7 +424,7 @@ impl Writer {
         if let Some(first) = written.first_number {
             job.connection.values.lock().last_insert_id = first;
         }
-        job.changed_rows(&self.table, written.affected());
+        job.connection.changed_rows(&self.table, written.affected());
         Ok(written)
     }
 }

@@ -340,9 +340,9 @@ pub(crate) fn to_double(array: &ArrayRef, session: Option<&SessionValues>) -> Re
             .unary(|value| {
                 calendar::number_of_time(value) as f64 + (value % calendar::MICROS) as f64 / 1e6
             }),
-        DataType::Decimal128(precision, scale) => array
+        DataType::Decimal128(_, scale) => array
             .as_primitive::<Decimal128Type>()
-            .unary(|value| nearest_double(value, *precision, *scale)),
+            .unary(|value| nearest_double(value, *scale)),
         _ => cast(&array, &DataType::Float64)?
             .as_primitive::<Float64Type>()
             .clone(),
@@ -352,13 +352,13 @@ pub(crate) fn to_double(array: &ArrayRef, session: Option<&SessionValues>) -> Re
 /// The DOUBLE that is nearest to a DECIMAL: one division where both numbers are exact as they are,
 /// otherwise what its digits are read as. Two roundings would give the neighbour of some.
 #[expect(clippy::cast_precision_loss, reason = "only where nothing is lost")]
-fn nearest_double(value: i128, precision: u8, scale: i8) -> f64 {
+pub(crate) fn nearest_double(value: i128, scale: i8) -> f64 {
     const WHOLE_MAX: u128 = 1 << 53;
     const POWER_MAX: i8 = 22;
     if value.unsigned_abs() <= WHOLE_MAX && (0..=POWER_MAX).contains(&scale) {
         return value as f64 / 10_f64.powi(scale.into());
     }
-    let digits = Decimal128Type::format_decimal(value, precision, scale);
+    let digits = Decimal128Type::format_decimal(value, Decimal128Type::MAX_PRECISION, scale);
     digits.parse().unwrap_or(f64::NAN)
 }
 

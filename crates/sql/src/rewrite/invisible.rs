@@ -20,20 +20,17 @@ use crate::bindings::{Bindings, BoundTable};
 use crate::references::table_name;
 use crate::walk;
 
-/// Whether a query has something that leaves columns out.
-pub(crate) fn concerns(query: &Query, bindings: &Bindings) -> bool {
+/// The bindings without the invisible columns of tables of which none is named; `None` for a query
+/// that leaves no columns out.
+pub(crate) fn narrowed(query: &Query, bindings: &Bindings) -> Result<Option<Bindings>> {
     if !has_invisible(bindings) {
-        return false;
+        return Ok(None);
     }
     let mut search = Search::default();
     let _ = walk::read(query, &mut search);
-    search.leaves_out
-}
-
-/// The bindings without the invisible columns of tables of which none is named.
-pub(crate) fn narrowed(query: &Query, bindings: &Bindings) -> Result<Bindings> {
-    let mut search = Search::default();
-    let _ = walk::read(query, &mut search);
+    if !search.leaves_out {
+        return Ok(None);
+    }
     let mut bindings = bindings.clone();
     for table in bindings.tables.values_mut() {
         if !table
@@ -44,7 +41,7 @@ pub(crate) fn narrowed(query: &Query, bindings: &Bindings) -> Result<Bindings> {
             table.leave_out_invisible()?;
         }
     }
-    Ok(bindings)
+    Ok(Some(bindings))
 }
 
 fn has_invisible(bindings: &Bindings) -> bool {

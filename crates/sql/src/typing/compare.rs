@@ -9,9 +9,7 @@ use mayfly_types::{BlobSize, ColumnType, ErrorCode, MySqlError};
 
 use crate::functions::calendar::{self, DAY_MICROS};
 use crate::functions::{call, cast, raise};
-
-/// Digits that Arrow's 128-bit decimal holds.
-const DECIMAL_DIGITS: usize = 38;
+use crate::literal::decimal_of;
 
 /// What a value is to a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,23 +122,7 @@ fn double(expr: Expr) -> Expr {
 
 /// A constant text that spells a number without an exponent, as that DECIMAL.
 fn decimal_constant(expr: &Expr) -> Option<Expr> {
-    let text = constant_text(expr)?.trim();
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let count = whole.len() + fraction.len();
-    let mut all = whole.bytes().chain(fraction.bytes());
-    if count == 0 || count > DECIMAL_DIGITS || !all.all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let value: i128 = format!("{whole}{fraction}").parse().ok()?;
-    let value = if digits.len() < text.len() {
-        -value
-    } else {
-        value
-    };
-    let scale = i8::try_from(fraction.len()).ok()?;
-    let precision = u8::try_from(count).ok()?;
-    Some(lit(ScalarValue::Decimal128(Some(value), precision, scale)))
+    decimal_of(constant_text(expr)?.trim()).map(lit)
 }
 
 /// Two values with a comparison between them.
@@ -164,14 +146,12 @@ pub(super) fn comparable(left: Expr, right: Expr, schema: &DFSchema) -> Result<(
         (a, b) if a.is_exact() && b.is_exact() => (counted(left, a), counted(right, b)),
         (a, b) if a.is_number() && b.is_number() => (rounded(left, a), rounded(right, b)),
         // A constant text is the number that it spells.
-        (Kind::Text, Kind::Decimal) => match decimal_constant(&left) {
-            Some(constant) => (constant, right),
-            None => (double(left), double(right)),
-        },
-        (Kind::Decimal, Kind::Text) => match decimal_constant(&right) {
-            Some(constant) => (left, constant),
-            None => (double(left), double(right)),
-        },
+        (Kind::Text, Kind::Decimal) if let Some(constant) = decimal_constant(&left) => {
+            (constant, right)
+        }
+        (Kind::Decimal, Kind::Text) if let Some(constant) = decimal_constant(&right) => {
+            (left, constant)
+        }
         (Kind::Text | Kind::Bytes, b) if b.is_number() => (double(left), rounded(right, b)),
         (a, Kind::Text | Kind::Bytes) if a.is_number() => (rounded(left, a), double(right)),
         (Kind::Text, Kind::Bytes) => (bytes(left), right),

@@ -184,7 +184,7 @@ impl Job {
         rows: Vec<(Vec<u64>, RecordBatch)>,
     ) -> Result<u64, MySqlError> {
         let failed = |error: mayfly_table::Error| errors::from_table(&error);
-        self.before_change(table)?;
+        self.connection.before_change(table)?;
         let mut undo = Undo::begin(table)?;
         let mut changed = 0;
         for (numbers, new) in rows {
@@ -206,7 +206,7 @@ impl Job {
             }
         }
         undo.forget();
-        self.changed_rows(table, changed);
+        self.connection.changed_rows(table, changed);
         Ok(changed)
     }
 
@@ -278,9 +278,9 @@ impl Job {
         for (number, target) in targets.into_iter().enumerate() {
             let rows = target.change.removed();
             let table = Arc::clone(target.table());
-            self.before_change(&table)?;
+            self.connection.before_change(&table)?;
             match target.change.commit() {
-                Ok(()) => self.changed_rows(&table, rows),
+                Ok(()) => self.connection.changed_rows(&table, rows),
                 Err(mayfly_table::Error::Changed { .. }) if number == 0 => {
                     undos.iter_mut().for_each(Undo::forget);
                     return Ok(false);

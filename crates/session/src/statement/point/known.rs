@@ -10,10 +10,9 @@ use mayfly_sql::literal::Literal;
 use mayfly_sql::statement::TableName;
 use mayfly_table::{Dictionary, Table};
 
-use crate::connection::Local;
+use crate::connection::{Local, Settings};
 use crate::outcome::ColumnInfo;
 use crate::status::Status;
-use crate::variables::Variables;
 
 /// Shapes that are kept, and the bytes of the longest: a client has few, and long ones are those of
 /// statements with many rows.
@@ -24,28 +23,11 @@ const SHAPE_BYTES_MAX: usize = 2 << 10;
 #[derive(Default)]
 pub(crate) struct Known {
     statements: HashMap<Vec<u8>, Arc<PointStatement>>,
-    settings: Settings,
-}
-
-/// The variables that make a difference, as they were at one version of them.
-#[derive(Clone, Copy, Default)]
-struct Settings {
-    version: Option<u64>,
-    autocommit: bool,
-    /// Whether 0 in an AUTO_INCREMENT column asks for a number.
-    counts_zero: bool,
-    /// Whether a SELECT returns all of its rows.
-    selects_all: bool,
 }
 
 impl Known {
     /// The statement of a shape.
-    pub(super) fn get(
-        &mut self,
-        shape: &[u8],
-        variables: &Variables,
-    ) -> Option<Arc<PointStatement>> {
-        self.look_at(variables);
+    pub(super) fn get(&self, shape: &[u8]) -> Option<Arc<PointStatement>> {
         self.statements.get(shape).cloned()
     }
 
@@ -58,19 +40,6 @@ impl Known {
             self.statements.clear();
         }
         self.statements.insert(shape, statement);
-    }
-
-    /// Reads the variables anew if one of them has changed.
-    pub(super) fn look_at(&mut self, variables: &Variables) {
-        let version = Some(variables.version());
-        if self.settings.version != version {
-            self.settings = Settings {
-                version,
-                autocommit: variables.text("autocommit") != "OFF",
-                counts_zero: !variables.has_mode("NO_AUTO_VALUE_ON_ZERO"),
-                selects_all: variables.number("sql_select_limit") == u64::MAX,
-            };
-        }
     }
 }
 
@@ -137,14 +106,12 @@ pub(super) struct Target {
     pub(super) table: Arc<Table>,
     /// Whether it is a temporary table of the session.
     pub(super) is_own: bool,
-    pub(super) in_transaction: bool,
-    pub(super) counts_zero: bool,
-    pub(super) selects_all: bool,
+    pub(super) settings: Settings,
 }
 
 impl PointStatement {
     /// The table, if the name still means the one that the statement was compiled for.
-    pub(super) fn target(&self, local: &Local, shared: &Dictionary) -> Option<Target> {
+    pub(super) fn target(&self, local: &mut Local, shared: &Dictionary) -> Option<Target> {
         let database = self.name.database.as_ref().or(local.database.as_ref())?;
         let own = local.temporary.table(database, &self.name.table);
         let is_own = own.is_some();
@@ -155,13 +122,10 @@ impl PointStatement {
         if !std::ptr::eq(self.table.as_ptr(), Arc::as_ptr(&table)) {
             return None;
         }
-        let settings = &local.known.settings;
         Some(Target {
             table,
             is_own,
-            in_transaction: local.transaction.is_begun() || !settings.autocommit,
-            counts_zero: settings.counts_zero,
-            selects_all: settings.selects_all,
+            settings: local.settings(),
         })
     }
 

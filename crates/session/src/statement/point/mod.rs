@@ -123,7 +123,7 @@ pub(crate) fn run_known(
     connection.statement_finished(stats, &[], &counters, statement.is_query());
     Some(match ended {
         Ok(done) => {
-            connection.changed_rows(&target, &done);
+            connection.has_done(&target, &done);
             Ok(done.outcome(&statement.columns, statement.is_one))
         }
         Err(error) => {
@@ -152,7 +152,11 @@ impl Job {
         let Some((statement, constants)) = self.compiled(parsed) else {
             return Ok(None);
         };
-        let Some(target) = connection.target_of(&statement) else {
+        let target = statement.target(
+            &mut connection.local(),
+            &connection.engine.shared().dictionary,
+        );
+        let Some(target) = target else {
             return Ok(None);
         };
         if !statement.is_query() {
@@ -163,7 +167,7 @@ impl Job {
         };
         connection.local().calculated_rows = None;
         connection.count(|status| statement.count(status));
-        connection.changed_rows(&target, &done);
+        connection.has_done(&target, &done);
         let outcome = done.outcome(&statement.columns, statement.is_one);
         if let Some(template) = Template::read(&self.running.text)
             && template.constants == constants
@@ -179,28 +183,17 @@ impl Connection {
     /// A statement of this shape, and the table that it means now.
     fn known_statement(&self, shape: &[u8]) -> Option<(Arc<PointStatement>, Target)> {
         let mut local = self.local();
-        let local = &mut *local;
-        let statement = local.known.get(shape, &local.variables)?;
-        let target = statement.target(local, &self.engine.shared().dictionary)?;
+        let statement = local.known.get(shape)?;
+        let target = statement.target(&mut local, &self.engine.shared().dictionary)?;
         Some((statement, target))
     }
 
-    fn target_of(&self, statement: &PointStatement) -> Option<Target> {
-        let mut local = self.local();
-        let local = &mut *local;
-        local.known.look_at(&local.variables);
-        statement.target(local, &self.engine.shared().dictionary)
-    }
-
-    /// Counts rows that changed, and remembers those that ROLLBACK cannot undo.
-    fn changed_rows(&self, target: &Target, done: &Done) {
-        if matches!(done, Done::Selected(_)) || done.rows() == 0 {
+    /// Counts what was done.
+    fn has_done(&self, target: &Target, done: &Done) {
+        if matches!(done, Done::Selected(_)) {
             return;
         }
-        self.count(|status| status.handler_write += done.rows());
-        if target.in_transaction && !target.is_own {
-            self.local().transaction.has_changed_shared();
-        }
+        self.changed_rows(&target.table, done.rows());
         if let Done::Inserted {
             first_number: Some(first),
             ..

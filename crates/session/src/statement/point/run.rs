@@ -71,7 +71,7 @@ fn insert(
         return Ok(None);
     };
     let rows = columns.first().map_or(0, Vec::len);
-    let mut counter = Counter::of(table, target.counts_zero);
+    let mut counter = Counter::of(table, target.settings.counts_zero);
     if let Some(counter) = &mut counter {
         let numbers = &mut arrays[counter.column];
         *numbers = counter.fill(table, numbers)?;
@@ -82,7 +82,7 @@ fn insert(
     if let Some(counter) = &mut counter {
         counter.written(0..rows);
     }
-    before_change(connection, target)?;
+    connection.before_change(table)?;
     appender.commit().map_err(table_error)?;
     Ok(Some(Done::Inserted {
         rows: rows as u64,
@@ -97,16 +97,15 @@ fn update(
     assignments: &[(usize, NewValue)],
     constants: &[Literal<'_>],
 ) -> Found<Done> {
-    let Some(search) = rows.search(&target.table, constants) else {
+    let Some(chosen) = choose(connection, target, rows, constants)? else {
         return Ok(None);
     };
-    let Some(_turn) = turn(connection, target) else {
-        return Ok(None);
-    };
-    let mut change = target.table.begin_change();
-    let Some((snapshot, ids)) = find(&target.table, &search)? else {
-        return Ok(None);
-    };
+    let Chosen {
+        mut change,
+        snapshot,
+        ids,
+        _turn,
+    } = chosen;
     let matched = ids.len();
     if matched == 0 {
         return Ok(Some(Done::Updated {
@@ -170,17 +169,11 @@ fn delete(
     rows: &Choice,
     constants: &[Literal<'_>],
 ) -> Found<Done> {
-    let Some(search) = rows.search(&target.table, constants) else {
+    let Some(chosen) = choose(connection, target, rows, constants)? else {
         return Ok(None);
     };
-    let Some(_turn) = turn(connection, target) else {
-        return Ok(None);
-    };
-    let mut change = target.table.begin_change();
-    let Some((_, ids)) = find(&target.table, &search)? else {
-        return Ok(None);
-    };
-    change.remove(&UInt64Array::from(ids));
+    let mut change = chosen.change;
+    change.remove(&UInt64Array::from(chosen.ids));
     let removed = change.removed();
     if !commit(connection, target, change)? {
         return Ok(None);
@@ -194,12 +187,12 @@ fn select(
     columns: &[usize],
     constants: &[Literal<'_>],
 ) -> Found<Done> {
+    if !target.settings.selects_all {
+        return Ok(None);
+    }
     let Some(search) = rows.search(&target.table, constants) else {
         return Ok(None);
     };
-    if !target.selects_all {
-        return Ok(None);
-    }
     let Some((snapshot, ids)) = find(&target.table, &search)? else {
         return Ok(None);
     };
@@ -222,6 +215,37 @@ impl Choice {
         }
         Some(Search::equal(self.key, values))
     }
+}
+
+/// Rows that were found, and the right to change them.
+struct Chosen {
+    change: Change,
+    snapshot: TableSnapshot,
+    ids: Vec<u64>,
+    _turn: Option<Turn>,
+}
+
+/// The rows that a statement changes.
+fn choose(
+    connection: &Connection,
+    target: &Target,
+    rows: &Choice,
+    constants: &[Literal<'_>],
+) -> Found<Chosen> {
+    let Some(search) = rows.search(&target.table, constants) else {
+        return Ok(None);
+    };
+    let Some(_turn) = turn(connection, target) else {
+        return Ok(None);
+    };
+    let change = target.table.begin_change();
+    let found = find(&target.table, &search)?;
+    Ok(found.map(|(snapshot, ids)| Chosen {
+        change,
+        snapshot,
+        ids,
+        _turn,
+    }))
 }
 
 /// The rows that a search finds; `None` when they are many.
@@ -264,25 +288,15 @@ fn sums(
 
 /// The right to write, as long as nobody else has it: `Some(None)` where none is needed.
 fn turn(connection: &Connection, target: &Target) -> Option<Option<Turn>> {
-    if target.is_own || target.table.definition().keys.is_empty() {
-        return Some(None);
+    match connection.turns_of(&target.table) {
+        Some(turns) => turns.try_lock_owned().ok().map(Some),
+        None => Some(None),
     }
-    let turn = connection.engine.shared().turn(&target.table);
-    turn.try_lock_owned().ok().map(Some)
-}
-
-/// Makes sure that a change can be rolled back, if it is one that can.
-fn before_change(connection: &Connection, target: &Target) -> Result<(), MySqlError> {
-    if !target.in_transaction || !target.is_own {
-        return Ok(());
-    }
-    let saved = connection.local().transaction.save(&target.table);
-    saved.map_err(table_error)
 }
 
 /// Makes a change part of its table; whether nobody else was faster.
 fn commit(connection: &Connection, target: &Target, change: Change) -> Result<bool, MySqlError> {
-    before_change(connection, target)?;
+    connection.before_change(&target.table)?;
     match change.commit() {
         Ok(()) => Ok(true),
         Err(mayfly_table::Error::Changed { .. }) if !target.is_own => Ok(false),
