@@ -178,8 +178,8 @@ impl Bench {
                     let mut change = table.begin_change();
                     let (snapshot, row) = by_key(&table, *id);
                     let rows = snapshot.rows(&row, None).expect("a read");
-                    change.remove(&row.into());
-                    change.append(&of_other_kind(&rows)).expect("room");
+                    let other = of_other_kind(&rows);
+                    change.replace(&row.into(), &other).expect("room");
                     change.commit().expect("room");
                 }
             });
@@ -234,8 +234,8 @@ impl Bench {
             let limit = changed + self.row_ns;
             self.report.line(&name, self.rows, limit, || {
                 let mut change = table.begin_change();
-                each(&mut change, |change, rows| {
-                    change.append(&of_other_kind(rows)).expect("room");
+                each(&mut change, |change, ids, rows| {
+                    change.replace(ids, &of_other_kind(rows)).expect("room");
                 });
                 change.commit().expect("room");
             });
@@ -245,7 +245,7 @@ impl Bench {
             let table = self.filled(has_keys);
             self.report.line(&name, self.rows, keys * CACHED_NS, || {
                 let mut change = table.begin_change();
-                each(&mut change, |_, _| {});
+                each(&mut change, |change, ids, _| change.remove(ids));
                 change.commit().expect("room");
             });
         }
@@ -283,14 +283,13 @@ fn by_key(table: &Table, id: i64) -> (TableSnapshot, Vec<u64>) {
     (snapshot, row)
 }
 
-/// Removes all rows, and does something with them.
-fn each(change: &mut Change, mut body: impl FnMut(&mut Change, &RecordBatch)) {
+/// Does something with all rows.
+fn each(change: &mut Change, mut body: impl FnMut(&mut Change, &UInt64Array, &RecordBatch)) {
     let snapshot = change.snapshot().clone();
     for index in 0..snapshot.batch_count() {
         let rows = snapshot.read(index, None).expect("a read");
         let ids: UInt64Array = snapshot.row_ids(index);
-        change.remove(&ids);
-        body(change, &rows);
+        body(change, &ids, &rows);
     }
 }
 

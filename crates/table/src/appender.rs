@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
 
-use crate::change::Removal;
 use crate::error::Result;
 use crate::sealed::Writer;
 use crate::table::Table;
@@ -94,7 +93,7 @@ impl Appender {
     /// If memory, disk or I/O fail; the rows are gone then, and the table is as it was.
     pub fn commit(self) -> Result<u64> {
         let row_count = self.pending.writer.row_count;
-        self.table.absorb(self.pending, &Removal::default(), None)?;
+        self.table.absorb_rows(self.pending)?;
         Ok(row_count)
     }
 }

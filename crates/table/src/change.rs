@@ -8,16 +8,18 @@
 //! the table before the commit, [`Error::Changed`] says so, and the statement starts again.
 //!
 //! **Cost**: a bit of each removed row and a copy of the list of pages; updated rows are written
-//! to the end.
+//! again together with their page, or at the end (`crate::replace`).
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, UInt64Array};
+use arrow_select::filter::filter_record_batch;
 
 use crate::appender::Pending;
 use crate::error::Result;
+use crate::replace::{PageRows, Replacement};
 use crate::snapshot::TableSnapshot;
 use crate::table::Table;
 
@@ -31,13 +33,17 @@ pub(crate) fn split_row_id(id: u64) -> (usize, u32) {
     ((id >> 32) as usize, id as u32)
 }
 
+fn is_same_batch(left: &u64, right: &u64) -> bool {
+    split_row_id(*left).0 == split_row_id(*right).0
+}
+
 /// Slots of a batch, one bit each.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slots(Vec<u64>);
 
 impl Slots {
     /// Adds a slot; whether it was not there.
-    fn insert(&mut self, slot: u32) -> bool {
+    pub(crate) fn insert(&mut self, slot: u32) -> bool {
         let (word, bit) = (slot as usize / 64, 1 << (slot % 64));
         if self.0.len() <= word {
             self.0.resize(word + 1, 0);
@@ -88,6 +94,11 @@ pub struct Change {
     table: Arc<Table>,
     snapshot: TableSnapshot,
     removal: Removal,
+    /// The rows that others take the place of, whether they leave theirs or not.
+    replaced: BTreeMap<usize, Slots>,
+    /// Those of them that stay, or still may.
+    replaced_count: u64,
+    replacement: Replacement,
     pending: Pending,
 }
 
@@ -98,6 +109,9 @@ impl Change {
             table: Arc::clone(table),
             snapshot,
             removal: Removal::default(),
+            replaced: BTreeMap::new(),
+            replaced_count: 0,
+            replacement: Replacement::default(),
         }
     }
 
@@ -111,23 +125,119 @@ impl Change {
         &self.snapshot
     }
 
-    /// Removes rows by their ids, and tells for each whether it was there: a row that is named
-    /// twice is removed once.
-    pub fn remove(&mut self, ids: &UInt64Array) -> Vec<bool> {
-        ids.values()
-            .iter()
-            .map(|id| {
-                let (batch, slot) = split_row_id(*id);
-                let is_new = self.removal.slots.entry(batch).or_default().insert(slot);
-                self.removal.row_count += u64::from(is_new);
-                is_new
-            })
-            .collect()
+    /// Removes rows by their ids: a row that was named before, here or in [`Change::replace`],
+    /// is ignored.
+    pub fn remove(&mut self, ids: &UInt64Array) {
+        for ids in ids.values().chunk_by(is_same_batch) {
+            let (batch, _) = split_row_id(ids[0]);
+            let replaced = self.replaced.get(&batch);
+            let removed = self.removal.slots.entry(batch).or_default();
+            for id in ids {
+                let (_, slot) = split_row_id(*id);
+                let is_new = replaced.is_none_or(|slots| !slots.contains(slot));
+                self.removal.row_count += u64::from(is_new && removed.insert(slot));
+            }
+        }
     }
 
-    /// The rows that were removed so far.
-    pub fn removed(&self) -> u64 {
-        self.removal.row_count
+    /// Puts rows in the place of others, whose ids these are, and returns how many: a row that was
+    /// named before, here or in [`Change::remove`], stays what it became then.
+    ///
+    /// The rows keep their numbers where many rows of a page change.
+    ///
+    /// # Errors
+    /// If the batch does not have the schema of the table, or memory, disk or I/O fail; the change
+    /// must not be committed then.
+    pub fn replace(&mut self, ids: &UInt64Array, rows: &RecordBatch) -> Result<u64> {
+        let mut is_new = Vec::with_capacity(ids.len());
+        for ids in ids.values().chunk_by(is_same_batch) {
+            let (batch, _) = split_row_id(ids[0]);
+            let removed = self.removal.slots.get(&batch);
+            let replaced = self.replaced.entry(batch).or_default();
+            is_new.extend(ids.iter().map(|id| {
+                let (_, slot) = split_row_id(*id);
+                let is_new = removed.is_none_or(|slots| !slots.contains(slot));
+                is_new && replaced.insert(slot)
+            }));
+        }
+        let count = is_new.iter().filter(|is_new| **is_new).count();
+        if count == ids.len() {
+            self.replace_new(ids.values(), rows)?;
+        } else if count > 0 {
+            let new = ids.values().iter().zip(&is_new);
+            let ids: Vec<u64> = new
+                .filter(|(_, is_new)| **is_new)
+                .map(|(id, _)| *id)
+                .collect();
+            self.replace_new(&ids, &filter_record_batch(rows, &is_new.into())?)?;
+        }
+        self.replaced_count += count as u64;
+        Ok(count as u64)
+    }
+
+    fn replace_new(&mut self, ids: &[u64], rows: &RecordBatch) -> Result<()> {
+        let mut moves = vec![true; ids.len()];
+        let mut staying = Vec::new();
+        let mut from = 0;
+        for run in ids.chunk_by(is_same_batch) {
+            let first = from;
+            from += run.len();
+            let (batch, _) = split_row_id(run[0]);
+            // The next rows of a scan may be of the same page as the last.
+            let may_go_on = from == ids.len() && ids.len() > 1;
+            let snapshot = self.snapshot.parts();
+            if may_go_on || self.replacement.may_place(snapshot, batch, run.len()) {
+                moves[first..from].fill(false);
+                let slots = run.iter().map(|id| split_row_id(*id).1).collect();
+                let part = rows.slice(first, run.len());
+                staying.push(PageRows::new(batch, slots, part));
+            }
+        }
+        if staying.is_empty() {
+            self.move_rows(ids, rows)?;
+        } else if moves.contains(&true) {
+            let moving = ids.iter().zip(&moves).filter(|(_, moves)| **moves);
+            let ids: Vec<u64> = moving.map(|(id, _)| *id).collect();
+            self.move_rows(&ids, &filter_record_batch(rows, &moves.into())?)?;
+        }
+        for rows in staying {
+            let late = self.replacement.add(self.snapshot.parts(), rows)?;
+            self.move_all(late)?;
+        }
+        Ok(())
+    }
+
+    fn move_all(&mut self, moving: Vec<PageRows>) -> Result<()> {
+        for rows in moving {
+            let ids = rows.slots.iter().map(|slot| row_id(rows.batch, *slot));
+            let ids: Vec<u64> = ids.collect();
+            let mut from = 0;
+            for part in &rows.parts {
+                let first = from;
+                from += part.num_rows();
+                self.move_rows(&ids[first..from], part)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes rows out of their pages and puts what they become to the end.
+    fn move_rows(&mut self, ids: &[u64], rows: &RecordBatch) -> Result<()> {
+        for ids in ids.chunk_by(is_same_batch) {
+            let (batch, _) = split_row_id(ids[0]);
+            let removed = self.removal.slots.entry(batch).or_default();
+            for id in ids {
+                removed.insert(split_row_id(*id).1);
+            }
+        }
+        self.removal.row_count += ids.len() as u64;
+        self.replaced_count -= ids.len() as u64;
+        self.pending.append(rows)
+    }
+
+    /// The rows that were removed or replaced so far.
+    pub fn changed(&self) -> u64 {
+        self.removal.row_count + self.replaced_count
     }
 
     /// Appends all rows of a batch or, on an error, none of them.
@@ -143,15 +253,18 @@ impl Change {
     /// # Errors
     /// [`Error::Changed`](crate::Error::Changed) if the table is no longer what the snapshot shows;
     /// if memory, disk or I/O fail. The table is as it was then.
-    pub fn commit(self) -> Result<()> {
-        if self.removal.row_count == 0 && self.pending.writer.row_count == 0 {
+    pub fn commit(mut self) -> Result<()> {
+        let late = self.replacement.finish(self.snapshot.parts())?;
+        self.move_all(late)?;
+        if self.changed() == 0 && self.pending.writer.row_count == 0 {
             return Ok(());
         }
         let version = self.snapshot.version();
         // It would hold on to the list of pages, which the change would have to copy then.
         drop(self.snapshot);
+        let replaced = &self.replacement.pages;
         self.table
-            .absorb(self.pending, &self.removal, Some(version))
+            .absorb(self.pending, &self.removal, replaced, Some(version))
     }
 }
 
@@ -159,7 +272,7 @@ impl fmt::Debug for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Change")
             .field("table", &self.table.name())
-            .field("removed", &self.removal.row_count)
+            .field("changed", &self.changed())
             .field("appended", &self.pending.writer.row_count)
             .finish_non_exhaustive()
     }

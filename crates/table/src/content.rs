@@ -4,6 +4,7 @@
 //! before all that a statement needs is written and reserved: what comes next is made first, and
 //! put in place by [`Content::replace`], which cannot fail.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::BooleanArray;
@@ -15,6 +16,7 @@ use crate::column_page::{Format, Rows, Size};
 use crate::compact;
 use crate::error::Result;
 use crate::keys;
+use crate::replace::{NewRows, ReplacedPages};
 use crate::sealed::{Heap, Sealed, Writer};
 use crate::table_page::TablePage;
 use crate::tail::{Growth, Tail};
@@ -141,8 +143,9 @@ impl Content {
         account: &Account,
         writer: &Writer,
         removal: &Removal,
+        replaced: &ReplacedPages,
     ) -> Result<NextContent> {
-        let next = self.next_rows(account, writer, removal)?;
+        let next = self.next_rows(account, writer, removal, replaced)?;
         self.heap.reserve(account, next.tail_bytes(self))?;
         Ok(next)
     }
@@ -152,12 +155,10 @@ impl Content {
         account: &Account,
         writer: &Writer,
         removal: &Removal,
+        replaced: &ReplacedPages,
     ) -> Result<NextContent> {
         let (format, pages) = (&*writer.format, &self.pages);
-        let changed = removal.slots.range(..pages.len());
-        let mut changed: Vec<_> = changed
-            .map(|(index, slots)| (*index, pages[*index].without(slots.iter())))
-            .collect();
+        let mut changed = self.changed_pages(removal, replaced);
         compact::sparse(account, format, writer.page_bytes, &mut changed);
         let mut end = End {
             account,
@@ -170,8 +171,15 @@ impl Content {
             added: Vec::new(),
         };
         let mut tail = NextTail::Grown(None);
+        if replaced.range(pages.len()..).next().is_some() {
+            tail = NextTail::Other(self.tail_with(replaced));
+        }
         if removal.slots.range(pages.len()..).next().is_some() {
-            tail = NextTail::Other(self.tail_after(format, removal)?);
+            let before = match &tail {
+                NextTail::Other(tail) => tail,
+                NextTail::Grown(_) => &self.tail,
+            };
+            tail = NextTail::Other(self.tail_after(format, before, removal)?);
         }
         let whole = |tail: NextTail| match tail {
             NextTail::Other(tail) => tail,
@@ -207,11 +215,45 @@ impl Content {
         Ok(next)
     }
 
+    /// The pages that rows leave or that were written again, by their place.
+    fn changed_pages(
+        &self,
+        removal: &Removal,
+        replaced: &ReplacedPages,
+    ) -> Vec<(usize, Option<TablePage>)> {
+        let pages = &self.pages;
+        let mut changed: BTreeMap<usize, Option<TablePage>> = BTreeMap::new();
+        for (index, replaced) in replaced.range(..pages.len()) {
+            if let NewRows::Page(page) = &replaced.rows {
+                changed.insert(*index, Some(page.clone()));
+            }
+        }
+        for (index, slots) in removal.slots.range(..pages.len()) {
+            let page = match changed.get(index) {
+                Some(Some(page)) => page,
+                _ => &pages[*index],
+            };
+            changed.insert(*index, page.without(slots.iter()));
+        }
+        changed.into_iter().collect()
+    }
+
+    /// The tail with the segments that were written again.
+    fn tail_with(&self, replaced: &ReplacedPages) -> Tail {
+        let pages = self.pages.len();
+        let others = replaced.range(pages..);
+        let others = others.filter_map(|(index, replaced)| match &replaced.rows {
+            NewRows::Segment(segment) => Some((index - pages, segment)),
+            NewRows::Page(_) => None,
+        });
+        self.tail.with(others)
+    }
+
     /// The tail without the rows that leave it.
-    fn tail_after(&self, format: &Format, removal: &Removal) -> Result<Tail> {
+    fn tail_after(&self, format: &Format, before: &Tail, removal: &Removal) -> Result<Tail> {
         let pages = self.pages.len();
         let mut left = Tail::default();
-        for (index, segment) in self.tail.segments().iter().enumerate() {
+        for (index, segment) in before.segments().iter().enumerate() {
             let batch = format.decode(&segment.source(), None)?;
             let batch = match removal.slots.get(&(pages + index)) {
                 Some(slots) => {

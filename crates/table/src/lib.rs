@@ -32,6 +32,7 @@ pub mod definition;
 pub mod dictionary;
 mod error;
 pub mod keys;
+mod replace;
 pub mod rows;
 pub mod run;
 mod sealed;

@@ -42,6 +42,57 @@ pub(crate) struct SnapshotParts {
     pub(crate) row_count: u64,
 }
 
+/// Where the rows of a batch stand.
+#[derive(Clone, Copy)]
+pub(crate) enum Batch<'a> {
+    Page(&'a TablePage),
+    Segment(&'a Segment),
+}
+
+impl SnapshotParts {
+    /// # Panics
+    /// If there is no such batch.
+    pub(crate) fn batch(&self, index: usize) -> Batch<'_> {
+        match self.pages.get(index) {
+            Some(page) => Batch::Page(page),
+            None => Batch::Segment(&self.segments[index - self.pages.len()]),
+        }
+    }
+}
+
+impl Batch<'_> {
+    pub(crate) fn row_count(self) -> usize {
+        match self {
+            Batch::Page(page) => page.row_count(),
+            Batch::Segment(segment) => segment.row_count(),
+        }
+    }
+
+    /// The rows that were written.
+    pub(crate) fn written_count(self) -> usize {
+        match self {
+            Batch::Page(page) => page.written_count(),
+            Batch::Segment(segment) => segment.row_count(),
+        }
+    }
+
+    /// The encoded bytes, those of removed rows included.
+    pub(crate) fn bytes(self) -> usize {
+        match self {
+            Batch::Page(page) => page.bytes(),
+            Batch::Segment(segment) => segment.bytes().len(),
+        }
+    }
+
+    /// All rows that were written, whether they are left or not, with all columns of the format.
+    pub(crate) fn written(self, format: &Format) -> Result<RecordBatch> {
+        match self {
+            Batch::Page(page) => page.written(format),
+            Batch::Segment(segment) => format.decode(&segment.source(), None),
+        }
+    }
+}
+
 impl fmt::Debug for TableSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TableSnapshot")
@@ -64,6 +115,10 @@ impl TableSnapshot {
 
     pub(crate) fn version(&self) -> u64 {
         self.parts.version
+    }
+
+    pub(crate) fn parts(&self) -> &SnapshotParts {
+        &self.parts
     }
 
     /// The columns to read of a page.
@@ -96,10 +151,7 @@ impl TableSnapshot {
     /// # Panics
     /// If there is no such batch.
     pub fn rows_of(&self, index: usize) -> usize {
-        match self.parts.pages.get(index) {
-            Some(page) => page.row_count(),
-            None => self.parts.segments[index - self.parts.pages.len()].row_count(),
-        }
+        self.parts.batch(index).row_count()
     }
 
     /// The account that pins its pages.

@@ -42,6 +42,7 @@ use crate::content::Content;
 use crate::definition::{Column, Definition};
 use crate::error::{Error, Result};
 use crate::keys::{self, Conflicts, Indexes, Repeats, Search};
+use crate::replace::ReplacedPages;
 use crate::sealed::Writer;
 use crate::snapshot::{SnapshotParts, TableSnapshot};
 use crate::table_page::TablePage;
@@ -254,7 +255,7 @@ impl Table {
         loop {
             let mut pending = self.pending();
             pending.append(batch)?;
-            match self.absorb(pending, &Removal::default(), None) {
+            match self.absorb_rows(pending) {
                 Err(Error::Changed { .. }) if !self.state().is_retired => {}
                 result => return result,
             }
@@ -299,11 +300,18 @@ impl Table {
         })
     }
 
-    /// Makes removals and the rows of a writer part of the table, all or none.
+    /// Makes the rows of a writer part of the table, all or none.
+    pub(crate) fn absorb_rows(&self, pending: Pending) -> Result<()> {
+        self.absorb(pending, &Removal::default(), &ReplacedPages::new(), None)
+    }
+
+    /// Makes removals, pages that were written again, and the rows of a writer part of the table,
+    /// all or none.
     pub(crate) fn absorb(
         &self,
         pending: Pending,
         removal: &Removal,
+        replaced: &ReplacedPages,
         seen: Option<u64>,
     ) -> Result<()> {
         let mut state = self.state();
@@ -316,13 +324,16 @@ impl Table {
         let state = &mut *state;
         let next_number = pending.next_number();
         let writer = pending.writer;
-        let next = state.content.next(&self.account, &writer, removal)?;
+        let next = state
+            .content
+            .next(&self.account, &writer, removal, replaced)?;
         if !state.indexes.is_empty() {
             self.refresh_indexes(state)?;
             let pages: Vec<TablePage> = writer.pages.iter().cloned().map(From::from).collect();
             let statement = keys::Statement {
                 before: state.content.rows(),
                 removal,
+                replaced,
                 written: keys::Rows {
                     pages: &pages,
                     tail: &writer.tail,
@@ -338,7 +349,7 @@ impl Table {
         // Nothing below can fail.
         state.content.replace(next);
         state.indexes.end_change();
-        if writer.row_count > 0 || removal.row_count > 0 {
+        if writer.row_count > 0 || removal.row_count > 0 || !replaced.is_empty() {
             state.next_number = next_number.unwrap_or_default();
             state.version += 1;
             state.updated = Some(SystemTime::now());

@@ -66,6 +66,20 @@ impl TablePage {
         self.sealed.prefetch();
     }
 
+    /// The page with other rows in some slots: the same are left.
+    pub(crate) fn over(&self, sealed: Sealed) -> TablePage {
+        debug_assert_eq!(sealed.row_count(), self.sealed.row_count());
+        TablePage {
+            sealed,
+            left: self.left.clone(),
+        }
+    }
+
+    /// All rows that were written, whether they are left or not, pointing into the page.
+    pub(crate) fn written(&self, format: &Format) -> Result<RecordBatch> {
+        self.sealed.read(format, None)
+    }
+
     /// The rows that are left, pointing into the page where no row was removed.
     pub(crate) fn read(
         &self,

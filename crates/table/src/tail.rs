@@ -28,7 +28,7 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    fn encode(format: &Format, rows: &[Rows], size: Size) -> Result<Self> {
+    pub(crate) fn encode(format: &Format, rows: &[Rows], size: Size) -> Result<Self> {
         let prepared = Prepared::new(format, rows)?;
         let mut page = HeapPage::new(prepared.len_bytes());
         prepared.write(page.as_mut());
@@ -191,6 +191,19 @@ impl Tail {
         self.segments.push(growth.last);
         self.size = growth.size;
         self.heap_bytes = growth.heap_bytes;
+    }
+
+    /// The tail with other rows in some segments.
+    pub(crate) fn with<'a>(&self, others: impl Iterator<Item = (usize, &'a Segment)>) -> Tail {
+        let mut tail = self.clone();
+        for (index, segment) in others {
+            tail.segments[index] = segment.clone();
+        }
+        let segments = tail.segments.iter();
+        tail.heap_bytes = segments.map(|segment| segment.bytes.len()).sum();
+        let segments = tail.segments.iter();
+        tail.size = segments.fold(Size::default(), |sum, segment| sum.plus(segment.size));
+        tail
     }
 
     /// The segments from one on, and one that comes behind them.

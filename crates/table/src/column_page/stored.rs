@@ -144,6 +144,15 @@ impl<'a> StoredColumn<'a> {
         u64::from_le_bytes(self.values.as_chunks().0[slot])
     }
 
+    /// Whether all rows have the same bytes as those of another page. Equal values may have
+    /// others where they are NULL.
+    pub(crate) fn is_same(&self, other: &StoredColumn<'_>) -> bool {
+        self.null_count == other.null_count
+            && self.validity == other.validity
+            && self.values == other.values
+            && self.data == other.data
+    }
+
     fn end(&self, slot: usize) -> usize {
         read_u32(self.values, slot * size_of::<u32>()) as usize
     }

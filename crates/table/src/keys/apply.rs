@@ -5,11 +5,13 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use super::{Indexes, KeyedRows};
 use crate::change::{Removal, Slots};
 use crate::column_page::{Format, StoredRows};
 use crate::error::Result;
+use crate::replace::{NewRows, ReplacedPages};
 use crate::table_page::TablePage;
 use crate::tail::{Segment, Tail};
 
@@ -25,6 +27,8 @@ struct Step<'a> {
     source: Source<'a>,
     /// The slots of the rows; `None` means all that are left.
     slots: Option<Cow<'a, Slots>>,
+    /// The indexes whose entries change; `None` for all.
+    only: Option<Rc<[usize]>>,
     comes: bool,
 }
 
@@ -39,6 +43,7 @@ enum Source<'a> {
 pub(crate) struct Statement<'a> {
     pub(crate) before: Rows<'a>,
     pub(crate) removal: &'a Removal,
+    pub(crate) replaced: &'a ReplacedPages,
     pub(crate) written: Rows<'a>,
 }
 
@@ -50,20 +55,40 @@ impl Statement<'_> {
     /// [`Error::DuplicateEntry`](crate::Error::DuplicateEntry), or what a tree or a page gives. The
     /// entries are then as they were, or the indexes are stale.
     pub(crate) fn apply(&self, indexes: &mut Indexes, format: &Format) -> Result<()> {
-        run(indexes, format, &self.steps())
+        let steps = self.steps(indexes, format)?;
+        run(indexes, format, &steps)
     }
 
-    fn steps(&self) -> Vec<Step<'_>> {
-        let pages = self.before.pages;
+    fn steps(&self, indexes: &Indexes, format: &Format) -> Result<Vec<Step<'_>>> {
         let removed = self.removal.slots.iter().map(|(batch, slots)| Step {
-            source: match pages.get(*batch) {
-                Some(page) => Source::Page(page),
-                None => Source::Segment(&self.before.tail.segments()[batch - pages.len()]),
-            },
+            source: self.before.source(*batch),
             slots: Some(Cow::Borrowed(slots)),
+            only: None,
             comes: false,
         });
-        removed.chain(self.written.steps(true)).collect()
+        let mut steps: Vec<Step<'_>> = removed.collect();
+        let mut coming = Vec::new();
+        for (batch, replaced) in self.replaced {
+            let (old, new) = (self.before.source(*batch), Source::of(&replaced.rows));
+            let only = old.with_stored(format, |old| {
+                new.with_stored(format, |new| indexes.differing(&old, &new))
+            })?;
+            if only.is_empty() {
+                continue;
+            }
+            let only: Rc<[usize]> = only.into();
+            for (source, comes, steps) in [(old, false, &mut steps), (new, true, &mut coming)] {
+                steps.push(Step {
+                    source,
+                    slots: Some(Cow::Borrowed(&replaced.slots)),
+                    only: Some(Rc::clone(&only)),
+                    comes,
+                });
+            }
+        }
+        steps.extend(coming);
+        steps.extend(self.written.steps(true));
+        Ok(steps)
     }
 }
 
@@ -138,13 +163,53 @@ fn undo(indexes: &mut Indexes, format: &Format, steps: &[Step<'_>]) {
     }
 }
 
+impl<'a> Source<'a> {
+    fn of(rows: &'a NewRows) -> Source<'a> {
+        match rows {
+            NewRows::Page(page) => Source::Page(page),
+            NewRows::Segment(segment) => Source::Segment(segment),
+        }
+    }
+
+    /// Reads the rows where they stand.
+    fn with_stored<R>(
+        self,
+        format: &Format,
+        use_rows: impl FnOnce(StoredRows<'_>) -> Result<R>,
+    ) -> Result<R> {
+        match self {
+            Source::Page(page) => {
+                let bytes = page.bytes_pinned()?;
+                use_rows(StoredRows::open(format, &bytes)?)
+            }
+            Source::Segment(segment) => use_rows(StoredRows::open(format, segment.bytes())?),
+        }
+    }
+
+    /// The slots of the rows that are left.
+    fn slots(self) -> Vec<u32> {
+        match self {
+            Source::Page(page) => page.slots(),
+            Source::Segment(segment) => (0..segment.row_count() as u32).collect(),
+        }
+    }
+}
+
 impl<'a> Rows<'a> {
+    fn source(self, batch: usize) -> Source<'a> {
+        match self.pages.get(batch) {
+            Some(page) => Source::Page(page),
+            None => Source::Segment(&self.tail.segments()[batch - self.pages.len()]),
+        }
+    }
+
     fn steps(self, comes: bool) -> impl Iterator<Item = Step<'a>> {
         let pages = self.pages.iter().map(Source::Page);
         let segments = self.tail.segments().iter().map(Source::Segment);
         pages.chain(segments).map(move |source| Step {
             source,
             slots: None,
+            only: None,
             comes,
         })
     }
@@ -188,24 +253,16 @@ impl Step<'_> {
         format: &Format,
         use_rows: impl FnOnce(&KeyedRows<'_>) -> Result<R>,
     ) -> Result<R> {
-        match self.source {
-            Source::Page(page) => {
-                let bytes = page.bytes_pinned()?;
-                let stored = StoredRows::open(format, &bytes)?;
-                use_rows(&self.keyed(stored, || page.slots()))
-            }
-            Source::Segment(segment) => {
-                let stored = StoredRows::open(format, segment.bytes())?;
-                use_rows(&self.keyed(stored, || (0..segment.row_count() as u32).collect()))
-            }
-        }
-    }
-
-    fn keyed<'p>(&self, page: StoredRows<'p>, all: impl FnOnce() -> Vec<u32>) -> KeyedRows<'p> {
-        let slots = match &self.slots {
-            Some(slots) => slots.iter().collect(),
-            None => all(),
-        };
-        KeyedRows { page, slots }
+        self.source.with_stored(format, |page| {
+            let slots = match &self.slots {
+                Some(slots) => slots.iter().collect(),
+                None => self.source.slots(),
+            };
+            use_rows(&KeyedRows {
+                page,
+                slots,
+                only: self.only.as_deref(),
+            })
+        })
     }
 }

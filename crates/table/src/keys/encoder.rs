@@ -91,7 +91,7 @@ impl EncodedKeys {
         self.bytes.capacity() + self.ends.capacity() * row_bytes
     }
 
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
         self.with_null.clear();

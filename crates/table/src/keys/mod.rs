@@ -64,6 +64,8 @@ struct Index {
 pub(crate) struct KeyedRows<'a> {
     pub(crate) page: StoredRows<'a>,
     pub(crate) slots: Vec<u32>,
+    /// The indexes whose entries these are; `None` for all.
+    pub(crate) only: Option<&'a [usize]>,
 }
 
 impl Indexes {
@@ -160,7 +162,7 @@ impl Indexes {
         let mut done = Vec::new();
         let mut found = None;
         'rows: for row in 0..rows.slots.len() {
-            for (at, keys) in all.iter().enumerate() {
+            for (at, keys) in all.iter().enumerate().filter(|(_, keys)| keys.len() > 0) {
                 match self.indexes[at].insert_all(keys, &[row as u32]) {
                     Ok(()) => done.push((at, row as u32)),
                     Err((_, Stop::Duplicate)) => {
@@ -214,6 +216,25 @@ impl Indexes {
         Ok(())
     }
 
+    /// The indexes in which rows may have other entries than those in the same slots of another
+    /// page.
+    pub(crate) fn differing(
+        &self,
+        page: &StoredRows<'_>,
+        other: &StoredRows<'_>,
+    ) -> Result<Vec<usize>> {
+        let mut differing = Vec::new();
+        for (at, index) in self.indexes.iter().enumerate() {
+            for column in &index.columns {
+                if !page.column(*column)?.is_same(&other.column(*column)?) {
+                    differing.push(at);
+                    break;
+                }
+            }
+        }
+        Ok(differing)
+    }
+
     /// Checks that rows have their entries.
     fn verify_rows(&mut self, rows: &KeyedRows<'_>) {
         let Ok(all) = self.encoded(rows) else {
@@ -259,7 +280,11 @@ impl Indexes {
         let numbers = rows.page.numbers()?;
         let number = |slot: usize| numbers.number(slot);
         let mut columns = Vec::new();
-        for (index, keys) in self.indexes.iter().zip(&mut all) {
+        for (at, (index, keys)) in self.indexes.iter().zip(&mut all).enumerate() {
+            if rows.only.is_some_and(|only| !only.contains(&at)) {
+                keys.clear();
+                continue;
+            }
             columns.clear();
             for column in &index.columns {
                 columns.push(rows.page.column(*column)?);

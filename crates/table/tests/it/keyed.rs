@@ -162,7 +162,7 @@ fn change(random: &mut Random, table: &Arc<Table>, expect: &mut Vec<Row>) {
         let ids = change.snapshot().row_ids(index);
         for (row, id) in rows.into_iter().zip(ids.values()) {
             match random.chance(percent) {
-                true => _ = change.remove(&UInt64Array::from(vec![*id])),
+                true => change.remove(&UInt64Array::from(vec![*id])),
                 false => left.push(row),
             }
         }
@@ -180,6 +180,67 @@ fn change(random: &mut Random, table: &Arc<Table>, expect: &mut Vec<Row>) {
         left.extend(new);
         *expect = left;
     }
+}
+
+/// Rows that get other values, which some of them keep; a few batches of a page each, or of rows
+/// all over the table.
+fn update(random: &mut Random, table: &Arc<Table>, expect: &mut Vec<Row>) {
+    let mut change = table.begin_change();
+    let percent = [1, 10, 60, 100][random.below(4)];
+    let (changes_id, changes_code) = (random.chance(30), random.chance(40));
+    let (mut left, mut ids, mut new) = (Vec::new(), Vec::new(), Vec::new());
+    for index in 0..change.snapshot().batch_count() {
+        let rows = read(&change.snapshot().read(index, None).unwrap());
+        let row_ids = change.snapshot().row_ids(index);
+        for (mut row, id) in rows.into_iter().zip(row_ids.values()) {
+            match random.below(100) {
+                0 => change.remove(&UInt64Array::from(vec![*id])),
+                chance if chance < percent => {
+                    if changes_id {
+                        row.0 += 1000 * random.below(3) as i64;
+                    }
+                    if changes_code && random.chance(50) {
+                        let filler = "d".repeat(random.below(300));
+                        row.1 = Some(format!("{}{filler}", random.below(100_000)));
+                    }
+                    row.2 = random.below(7) as i32;
+                    ids.push(*id);
+                    new.push(row);
+                }
+                _ => left.push(row),
+            }
+        }
+    }
+    if random.chance(20) {
+        let mut order: Vec<usize> = (0..ids.len()).collect();
+        order.sort_by_cached_key(|_| random.below(1000));
+        ids = order.iter().map(|place| ids[*place]).collect();
+        new = order.iter().map(|place| new[*place].clone()).collect();
+    }
+    let length = [1, 7, 100, 10_000][random.below(4)];
+    for (ids, new) in ids.chunks(length).zip(new.chunks(length)) {
+        let ids = UInt64Array::from(ids.to_vec());
+        let count = change.replace(&ids, &batch(table, new)).unwrap();
+        assert_eq!(count, ids.len() as u64);
+        let again = change.replace(&ids, &batch(table, new)).unwrap();
+        assert_eq!(again, 0, "a row changes once");
+        change.remove(&ids);
+    }
+    left.extend(new);
+    match (change.commit(), first_duplicate(&[], &left)) {
+        (Ok(()), None) => {}
+        (Err(Error::DuplicateEntry { .. }), Some(_)) => {
+            assert!(read_all(&table.snapshot()) == *expect);
+            return;
+        }
+        (result, expected) => panic!("{result:?} where {expected:?} was expected"),
+    }
+    let now = read_all(&table.snapshot());
+    let (mut found, mut model) = (now.clone(), left);
+    found.sort();
+    model.sort();
+    assert!(found == model);
+    *expect = now;
 }
 
 /// A batch that leaves out what meets others, as INSERT IGNORE does.
@@ -334,7 +395,8 @@ fn model(seed: u64, budget: u64) {
                     expect.extend(new);
                 }
             }
-            3 | 4 => change(&mut random, &table, &mut expect),
+            3 => change(&mut random, &table, &mut expect),
+            4 => update(&mut random, &table, &mut expect),
             5 => ignore(&mut random, &table, &mut expect),
             6 => replace(&mut random, &table, &mut expect),
             7 if random.chance(50) => saved.push((table.save().unwrap(), expect.clone())),
@@ -437,6 +499,72 @@ fn pages_that_are_mostly_removed_rows_are_written_again() {
     }
 }
 
+/// Changes all rows, a batch at a time.
+fn update_all(table: &Arc<Table>, update: impl Fn(&Row) -> Row) -> Result<()> {
+    let mut change = table.begin_change();
+    for index in 0..change.snapshot().batch_count() {
+        let rows = read(&change.snapshot().read(index, None)?);
+        let rows: Vec<Row> = rows.iter().map(&update).collect();
+        let ids = change.snapshot().row_ids(index);
+        change.replace(&ids, &batch(table, &rows))?;
+    }
+    change.commit()
+}
+
+#[test]
+fn updated_rows_keep_their_numbers_and_their_entries() {
+    for budget in [1 << 20, 64 << 20] {
+        let dir = tempfile::tempdir().unwrap();
+        let space = open(budget, dir.path());
+        let table = table(space.root());
+        let rows: Vec<Row> = (0..20_000)
+            .map(|id| (id, Some(format!("code {}", id * 7919 % 20_000)), 1))
+            .collect();
+        table.append(&batch(&table, &rows)).unwrap();
+        let by_id = Search::equal(PRIMARY, vec![Arc::new(Int64Array::from(vec![12_345]))]);
+        let numbers = || {
+            table
+                .search(std::slice::from_ref(&by_id), 2)
+                .unwrap()
+                .unwrap()
+                .1
+        };
+        let (before, first) = (table.save().unwrap(), numbers());
+        let reader = table.snapshot();
+        let longer = |code: &Option<String>| code.as_ref().map(|code| format!("{code} longer"));
+        let mut expect = rows.clone();
+        // A key of rows that stay, one that is unique, and none.
+        for update in [
+            &(|row: &Row| (row.0, row.1.clone(), row.2 + 1)) as &dyn Fn(&Row) -> Row,
+            &|row| (row.0, longer(&row.1), row.2),
+            &|row| row.clone(),
+        ] {
+            update_all(&table, update).unwrap();
+            expect = expect.iter().map(update).collect();
+            table.verify();
+            assert!(
+                read_all(&table.snapshot()) == expect,
+                "rows keep their places"
+            );
+            assert_eq!(numbers(), first);
+        }
+        // Rows that went leave their slots, in which the others stay.
+        thin_out(&table, 2).unwrap();
+        expect.retain(|row| row.0 % 2 == 0);
+        update_all(&table, |row| (row.0, row.1.clone(), 9)).unwrap();
+        expect.iter_mut().for_each(|row| row.2 = 9);
+        table.verify();
+        assert!(read_all(&table.snapshot()) == expect);
+        assert!(read_all(&reader) == rows);
+        before.restore();
+        table.verify();
+        assert!(read_all(&table.snapshot()) == rows);
+        assert_eq!(numbers(), first);
+        drop((table, reader));
+        assert_empty(&space);
+    }
+}
+
 fn fault_scenario(account: &Account, failures: &mut u32) {
     let table = table(account);
     let mut expect: Vec<Row> = Vec::new();
@@ -473,6 +601,27 @@ fn fault_scenario(account: &Account, failures: &mut u32) {
             assert_eq!(numbers.len(), expect.len());
             table.verify();
         }
+    }
+    for code in [None, Some("d".repeat(40))] {
+        let update = |row: &Row| {
+            (
+                row.0,
+                code.clone().map(|d| format!("{} {d}", row.0)),
+                8 - row.2,
+            )
+        };
+        let state = again(|| table.save(), failures);
+        again(|| update_all(&table, update), failures);
+        table.verify();
+        state.restore();
+        again(
+            || table.search(&[Search::equal(CODE, Vec::new())], usize::MAX),
+            failures,
+        );
+        table.verify();
+        again(|| update_all(&table, update), failures);
+        expect = expect.iter().map(update).collect();
+        table.verify();
     }
     again(|| thin_out(&table, 9), failures);
     expect.retain(|row| row.0 % 9 == 0);
