@@ -147,6 +147,13 @@ impl TablePage {
         self.sealed.row_numbers()
     }
 
+    /// Whether the same rows stand in the slots of another page, of a state that this page's
+    /// comes from or leads to: a row that comes gets a number above all others, so between two
+    /// numbers rows can only become fewer.
+    pub(crate) fn has_the_slots_of(&self, other: &TablePage) -> bool {
+        self.row_numbers() == other.row_numbers() && self.written_count() == other.written_count()
+    }
+
     /// Whether the row of a slot is left.
     pub(crate) fn has(&self, slot: usize) -> bool {
         match &self.left {

@@ -61,28 +61,23 @@ impl Statement<'_> {
 
     fn steps(&self, indexes: &Indexes, format: &Format) -> Result<Vec<Step<'_>>> {
         let removed = self.removal.slots.iter().map(|(batch, slots)| Step {
-            source: self.before.source(*batch),
             slots: Some(Cow::Borrowed(slots)),
-            only: None,
-            comes: false,
+            ..Step::all(self.before.source(*batch), false)
         });
         let mut steps: Vec<Step<'_>> = removed.collect();
         let mut coming = Vec::new();
         for (batch, replaced) in self.replaced {
             let (old, new) = (self.before.source(*batch), Source::of(&replaced.rows));
-            let only = old.with_stored(format, |old| {
-                new.with_stored(format, |new| indexes.differing(&old, &new))
-            })?;
+            let only = old.differing(new, indexes, format)?;
             if only.is_empty() {
                 continue;
             }
             let only: Rc<[usize]> = only.into();
             for (source, comes, steps) in [(old, false, &mut steps), (new, true, &mut coming)] {
                 steps.push(Step {
-                    source,
                     slots: Some(Cow::Borrowed(&replaced.slots)),
                     only: Some(Rc::clone(&only)),
-                    comes,
+                    ..Step::all(source, comes)
                 });
             }
         }
@@ -103,11 +98,93 @@ pub(crate) fn restore(indexes: &mut Indexes, format: &Format, from: Rows<'_>, to
         return;
     }
     indexes.begin_change();
-    let mut steps = Vec::new();
-    from.without(to, false, &mut steps);
-    to.without(from, true, &mut steps);
-    if run(indexes, format, &steps).is_err() {
+    if steps_between(indexes, format, from, to)
+        .and_then(|steps| run(indexes, format, &steps))
+        .is_err()
+    {
         indexes.mark_stale();
+    }
+}
+
+/// What leads from some rows to others.
+fn steps_between<'a>(
+    indexes: &Indexes,
+    format: &Format,
+    from: Rows<'a>,
+    to: Rows<'a>,
+) -> Result<Vec<Step<'a>>> {
+    let mut steps = Vec::new();
+    for (rows, others, comes) in [(from, to, false), (to, from, true)] {
+        let pages = OtherPages::of(others);
+        for page in rows.pages {
+            pages.steps_of(page, comes, indexes, format, &mut steps)?;
+        }
+        // Rows of the tail may be named on both sides, and then go and come again.
+        let others = others.tail.segments();
+        let segments = rows.tail.segments().iter();
+        let gone = segments.filter(|segment| !others.iter().any(|other| other.is(segment)));
+        steps.extend(gone.map(|segment| Step::all(Source::Segment(segment), comes)));
+    }
+    Ok(steps)
+}
+
+/// The pages of the other side, by what tells that they have the same rows.
+struct OtherPages<'a> {
+    by_number: HashMap<u32, &'a TablePage>,
+    by_first_row: HashMap<u64, &'a TablePage>,
+}
+
+impl<'a> OtherPages<'a> {
+    fn of(rows: Rows<'a>) -> OtherPages<'a> {
+        let first = |page: &'a TablePage| Some((page.row_numbers()?.first, page));
+        OtherPages {
+            by_number: rows
+                .pages
+                .iter()
+                .map(|page| (page.number(), page))
+                .collect(),
+            by_first_row: rows.pages.iter().filter_map(first).collect(),
+        }
+    }
+
+    /// Adds the steps for those entries of a page that the other side has not.
+    fn steps_of<'p>(
+        &self,
+        page: &'p TablePage,
+        comes: bool,
+        indexes: &Indexes,
+        format: &Format,
+        steps: &mut Vec<Step<'p>>,
+    ) -> Result<()> {
+        let source = Source::Page(page);
+        if let Some(other) = self.by_number.get(&page.number()) {
+            let slots = page.slots_without(other);
+            steps.extend(slots.map(|slots| Step {
+                slots: Some(Cow::Owned(slots)),
+                ..Step::all(source, comes)
+            }));
+            return Ok(());
+        }
+        let first = page.row_numbers().map(|numbers| numbers.first);
+        let other = first.and_then(|first| self.by_first_row.get(&first));
+        let Some(other) = other.filter(|other| other.has_the_slots_of(page)) else {
+            steps.push(Step::all(source, comes));
+            return Ok(());
+        };
+        // One of the two was written over the other, slot by slot.
+        let (both, alone): (Vec<u32>, Vec<u32>) =
+            { page.slots().into_iter() }.partition(|slot| other.has(*slot as usize));
+        let only = source.differing(Source::Page(other), indexes, format)?;
+        for (slots, only) in [(both, Some(only)), (alone, None)] {
+            if !slots.is_empty() && only.as_ref().is_none_or(|only| !only.is_empty()) {
+                steps.push(Step {
+                    slots: Some(Cow::Owned(slots.into_iter().collect())),
+                    only: only.map(Rc::from),
+                    ..Step::all(source, comes)
+                });
+            }
+        }
+        Ok(())
     }
 }
 
@@ -186,6 +263,19 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// The indexes in which rows may have other entries than those in the same slots of another
+    /// page.
+    fn differing(
+        self,
+        other: Source<'_>,
+        indexes: &Indexes,
+        format: &Format,
+    ) -> Result<Vec<usize>> {
+        self.with_stored(format, |page| {
+            other.with_stored(format, |other| indexes.differing(&page, &other))
+        })
+    }
+
     /// The slots of the rows that are left.
     fn slots(self) -> Vec<u32> {
         match self {
@@ -206,36 +296,20 @@ impl<'a> Rows<'a> {
     fn steps(self, comes: bool) -> impl Iterator<Item = Step<'a>> {
         let pages = self.pages.iter().map(Source::Page);
         let segments = self.tail.segments().iter().map(Source::Segment);
-        pages.chain(segments).map(move |source| Step {
+        pages
+            .chain(segments)
+            .map(move |source| Step::all(source, comes))
+    }
+}
+
+impl<'a> Step<'a> {
+    /// All rows that are left.
+    fn all(source: Source<'a>, comes: bool) -> Step<'a> {
+        Step {
             source,
             slots: None,
             only: None,
             comes,
-        })
-    }
-
-    /// Adds a step for all rows that are not among the others. Rows of the tail may be named on
-    /// both sides, and then go and come again.
-    fn without(self, others: Rows<'a>, comes: bool, steps: &mut Vec<Step<'a>>) {
-        let pages = others.pages.iter().map(|page| (page.number(), page));
-        let pages: HashMap<u32, &TablePage> = pages.collect();
-        for step in self.steps(comes) {
-            let slots = match step.source {
-                Source::Page(page) => match pages.get(&page.number()) {
-                    None => None,
-                    Some(other) => match page.slots_without(other) {
-                        Some(slots) => Some(Cow::Owned(slots)),
-                        None => continue,
-                    },
-                },
-                Source::Segment(segment) => {
-                    if others.tail.segments().iter().any(|other| other.is(segment)) {
-                        continue;
-                    }
-                    None
-                }
-            };
-            steps.push(Step { slots, ..step });
         }
     }
 }
