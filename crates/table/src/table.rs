@@ -25,6 +25,7 @@
 //! **Cost**: an append of one row is one encoded segment (about a microsecond for few columns).
 
 mod by_key;
+mod successor;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,8 +1,8 @@
 //! ALTER TABLE and RENAME TABLE.
 //!
-//! A table never changes its definition: another one is made and filled, and takes the place of
-//! the old one when it is whole. Whoever reads the old one goes on reading it; a change that fails
-//! leaves it untouched.
+//! A table never changes its definition: another one is made, and takes the place of the old one
+//! when it is whole. Where rows lie as before they share their pages, else the new one is filled.
+//! Whoever reads the old one goes on reading it; a change that fails leaves it untouched.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use arrow::datatypes::{Field, FieldRef, Schema};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::scalar::ScalarValue;
 use mayfly_sql::statement::{AlterAction, AlterTable, TableName};
-use mayfly_table::{Column, Definition, Place, Table, TableSnapshot};
+use mayfly_table::{Check, Column, Definition, Place, Table, TableSnapshot};
 use mayfly_types::{ErrorCode, MySqlError, Warning};
 
 use super::Job;
@@ -80,12 +80,11 @@ impl Job {
                 ignore: alter.ignore,
                 keeps_rows: !altered.is_rebuilt,
             };
-            let (new, rows, seen) = self.make(&table, made).await?;
+            let (new, rows) = self.make(&database, &table, &new_database, made).await?;
             if let Some(next) = altered.auto_increment {
-                new.raise_auto_increment(next);
+                new.table().raise_auto_increment(next);
             }
-            let gone = [((database.clone(), Arc::clone(&table)), seen)];
-            if self.swap(&gone, &[(new_database.clone(), new)], temporary)? {
+            if self.swap(&[new], temporary)? {
                 return Ok(with_info(match altered.is_rebuilt {
                     true => rows,
                     false => Written::default(),
@@ -133,7 +132,7 @@ impl Job {
             self.connection.local().transaction.commit();
         }
         for temporary in [true, false] {
-            let (mut gone, mut come) = (Vec::new(), Vec::new());
+            let mut successions = Vec::new();
             for ((_, database, name), found) in moved.iter().filter(|(at, _)| at.0 == temporary) {
                 let Some((was_in, table)) = found else {
                     continue;
@@ -152,11 +151,10 @@ impl Job {
                     ignore: false,
                     keeps_rows: true,
                 };
-                let (renamed, _, seen) = self.make(table, made).await?;
-                gone.push(((was_in.clone(), Arc::clone(table)), seen));
-                come.push((database.clone(), renamed));
+                let (renamed, _) = self.make(was_in, table, database, made).await?;
+                successions.push(renamed);
             }
-            if !self.swap(&gone, &come, temporary)? {
+            if !self.swap(&successions, temporary)? {
                 return Err(MySqlError::new(ErrorCode::TableChanged, &[]));
             }
         }
@@ -222,38 +220,54 @@ impl Job {
     /// A table of another definition, with the rows of the old one.
     async fn make(
         &self,
+        old_database: &str,
         old: &Arc<Table>,
+        database: &str,
         made: Made<'_>,
-    ) -> Result<(Arc<Table>, Written, TableSnapshot), MySqlError> {
+    ) -> Result<(Succession, Written), MySqlError> {
+        let succession = |new, seen, shares_rows| Succession {
+            was: (old_database.to_owned(), Arc::clone(old)),
+            seen,
+            is: (database.to_owned(), new),
+            shares_rows,
+        };
+        if made.leaves_rows(old.definition()) {
+            let successor = old.successor(made.name, &made.definition);
+            if let Some((new, seen)) = successor.map_err(|error| errors::from_table(&error))? {
+                let rows = Written {
+                    rows: seen.row_count(),
+                    inserted: seen.row_count(),
+                    ..Written::default()
+                };
+                return Ok((succession(Arc::new(new), seen, true), rows));
+            }
+        }
         let seen = old.snapshot();
         let definition = made.definition.clone();
         let new = Arc::new(self.new_table(made.name, definition, made.temporary));
-        let copied = self.copy(&seen, old, &new, &made);
-        let rows = copied.await?;
-        Ok((new, rows, seen))
+        let rows = self.copy(&seen, old, &new, &made).await?;
+        Ok((succession(new, seen, false), rows))
     }
 
     /// Puts tables in the places of others, which nobody writes any more; whether their rows are
     /// still those that were copied.
-    fn swap(
-        &self,
-        gone: &[(Place, TableSnapshot)],
-        come: &[Place],
-        temporary: bool,
-    ) -> Result<bool, MySqlError> {
-        let retired = gone
-            .iter()
-            .take_while(|((_, table), seen)| table.retire(seen));
-        let retired = retired.count();
-        let all = retired == gone.len();
-        let places: Vec<Place> = gone.iter().map(|(place, _)| place.clone()).collect();
+    fn swap(&self, successions: &[Succession], temporary: bool) -> Result<bool, MySqlError> {
+        let retires = |succession: &&Succession| succession.was.1.retire(&succession.seen);
+        let retired = successions.iter().take_while(retires).count();
+        let all = retired == successions.len();
+        let was: Vec<Place> = successions.iter().map(|one| one.was.clone()).collect();
         let exchanged = match all {
-            true => self.exchange(&places, come, temporary),
+            true => {
+                let shared = successions.iter().filter(|one| one.shares_rows);
+                shared.for_each(|one| one.was.1.hand_over_keys(&one.is.1));
+                let is: Vec<Place> = successions.iter().map(|one| one.is.clone()).collect();
+                self.exchange(&was, &is, temporary)
+            }
             false => Ok(()),
         };
         if !all || exchanged.is_err() {
             // Only those that were retired here: another statement may have retired the next one.
-            let ours = places.iter().take(retired);
+            let ours = was.iter().take(retired);
             ours.for_each(|(_, table)| table.return_to_use());
         }
         exchanged.map(|()| all)
@@ -366,6 +380,46 @@ struct Made<'a> {
     ignore: bool,
     /// Whether rows stay what they are: nothing is computed anew, and nothing looked at.
     keeps_rows: bool,
+}
+
+impl Made<'_> {
+    /// Whether rows stay as they are: each column has the values it had, and nothing is asked of
+    /// them that was not asked before.
+    fn leaves_rows(&self, old: &Definition) -> bool {
+        let new = &self.definition;
+        let mut columns = new.columns.iter().zip(self.sources).enumerate();
+        let has_values = |(place, (column, source)): (usize, (&Column, &Option<usize>))| {
+            let Some(old) = old.columns.get(place).filter(|_| *source == Some(place)) else {
+                return false;
+            };
+            column.column_type == old.column_type
+                && column.collation == old.collation
+                && column.generated == old.generated
+                && (!column.is_auto_increment || old.is_auto_increment)
+        };
+        let is_old = |check: &Check| {
+            let mut checks = old.checks.iter();
+            let same = |old: &Check| old.expression == check.expression && old.is_enforced;
+            !check.is_enforced || checks.any(same)
+        };
+        !self.ignore && columns.all(has_values) && new.checks.iter().all(is_old)
+    }
+}
+
+/// A table and the one that takes its place.
+struct Succession {
+    was: Place,
+    /// The rows of the old table that the new one has.
+    seen: TableSnapshot,
+    is: Place,
+    /// Whether both have the same pages.
+    shares_rows: bool,
+}
+
+impl Succession {
+    fn table(&self) -> &Table {
+        &self.is.1
+    }
 }
 
 /// Where a column takes its values from.

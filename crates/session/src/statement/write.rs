@@ -298,7 +298,7 @@ impl Writer {
             let numbers = conflicts.found.iter().filter_map(|found| found.number);
             let ids = change.snapshot().locate(numbers).map_err(table_error)?;
             change.remove(&UInt64Array::from(ids));
-            let deleted = change.removed() - self.replaced_by_equals(&conflicts, &part)?;
+            let deleted = change.changed() - self.replaced_by_equals(&conflicts, &part)?;
             change.append(&part).map_err(table_error)?;
             change.commit().map_err(table_error)?;
             self.written.deleted += deleted;

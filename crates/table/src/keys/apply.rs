@@ -202,6 +202,27 @@ pub(crate) fn rebuild(indexes: &mut Indexes, format: &Format, rows: Rows<'_>) ->
     Ok(())
 }
 
+/// Makes the entries of some indexes, which have none.
+///
+/// # Errors
+/// [`Error::DuplicateEntry`](crate::Error::DuplicateEntry), or what a tree or a page gives.
+pub(crate) fn build(
+    indexes: &mut Indexes,
+    format: &Format,
+    rows: Rows<'_>,
+    only: &[usize],
+) -> Result<()> {
+    let only: Rc<[usize]> = only.into();
+    for step in rows.steps(true).filter(|_| !only.is_empty()) {
+        let step = Step {
+            only: Some(Rc::clone(&only)),
+            ..step
+        };
+        step.run(indexes, format, true)?;
+    }
+    Ok(())
+}
+
 /// Checks that the trees are whole and have the entries of all rows and no others; for tests.
 ///
 /// # Panics

@@ -22,7 +22,7 @@ mod encoder;
 mod lookup;
 mod search;
 
-pub(crate) use apply::{Rows, Statement, rebuild, restore, verify};
+pub(crate) use apply::{Rows, Statement, build, rebuild, restore, verify};
 pub use conflict::{Conflict, Conflicts, Repeats};
 pub use lookup::{Lookup, Place, Step};
 pub use search::Search;
@@ -118,6 +118,21 @@ impl Indexes {
     fn mark_whole(&mut self) {
         self.is_stale = false;
         self.is_changing = false;
+    }
+
+    /// Takes the entries of indexes of another table with the same rows, which loses them. All
+    /// others are there.
+    pub(crate) fn take_over(
+        &mut self,
+        other: &mut Indexes,
+        shared: impl Iterator<Item = (usize, usize)>,
+    ) {
+        let was_stale = other.is_stale();
+        for (own, others) in shared {
+            std::mem::swap(&mut self.indexes[own].tree, &mut other.indexes[others].tree);
+            other.is_stale = true;
+            self.is_stale = was_stale;
+        }
     }
 
     /// Takes out all entries; the indexes are those of an empty table.

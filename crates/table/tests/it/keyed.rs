@@ -565,6 +565,64 @@ fn updated_rows_keep_their_numbers_and_their_entries() {
     }
 }
 
+/// A table of another name, with a key on kind and code in the place of the one on kind and id.
+fn succeeded(table: &Arc<Table>) -> Result<Arc<Table>> {
+    let mut other = definition();
+    other.columns[2].name = "sort".to_owned();
+    other.keys[KIND].parts[1].column = 1;
+    let (next, seen) = table.successor("next", &other)?.expect("rows lie alike");
+    assert!(table.retire(&seen));
+    table.hand_over_keys(&next);
+    Ok(Arc::new(next))
+}
+
+#[test]
+fn a_successor_has_the_rows_and_the_keys() {
+    for budget in [1 << 20, 64 << 20] {
+        let dir = tempfile::tempdir().unwrap();
+        let space = open(budget, dir.path());
+        let old = table(space.root());
+        let rows: Vec<Row> = (0..10_000)
+            .map(|id| (id, Some(format!("code {}", id * 7919 % 10_000)), 1))
+            .collect();
+        old.append(&batch(&old, &rows)).unwrap();
+        let bytes = old.bytes();
+        // A key that rows do not obey is refused, and nothing has happened.
+        let mut unique = definition();
+        unique.keys[KIND].kind = KeyKind::Unique;
+        unique.keys[KIND].parts.truncate(1);
+        let refused = old.successor("next", &unique).unwrap_err();
+        assert!(matches!(refused, Error::DuplicateEntry { key, .. } if key == "kind"));
+        let mut shorter = definition();
+        shorter.columns.pop();
+        shorter.keys.pop();
+        assert!(old.successor("next", &shorter).unwrap().is_none());
+        old.verify();
+
+        let next = succeeded(&old).unwrap();
+        next.verify();
+        assert_eq!(next.columns()[2].name, "sort");
+        assert_eq!((next.bytes(), next.row_count()), (bytes, 10_000));
+        assert!(read_all(&next.snapshot()) == rows);
+        let refused = next.append(&batch(&next, &rows[..1])).unwrap_err();
+        assert!(matches!(refused, Error::DuplicateEntry { .. }));
+        update_all(&next, |row| (row.0, row.1.clone(), 3)).unwrap();
+        next.append(&batch(&next, &[(10_000, None, 4)])).unwrap();
+        next.verify();
+        // Who still reads the old one finds what it had.
+        let by_code = Search::equal(CODE, vec![Arc::new(StringViewArray::from(vec!["code 7"]))]);
+        let (snapshot, numbers) = old.search(&[by_code], 2).unwrap().unwrap();
+        assert_eq!(snapshot.locate(numbers).unwrap().len(), 1);
+        assert!(read_all(&old.snapshot()) == rows);
+        old.return_to_use();
+        old.verify();
+        drop((old, snapshot));
+        next.verify();
+        drop(next);
+        assert_empty(&space);
+    }
+}
+
 fn fault_scenario(account: &Account, failures: &mut u32) {
     let table = table(account);
     let mut expect: Vec<Row> = Vec::new();
@@ -624,6 +682,7 @@ fn fault_scenario(account: &Account, failures: &mut u32) {
         table.verify();
     }
     again(|| thin_out(&table, 9), failures);
+    let table = again(|| succeeded(&table), failures);
     expect.retain(|row| row.0 % 9 == 0);
     table.verify();
     assert_eq!(table.row_count(), expect.len() as u64);

@@ -121,7 +121,7 @@ impl Job {
             }
         }
         drop(stream);
-        let removed = targets.iter().map(|target| target.change.removed()).sum();
+        let removed = targets.iter().map(|target| target.change.changed()).sum();
         Ok(self.commit_changes(targets)?.then_some(removed))
     }
 
@@ -191,8 +191,8 @@ impl Job {
             for (row, number) in numbers.into_iter().enumerate() {
                 let mut change = table.begin_change();
                 let ids = change.snapshot().locate([number]).map_err(failed)?;
-                change.remove(&UInt64Array::from(ids));
-                change.append(&new.slice(row, 1)).map_err(failed)?;
+                let (ids, row) = (UInt64Array::from(ids), new.slice(row, 1));
+                change.replace(&ids, &row).map_err(failed)?;
                 match change.commit() {
                     Ok(()) => changed += 1,
                     Err(error @ mayfly_table::Error::DuplicateEntry { .. }) => {
@@ -276,7 +276,7 @@ impl Job {
             }
         }
         for (number, target) in targets.into_iter().enumerate() {
-            let rows = target.change.removed();
+            let rows = target.change.changed();
             let table = Arc::clone(target.table());
             self.connection.before_change(&table)?;
             match target.change.commit() {

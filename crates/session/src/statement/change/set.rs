@@ -195,13 +195,9 @@ impl Set {
             return Ok(());
         }
         // A row that several rows of a query stand for changes once.
-        let removed = BooleanArray::from(target.change.remove(&present(&ids)));
-        let changed = filter_record_batch(&changed, &removed).map_err(plan)?;
-        done.changed += changed.num_rows() as u64;
-        target
-            .change
-            .append(&changed)
-            .map_err(|error| errors::from_table(&error))
+        let replaced = target.change.replace(&present(&ids), &changed);
+        done.changed += replaced.map_err(|error| errors::from_table(&error))?;
+        Ok(())
     }
 }
 

@@ -151,8 +151,8 @@ fn update(
                 differs.value(row - 1)
             });
         }
-        change.remove(&UInt64Array::from(gone));
-        change.append(&new).map_err(table_error)?;
+        let ids = UInt64Array::from(gone);
+        change.replace(&ids, &new).map_err(table_error)?;
         if !commit(connection, target, change)? {
             return Ok(None);
         }
@@ -174,7 +174,7 @@ fn delete(
     };
     let mut change = chosen.change;
     change.remove(&UInt64Array::from(chosen.ids));
-    let removed = change.removed();
+    let removed = change.changed();
     if !commit(connection, target, change)? {
         return Ok(None);
     }
