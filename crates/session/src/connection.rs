@@ -20,7 +20,7 @@ use mayfly_types::{Level, MySqlError, Warning};
 use crate::engine::{DEFAULT_DATABASE, Engine};
 use crate::errors;
 use crate::meaning;
-use crate::running::{CancelHandle, Running};
+use crate::running::{CancelHandle, EndHandle, Running};
 use crate::statement::{Known, Lately, Turns};
 use crate::stats::StatementStats;
 use crate::status::Status;
@@ -35,6 +35,8 @@ pub(crate) struct Connection {
     pub(crate) aggregates: Arc<HashSet<String>>,
     // state
     pub(crate) cancel: CancelHandle,
+    /// Set when somebody ends the connection.
+    pub(crate) end: EndHandle,
     pub(crate) values: SessionValues,
     local: Mutex<Local>,
     // resources
@@ -81,6 +83,21 @@ pub(crate) struct Settings {
 
 impl Connection {
     pub(crate) fn open(engine: Engine, id: u64) -> Arc<Connection> {
+        Self::open_with(engine, id, EndHandle::default())
+    }
+
+    /// A connection in the place of this one, as if it had just been opened by the same user in
+    /// the same database.
+    pub(crate) fn renewed(&self) -> Arc<Connection> {
+        let new = Self::open_with(self.engine.clone(), self.id, self.end.clone());
+        new.local().database = self.local().database.clone();
+        let user = self.values.lock().user.clone();
+        new.values.lock().user = user;
+        self.engine.register(&new);
+        new
+    }
+
+    fn open_with(engine: Engine, id: u64, end: EndHandle) -> Arc<Connection> {
         let quota = engine.shared().options.session_quota_bytes;
         let options = AccountOptions {
             disk_quota_bytes: quota,
@@ -109,6 +126,7 @@ impl Connection {
             state,
             aggregates: Arc::new(aggregates),
             cancel: CancelHandle::default(),
+            end,
             values,
             local: Mutex::new(Local {
                 database: Some(DEFAULT_DATABASE.to_owned()),

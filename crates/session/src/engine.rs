@@ -15,6 +15,7 @@ use tokio::runtime::{Handle, Runtime};
 
 use crate::connection::Connection;
 use crate::errors;
+use crate::file_access::FileAccess;
 use crate::session::Session;
 use crate::status::Status;
 use crate::variables::Variables;
@@ -54,6 +55,8 @@ pub struct EngineOptions {
     pub session_quota_bytes: Option<u64>,
     /// Most temp file bytes of one statement.
     pub statement_quota_bytes: Option<u64>,
+    /// The files that statements may name.
+    pub files: FileAccess,
     /// Makes operations of the space fail, for tests.
     pub faults: Option<TestFaults>,
 }
@@ -81,6 +84,7 @@ impl Default for EngineOptions {
             threads: 0,
             session_quota_bytes: None,
             statement_quota_bytes: None,
+            files: FileAccess::default(),
             faults: None,
         }
     }
@@ -202,8 +206,14 @@ impl Engine {
             + 1;
         let connection = Connection::open(self.clone(), id);
         self.globals().connections_made += 1;
-        self.connections().insert(id, Arc::downgrade(&connection));
+        self.register(&connection);
         Session::new(connection)
+    }
+
+    /// Makes a connection known to all others.
+    pub(crate) fn register(&self, connection: &Arc<Connection>) {
+        let id = connection.id;
+        self.connections().insert(id, Arc::downgrade(connection));
     }
 
     /// Before a statement with a small budget: planning it runs through much code.
@@ -258,8 +268,15 @@ impl Engine {
             .collect()
     }
 
+    /// Forgets a connection that is gone, unless another one took its number.
     pub(crate) fn forget(&self, id: u64) {
-        self.connections().remove(&id);
+        let mut connections = self.connections();
+        if connections
+            .get(&id)
+            .is_some_and(|known| known.strong_count() == 0)
+        {
+            connections.remove(&id);
+        }
     }
 }
 
@@ -287,6 +304,7 @@ fn start_values(options: &EngineOptions, threads: usize, space: &Space) -> Varia
     let values: HashMap<&str, String> = HashMap::from([
         ("version", VERSION.to_owned()),
         ("tmpdir", dirs.join(":")),
+        ("secure_file_priv", options.files.variable()),
         ("mayfly_memory_bytes", space.memory_bytes().to_string()),
         ("mayfly_threads", threads.to_string()),
         (

@@ -63,6 +63,39 @@ impl CancelHandle {
     }
 }
 
+/// Tells that a connection is to end: KILL. Cheap to clone, may be used from any thread.
+#[derive(Clone, Default)]
+pub struct EndHandle(Arc<End>);
+
+#[derive(Default)]
+struct End {
+    is_set: AtomicBool,
+    notify: tokio::sync::Notify,
+}
+
+impl EndHandle {
+    /// Whether the connection is to end.
+    pub fn is_set(&self) -> bool {
+        self.0.is_set.load(Ordering::SeqCst)
+    }
+
+    /// Completes when the connection is to end.
+    pub async fn wait(&self) {
+        let notified = self.0.notify.notified();
+        tokio::pin!(notified);
+        // From here on no notification is missed.
+        notified.as_mut().enable();
+        if !self.is_set() {
+            notified.await;
+        }
+    }
+
+    pub(crate) fn set(&self) {
+        self.0.is_set.store(true, Ordering::SeqCst);
+        self.0.notify.notify_waiters();
+    }
+}
+
 pub(crate) struct Running {
     // fixed
     connection: Arc<Connection>,

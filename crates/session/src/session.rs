@@ -8,9 +8,10 @@ use mayfly_types::MySqlError;
 
 use crate::connection::Connection;
 use crate::names;
-use crate::outcome::{Outcome, crashed, panic_text};
+use crate::outcome::{ColumnInfo, Outcome, crashed, panic_text};
+use crate::prepared::Prepared;
 use crate::progress::Progress;
-use crate::running::{AFTER_FAILURE, AFTER_SUCCESS, CancelHandle, Running};
+use crate::running::{AFTER_FAILURE, AFTER_SUCCESS, CancelHandle, EndHandle, Running};
 use crate::statement;
 use crate::stats::StatementStats;
 
@@ -19,6 +20,17 @@ use crate::stats::StatementStats;
 /// Dropping it drops its temporary tables.
 pub struct Session {
     connection: Arc<Connection>,
+}
+
+/// What a client is told of its connection beside the results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct State {
+    /// Whether a transaction is open.
+    pub is_in_transaction: bool,
+    /// `@@autocommit`.
+    pub autocommits: bool,
+    /// Entries that SHOW WARNINGS would list.
+    pub warnings: u16,
 }
 
 /// Stops a statement whose caller has lost interest.
@@ -75,11 +87,62 @@ impl Session {
         })
     }
 
-    async fn run_on_workers(
+    /// The columns of the rows that a statement would return; none if it returns no rows. Nothing
+    /// is run.
+    ///
+    /// # Errors
+    /// What reading and planning the statement give.
+    pub async fn describe(&mut self, statement: &str) -> Result<Vec<ColumnInfo>, MySqlError> {
+        let connection = Arc::clone(&self.connection);
+        let account = connection.statement_account();
+        let running = Running::begin(&connection, statement, account);
+        let mut guard = AbortOnDrop(Some(Arc::clone(&running)));
+        let describe = statement::describe(connection, Arc::clone(&running));
+        let ended = self.run_on_workers(&running, describe).await;
+        guard.0 = None;
+        running.finish();
+        ended.map_err(|error| running.interrupted().unwrap_or(error))
+    }
+
+    /// Cuts a statement at its parameters and looks at its columns.
+    ///
+    /// # Errors
+    /// 1064, and what names tables and columns that do not exist.
+    pub async fn prepare(&mut self, statement: &str) -> Result<Prepared, MySqlError> {
+        Prepared::new(self, statement).await
+    }
+
+    /// Ends what the connection has: its transaction, temporary tables, variables and warnings. Its
+    /// number, its user and its database stay.
+    pub fn reset(&mut self) {
+        self.connection = self.connection.renewed();
+    }
+
+    /// The state that clients are told of after each statement.
+    pub fn state(&self) -> State {
+        let local = self.connection.local();
+        State {
+            is_in_transaction: local.transaction.is_begun(),
+            autocommits: local.variables.text("autocommit") == "ON",
+            warnings: u16::try_from(local.warning_count).unwrap_or(u16::MAX),
+        }
+    }
+
+    /// Says who the user is: `CURRENT_USER()`, as `name@host`.
+    pub fn set_user(&mut self, user: &str) {
+        self.connection.values.lock().user = user.to_owned();
+    }
+
+    /// Tells when somebody ends the connection.
+    pub fn end_handle(&self) -> EndHandle {
+        self.connection.end.clone()
+    }
+
+    async fn run_on_workers<T: Send + 'static>(
         &self,
         running: &Arc<Running>,
-        run: impl Future<Output = Result<Outcome, MySqlError>> + Send + 'static,
-    ) -> Result<Outcome, MySqlError> {
+        run: impl Future<Output = Result<T, MySqlError>> + Send + 'static,
+    ) -> Result<T, MySqlError> {
         let task = self.connection.engine.runtime().spawn(run);
         running.add_task(task.abort_handle());
         let ended = task.await;

@@ -14,6 +14,7 @@ pub mod dialect;
 pub mod functions;
 pub mod literal;
 pub mod parse;
+pub mod pieces;
 pub mod plan;
 pub mod references;
 mod rewrite;

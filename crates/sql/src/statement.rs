@@ -59,7 +59,12 @@ pub enum Statement {
     /// DO.
     Do(Vec<ast::Expr>),
     /// KILL [CONNECTION | QUERY].
-    Kill(u64),
+    Kill {
+        /// The number of a connection.
+        id: u64,
+        /// QUERY: the connection stays.
+        only_query: bool,
+    },
     /// BEGIN and START TRANSACTION.
     Begin,
     /// COMMIT.

@@ -234,11 +234,7 @@ impl Job {
         if made.leaves_rows(old.definition()) {
             let successor = old.successor(made.name, &made.definition);
             if let Some((new, seen)) = successor.map_err(|error| errors::from_table(&error))? {
-                let rows = Written {
-                    rows: seen.row_count(),
-                    inserted: seen.row_count(),
-                    ..Written::default()
-                };
+                let rows = Written::all(seen.row_count());
                 return Ok((succession(Arc::new(new), seen, true), rows));
             }
         }

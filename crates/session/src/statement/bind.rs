@@ -74,12 +74,19 @@ impl Job {
                 .insert((database, name.table.clone()), bound);
         }
         for path in &references.files {
+            self.check_file(path)?;
             let provider = files::open(connection.state()?, path).await?;
             bindings
                 .files
                 .insert(path.clone(), lowered::bind(provider)?);
         }
         Ok(bindings)
+    }
+
+    /// # Errors
+    /// 1290 for a file that statements may not name.
+    pub(crate) fn check_file(&self, path: &str) -> Result<(), MySqlError> {
+        self.connection.engine.shared().options.files.check(path)
     }
 
     /// The value of `@@name` or `@@scope.name`; `name` is in lower case.

@@ -32,6 +32,12 @@ const BYTES_TOGETHER: usize = 1 << 20;
 const BATCH: &str = "load data";
 
 impl Job {
+    /// Whether LOCAL files can be had: the file of an embedded engine's client is one of ours.
+    fn reads_local_files(&self) -> bool {
+        let engine = &self.connection.engine;
+        engine.shared().options.files.is_local() && engine.globals().variables.is_on("local_infile")
+    }
+
     pub(crate) async fn load(&self, load: LoadData) -> Result<Outcome, MySqlError> {
         self.connection.count(|status| status.loads += 1);
         if load.line_terminator.is_empty() || load.field_terminator.is_empty() {
@@ -39,16 +45,10 @@ impl Job {
                 "LOAD DATA without field or line terminator",
             ));
         }
-        if load.local
-            && !self
-                .connection
-                .engine
-                .globals()
-                .variables
-                .is_on("local_infile")
-        {
+        if load.local && !self.reads_local_files() {
             return Err(MySqlError::new(ErrorCode::LocalInfileDisabled, &[]));
         }
+        self.check_file(&load.path)?;
         let table = self.table(&load.table)?;
         let ignore = load.local || load.ignore;
         let plan = Plan::new(&load, &table)?;

@@ -11,6 +11,7 @@ mod change;
 mod counter;
 mod create;
 mod define;
+mod describe;
 mod duplicate;
 mod evaluate;
 mod explain;
@@ -38,6 +39,7 @@ use crate::errors;
 use crate::outcome::Outcome;
 use crate::running::Running;
 
+pub(crate) use describe::describe;
 pub(crate) use point::{Known, run_known};
 pub(crate) use rules::Lately;
 
@@ -185,7 +187,7 @@ impl Job {
                 }
                 Ok(Outcome::done(0))
             }
-            Statement::Kill(id) => self.kill(id),
+            Statement::Kill { id, only_query } => self.kill(id, only_query),
             Statement::Update(update) => Box::pin(self.update(*update)).await,
             Statement::Delete(delete) => Box::pin(self.delete(*delete)).await,
             Statement::Begin => {
@@ -262,10 +264,13 @@ impl Job {
         }
     }
 
-    fn kill(&self, id: u64) -> Result<Outcome, MySqlError> {
+    fn kill(&self, id: u64, only_query: bool) -> Result<Outcome, MySqlError> {
         let found = self.connection.engine.open_connections();
         match found.into_iter().find(|connection| connection.id == id) {
             Some(connection) => {
+                if !only_query {
+                    connection.end.set();
+                }
                 connection.cancel.cancel();
                 Ok(Outcome::done(0))
             }

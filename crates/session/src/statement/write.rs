@@ -63,6 +63,15 @@ pub(crate) struct Written {
 }
 
 impl Written {
+    /// Rows of another table, none of which met one that was there.
+    pub(crate) fn all(rows: u64) -> Written {
+        Written {
+            rows,
+            inserted: rows,
+            ..Written::default()
+        }
+    }
+
     /// A changed row counts twice, as in MySQL.
     pub(crate) fn affected(&self) -> u64 {
         self.inserted + self.deleted + 2 * self.updated

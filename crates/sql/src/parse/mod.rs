@@ -244,8 +244,9 @@ fn statement(cursor: &mut Cursor<'_>) -> Result<Statement> {
         }
         "KILL" => {
             cursor.skip();
-            let _ = cursor.word("CONNECTION") || cursor.word("QUERY");
-            Ok(Statement::Kill(cursor.parser.parse_literal_uint()?))
+            let only_query = !cursor.word("CONNECTION") && cursor.word("QUERY");
+            let id = cursor.parser.parse_literal_uint()?;
+            Ok(Statement::Kill { id, only_query })
         }
         "UPDATE" => change::update(cursor),
         "DELETE" => change::delete(cursor),
