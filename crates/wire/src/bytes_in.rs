@@ -98,6 +98,11 @@ impl<'a> Reader<'a> {
         self.bytes(1)?;
         Ok(taken)
     }
+
+    /// The same; everything that is left where some clients forget the zero.
+    pub(crate) fn terminated_or_rest(&mut self) -> &'a [u8] {
+        self.terminated().unwrap_or_else(|_| self.rest())
+    }
 }
 
 #[cfg(test)]

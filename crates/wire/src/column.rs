@@ -35,12 +35,9 @@ pub(crate) mod wire_type {
     pub(crate) const DATETIME: u8 = 12;
     pub(crate) const YEAR: u8 = 13;
     pub(crate) const NEWDATE: u8 = 14;
-    pub(crate) const VARCHAR: u8 = 15;
     pub(crate) const BIT: u8 = 16;
     pub(crate) const JSON: u8 = 245;
     pub(crate) const NEWDECIMAL: u8 = 246;
-    pub(crate) const ENUM: u8 = 247;
-    pub(crate) const SET: u8 = 248;
     pub(crate) const TINY_BLOB: u8 = 249;
     pub(crate) const MEDIUM_BLOB: u8 = 250;
     pub(crate) const LONG_BLOB: u8 = 251;

@@ -151,8 +151,12 @@ impl Decompressor {
         match &mut self.codec {
             Decoder::Zlib(zlib) => {
                 zlib.reset(true);
-                zlib.decompress_vec(frame, &mut self.plain, FlushDecompress::Finish)
+                let status = zlib
+                    .decompress_vec(frame, &mut self.plain, FlushDecompress::Finish)
                     .map_err(io::Error::other)?;
+                if status != Status::StreamEnd {
+                    return Err(io::ErrorKind::InvalidData.into());
+                }
             }
             Decoder::Zstd(zstd) => {
                 zstd.decompress_to_buffer(frame, &mut self.plain)?;

@@ -100,14 +100,6 @@ pub(crate) fn cannot_uncompress() -> MySqlError {
     error(1157, "08S01", "Couldn't uncompress communication packet")
 }
 
-pub(crate) fn result_too_long() -> MySqlError {
-    error(
-        1162,
-        "42000",
-        "Result string is longer than 'max_allowed_packet' bytes",
-    )
-}
-
 pub(crate) fn wrong_arguments(of: &str) -> MySqlError {
     error(1210, "HY000", format!("Incorrect arguments to {of}"))
 }

@@ -63,6 +63,8 @@ macro_rules! flags {
 flags! {
     /// What client and server agree on in the handshake.
     Capabilities: u32 {
+        /// Passwords of 4.1. A server without it is a MariaDB to MariaDB's clients.
+        LONG_PASSWORD = 1 << 0;
         /// Counts rows found, not rows changed, as affected by UPDATE.
         FOUND_ROWS = 1 << 1;
         /// Flags of columns take two bytes; every client since 3.21.

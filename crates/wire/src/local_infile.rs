@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::bytes_out::put_u8;
 use crate::error::{Failure, local_infile_disabled};
-use crate::receiver::{self, lock};
+use crate::receiver::lock;
 use crate::reply::Reply;
 
 /// First byte of the packet that asks for a file.
@@ -49,28 +49,11 @@ impl<'a> LocalFile<'a> {
 }
 
 impl Reply {
-    /// The client's packets continue the numbers of ours.
-    pub(crate) fn take_turn_to_read(&mut self) {
-        let mut receiver = lock(&self.receiver);
-        receiver.set_sequence(self.sender.sequence());
-        receiver.set_compressed_sequence(self.sender.compressed_sequence());
-    }
-
-    /// Our packets continue the numbers of the client's.
-    pub(crate) fn take_turn_to_write(&mut self) {
-        let receiver = lock(&self.receiver);
-        self.sender.set_sequence(receiver.sequence());
-        self.sender
-            .set_compressed_sequence(receiver.compressed_sequence());
-    }
-
     async fn next_of_file(&mut self) -> Result<Option<Bytes>, Failure> {
         if !self.file_is_open {
             return Ok(None);
         }
-        let received = receiver::next_packet(&self.receiver).await;
-        let piece =
-            received?.ok_or_else(|| std::io::Error::from(std::io::ErrorKind::UnexpectedEof))?;
+        let piece = self.next_packet().await?;
         if !piece.is_empty() {
             return Ok(Some(piece));
         }

@@ -128,6 +128,11 @@ impl Receiver {
         }
     }
 
+    /// A client that has logged in may send longer packets.
+    pub(crate) fn set_max_packet_bytes(&mut self, max_packet_bytes: usize) {
+        self.max_packet_bytes = max_packet_bytes;
+    }
+
     /// From the next packet on everything is compressed.
     pub(crate) fn decompress(&mut self, decompressor: Decompressor) {
         self.decompressor = Some(decompressor);

@@ -13,18 +13,23 @@
 //! **Source**: "Text Resultset", "Binary Protocol Resultset", "OK_Packet", "EOF_Packet",
 //! WL#7766 (EOF deprecated), WL#4797 (session tracking).
 
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
 use mayfly_types::MySqlError;
 
+use crate::clock::within;
 use crate::column::ColumnDefinition;
 use crate::error::{Failure, internal};
 use crate::flags::{Capabilities, ServerStatus};
 use crate::local_infile::LocalFile;
 use crate::packets;
-use crate::receiver::SharedReceiver;
+use crate::receiver::{self, SharedReceiver, lock};
 use crate::rows::Rows;
 use crate::sender::Sender;
+use crate::settings::Settings;
 
 /// Bytes of packets that are worth a system call: a quarter of what a socket takes at once.
 pub(crate) const FLUSH_BYTES: usize = 32 << 10;
@@ -102,6 +107,7 @@ pub struct Reply {
     // fixed
     capabilities: Capabilities,
     pub(crate) max_packet_bytes: usize,
+    pub(crate) read_timeout: Duration,
     // state
     pub(crate) format: Format,
     pub(crate) multi_statements: bool,
@@ -115,13 +121,14 @@ pub struct Reply {
 impl Reply {
     pub(crate) fn new(
         capabilities: Capabilities,
-        max_packet_bytes: usize,
+        settings: &Settings,
         sender: Sender,
         receiver: SharedReceiver,
     ) -> Reply {
         Reply {
             capabilities,
-            max_packet_bytes,
+            max_packet_bytes: settings.max_packet_bytes,
+            read_timeout: settings.read_timeout,
             format: Format::Text,
             multi_statements: capabilities.contains(Capabilities::MULTI_STATEMENTS),
             file_is_open: false,
@@ -187,7 +194,7 @@ impl Reply {
         LocalFile::request(self, name).await
     }
 
-    /// Whether a cell of text can go out; used by tests of the state machine too.
+    /// Makes ready for the answer to a command.
     pub(crate) fn begin_command(&mut self, format: Format) {
         self.format = format;
         self.state = State::Open;
@@ -262,6 +269,14 @@ impl Reply {
         }
     }
 
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    pub(crate) fn has(&self, capability: Capabilities) -> bool {
+        self.capabilities.contains(capability)
+    }
+
     pub(crate) fn deprecates_eof(&self) -> bool {
         self.capabilities.contains(Capabilities::DEPRECATE_EOF)
     }
@@ -276,5 +291,40 @@ impl Reply {
 
     pub(crate) fn receiver(&self) -> SharedReceiver {
         Arc::clone(&self.receiver)
+    }
+
+    /// Sends what has gathered and waits for the client's next packet, as in the handshake.
+    pub(crate) async fn ask(&mut self) -> Result<Bytes, Failure> {
+        self.sender.flush().await?;
+        self.take_turn_to_read();
+        let packet = self.next_packet().await?;
+        self.take_turn_to_write();
+        Ok(packet)
+    }
+
+    /// The next packet of a client that has one to send.
+    pub(crate) async fn next_packet(&mut self) -> Result<Bytes, Failure> {
+        let received = within(self.read_timeout, receiver::next_packet(&self.receiver)).await;
+        let packet = received
+            .ok_or(io::ErrorKind::TimedOut)
+            .map_err(io::Error::from)??;
+        Ok(packet
+            .ok_or(io::ErrorKind::UnexpectedEof)
+            .map_err(io::Error::from)?)
+    }
+
+    /// The client's packets continue the numbers of ours.
+    pub(crate) fn take_turn_to_read(&mut self) {
+        let mut receiver = lock(&self.receiver);
+        receiver.set_sequence(self.sender.sequence());
+        receiver.set_compressed_sequence(self.sender.compressed_sequence());
+    }
+
+    /// Our packets continue the numbers of the client's.
+    pub(crate) fn take_turn_to_write(&mut self) {
+        let receiver = lock(&self.receiver);
+        self.sender.set_sequence(receiver.sequence());
+        self.sender
+            .set_compressed_sequence(receiver.compressed_sequence());
     }
 }

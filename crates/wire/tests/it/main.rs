@@ -1,1 +1,6 @@
-fn main() {}
+//! The protocol from outside: real clients, single packets, and strangers.
+
+mod all_types;
+mod async_client;
+mod canned;
+mod harness;
