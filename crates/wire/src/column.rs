@@ -1,0 +1,276 @@
+//! Columns as a client is told of them: the packet `Protocol::ColumnDefinition41`.
+//!
+//! **Source**: MySQL's `Field::type()`, `field_length` and `decimals` by type
+//! (`sql/field.cc`, `sql/protocol_classic.cc`), checked against what a server sends.
+
+use bytes::BytesMut;
+use mayfly_types::{BlobSize, ColumnType};
+
+use crate::bytes_out::{put_bytes, put_u8, put_u16, put_u32};
+use crate::flags::ColumnFlags;
+
+/// The collation of numbers, times and bytes: `binary`.
+pub const BINARY_COLLATION_ID: u16 = 63;
+/// `utf8mb4_0900_ai_ci`, which MySQL 8 names for texts in utf8mb4.
+pub const UTF8MB4_COLLATION_ID: u16 = 255;
+/// The bytes that a character of utf8mb4 may have.
+const CHARACTER_BYTES: u32 = 4;
+/// Decimals of a floating-point number that shows as many as it has: `DECIMAL_NOT_SPECIFIED`.
+const ALL_DECIMALS: u8 = 31;
+
+/// The types of the protocol: `enum_field_types` of MySQL's `field_types.h`.
+pub(crate) mod wire_type {
+    pub(crate) const DECIMAL: u8 = 0;
+    pub(crate) const TINY: u8 = 1;
+    pub(crate) const SHORT: u8 = 2;
+    pub(crate) const LONG: u8 = 3;
+    pub(crate) const FLOAT: u8 = 4;
+    pub(crate) const DOUBLE: u8 = 5;
+    pub(crate) const NULL: u8 = 6;
+    pub(crate) const TIMESTAMP: u8 = 7;
+    pub(crate) const LONGLONG: u8 = 8;
+    pub(crate) const INT24: u8 = 9;
+    pub(crate) const DATE: u8 = 10;
+    pub(crate) const TIME: u8 = 11;
+    pub(crate) const DATETIME: u8 = 12;
+    pub(crate) const YEAR: u8 = 13;
+    pub(crate) const NEWDATE: u8 = 14;
+    pub(crate) const BIT: u8 = 16;
+    pub(crate) const JSON: u8 = 245;
+    pub(crate) const NEWDECIMAL: u8 = 246;
+    pub(crate) const TINY_BLOB: u8 = 249;
+    pub(crate) const MEDIUM_BLOB: u8 = 250;
+    pub(crate) const LONG_BLOB: u8 = 251;
+    pub(crate) const BLOB: u8 = 252;
+    pub(crate) const VAR_STRING: u8 = 253;
+    pub(crate) const STRING: u8 = 254;
+    pub(crate) const GEOMETRY: u8 = 255;
+}
+
+/// One column of a result, or one parameter of a prepared statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnDefinition {
+    /// The label: alias, or the text of the expression.
+    pub name: String,
+    /// The MySQL type. It rules how values are written; the Arrow type of a batch must hold it.
+    pub column_type: ColumnType,
+    /// Whether NULL can occur.
+    pub nullable: bool,
+    /// The name in its table; empty for an expression.
+    pub original_name: String,
+    /// The alias of its table in the statement; empty for an expression.
+    pub table: String,
+    /// The name of its table; empty for an expression.
+    pub original_table: String,
+    /// The database of its table; empty for an expression.
+    pub schema: String,
+    /// Flags that the type does not imply: keys, AUTO_INCREMENT, defaults.
+    pub flags: ColumnFlags,
+    /// Number of the collation, for columns of text; others are sent as binary.
+    pub collation_id: u16,
+    /// What COM_FIELD_LIST shows as the default: `Some(None)` for NULL. `None` elsewhere.
+    pub default_value: Option<Option<String>>,
+}
+
+impl ColumnDefinition {
+    /// A column that comes from no table.
+    pub fn new(name: impl Into<String>, column_type: ColumnType, nullable: bool) -> Self {
+        ColumnDefinition {
+            name: name.into(),
+            column_type,
+            nullable,
+            original_name: String::new(),
+            table: String::new(),
+            original_table: String::new(),
+            schema: String::new(),
+            flags: ColumnFlags::empty(),
+            collation_id: UTF8MB4_COLLATION_ID,
+            default_value: None,
+        }
+    }
+
+    /// A parameter of a prepared statement whose type is not known, as MySQL describes it.
+    pub fn parameter() -> Self {
+        ColumnDefinition {
+            collation_id: BINARY_COLLATION_ID,
+            ..ColumnDefinition::new("?", ColumnType::VarBinary { length: 0 }, true)
+        }
+    }
+
+    /// Appends the payload of the packet.
+    pub(crate) fn write(&self, out: &mut BytesMut) {
+        let facts = Facts::of(&self.column_type, self.collation_id);
+        put_bytes(out, b"def");
+        put_bytes(out, self.schema.as_bytes());
+        put_bytes(out, self.table.as_bytes());
+        put_bytes(out, self.original_table.as_bytes());
+        put_bytes(out, self.name.as_bytes());
+        put_bytes(out, self.original_name.as_bytes());
+        put_u8(out, 12);
+        put_u16(out, facts.collation_id);
+        put_u32(out, facts.length_bytes);
+        put_u8(out, facts.wire_type);
+        let not_null = match self.nullable {
+            true => ColumnFlags::empty(),
+            false => ColumnFlags::NOT_NULL,
+        };
+        put_u16(out, (facts.flags | not_null | self.flags).bits());
+        put_u8(out, facts.decimals);
+        put_u16(out, 0);
+        match &self.default_value {
+            None => {}
+            Some(None) => put_u8(out, 0xFB),
+            Some(Some(text)) => put_bytes(out, text.as_bytes()),
+        }
+    }
+}
+
+/// What the type of a column implies for its packet.
+struct Facts {
+    wire_type: u8,
+    length_bytes: u32,
+    decimals: u8,
+    collation_id: u16,
+    flags: ColumnFlags,
+}
+
+impl Facts {
+    fn of(column_type: &ColumnType, collation_id: u16) -> Facts {
+        let number = |wire_type: u8, signed_length: u32, unsigned: bool, unsigned_length: u32| {
+            let sign = match unsigned {
+                true => ColumnFlags::UNSIGNED,
+                false => ColumnFlags::empty(),
+            };
+            let length_bytes = if unsigned {
+                unsigned_length
+            } else {
+                signed_length
+            };
+            Facts::plain(wire_type, length_bytes, 0, ColumnFlags::BINARY | sign)
+        };
+        match column_type {
+            ColumnType::Bool => number(wire_type::TINY, 1, false, 1),
+            ColumnType::TinyInt { unsigned } => number(wire_type::TINY, 4, *unsigned, 3),
+            ColumnType::SmallInt { unsigned } => number(wire_type::SHORT, 6, *unsigned, 5),
+            ColumnType::MediumInt { unsigned } => number(wire_type::INT24, 9, *unsigned, 8),
+            ColumnType::Int { unsigned } => number(wire_type::LONG, 11, *unsigned, 10),
+            ColumnType::BigInt { unsigned } => number(wire_type::LONGLONG, 20, *unsigned, 20),
+            ColumnType::Decimal {
+                precision,
+                scale,
+                unsigned,
+            } => {
+                let digits = u32::from(*precision) + u32::from(*scale > 0);
+                let mut facts = number(wire_type::NEWDECIMAL, digits + 1, *unsigned, digits);
+                facts.decimals = *scale;
+                facts
+            }
+            ColumnType::Float { unsigned, digits } => {
+                let length = digits.map_or(12, |digits| u32::from(digits.total));
+                let mut facts = number(wire_type::FLOAT, length, *unsigned, length);
+                facts.decimals = digits.map_or(ALL_DECIMALS, |digits| digits.fraction);
+                facts
+            }
+            ColumnType::Double { unsigned, digits } => {
+                let length = digits.map_or(22, |digits| u32::from(digits.total));
+                let mut facts = number(wire_type::DOUBLE, length, *unsigned, length);
+                facts.decimals = digits.map_or(ALL_DECIMALS, |digits| digits.fraction);
+                facts
+            }
+            ColumnType::Bit { length } => {
+                Facts::plain(wire_type::BIT, u32::from(*length), 0, ColumnFlags::UNSIGNED)
+            }
+            ColumnType::Year => {
+                let flags = ColumnFlags::UNSIGNED | ColumnFlags::ZEROFILL;
+                Facts::plain(wire_type::YEAR, 4, 0, flags)
+            }
+            ColumnType::Date => Facts::plain(wire_type::DATE, 10, 0, ColumnFlags::BINARY),
+            ColumnType::Time { digits } => Facts::moment(wire_type::TIME, 10, *digits),
+            ColumnType::DateTime { digits } => Facts::moment(wire_type::DATETIME, 19, *digits),
+            ColumnType::Timestamp { digits } => Facts::moment(wire_type::TIMESTAMP, 19, *digits),
+            ColumnType::Null => Facts::plain(wire_type::NULL, 0, 0, ColumnFlags::BINARY),
+            ColumnType::Char { length } => Facts::text(
+                wire_type::STRING,
+                *length,
+                collation_id,
+                ColumnFlags::empty(),
+            ),
+            ColumnType::VarChar { length } => Facts::text(
+                wire_type::VAR_STRING,
+                *length,
+                collation_id,
+                ColumnFlags::empty(),
+            ),
+            ColumnType::Enum(words) => {
+                let length = words.iter().map(|word| count(word)).max().unwrap_or(0);
+                Facts::text(wire_type::STRING, length, collation_id, ColumnFlags::ENUM)
+            }
+            ColumnType::Set(words) => {
+                let commas = u32::try_from(words.len().saturating_sub(1)).unwrap_or(u32::MAX);
+                let length = words
+                    .iter()
+                    .fold(commas, |sum, word| sum.saturating_add(count(word)));
+                Facts::text(wire_type::STRING, length, collation_id, ColumnFlags::SET)
+            }
+            ColumnType::Text(size) => Facts {
+                collation_id,
+                length_bytes: text_bytes(*size),
+                ..Facts::plain(wire_type::BLOB, 0, 0, ColumnFlags::BLOB)
+            },
+            ColumnType::Binary { length } => {
+                Facts::plain(wire_type::STRING, *length, 0, ColumnFlags::BINARY)
+            }
+            ColumnType::VarBinary { length } => {
+                Facts::plain(wire_type::VAR_STRING, *length, 0, ColumnFlags::BINARY)
+            }
+            ColumnType::Blob(size) => {
+                let flags = ColumnFlags::BLOB | ColumnFlags::BINARY;
+                let length_bytes = u32::try_from(size.max_bytes()).unwrap_or(u32::MAX);
+                Facts::plain(wire_type::BLOB, length_bytes, 0, flags)
+            }
+            ColumnType::Json => {
+                let flags = ColumnFlags::BLOB | ColumnFlags::BINARY;
+                Facts::plain(wire_type::JSON, u32::MAX, 0, flags)
+            }
+        }
+    }
+
+    fn plain(wire_type: u8, length_bytes: u32, decimals: u8, flags: ColumnFlags) -> Facts {
+        Facts {
+            wire_type,
+            length_bytes,
+            decimals,
+            collation_id: BINARY_COLLATION_ID,
+            flags,
+        }
+    }
+
+    fn moment(wire_type: u8, length_bytes: u32, digits: u8) -> Facts {
+        let fraction = if digits > 0 { u32::from(digits) + 1 } else { 0 };
+        let length_bytes = length_bytes + fraction;
+        Facts::plain(wire_type, length_bytes, digits, ColumnFlags::BINARY)
+    }
+
+    fn text(wire_type: u8, characters: u32, collation_id: u16, flags: ColumnFlags) -> Facts {
+        Facts {
+            collation_id,
+            ..Facts::plain(
+                wire_type,
+                characters.saturating_mul(CHARACTER_BYTES),
+                0,
+                flags,
+            )
+        }
+    }
+}
+
+fn count(word: &str) -> u32 {
+    u32::try_from(word.chars().count()).unwrap_or(u32::MAX)
+}
+
+/// The length of a TEXT: the bytes that it may have, times the bytes of a character, as MySQL does.
+fn text_bytes(size: BlobSize) -> u32 {
+    u32::try_from(size.max_bytes())
+        .unwrap_or(u32::MAX)
+        .saturating_mul(CHARACTER_BYTES)
+}

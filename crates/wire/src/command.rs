@@ -1,0 +1,150 @@
+//! Commands: the first byte of a packet, and what follows it.
+//!
+//! **Source**: "Command Phase", `enum_server_command`.
+
+use crate::bytes_in::{Malformed, Reader};
+
+const QUIT: u8 = 0x01;
+const INIT_DB: u8 = 0x02;
+const QUERY: u8 = 0x03;
+const FIELD_LIST: u8 = 0x04;
+const STATISTICS: u8 = 0x09;
+const PROCESS_KILL: u8 = 0x0C;
+const PING: u8 = 0x0E;
+const CHANGE_USER: u8 = 0x11;
+const STMT_PREPARE: u8 = 0x16;
+const STMT_EXECUTE: u8 = 0x17;
+const STMT_SEND_LONG_DATA: u8 = 0x18;
+const STMT_CLOSE: u8 = 0x19;
+const STMT_RESET: u8 = 0x1A;
+const SET_OPTION: u8 = 0x1B;
+const STMT_FETCH: u8 = 0x1C;
+const RESET_CONNECTION: u8 = 0x1F;
+
+/// `CURSOR_TYPE_READ_ONLY` of COM_STMT_EXECUTE; the other kinds have never been served.
+const CURSOR_READ_ONLY: u8 = 0x01;
+
+/// What a client asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Command<'a> {
+    Quit,
+    InitDb(&'a [u8]),
+    Query(&'a [u8]),
+    FieldList {
+        table: &'a [u8],
+        pattern: &'a [u8],
+    },
+    Statistics,
+    ProcessKill(u32),
+    Ping,
+    /// With what follows the byte.
+    ChangeUser(&'a [u8]),
+    StmtPrepare(&'a [u8]),
+    StmtExecute {
+        id: u32,
+        wants_cursor: bool,
+        parameters: &'a [u8],
+    },
+    StmtSendLongData {
+        id: u32,
+        parameter: u16,
+        data: &'a [u8],
+    },
+    StmtClose(u32),
+    StmtReset(u32),
+    SetOption(u16),
+    StmtFetch {
+        id: u32,
+        row_count: u32,
+    },
+    ResetConnection,
+    /// One that is not served: an error, never an OK.
+    Unknown,
+}
+
+impl<'a> Command<'a> {
+    pub(crate) fn parse(packet: &'a [u8]) -> Result<Command<'a>, Malformed> {
+        let mut reader = Reader::new(packet);
+        Ok(match reader.u8()? {
+            QUIT => Command::Quit,
+            INIT_DB => Command::InitDb(reader.rest()),
+            QUERY => Command::Query(reader.rest()),
+            FIELD_LIST => Command::FieldList {
+                table: reader.terminated()?,
+                pattern: reader.rest(),
+            },
+            STATISTICS => Command::Statistics,
+            PROCESS_KILL => Command::ProcessKill(reader.u32()?),
+            PING => Command::Ping,
+            CHANGE_USER => Command::ChangeUser(reader.rest()),
+            STMT_PREPARE => Command::StmtPrepare(reader.rest()),
+            STMT_EXECUTE => {
+                let id = reader.u32()?;
+                let flags = reader.u8()?;
+                let _iterations = reader.u32()?;
+                Command::StmtExecute {
+                    id,
+                    wants_cursor: flags & CURSOR_READ_ONLY != 0,
+                    parameters: reader.rest(),
+                }
+            }
+            STMT_SEND_LONG_DATA => Command::StmtSendLongData {
+                id: reader.u32()?,
+                parameter: reader.u16()?,
+                data: reader.rest(),
+            },
+            STMT_CLOSE => Command::StmtClose(reader.u32()?),
+            STMT_RESET => Command::StmtReset(reader.u32()?),
+            SET_OPTION => Command::SetOption(reader.u16()?),
+            STMT_FETCH => Command::StmtFetch {
+                id: reader.u32()?,
+                row_count: reader.u32()?,
+            },
+            RESET_CONNECTION => Command::ResetConnection,
+            _ => Command::Unknown,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_read() {
+        assert!(matches!(
+            Command::parse(b"\x03SELECT 1"),
+            Ok(Command::Query(b"SELECT 1"))
+        ));
+        assert!(matches!(
+            Command::parse(b"\x04t\0a%"),
+            Ok(Command::FieldList {
+                table: b"t",
+                pattern: b"a%"
+            })
+        ));
+        assert!(matches!(
+            Command::parse(b"\x17\x07\0\0\0\x01\x01\0\0\0rest"),
+            Ok(Command::StmtExecute {
+                id: 7,
+                wants_cursor: true,
+                parameters: b"rest"
+            })
+        ));
+        assert!(matches!(Command::parse(b"\x08"), Ok(Command::Unknown)));
+        assert!(matches!(Command::parse(b"\xFF"), Ok(Command::Unknown)));
+    }
+
+    #[test]
+    fn short_packets_are_malformed() {
+        for packet in [
+            &b""[..],
+            b"\x04t",
+            b"\x0C\x01",
+            b"\x17\x07\0\0\0",
+            b"\x1C\x01\0\0\0",
+        ] {
+            assert!(Command::parse(packet).is_err(), "{packet:?}");
+        }
+    }
+}

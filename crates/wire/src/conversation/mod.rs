@@ -1,0 +1,277 @@
+//! The commands of one client, one after the other.
+//!
+//! A statement and the watch over its client are polled on the same task: first the statement, and
+//! only if it waits the socket. A statement that answers at once costs one read, one write and no
+//! more than that.
+
+mod prepared;
+
+use std::io;
+
+use bytes::Bytes;
+use mayfly_types::{ErrorCode, MySqlError};
+
+use crate::clock::within;
+use crate::command::Command;
+use crate::endpoint::{Endpoint, end};
+use crate::error::{ConnectionError, Failure, idle_disconnect, malformed_packet, unknown_command};
+use crate::login::Login;
+use crate::packets;
+use crate::receiver::{self, ReceiveError, SharedReceiver, lock};
+use crate::reply::{Format, Reply, Summary};
+use crate::server::{Connection, Server};
+use crate::statements::Statements;
+
+/// MULTI_STATEMENTS_ON of COM_SET_OPTION; off is 1.
+const MULTI_STATEMENTS_ON: u16 = 0;
+const MULTI_STATEMENTS_OFF: u16 = 1;
+
+type StatementsOf<S> = Statements<
+    <<S as Server>::Connection as Connection>::Statement,
+    <<S as Server>::Connection as Connection>::Cursor,
+>;
+
+/// A client that has logged in.
+pub(crate) struct Conversation<'e, S: Server> {
+    // fixed
+    endpoint: &'e Endpoint<S>,
+    // state
+    connection: S::Connection,
+    login: Login,
+    statements: StatementsOf<S>,
+    // resources
+    reply: Reply,
+    receiver: SharedReceiver,
+}
+
+/// What ends the wait for a command.
+enum Event {
+    Packet(Result<Option<Bytes>, ReceiveError>),
+    Killed,
+    Stopping,
+}
+
+/// What follows a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Command,
+    End,
+}
+
+impl<'e, S: Server> Conversation<'e, S> {
+    pub(crate) fn new(
+        endpoint: &'e Endpoint<S>,
+        connection: S::Connection,
+        login: Login,
+        reply: Reply,
+    ) -> Conversation<'e, S> {
+        Conversation {
+            endpoint,
+            connection,
+            login,
+            statements: Statements::new(endpoint.settings.max_statements),
+            receiver: reply.receiver(),
+            reply,
+        }
+    }
+
+    /// Until the client or the server ends it.
+    pub(crate) async fn run(mut self) -> Result<(), ConnectionError> {
+        let mut stopping = self.endpoint.stopping();
+        loop {
+            {
+                let mut receiver = lock(&self.receiver);
+                receiver.set_sequence(0);
+                receiver.set_compressed_sequence(0);
+            }
+            let event = async {
+                tokio::select! {
+                    biased;
+                    packet = receiver::next_packet(&self.receiver) => Event::Packet(packet),
+                    () = self.connection.killed() => Event::Killed,
+                    _ = stopping.wait_for(|stopping| *stopping) => Event::Stopping,
+                }
+            };
+            let packet = match within(self.connection.idle_timeout(), event).await {
+                Some(Event::Packet(Ok(Some(packet)))) => packet,
+                Some(Event::Packet(Ok(None))) => return Ok(()),
+                Some(Event::Packet(Err(error))) => return Err(self.refuse(error).await),
+                Some(Event::Killed) => {
+                    self.say(&MySqlError::new(ErrorCode::QueryInterrupted, &[]))
+                        .await;
+                    return Ok(());
+                }
+                Some(Event::Stopping) => {
+                    self.say(&MySqlError::new(ErrorCode::ServerShutdown, &[]))
+                        .await;
+                    return Ok(());
+                }
+                None => {
+                    self.say(&idle_disconnect()).await;
+                    return Err(ConnectionError::IdleTimeout);
+                }
+            };
+            self.reply.take_turn_to_write();
+            let next = match self.obey(&packet).await {
+                Ok(next) => next,
+                Err(Failure::Statement(error)) => {
+                    self.reply.finish_file().await?;
+                    self.reply.write_error(&error);
+                    Next::Command
+                }
+                Err(failure) => return Err(end(&mut self.reply, failure).await),
+            };
+            drop(packet);
+            self.reply.sender.flush().await?;
+            if next == Next::End {
+                self.reply.sender.close().await;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Does what a command says; its answer, if it gives one, is in the buffer then.
+    async fn obey(&mut self, packet: &[u8]) -> Result<Next, Failure> {
+        let command = Command::parse(packet).map_err(MySqlError::from)?;
+        match command {
+            Command::Query(text) => {
+                self.reply.begin_command(Format::Text);
+                let answer = self.connection.query(text, &mut self.reply);
+                watched(&self.receiver, answer).await??;
+                self.reply.check_ended()?;
+            }
+            Command::StmtExecute {
+                id,
+                wants_cursor,
+                parameters,
+            } => self.execute(id, wants_cursor, parameters).await?,
+            Command::StmtFetch { id, row_count } => self.fetch(id, row_count).await?,
+            Command::StmtPrepare(text) => self.prepare(text).await?,
+            Command::StmtSendLongData {
+                id,
+                parameter,
+                data,
+            } => {
+                let max = self.endpoint.settings.max_packet_bytes;
+                self.statements.add_long_data(id, parameter, data, max);
+            }
+            Command::StmtReset(id) => self.reset_statement(id)?,
+            Command::StmtClose(id) => {
+                if let Some(statement) = self.statements.remove(id) {
+                    drop(statement.cursor);
+                    self.connection.close_statement(statement.prepared);
+                }
+            }
+            Command::Ping => self.ok(packets::OK),
+            Command::InitDb(name) => {
+                let used = self.connection.use_database(name);
+                let summary = watched(&self.receiver, used).await??;
+                self.finish(&summary);
+            }
+            Command::FieldList { table, pattern } => {
+                let listed = self.connection.list_fields(table, pattern);
+                let columns = watched(&self.receiver, listed).await??;
+                for column in &columns {
+                    self.reply.sender.packet(|out| column.write(out));
+                }
+                self.ok(packets::EOF);
+            }
+            Command::Statistics => {
+                let text = self.connection.statistics();
+                let write = |out: &mut bytes::BytesMut| out.extend_from_slice(text.as_bytes());
+                self.reply.sender.packet(write);
+            }
+            Command::ProcessKill(connection_id) => {
+                let summary = self.connection.kill(connection_id).await?;
+                self.finish(&summary);
+            }
+            Command::SetOption(option) => {
+                self.reply.multi_statements = match option {
+                    MULTI_STATEMENTS_ON => true,
+                    MULTI_STATEMENTS_OFF => false,
+                    _ => return Err(unknown_command().into()),
+                };
+                self.ok(packets::EOF);
+            }
+            Command::ResetConnection => {
+                self.close_statements();
+                let reset = self.connection.reset();
+                let summary = watched(&self.receiver, reset).await??;
+                self.finish(&summary);
+            }
+            Command::ChangeUser(rest) => {
+                let endpoint = self.endpoint;
+                let changed = endpoint.change_user(&mut self.reply, rest, &self.login);
+                self.login = Box::pin(changed).await?;
+                self.close_statements();
+                let changed = self.connection.change_user(&self.login).await;
+                self.finish(&changed.map_err(Failure::Protocol)?);
+            }
+            Command::Quit => return Ok(Next::End),
+            Command::Unknown => return Err(unknown_command().into()),
+        }
+        Ok(Next::Command)
+    }
+
+    fn close_statements(&mut self) {
+        for statement in self.statements.take_all() {
+            drop(statement.cursor);
+            self.connection.close_statement(statement.prepared);
+        }
+    }
+
+    /// The answer to a command that only had to be obeyed.
+    fn ok(&mut self, header: u8) {
+        let summary = Summary::new(self.connection.status());
+        self.reply.end_result(&summary, header);
+    }
+
+    fn finish(&mut self, summary: &Summary) {
+        self.reply.end_result(summary, packets::OK);
+    }
+
+    /// Ends with a client whose packet could not be read. One that sends too much is still
+    /// writing, and reads what is wrong only when it is through.
+    async fn refuse(&mut self, error: ReceiveError) -> ConnectionError {
+        self.reply.take_turn_to_write();
+        let too_large = matches!(error, ReceiveError::TooLarge);
+        if too_large {
+            let sequence = self.reply.sender.sequence();
+            self.reply.sender.set_sequence(sequence.wrapping_add(1));
+        }
+        let ended = end(&mut self.reply, error.into()).await;
+        if too_large {
+            let limit = self.endpoint.settings.read_timeout;
+            let _in_time = within(limit, receiver::drain(&self.receiver)).await;
+        }
+        ended
+    }
+
+    /// Tells an idle client why nothing more comes. MySQL does so since 8.0.24.
+    async fn say(&mut self, error: &MySqlError) {
+        self.reply.sender.set_sequence(0);
+        self.reply.sender.set_compressed_sequence(0);
+        self.reply.write_error(error);
+        // A client that is gone does not need to know.
+        let _sent = self.reply.sender.flush().await;
+        self.reply.sender.close().await;
+    }
+}
+
+/// Runs what a client waits for; stops it when the client goes away.
+async fn watched<T>(
+    receiver: &SharedReceiver,
+    future: impl Future<Output = T>,
+) -> Result<T, io::Error> {
+    tokio::select! {
+        biased;
+        value = future => Ok(value),
+        () = receiver::gone(receiver) => Err(io::ErrorKind::ConnectionAborted.into()),
+    }
+}
+
+impl From<crate::bytes_in::Malformed> for Failure {
+    fn from(_: crate::bytes_in::Malformed) -> Failure {
+        Failure::Statement(malformed_packet())
+    }
+}

@@ -1,0 +1,179 @@
+//! Commands on prepared statements.
+//!
+//! **Source**: "Prepared Statements", "COM_STMT_PREPARE Response", "COM_STMT_FETCH";
+//! `Materialized_cursor` of `sql/sql_cursor.cc` for what the status flags say when.
+
+use mayfly_types::{ErrorCode, MySqlError};
+
+use super::{Conversation, watched};
+use crate::bytes_out::{put_length, put_u8, put_u16, put_u32};
+use crate::error::{Failure, no_open_cursor};
+use crate::flags::ServerStatus;
+use crate::packets;
+use crate::parameters;
+use crate::reply::{Format, Summary};
+use crate::rows::BatchRows;
+use crate::server::{Connection, Cursor, OpenCursor, Server};
+use crate::statements::Fetching;
+
+const EXECUTE: &str = "mysqld_stmt_execute";
+const FETCH: &str = "mysqld_stmt_fetch";
+const RESET: &str = "mysqld_stmt_reset";
+
+impl<S: Server> Conversation<'_, S> {
+    pub(super) async fn prepare(&mut self, text: &[u8]) -> Result<(), Failure> {
+        self.statements.check_room()?;
+        let prepared = self.connection.prepare(text);
+        let prepared = watched(&self.receiver, prepared).await??;
+        let (Ok(parameter_count), Ok(column_count)) = (
+            u16::try_from(prepared.parameters.len()),
+            u16::try_from(prepared.columns.len()),
+        ) else {
+            return Err(too_many_parameters().into());
+        };
+        let status = self.connection.status();
+        let id = self.statements.add(prepared.statement, parameter_count);
+        self.reply.sender.packet(|out| {
+            put_u8(out, packets::OK);
+            put_u32(out, id);
+            put_u16(out, column_count);
+            put_u16(out, parameter_count);
+            put_u8(out, 0);
+            put_u16(out, prepared.warnings);
+        });
+        for columns in [&prepared.parameters, &prepared.columns] {
+            if !columns.is_empty() {
+                self.reply.write_definitions(columns, 0, status);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn execute(
+        &mut self,
+        id: u32,
+        wants_cursor: bool,
+        packet: &[u8],
+    ) -> Result<(), Failure> {
+        self.reply.begin_command(Format::Binary);
+        let statement = self.statements.get(id, EXECUTE)?;
+        statement.cursor = None;
+        if statement.long_data_is_too_long {
+            statement.forget_long_data();
+            return Err(long_data_too_long().into());
+        }
+        let parameters = parameters::parse(
+            packet,
+            statement.parameter_count,
+            &mut statement.types,
+            &statement.long_data,
+        )?;
+        let prepared = &mut statement.prepared;
+        let opened = if wants_cursor {
+            let opened = self
+                .connection
+                .open_cursor(prepared, &parameters, &mut self.reply);
+            watched(&self.receiver, opened).await?
+        } else {
+            let executed = self
+                .connection
+                .execute(prepared, &parameters, &mut self.reply);
+            watched(&self.receiver, executed).await?.map(|()| None)
+        };
+        drop(parameters);
+        statement.forget_long_data();
+        let Some(OpenCursor {
+            columns,
+            warnings,
+            cursor,
+        }) = opened?
+        else {
+            return Ok(self.reply.check_ended()?);
+        };
+        // One packet ends the columns for old clients and new ones, and tells of the cursor.
+        self.reply
+            .sender
+            .packet(|out| put_length(out, columns.len() as u64));
+        for column in &columns {
+            self.reply.sender.packet(|out| column.write(out));
+        }
+        statement.cursor = Some(Fetching {
+            columns,
+            cursor,
+            batch: None,
+        });
+        let summary = Summary {
+            status: self.connection.status() | ServerStatus::CURSOR_EXISTS,
+            warnings,
+            ..Summary::default()
+        };
+        self.reply.end_result(&summary, packets::EOF);
+        Ok(())
+    }
+
+    pub(super) async fn fetch(&mut self, id: u32, row_count: u32) -> Result<(), Failure> {
+        self.reply.begin_command(Format::Binary);
+        let statement = self.statements.get(id, FETCH)?;
+        let Some(mut fetching) = statement.cursor.take() else {
+            return Err(no_open_cursor(id).into());
+        };
+        let mut wanted = row_count as usize;
+        let mut is_over = false;
+        while wanted > 0 && !is_over {
+            let (batch, start) = match fetching.batch.take() {
+                Some(batch) => batch,
+                None => match watched(&self.receiver, fetching.cursor.next()).await?? {
+                    Some(batch) => (batch, 0),
+                    None => {
+                        is_over = true;
+                        continue;
+                    }
+                },
+            };
+            let rows = BatchRows::new(&batch, &fetching.columns)?;
+            let end = rows.count().min(start.saturating_add(wanted));
+            for row_index in start..end {
+                rows.write(&mut self.reply, &fetching.columns, row_index)?;
+                self.reply.relieve().await?;
+            }
+            wanted -= end - start;
+            if end < rows.count() {
+                fetching.batch = Some((batch, end));
+            }
+        }
+        let flag = match is_over {
+            true => ServerStatus::LAST_ROW_SENT,
+            false => ServerStatus::CURSOR_EXISTS,
+        };
+        if !is_over {
+            statement.cursor = Some(fetching);
+        }
+        let summary = Summary::new(self.connection.status() | flag);
+        self.reply.end_result(&summary, packets::EOF);
+        Ok(())
+    }
+
+    pub(super) fn reset_statement(&mut self, id: u32) -> Result<(), Failure> {
+        let statement = self.statements.get(id, RESET)?;
+        statement.cursor = None;
+        statement.forget_long_data();
+        self.ok(packets::OK);
+        Ok(())
+    }
+}
+
+fn too_many_parameters() -> MySqlError {
+    MySqlError {
+        code: 1390,
+        sqlstate: "HY000",
+        message: "Prepared statement contains too many placeholders".to_owned(),
+    }
+}
+
+fn long_data_too_long() -> MySqlError {
+    MySqlError::with_message(
+        ErrorCode::Unknown,
+        "Parameter of prepared statement which is set through mysql_send_long_data() is longer \
+         than 'max_allowed_packet' bytes",
+    )
+}

@@ -1,0 +1,330 @@
+//! The answer to a command, written while it is computed.
+//!
+//! ```text
+//!   done:  OK
+//!   rows:  count, columns, [EOF], row, row, ..., EOF     EOF is an OK with the header 0xFE for
+//!   error: ERR, in the middle of rows too                clients that deprecate EOF
+//! ```
+//!
+//! Packets gather in one buffer; it goes to the socket when it holds [`FLUSH_BYTES`] or the
+//! command is over, so that a small answer is one system call. Whoever writes rows waits while the
+//! client does not read: that is the back-pressure of a large result.
+//!
+//! **Source**: "Text Resultset", "Binary Protocol Resultset", "OK_Packet", "EOF_Packet",
+//! WL#7766 (EOF deprecated), WL#4797 (session tracking).
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use mayfly_types::MySqlError;
+
+use crate::clock::within;
+use crate::column::ColumnDefinition;
+use crate::error::{Failure, internal};
+use crate::flags::{Capabilities, ServerStatus};
+use crate::local_infile::LocalFile;
+use crate::packets;
+use crate::receiver::{self, SharedReceiver, lock};
+use crate::rows::Rows;
+use crate::sender::Sender;
+use crate::settings::Settings;
+
+/// Bytes of packets that are worth a system call: a quarter of what a socket takes at once.
+pub(crate) const FLUSH_BYTES: usize = 32 << 10;
+
+/// How a statement ended, for its OK packet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Rows changed, inserted or removed.
+    pub affected_rows: u64,
+    /// Value of `LAST_INSERT_ID()` if the statement set it, else 0.
+    pub last_insert_id: u64,
+    /// The state after the statement, and whether another result follows.
+    pub status: ServerStatus,
+    /// Entries that `SHOW WARNINGS` would list.
+    pub warnings: u16,
+    /// Text such as `Records: 3  Duplicates: 0  Warnings: 0`; often empty.
+    pub info: String,
+    /// What the session tells of its changes, by `session_track_*`.
+    pub changes: Vec<SessionChange>,
+}
+
+impl Summary {
+    /// The end of a statement that changed no rows.
+    pub fn new(status: ServerStatus) -> Summary {
+        Summary {
+            status,
+            ..Summary::default()
+        }
+    }
+}
+
+/// A change that the client may want to know of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SessionChange {
+    /// A system variable has this value: `session_track_system_variables`.
+    SystemVariable {
+        /// Its name.
+        name: String,
+        /// Its value as text.
+        value: String,
+    },
+    /// The current database: `session_track_schema`.
+    Schema(String),
+    /// Something that another connection would not have: `session_track_state_change`.
+    State,
+    /// The transaction's state in eight characters, `T_______`: `session_track_transaction_info`.
+    TransactionState(String),
+    /// Statements that would begin the same transaction: `session_track_transaction_info`.
+    TransactionCharacteristics(String),
+}
+
+/// How values are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// As text, for COM_QUERY.
+    Text,
+    /// In the binary protocol, for COM_STMT_EXECUTE.
+    Binary,
+}
+
+/// How far an answer has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// A result must follow.
+    Open,
+    /// Rows are being written.
+    Rows,
+    /// The last result ended.
+    Over,
+}
+
+/// The answer to one command. Lives as long as the connection.
+pub struct Reply {
+    // fixed
+    capabilities: Capabilities,
+    pub(crate) max_packet_bytes: usize,
+    pub(crate) read_timeout: Duration,
+    // state
+    pub(crate) format: Format,
+    pub(crate) multi_statements: bool,
+    pub(crate) file_is_open: bool,
+    state: State,
+    // resources
+    pub(crate) sender: Sender,
+    pub(crate) receiver: SharedReceiver,
+}
+
+impl Reply {
+    pub(crate) fn new(
+        capabilities: Capabilities,
+        settings: &Settings,
+        sender: Sender,
+        receiver: SharedReceiver,
+    ) -> Reply {
+        Reply {
+            capabilities,
+            max_packet_bytes: settings.max_packet_bytes,
+            read_timeout: settings.read_timeout,
+            format: Format::Text,
+            multi_statements: capabilities.contains(Capabilities::MULTI_STATEMENTS),
+            file_is_open: false,
+            state: State::Open,
+            sender,
+            receiver,
+        }
+    }
+
+    /// Whether the text of a command may hold several statements. If not, what follows the first
+    /// is a syntax error.
+    pub fn allows_multi_statements(&self) -> bool {
+        self.multi_statements
+    }
+
+    /// Whether the client understands several results of one command: CALL needs it.
+    pub fn allows_multi_results(&self) -> bool {
+        let needed = match self.format {
+            Format::Text => Capabilities::MULTI_RESULTS,
+            Format::Binary => Capabilities::PS_MULTI_RESULTS,
+        };
+        self.capabilities.contains(needed)
+    }
+
+    /// Whether the client may be asked for a file.
+    pub fn allows_local_infile(&self) -> bool {
+        self.capabilities.contains(Capabilities::LOCAL_FILES)
+    }
+
+    /// Answers with no rows.
+    ///
+    /// # Errors
+    /// [`Failure::Transport`] when the client is gone.
+    pub async fn done(&mut self, summary: &Summary) -> Result<(), Failure> {
+        self.begin_result()?;
+        self.end_result(summary, packets::OK);
+        self.relieve().await
+    }
+
+    /// Begins a result of rows: tells the client of its columns. `status` is that before the
+    /// statement, for clients that expect it here.
+    ///
+    /// # Errors
+    /// [`Failure::Transport`] when the client is gone.
+    pub async fn rows<'a>(
+        &'a mut self,
+        columns: &'a [ColumnDefinition],
+        status: ServerStatus,
+    ) -> Result<Rows<'a>, Failure> {
+        self.begin_result()?;
+        self.state = State::Rows;
+        self.write_columns(columns, 0, status);
+        self.relieve().await?;
+        Ok(Rows::new(self, columns))
+    }
+
+    /// Asks the client for a file: LOAD DATA LOCAL INFILE. The answer must follow, after the file
+    /// or without having read all of it.
+    ///
+    /// # Errors
+    /// 3948 when the client does not allow it.
+    pub async fn local_infile(&mut self, name: &[u8]) -> Result<LocalFile<'_>, Failure> {
+        LocalFile::request(self, name).await
+    }
+
+    /// Makes ready for the answer to a command.
+    pub(crate) fn begin_command(&mut self, format: Format) {
+        self.format = format;
+        self.state = State::Open;
+    }
+
+    /// Ends a command whose implementation came back well.
+    pub(crate) fn check_ended(&self) -> Result<(), MySqlError> {
+        match self.state {
+            State::Over => Ok(()),
+            State::Open => Err(internal("the statement ended without a result")),
+            State::Rows => Err(internal("the statement ended amid its rows")),
+        }
+    }
+
+    fn begin_result(&self) -> Result<(), MySqlError> {
+        match self.state {
+            State::Open if !self.file_is_open => Ok(()),
+            State::Open => Err(internal("a result before the end of a file")),
+            State::Rows => Err(internal("a result amid the rows of another")),
+            State::Over => Err(internal("a result that was not announced")),
+        }
+    }
+
+    /// Writes the packet that ends a result.
+    pub(crate) fn end_result(&mut self, summary: &Summary, header: u8) {
+        self.state = match summary.status.contains(ServerStatus::MORE_RESULTS_EXISTS) {
+            true => State::Open,
+            false => State::Over,
+        };
+        let tracks = self.capabilities.contains(Capabilities::SESSION_TRACK);
+        if header == packets::EOF && !self.deprecates_eof() {
+            self.write_eof(summary.warnings, summary.status);
+        } else {
+            self.sender
+                .packet(|out| packets::write_ok(out, header, summary, tracks));
+        }
+    }
+
+    pub(crate) fn write_error(&mut self, error: &MySqlError) {
+        self.sender.packet(|out| packets::write_error(out, error));
+    }
+
+    pub(crate) fn write_eof(&mut self, warnings: u16, status: ServerStatus) {
+        self.sender
+            .packet(|out| packets::write_eof(out, warnings, status));
+    }
+
+    /// The metadata of a result: how many columns, each, and an EOF for clients that expect it.
+    pub(crate) fn write_columns(
+        &mut self,
+        columns: &[ColumnDefinition],
+        warnings: u16,
+        status: ServerStatus,
+    ) {
+        self.sender
+            .packet(|out| crate::bytes_out::put_length(out, columns.len() as u64));
+        self.write_definitions(columns, warnings, status);
+    }
+
+    /// Definitions and the EOF behind them, without their count.
+    pub(crate) fn write_definitions(
+        &mut self,
+        columns: &[ColumnDefinition],
+        warnings: u16,
+        status: ServerStatus,
+    ) {
+        for column in columns {
+            self.sender.packet(|out| column.write(out));
+        }
+        if !self.deprecates_eof() {
+            self.write_eof(warnings, status);
+        }
+    }
+
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    pub(crate) fn has(&self, capability: Capabilities) -> bool {
+        self.capabilities.contains(capability)
+    }
+
+    pub(crate) fn deprecates_eof(&self) -> bool {
+        self.capabilities.contains(Capabilities::DEPRECATE_EOF)
+    }
+
+    /// Sends what has gathered if that is worth it.
+    pub(crate) async fn relieve(&mut self) -> Result<(), Failure> {
+        if self.sender.waiting_bytes() >= FLUSH_BYTES {
+            self.sender.flush().await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn receiver(&self) -> SharedReceiver {
+        Arc::clone(&self.receiver)
+    }
+
+    /// Sends what has gathered and waits for the client's next packet, as in the handshake.
+    pub(crate) async fn ask(&mut self) -> Result<Bytes, Failure> {
+        self.sender.flush().await?;
+        self.take_turn_to_read();
+        let packet = self.next_packet().await?;
+        self.take_turn_to_write();
+        Ok(packet)
+    }
+
+    /// The next packet of a client that has one to send.
+    pub(crate) async fn next_packet(&mut self) -> Result<Bytes, Failure> {
+        let received = within(self.read_timeout, receiver::next_packet(&self.receiver)).await;
+        let packet = received
+            .ok_or(io::ErrorKind::TimedOut)
+            .map_err(io::Error::from)??;
+        Ok(packet
+            .ok_or(io::ErrorKind::UnexpectedEof)
+            .map_err(io::Error::from)?)
+    }
+
+    /// The client's packets continue the numbers of ours.
+    pub(crate) fn take_turn_to_read(&mut self) {
+        let mut receiver = lock(&self.receiver);
+        receiver.set_sequence(self.sender.sequence());
+        receiver.set_compressed_sequence(self.sender.compressed_sequence());
+    }
+
+    /// Our packets continue the numbers of the client's.
+    pub(crate) fn take_turn_to_write(&mut self) {
+        let receiver = lock(&self.receiver);
+        self.sender.set_sequence(receiver.sequence());
+        self.sender
+            .set_compressed_sequence(receiver.compressed_sequence());
+    }
+}

@@ -1,0 +1,214 @@
+//! Rows of a result, from Arrow arrays or single values into packets.
+//!
+//! ```text
+//!   RecordBatch -> cells: typed arrays -> Value --+-> text     length and characters
+//!   a row by a key ----------------------> Value -+-> binary   NULL bits and fixed widths
+//! ```
+//!
+//! **Source**: "Text Resultset Row", "Binary Protocol Resultset Row".
+
+mod binary;
+mod calendar;
+mod cells;
+mod document;
+mod number;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+use arrow_array::RecordBatch;
+use bytes::{BufMut, BytesMut};
+use mayfly_types::MySqlError;
+
+use crate::column::ColumnDefinition;
+use crate::error::{Failure, internal, packet_too_large};
+use crate::packets;
+use crate::reply::{Format, Reply, Summary};
+use crate::value::Value;
+use cells::Cells;
+
+/// NULL bits of a binary row begin at this bit.
+const NULL_BITS_OFFSET: usize = 2;
+
+/// The rows of one result. Ends with [`finish`](Rows::finish); dropped before, the statement must
+/// end in an error.
+pub struct Rows<'a> {
+    reply: &'a mut Reply,
+    columns: &'a [ColumnDefinition],
+}
+
+impl<'a> Rows<'a> {
+    pub(crate) fn new(reply: &'a mut Reply, columns: &'a [ColumnDefinition]) -> Rows<'a> {
+        Rows { reply, columns }
+    }
+
+    /// Writes all rows of a batch; waits while the client does not read.
+    ///
+    /// # Errors
+    /// [`Failure::Transport`] when the client is gone; 1153 for a row beyond
+    /// `max_allowed_packet`; 1105 for a batch that does not fit the columns.
+    pub async fn push_batch(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
+        let batch = BatchRows::new(batch, self.columns)?;
+        for row in 0..batch.count() {
+            batch.write(self.reply, self.columns, row)?;
+            self.reply.relieve().await?;
+        }
+        Ok(())
+    }
+
+    /// Writes one row, without waiting: call [`relieve`](Rows::relieve) now and then.
+    ///
+    /// # Errors
+    /// 1153 for a row beyond `max_allowed_packet`; 1105 for values that do not fit the columns.
+    pub fn push_row<'v>(
+        &mut self,
+        values: impl IntoIterator<Item = Value<'v>>,
+    ) -> Result<(), Failure> {
+        let mut row = RowWriter::begin(self.reply, self.columns.len());
+        let mut values = values.into_iter();
+        for (index, column) in self.columns.iter().enumerate() {
+            let value = values.next();
+            let written = value
+                .ok_or_else(|| internal("a row with too few values"))
+                .and_then(|value| row.push(index, value, column));
+            if let Err(error) = written {
+                return Err(row.abandon(error).into());
+            }
+        }
+        Ok(row.end()?)
+    }
+
+    /// Sends rows if enough have gathered; waits while the client does not read.
+    ///
+    /// # Errors
+    /// [`Failure::Transport`] when the client is gone.
+    pub async fn relieve(&mut self) -> Result<(), Failure> {
+        self.reply.relieve().await
+    }
+
+    /// Ends the result.
+    ///
+    /// # Errors
+    /// [`Failure::Transport`] when the client is gone.
+    pub async fn finish(self, summary: &Summary) -> Result<(), Failure> {
+        self.reply.end_result(summary, packets::EOF);
+        self.reply.relieve().await
+    }
+}
+
+/// The rows of a batch, its arrays downcast once.
+pub(crate) struct BatchRows<'a> {
+    cells: Vec<Cells<'a>>,
+    count: usize,
+}
+
+impl<'a> BatchRows<'a> {
+    pub(crate) fn new(
+        batch: &'a RecordBatch,
+        columns: &[ColumnDefinition],
+    ) -> Result<BatchRows<'a>, MySqlError> {
+        if batch.num_columns() != columns.len() {
+            return Err(internal("a batch with another number of columns"));
+        }
+        let fields = batch.schema_ref().fields().iter();
+        let cells = batch
+            .columns()
+            .iter()
+            .zip(fields)
+            .map(|(array, field)| Cells::new(array, field));
+        Ok(BatchRows {
+            cells: cells.collect::<Result<_, _>>()?,
+            count: batch.num_rows(),
+        })
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Appends one row.
+    pub(crate) fn write(
+        &self,
+        reply: &mut Reply,
+        columns: &[ColumnDefinition],
+        row_index: usize,
+    ) -> Result<(), MySqlError> {
+        let mut row = RowWriter::begin(reply, columns.len());
+        for (index, (cells, column)) in self.cells.iter().zip(columns).enumerate() {
+            let pushed = match cells.document(row_index) {
+                Some(document) => row.push(index, Value::Bytes(&document), column),
+                None => row.push(index, cells.value(row_index), column),
+            };
+            if let Err(error) = pushed {
+                return Err(row.abandon(error));
+            }
+        }
+        row.end()
+    }
+}
+
+/// One row on its way into a packet.
+struct RowWriter<'a> {
+    reply: &'a mut Reply,
+    start: usize,
+    null_bits: usize,
+}
+
+impl<'a> RowWriter<'a> {
+    fn begin(reply: &'a mut Reply, column_count: usize) -> RowWriter<'a> {
+        let start = reply.sender.begin();
+        let out = reply.sender.payload();
+        if reply.format == Format::Binary {
+            out.put_u8(packets::OK);
+        }
+        let null_bits = out.len();
+        if reply.format == Format::Binary {
+            out.put_bytes(0, (column_count + NULL_BITS_OFFSET).div_ceil(8));
+        }
+        RowWriter {
+            reply,
+            start,
+            null_bits,
+        }
+    }
+
+    fn push(
+        &mut self,
+        index: usize,
+        value: Value<'_>,
+        column: &ColumnDefinition,
+    ) -> Result<(), MySqlError> {
+        let out = self.reply.sender.payload();
+        match self.reply.format {
+            Format::Text => text::write(out, value, &column.column_type),
+            Format::Binary if value == Value::Null => set_null(out, self.null_bits, index),
+            Format::Binary => {
+                if !binary::write(out, value, &column.column_type) {
+                    return Err(internal("a value of another type than its column"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn end(self) -> Result<(), MySqlError> {
+        if self.reply.sender.payload_len(self.start) > self.reply.max_packet_bytes {
+            return Err(self.abandon(packet_too_large()));
+        }
+        self.reply.sender.end(self.start);
+        Ok(())
+    }
+
+    fn abandon(self, error: MySqlError) -> MySqlError {
+        self.reply.sender.abandon(self.start);
+        error
+    }
+}
+
+fn set_null(out: &mut BytesMut, null_bits: usize, index: usize) {
+    let bit = index + NULL_BITS_OFFSET;
+    if let Some(byte) = out.get_mut(null_bits + bit / 8) {
+        *byte |= 1 << (bit % 8);
+    }
+}

@@ -1,0 +1,187 @@
+//! Packets on their way out: headers, sequence numbers, compression, one buffer.
+//!
+//! ```text
+//!   packet: [length 3][sequence 1][payload]     payload of 16 MiB and more: several packets, the
+//!                                               last one shorter than 16 MiB - 1, maybe empty
+//! ```
+//!
+//! **Source**: "MySQL Packets", `net_serv.cc`.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::{BufMut, BytesMut};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+
+use crate::clock::within;
+use crate::compression::Compressor;
+
+/// The bytes before a payload.
+pub(crate) const HEADER_BYTES: usize = 4;
+/// The longest payload of one packet; one this long says that another follows.
+pub(crate) const PAYLOAD_BYTES_MAX: usize = (1 << 24) - 1;
+/// The room that a buffer keeps between commands: two flushes.
+const KEPT_BYTES: usize = 64 << 10;
+
+/// The way to the client.
+pub(crate) struct Sender {
+    // fixed
+    write_timeout: Duration,
+    // state
+    sequence: u8,
+    // resources
+    stream: Box<dyn AsyncWrite + Send + Unpin>,
+    out: BytesMut,
+    compressor: Option<Compressor>,
+}
+
+impl Sender {
+    pub(crate) fn new(
+        stream: Box<dyn AsyncWrite + Send + Unpin>,
+        write_timeout: Duration,
+    ) -> Sender {
+        Sender {
+            write_timeout,
+            sequence: 0,
+            stream,
+            out: BytesMut::new(),
+            compressor: None,
+        }
+    }
+
+    /// From the next packet on everything is compressed.
+    pub(crate) fn compress(&mut self, compressor: Compressor) {
+        self.compressor = Some(compressor);
+    }
+
+    /// The number of the next packet.
+    pub(crate) fn sequence(&self) -> u8 {
+        self.sequence
+    }
+
+    /// Answers continue the numbers of the command.
+    pub(crate) fn set_sequence(&mut self, sequence: u8) {
+        self.sequence = sequence;
+    }
+
+    /// Answers continue the numbers of the command's compressed packets.
+    pub(crate) fn set_compressed_sequence(&mut self, sequence: u8) {
+        if let Some(compressor) = &mut self.compressor {
+            compressor.sequence = sequence;
+        }
+    }
+
+    pub(crate) fn compressed_sequence(&self) -> u8 {
+        self.compressor
+            .as_ref()
+            .map_or(0, |compressor| compressor.sequence)
+    }
+
+    /// Bytes of packets that have not been sent.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Adds a packet.
+    pub(crate) fn packet(&mut self, write: impl FnOnce(&mut BytesMut)) {
+        let start = self.begin();
+        write(&mut self.out);
+        self.end(start);
+    }
+
+    /// Begins a packet; its payload is appended to [`payload`](Sender::payload).
+    pub(crate) fn begin(&mut self) -> usize {
+        let start = self.out.len();
+        self.out.put_u32_le(0);
+        start
+    }
+
+    pub(crate) fn payload(&mut self) -> &mut BytesMut {
+        &mut self.out
+    }
+
+    /// The bytes of the payload of the packet that began at `start`.
+    pub(crate) fn payload_len(&self, start: usize) -> usize {
+        self.out.len().saturating_sub(start + HEADER_BYTES)
+    }
+
+    /// Takes back the packet that began at `start`.
+    pub(crate) fn abandon(&mut self, start: usize) {
+        self.out.truncate(start);
+    }
+
+    /// Ends the packet that began at `start`: writes its header.
+    pub(crate) fn end(&mut self, start: usize) {
+        let len = self.payload_len(start);
+        if len >= PAYLOAD_BYTES_MAX {
+            self.end_long(start);
+            return;
+        }
+        let header = header(len, self.next());
+        if let Some(place) = self.out.get_mut(start..start + HEADER_BYTES) {
+            place.copy_from_slice(&header);
+        }
+    }
+
+    fn end_long(&mut self, start: usize) {
+        let payload = self.out.split_off(start + HEADER_BYTES);
+        self.out.truncate(start);
+        for chunk in payload.chunks(PAYLOAD_BYTES_MAX) {
+            let header = header(chunk.len(), self.next());
+            self.out.extend_from_slice(&header);
+            self.out.extend_from_slice(chunk);
+        }
+        if payload.len().is_multiple_of(PAYLOAD_BYTES_MAX) {
+            let header = header(0, self.next());
+            self.out.extend_from_slice(&header);
+        }
+    }
+
+    fn next(&mut self) -> u8 {
+        let sequence = self.sequence;
+        self.sequence = sequence.wrapping_add(1);
+        sequence
+    }
+
+    /// Sends everything; waits while the client does not read.
+    ///
+    /// # Errors
+    /// Those of the stream, and `TimedOut` when it takes nothing for `write_timeout`.
+    pub(crate) async fn flush(&mut self) -> io::Result<()> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        if let Some(compressor) = &mut self.compressor {
+            compressor.wrap(&mut self.out)?;
+        }
+        let mut sent = 0;
+        while let Some(rest) = self.out.get(sent..).filter(|rest| !rest.is_empty()) {
+            match within(self.write_timeout, self.stream.write(rest)).await {
+                Some(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Some(Ok(count)) => sent += count,
+                Some(Err(error)) => return Err(error),
+                None => return Err(io::ErrorKind::TimedOut.into()),
+            }
+        }
+        within(self.write_timeout, self.stream.flush())
+            .await
+            .unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into()))?;
+        self.out.clear();
+        if self.out.capacity() > KEPT_BYTES {
+            self.out = BytesMut::new();
+        }
+        Ok(())
+    }
+
+    /// Tells the client that nothing more comes.
+    pub(crate) async fn close(&mut self) {
+        let closing = within(self.write_timeout, self.stream.shutdown());
+        // A client that is gone already does not need to be told.
+        drop(closing.await);
+    }
+}
+
+pub(crate) fn header(len: usize, sequence: u8) -> [u8; HEADER_BYTES] {
+    let [low, middle, high, ..] = len.to_le_bytes();
+    [low, middle, high, sequence]
+}

@@ -1,0 +1,6 @@
+//! The protocol from outside: real clients, single packets, and strangers.
+
+mod all_types;
+mod async_client;
+mod canned;
+mod harness;
