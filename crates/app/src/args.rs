@@ -25,8 +25,10 @@ pub struct Arguments {
 pub enum Command {
     /// Run SQL in this process; interactive when a terminal gives neither -e nor FILE
     Sql(SqlArguments),
-    /// Serve MySQL clients (not available in this version)
+    /// Serve MySQL clients
     Serve(ServeArguments),
+    /// Say who may connect to a server
+    User(UserArguments),
     /// Run a benchmark, with other systems beside it where they are installed
     Bench(mayfly_bench::BenchArgs),
 }
@@ -153,7 +155,8 @@ pub struct ServeArguments {
     /// Address to listen on
     #[arg(long, default_value = "127.0.0.1")]
     pub bind: String,
-    /// Accounts and passwords
+    /// Users and what their passwords are compared with; see 'mayfly user'. Without it, only your
+    /// own processes on this machine may connect
     #[arg(long, value_name = "FILE")]
     pub users: Option<PathBuf>,
     /// Certificate for TLS
@@ -162,9 +165,41 @@ pub struct ServeArguments {
     /// Key for TLS
     #[arg(long, value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
-    /// Slow query log
-    #[arg(long, value_name = "FILE")]
-    pub slow_log: Option<PathBuf>,
+    /// Ask clients for mysql_native_password first, as old ones want it [default:
+    /// caching_sha2_password]
+    #[arg(long)]
+    pub native_passwords: bool,
+    /// Directory whose files statements may read [default: none]
+    #[arg(long, value_name = "DIR")]
+    pub secure_file_priv: Option<PathBuf>,
     #[command(flatten)]
     pub engine: EngineArguments,
+}
+
+#[derive(Debug, Args)]
+pub struct UserArguments {
+    #[command(subcommand)]
+    pub command: UserCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum UserCommand {
+    /// Add a user to a users file, or change its password; the password is asked for, or read from
+    /// standard input
+    Add(AddUserArguments),
+}
+
+#[derive(Debug, Args)]
+pub struct AddUserArguments {
+    /// Name of the user
+    pub name: String,
+    /// The users file; made if there is none
+    #[arg(long, value_name = "FILE")]
+    pub users: PathBuf,
+    /// Keep the password for mysql_native_password, for clients that know nothing else
+    #[arg(long)]
+    pub native: bool,
+    /// A user without a password
+    #[arg(long)]
+    pub no_password: bool,
 }

@@ -4,7 +4,8 @@
 //! finds where a statement ends) and never touches the temp space: it speaks to sessions.
 //!
 //! Where to look: `args` for the command line, `config` for what it becomes, `runner` for one
-//! statement, `script` for files and pipes, `shell` for people, `output` for formats.
+//! statement, `script` for files and pipes, `shell` for people, `output` for formats, `server` for
+//! MySQL's clients.
 
 #![forbid(unsafe_code)]
 
@@ -15,6 +16,7 @@ mod output;
 mod progress;
 mod runner;
 mod script;
+mod server;
 mod shell;
 mod size;
 mod splitter;
@@ -38,12 +40,8 @@ const EXIT_INTERRUPTED: u8 = 130;
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Sql(arguments) => run_sql(arguments),
-        Command::Serve(arguments) => Err(anyhow::anyhow!(
-            "'serve' is not available in this version (asked for {}:{}); \
-             'mayfly sql' runs the engine in this process",
-            arguments.bind,
-            arguments.port
-        )),
+        Command::Serve(arguments) => server::serve(arguments),
+        Command::User(arguments) => server::user(arguments),
         Command::Bench(arguments) => mayfly_bench::run(arguments)
             .map(|()| ExitCode::SUCCESS)
             .map_err(anyhow::Error::from),

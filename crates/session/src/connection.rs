@@ -310,10 +310,11 @@ impl Connection {
     ) {
         self.take_warnings();
         let sent = if is_query { stats.rows } else { 0 };
-        self.engine
-            .globals()
-            .status
-            .add_statement(tables, counters, sent);
+        {
+            let status = &mut self.engine.globals().status;
+            status.questions += 1;
+            status.add_statement(tables, counters, sent);
+        }
         let mut local = self.local();
         local.status.add_statement(tables, counters, sent);
         local.last = stats;

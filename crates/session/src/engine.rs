@@ -199,15 +199,44 @@ impl Engine {
 
     /// Opens a session.
     pub fn connect(&self) -> Session {
-        let id = self
-            .shared
-            .last_connection_id
-            .fetch_add(1, Ordering::Relaxed)
-            + 1;
+        self.connect_as(self.next_connection_id())
+    }
+
+    /// A number that no other connection has.
+    pub fn next_connection_id(&self) -> u64 {
+        let last = &self.shared.last_connection_id;
+        last.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Opens a session that has a number already, from [`Engine::next_connection_id`].
+    pub fn connect_as(&self, id: u64) -> Session {
         let connection = Connection::open(self.clone(), id);
         self.globals().connections_made += 1;
         self.register(&connection);
         Session::new(connection)
+    }
+
+    /// `@@max_connections`.
+    pub fn max_connections(&self) -> u64 {
+        self.globals().variables.number("max_connections")
+    }
+
+    /// The line that `mysqladmin status` prints.
+    pub fn statistics(&self) -> String {
+        let uptime = self.shared.started.elapsed().as_secs().max(1);
+        let threads = self.open_connections().len();
+        let questions = self.globals().status.questions;
+        let dictionary = &self.shared.dictionary;
+        let databases = dictionary.databases();
+        let tables = databases
+            .iter()
+            .filter_map(|name| dictionary.tables(name).ok());
+        let tables: usize = tables.map(|tables| tables.len()).sum();
+        let rate = questions as f64 / uptime as f64;
+        format!(
+            "Uptime: {uptime}  Threads: {threads}  Questions: {questions}  Slow queries: 0  \
+             Opens: {tables}  Open tables: {tables}  Queries per second avg: {rate:.3}"
+        )
     }
 
     /// Makes a connection known to all others.

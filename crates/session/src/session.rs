@@ -128,6 +128,12 @@ impl Session {
         }
     }
 
+    /// The value of a system variable that is a number; `None` for any other.
+    pub fn number(&self, variable: &str) -> Option<u64> {
+        let local = self.connection.local();
+        local.variables.text(variable).parse().ok()
+    }
+
     /// Says who the user is: `CURRENT_USER()`, as `name@host`.
     pub fn set_user(&mut self, user: &str) {
         self.connection.values.lock().user = user.to_owned();

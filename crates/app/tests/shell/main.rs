@@ -8,4 +8,5 @@ mod formats;
 mod interactive;
 mod program;
 mod scripts;
+mod serve;
 mod signals;

@@ -1,0 +1,89 @@
+//! Columns and parameters between a session and the protocol.
+
+use std::fmt::Write;
+
+use mayfly_session::{ColumnInfo, Parameter};
+use mayfly_wire::{ColumnDefinition, Parameter as Sent};
+
+/// A column as the protocol tells it.
+pub fn definition(column: &ColumnInfo) -> ColumnDefinition {
+    ColumnDefinition::new(
+        column.name.clone(),
+        column.column_type.clone(),
+        column.nullable,
+    )
+}
+
+/// A value that a client sent for a parameter, with memory for what must be spelled.
+pub enum Value<'a> {
+    Ready(Parameter<'a>),
+    Text(String),
+}
+
+impl<'a> Value<'a> {
+    pub fn of(sent: &Sent<'a>) -> Value<'a> {
+        let text = |bytes: &'a [u8]| match std::str::from_utf8(bytes) {
+            Ok(text) => Parameter::Text(text),
+            Err(_) => Parameter::Bytes(bytes),
+        };
+        Value::Ready(match *sent {
+            Sent::Null => Parameter::Null,
+            Sent::Integer(number) => Parameter::Integer(number),
+            Sent::Unsigned(number) => Parameter::Unsigned(number),
+            Sent::Float(number) => Parameter::Double(f64::from(number)),
+            Sent::Double(number) => Parameter::Double(number),
+            Sent::Decimal(digits) => match std::str::from_utf8(digits) {
+                Ok(digits) => Parameter::Decimal(digits),
+                Err(_) => Parameter::Bytes(digits),
+            },
+            Sent::Text(bytes) => text(bytes),
+            Sent::Bytes(bytes) => Parameter::Bytes(bytes),
+            Sent::Date { year, month, day } => {
+                return Value::Text(format!("{year:04}-{month:02}-{day:02}"));
+            }
+            Sent::DateTime {
+                year,
+                month,
+                day,
+                hour,
+                minute,
+                second,
+                micros,
+            } => {
+                let day = format!("{year:04}-{month:02}-{day:02}");
+                let mut text = format!("{day} {hour:02}:{minute:02}:{second:02}");
+                push_micros(&mut text, micros);
+                return Value::Text(text);
+            }
+            Sent::Time {
+                negative,
+                days,
+                hours,
+                minutes,
+                seconds,
+                micros,
+            } => {
+                let sign = if negative { "-" } else { "" };
+                let hours = u64::from(days) * 24 + u64::from(hours);
+                let mut text = format!("{sign}{hours:02}:{minutes:02}:{seconds:02}");
+                push_micros(&mut text, micros);
+                return Value::Text(text);
+            }
+            // What the protocol may learn to send.
+            _ => Parameter::Null,
+        })
+    }
+
+    pub fn parameter(&self) -> Parameter<'_> {
+        match self {
+            Value::Ready(parameter) => *parameter,
+            Value::Text(text) => Parameter::Text(text),
+        }
+    }
+}
+
+fn push_micros(text: &mut String, micros: u32) {
+    if micros > 0 {
+        let _ = write!(text, ".{micros:06}");
+    }
+}

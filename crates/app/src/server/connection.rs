@@ -1,0 +1,245 @@
+//! One client: its commands are statements of a session.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use mayfly_session::{EndHandle, Outcome, Prepared, Session, first_statement};
+use mayfly_types::{ErrorCode, MySqlError};
+use mayfly_wire::{
+    Answered, ColumnDefinition, Connection, Login, NoCursor, Parameter, Prepared as Described,
+    Reply, ServerStatus, SessionChange, Summary,
+};
+
+use super::columns::{Value, definition};
+use super::{Place, Shared};
+
+/// Seconds that a client may say nothing, if its session does not say.
+const IDLE_SECONDS: u64 = 28_800;
+
+/// A client that has logged in.
+pub struct Client {
+    // fixed
+    shared: Arc<Shared>,
+    interactive: bool,
+    end: EndHandle,
+    // state
+    session: Session,
+    // resources
+    _place: Place,
+}
+
+impl Client {
+    pub async fn open(
+        shared: Arc<Shared>,
+        place: Place,
+        login: &Login,
+    ) -> Result<Client, MySqlError> {
+        let session = shared.engine.connect_as(u64::from(login.connection_id));
+        let mut client = Client {
+            end: session.end_handle(),
+            shared,
+            interactive: login.interactive,
+            session,
+            _place: place,
+        };
+        client.begin(login).await?;
+        Ok(client)
+    }
+
+    /// Makes the session that of a login.
+    async fn begin(&mut self, login: &Login) -> Result<(), MySqlError> {
+        let user = format!("{}@{}", login.user, login.peer.host());
+        self.session.set_user(&user);
+        if let Some(database) = login.database.as_deref().filter(|name| !name.is_empty()) {
+            self.change_database(database).await?;
+        }
+        Ok(())
+    }
+
+    async fn change_database(&mut self, name: &[u8]) -> Result<(), MySqlError> {
+        let name = text(name)?.replace('`', "``");
+        self.session.execute(&format!("USE `{name}`")).await?;
+        Ok(())
+    }
+
+    /// Runs statements that stand in one text.
+    async fn run_all(&mut self, text: &str, reply: &mut Reply) -> Answered {
+        let mut rest = text;
+        if reply.allows_multi_statements() {
+            while let (statement, Some(next)) = first_statement(rest) {
+                self.run(statement, true, reply).await?;
+                rest = next;
+            }
+        }
+        self.run(rest, false, reply).await
+    }
+
+    async fn run(&mut self, statement: &str, leads: bool, reply: &mut Reply) -> Answered {
+        let more = match leads {
+            true => ServerStatus::MORE_RESULTS_EXISTS,
+            false => ServerStatus::empty(),
+        };
+        match self.session.execute(statement).await? {
+            Outcome::Done {
+                affected_rows,
+                last_insert_id,
+                warnings,
+                info,
+            } => {
+                let summary = Summary {
+                    affected_rows,
+                    last_insert_id,
+                    status: self.status() | more,
+                    warnings,
+                    info,
+                    changes: self.changes(statement),
+                };
+                reply.done(&summary).await
+            }
+            Outcome::Rows {
+                columns,
+                mut batches,
+            } => {
+                let columns: Vec<ColumnDefinition> = columns.iter().map(definition).collect();
+                let mut rows = reply.rows(&columns, self.status()).await?;
+                while let Some(batch) = batches.next().await {
+                    rows.push_batch(&batch?).await?;
+                }
+                let summary = Summary {
+                    status: self.status() | more,
+                    warnings: self.session.state().warnings,
+                    ..Summary::default()
+                };
+                rows.finish(&summary).await
+            }
+        }
+    }
+
+    /// What a statement may have changed in the session.
+    fn changes(&self, statement: &str) -> Vec<SessionChange> {
+        let first = statement.trim_start().as_bytes();
+        let is_use = first.get(..4).is_some_and(|word| {
+            word[..3].eq_ignore_ascii_case(b"use") && !word[3].is_ascii_alphanumeric()
+        });
+        match self.session.database().filter(|_| is_use) {
+            Some(database) => vec![SessionChange::Schema(database)],
+            None => Vec::new(),
+        }
+    }
+}
+
+impl Connection for Client {
+    type Statement = Prepared;
+    type Cursor = NoCursor;
+
+    fn status(&self) -> ServerStatus {
+        let state = self.session.state();
+        let flag = |is_set: bool, flag: ServerStatus| match is_set {
+            true => flag,
+            false => ServerStatus::empty(),
+        };
+        flag(state.autocommits, ServerStatus::AUTOCOMMIT)
+            | flag(state.is_in_transaction, ServerStatus::IN_TRANS)
+    }
+
+    async fn query(&mut self, query: &[u8], reply: &mut Reply) -> Answered {
+        let query = text(query)?;
+        self.run_all(query, reply).await
+    }
+
+    async fn prepare(&mut self, statement: &[u8]) -> Result<Described<Prepared>, MySqlError> {
+        let prepared = self.session.prepare(text(statement)?).await?;
+        Ok(Described {
+            parameters: vec![ColumnDefinition::parameter(); prepared.parameter_count()],
+            columns: prepared.columns().iter().map(definition).collect(),
+            warnings: 0,
+            statement: prepared,
+        })
+    }
+
+    async fn execute(
+        &mut self,
+        statement: &mut Prepared,
+        parameters: &[Parameter<'_>],
+        reply: &mut Reply,
+    ) -> Answered {
+        let values: Vec<Value<'_>> = parameters.iter().map(Value::of).collect();
+        let values: Vec<_> = values.iter().map(Value::parameter).collect();
+        let text = statement.with(&values)?;
+        self.run(&text, false, reply).await
+    }
+
+    async fn use_database(&mut self, name: &[u8]) -> Result<Summary, MySqlError> {
+        self.change_database(name).await?;
+        let database = self.session.database();
+        Ok(Summary {
+            changes: database.map(SessionChange::Schema).into_iter().collect(),
+            ..Summary::new(self.status())
+        })
+    }
+
+    async fn list_fields(
+        &mut self,
+        table: &[u8],
+        // The shell asks for all columns; nobody is known to send a pattern.
+        _pattern: &[u8],
+    ) -> Result<Vec<ColumnDefinition>, MySqlError> {
+        let name = text(table)?.replace('`', "``");
+        let query = format!("SELECT * FROM `{name}` LIMIT 0");
+        let columns = self.session.describe(&query).await?;
+        let columns = columns.iter().map(|column| ColumnDefinition {
+            default_value: Some(None),
+            ..definition(column)
+        });
+        Ok(columns.collect())
+    }
+
+    fn statistics(&mut self) -> String {
+        self.shared.engine.statistics()
+    }
+
+    async fn kill(&mut self, connection_id: u32) -> Result<Summary, MySqlError> {
+        self.session
+            .execute(&format!("KILL {connection_id}"))
+            .await?;
+        Ok(Summary::new(self.status()))
+    }
+
+    async fn reset(&mut self) -> Result<Summary, MySqlError> {
+        self.session.reset();
+        Ok(Summary::new(self.status()))
+    }
+
+    async fn change_user(&mut self, login: &Login) -> Result<Summary, MySqlError> {
+        self.session.reset();
+        self.interactive = login.interactive;
+        self.begin(login).await?;
+        Ok(Summary::new(self.status()))
+    }
+
+    fn idle_timeout(&self) -> Duration {
+        let name = match self.interactive {
+            true => "interactive_timeout",
+            false => "wait_timeout",
+        };
+        Duration::from_secs(self.session.number(name).unwrap_or(IDLE_SECONDS))
+    }
+
+    async fn killed(&self) {
+        self.end.wait().await;
+    }
+}
+
+/// What a client sent as text in `utf8mb4`.
+fn text(bytes: &[u8]) -> Result<&str, MySqlError> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let rest = bytes.get(error.valid_up_to()..).unwrap_or_default();
+        let wrong: String = rest
+            .iter()
+            .take(6)
+            .map(|byte| format!("\\x{byte:02X}"))
+            .collect();
+        MySqlError::new(ErrorCode::InvalidCharacterString, &[&"utf8mb4", &wrong])
+    })
+}

@@ -1,0 +1,341 @@
+//! `mayfly serve`: an engine that MySQL's clients connect to.
+//!
+//! **Owns** the sockets, the threads that speak with clients, and who may come in. **Never** knows
+//! a packet: that is `wire`; and never a plan: a client's commands are statements of its session.
+//!
+//! ```text
+//!   accept -> thread of clients (a few; each speaks with many) -> session -> engine's workers
+//! ```
+//!
+//! A client stays on the thread that took it in. Statements on few rows run there; all others run
+//! on the engine's workers, so that a large query does not hold up the clients of its thread.
+
+mod columns;
+mod connection;
+mod users;
+
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use mayfly_session::{Engine, FileAccess, VERSION};
+use mayfly_types::MySqlError;
+use mayfly_wire::{
+    Account, Endpoint, Incoming, Listener, Login, Method, Peer, Server, Settings, Tls,
+    too_many_connections,
+};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::args::{ServeArguments, UserArguments, UserCommand};
+use crate::config::{self, Config};
+use connection::Client;
+use users::Users;
+
+/// Stack of a thread that speaks with clients: short statements are read and run on it.
+const STACK_BYTES: usize = 8 << 20;
+/// How long clients may take to finish their statements when the server stops.
+const DRAIN: Duration = Duration::from_secs(10);
+/// Before the next client is taken in when the system has no descriptors left.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What all clients share.
+struct Shared {
+    engine: Engine,
+    users: Users,
+    connections: AtomicU64,
+}
+
+/// A place among `max_connections`.
+struct Place(Arc<Shared>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The server as the protocol sees it.
+struct MySqlServer(Arc<Shared>);
+
+impl Server for MySqlServer {
+    type Place = Place;
+    type Connection = Client;
+
+    fn admit(&self, _peer: &Peer) -> Result<(u32, Place), MySqlError> {
+        let before = self.0.connections.fetch_add(1, Ordering::Relaxed);
+        let place = Place(Arc::clone(&self.0));
+        if before >= self.0.engine.max_connections() {
+            return Err(too_many_connections());
+        }
+        let id = self.0.engine.next_connection_id();
+        Ok((u32::try_from(id).unwrap_or(u32::MAX), place))
+    }
+
+    async fn account(&self, user: &str, peer: &Peer) -> Option<Account> {
+        self.0.users.account(user, peer)
+    }
+
+    async fn connect(&self, place: Place, login: &Login) -> Result<Client, MySqlError> {
+        Client::open(Arc::clone(&self.0), place, login).await
+    }
+}
+
+/// Runs the server until it is told to stop.
+///
+/// # Errors
+/// When the engine, a socket or a file of the options cannot be had.
+pub fn serve(arguments: ServeArguments) -> Result<ExitCode> {
+    let mut config = Config::load(&arguments.engine)?;
+    config.engine.files = match &arguments.secure_file_priv {
+        Some(directory) => FileAccess::Under(directory.clone()),
+        None => FileAccess::Nothing,
+    };
+    let threads = config.threads;
+    let users = match &arguments.users {
+        Some(path) => Users::read(path)?,
+        None => Users::default(),
+    };
+    let sockets = Sockets::open(&arguments, &users)?;
+    let mut settings = Settings::new(VERSION);
+    settings.default_method = match arguments.native_passwords {
+        true => Method::Native,
+        false => Method::CachingSha2,
+    };
+    settings.tls = match (&arguments.tls_cert, &arguments.tls_key) {
+        (Some(certificates), Some(key)) => Some(Tls::from_pem_files(certificates, key)?),
+        (None, None) => None,
+        _ => bail!("--tls-cert and --tls-key go together"),
+    };
+    let engine = Engine::open(config.engine).map_err(config::by_option)?;
+    let shared = Shared {
+        engine,
+        users,
+        connections: AtomicU64::new(0),
+    };
+    let endpoint = Endpoint::new(MySqlServer(Arc::new(shared)), settings);
+    eprintln!(
+        "mayfly {VERSION} is ready for connections: {}",
+        sockets.describe()
+    );
+    run(&Arc::new(endpoint), &sockets, threads)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `mayfly user`.
+///
+/// # Errors
+/// When the users file cannot be read or written.
+pub fn user(arguments: UserArguments) -> Result<ExitCode> {
+    let UserCommand::Add(add) = arguments.command;
+    let password = match add.no_password {
+        true => String::new(),
+        false => read_password()?,
+    };
+    let method = match add.native {
+        true => Method::Native,
+        false => Method::CachingSha2,
+    };
+    users::add(&add.users, &add.name, password.as_bytes(), method)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The password of a terminal's user, unseen, or the first line of what is piped in.
+fn read_password() -> Result<String> {
+    use std::io::IsTerminal;
+    if std::io::stdin().is_terminal() {
+        return Ok(rpassword::prompt_password("Password: ")?);
+    }
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line)?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+/// Where clients come in.
+struct Sockets {
+    tcp: Vec<TcpListener>,
+    unix: Option<UnixSocket>,
+}
+
+/// A Unix socket, whose file goes when it does.
+struct UnixSocket {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Drop for UnixSocket {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Sockets {
+    fn open(arguments: &ServeArguments, users: &Users) -> Result<Sockets> {
+        let at = (arguments.bind.as_str(), arguments.port);
+        let addresses: Vec<SocketAddr> = at
+            .to_socket_addrs()
+            .with_context(|| format!("--bind {}", arguments.bind))?
+            .collect();
+        let is_outside = |address: &SocketAddr| !address.ip().to_canonical().is_loopback();
+        if let Some(outside) = addresses.iter().find(|address| is_outside(address))
+            && !users.are_known()
+        {
+            bail!(
+                "--bind {}: other machines can reach {}, so there must be users with passwords: \
+                 'mayfly user add NAME --users FILE' makes them, --users FILE names them",
+                arguments.bind,
+                outside.ip()
+            );
+        }
+        let mut tcp = Vec::new();
+        for address in addresses {
+            let listener =
+                TcpListener::bind(address).with_context(|| format!("listening on {address}"))?;
+            listener.set_nonblocking(true)?;
+            tcp.push(listener);
+        }
+        let unix = match &arguments.socket {
+            Some(path) => Some(UnixSocket::open(path)?),
+            None => None,
+        };
+        Ok(Sockets { tcp, unix })
+    }
+
+    /// The sockets once more, for the reactor of a thread.
+    fn listeners(&self) -> Result<Vec<Listener>> {
+        let mut listeners = Vec::new();
+        for listener in &self.tcp {
+            let listener = tokio::net::TcpListener::from_std(listener.try_clone()?)?;
+            listeners.push(Listener::Tcp(listener));
+        }
+        if let Some(socket) = &self.unix {
+            let listener = tokio::net::UnixListener::from_std(socket.listener.try_clone()?)?;
+            listeners.push(Listener::Unix(listener));
+        }
+        Ok(listeners)
+    }
+
+    fn describe(&self) -> String {
+        let tcp = self
+            .tcp
+            .iter()
+            .filter_map(|listener| listener.local_addr().ok());
+        let tcp = tcp.map(|address| address.to_string());
+        let unix = self
+            .unix
+            .iter()
+            .map(|socket| socket.path.display().to_string());
+        tcp.chain(unix).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl UnixSocket {
+    fn open(path: &Path) -> Result<UnixSocket> {
+        // A file that a killed server left, and nobody listens to.
+        let is_left = matches!(UnixStream::connect(path),
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused);
+        if is_left {
+            std::fs::remove_file(path)?;
+        }
+        let listener = UnixListener::bind(path)
+            .with_context(|| format!("listening on '{}'", path.display()))?;
+        listener.set_nonblocking(true)?;
+        Ok(UnixSocket {
+            listener,
+            path: path.to_owned(),
+        })
+    }
+}
+
+/// Speaks with clients on some threads until a signal says to stop.
+fn run(endpoint: &Arc<Endpoint<MySqlServer>>, sockets: &Sockets, threads: usize) -> Result<()> {
+    let stopping = watch::Sender::new(false);
+    thread::scope(|scope| -> Result<()> {
+        let mut speaking = Vec::new();
+        for number in 0..threads {
+            let stopped = stopping.subscribe();
+            let thread = thread::Builder::new()
+                .name(format!("mayfly-client-{number}"))
+                .stack_size(STACK_BYTES)
+                .spawn_scoped(scope, move || speak(endpoint, sockets, stopped))?;
+            speaking.push(thread);
+        }
+        let waited = wait_for_signal();
+        endpoint.stop();
+        stopping.send_replace(true);
+        for thread in speaking {
+            let ended = thread.join();
+            ended.unwrap_or_else(|_| bail!("a thread of clients panicked"))?;
+        }
+        waited
+    })
+}
+
+/// Waits for SIGTERM or SIGINT.
+fn wait_for_signal() -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let (mut ends, mut interrupts) = (
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::interrupt())?,
+        );
+        tokio::select! {
+            _ = ends.recv() => {}
+            _ = interrupts.recv() => {}
+        }
+        Ok(())
+    })
+}
+
+/// Takes clients in and speaks with them, all on this thread.
+fn speak(
+    endpoint: &Arc<Endpoint<MySqlServer>>,
+    sockets: &Sockets,
+    mut stopped: watch::Receiver<bool>,
+) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let listeners = sockets.listeners()?;
+        let mut clients = JoinSet::new();
+        loop {
+            let incoming = tokio::select! {
+                _ = stopped.wait_for(|stopped| *stopped) => break,
+                incoming = accept(&listeners) => incoming,
+                // What ended is let go.
+                Some(_) = clients.join_next() => continue,
+            };
+            match incoming {
+                Ok(incoming) => {
+                    let endpoint = Arc::clone(endpoint);
+                    clients.spawn(async move {
+                        // How a connection ended is between the client and the network.
+                        let _ = endpoint.serve_incoming(incoming).await;
+                    });
+                }
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+        drop(listeners);
+        let drained = async { while clients.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(DRAIN, drained).await;
+        Ok(())
+    })
+}
+
+/// The next client of any socket.
+async fn accept(listeners: &[Listener]) -> std::io::Result<Incoming> {
+    let waiting = listeners.iter().map(|listener| Box::pin(listener.accept()));
+    futures::future::select_all(waiting).await.0
+}

@@ -1,0 +1,202 @@
+//! Who may come in: the users file, and the user whose process the server is.
+//!
+//! **Owns** the file: a TOML table for each user, with its name and what its password is compared
+//! with; passwords themselves are never kept.
+//!
+//! ```toml
+//! [[user]]
+//! name = "anna"
+//! secret = "2441243030352470..."    # caching_sha2_password: hexadecimal, its salt may be any bytes
+//! ```
+//!
+//! The operating system's user whose process the server is needs no password over the Unix socket,
+//! which says who is at its other end. Without a users file nobody else comes in, and that user
+//! also over TCP from the same machine, where the system's table of sockets says who it is.
+
+use std::fs;
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use mayfly_wire::{Account, Method, Peer, Secret};
+use serde::{Deserialize, Serialize};
+
+/// Only its owner reads a users file.
+const FILE_MODE: u32 = 0o600;
+/// The state of a connection that is open, in the system's table of sockets.
+const ESTABLISHED: &str = "01";
+
+/// The users of a server.
+#[derive(Debug, Default)]
+pub struct Users {
+    /// `None` without a file.
+    known: Option<Vec<(String, Secret)>>,
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default, rename = "user")]
+    users: Vec<User>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct User {
+    name: String,
+    secret: String,
+}
+
+impl Users {
+    /// Reads a users file.
+    ///
+    /// # Errors
+    /// When it cannot be read, others than its owner can, or it is not what it should be.
+    pub fn read(path: &Path) -> Result<Users> {
+        let mode = fs::metadata(path)
+            .with_context(|| format!("reading the users of '{}'", path.display()))?
+            .permissions()
+            .mode();
+        if mode & 0o077 != 0 {
+            bail!(
+                "'{0}' can be read by others: chmod 600 '{0}'",
+                path.display()
+            );
+        }
+        let mut known = Vec::new();
+        for user in File::read(path)?.users {
+            let secret = bytes_of(&user.secret).and_then(|bytes| Secret::parse(&bytes));
+            let secret = secret.with_context(|| {
+                format!("the secret of '{}' in '{}'", user.name, path.display())
+            })?;
+            known.push((user.name, secret));
+        }
+        Ok(Users { known: Some(known) })
+    }
+
+    /// Whether there is a users file.
+    pub fn are_known(&self) -> bool {
+        self.known.is_some()
+    }
+
+    /// How a user proves who it is.
+    pub fn account(&self, name: &str, peer: &Peer) -> Option<Account> {
+        let own = own_user_id();
+        let mut known = self.known.iter().flatten();
+        let secret = known.find(|(known, _)| known == name);
+        let secret = secret.map(|(_, secret)| secret.clone());
+        match (secret, peer) {
+            (secret, Peer::Unix { .. }) => Some(Account {
+                secret: secret.unwrap_or(Secret::Locked),
+                socket_user_id: own,
+            }),
+            (Some(secret), _) => Some(Account {
+                secret,
+                socket_user_id: None,
+            }),
+            (None, Peer::Tcp(address)) if self.known.is_none() && own.is_some() => {
+                (user_of(*address) == own).then_some(Account {
+                    secret: Secret::Empty,
+                    socket_user_id: None,
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Adds a user to a users file, which is made if there is none, or gives it another password.
+///
+/// # Errors
+/// When the file cannot be read or written, or the system gives no random numbers.
+pub fn add(path: &Path, name: &str, password: &[u8], method: Method) -> Result<()> {
+    let mut file = match fs::exists(path)? {
+        true => File::read(path)?,
+        false => File::default(),
+    };
+    let secret = Secret::of_password(password, method)?;
+    let secret: String = { secret.to_bytes().iter() }
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let user = User {
+        name: name.to_owned(),
+        secret,
+    };
+    match file.users.iter_mut().find(|user| user.name == name) {
+        Some(known) => *known = user,
+        None => file.users.push(user),
+    }
+    let text = toml::to_string(&file)?;
+    // Whoever reads the file at this moment sees the old one or the new one.
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    let mut new = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(FILE_MODE)
+        .open(&beside)
+        .with_context(|| format!("writing the users of '{}'", path.display()))?;
+    new.write_all(text.as_bytes())?;
+    new.sync_all()?;
+    fs::rename(&beside, path)?;
+    Ok(())
+}
+
+impl File {
+    fn read(path: &Path) -> Result<File> {
+        let text = fs::read_to_string(path)
+            .with_context(|| format!("reading the users of '{}'", path.display()))?;
+        toml::from_str(&text).with_context(|| format!("in the users of '{}'", path.display()))
+    }
+}
+
+fn bytes_of(digits: &str) -> Option<Vec<u8>> {
+    let pairs = digits.as_bytes().chunks(2);
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let is_even = digits.len().is_multiple_of(2);
+    is_even.then(|| pairs.map(byte).collect())?
+}
+
+/// The operating system's user whose process this is.
+fn own_user_id() -> Option<u32> {
+    fs::metadata("/proc/self").ok().map(|process| process.uid())
+}
+
+/// The operating system's user at the other end of a connection from this machine, by the table of
+/// sockets; `None` for one from elsewhere.
+fn user_of(peer: SocketAddr) -> Option<u32> {
+    if !peer.ip().to_canonical().is_loopback() {
+        return None;
+    }
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(fs::read_to_string);
+    let mut lines = tables
+        .iter()
+        .flatten()
+        .flat_map(|table| table.lines().skip(1));
+    lines.find_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let local = words.nth(1)?;
+        let (state, user) = (words.nth(1)?, words.nth(3)?);
+        let is_peer =
+            state == ESTABLISHED && address(local)? == (peer.ip().to_canonical(), peer.port());
+        is_peer.then(|| user.parse().ok())?
+    })
+}
+
+/// Reads `0100007F:0CEB`: each 32 bits of the address are in the order of the machine.
+fn address(text: &str) -> Option<(IpAddr, u16)> {
+    let (address, port) = text.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let words: Option<Vec<[u8; 4]>> = { bytes_of(address)?.chunks(4) }
+        .map(|word| Some(u32::from_be_bytes(word.try_into().ok()?).to_ne_bytes()))
+        .collect();
+    let bytes = words?.concat();
+    let address = match bytes.len() {
+        4 => IpAddr::from(<[u8; 4]>::try_from(bytes).ok()?),
+        _ => IpAddr::from(<[u8; 16]>::try_from(bytes).ok()?).to_canonical(),
+    };
+    Some((address, port))
+}

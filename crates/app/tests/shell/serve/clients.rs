@@ -1,0 +1,347 @@
+//! A client library against the server: prepared statements, sessions, who may come in, how it ends.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Row, Value, params};
+
+use super::running::{Server, code};
+
+#[tokio::test]
+async fn prepared_statements_take_values_of_all_types() {
+    let server = Server::start(&[]);
+    let mut connection = server.connect().await;
+    connection
+        .query_drop(
+            "CREATE TEMPORARY TABLE t (id INT PRIMARY KEY, big BIGINT UNSIGNED, real8 DOUBLE, \
+             money DECIMAL(20,4), name VARCHAR(40), data VARBINARY(40), day DATE, \
+             moment DATETIME(6), span TIME(6))",
+        )
+        .await
+        .unwrap();
+    let insert = "INSERT INTO t VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let quoted = "it's \\ a \"name\" -- ?";
+    let values = vec![
+        Value::from(-1),
+        Value::from(u64::MAX),
+        Value::from(0.1),
+        Value::from("12345678901234.5678"),
+        Value::from(quoted),
+        Value::from(&b"\0\xFF'\\"[..]),
+        Value::Date(2024, 2, 29, 0, 0, 0, 0),
+        Value::Date(2024, 2, 29, 23, 59, 58, 123_456),
+        Value::Time(true, 1, 2, 3, 4, 500_000),
+    ];
+    // The third time a statement of this shape is known.
+    for id in 1..=4 {
+        let mut values = values.clone();
+        values[0] = Value::from(id);
+        connection.exec_drop(insert, values).await.unwrap();
+        assert_eq!(connection.affected_rows(), 1);
+    }
+    let nulls = [vec![Value::from(9)], vec![Value::NULL; 8]].concat();
+    connection.exec_drop(insert, nulls).await.unwrap();
+    for id in 1..=4 {
+        let row: Option<Row> = connection
+            .exec_first("SELECT * FROM t WHERE id = ?", (id,))
+            .await
+            .unwrap();
+        let found = row.unwrap().unwrap();
+        assert_eq!(found[0], Value::Int(id));
+        assert_eq!(found[1], Value::UInt(u64::MAX));
+        assert_eq!(found[2], Value::Double(0.1));
+        assert_eq!(found[3], Value::Bytes(b"12345678901234.5678".to_vec()));
+        assert_eq!(found[4], Value::Bytes(quoted.as_bytes().to_vec()));
+        assert_eq!(found[5..], values[5..]);
+    }
+    let row: Option<Row> = connection
+        .exec_first("SELECT * FROM t WHERE id = ?", (9,))
+        .await
+        .unwrap();
+    assert_eq!(row.unwrap().unwrap()[1..], vec![Value::NULL; 8]);
+    let ids: Vec<i64> = connection
+        .exec(
+            "SELECT id FROM t WHERE id > :low AND name = :name ORDER BY id LIMIT :count",
+            params! { "low" => 1, "name" => quoted, "count" => 2 },
+        )
+        .await
+        .unwrap();
+    assert_eq!(ids, [2, 3]);
+    let updated = "UPDATE t SET big = ? - -? WHERE id = ?";
+    connection.exec_drop(updated, (5, -3, 1)).await.unwrap();
+    let big: Option<u64> = connection
+        .query_first("SELECT big FROM t WHERE id = 1")
+        .await
+        .unwrap();
+    assert_eq!(big, Some(2));
+    let refused = connection.prep("SELECT nothing FROM t").await.unwrap_err();
+    assert_eq!(code(&refused), 1054);
+    let refused = connection
+        .exec_drop("INSERT INTO t (id) VALUES (?)", (1,))
+        .await
+        .unwrap_err();
+    assert_eq!(code(&refused), 1062);
+}
+
+#[tokio::test]
+async fn several_statements_of_one_text_have_their_results() {
+    let server = Server::start(&[]);
+    let mut connection = server.connect().await;
+    let mut results = connection
+        .query_iter("SELECT 1; CREATE TEMPORARY TABLE t (a INT); INSERT INTO t VALUES (1), (2); SELECT a FROM t ORDER BY a;")
+        .await
+        .unwrap();
+    let mut found: Vec<Vec<i64>> = Vec::new();
+    while !results.is_empty() {
+        found.push(results.collect().await.unwrap());
+    }
+    drop(results);
+    assert_eq!(found, [vec![1], vec![], vec![], vec![1, 2]]);
+    // What stands behind a statement that fails does not run.
+    let failed = connection
+        .query_drop("INSERT INTO t VALUES (3); SELECT b FROM t; INSERT INTO t VALUES (4)")
+        .await;
+    assert_eq!(code(&failed.unwrap_err()), 1054);
+    let count: Option<i64> = connection
+        .query_first("SELECT COUNT(*) FROM t")
+        .await
+        .unwrap();
+    assert_eq!(count, Some(3));
+}
+
+#[tokio::test]
+async fn a_reset_drops_what_the_connection_has() {
+    let server = Server::start(&[]);
+    let mut connection = server.connect().await;
+    let id = connection.id();
+    let set = "CREATE TEMPORARY TABLE test.t (a INT); SET @a = 5; SET sql_select_limit = 3; USE information_schema";
+    for statement in set.split("; ") {
+        connection.query_drop(statement).await.unwrap();
+    }
+    assert!(connection.reset().await.unwrap());
+    let row: (u32, Option<i64>, u64, String) = connection
+        .query_first("SELECT CONNECTION_ID(), @a, @@sql_select_limit, DATABASE()")
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(row, (id, None, u64::MAX, "information_schema".to_owned()));
+    let gone = connection
+        .query_drop("SELECT * FROM test.t")
+        .await
+        .unwrap_err();
+    assert_eq!(code(&gone), 1146);
+    // Temporary tables are seen by their connection only, shared ones by all.
+    connection
+        .query_drop("CREATE TABLE test.s (a INT)")
+        .await
+        .unwrap();
+    connection
+        .query_drop("CREATE TEMPORARY TABLE test.own (a INT)")
+        .await
+        .unwrap();
+    let mut other = server.connect().await;
+    other
+        .query_drop("INSERT INTO test.s VALUES (1)")
+        .await
+        .unwrap();
+    let hidden = other
+        .query_drop("SELECT * FROM test.own")
+        .await
+        .unwrap_err();
+    assert_eq!(code(&hidden), 1146);
+}
+
+#[tokio::test]
+async fn a_connection_is_killed_by_another() {
+    let server = Server::start(&[]);
+    let (mut victim, mut killer) = (server.connect().await, server.connect().await);
+    let id = victim.id();
+    killer.query_drop(format!("KILL QUERY {id}")).await.unwrap();
+    victim.query_drop("SELECT 1").await.unwrap();
+    killer.query_drop(format!("KILL {id}")).await.unwrap();
+    let mut failed = victim.query_drop("SELECT 1").await;
+    let started = Instant::now();
+    while failed.is_ok() && started.elapsed() < Duration::from_secs(10) {
+        failed = victim.query_drop("SELECT 1").await;
+    }
+    assert!(failed.is_err(), "the connection has ended");
+    let gone = killer.query_drop("KILL 4000000").await.unwrap_err();
+    assert_eq!(code(&gone), 1094);
+    let others: Vec<Row> = killer.query("SHOW PROCESSLIST").await.unwrap();
+    assert_eq!(others.len(), 1);
+}
+
+#[tokio::test]
+async fn users_prove_who_they_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let users = directory.path().join("users.toml");
+    for (name, arguments) in [("anna", &[][..]), ("old", &["--native"])] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mayfly"));
+        command
+            .args(["user", "add", name, "--users"])
+            .arg(&users)
+            .args(arguments);
+        let ran = crate::program::run_command(&mut command, "secret\n");
+        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    }
+    let server = Server::start(&["--users", users.to_str().unwrap()]);
+    for name in ["anna", "old", "anna"] {
+        let mut connection = Conn::new(server.options(name, "secret")).await.unwrap();
+        let user: Option<String> = connection
+            .query_first("SELECT CURRENT_USER()")
+            .await
+            .unwrap();
+        assert_eq!(user, Some(format!("{name}@localhost")));
+    }
+    for (name, password) in [
+        ("anna", "wrong"),
+        ("anna", ""),
+        ("old", "wrong"),
+        ("root", ""),
+    ] {
+        let refused = Conn::new(server.options(name, password)).await.unwrap_err();
+        assert_eq!(code(&refused), 1045, "{name}");
+    }
+    // A file that others can read is refused.
+    let open = directory.path().join("open.toml");
+    std::fs::write(&open, std::fs::read(&users).unwrap()).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mayfly"));
+    command.args(["serve", "--port", "0", "--users"]).arg(&open);
+    let ran = crate::program::run_command(&mut command, "");
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.err.contains("chmod 600"), "{}", ran.err);
+    // Its own user needs no password over the socket.
+    let socket = server.socket();
+    let options = server.options("root", "").socket(socket.to_str());
+    let mut connection = Conn::new(options).await.unwrap();
+    connection.query_drop("SELECT 1").await.unwrap();
+}
+
+#[test]
+fn a_server_that_others_reach_needs_users() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mayfly"));
+    command.args(["serve", "--bind", "0.0.0.0", "--port", "0"]);
+    let ran = crate::program::run_command(&mut command, "");
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.err.contains("mayfly user add NAME --users FILE"),
+        "{}",
+        ran.err
+    );
+}
+
+#[tokio::test]
+async fn files_of_the_server_are_not_for_its_clients() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("a.csv");
+    std::fs::write(&file, "a,b\n1,2\n").unwrap();
+    let path = file.to_str().unwrap();
+    let statements = [
+        format!("SELECT * FROM '{path}'"),
+        format!("DESCRIBE '{path}'"),
+        format!("LOAD DATA INFILE '{path}' INTO TABLE t FIELDS TERMINATED BY ','"),
+    ];
+    let server = Server::start(&[]);
+    let mut connection = server.connect().await;
+    connection
+        .query_drop("CREATE TEMPORARY TABLE t (a VARCHAR(5), b VARCHAR(5))")
+        .await
+        .unwrap();
+    for statement in &statements {
+        let refused = connection.query_drop(statement).await.unwrap_err();
+        assert_eq!(code(&refused), 1290, "{statement}");
+    }
+    let local = statements[2].replace("INFILE", "LOCAL INFILE");
+    connection
+        .query_drop("SET GLOBAL local_infile = 1")
+        .await
+        .unwrap();
+    let refused = connection.query_drop(local).await.unwrap_err();
+    assert_eq!(code(&refused), 3948);
+    let server = Server::start(&["--secure-file-priv", directory.path().to_str().unwrap()]);
+    let mut connection = server.connect().await;
+    let rows: Vec<(i64, i64)> = connection.query(&statements[0]).await.unwrap();
+    assert_eq!(rows, [(1, 2)]);
+    let refused = connection
+        .query_drop("SELECT * FROM '/etc/passwd.csv'")
+        .await
+        .unwrap_err();
+    assert_eq!(code(&refused), 1290);
+}
+
+#[tokio::test]
+async fn there_is_room_for_so_many() {
+    let server = Server::start(&[]);
+    let mut first = server.connect().await;
+    first
+        .query_drop("SET GLOBAL max_connections = 2")
+        .await
+        .unwrap();
+    let second = server.connect().await;
+    let refused = Conn::new(server.options("root", "")).await.unwrap_err();
+    assert_eq!(code(&refused), 1040);
+    second.disconnect().await.unwrap();
+    let started = Instant::now();
+    while let Err(refused) = Conn::new(server.options("root", "")).await {
+        assert_eq!(code(&refused), 1040);
+        assert!(
+            started.elapsed() < Duration::from_secs(10),
+            "a place is free again"
+        );
+    }
+}
+
+#[tokio::test]
+async fn clients_that_go_leave_nothing() {
+    let server = Server::start(&[]);
+    let mut watching = server.connect().await;
+    let files = server.open_files();
+    for round in 0..20 {
+        let mut connection = server.connect().await;
+        connection
+            .query_drop("CREATE TEMPORARY TABLE t AS SELECT 1 AS a, REPEAT('x', 1000) AS b")
+            .await
+            .unwrap();
+        if round % 2 == 0 {
+            connection.disconnect().await.unwrap();
+        } else {
+            // In the middle of a result that is larger than all buffers between.
+            let result = connection
+                .query_iter("WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 1000) \
+                     SELECT a.i, b.i, REPEAT('x', 100) FROM n a, n b")
+                .await
+                .unwrap();
+            drop(result);
+            drop(connection);
+        }
+    }
+    let started = Instant::now();
+    loop {
+        let connections: Vec<Row> = watching.query("SHOW PROCESSLIST").await.unwrap();
+        if connections.len() == 1 && server.open_files() == files {
+            break;
+        }
+        assert!(
+            started.elapsed() < Duration::from_secs(20),
+            "{} connections, {} files where there were {files}",
+            connections.len(),
+            server.open_files()
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_told_to_stop_ends_well() {
+    let mut server = Server::start(&[]);
+    let mut connection = server.connect().await;
+    connection
+        .query_drop("CREATE TEMPORARY TABLE t (a INT)")
+        .await
+        .unwrap();
+    let stopped = tokio::task::block_in_place(|| server.stop());
+    assert_eq!(stopped.code(), Some(0));
+    assert!(!server.socket().exists());
+    assert!(connection.query_drop("SELECT 1").await.is_err());
+}

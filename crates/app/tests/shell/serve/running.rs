@@ -1,0 +1,106 @@
+//! A server for a test, and clients that connect to it.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use mysql_async::{Conn, Error, OptsBuilder};
+
+/// A server that ends with its test.
+pub struct Server {
+    child: Child,
+    pub port: u16,
+    pub directory: tempfile::TempDir,
+}
+
+impl Server {
+    /// Starts `mayfly serve` in 64 MiB on a port that is free, and with a socket.
+    pub fn start(arguments: &[&str]) -> Server {
+        let directory = tempfile::tempdir().expect("a fresh directory");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mayfly"));
+        command
+            .args(["serve", "--port", "0", "--memory", "64M", "--threads", "2"])
+            .arg("--socket")
+            .arg(directory.path().join("socket"))
+            .arg("--temp-dir")
+            .arg(directory.path())
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .expect("the binary was built with this test");
+        let stderr = child.stderr.take().expect("it is piped");
+        let mut lines = BufReader::new(stderr).lines();
+        let ready = lines
+            .next()
+            .expect("the server says something")
+            .expect("text");
+        // mayfly 8.4.6-Mayfly-0.1.0 is ready for connections: 127.0.0.1:40123, /tmp/...
+        let (_, addresses) = ready.split_once("connections: ").expect(&ready);
+        let (_, port) = addresses
+            .split(',')
+            .next()
+            .and_then(|tcp| tcp.rsplit_once(':'))
+            .expect(&ready);
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                eprintln!("server: {line}");
+            }
+        });
+        Server {
+            child,
+            port: port.parse().expect("a port"),
+            directory,
+        }
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.directory.path().join("socket")
+    }
+
+    /// How a client of that name connects over TCP.
+    pub fn options(&self, user: &str, password: &str) -> OptsBuilder {
+        OptsBuilder::default()
+            .ip_or_hostname("127.0.0.1")
+            .tcp_port(self.port)
+            .user(Some(user))
+            .pass(Some(password))
+            .prefer_socket(false)
+    }
+
+    /// A client over TCP.
+    pub async fn connect(&self) -> Conn {
+        Conn::new(self.options("root", "")).await.expect("own user")
+    }
+
+    /// Tells the server to stop, and waits until it has.
+    pub fn stop(&mut self) -> ExitStatus {
+        let sent = Command::new("kill")
+            .arg(self.child.id().to_string())
+            .status();
+        assert!(sent.expect("kill is everywhere").success());
+        self.child.wait().expect("the server ends")
+    }
+
+    /// The files that the server has open.
+    pub fn open_files(&self) -> usize {
+        let path = format!("/proc/{}/fd", self.child.id());
+        std::fs::read_dir(path).expect("it runs").count()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The number of an error of the server.
+pub fn code(error: &Error) -> u16 {
+    match error {
+        Error::Server(error) => error.code,
+        other => panic!("not an error of the server: {other}"),
+    }
+}

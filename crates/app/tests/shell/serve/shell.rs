@@ -1,0 +1,83 @@
+//! The shell of MySQL or MariaDB against the server.
+
+use std::process::Command;
+
+use super::running::Server;
+use crate::program::{Ran, run_command};
+
+/// Runs a script in the installed shell; `None` if there is none.
+fn shell(server: &Server, arguments: &[&str], script: &str) -> Option<Ran> {
+    let found = ["mariadb", "mysql"].into_iter().find(|name| {
+        let found = Command::new(name).arg("--version").output();
+        found.is_ok_and(|output| output.status.success())
+    });
+    let Some(name) = found else {
+        println!("skipped: neither mariadb nor mysql is installed");
+        return None;
+    };
+    let mut command = Command::new(name);
+    command
+        .args(["--no-defaults", "--host=127.0.0.1", "--user=root"])
+        .arg(format!("--port={}", server.port))
+        .args(arguments);
+    Some(run_command(&mut command, script))
+}
+
+#[test]
+fn a_script_prints_what_it_prints_anywhere() {
+    let server = Server::start(&[]);
+    let script = "CREATE TEMPORARY TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(20),
+            price DECIMAL(8,2), at DATETIME, data BLOB);
+        INSERT INTO t VALUES (1, 'a\\tb', 1.50, '2024-02-29 12:00:00', x'00ff');
+        INSERT INTO t (name) VALUES (NULL), ('ä');
+        SELECT * FROM t ORDER BY id;
+        SELECT COUNT(*), SUM(price) FROM t;
+        SELECT LAST_INSERT_ID(), ROW_COUNT();
+        SHOW WARNINGS;
+        DROP TABLE t;";
+    let Some(ran) = shell(&server, &["-B", "test"], script) else {
+        return;
+    };
+    assert_eq!(ran.err, "");
+    assert_eq!(
+        ran.out,
+        "id\tname\tprice\tat\tdata\n\
+         1\ta\\tb\t1.50\t2024-02-29 12:00:00\t\\0\u{fffd}\n\
+         2\tNULL\tNULL\tNULL\tNULL\n\
+         3\tä\tNULL\tNULL\tNULL\n\
+         COUNT(*)\tSUM(price)\n3\t1.50\n\
+         LAST_INSERT_ID()\tROW_COUNT()\n2\t-1\n"
+    );
+    assert_eq!(ran.code, Some(0));
+}
+
+#[test]
+fn errors_have_their_numbers_and_end_the_script() {
+    let server = Server::start(&[]);
+    let Some(ran) = shell(&server, &[], "SELECT 1; SELECT * FROM nothing; SELECT 2;") else {
+        return;
+    };
+    assert_eq!(ran.out, "1\n1\n");
+    assert_eq!(
+        ran.err,
+        "ERROR 1146 (42S02) at line 1: Table 'test.nothing' doesn't exist\n"
+    );
+    assert_eq!(ran.code, Some(1));
+}
+
+#[test]
+fn the_status_of_a_connection_is_shown() {
+    let server = Server::start(&[]);
+    let Some(ran) = shell(&server, &["test"], "status") else {
+        return;
+    };
+    assert_eq!(ran.err, "");
+    for wanted in [
+        "Mayfly",
+        "Current database:\ttest",
+        "root@localhost",
+        "Uptime:",
+    ] {
+        assert!(ran.out.contains(wanted), "{wanted} in {}", ran.out);
+    }
+}
