@@ -21,7 +21,7 @@ use crate::engine::{DEFAULT_DATABASE, Engine};
 use crate::errors;
 use crate::meaning;
 use crate::running::{CancelHandle, EndHandle, Running};
-use crate::statement::{Known, Lately, Turns};
+use crate::statement::{Known, KnownTables, Lately, Turns};
 use crate::stats::StatementStats;
 use crate::status::Status;
 use crate::transaction::Transaction;
@@ -66,6 +66,8 @@ pub(crate) struct Local {
     fixed_now_micros: Option<i64>,
     /// The statements on few rows that came before.
     pub(crate) known: Known,
+    /// The temporary tables that it made before.
+    pub(crate) known_tables: KnownTables,
     /// What tables make of their rows, ready for the next statement.
     pub(crate) rules: Lately,
 }
@@ -146,6 +148,7 @@ impl Connection {
                 told_version: None,
                 fixed_now_micros: None,
                 known: Known::default(),
+                known_tables: KnownTables::default(),
                 rules: Lately::default(),
             }),
             account,

@@ -62,6 +62,9 @@ impl Session {
         if let Some(ended) = statement::run_known(&self.connection, statement) {
             return ended;
         }
+        if let Some(ended) = statement::run_known_table(&self.connection, statement) {
+            return ended;
+        }
         let connection = Arc::clone(&self.connection);
         let account = connection.statement_account();
         let running = Running::begin(&connection, statement, account);

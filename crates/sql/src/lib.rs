@@ -21,6 +21,7 @@ mod rewrite;
 pub mod source;
 pub mod statement;
 pub mod stored;
+pub mod table_text;
 pub mod template;
 pub mod typing;
 pub mod untyped;

@@ -54,7 +54,7 @@ pub use by_key::ByKey;
 pub struct Table {
     // Fixed.
     name: String,
-    definition: Definition,
+    definition: Arc<Definition>,
     /// Made when rows come: many a table is created and dropped without one.
     layout: OnceLock<Layout>,
     created: SystemTime,
@@ -78,7 +78,8 @@ struct State {
     content: Content,
     /// The number of the row that comes next, where rows have numbers.
     next_number: u64,
-    indexes: Indexes,
+    /// Made when somebody asks, as the layout.
+    indexes: Option<Indexes>,
     updated: Option<SystemTime>,
     /// Whether another table has taken its place: nobody would see what is written.
     is_retired: bool,
@@ -102,10 +103,18 @@ impl Table {
         account: &Account,
         limits: AccountOptions,
     ) -> Self {
+        Self::of(name, Arc::new(definition.into()), account, limits)
+    }
+
+    /// As [`Table::with_limits`], with a definition that other tables may have too.
+    pub fn of(
+        name: impl Into<String>,
+        definition: Arc<Definition>,
+        account: &Account,
+        limits: AccountOptions,
+    ) -> Self {
         let name = name.into();
-        let definition = definition.into();
         let account = account.child(&name, limits);
-        let indexes = Indexes::new(&definition, &account);
         Self {
             name,
             layout: OnceLock::new(),
@@ -115,7 +124,7 @@ impl Table {
                 version: 0,
                 content: Content::default(),
                 next_number: 0,
-                indexes,
+                indexes: None,
                 updated: None,
                 is_retired: false,
             }),
@@ -283,7 +292,9 @@ impl Table {
         let mut state = self.state();
         state.version += 1;
         state.content = Content::default();
-        state.indexes.clear();
+        if let Some(indexes) = &mut state.indexes {
+            indexes.clear();
+        }
         state.updated = Some(SystemTime::now());
         self.set_auto_increment(1);
     }
@@ -328,8 +339,8 @@ impl Table {
         let next = state
             .content
             .next(&self.account, &writer, removal, replaced)?;
-        if !state.indexes.is_empty() {
-            self.refresh_indexes(state)?;
+        if !self.definition.keys.is_empty() {
+            let indexes = self.indexes(&mut state.indexes, &state.content)?;
             let pages: Vec<TablePage> = writer.pages.iter().cloned().map(From::from).collect();
             let statement = keys::Statement {
                 before: state.content.rows(),
@@ -340,16 +351,18 @@ impl Table {
                     tail: &writer.tail,
                 },
             };
-            state.indexes.begin_change();
-            if let Err(error) = statement.apply(&mut state.indexes, &self.layout().format) {
-                state.indexes.end_change();
+            indexes.begin_change();
+            if let Err(error) = statement.apply(indexes, &self.layout().format) {
+                indexes.end_change();
                 return Err(error);
             }
         }
 
         // Nothing below can fail.
         state.content.replace(next);
-        state.indexes.end_change();
+        if let Some(indexes) = &mut state.indexes {
+            indexes.end_change();
+        }
         if writer.row_count > 0 || removal.row_count > 0 || !replaced.is_empty() {
             state.next_number = next_number.unwrap_or_default();
             state.version += 1;
@@ -373,8 +386,7 @@ impl Table {
         limit: usize,
     ) -> Result<Option<(TableSnapshot, Vec<u64>)>> {
         let mut state = self.state();
-        self.refresh_indexes(&mut state)?;
-        let found = state.indexes.search(searches, limit)?;
+        let found = self.indexes_of(&mut state)?.search(searches, limit)?;
         Ok(found.map(|numbers| (self.snapshot_of(&state), numbers)))
     }
 
@@ -387,8 +399,7 @@ impl Table {
     /// If there is no such key.
     pub fn estimate(&self, search: &Search) -> Result<u64> {
         let mut state = self.state();
-        self.refresh_indexes(&mut state)?;
-        state.indexes.estimate(search)
+        self.indexes_of(&mut state)?.estimate(search)
     }
 
     /// Which rows of a batch would meet a row of the table in a unique key. Nothing is changed.
@@ -397,20 +408,28 @@ impl Table {
     /// If memory or I/O fail.
     pub fn conflicts(&self, batch: &RecordBatch, repeats: Repeats) -> Result<Conflicts> {
         let mut state = self.state();
-        self.refresh_indexes(&mut state)?;
-        state.indexes.conflicts(batch, repeats)
+        self.indexes_of(&mut state)?.conflicts(batch, repeats)
     }
 
-    /// Builds indexes anew that lost an entry when something failed.
-    fn refresh_indexes(&self, state: &mut State) -> Result<()> {
-        if state.indexes.is_stale() {
-            keys::rebuild(
-                &mut state.indexes,
-                &self.layout().format,
-                state.content.rows(),
-            )?;
+    fn indexes_of<'s>(&self, state: &'s mut State) -> Result<&'s mut Indexes> {
+        self.indexes(&mut state.indexes, &state.content)
+    }
+
+    /// The indexes, built anew if they lost an entry when something failed.
+    fn indexes<'s>(
+        &self,
+        indexes: &'s mut Option<Indexes>,
+        content: &Content,
+    ) -> Result<&'s mut Indexes> {
+        let indexes = indexes.get_or_insert_with(|| self.empty_indexes());
+        if indexes.is_stale() {
+            keys::rebuild(indexes, &self.layout().format, content.rows())?;
         }
-        Ok(())
+        Ok(indexes)
+    }
+
+    fn empty_indexes(&self) -> Indexes {
+        Indexes::new(&self.definition, &self.account)
     }
 
     /// The state stays whole when a panic passes through: changes are made at the very end.
@@ -427,8 +446,11 @@ impl Table {
         let state = &mut *state;
         let content = &state.content;
         content.verify();
-        if !state.indexes.is_empty() && !state.indexes.is_stale() {
-            keys::verify(&mut state.indexes, &self.layout().format, content.rows());
+        if let Some(indexes) = &mut state.indexes
+            && !indexes.is_empty()
+            && !indexes.is_stale()
+        {
+            keys::verify(indexes, &self.layout().format, content.rows());
         }
     }
 }
@@ -462,9 +484,13 @@ impl Saved {
         let mut state = self.table.state();
         let state = &mut *state;
         let (now, then) = (state.content.rows(), self.content.rows());
-        keys::restore(&mut state.indexes, &self.table.layout().format, now, then);
+        if let Some(indexes) = &mut state.indexes {
+            keys::restore(indexes, &self.table.layout().format, now, then);
+        }
         state.content = self.content;
-        state.indexes.end_change();
+        if let Some(indexes) = &mut state.indexes {
+            indexes.end_change();
+        }
         state.version += 1;
         state.updated = self.updated;
     }

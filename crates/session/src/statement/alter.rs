@@ -35,7 +35,7 @@ impl Job {
     pub(crate) async fn alter_table(&self, alter: AlterTable) -> Result<Outcome, MySqlError> {
         let database = self.database_of(&alter.table)?;
         let name = &alter.table.table;
-        let temporary = self.exists(&database, name, true);
+        let temporary = self.connection.exists(&database, name, true);
         // Also for a temporary table: only CREATE and DROP leave a transaction open.
         self.connection.local().transaction.commit();
         let table = match self.table(&alter.table) {
@@ -188,7 +188,7 @@ impl Job {
         temporary: bool,
     ) -> Result<(), MySqlError> {
         self.check_name_in(database, name)?;
-        if self.exists(database, name, temporary) {
+        if self.connection.exists(database, name, temporary) {
             return Err(MySqlError::new(ErrorCode::TableExists, &[&name]));
         }
         Ok(())
@@ -240,7 +240,11 @@ impl Job {
         }
         let seen = old.snapshot();
         let definition = made.definition.clone();
-        let new = Arc::new(self.new_table(made.name, definition, made.temporary));
+        let new = Arc::new(self.connection.new_table(
+            made.name,
+            Arc::new(definition),
+            made.temporary,
+        ));
         let rows = self.copy(&seen, old, &new, &made).await?;
         Ok((succession(new, seen, false), rows))
     }

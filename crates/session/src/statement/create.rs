@@ -17,6 +17,7 @@ use super::insert::with_info;
 use super::query::Ready;
 use super::write::{Writer, Written};
 use super::{Job, information};
+use crate::connection::Connection;
 use crate::errors;
 use crate::outcome::Outcome;
 
@@ -102,7 +103,7 @@ impl Job {
         if !dictionary.has_database(&database) {
             return Err(MySqlError::new(ErrorCode::UnknownDatabase, &[&database]));
         }
-        if self.exists(&database, name, temporary) && !create.or_replace {
+        if self.connection.exists(&database, name, temporary) && !create.or_replace {
             if create.if_not_exists {
                 self.note(ErrorCode::TableExists, &[name]);
                 return Ok(Outcome::done(0));
@@ -119,8 +120,11 @@ impl Job {
             }
             let mut definition = model.definition().clone();
             name_checks_anew(&mut definition, name);
-            let table = self.new_table(name, definition, temporary);
-            self.publish(&database, Arc::new(table), temporary, create.or_replace)?;
+            let table = self
+                .connection
+                .new_table(name, Arc::new(definition), temporary);
+            self.connection
+                .publish(&database, Arc::new(table), temporary, create.or_replace)?;
             return Ok(Outcome::done(0));
         }
         let pipes_as_concat = self
@@ -153,7 +157,11 @@ impl Job {
         };
         let definition = draft.definition(name)?;
         self.check_rules(&definition)?;
-        let table = Arc::new(self.new_table(name, definition, temporary));
+        let definition = Arc::new(definition);
+        let made = self
+            .connection
+            .new_table(name, Arc::clone(&definition), temporary);
+        let table = Arc::new(made);
         table.raise_auto_increment(create.auto_increment.unwrap_or(1));
         let rows = match selected {
             Some((ready, names)) => {
@@ -162,7 +170,9 @@ impl Job {
             }
             None => None,
         };
-        self.publish(&database, table, temporary, create.or_replace)?;
+        self.connection
+            .publish(&database, table, temporary, create.or_replace)?;
+        self.keep_table(&create, &definition);
         Ok(rows.map_or_else(|| Outcome::done(0), with_info))
     }
 
@@ -181,67 +191,6 @@ impl Job {
         }
         writer.refuse_values()?;
         writer.write(ready).await
-    }
-
-    pub(crate) fn exists(&self, database: &str, name: &str, temporary: bool) -> bool {
-        if temporary {
-            self.connection
-                .local()
-                .temporary
-                .table(database, name)
-                .is_some()
-        } else {
-            self.connection
-                .engine
-                .shared()
-                .dictionary
-                .table(database, name)
-                .is_ok()
-        }
-    }
-
-    /// A table of nobody yet; a temporary one is capped as `tmp_table_size` says.
-    pub(crate) fn new_table(&self, name: &str, definition: Definition, temporary: bool) -> Table {
-        if !temporary {
-            return Table::new(
-                name,
-                definition,
-                &self.connection.engine.shared().table_account,
-            );
-        }
-        let options = AccountOptions {
-            resident_max_bytes: self.connection.temp_table_cap(),
-            ..AccountOptions::default()
-        };
-        Table::new(
-            name,
-            definition,
-            &self.connection.account.child("temporary table", options),
-        )
-    }
-
-    fn publish(
-        &self,
-        database: &str,
-        table: Arc<Table>,
-        temporary: bool,
-        replace: bool,
-    ) -> Result<(), MySqlError> {
-        let name = table.name().to_owned();
-        let dictionary = &self.connection.engine.shared().dictionary;
-        let created = if temporary {
-            let mut local = self.connection.local();
-            if replace {
-                let _ = local.temporary.drop_table(database, &name);
-            }
-            local.temporary.create(database, table)
-        } else {
-            if replace {
-                let _ = dictionary.drop_table(database, &name);
-            }
-            dictionary.create_table(database, table)
-        };
-        created.map_err(|error| errors::from_table(&error))
     }
 
     /// Notes that an engine is not obeyed, or refuses one that nobody knows.
@@ -359,8 +308,8 @@ impl Job {
         let dictionary = &self.connection.engine.shared().dictionary;
         let mut missing = Vec::new();
         for (database, table) in &places {
-            let is_temporary = self.exists(database, table, true);
-            let is_shared = !drop.temporary && self.exists(database, table, false);
+            let is_temporary = self.connection.exists(database, table, true);
+            let is_shared = !drop.temporary && self.connection.exists(database, table, false);
             if !is_temporary && !is_shared {
                 missing.push(format!("{database}.{table}"));
             }
@@ -394,6 +343,64 @@ impl Job {
         let _turn = self.turn(&table).await;
         table.truncate();
         Ok(Outcome::done(0))
+    }
+}
+
+impl Connection {
+    pub(crate) fn exists(&self, database: &str, name: &str, temporary: bool) -> bool {
+        if temporary {
+            self.local().temporary.table(database, name).is_some()
+        } else {
+            self.engine
+                .shared()
+                .dictionary
+                .table(database, name)
+                .is_ok()
+        }
+    }
+
+    /// A table of nobody yet; a temporary one is capped as `tmp_table_size` says.
+    pub(crate) fn new_table(
+        &self,
+        name: &str,
+        definition: Arc<Definition>,
+        temporary: bool,
+    ) -> Table {
+        if !temporary {
+            let account = &self.engine.shared().table_account;
+            return Table::of(name, definition, account, AccountOptions::default());
+        }
+        let options = AccountOptions {
+            resident_max_bytes: self.temp_table_cap(),
+            ..AccountOptions::default()
+        };
+        let account = self.account.child("temporary table", options);
+        Table::of(name, definition, &account, AccountOptions::default())
+    }
+
+    /// Makes a table known by its name; to all others too, if it is no temporary one.
+    pub(crate) fn publish(
+        &self,
+        database: &str,
+        table: Arc<Table>,
+        temporary: bool,
+        replace: bool,
+    ) -> Result<(), MySqlError> {
+        let name = table.name().to_owned();
+        let dictionary = &self.engine.shared().dictionary;
+        let created = if temporary {
+            let mut local = self.local();
+            if replace {
+                let _ = local.temporary.drop_table(database, &name);
+            }
+            local.temporary.create(database, table)
+        } else {
+            if replace {
+                let _ = dictionary.drop_table(database, &name);
+            }
+            dictionary.create_table(database, table)
+        };
+        created.map_err(|error| errors::from_table(&error))
     }
 }
 

@@ -18,6 +18,7 @@ mod explain;
 mod expressions;
 mod information;
 mod insert;
+mod known_tables;
 mod load;
 mod point;
 mod query;
@@ -40,6 +41,7 @@ use crate::outcome::Outcome;
 use crate::running::Running;
 
 pub(crate) use describe::describe;
+pub(crate) use known_tables::{KnownTables, run_known_table};
 pub(crate) use point::{Known, run_known};
 pub(crate) use rules::Lately;
 

@@ -27,6 +27,7 @@ use crate::dialect::MayflyDialect;
 use crate::source::Source;
 use crate::statement::{Explain, ExplainFormat, Show, Statement};
 use cursor::Cursor;
+pub(crate) use reserved::is_reserved;
 
 /// Depth of nesting that a statement may have.
 const RECURSION_LIMIT: usize = 200;

@@ -37,7 +37,7 @@ pub(super) fn find(statement: &Statement) -> Option<Location> {
 }
 
 /// Whether a word is reserved.
-pub(super) fn is_reserved(word: &str) -> bool {
+pub(crate) fn is_reserved(word: &str) -> bool {
     let upper = word.to_ascii_uppercase();
     WORDS.binary_search(&upper.as_str()).is_ok()
 }

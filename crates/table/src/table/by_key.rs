@@ -5,7 +5,7 @@
 //! the one for the other.
 
 use crate::error::Result;
-use crate::keys::{Lookup, Place, Search, Step};
+use crate::keys::{Indexes, Lookup, Place, Search, Step};
 use crate::snapshot::TableSnapshot;
 use crate::table::Table;
 
@@ -43,8 +43,7 @@ impl Table {
         if state.version != seen.version() {
             return Ok(ByKey::Changed);
         }
-        self.refresh_indexes(&mut state)?;
-        let found = state.indexes.lookup(key, values, limit)?;
+        let found = self.indexes_of(&mut state)?.lookup(key, values, limit)?;
         Ok(found.map_or(ByKey::TooMany, ByKey::Found))
     }
 
@@ -68,8 +67,8 @@ impl Table {
         if state.version != seen.version() {
             return Ok(ByKey::Changed);
         }
-        self.refresh_indexes(&mut state)?;
-        let step = state.indexes.walk(search, is_reversed, from, count)?;
+        let indexes = self.indexes_of(&mut state)?;
+        let step = indexes.walk(search, is_reversed, from, count)?;
         Ok(ByKey::Found(step))
     }
 
@@ -79,8 +78,9 @@ impl Table {
     /// If there is no such key.
     pub fn covers(&self, key: usize, columns: &[usize]) -> bool {
         let of_table = &self.definition.keys[key];
-        let parts = self.state().indexes.covering(of_table, key, columns);
-        parts.is_some()
+        let mut state = self.state();
+        let indexes = state.indexes.get_or_insert_with(|| self.empty_indexes());
+        indexes.covering(of_table, key, columns).is_some()
     }
 
     /// The values of some columns in the rows that searches of one key find, read off the key, and
@@ -103,11 +103,11 @@ impl Table {
             return Ok(None);
         };
         let of_table = &self.definition.keys[key];
-        let Some(parts) = state.indexes.covering(of_table, key, columns) else {
-            return Ok(None);
-        };
-        self.refresh_indexes(&mut state)?;
-        state.indexes.values(searches, &parts, limit)
+        let indexes = self.indexes_of(&mut state)?;
+        match indexes.covering(of_table, key, columns) {
+            Some(parts) => indexes.values(searches, &parts, limit),
+            None => Ok(None),
+        }
     }
 
     /// About how many different values the first `parts` columns of a key have, NULL among them:
@@ -120,12 +120,11 @@ impl Table {
     /// If there is no such key.
     pub fn distinct(&self, key: usize, parts: usize) -> Result<u64> {
         let mut state = self.state();
-        self.refresh_indexes(&mut state)?;
-        state.indexes.distinct(key, parts)
+        self.indexes_of(&mut state)?.distinct(key, parts)
     }
 
     /// Bytes of all keys, in memory and on disk.
     pub fn index_bytes(&self) -> u64 {
-        self.state().indexes.bytes()
+        self.state().indexes.as_ref().map_or(0, Indexes::bytes)
     }
 }

@@ -7,7 +7,7 @@
 //! **Cost**: a copy of the list of pages, and the entries of new keys.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::SystemTime;
 
 use super::{State, Table};
@@ -49,14 +49,14 @@ impl Table {
         }
         let table = Table {
             name: name.into(),
-            definition: definition.clone(),
+            definition: Arc::new(definition.clone()),
             layout: OnceLock::new(),
             created: SystemTime::now(),
             state: Mutex::new(State {
                 version: 0,
                 content,
                 next_number,
-                indexes,
+                indexes: Some(indexes),
                 updated: self.updated(),
                 is_retired: false,
             }),
@@ -74,7 +74,9 @@ impl Table {
         let shared = shared
             .into_iter()
             .filter_map(|(new, old)| Some((new, old?)));
-        new.indexes.take_over(&mut old.indexes, shared);
+        let old = old.indexes.get_or_insert_with(|| self.empty_indexes());
+        let new = new.indexes.get_or_insert_with(|| successor.empty_indexes());
+        new.take_over(old, shared);
     }
 }
 
