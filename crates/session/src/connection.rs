@@ -81,6 +81,9 @@ pub(crate) struct Settings {
     pub(crate) counts_zero: bool,
     /// Whether a SELECT returns all of its rows.
     pub(crate) selects_all: bool,
+    /// How long a client may say nothing, in seconds: a program, and a person.
+    pub(crate) wait_timeout: u64,
+    pub(crate) interactive_timeout: u64,
 }
 
 impl Connection {
@@ -350,6 +353,8 @@ impl Local {
                 autocommit: self.variables.text("autocommit") != "OFF",
                 counts_zero: !self.variables.has_mode("NO_AUTO_VALUE_ON_ZERO"),
                 selects_all: self.variables.number("sql_select_limit") == u64::MAX,
+                wait_timeout: self.variables.number("wait_timeout"),
+                interactive_timeout: self.variables.number("interactive_timeout"),
             };
         }
         self.settings

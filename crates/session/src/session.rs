@@ -123,18 +123,22 @@ impl Session {
 
     /// The state that clients are told of after each statement.
     pub fn state(&self) -> State {
-        let local = self.connection.local();
+        let mut local = self.connection.local();
         State {
             is_in_transaction: local.transaction.is_begun(),
-            autocommits: local.variables.text("autocommit") == "ON",
+            autocommits: local.settings().autocommit,
             warnings: u16::try_from(local.warning_count).unwrap_or(u16::MAX),
         }
     }
 
-    /// The value of a system variable that is a number; `None` for any other.
-    pub fn number(&self, variable: &str) -> Option<u64> {
-        let local = self.connection.local();
-        local.variables.text(variable).parse().ok()
+    /// How long a client may say nothing, in seconds: `@@interactive_timeout` if a person waits,
+    /// else `@@wait_timeout`.
+    pub fn idle_seconds(&self, is_person: bool) -> u64 {
+        let settings = self.connection.local().settings();
+        match is_person {
+            true => settings.interactive_timeout,
+            false => settings.wait_timeout,
+        }
     }
 
     /// Says who the user is: `CURRENT_USER()`, as `name@host`.

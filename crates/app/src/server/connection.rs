@@ -14,9 +14,6 @@ use mayfly_wire::{
 use super::columns::{Value, definition};
 use super::{Place, Shared};
 
-/// Seconds that a client may say nothing, if its session does not say.
-const IDLE_SECONDS: u64 = 28_800;
-
 /// A client that has logged in.
 pub struct Client {
     // fixed
@@ -219,11 +216,7 @@ impl Connection for Client {
     }
 
     fn idle_timeout(&self) -> Duration {
-        let name = match self.interactive {
-            true => "interactive_timeout",
-            false => "wait_timeout",
-        };
-        Duration::from_secs(self.session.number(name).unwrap_or(IDLE_SECONDS))
+        Duration::from_secs(self.session.idle_seconds(self.interactive))
     }
 
     async fn killed(&self) {
