@@ -64,10 +64,12 @@ impl Sender {
         self.sequence = sequence;
     }
 
-    /// Answers continue the numbers of the command's compressed packets.
+    /// Answers continue the numbers of the command's frames, and packets begin at the number of
+    /// their frame: `net_flush` keeps the two together.
     pub(crate) fn set_compressed_sequence(&mut self, sequence: u8) {
         if let Some(compressor) = &mut self.compressor {
             compressor.sequence = sequence;
+            self.sequence = sequence;
         }
     }
 
@@ -153,6 +155,7 @@ impl Sender {
         }
         if let Some(compressor) = &mut self.compressor {
             compressor.wrap(&mut self.out)?;
+            self.sequence = compressor.sequence;
         }
         let mut sent = 0;
         while let Some(rest) = self.out.get(sent..).filter(|rest| !rest.is_empty()) {

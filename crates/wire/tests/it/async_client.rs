@@ -1,5 +1,7 @@
 //! The client `mysql_async` against a server with canned answers.
 
+use std::collections::HashMap;
+
 use mayfly_wire::Method;
 use mysql_async::consts::ColumnType;
 use mysql_async::prelude::Queryable;
@@ -185,16 +187,6 @@ async fn an_ok_tells_what_happened() {
     assert_eq!(connection.last_insert_id(), Some(7));
     assert_eq!(connection.get_warnings(), 2);
     assert_eq!(connection.info(), "Records: 3  Duplicates: 0  Warnings: 2");
-    connection.query_drop("track").await.unwrap();
-    assert_eq!(
-        connection
-            .last_ok_packet()
-            .unwrap()
-            .session_state_info()
-            .unwrap()
-            .len(),
-        3
-    );
 }
 
 #[tokio::test]
@@ -360,12 +352,12 @@ async fn a_database_may_be_missing() {
 #[tokio::test]
 async fn attributes_reach_the_server() {
     let server = start(|_, _| {}).await;
-    let mut connection = connect(&server).await;
-    let name: Option<String> = connection
-        .query_first("attribute _client_name")
-        .await
-        .unwrap();
-    assert!(name.unwrap().contains("mysql"));
+    let attributes = HashMap::from([("program_name".to_owned(), "a test".to_owned())]);
+    let options = options(&server, "root", "").connect_attributes(attributes);
+    let mut connection = Conn::new(options).await.unwrap();
+    let text = "attribute program_name";
+    let name: Option<String> = connection.query_first(text).await.unwrap();
+    assert_eq!(name.unwrap(), "a test");
 }
 
 #[tokio::test]

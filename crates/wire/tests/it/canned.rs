@@ -174,7 +174,9 @@ impl CannedConnection {
                 rows.finish(&end).await
             }
             "rows" => {
-                let count: usize = rest.parse().unwrap();
+                let Ok(count) = rest.parse::<usize>() else {
+                    return Err(syntax(rest));
+                };
                 let mut stopped = Stopped(Some(Arc::clone(&self.shared)));
                 let columns = n_columns();
                 let mut rows = reply.rows(&columns, status).await?;
@@ -189,7 +191,10 @@ impl CannedConnection {
                 rows.finish(&end).await
             }
             "big" => {
-                let value = vec![b'x'; rest.parse().unwrap()];
+                let Ok(size) = rest.parse() else {
+                    return Err(syntax(rest));
+                };
+                let value = vec![b'x'; size];
                 let columns = [ColumnDefinition::new(
                     "big",
                     ColumnType::Text(mayfly_types::BlobSize::Long),
@@ -393,17 +398,15 @@ impl Connection for CannedConnection {
         parameters: &[Parameter<'_>],
         reply: &mut Reply,
     ) -> Result<Option<OpenCursor<CannedCursor>>, Failure> {
-        let Some(count) = statement.text.strip_prefix("rows ") else {
+        let count = statement.text.strip_prefix("rows ");
+        let Some(count) = count.and_then(|count| count.parse().ok()) else {
             self.execute(statement, parameters, reply).await?;
             return Ok(None);
         };
         Ok(Some(OpenCursor {
             columns: n_columns(),
             warnings: 0,
-            cursor: CannedCursor {
-                next: 0,
-                count: count.parse().unwrap(),
-            },
+            cursor: CannedCursor { next: 0, count },
         }))
     }
 

@@ -20,7 +20,6 @@ pub struct Running {
     pub port: u16,
     pub socket: PathBuf,
     pub shared: Arc<Shared>,
-    pub endpoint: Arc<Endpoint<Canned>>,
     _directory: TempDir,
 }
 
@@ -84,7 +83,6 @@ pub async fn start(configure: impl FnOnce(&mut Settings, &mut Canned)) -> Runnin
         port,
         socket,
         shared,
-        endpoint,
         _directory: directory,
     }
 }

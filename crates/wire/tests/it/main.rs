@@ -4,3 +4,5 @@ mod all_types;
 mod async_client;
 mod canned;
 mod harness;
+mod packets;
+mod strangers;
