@@ -212,6 +212,8 @@ impl CannedConnection {
                     })
                     .await
             }
+            // What clients send by themselves.
+            "SET" | "BEGIN" | "COMMIT" | "ROLLBACK" => reply.done(&end).await,
             "insert" => {
                 reply
                     .done(&Summary {
@@ -265,9 +267,11 @@ impl CannedConnection {
                 rows.push_row([value])?;
                 rows.finish(&end).await
             }
-            "load" => {
+            "load" | "LOAD" => {
                 let mut bytes = 0;
-                let mut file = reply.local_infile(rest.as_bytes()).await?;
+                let name = rest.strip_prefix("DATA LOCAL INFILE ").unwrap_or(rest);
+                let name = name.trim_matches('\'');
+                let mut file = reply.local_infile(name.as_bytes()).await?;
                 while let Some(piece) = file.next().await? {
                     bytes += piece.len() as u64;
                 }
@@ -288,7 +292,6 @@ impl CannedConnection {
                 let columns = n_columns();
                 let mut rows = reply.rows(&columns, status).await?;
                 rows.push_batch(&n_batch(0, 10)).await?;
-                drop(rows);
                 Err(MySqlError::new(ErrorCode::OutOfResources, &[]).into())
             }
             "forget" => Ok(()),

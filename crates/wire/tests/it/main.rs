@@ -5,4 +5,5 @@ mod async_client;
 mod canned;
 mod harness;
 mod packets;
+mod shell;
 mod strangers;
