@@ -1,7 +1,7 @@
 //! Columns as a client is told of them: the packet `Protocol::ColumnDefinition41`.
 //!
-//! **Source**: "Column Definition Protocol"; `Field::type()`, `field_length` and `decimals` by type in
-//! `sql/field.cc`, `Item::init_make_field` for expressions. Compared with what MariaDB sends.
+//! **Source**: "Column Definition Protocol"; `Field::type()`, `field_length` and `decimals` by type
+//! in `sql/field.cc`, `Item::init_make_field` for expressions. Compared with what MariaDB sends.
 
 use bytes::BytesMut;
 use mayfly_types::{BlobSize, ColumnType};
