@@ -1,6 +1,7 @@
 //! The client `mysql_async` against a server with canned answers.
 
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use mayfly_wire::Method;
 use mysql_async::consts::ColumnType;
@@ -68,6 +69,21 @@ async fn passwords_of_both_methods_are_checked() {
         }
         until(&server.shared.places, 0, "places").await;
     }
+}
+
+#[tokio::test]
+async fn failures_slow_down() {
+    let server = start(|_, _| {}).await;
+    let started = Instant::now();
+    for _ in 0..5 {
+        let refused = Conn::new(options(&server, "native", "wrong")).await;
+        assert_eq!(code(&refused.unwrap_err()), 1045);
+    }
+    // The fourth waits 100 ms, the fifth 200; a right password does not wait.
+    assert!(started.elapsed() >= Duration::from_millis(300));
+    Conn::new(options(&server, "native", "secret"))
+        .await
+        .unwrap();
 }
 
 #[tokio::test]

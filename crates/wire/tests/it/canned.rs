@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::{Field, Schema};
@@ -12,6 +13,8 @@ use mayfly_wire::{
     Peer, Prepared, Reply, Secret, Server, ServerStatus, SessionChange, Summary, Value,
     too_many_connections,
 };
+
+use tokio::sync::Notify;
 
 use crate::all_types;
 
@@ -24,6 +27,7 @@ pub struct Canned {
     pub places_max: usize,
     pub shared: Arc<Shared>,
     pub last_id: AtomicU32,
+    pub idle_timeout: Duration,
 }
 
 /// What tests look at.
@@ -37,6 +41,8 @@ pub struct Shared {
     pub rows_made: AtomicUsize,
     /// Prepared statements that exist.
     pub statements: AtomicUsize,
+    /// Ends idle connections.
+    pub kill: Notify,
 }
 
 pub struct Place(Arc<Shared>);
@@ -77,6 +83,7 @@ impl Server for Canned {
             login: login.clone(),
             temporary: false,
             shared: Arc::clone(&self.shared),
+            idle_timeout: self.idle_timeout,
             _place: place,
         })
     }
@@ -94,6 +101,7 @@ pub struct CannedConnection {
     /// Whether something exists that a reset must drop.
     temporary: bool,
     shared: Arc<Shared>,
+    idle_timeout: Duration,
     _place: Place,
 }
 
@@ -458,6 +466,14 @@ impl Connection for CannedConnection {
         self.temporary = false;
         self.login = login.clone();
         Ok(self.last())
+    }
+
+    fn idle_timeout(&self) -> Duration {
+        self.idle_timeout
+    }
+
+    async fn killed(&self) {
+        self.shared.kill.notified().await;
     }
 }
 

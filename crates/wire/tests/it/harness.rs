@@ -56,6 +56,7 @@ pub fn canned() -> Canned {
         places_max: 100,
         shared: Arc::new(Shared::default()),
         last_id: AtomicU32::new(0),
+        idle_timeout: Duration::from_secs(28_800),
     }
 }
 

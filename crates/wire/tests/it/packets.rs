@@ -324,6 +324,18 @@ async fn cursors_are_fetched_piece_by_piece() {
             assert!(end_status(&end).contains(ServerStatus::CURSOR_EXISTS));
         }
         assert_eq!(total, 2500);
+        // A statement without a cursor is answered in full.
+        client.command(0x16, b"one").await;
+        client.read().await;
+        client.command(0x17, &[2, 0, 0, 0, 1, 1, 0, 0, 0]).await;
+        assert_eq!(client.read().await, [1]);
+        if capabilities == OLD {
+            client.read_to_end().await;
+        }
+        let rows = client.read_to_end().await;
+        let end = rows.last().unwrap();
+        assert!(!end_status(end).contains(ServerStatus::CURSOR_EXISTS));
+        assert_eq!(rows[rows.len() - 2], [0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
         // COM_STMT_RESET closes a cursor, COM_STMT_CLOSE the statement.
         client.command(0x17, &[1, 0, 0, 0, 1, 1, 0, 0, 0]).await;
         client.read().await;
@@ -394,6 +406,77 @@ async fn commands_may_be_sent_ahead() {
         client.sequence = 1;
         assert_eq!(client.read().await[0], 0);
     }
+}
+
+#[tokio::test]
+async fn an_unknown_user_looks_like_a_wrong_password() {
+    let packets_of = async |user: &str| {
+        let mut client = Client::connect(|_, _| {});
+        client.read().await;
+        let capabilities = NEW | Capabilities::PLUGIN_AUTH_LENENC_CLIENT_DATA;
+        let mut packet = capabilities.bits().to_le_bytes().to_vec();
+        packet.extend_from_slice(&[0; 4 + 1 + 23]);
+        packet.extend_from_slice(user.as_bytes());
+        packet.extend_from_slice(b"\0\x20");
+        packet.extend_from_slice(&[7; 32]);
+        packet.extend_from_slice(b"caching_sha2_password\0");
+        client.write(&packet).await;
+        let more = client.read().await;
+        client.write(b"wrong\0").await;
+        let error = String::from_utf8_lossy(&client.read().await).replace(user, "user");
+        assert_eq!(client.read().await, b"");
+        (more, error)
+    };
+    let wrong = packets_of("sha2").await;
+    assert_eq!(wrong.0, [1, 4]);
+    assert!(wrong.1.contains("28000Access denied for user"));
+    assert_eq!(packets_of("nobody").await, wrong);
+}
+
+#[tokio::test]
+async fn zstd_frames_hold_packets() {
+    let mut client = Client::connect(|_, _| {});
+    client.read().await;
+    let mut packet = response(OLD | Capabilities::ZSTD_COMPRESSION_ALGORITHM);
+    packet.push(7);
+    client.write(&packet).await;
+    client.read().await;
+    for round in 0..3 {
+        // A long command goes compressed, the short one as it is.
+        let text = [b"length ".as_slice(), &vec![b'x'; round * 100_000]].concat();
+        let mut plain = ((text.len() + 1) as u32).to_le_bytes().to_vec();
+        plain.push(3);
+        plain.extend_from_slice(&text);
+        let compressed = zstd::bulk::compress(&plain, 3).unwrap();
+        let (body, plain_len) = match round {
+            0 => (&plain, 0),
+            _ => (&compressed, plain.len() as u32),
+        };
+        let mut frame = (body.len() as u32).to_le_bytes().to_vec();
+        frame.extend_from_slice(&plain_len.to_le_bytes()[..3]);
+        frame.extend_from_slice(body);
+        client.write_raw(&frame).await;
+        let mut header = [0; 7];
+        client.stream.read_exact(&mut header).await.unwrap();
+        // Too short to be worth compressing.
+        assert_eq!(header[3..], [1, 0, 0, 0]);
+        let mut ok = vec![0; usize::from(header[0])];
+        client.stream.read_exact(&mut ok).await.unwrap();
+        assert_eq!(ok[3..5], [1, 0]);
+        let count = ok.get(5).copied().unwrap();
+        assert_eq!(count, if round == 0 { 7 } else { 0xFD });
+    }
+}
+
+#[tokio::test]
+async fn a_killed_connection_is_told() {
+    let mut client = Client::log_in(NEW).await;
+    assert_eq!(client.ask(0x0E, b"").await[0], 0);
+    client.shared.kill.notify_one();
+    client.sequence = 0;
+    assert_eq!(error_code(&client.read().await), 1317);
+    assert_eq!(client.read().await, b"");
+    client.ended.await.unwrap().unwrap();
 }
 
 #[tokio::test]

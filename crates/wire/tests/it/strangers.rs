@@ -1,6 +1,6 @@
 //! Bytes that no client sends: nothing panics, hangs or grows.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mayfly_wire::{Capabilities, ConnectionError};
 use proptest::prelude::*;
@@ -128,45 +128,49 @@ proptest! {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_handshake_has_a_time_limit() {
-    let mut client = Client::connect(|_, _| {});
+    let limit = Duration::from_millis(300);
+    let mut client = Client::connect(|settings, _| settings.connect_timeout = limit);
     client.read().await;
     // A byte now and then does not buy time.
     client.write_raw(b"\x20\0\0\x01").await;
-    for _ in 0..9 {
-        client.write_raw(b"\x20").await;
-        tokio::time::sleep(Duration::from_secs(1)).await;
+    let started = Instant::now();
+    while !client.ended.is_finished() {
+        assert!(started.elapsed() < LIMIT);
+        client.write_raw(b"\0").await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    assert!(matches!(
-        client.ended.await.unwrap(),
-        Err(ConnectionError::HandshakeTimeout)
-    ));
+    let ended = client.ended.await.unwrap();
+    assert!(matches!(ended, Err(ConnectionError::HandshakeTimeout)));
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn an_idle_client_is_told_and_disconnected() {
-    let mut client = Client::log_in(NEW).await;
-    tokio::time::sleep(Duration::from_secs(28_799)).await;
+    let limit = Duration::from_millis(200);
+    let mut client = Client::connect(|_, server| server.idle_timeout = limit);
+    client.read().await;
+    client.write(&response(NEW)).await;
+    assert_eq!(client.read().await[0], 0);
     assert_eq!(client.ask(0x0E, b"").await[0], 0);
-    tokio::time::sleep(Duration::from_secs(28_801)).await;
     client.expect_sequence(0);
-    let error = client.read().await;
-    assert_eq!(error[..3], [0xFF, 0xBF, 0x0F]);
-    assert!(matches!(
-        client.ended.await.unwrap(),
-        Err(ConnectionError::IdleTimeout)
-    ));
+    // 4031.
+    assert_eq!(client.read().await[..3], [0xFF, 0xBF, 0x0F]);
+    let ended = client.ended.await.unwrap();
+    assert!(matches!(ended, Err(ConnectionError::IdleTimeout)));
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_client_that_does_not_read_is_disconnected() {
-    let mut client = Client::log_in(NEW).await;
+    let limit = Duration::from_millis(200);
+    let mut client = Client::connect(|settings, _| settings.write_timeout = limit);
+    client.read().await;
+    client.write(&response(NEW)).await;
+    client.read().await;
     client.command(3, b"rows 1000000").await;
-    tokio::time::sleep(Duration::from_secs(61)).await;
+    let ended = tokio::time::timeout(LIMIT, &mut client.ended).await;
     assert!(matches!(
-        client.ended.await.unwrap(),
+        ended.unwrap().unwrap(),
         Err(ConnectionError::Transport(_))
     ));
 }
