@@ -7,6 +7,7 @@ use bytes::BytesMut;
 use mayfly_types::{BlobSize, ColumnType};
 
 use crate::bytes_out::{put_bytes, put_u8, put_u16, put_u32};
+use crate::encoding::TextEncoding;
 use crate::flags::ColumnFlags;
 
 /// The collation of numbers, times and bytes: `binary`.
@@ -98,7 +99,7 @@ impl ColumnDefinition {
     }
 
     /// Appends the payload of the packet.
-    pub(crate) fn write(&self, out: &mut BytesMut) {
+    pub(crate) fn write(&self, out: &mut BytesMut, encoding: TextEncoding) {
         let mut facts = Facts::of(&self.column_type, self.collation_id);
         // Numbers of a table are not compared by their bytes; those of an expression have a
         // collation, which is binary.
@@ -106,11 +107,11 @@ impl ColumnDefinition {
             facts.flags = facts.flags | ColumnFlags::BINARY;
         }
         put_bytes(out, b"def");
-        put_bytes(out, self.schema.as_bytes());
-        put_bytes(out, self.table.as_bytes());
-        put_bytes(out, self.original_table.as_bytes());
-        put_bytes(out, self.name.as_bytes());
-        put_bytes(out, self.original_name.as_bytes());
+        put_bytes(out, &encoding.encode(self.schema.as_bytes()));
+        put_bytes(out, &encoding.encode(self.table.as_bytes()));
+        put_bytes(out, &encoding.encode(self.original_table.as_bytes()));
+        put_bytes(out, &encoding.encode(self.name.as_bytes()));
+        put_bytes(out, &encoding.encode(self.original_name.as_bytes()));
         put_u8(out, 12);
         put_u16(out, facts.collation_id);
         put_u32(out, facts.length_bytes);
@@ -292,7 +293,7 @@ mod tests {
             ..ColumnDefinition::new("c", declared.parse().expect(declared), true)
         };
         let mut packet = BytesMut::new();
-        column.write(&mut packet);
+        column.write(&mut packet, TextEncoding::Utf8);
         let mut reader = Reader::new(&packet);
         for _ in 0..6 {
             reader.counted().expect("a name");

@@ -22,6 +22,7 @@ use mayfly_types::MySqlError;
 
 use crate::clock::within;
 use crate::column::ColumnDefinition;
+use crate::encoding::TextEncoding;
 use crate::error::{Failure, internal};
 use crate::flags::{Capabilities, ServerStatus};
 use crate::local_infile::LocalFile;
@@ -111,6 +112,7 @@ pub struct Reply {
     // state
     pub(crate) format: Format,
     pub(crate) multi_statements: bool,
+    pub(crate) encoding: TextEncoding,
     pub(crate) file_is_open: bool,
     state: State,
     // resources
@@ -131,6 +133,7 @@ impl Reply {
             read_timeout: settings.read_timeout,
             format: Format::Text,
             multi_statements: capabilities.contains(Capabilities::MULTI_STATEMENTS),
+            encoding: TextEncoding::default(),
             file_is_open: false,
             state: State::Open,
             sender,
@@ -156,6 +159,12 @@ impl Reply {
     /// Whether the client may be asked for a file.
     pub fn allows_local_infile(&self) -> bool {
         self.capabilities.contains(Capabilities::LOCAL_FILES)
+    }
+
+    /// Sets how texts are written from here on, for this connection: `character_set_results`.
+    /// Collations of columns are told as their definitions say.
+    pub fn set_text_encoding(&mut self, encoding: TextEncoding) {
+        self.encoding = encoding;
     }
 
     /// Answers with no rows.
@@ -234,7 +243,9 @@ impl Reply {
     }
 
     pub(crate) fn write_error(&mut self, error: &MySqlError) {
-        self.sender.packet(|out| packets::write_error(out, error));
+        let encoding = self.encoding;
+        self.sender
+            .packet(|out| packets::write_error(out, error, encoding));
     }
 
     pub(crate) fn write_eof(&mut self, warnings: u16, status: ServerStatus) {
@@ -261,11 +272,17 @@ impl Reply {
         warnings: u16,
         status: ServerStatus,
     ) {
-        for column in columns {
-            self.sender.packet(|out| column.write(out));
-        }
+        self.write_bare_definitions(columns);
         if !self.deprecates_eof() {
             self.write_eof(warnings, status);
+        }
+    }
+
+    /// Definitions that something else than an EOF follows.
+    pub(crate) fn write_bare_definitions(&mut self, columns: &[ColumnDefinition]) {
+        let encoding = self.encoding;
+        for column in columns {
+            self.sender.packet(|out| column.write(out, encoding));
         }
     }
 

@@ -171,9 +171,7 @@ impl<'e, S: Server> Conversation<'e, S> {
             Command::FieldList { table, pattern } => {
                 let listed = self.connection.list_fields(table, pattern);
                 let columns = watched(&self.receiver, listed).await??;
-                for column in &columns {
-                    self.reply.sender.packet(|out| column.write(out));
-                }
+                self.reply.write_bare_definitions(&columns);
                 self.ok(packets::EOF);
             }
             Command::Statistics => {

@@ -94,9 +94,7 @@ impl<S: Server> Conversation<'_, S> {
         self.reply
             .sender
             .packet(|out| put_length(out, columns.len() as u64));
-        for column in &columns {
-            self.reply.sender.packet(|out| column.write(out));
-        }
+        self.reply.write_bare_definitions(&columns);
         statement.cursor = Some(Fetching {
             columns,
             cursor,

@@ -172,6 +172,23 @@ fn check_binary(found: &Value, text: &[u8], declared: &str) {
 }
 
 #[tokio::test]
+async fn texts_are_written_in_the_encoding_of_results() {
+    let server = start(|_, _| {}).await;
+    let mut connection = connect(&server).await;
+    connection.query_drop("latin1").await.unwrap();
+    let text: Row = connection.query_first("types").await.unwrap().unwrap();
+    let binary: Row = connection.exec_first("types", ()).await.unwrap().unwrap();
+    for row in [text, binary] {
+        let cell = |name: &str| match row.get::<Value, _>(name) {
+            Some(Value::Bytes(bytes)) => bytes,
+            other => panic!("{name}: {other:?}"),
+        };
+        assert_eq!(cell("varchar(40)"), b"gr\xFCn");
+        assert_eq!(cell("mediumblob"), b"\xFE\xFE");
+    }
+}
+
+#[tokio::test]
 async fn columns_are_described() {
     let server = start(|_, _| {}).await;
     let mut connection = connect(&server).await;

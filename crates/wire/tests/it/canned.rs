@@ -10,8 +10,8 @@ use arrow_schema::{Field, Schema};
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 use mayfly_wire::{
     Account, Answered, ColumnDefinition, Connection, Cursor, Failure, Login, OpenCursor, Parameter,
-    Peer, Prepared, Reply, Secret, Server, ServerStatus, SessionChange, Summary, Value,
-    too_many_connections,
+    Peer, Prepared, Reply, Secret, Server, ServerStatus, SessionChange, Summary, TextEncoding,
+    Value, too_many_connections,
 };
 
 use tokio::sync::Notify;
@@ -219,6 +219,10 @@ impl CannedConnection {
                         ..end
                     })
                     .await
+            }
+            "latin1" => {
+                reply.set_text_encoding(TextEncoding::Latin1);
+                reply.done(&end).await
             }
             // What clients send by themselves.
             "SET" | "BEGIN" | "COMMIT" | "ROLLBACK" => reply.done(&end).await,
