@@ -156,6 +156,12 @@ impl Reply {
         self.capabilities.contains(needed)
     }
 
+    /// Bytes of answers of this connection so far, those that wait in the buffer included; before
+    /// compression, without the handshake.
+    pub fn bytes_sent(&self) -> u64 {
+        self.sender.total_bytes()
+    }
+
     /// Whether the client may be asked for a file.
     pub fn allows_local_infile(&self) -> bool {
         self.capabilities.contains(Capabilities::LOCAL_FILES)
@@ -172,6 +178,7 @@ impl Reply {
     /// # Errors
     /// [`Failure::Transport`] when the client is gone.
     pub async fn done(&mut self, summary: &Summary) -> Result<(), Failure> {
+        self.finish_file().await?;
         self.begin_result()?;
         self.end_result(summary, packets::OK);
         self.relieve().await
@@ -187,6 +194,7 @@ impl Reply {
         columns: &'a [ColumnDefinition],
         status: ServerStatus,
     ) -> Result<Rows<'a>, Failure> {
+        self.finish_file().await?;
         self.begin_result()?;
         self.state = State::Rows;
         self.write_columns(columns, 0, status);
@@ -220,8 +228,7 @@ impl Reply {
 
     fn begin_result(&self) -> Result<(), MySqlError> {
         match self.state {
-            State::Open if !self.file_is_open => Ok(()),
-            State::Open => Err(internal("a result before the end of a file")),
+            State::Open => Ok(()),
             State::Rows => Err(internal("a result amid the rows of another")),
             State::Over => Err(internal("a result that was not announced")),
         }

@@ -85,10 +85,14 @@ impl<'e, S: Server> Conversation<'e, S> {
                 receiver.set_compressed_sequence(0);
             }
             let event = async {
+                // Before the client's packet: one that never pauses must end too.
+                if *stopping.borrow() {
+                    return Event::Stopping;
+                }
                 tokio::select! {
                     biased;
-                    packet = receiver::next_packet(&self.receiver) => Event::Packet(packet),
                     () = self.connection.killed() => Event::Killed,
+                    packet = receiver::next_packet(&self.receiver) => Event::Packet(packet),
                     _ = stopping.wait_for(|stopping| *stopping) => Event::Stopping,
                 }
             };

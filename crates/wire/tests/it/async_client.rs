@@ -510,6 +510,8 @@ async fn files_of_the_client_are_read() {
             connection.query_first::<i64, _>("one").await.unwrap(),
             Some(1)
         );
+        let some = format!("loadsome {name}");
+        connection.query_drop(some).await.unwrap();
         let text = format!("load {name}; one; load {name}");
         let mut results = connection.query_iter(text).await.unwrap();
         assert_eq!(results.affected_rows(), 3_000_000);

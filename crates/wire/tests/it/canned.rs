@@ -294,6 +294,11 @@ impl CannedConnection {
                     })
                     .await
             }
+            "loadsome" => {
+                let mut file = reply.local_infile(rest.as_bytes()).await?;
+                file.next().await?;
+                reply.done(&end).await
+            }
             "loadpart" => {
                 let mut file = reply.local_infile(rest.as_bytes()).await?;
                 file.next().await?;
