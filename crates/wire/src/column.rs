@@ -1,12 +1,13 @@
 //! Columns as a client is told of them: the packet `Protocol::ColumnDefinition41`.
 //!
-//! **Source**: MySQL's `Field::type()`, `field_length` and `decimals` by type
-//! (`sql/field.cc`, `sql/protocol_classic.cc`), checked against what a server sends.
+//! **Source**: "Column Definition Protocol"; `Field::type()`, `field_length` and `decimals` by type
+//! in `sql/field.cc`, `Item::init_make_field` for expressions. Compared with what MariaDB sends.
 
 use bytes::BytesMut;
 use mayfly_types::{BlobSize, ColumnType};
 
 use crate::bytes_out::{put_bytes, put_u8, put_u16, put_u32};
+use crate::encoding::TextEncoding;
 use crate::flags::ColumnFlags;
 
 /// The collation of numbers, times and bytes: `binary`.
@@ -98,14 +99,19 @@ impl ColumnDefinition {
     }
 
     /// Appends the payload of the packet.
-    pub(crate) fn write(&self, out: &mut BytesMut) {
-        let facts = Facts::of(&self.column_type, self.collation_id);
+    pub(crate) fn write(&self, out: &mut BytesMut, encoding: TextEncoding) {
+        let mut facts = Facts::of(&self.column_type, self.collation_id);
+        // Numbers of a table are not compared by their bytes; those of an expression have a
+        // collation, which is binary.
+        if self.original_table.is_empty() && self.column_type.is_numeric() {
+            facts.flags = facts.flags | ColumnFlags::BINARY;
+        }
         put_bytes(out, b"def");
-        put_bytes(out, self.schema.as_bytes());
-        put_bytes(out, self.table.as_bytes());
-        put_bytes(out, self.original_table.as_bytes());
-        put_bytes(out, self.name.as_bytes());
-        put_bytes(out, self.original_name.as_bytes());
+        put_bytes(out, &encoding.encode(self.schema.as_bytes()));
+        put_bytes(out, &encoding.encode(self.table.as_bytes()));
+        put_bytes(out, &encoding.encode(self.original_table.as_bytes()));
+        put_bytes(out, &encoding.encode(self.name.as_bytes()));
+        put_bytes(out, &encoding.encode(self.original_name.as_bytes()));
         put_u8(out, 12);
         put_u16(out, facts.collation_id);
         put_u32(out, facts.length_bytes);
@@ -146,7 +152,7 @@ impl Facts {
             } else {
                 signed_length
             };
-            Facts::plain(wire_type, length_bytes, 0, ColumnFlags::BINARY | sign)
+            Facts::plain(wire_type, length_bytes, 0, sign)
         };
         match column_type {
             ColumnType::Bool => number(wire_type::TINY, 1, false, 1),
@@ -273,4 +279,78 @@ fn text_bytes(size: BlobSize) -> u32 {
     u32::try_from(size.max_bytes())
         .unwrap_or(u32::MAX)
         .saturating_mul(CHARACTER_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes_in::Reader;
+
+    /// Type, length, decimals, collation and flags of the packet of a table's column.
+    fn facts(declared: &str) -> (u8, u32, u8, u16, u16) {
+        let column = ColumnDefinition {
+            original_table: "t".to_owned(),
+            ..ColumnDefinition::new("c", declared.parse().expect(declared), true)
+        };
+        let mut packet = BytesMut::new();
+        column.write(&mut packet, TextEncoding::Utf8);
+        let mut reader = Reader::new(&packet);
+        for _ in 0..6 {
+            reader.counted().expect("a name");
+        }
+        assert_eq!(reader.u8(), Ok(12));
+        let collation_id = reader.u16().expect("a collation");
+        let length = reader.u32().expect("a length");
+        let wire_type = reader.u8().expect("a type");
+        let flags = reader.u16().expect("flags");
+        let decimals = reader.u8().expect("decimals");
+        assert_eq!(reader.rest(), [0, 0]);
+        (wire_type, length, decimals, collation_id, flags)
+    }
+
+    /// What MariaDB 10.11 sends for the columns of a table; collations and JSON as MySQL's.
+    #[test]
+    fn types_are_described_as_servers_do() {
+        for (declared, expected) in [
+            ("tinyint(1)", (1, 1, 0, 63, 0)),
+            ("tinyint", (1, 4, 0, 63, 0)),
+            ("tinyint unsigned", (1, 3, 0, 63, 32)),
+            ("smallint", (2, 6, 0, 63, 0)),
+            ("smallint unsigned", (2, 5, 0, 63, 32)),
+            ("mediumint", (9, 9, 0, 63, 0)),
+            ("mediumint unsigned", (9, 8, 0, 63, 32)),
+            ("int", (3, 11, 0, 63, 0)),
+            ("int unsigned", (3, 10, 0, 63, 32)),
+            ("bigint", (8, 20, 0, 63, 0)),
+            ("bigint unsigned", (8, 20, 0, 63, 32)),
+            ("decimal(10,2)", (246, 12, 2, 63, 0)),
+            ("decimal(20,0)", (246, 21, 0, 63, 0)),
+            ("decimal(50,4)", (246, 52, 4, 63, 0)),
+            ("float", (4, 12, 31, 63, 0)),
+            ("float(7,3)", (4, 7, 3, 63, 0)),
+            ("double", (5, 22, 31, 63, 0)),
+            ("double(10,2)", (5, 10, 2, 63, 0)),
+            ("bit(12)", (16, 12, 0, 63, 32)),
+            ("year", (13, 4, 0, 63, 96)),
+            ("date", (10, 10, 0, 63, 128)),
+            ("datetime", (12, 19, 0, 63, 128)),
+            ("datetime(6)", (12, 26, 6, 63, 128)),
+            ("timestamp(3)", (7, 23, 3, 63, 128)),
+            ("time", (11, 10, 0, 63, 128)),
+            ("time(2)", (11, 13, 2, 63, 128)),
+            ("char(5)", (254, 20, 0, 255, 0)),
+            ("varchar(40)", (253, 160, 0, 255, 0)),
+            ("tinytext", (252, 1020, 0, 255, 16)),
+            ("text", (252, 262_140, 0, 255, 16)),
+            ("longtext", (252, u32::MAX, 0, 255, 16)),
+            ("binary(3)", (254, 3, 0, 63, 128)),
+            ("varbinary(3)", (253, 3, 0, 63, 128)),
+            ("mediumblob", (252, 16_777_215, 0, 63, 144)),
+            ("json", (245, u32::MAX, 0, 63, 144)),
+            ("enum('red','green')", (254, 20, 0, 255, 256)),
+            ("set('a','b','c')", (254, 20, 0, 255, 2048)),
+        ] {
+            assert_eq!(facts(declared), expected, "{declared}");
+        }
+    }
 }

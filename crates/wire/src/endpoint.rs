@@ -16,6 +16,7 @@ use crate::bytes_in::Reader;
 use crate::clock::within;
 use crate::compression::{self, Compressor, Decompressor};
 use crate::conversation::Conversation;
+use crate::encoding::TextEncoding;
 use crate::error::{
     ConnectionError, Failure, bad_handshake, internal, packets_out_of_order,
     secure_transport_required,
@@ -138,7 +139,7 @@ impl<S: Server> Endpoint<S> {
         let offered = offered(&self.settings);
         let Ok(response) = Response::parse(&packet, offered) else {
             let error = bad_handshake();
-            sender.packet(|out| packets::write_error(out, &error));
+            sender.packet(|out| packets::write_error(out, &error, TextEncoding::Utf8));
             sender.flush().await?;
             sender.close().await;
             return Err(error.into());

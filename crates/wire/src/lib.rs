@@ -54,6 +54,7 @@ mod column;
 mod command;
 mod compression;
 mod conversation;
+mod encoding;
 mod endpoint;
 mod error;
 mod flags;
@@ -75,6 +76,7 @@ mod value;
 
 pub use auth::{Method, NoRandomness, Secret, ShaCryptHash};
 pub use column::{BINARY_COLLATION_ID, ColumnDefinition, UTF8MB4_COLLATION_ID};
+pub use encoding::TextEncoding;
 pub use endpoint::Endpoint;
 pub use error::{ConnectionError, Failure, too_many_connections};
 pub use flags::{Capabilities, ColumnFlags, ServerStatus};

@@ -4,6 +4,7 @@
 
 use std::io;
 
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use crate::endpoint::Endpoint;
@@ -45,6 +46,8 @@ impl Listener {
                 let (stream, address) = listener.accept().await?;
                 // Answers are written whole: there is nothing to gather.
                 stream.set_nodelay(true)?;
+                // A client whose machine is gone is found by the kernel, as MySQL does.
+                SockRef::from(&stream).set_keepalive(true)?;
                 Ok(Incoming {
                     socket: Socket::Tcp(stream),
                     peer: Peer::Tcp(address),

@@ -21,9 +21,16 @@ impl Peer {
     /// The host as error 1045 and `USER()` say it.
     pub fn host(&self) -> String {
         match self {
-            Peer::Tcp(address) if address.ip().is_loopback() => "localhost".to_owned(),
-            Peer::Tcp(address) => address.ip().to_canonical().to_string(),
-            Peer::Unix { .. } => "localhost".to_owned(),
+            Peer::Tcp(address) if !self.is_loopback() => address.ip().to_canonical().to_string(),
+            _ => "localhost".to_owned(),
+        }
+    }
+
+    /// Whether the client is on the same machine.
+    pub(crate) fn is_loopback(&self) -> bool {
+        match self {
+            Peer::Tcp(address) => address.ip().to_canonical().is_loopback(),
+            Peer::Unix { .. } => true,
         }
     }
 

@@ -4,6 +4,7 @@ use bytes::BytesMut;
 use mayfly_types::MySqlError;
 
 use crate::bytes_out::{put_bytes, put_length, put_u8, put_u16};
+use crate::encoding::TextEncoding;
 use crate::flags::ServerStatus;
 use crate::reply::{SessionChange, Summary};
 
@@ -86,12 +87,12 @@ pub(crate) fn write_eof(out: &mut BytesMut, warnings: u16, status: ServerStatus)
 }
 
 /// An ERR packet.
-pub(crate) fn write_error(out: &mut BytesMut, error: &MySqlError) {
+pub(crate) fn write_error(out: &mut BytesMut, error: &MySqlError, encoding: TextEncoding) {
     put_u8(out, ERR);
     put_u16(out, error.code);
     out.extend_from_slice(b"#");
     out.extend_from_slice(error.sqlstate.as_bytes());
-    out.extend_from_slice(shortened(&error.message).as_bytes());
+    out.extend_from_slice(&encoding.encode(shortened(&error.message).as_bytes()));
 }
 
 /// An ERR packet instead of a greeting: it has no SQLSTATE, since nothing is known of the client.

@@ -235,6 +235,8 @@ fn short<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Malformed> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn parsed(packet: &[u8], count: u16) -> Vec<Parameter<'_>> {
@@ -345,6 +347,23 @@ mod tests {
                 parse(packet, 1, &mut Vec::new(), &none).is_err(),
                 "{packet:?}"
             );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(
+            count in 0_u16..20,
+            types in prop::collection::vec(any::<[u8; 2]>(), 20),
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+        ) {
+            let no_data = BTreeMap::new();
+            let nulls = vec![0; usize::from(count).div_ceil(8)];
+            let declared = types.concat();
+            let declared = &declared[..usize::from(count) * 2];
+            let packet = [&nulls, &[1][..], declared, &bytes].concat();
+            let _any = parse(&packet, count, &mut Vec::new(), &no_data);
+            let _any = parse(&bytes, count, &mut Vec::new(), &no_data);
         }
     }
 }

@@ -22,6 +22,7 @@ use mayfly_types::MySqlError;
 
 use crate::clock::within;
 use crate::column::ColumnDefinition;
+use crate::encoding::TextEncoding;
 use crate::error::{Failure, internal};
 use crate::flags::{Capabilities, ServerStatus};
 use crate::local_infile::LocalFile;
@@ -111,6 +112,7 @@ pub struct Reply {
     // state
     pub(crate) format: Format,
     pub(crate) multi_statements: bool,
+    pub(crate) encoding: TextEncoding,
     pub(crate) file_is_open: bool,
     state: State,
     // resources
@@ -131,6 +133,7 @@ impl Reply {
             read_timeout: settings.read_timeout,
             format: Format::Text,
             multi_statements: capabilities.contains(Capabilities::MULTI_STATEMENTS),
+            encoding: TextEncoding::default(),
             file_is_open: false,
             state: State::Open,
             sender,
@@ -153,9 +156,21 @@ impl Reply {
         self.capabilities.contains(needed)
     }
 
+    /// Bytes of answers of this connection so far, those that wait in the buffer included; before
+    /// compression, without the handshake.
+    pub fn bytes_sent(&self) -> u64 {
+        self.sender.total_bytes()
+    }
+
     /// Whether the client may be asked for a file.
     pub fn allows_local_infile(&self) -> bool {
         self.capabilities.contains(Capabilities::LOCAL_FILES)
+    }
+
+    /// Sets how texts are written from here on, for this connection: `character_set_results`.
+    /// Collations of columns are told as their definitions say.
+    pub fn set_text_encoding(&mut self, encoding: TextEncoding) {
+        self.encoding = encoding;
     }
 
     /// Answers with no rows.
@@ -163,6 +178,7 @@ impl Reply {
     /// # Errors
     /// [`Failure::Transport`] when the client is gone.
     pub async fn done(&mut self, summary: &Summary) -> Result<(), Failure> {
+        self.finish_file().await?;
         self.begin_result()?;
         self.end_result(summary, packets::OK);
         self.relieve().await
@@ -178,6 +194,7 @@ impl Reply {
         columns: &'a [ColumnDefinition],
         status: ServerStatus,
     ) -> Result<Rows<'a>, Failure> {
+        self.finish_file().await?;
         self.begin_result()?;
         self.state = State::Rows;
         self.write_columns(columns, 0, status);
@@ -211,8 +228,7 @@ impl Reply {
 
     fn begin_result(&self) -> Result<(), MySqlError> {
         match self.state {
-            State::Open if !self.file_is_open => Ok(()),
-            State::Open => Err(internal("a result before the end of a file")),
+            State::Open => Ok(()),
             State::Rows => Err(internal("a result amid the rows of another")),
             State::Over => Err(internal("a result that was not announced")),
         }
@@ -234,7 +250,9 @@ impl Reply {
     }
 
     pub(crate) fn write_error(&mut self, error: &MySqlError) {
-        self.sender.packet(|out| packets::write_error(out, error));
+        let encoding = self.encoding;
+        self.sender
+            .packet(|out| packets::write_error(out, error, encoding));
     }
 
     pub(crate) fn write_eof(&mut self, warnings: u16, status: ServerStatus) {
@@ -261,11 +279,17 @@ impl Reply {
         warnings: u16,
         status: ServerStatus,
     ) {
-        for column in columns {
-            self.sender.packet(|out| column.write(out));
-        }
+        self.write_bare_definitions(columns);
         if !self.deprecates_eof() {
             self.write_eof(warnings, status);
+        }
+    }
+
+    /// Definitions that something else than an EOF follows.
+    pub(crate) fn write_bare_definitions(&mut self, columns: &[ColumnDefinition]) {
+        let encoding = self.encoding;
+        for column in columns {
+            self.sender.packet(|out| column.write(out, encoding));
         }
     }
 

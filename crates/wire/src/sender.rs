@@ -29,6 +29,8 @@ pub(crate) struct Sender {
     write_timeout: Duration,
     // state
     sequence: u8,
+    /// Bytes of packets that were sent.
+    sent_bytes: u64,
     // resources
     stream: Box<dyn AsyncWrite + Send + Unpin>,
     out: BytesMut,
@@ -43,6 +45,7 @@ impl Sender {
         Sender {
             write_timeout,
             sequence: 0,
+            sent_bytes: 0,
             stream,
             out: BytesMut::new(),
             compressor: None,
@@ -64,10 +67,12 @@ impl Sender {
         self.sequence = sequence;
     }
 
-    /// Answers continue the numbers of the command's compressed packets.
+    /// Answers continue the numbers of the command's frames, and packets begin at the number of
+    /// their frame: `net_flush` keeps the two together.
     pub(crate) fn set_compressed_sequence(&mut self, sequence: u8) {
         if let Some(compressor) = &mut self.compressor {
             compressor.sequence = sequence;
+            self.sequence = sequence;
         }
     }
 
@@ -80,6 +85,11 @@ impl Sender {
     /// Bytes of packets that have not been sent.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.out.len()
+    }
+
+    /// Bytes of all packets so far.
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.sent_bytes + self.waiting_bytes() as u64
     }
 
     /// Adds a packet.
@@ -151,8 +161,10 @@ impl Sender {
         if self.out.is_empty() {
             return Ok(());
         }
+        self.sent_bytes += self.waiting_bytes() as u64;
         if let Some(compressor) = &mut self.compressor {
             compressor.wrap(&mut self.out)?;
+            self.sequence = compressor.sequence;
         }
         let mut sent = 0;
         while let Some(rest) = self.out.get(sent..).filter(|rest| !rest.is_empty()) {

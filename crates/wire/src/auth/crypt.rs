@@ -2,8 +2,8 @@
 //!
 //! `$A$005$` (thousands of rounds, in hexadecimal), 20 bytes of salt, 43 characters of digest.
 //!
-//! **Source**: U. Drepper, "Unix crypt using SHA-256 and SHA-512"; MySQL's `mysys/crypt_genhash_impl.cc`
-//! and `sql/auth/sha2_password.cc`.
+//! **Source**: U. Drepper, "Unix crypt using SHA-256 and SHA-512"; MySQL's
+//! `mysys/crypt_genhash_impl.cc` and `sql/auth/sha2_password.cc`.
 
 use aws_lc_rs::digest::{Context, SHA256};
 

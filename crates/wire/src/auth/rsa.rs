@@ -7,6 +7,8 @@ use aws_lc_rs::rsa::{KeySize, OAEP_SHA1_MGF1SHA1, OaepPrivateDecryptingKey, Priv
 
 use super::Nonce;
 
+/// The length of what is encrypted under a key of 2048 bits.
+pub(crate) const CIPHERTEXT_BYTES: usize = 256;
 const LINE_CHARACTERS: usize = 64;
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 

@@ -85,10 +85,14 @@ impl<'e, S: Server> Conversation<'e, S> {
                 receiver.set_compressed_sequence(0);
             }
             let event = async {
+                // Before the client's packet: one that never pauses must end too.
+                if *stopping.borrow() {
+                    return Event::Stopping;
+                }
                 tokio::select! {
                     biased;
-                    packet = receiver::next_packet(&self.receiver) => Event::Packet(packet),
                     () = self.connection.killed() => Event::Killed,
+                    packet = receiver::next_packet(&self.receiver) => Event::Packet(packet),
                     _ = stopping.wait_for(|stopping| *stopping) => Event::Stopping,
                 }
             };
@@ -171,9 +175,7 @@ impl<'e, S: Server> Conversation<'e, S> {
             Command::FieldList { table, pattern } => {
                 let listed = self.connection.list_fields(table, pattern);
                 let columns = watched(&self.receiver, listed).await??;
-                for column in &columns {
-                    self.reply.sender.packet(|out| column.write(out));
-                }
+                self.reply.write_bare_definitions(&columns);
                 self.ok(packets::EOF);
             }
             Command::Statistics => {

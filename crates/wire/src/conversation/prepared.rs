@@ -67,7 +67,14 @@ impl<S: Server> Conversation<'_, S> {
             statement.parameter_count,
             &mut statement.types,
             &statement.long_data,
-        )?;
+        );
+        let parameters = match parameters {
+            Ok(parameters) => parameters,
+            Err(error) => {
+                statement.forget_long_data();
+                return Err(error.into());
+            }
+        };
         let prepared = &mut statement.prepared;
         let opened = if wants_cursor {
             let opened = self
@@ -94,9 +101,7 @@ impl<S: Server> Conversation<'_, S> {
         self.reply
             .sender
             .packet(|out| put_length(out, columns.len() as u64));
-        for column in &columns {
-            self.reply.sender.packet(|out| column.write(out));
-        }
+        self.reply.write_bare_definitions(&columns);
         statement.cursor = Some(Fetching {
             columns,
             cursor,

@@ -142,6 +142,7 @@ fn read_attributes(reader: &mut Reader<'_>) -> Result<Vec<(String, String)>> {
 #[cfg(test)]
 mod tests {
     use bytes::BytesMut;
+    use proptest::prelude::*;
 
     use super::*;
     use crate::bytes_out::{put_bytes, put_terminated, put_u8, put_u32};
@@ -207,5 +208,20 @@ mod tests {
         assert!(!is_ssl_request(&begin(Capabilities::PROTOCOL_41)));
         assert!(!is_ssl_request(&[packet.as_ref(), b"root\0"].concat()));
         assert!(!is_ssl_request(b"abc"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(
+            flags in any::<u32>(),
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+        ) {
+            let capabilities = Capabilities::from_bits(flags) | Capabilities::PROTOCOL_41;
+            let mut packet = begin(capabilities);
+            packet.extend_from_slice(&bytes);
+            let _any = Response::parse(&packet, capabilities);
+            let _any = Response::parse(&bytes, capabilities);
+            let _any = ChangeUser::parse(&bytes, capabilities);
+        }
     }
 }

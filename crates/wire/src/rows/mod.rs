@@ -22,6 +22,7 @@ use bytes::{BufMut, BytesMut};
 use mayfly_types::MySqlError;
 
 use crate::column::ColumnDefinition;
+use crate::encoding::TextEncoding;
 use crate::error::{Failure, internal, packet_too_large};
 use crate::packets;
 use crate::reply::{Format, Reply, Summary};
@@ -179,7 +180,18 @@ impl<'a> RowWriter<'a> {
         value: Value<'_>,
         column: &ColumnDefinition,
     ) -> Result<(), MySqlError> {
+        let encoding = self.reply.encoding;
         let out = self.reply.sender.payload();
+        let encoded;
+        let value = match value {
+            Value::Bytes(text)
+                if encoding != TextEncoding::Utf8 && !column.column_type.is_binary() =>
+            {
+                encoded = encoding.encode(text);
+                Value::Bytes(&encoded)
+            }
+            other => other,
+        };
         match self.reply.format {
             Format::Text => text::write(out, value, &column.column_type),
             Format::Binary if value == Value::Null => set_null(out, self.null_bits, index),

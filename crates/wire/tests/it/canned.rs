@@ -3,15 +3,18 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::{Field, Schema};
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 use mayfly_wire::{
     Account, Answered, ColumnDefinition, Connection, Cursor, Failure, Login, OpenCursor, Parameter,
-    Peer, Prepared, Reply, Secret, Server, ServerStatus, SessionChange, Summary, Value,
-    too_many_connections,
+    Peer, Prepared, Reply, Secret, Server, ServerStatus, SessionChange, Summary, TextEncoding,
+    Value, too_many_connections,
 };
+
+use tokio::sync::Notify;
 
 use crate::all_types;
 
@@ -24,6 +27,7 @@ pub struct Canned {
     pub places_max: usize,
     pub shared: Arc<Shared>,
     pub last_id: AtomicU32,
+    pub idle_timeout: Duration,
 }
 
 /// What tests look at.
@@ -37,6 +41,8 @@ pub struct Shared {
     pub rows_made: AtomicUsize,
     /// Prepared statements that exist.
     pub statements: AtomicUsize,
+    /// Ends idle connections.
+    pub kill: Notify,
 }
 
 pub struct Place(Arc<Shared>);
@@ -77,6 +83,7 @@ impl Server for Canned {
             login: login.clone(),
             temporary: false,
             shared: Arc::clone(&self.shared),
+            idle_timeout: self.idle_timeout,
             _place: place,
         })
     }
@@ -94,6 +101,7 @@ pub struct CannedConnection {
     /// Whether something exists that a reset must drop.
     temporary: bool,
     shared: Arc<Shared>,
+    idle_timeout: Duration,
     _place: Place,
 }
 
@@ -174,7 +182,9 @@ impl CannedConnection {
                 rows.finish(&end).await
             }
             "rows" => {
-                let count: usize = rest.parse().unwrap();
+                let Ok(count) = rest.parse::<usize>() else {
+                    return Err(syntax(rest));
+                };
                 let mut stopped = Stopped(Some(Arc::clone(&self.shared)));
                 let columns = n_columns();
                 let mut rows = reply.rows(&columns, status).await?;
@@ -189,7 +199,10 @@ impl CannedConnection {
                 rows.finish(&end).await
             }
             "big" => {
-                let value = vec![b'x'; rest.parse().unwrap()];
+                let Ok(size) = rest.parse() else {
+                    return Err(syntax(rest));
+                };
+                let value = vec![b'x'; size];
                 let columns = [ColumnDefinition::new(
                     "big",
                     ColumnType::Text(mayfly_types::BlobSize::Long),
@@ -207,6 +220,12 @@ impl CannedConnection {
                     })
                     .await
             }
+            "latin1" => {
+                reply.set_text_encoding(TextEncoding::Latin1);
+                reply.done(&end).await
+            }
+            // What clients send by themselves.
+            "SET" | "BEGIN" | "COMMIT" | "ROLLBACK" => reply.done(&end).await,
             "insert" => {
                 reply
                     .done(&Summary {
@@ -260,9 +279,11 @@ impl CannedConnection {
                 rows.push_row([value])?;
                 rows.finish(&end).await
             }
-            "load" => {
+            "load" | "LOAD" => {
                 let mut bytes = 0;
-                let mut file = reply.local_infile(rest.as_bytes()).await?;
+                let name = rest.strip_prefix("DATA LOCAL INFILE ").unwrap_or(rest);
+                let name = name.trim_matches('\'');
+                let mut file = reply.local_infile(name.as_bytes()).await?;
                 while let Some(piece) = file.next().await? {
                     bytes += piece.len() as u64;
                 }
@@ -272,6 +293,11 @@ impl CannedConnection {
                         ..end
                     })
                     .await
+            }
+            "loadsome" => {
+                let mut file = reply.local_infile(rest.as_bytes()).await?;
+                file.next().await?;
+                reply.done(&end).await
             }
             "loadpart" => {
                 let mut file = reply.local_infile(rest.as_bytes()).await?;
@@ -283,7 +309,6 @@ impl CannedConnection {
                 let columns = n_columns();
                 let mut rows = reply.rows(&columns, status).await?;
                 rows.push_batch(&n_batch(0, 10)).await?;
-                drop(rows);
                 Err(MySqlError::new(ErrorCode::OutOfResources, &[]).into())
             }
             "forget" => Ok(()),
@@ -393,17 +418,15 @@ impl Connection for CannedConnection {
         parameters: &[Parameter<'_>],
         reply: &mut Reply,
     ) -> Result<Option<OpenCursor<CannedCursor>>, Failure> {
-        let Some(count) = statement.text.strip_prefix("rows ") else {
+        let count = statement.text.strip_prefix("rows ");
+        let Some(count) = count.and_then(|count| count.parse().ok()) else {
             self.execute(statement, parameters, reply).await?;
             return Ok(None);
         };
         Ok(Some(OpenCursor {
             columns: n_columns(),
             warnings: 0,
-            cursor: CannedCursor {
-                next: 0,
-                count: count.parse().unwrap(),
-            },
+            cursor: CannedCursor { next: 0, count },
         }))
     }
 
@@ -452,6 +475,14 @@ impl Connection for CannedConnection {
         self.temporary = false;
         self.login = login.clone();
         Ok(self.last())
+    }
+
+    fn idle_timeout(&self) -> Duration {
+        self.idle_timeout
+    }
+
+    async fn killed(&self) {
+        self.shared.kill.notified().await;
     }
 }
 

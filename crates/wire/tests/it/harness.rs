@@ -20,7 +20,6 @@ pub struct Running {
     pub port: u16,
     pub socket: PathBuf,
     pub shared: Arc<Shared>,
-    pub endpoint: Arc<Endpoint<Canned>>,
     _directory: TempDir,
 }
 
@@ -57,6 +56,7 @@ pub fn canned() -> Canned {
         places_max: 100,
         shared: Arc::new(Shared::default()),
         last_id: AtomicU32::new(0),
+        idle_timeout: Duration::from_secs(28_800),
     }
 }
 
@@ -84,7 +84,6 @@ pub async fn start(configure: impl FnOnce(&mut Settings, &mut Canned)) -> Runnin
         port,
         socket,
         shared,
-        endpoint,
         _directory: directory,
     }
 }

@@ -4,3 +4,6 @@ mod all_types;
 mod async_client;
 mod canned;
 mod harness;
+mod packets;
+mod shell;
+mod strangers;
