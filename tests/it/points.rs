@@ -145,7 +145,10 @@ impl Statements {
         let place = self.random.below(self.columns.len() as u64) as usize;
         match self.random.below(10) {
             0..4 => {
-                let rows = 1 + self.random.below(8) / 6;
+                let rows = match self.random.below(8) {
+                    0..6 => 1,
+                    _ => 1 + self.random.below(6),
+                };
                 let rows: Vec<String> = (0..rows).map(|_| self.row()).collect();
                 let text = format!("INSERT INTO t VALUES {}", rows.join(", "));
                 let long = format!("{text} AS new");
@@ -319,4 +322,49 @@ async fn a_known_statement_follows_its_name() {
     .await;
     rows(&mut session, "USE d").await;
     assert!(rows(&mut session, query).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_rows_are_known_by_the_shape_of_one() {
+    let directories = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let engines = [
+        open(64 << 20, directories[0].path()),
+        open(64 << 20, directories[1].path()),
+    ];
+    let mut sessions = [engines[0].connect(), engines[1].connect()];
+    let create =
+        "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, k INT, v VARCHAR(12), KEY (k))";
+    for session in &mut sessions {
+        rows(session, create).await;
+    }
+    // Some of them are too long for the thread that asks.
+    for (count, first) in [
+        (1, 1),
+        (3, 10),
+        (6_000, 100),
+        (6_001, 10_000),
+        (60_000, 20_000),
+    ] {
+        let row = |id: usize| match id % 5 {
+            0 => format!("({id},NULL,'it''s {}')", id % 9),
+            1 => format!("(NULL,-{},\"x\")", id % 100),
+            _ => format!("({id},{},NULL)", id % 100),
+        };
+        let list: Vec<String> = (first..first + count).map(row).collect();
+        let text = format!("INSERT INTO t VALUES {}", list.join(",\n"));
+        for again in ["", "duplicate"] {
+            let known = told(&mut sessions[0], &text).await;
+            let planned = told(&mut sessions[1], &format!("{text} AS new")).await;
+            assert_eq!(known, planned, "{count} rows {again}");
+        }
+    }
+    let all = "SELECT COUNT(*), SUM(id), SUM(k), MIN(v), COUNT(v), SUM(LENGTH(v)) FROM t";
+    let [known, planned] = &mut sessions;
+    assert_eq!(rows(known, all).await, rows(planned, all).await);
+    for (session, engine) in sessions.into_iter().zip(&engines) {
+        let mut session = session;
+        rows(&mut session, "DROP TABLE t").await;
+        drop(session);
+        check_nothing_left(engine, create).await;
+    }
 }

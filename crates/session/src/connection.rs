@@ -192,11 +192,9 @@ impl Connection {
 
     /// What whoever writes a shared table with keys holds, until its statement ends: row numbers
     /// and entries of one statement follow those of another. `None` for any other table.
-    pub(crate) fn turns_of(&self, table: &Arc<Table>) -> Option<Turns> {
-        if table.definition().keys.is_empty() || self.local().temporary.has(table) {
-            return None;
-        }
-        Some(self.engine.shared().turn(table))
+    pub(crate) fn turns_of(&self, table: &Arc<Table>, is_own: bool) -> Option<Turns> {
+        let has_keys = !table.definition().keys.is_empty();
+        (has_keys && !is_own).then(|| self.engine.shared().turn(table))
     }
 
     /// Counts rows that changed, and remembers those that ROLLBACK cannot undo.

@@ -173,7 +173,12 @@ impl Running {
 
     /// Counts what a table that the statement writes moves to and from disk.
     pub(crate) fn also_count(&self, account: &Account) {
-        lock(&self.written).push((account.clone(), account.counters()));
+        self.also_count_since(account, account.counters());
+    }
+
+    /// Counts what an account moved since it had `before`.
+    pub(crate) fn also_count_since(&self, account: &Account, before: Counters) {
+        lock(&self.written).push((account.clone(), before));
     }
 
     pub(crate) fn mark_query(&self) {

@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, ArrowPrimitiveType, BinaryViewArray, Date32Array, Decimal128Array, Float64Array,
-    PrimitiveArray, StringViewArray, TimestampMicrosecondArray,
+    ArrayRef, ArrowPrimitiveType, BinaryViewBuilder, PrimitiveArray, StringViewBuilder,
 };
 use arrow::datatypes::{
-    Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    Date32Type, Decimal128Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator, Value};
@@ -122,15 +122,6 @@ impl<'a> Literal<'a> {
             spelled: Cow::Owned(value.unsigned_abs().to_string()),
             is_text: false,
             is_negative: value < 0,
-        }
-    }
-
-    /// The same literal, which points to this one.
-    pub fn borrowed(&self) -> Literal<'_> {
-        Literal {
-            spelled: Cow::Borrowed(&self.spelled),
-            is_text: self.is_text,
-            is_negative: self.is_negative,
         }
     }
 
@@ -272,7 +263,7 @@ impl<'a> Literal<'a> {
 }
 
 /// Values as a column of a type, NULL as it is; `None` where one of them does not fit as it stands.
-pub fn column_of(values: &[Option<Literal<'_>>], column_type: &ColumnType) -> Option<ArrayRef> {
+pub fn column_of(values: &[Option<&Literal<'_>>], column_type: &ColumnType) -> Option<ArrayRef> {
     const MEDIUM: i128 = 1 << 23;
     match *column_type {
         ColumnType::Bool | ColumnType::TinyInt { unsigned: false } => {
@@ -296,8 +287,8 @@ pub fn column_of(values: &[Option<Literal<'_>>], column_type: &ColumnType) -> Op
             digits: None,
         } => {
             let signed = |value: &f64| !unsigned || *value >= 0.0;
-            let doubles = each(values, |value| value.double().filter(signed))?;
-            Some(Arc::new(Float64Array::from(doubles)))
+            let double = |value: &Literal<'_>| value.double().filter(signed);
+            Some(Arc::new(primitives::<Float64Type>(values, double)?))
         }
         ColumnType::Decimal {
             precision,
@@ -306,7 +297,7 @@ pub fn column_of(values: &[Option<Literal<'_>>], column_type: &ColumnType) -> Op
         } if precision <= 38 => {
             let signed = |value: &i128| !unsigned || *value >= 0;
             let of = |value: &Literal<'_>| value.decimal(precision, scale).filter(signed);
-            let decimals = Decimal128Array::from(each(values, of)?);
+            let decimals = primitives::<Decimal128Type>(values, of)?;
             let decimals = decimals.with_precision_and_scale(precision, scale.cast_signed());
             Some(Arc::new(decimals.ok()?))
         }
@@ -323,11 +314,11 @@ pub fn column_of(values: &[Option<Literal<'_>>], column_type: &ColumnType) -> Op
                 let moment = value.moment(0, false)?;
                 i32::try_from(moment.div_euclid(DAY_MICROS)).ok()
             };
-            Some(Arc::new(Date32Array::from(each(values, day)?)))
+            Some(Arc::new(primitives::<Date32Type>(values, day)?))
         }
         ColumnType::DateTime { digits } => {
             let moment = |value: &Literal<'_>| value.moment(digits, true);
-            let moments = TimestampMicrosecondArray::from(each(values, moment)?);
+            let moments = primitives::<TimestampMicrosecondType>(values, moment)?;
             Some(Arc::new(moments))
         }
         _ => None,
@@ -335,19 +326,24 @@ pub fn column_of(values: &[Option<Literal<'_>>], column_type: &ColumnType) -> Op
 }
 
 /// What each literal is, NULL as it is.
-fn each<'v, T>(
-    values: &'v [Option<Literal<'_>>],
-    of: impl Fn(&'v Literal<'_>) -> Option<T>,
-) -> Option<Vec<Option<T>>> {
-    let value = |value: &'v Option<Literal<'_>>| match value {
-        None => Some(None),
-        Some(literal) => of(literal).map(Some),
-    };
-    values.iter().map(value).collect()
+fn primitives<T: ArrowPrimitiveType>(
+    values: &[Option<&Literal<'_>>],
+    of: impl Fn(&Literal<'_>) -> Option<T::Native>,
+) -> Option<PrimitiveArray<T>> {
+    let mut found = Vec::with_capacity(values.len());
+    for value in values {
+        found.push(match value {
+            Some(literal) => of(literal)?,
+            None => T::Native::default(),
+        });
+    }
+    let has_nulls = values.iter().any(Option::is_none);
+    let nulls = has_nulls.then(|| values.iter().map(Option::is_some).collect());
+    Some(PrimitiveArray::new(found.into(), nulls))
 }
 
 fn integers<T: ArrowPrimitiveType>(
-    values: &[Option<Literal<'_>>],
+    values: &[Option<&Literal<'_>>],
     fits: impl Fn(i128) -> bool,
 ) -> Option<ArrayRef>
 where
@@ -357,25 +353,30 @@ where
         let value = value.integer().filter(|value| fits(*value))?;
         T::Native::try_from(value).ok()
     };
-    Some(match values {
-        [Some(one)] => Arc::new(PrimitiveArray::<T>::from_value(number(one)?, 1)),
-        _ => Arc::new(
-            each(values, number)?
-                .into_iter()
-                .collect::<PrimitiveArray<T>>(),
-        ),
-    })
+    Some(Arc::new(primitives::<T>(values, number)?))
 }
 
 fn texts<'v>(
-    values: &'v [Option<Literal<'_>>],
+    values: &[Option<&'v Literal<'_>>],
     of: impl Fn(&'v Literal<'_>) -> Option<&'v str>,
 ) -> Option<ArrayRef> {
-    Some(Arc::new(StringViewArray::from_iter(each(values, of)?)))
+    let mut builder = StringViewBuilder::with_capacity(values.len());
+    for value in values {
+        match value {
+            Some(literal) => builder.append_value(of(literal)?),
+            None => builder.append_null(),
+        }
+    }
+    Some(Arc::new(builder.finish()))
 }
 
-fn bytes(values: &[Option<Literal<'_>>], most: u64) -> Option<ArrayRef> {
-    let bytes =
-        |value: &Literal<'_>| -> Option<Vec<u8>> { Some(value.bytes(most)?.as_bytes().to_vec()) };
-    Some(Arc::new(BinaryViewArray::from_iter(each(values, bytes)?)))
+fn bytes(values: &[Option<&Literal<'_>>], most: u64) -> Option<ArrayRef> {
+    let mut builder = BinaryViewBuilder::with_capacity(values.len());
+    for value in values {
+        match value {
+            Some(literal) => builder.append_value(literal.bytes(most)?),
+            None => builder.append_null(),
+        }
+    }
+    Some(Arc::new(builder.finish()))
 }

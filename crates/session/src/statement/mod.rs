@@ -62,7 +62,15 @@ pub(crate) async fn run(
     connection: Arc<Connection>,
     running: Arc<Running>,
 ) -> Result<Outcome, MySqlError> {
-    let parsed = parse::parse(&running.text);
+    let mut job = Job {
+        connection,
+        running,
+        source: Arc::default(),
+    };
+    if let Some(ended) = job.long_known() {
+        return ended.map(|outcome| job.settle(outcome));
+    }
+    let parsed = parse::parse(&job.running.text);
     let keeps_warnings = matches!(
         &parsed,
         Ok((
@@ -70,13 +78,9 @@ pub(crate) async fn run(
             _
         ))
     ) || matches!(&parsed, Ok((statement, _)) if reads_counts(statement));
-    connection.begin_statement(keeps_warnings);
+    job.connection.begin_statement(keeps_warnings);
     let (statement, source) = parsed?;
-    let job = Job {
-        connection,
-        running,
-        source: Arc::new(source),
-    };
+    job.source = Arc::new(source);
     let outcome = match job.point(&statement)? {
         Some(outcome) => outcome,
         None => job.dispatch(statement).await?,
@@ -315,7 +319,8 @@ impl Job {
 
     /// Waits for the others that write a table.
     pub(crate) async fn turn(&self, table: &Arc<Table>) -> Option<Turn> {
-        match self.connection.turns_of(table) {
+        let is_own = self.connection.local().temporary.has(table);
+        match self.connection.turns_of(table, is_own) {
             Some(turns) => Some(turns.lock_owned().await),
             None => None,
         }

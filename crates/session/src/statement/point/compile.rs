@@ -14,15 +14,12 @@ use mayfly_sql::statement::{Delete, Insert, InsertSource, RowChoice, Statement, 
 use mayfly_table::{Column, Table};
 use mayfly_types::ColumnType;
 
-use super::known::{Action, Cell, Choice, NewValue, PointStatement};
+use super::known::{Action, Cell, Choice, Given, NewValue, PointStatement};
 use crate::outcome::{ColumnInfo, columns_of};
 use crate::statement::Job;
 use crate::statement::assign::sources;
 use crate::statement::change::deleted;
 use crate::statement::rules::Rules;
-
-/// Rows of one INSERT that are written here: more are worth the long way.
-const ROWS_MAX: usize = 1024;
 
 /// `SELECT` without anything: what a plain one has besides its list, its table and its condition.
 static PLAIN: LazyLock<Option<Query>> = LazyLock::new(|| {
@@ -38,21 +35,16 @@ static PLAIN: LazyLock<Option<Query>> = LazyLock::new(|| {
 
 /// The constants of a statement, in the order of its text.
 #[derive(Default)]
-struct Constants(Vec<Literal<'static>>);
+struct Constants(Vec<Option<Literal<'static>>>);
 
 impl Constants {
     /// The place of a constant that an expression is.
     fn cell(&mut self, expression: &Expr) -> Option<Cell> {
         Some(match Literal::of(expression)? {
             None => Cell::Null,
-            Some(literal) => {
-                let is_negative = literal.is_negative;
-                let place = self.0.len();
-                self.0.push(Literal {
-                    is_negative: false,
-                    ..literal
-                });
-                Cell::Constant { place, is_negative }
+            literal => {
+                self.0.push(literal);
+                Cell::Constant(self.0.len() - 1)
             }
         })
     }
@@ -60,10 +52,7 @@ impl Constants {
     /// The same for a value that a column of a key may equal, as a value of its type.
     fn equal(&mut self, expression: &Expr, column: &Column) -> Option<Cell> {
         let cell = self.cell(expression)?;
-        let Cell::Constant { place, .. } = cell else {
-            return None;
-        };
-        let literal = &self.0[place];
+        let literal = cell.value(&self.0)?;
         let is_text = matches!(
             column.column_type,
             ColumnType::Char { .. } | ColumnType::VarChar { .. } | ColumnType::Text(_)
@@ -81,19 +70,26 @@ impl Job {
     pub(super) fn compiled(
         &self,
         statement: &Statement,
-    ) -> Option<(PointStatement, Vec<Literal<'static>>)> {
+    ) -> Option<(PointStatement, Given<'static>)> {
         let mut constants = Constants::default();
+        let mut rows = 1;
         let statement = match statement {
-            Statement::Insert(insert) => self.insertion(insert, &mut constants)?,
+            Statement::Insert(insert) => self.insertion(insert, &mut constants, &mut rows)?,
             Statement::Update(update) => self.update_by_key(update, &mut constants)?,
             Statement::Delete(delete) => self.delete_by_key(delete, &mut constants)?,
             Statement::Query(query) => self.query_by_key(query, &mut constants)?,
             _ => return None,
         };
-        Some((statement, constants.0))
+        let constants = constants.0;
+        Some((statement, Given { constants, rows }))
     }
 
-    fn insertion(&self, insert: &Insert, constants: &mut Constants) -> Option<PointStatement> {
+    fn insertion(
+        &self,
+        insert: &Insert,
+        constants: &mut Constants,
+        row_count: &mut usize,
+    ) -> Option<PointStatement> {
         let is_plain = !insert.ignore
             && !insert.replace
             && insert.on_duplicate.is_empty()
@@ -101,50 +97,46 @@ impl Job {
         let InsertSource::Values(rows) = &insert.source else {
             return None;
         };
-        if !is_plain || rows.is_empty() || rows.len() > ROWS_MAX {
-            return None;
-        }
+        let first = rows.first().filter(|_| is_plain)?;
         let table = self.table(&insert.table).ok()?;
         if Rules::exist(table.definition()) {
             return None;
         }
         let sources = sources(&table, &insert.columns).ok()?;
-        let width = sources.iter().flatten().count();
-        let mut cells = Vec::with_capacity(rows.len());
+        if first.len() != sources.iter().flatten().count() {
+            return None;
+        }
         for row in rows {
-            if row.len() != width {
+            if row.len() != first.len() {
                 return None;
             }
-            let values = row.iter();
-            let values = values.map(|value| match value {
-                Some(expression) => constants.cell(expression).map(Some),
-                None => Some(None),
-            });
-            cells.push(values.collect::<Option<Vec<_>>>()?);
-        }
-        let mut columns = Vec::with_capacity(sources.len());
-        for (column, source) in table.columns().iter().zip(sources) {
-            let mut values = Vec::with_capacity(rows.len());
-            for row in &cells {
-                let given = source.and_then(|source| row[source].clone());
-                let value = match given {
-                    Some(given) => given,
-                    None => default_of(column)?,
-                };
-                let takes_null = column.is_nullable || column.is_auto_increment;
-                if matches!(value, Cell::Null) && !takes_null {
+            for (value, other) in row.iter().zip(first) {
+                // DEFAULT stands in all rows or in none.
+                if value.is_some() != other.is_some() {
                     return None;
                 }
-                values.push(value);
+                if let Some(expression) = value {
+                    constants.0.push(Literal::of(expression)?);
+                }
             }
-            columns.push(values);
         }
+        *row_count = rows.len();
+        let places = table.columns().iter().zip(sources);
+        let columns = places.map(|(column, source)| {
+            let given = source.filter(|source| first[*source].is_some());
+            match given {
+                Some(source) => Some(Cell::Constant(first[..source].iter().flatten().count())),
+                None => default_of(column),
+            }
+        });
         Some(PointStatement {
             name: insert.table.clone(),
             table: Arc::downgrade(&table),
-            action: Action::Insert(columns),
+            action: Action::Insert {
+                columns: columns.collect::<Option<_>>()?,
+                width: first.iter().flatten().count(),
+            },
             columns: Vec::new(),
-            is_one: rows.len() == 1,
         })
     }
 
@@ -183,7 +175,6 @@ impl Job {
             table: Arc::downgrade(&table),
             action: Action::Update { rows, assignments },
             columns: Vec::new(),
-            is_one: false,
         })
     }
 
@@ -198,7 +189,6 @@ impl Job {
             table: Arc::downgrade(&table),
             action: Action::Delete(rows),
             columns: Vec::new(),
-            is_one: false,
         })
     }
 
@@ -223,7 +213,6 @@ impl Job {
                 columns: places,
             },
             columns,
-            is_one: false,
         })
     }
 

@@ -14,8 +14,8 @@ use crate::connection::{Local, Settings};
 use crate::outcome::ColumnInfo;
 use crate::status::Status;
 
-/// Shapes that are kept, and the bytes of the longest: a client has few, and long ones are those of
-/// statements with many rows.
+/// Shapes that are kept, and the bytes of the longest: a client has few, and the rows of VALUES make
+/// none longer.
 const SHAPES_MAX: usize = 128;
 const SHAPE_BYTES_MAX: usize = 2 << 10;
 
@@ -51,14 +51,16 @@ pub(crate) struct PointStatement {
     pub(super) action: Action,
     /// The columns of the result of a SELECT.
     pub(super) columns: Vec<ColumnInfo>,
-    /// Whether it is an INSERT of one row.
-    pub(super) is_one: bool,
 }
 
 /// What a statement does.
 pub(super) enum Action {
-    /// For each column of the table its values, one for each row.
-    Insert(Vec<Vec<Cell>>),
+    Insert {
+        /// What each column of the table gets; the constants are those of the first row.
+        columns: Vec<Cell>,
+        /// Constants of each row.
+        width: usize,
+    },
     Update {
         rows: Choice,
         assignments: Vec<(usize, NewValue)>,
@@ -78,6 +80,17 @@ pub(super) struct Choice {
     pub(super) parts: Vec<(usize, Cell)>,
 }
 
+/// A constant or NULL.
+pub(super) type Value<'a> = Option<&'a Literal<'a>>;
+
+/// What a statement gives besides its shape.
+#[derive(PartialEq, Eq)]
+pub(super) struct Given<'a> {
+    pub(super) constants: Vec<Option<Literal<'a>>>,
+    /// How many rows an INSERT has.
+    pub(super) rows: usize,
+}
+
 /// A value that stands in a statement.
 #[derive(Clone)]
 pub(super) enum Cell {
@@ -85,10 +98,7 @@ pub(super) enum Cell {
     /// What DEFAULT stands for.
     Default(Literal<'static>),
     /// The n-th constant of the statement.
-    Constant {
-        place: usize,
-        is_negative: bool,
-    },
+    Constant(usize),
 }
 
 /// What an assignment gives to a column.
@@ -136,7 +146,7 @@ impl PointStatement {
     /// Counts the statement.
     pub(super) fn count(&self, status: &mut Status) {
         match self.action {
-            Action::Insert(_) => status.inserts += 1,
+            Action::Insert { .. } => status.inserts += 1,
             Action::Update { .. } => status.updates += 1,
             Action::Delete(_) => status.deletes += 1,
             Action::Select { .. } => status.selects += 1,
@@ -146,14 +156,28 @@ impl PointStatement {
 
 impl Cell {
     /// The value for some constants.
-    pub(super) fn value<'a>(&'a self, constants: &'a [Literal<'_>]) -> Option<Literal<'a>> {
+    pub(super) fn value<'a>(&'a self, constants: &'a [Option<Literal<'_>>]) -> Value<'a> {
         match self {
             Cell::Null => None,
-            Cell::Default(value) => Some(value.borrowed()),
-            Cell::Constant { place, is_negative } => Some(Literal {
-                is_negative: *is_negative,
-                ..constants[*place].borrowed()
-            }),
+            Cell::Default(value) => Some(value),
+            Cell::Constant(place) => constants[*place].as_ref(),
+        }
+    }
+
+    /// The values for several rows of constants, one behind the other.
+    pub(super) fn values<'a>(
+        &'a self,
+        given: &'a Given<'_>,
+        width: usize,
+        values: &mut Vec<Value<'a>>,
+    ) {
+        values.clear();
+        match self {
+            Cell::Constant(place) if given.rows > 1 => {
+                let rows = given.constants.chunks_exact(width);
+                values.extend(rows.map(|row| row[*place].as_ref()));
+            }
+            other => values.resize(given.rows, other.value(&given.constants)),
         }
     }
 }

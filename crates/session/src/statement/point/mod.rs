@@ -1,9 +1,9 @@
 //! Statements on few rows of one table, found by a key or given as constants: no plan, no task.
 //!
 //! Owns what is known of the statements of a connection: a statement whose shape was seen before
-//! (see [`mayfly_sql::template`]) is neither parsed nor planned, and runs on the thread that asks.
-//! A statement that is seen first is parsed, as all are, and if it is of this kind its meaning is
-//! kept for those that follow.
+//! (see [`mayfly_sql::template`]) is neither parsed nor planned, and runs on the thread that asks if
+//! its text is short. A statement that is seen first is parsed, as all are, and if it is of this
+//! kind its meaning is kept for those that follow.
 //!
 //! ```text
 //! text -> shape, constants --known--> PointStatement --> table
@@ -11,8 +11,8 @@
 //!             +-- unknown: parse, compile -+    +-- a value that must be converted: the long way
 //! ```
 //!
-//! **Never** warns, and never converts: where a value would be rounded, cut or refused, where rows
-//! are many or a table is busy, it does nothing, and the statement goes the long way from its
+//! **Never** warns, and never converts: where a value would be rounded, cut or refused, where many
+//! rows are found or a table is busy, it does nothing, and the statement goes the long way from its
 //! beginning. So it has no meaning of its own.
 //!
 //! **Cost**: an INSERT of one row, or a search of the index and a look into one page, some
@@ -29,7 +29,7 @@ use std::time::Instant;
 use arrow::record_batch::RecordBatch;
 use mayfly_space::Counters;
 use mayfly_sql::statement::Statement;
-use mayfly_sql::template::Template;
+use mayfly_sql::template::{TEXT_BYTES_MAX, Template};
 use mayfly_table::Table;
 use mayfly_types::MySqlError;
 
@@ -39,7 +39,10 @@ use crate::outcome::{ColumnInfo, Outcome, crashed, panic_text};
 use crate::stats::StatementStats;
 
 pub(crate) use known::Known;
-use known::{PointStatement, Target};
+use known::{Given, PointStatement, Target};
+
+/// Bytes of a statement that runs on the thread that asks: some hundred rows, a millisecond.
+const SHORT_BYTES_MAX: usize = 16 << 10;
 
 /// What a statement did.
 enum Done {
@@ -66,15 +69,15 @@ impl Done {
         }
     }
 
-    fn outcome(self, columns: &[ColumnInfo], is_one: bool) -> Outcome {
+    fn outcome(self, columns: &[ColumnInfo]) -> Outcome {
         let affected_rows = self.rows();
         let (last_insert_id, info) = match self {
             Done::Selected(batch) => return Outcome::known(columns.to_vec(), batch),
             Done::Inserted { rows, first_number } => (
                 first_number.unwrap_or(0),
-                match is_one {
-                    true => String::new(),
-                    false => format!("Records: {rows}  Duplicates: 0  Warnings: 0"),
+                match rows {
+                    1 => String::new(),
+                    _ => format!("Records: {rows}  Duplicates: 0  Warnings: 0"),
                 },
             ),
             Done::Updated { matched, changed } => {
@@ -98,10 +101,13 @@ pub(crate) fn run_known(
     text: &str,
 ) -> Option<Result<Outcome, MySqlError>> {
     let started = Instant::now();
-    let template = Template::read(text)?;
-    let (statement, target) = connection.known_statement(&template.shape)?;
+    if text.len() > SHORT_BYTES_MAX {
+        return None;
+    }
+    let (shape, given) = taken_apart(text)?;
+    let (statement, target) = connection.known_statement(&shape)?;
     let before = target.table.account().counters();
-    let run = || statement.run(connection, &target, &template.constants);
+    let run = || statement.run(connection, &target, &given);
     let ended = match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(None)) => return None,
         Ok(Ok(Some(done))) => Ok(done),
@@ -124,13 +130,23 @@ pub(crate) fn run_known(
     Some(match ended {
         Ok(done) => {
             connection.has_done(&target, &done);
-            Ok(done.outcome(&statement.columns, statement.is_one))
+            Ok(done.outcome(&statement.columns))
         }
         Err(error) => {
             connection.failed(&error);
             Err(error)
         }
     })
+}
+
+/// The shape of a statement and what it gives.
+fn taken_apart(text: &str) -> Option<(Vec<u8>, Given<'_>)> {
+    let Template {
+        shape,
+        constants,
+        rows,
+    } = Template::read(text)?;
+    Some((shape, Given { constants, rows }))
 }
 
 /// The bytes that a table moved to and from disk since `before`.
@@ -148,8 +164,11 @@ impl Job {
     /// Runs a statement that was parsed if it is of this kind, and keeps its meaning for those that
     /// follow; `None` for any other one, of which nothing was done.
     pub(crate) fn point(&self, parsed: &Statement) -> Result<Option<Outcome>, MySqlError> {
+        if self.running.text.len() > TEXT_BYTES_MAX {
+            return Ok(None);
+        }
         let connection = &self.connection;
-        let Some((statement, constants)) = self.compiled(parsed) else {
+        let Some((statement, given)) = self.compiled(parsed) else {
             return Ok(None);
         };
         let target = statement.target(
@@ -159,23 +178,55 @@ impl Job {
         let Some(target) = target else {
             return Ok(None);
         };
-        if !statement.is_query() {
-            self.running.also_count(target.table.account());
-        }
-        let Some(done) = statement.run(connection, &target, &constants)? else {
+        let Some(done) = self.run_point(&statement, &target, &given)? else {
             return Ok(None);
         };
-        connection.local().calculated_rows = None;
-        connection.count(|status| statement.count(status));
-        connection.has_done(&target, &done);
-        let outcome = done.outcome(&statement.columns, statement.is_one);
-        if let Some(template) = Template::read(&self.running.text)
-            && template.constants == constants
+        let outcome = self.done(&statement, &target, done);
+        if let Some((shape, read)) = taken_apart(&self.running.text)
+            && read == given
         {
             let mut local = connection.local();
-            local.known.keep(template.shape, Arc::new(statement));
+            local.known.keep(shape, Arc::new(statement));
         }
         Ok(Some(outcome))
+    }
+
+    /// Runs a statement whose shape is known, and that is too long for [`run_known`]; `None` for any
+    /// other one, of which nothing was done.
+    pub(crate) fn long_known(&self) -> Option<Result<Outcome, MySqlError>> {
+        if self.running.text.len() <= SHORT_BYTES_MAX {
+            return None;
+        }
+        let (shape, given) = taken_apart(&self.running.text)?;
+        let (statement, target) = self.connection.known_statement(&shape)?;
+        let ended = self.run_point(&statement, &target, &given).transpose()?;
+        self.connection.begin_statement(false);
+        Some(ended.map(|done| self.done(&statement, &target, done)))
+    }
+
+    fn run_point(
+        &self,
+        statement: &PointStatement,
+        target: &Target,
+        given: &Given<'_>,
+    ) -> Result<Option<Done>, MySqlError> {
+        let account = target.table.account();
+        let before = account.counters();
+        let done = statement.run(&self.connection, target, given)?;
+        // The long way counts for itself.
+        if done.is_some() && !statement.is_query() {
+            self.running.also_count_since(account, before);
+        }
+        Ok(done)
+    }
+
+    /// Counts what was done.
+    fn done(&self, statement: &PointStatement, target: &Target, done: Done) -> Outcome {
+        let connection = &self.connection;
+        connection.local().calculated_rows = None;
+        connection.count(|status| statement.count(status));
+        connection.has_done(target, &done);
+        done.outcome(&statement.columns)
     }
 }
 

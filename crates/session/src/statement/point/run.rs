@@ -16,7 +16,7 @@ use mayfly_table::{Change, Search, Table, TableSnapshot};
 use mayfly_types::MySqlError;
 
 use super::Done;
-use super::known::{Action, Cell, Choice, NewValue, PointStatement, Target};
+use super::known::{Action, Cell, Choice, Given, NewValue, PointStatement, Target, Value};
 use crate::connection::Connection;
 use crate::errors;
 use crate::statement::Turn;
@@ -33,10 +33,11 @@ impl PointStatement {
         &self,
         connection: &Connection,
         target: &Target,
-        constants: &[Literal<'_>],
+        given: &Given<'_>,
     ) -> Found<Done> {
+        let constants = &given.constants;
         match &self.action {
-            Action::Insert(columns) => insert(connection, target, columns, constants),
+            Action::Insert { columns, width } => insert(connection, target, columns, *width, given),
             Action::Update { rows, assignments } => {
                 update(connection, target, rows, assignments, constants)
             }
@@ -49,20 +50,24 @@ impl PointStatement {
 fn insert(
     connection: &Connection,
     target: &Target,
-    columns: &[Vec<Cell>],
-    constants: &[Literal<'_>],
+    columns: &[Cell],
+    width: usize,
+    given: &Given<'_>,
 ) -> Found<Done> {
     let table = &target.table;
+    let rows = given.rows;
+    if rows * width != given.constants.len() {
+        return Ok(None);
+    }
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
-    for (cells, column) in columns.iter().zip(table.columns()) {
-        let array = match cells.as_slice() {
-            [one] => column_of(&[one.value(constants)], &column.column_type),
-            cells => {
-                let values: Vec<_> = cells.iter().map(|cell| cell.value(constants)).collect();
-                column_of(&values, &column.column_type)
-            }
-        };
-        match array {
+    let mut values = Vec::with_capacity(rows);
+    for (cell, column) in columns.iter().zip(table.columns()) {
+        cell.values(given, width, &mut values);
+        let takes_null = column.is_nullable || column.is_auto_increment;
+        if !takes_null && values.iter().any(Option::is_none) {
+            return Ok(None);
+        }
+        match column_of(&values, &column.column_type) {
             Some(array) => arrays.push(array),
             None => return Ok(None),
         }
@@ -70,7 +75,6 @@ fn insert(
     let Some(_turn) = turn(connection, target) else {
         return Ok(None);
     };
-    let rows = columns.first().map_or(0, Vec::len);
     let mut counter = Counter::of(table, target.settings.counts_zero);
     if let Some(counter) = &mut counter {
         let numbers = &mut arrays[counter.column];
@@ -95,17 +99,15 @@ fn update(
     target: &Target,
     rows: &Choice,
     assignments: &[(usize, NewValue)],
-    constants: &[Literal<'_>],
+    constants: &[Option<Literal<'_>>],
 ) -> Found<Done> {
-    let Some(chosen) = choose(connection, target, rows, constants)? else {
+    let Some((search, _turn)) = begin(connection, target, rows, constants) else {
         return Ok(None);
     };
-    let Chosen {
-        mut change,
-        snapshot,
-        ids,
-        _turn,
-    } = chosen;
+    let mut change = target.table.begin_change();
+    let Some((snapshot, ids)) = find(&target.table, &search)? else {
+        return Ok(None);
+    };
     let matched = ids.len();
     if matched == 0 {
         return Ok(Some(Done::Updated {
@@ -119,13 +121,15 @@ fn update(
     for (column, value) in assignments {
         let column_type = &target.table.columns()[*column].column_type;
         let before = old.column(*column);
-        let values = match value {
+        let summed;
+        let values: Vec<Value<'_>> = match value {
             NewValue::Value(cell) => vec![cell.value(constants); matched],
             NewValue::Sum { is_minus, other } => {
                 match sums(before, *is_minus, other.value(constants)) {
-                    Some(sums) => sums,
+                    Some(sums) => summed = sums,
                     None => return Ok(None),
                 }
+                summed.iter().map(Option::as_ref).collect()
             }
         };
         let Some(after) = column_of(&values, column_type) else {
@@ -167,13 +171,16 @@ fn delete(
     connection: &Connection,
     target: &Target,
     rows: &Choice,
-    constants: &[Literal<'_>],
+    constants: &[Option<Literal<'_>>],
 ) -> Found<Done> {
-    let Some(chosen) = choose(connection, target, rows, constants)? else {
+    let Some((search, _turn)) = begin(connection, target, rows, constants) else {
         return Ok(None);
     };
-    let mut change = chosen.change;
-    change.remove(&UInt64Array::from(chosen.ids));
+    let mut change = target.table.begin_change();
+    let Some((_, ids)) = find(&target.table, &search)? else {
+        return Ok(None);
+    };
+    change.remove(&UInt64Array::from(ids));
     let removed = change.changed();
     if !commit(connection, target, change)? {
         return Ok(None);
@@ -185,7 +192,7 @@ fn select(
     target: &Target,
     rows: &Choice,
     columns: &[usize],
-    constants: &[Literal<'_>],
+    constants: &[Option<Literal<'_>>],
 ) -> Found<Done> {
     if !target.settings.selects_all {
         return Ok(None);
@@ -202,7 +209,7 @@ fn select(
 
 impl Choice {
     /// The search for some constants; `None` where one of them is not a value of its column.
-    fn search(&self, table: &Table, constants: &[Literal<'_>]) -> Option<Search> {
+    fn search(&self, table: &Table, constants: &[Option<Literal<'_>>]) -> Option<Search> {
         let mut values = Vec::with_capacity(self.parts.len());
         for (column, cell) in &self.parts {
             let value = cell.value(constants)?;
@@ -217,35 +224,15 @@ impl Choice {
     }
 }
 
-/// Rows that were found, and the right to change them.
-struct Chosen {
-    change: Change,
-    snapshot: TableSnapshot,
-    ids: Vec<u64>,
-    _turn: Option<Turn>,
-}
-
-/// The rows that a statement changes.
-fn choose(
+/// The search for the rows that a statement changes, and the right to change them.
+fn begin(
     connection: &Connection,
     target: &Target,
     rows: &Choice,
-    constants: &[Literal<'_>],
-) -> Found<Chosen> {
-    let Some(search) = rows.search(&target.table, constants) else {
-        return Ok(None);
-    };
-    let Some(_turn) = turn(connection, target) else {
-        return Ok(None);
-    };
-    let change = target.table.begin_change();
-    let found = find(&target.table, &search)?;
-    Ok(found.map(|(snapshot, ids)| Chosen {
-        change,
-        snapshot,
-        ids,
-        _turn,
-    }))
+    constants: &[Option<Literal<'_>>],
+) -> Option<(Search, Option<Turn>)> {
+    let search = rows.search(&target.table, constants)?;
+    Some((search, turn(connection, target)?))
 }
 
 /// The rows that a search finds; `None` when they are many.
@@ -260,11 +247,7 @@ fn find(table: &Arc<Table>, search: &Search) -> Found<(TableSnapshot, Vec<u64>)>
 }
 
 /// The old values of a column and a constant, added up; `None` where that is no whole number.
-fn sums(
-    old: &ArrayRef,
-    is_minus: bool,
-    other: Option<Literal<'_>>,
-) -> Option<Vec<Option<Literal<'static>>>> {
+fn sums(old: &ArrayRef, is_minus: bool, other: Value<'_>) -> Option<Vec<Option<Literal<'static>>>> {
     let Some(other) = other else {
         return Some(vec![None; old.len()]);
     };
@@ -288,7 +271,7 @@ fn sums(
 
 /// The right to write, as long as nobody else has it: `Some(None)` where none is needed.
 fn turn(connection: &Connection, target: &Target) -> Option<Option<Turn>> {
-    match connection.turns_of(&target.table) {
+    match connection.turns_of(&target.table, target.is_own) {
         Some(turns) => turns.try_lock_owned().ok().map(Some),
         None => Some(None),
     }
