@@ -530,3 +530,20 @@ async fn rows_wait_for_a_slow_client() {
     let rows = client.read_to_end().await;
     assert_eq!(rows.len(), 1_000_000 + 2 + 1);
 }
+
+#[tokio::test]
+async fn a_statement_may_stop_waiting_for_its_client() {
+    let mut client = Client::log_in(NEW).await;
+    client.command(3, b"impatient").await;
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    client.read().await;
+    let packets = client.read_to_end().await;
+    assert_eq!(error_code(packets.last().unwrap()), 1317);
+    let rows = &packets[2..packets.len() - 1];
+    assert!(rows.len() > 1000);
+    for (index, row) in rows.iter().enumerate() {
+        let number = (index % 1000).to_string();
+        assert_eq!(row[1..=number.len()], *number.as_bytes());
+    }
+    assert_eq!(client.ask(0x0E, b"").await[0], 0);
+}
