@@ -71,8 +71,9 @@ impl Sender {
         self.sequence = sequence;
     }
 
-    /// Answers continue the numbers of the command's frames, and packets begin at the number of
-    /// their frame: `net_flush` keeps the two together.
+    /// Answers continue the numbers of the command's frames, and their packets begin at that
+    /// number too, then go on by themselves: `net_flush` brings the two together when the turn
+    /// changes.
     pub(crate) fn set_compressed_sequence(&mut self, sequence: u8) {
         if let Some(compressor) = &mut self.compressor {
             compressor.sequence = sequence;
@@ -165,7 +166,6 @@ impl Sender {
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
         if let Some(compressor) = &mut self.compressor {
             compressor.wrap(&mut self.out, &mut self.frames)?;
-            self.sequence = compressor.sequence;
         }
         let waiting = match self.compressor {
             Some(_) => &mut self.frames,

@@ -466,6 +466,34 @@ async fn zstd_frames_hold_packets() {
         let count = ok.get(5).copied().unwrap();
         assert_eq!(count, if round == 0 { 7 } else { 0xFD });
     }
+    // Over several frames the numbers of packets go on, those of frames count apart.
+    client
+        .write_raw(b"\x0E\0\0\0\0\0\0\x0A\0\0\0\x03rows 3000")
+        .await;
+    let mut plain = Vec::new();
+    let mut frames = 0;
+    while !plain.ends_with(&[0xFE, 0, 0, 2, 0]) {
+        let mut header = [0; 7];
+        client.stream.read_exact(&mut header).await.unwrap();
+        frames += 1;
+        assert_eq!(header[3], frames);
+        let u24 = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], 0]);
+        let mut body = vec![0; u24(0) as usize];
+        client.stream.read_exact(&mut body).await.unwrap();
+        plain.extend(match u24(4) {
+            0 => body,
+            len => zstd::bulk::decompress(&body, len as usize).unwrap(),
+        });
+    }
+    assert!(frames > 1);
+    let mut rest = plain.as_slice();
+    let mut sequence = 1_u8;
+    while let Some((header, behind)) = rest.split_first_chunk::<4>() {
+        assert_eq!(header[3], sequence);
+        sequence = sequence.wrapping_add(1);
+        let len = u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize;
+        rest = &behind[len..];
+    }
 }
 
 #[tokio::test]
