@@ -61,8 +61,8 @@ impl Compressor {
         })
     }
 
-    /// Replaces packets by frames that hold them.
-    pub(crate) fn wrap(&mut self, packets: &mut BytesMut) -> io::Result<()> {
+    /// Takes packets, and appends frames that hold them.
+    pub(crate) fn wrap(&mut self, packets: &mut BytesMut, frames: &mut BytesMut) -> io::Result<()> {
         let plain = packets.split();
         for chunk in plain.chunks(PAYLOAD_BYTES_MAX) {
             self.frame.clear();
@@ -76,9 +76,9 @@ impl Compressor {
             };
             let [low, middle, high, ..] = body.len().to_le_bytes();
             let [plain_low, plain_middle, plain_high, ..] = plain_len.to_le_bytes();
-            packets.extend_from_slice(&[low, middle, high, self.sequence]);
-            packets.extend_from_slice(&[plain_low, plain_middle, plain_high]);
-            packets.extend_from_slice(body);
+            frames.extend_from_slice(&[low, middle, high, self.sequence]);
+            frames.extend_from_slice(&[plain_low, plain_middle, plain_high]);
+            frames.extend_from_slice(body);
             self.sequence = self.sequence.wrapping_add(1);
         }
         Ok(())
@@ -179,9 +179,11 @@ mod tests {
     use super::*;
 
     fn round_trip(method: Method, plain: &[u8]) {
-        let mut packets = BytesMut::from(plain);
+        let mut packets = BytesMut::new();
         let mut compressor = Compressor::new(method).expect("a compressor");
-        compressor.wrap(&mut packets).expect("frames");
+        compressor
+            .wrap(&mut BytesMut::from(plain), &mut packets)
+            .expect("frames");
         let mut decompressor = Decompressor::new(method).expect("a decompressor");
         let mut out = BytesMut::new();
         let mut reader = crate::bytes_in::Reader::new(&packets);
@@ -212,9 +214,11 @@ mod tests {
     #[test]
     fn a_frame_that_promises_another_length_is_an_error() {
         for method in [Method::Zlib, Method::Zstd(3)] {
-            let mut packets = BytesMut::from(&[7_u8; 1000][..]);
+            let mut packets = BytesMut::new();
             let mut compressor = Compressor::new(method).expect("a compressor");
-            compressor.wrap(&mut packets).expect("a frame");
+            compressor
+                .wrap(&mut BytesMut::from(&[7_u8; 1000][..]), &mut packets)
+                .expect("a frame");
             let frame = &packets[HEADER_BYTES..];
             for wrong_len in [1, 999, 1001] {
                 let mut decompressor = Decompressor::new(method).expect("a decompressor");

@@ -156,8 +156,8 @@ impl Reply {
         self.capabilities.contains(needed)
     }
 
-    /// Bytes of answers of this connection so far, those that wait in the buffer included; before
-    /// compression, without the handshake.
+    /// Bytes of answers of this connection so far: what was sent, compressed if it was, and what
+    /// waits in the buffer.
     pub fn bytes_sent(&self) -> u64 {
         self.sender.total_bytes()
     }

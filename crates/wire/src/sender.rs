@@ -10,7 +10,7 @@
 use std::io;
 use std::time::Duration;
 
-use bytes::{BufMut, BytesMut};
+use bytes::{Buf, BufMut, BytesMut};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use crate::clock::within;
@@ -29,11 +29,14 @@ pub(crate) struct Sender {
     write_timeout: Duration,
     // state
     sequence: u8,
-    /// Bytes of packets that were sent.
+    /// Bytes that were sent.
     sent_bytes: u64,
     // resources
     stream: Box<dyn AsyncWrite + Send + Unpin>,
+    /// Whole packets, and at its end the one that is being written.
     out: BytesMut,
+    /// Packets in frames.
+    frames: BytesMut,
     compressor: Option<Compressor>,
 }
 
@@ -48,6 +51,7 @@ impl Sender {
             sent_bytes: 0,
             stream,
             out: BytesMut::new(),
+            frames: BytesMut::new(),
             compressor: None,
         }
     }
@@ -67,8 +71,9 @@ impl Sender {
         self.sequence = sequence;
     }
 
-    /// Answers continue the numbers of the command's frames, and packets begin at the number of
-    /// their frame: `net_flush` keeps the two together.
+    /// Answers continue the numbers of the command's frames, and their packets begin at that
+    /// number too, then go on by themselves: `net_flush` brings the two together when the turn
+    /// changes.
     pub(crate) fn set_compressed_sequence(&mut self, sequence: u8) {
         if let Some(compressor) = &mut self.compressor {
             compressor.sequence = sequence;
@@ -87,7 +92,7 @@ impl Sender {
         self.out.len()
     }
 
-    /// Bytes of all packets so far.
+    /// Bytes so far, sent or not.
     pub(crate) fn total_bytes(&self) -> u64 {
         self.sent_bytes + self.waiting_bytes() as u64
     }
@@ -153,36 +158,41 @@ impl Sender {
         sequence
     }
 
-    /// Sends everything; waits while the client does not read.
+    /// Sends everything; waits while the client does not read. Dropped amid that, what was not
+    /// sent is sent by the next flush.
     ///
     /// # Errors
     /// Those of the stream, and `TimedOut` when it takes nothing for `write_timeout`.
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
-        if self.out.is_empty() {
+        if let Some(compressor) = &mut self.compressor {
+            compressor.wrap(&mut self.out, &mut self.frames)?;
+        }
+        let waiting = match self.compressor {
+            Some(_) => &mut self.frames,
+            None => &mut self.out,
+        };
+        if waiting.is_empty() {
             return Ok(());
         }
-        self.sent_bytes += self.waiting_bytes() as u64;
-        if let Some(compressor) = &mut self.compressor {
-            compressor.wrap(&mut self.out)?;
-            self.sequence = compressor.sequence;
-        }
-        let mut sent = 0;
-        while let Some(rest) = self.out.get(sent..).filter(|rest| !rest.is_empty()) {
-            match within(self.write_timeout, self.stream.write(rest)).await {
+        // Sending moves the beginning of the buffer, which its capacity does not count.
+        let capacity = waiting.capacity();
+        while !waiting.is_empty() {
+            match within(self.write_timeout, self.stream.write(waiting)).await {
                 Some(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
-                Some(Ok(count)) => sent += count,
+                Some(Ok(count)) => {
+                    waiting.advance(count);
+                    self.sent_bytes += count as u64;
+                }
                 Some(Err(error)) => return Err(error),
                 None => return Err(io::ErrorKind::TimedOut.into()),
             }
         }
+        if capacity > KEPT_BYTES {
+            *waiting = BytesMut::new();
+        }
         within(self.write_timeout, self.stream.flush())
             .await
-            .unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into()))?;
-        self.out.clear();
-        if self.out.capacity() > KEPT_BYTES {
-            self.out = BytesMut::new();
-        }
-        Ok(())
+            .unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into()))
     }
 
     /// Tells the client that nothing more comes.

@@ -5,7 +5,7 @@
 use bytes::{BufMut, BytesMut};
 use mayfly_types::ColumnType;
 
-use super::calendar::{DAY_MICROS, MINUTE_SECONDS, SECOND_MICROS, date_of};
+use super::calendar::{DAY_MICROS, FRACTION_DIGITS, MINUTE_SECONDS, SECOND_MICROS, date_of};
 use super::number::{write_decimal, write_wide_decimal};
 use super::text::{bits, put_counted, write_plain};
 use crate::bytes_out::put_bytes;
@@ -56,11 +56,11 @@ pub(super) fn write(out: &mut BytesMut, value: Value<'_>, of: &ColumnType) -> bo
             _ => false,
         },
         ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
-            write_day(out, value)
+            write_day(out, value, of.second_digits())
         }
         ColumnType::Time { .. } => match value {
             Value::Time(micros) => {
-                write_time(out, micros);
+                write_time(out, shown(micros, of.second_digits()));
                 true
             }
             _ => false,
@@ -98,12 +98,13 @@ fn write_integer<const BYTES: usize>(out: &mut BytesMut, value: Value<'_>) -> bo
 }
 
 /// A day, with its time where that is not midnight.
-fn write_day(out: &mut BytesMut, value: Value<'_>) -> bool {
+fn write_day(out: &mut BytesMut, value: Value<'_>, digits: u8) -> bool {
     let (day, micros) = match value {
         Value::Date(day) => (i64::from(day), 0),
         Value::Moment(micros) => (micros.div_euclid(DAY_MICROS), micros.rem_euclid(DAY_MICROS)),
         _ => return false,
     };
+    let micros = shown(micros, digits);
     let (year, month, day) = date_of(day);
     let fraction = micros % SECOND_MICROS;
     let len = match (micros, fraction) {
@@ -142,6 +143,12 @@ fn write_time(out: &mut BytesMut, micros: i64) {
     if len > 8 {
         out.put_u32_le(u32::try_from(fraction).unwrap_or(0));
     }
+}
+
+/// Microseconds without the digits that the column does not show.
+fn shown(micros: i64, digits: u8) -> i64 {
+    let hidden = FRACTION_DIGITS.saturating_sub(u32::from(digits));
+    micros - micros % 10_i64.pow(hidden)
 }
 
 /// Hours, minutes and seconds of a day, a byte each.

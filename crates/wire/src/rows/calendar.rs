@@ -6,7 +6,7 @@ pub(super) const SECOND_MICROS: i64 = 1_000_000;
 pub(super) const MINUTE_SECONDS: i64 = 60;
 pub(super) const DAY_MICROS: i64 = 86_400 * SECOND_MICROS;
 /// The most digits of a fraction of a second.
-const FRACTION_DIGITS: u32 = 6;
+pub(super) const FRACTION_DIGITS: u32 = 6;
 
 /// Year, month and day of a day counted from 1970 in the Gregorian calendar.
 ///

@@ -44,7 +44,9 @@ impl<'a> Rows<'a> {
         Rows { reply, columns }
     }
 
-    /// Writes all rows of a batch; waits while the client does not read.
+    /// Writes all rows of a batch; waits while the client does not read. Dropped amid that, as by
+    /// a KILL that need not wait for the client, the rows so far stay whole and an error may
+    /// follow.
     ///
     /// # Errors
     /// [`Failure::Transport`] when the client is gone; 1153 for a row beyond

@@ -452,6 +452,8 @@ async fn compression_changes_nothing() {
             code(&connection.query_drop("fail").await.unwrap_err()),
             1146
         );
+        let error = connection.query_drop("impatient").await.unwrap_err();
+        assert_eq!(code(&error), 1317);
     }
 }
 

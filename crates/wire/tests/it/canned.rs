@@ -311,6 +311,22 @@ impl CannedConnection {
                 rows.push_batch(&n_batch(0, 10)).await?;
                 Err(MySqlError::new(ErrorCode::OutOfResources, &[]).into())
             }
+            "impatient" => {
+                let columns = n_columns();
+                let mut rows = reply.rows(&columns, status).await?;
+                let batch = n_batch(0, BATCH_ROWS);
+                let push = async {
+                    loop {
+                        rows.push_batch(&batch).await?;
+                    }
+                };
+                let limit = Duration::from_millis(100);
+                let in_time: Result<Answered, _> = tokio::time::timeout(limit, push).await;
+                match in_time {
+                    Ok(failed) => failed,
+                    Err(_) => Err(MySqlError::new(ErrorCode::QueryInterrupted, &[]).into()),
+                }
+            }
             "forget" => Ok(()),
             "sleep" => {
                 let _stopped = Stopped(Some(Arc::clone(&self.shared)));

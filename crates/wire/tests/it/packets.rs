@@ -241,7 +241,6 @@ async fn changes_of_the_session_are_told_to_those_who_listen() {
     let ok = client.ask(3, b"track").await;
     assert_eq!(&ok[..7], [0, 0, 0, 0x02, 0x40, 0, 0]);
     let mut changes = b"\x00\x0E\x0Aautocommit\x02ON".to_vec();
-    changes[1] = 14;
     changes.extend_from_slice(b"\x01\x06\x05other\x02\x02\x011");
     assert_eq!(ok[7], 0);
     assert_eq!(usize::from(ok[8]), ok.len() - 9);
@@ -466,6 +465,34 @@ async fn zstd_frames_hold_packets() {
         let count = ok.get(5).copied().unwrap();
         assert_eq!(count, if round == 0 { 7 } else { 0xFD });
     }
+    // Over several frames the numbers of packets go on, those of frames count apart.
+    client
+        .write_raw(b"\x0E\0\0\0\0\0\0\x0A\0\0\0\x03rows 3000")
+        .await;
+    let mut plain = Vec::new();
+    let mut frames = 0;
+    while !plain.ends_with(&[0xFE, 0, 0, 2, 0]) {
+        let mut header = [0; 7];
+        client.stream.read_exact(&mut header).await.unwrap();
+        frames += 1;
+        assert_eq!(header[3], frames);
+        let u24 = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], 0]);
+        let mut body = vec![0; u24(0) as usize];
+        client.stream.read_exact(&mut body).await.unwrap();
+        plain.extend(match u24(4) {
+            0 => body,
+            len => zstd::bulk::decompress(&body, len as usize).unwrap(),
+        });
+    }
+    assert!(frames > 1);
+    let mut rest = plain.as_slice();
+    let mut sequence = 1_u8;
+    while let Some((header, behind)) = rest.split_first_chunk::<4>() {
+        assert_eq!(header[3], sequence);
+        sequence = sequence.wrapping_add(1);
+        let len = u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize;
+        rest = &behind[len..];
+    }
 }
 
 #[tokio::test]
@@ -529,4 +556,21 @@ async fn rows_wait_for_a_slow_client() {
     );
     let rows = client.read_to_end().await;
     assert_eq!(rows.len(), 1_000_000 + 2 + 1);
+}
+
+#[tokio::test]
+async fn a_statement_may_stop_waiting_for_its_client() {
+    let mut client = Client::log_in(NEW).await;
+    client.command(3, b"impatient").await;
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    client.read().await;
+    let packets = client.read_to_end().await;
+    assert_eq!(error_code(packets.last().unwrap()), 1317);
+    let rows = &packets[2..packets.len() - 1];
+    assert!(rows.len() > 1000);
+    for (index, row) in rows.iter().enumerate() {
+        let number = (index % 1000).to_string();
+        assert_eq!(row[1..=number.len()], *number.as_bytes());
+    }
+    assert_eq!(client.ask(0x0E, b"").await[0], 0);
 }
