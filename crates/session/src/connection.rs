@@ -60,6 +60,8 @@ pub(crate) struct Local {
     pub(crate) calculated_rows: Option<u64>,
     pub(crate) transaction: Transaction,
     settings: Settings,
+    /// Whether the rows that an UPDATE found count as affected, and not only those that changed.
+    pub(crate) counts_found: bool,
     /// The version of the variables that functions were told of.
     told_version: Option<u64>,
     /// What NOW() says where `timestamp` is set.
@@ -95,7 +97,11 @@ impl Connection {
     /// the same database.
     pub(crate) fn renewed(&self) -> Arc<Connection> {
         let new = Self::open_with(self.engine.clone(), self.id, self.end.clone());
-        new.local().database = self.local().database.clone();
+        {
+            let (mut new, old) = (new.local(), self.local());
+            new.database.clone_from(&old.database);
+            new.counts_found = old.counts_found;
+        }
         let user = self.values.lock().user.clone();
         new.values.lock().user = user;
         self.engine.register(&new);
@@ -148,6 +154,7 @@ impl Connection {
                 calculated_rows: None,
                 transaction: Transaction::default(),
                 settings: Settings::default(),
+                counts_found: false,
                 told_version: None,
                 fixed_now_micros: None,
                 known: Known::default(),

@@ -32,7 +32,7 @@ mod yielding;
 pub use engine::{DEFAULT_DATABASE, Engine, EngineOptions, TestFaults, VERSION};
 pub use file_access::FileAccess;
 pub use mayfly_space::{Compression, IoMode, PageClass};
-pub use mayfly_sql::pieces::first_statement;
+pub use mayfly_sql::pieces::statements;
 pub use outcome::{ColumnInfo, Outcome, RowStream};
 pub use prepared::{Parameter, Prepared};
 pub use progress::Progress;

@@ -89,17 +89,67 @@ pub(crate) fn some(text: impl ToString) -> Option<String> {
 
 /// Whether `text` matches a pattern of LIKE, without regard to case.
 pub(crate) fn is_like(text: &str, pattern: &str) -> bool {
-    fn matches(text: &[char], pattern: &[char]) -> bool {
-        match pattern {
-            [] => text.is_empty(),
-            ['%', rest @ ..] => (0..=text.len()).any(|skip| matches(&text[skip..], rest)),
-            ['_', rest @ ..] => !text.is_empty() && matches(&text[1..], rest),
-            ['\\', escaped, rest @ ..] => {
-                text.first() == Some(escaped) && matches(&text[1..], rest)
+    let characters = |text: &str| text.to_lowercase().chars().collect::<Vec<char>>();
+    let (text, pattern) = (characters(text), characters(pattern));
+    let (mut at, mut of) = (0, 0);
+    // Where to go on when the last `%` takes one letter more: never further back, so that no
+    // pattern takes longer than its length times that of the text.
+    let mut again = None;
+    loop {
+        let (is_one, width) = match pattern.get(of..).unwrap_or_default() {
+            ['%', ..] => {
+                of += 1;
+                again = Some((at, of));
+                continue;
             }
-            [other, rest @ ..] => text.first() == Some(other) && matches(&text[1..], rest),
+            [] if at == text.len() => return true,
+            ['_', ..] => (at < text.len(), 1),
+            ['\\', escaped, ..] => (text.get(at) == Some(escaped), 2),
+            [other, ..] => (text.get(at) == Some(other), 1),
+            [] => (false, 0),
+        };
+        if is_one {
+            (at, of) = (at + 1, of + width);
+            continue;
+        }
+        match again {
+            Some((from, behind)) if from < text.len() => {
+                again = Some((from + 1, behind));
+                (at, of) = (from + 1, behind);
+            }
+            _ => return false,
         }
     }
-    let characters = |text: &str| text.to_lowercase().chars().collect::<Vec<char>>();
-    matches(&characters(text), &characters(pattern))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_like;
+
+    #[test]
+    fn names_match_patterns() {
+        for (text, pattern, expected) in [
+            ("", "", true),
+            ("", "%", true),
+            ("a", "", false),
+            ("ab", "AB", true),
+            ("ab", "a_", true),
+            ("ab", "a__", false),
+            ("ab", "%b", true),
+            ("abab", "%ab", true),
+            ("aab", "%a_", true),
+            ("aab", "a%c%", false),
+            ("a_b", "a\\_b", true),
+            ("axb", "a\\_b", false),
+            ("50%", "50\\%", true),
+            ("created_tmp_tables", "%tmp%", true),
+            (
+                "max_heap_table_size",
+                "%_%_%_%_%_%_%_%_%_%_%_%_%_%_%!",
+                false,
+            ),
+        ] {
+            assert_eq!(is_like(text, pattern), expected, "{text} LIKE {pattern}");
+        }
+    }
 }

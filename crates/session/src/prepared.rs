@@ -27,7 +27,7 @@ pub struct Prepared {
 impl Prepared {
     pub(crate) async fn new(session: &mut Session, text: &str) -> Result<Prepared, MySqlError> {
         let text = Parametrized::read(text)?;
-        let columns = match session.describe(&text.with_nothing()).await {
+        let columns = match session.describe(&text.with_nothing()?).await {
             Ok(columns) => columns,
             Err(error) if HOPELESS.contains(&error.code) => return Err(error),
             // NULL is not a value that fits everywhere.

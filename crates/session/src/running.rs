@@ -33,8 +33,7 @@ impl CancelHandle {
     /// Makes the running statement end with error 1317. Does nothing between statements.
     pub fn cancel(&self) {
         if let Some(running) = self.running() {
-            running.cancelled.store(true, Ordering::SeqCst);
-            running.abort();
+            running.give_up();
         }
     }
 
@@ -107,7 +106,7 @@ pub(crate) struct Running {
     /// Rows returned or affected.
     rows: AtomicU64,
     is_query: AtomicBool,
-    cancelled: AtomicBool,
+    cancelled: Arc<AtomicBool>,
     timed_out: AtomicBool,
     finished: AtomicBool,
     /// Accounts of the tables that the statement writes, and their bytes before it.
@@ -130,13 +129,14 @@ impl Running {
             report: Arc::new(Report::default()),
             rows: AtomicU64::new(0),
             is_query: AtomicBool::new(false),
-            cancelled: AtomicBool::new(false),
+            cancelled: Arc::default(),
             timed_out: AtomicBool::new(false),
             finished: AtomicBool::new(false),
             written: Mutex::new(Vec::new()),
             plan: Mutex::new(None),
             tasks: Mutex::new(Vec::new()),
         });
+        connection.values.lock().cancelled = Arc::clone(&running.cancelled);
         connection.cancel.set(&running);
         running
     }
@@ -147,6 +147,12 @@ impl Running {
         if self.cancelled.load(Ordering::SeqCst) {
             task.abort();
         }
+    }
+
+    /// Stops the statement, functions that wait included.
+    pub(crate) fn give_up(&self) {
+        self.cancelled.store(true, Ordering::SeqCst);
+        self.abort();
     }
 
     pub(crate) fn abort(&self) {

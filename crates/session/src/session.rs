@@ -39,7 +39,7 @@ struct AbortOnDrop(Option<Arc<Running>>);
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         if let Some(running) = self.0.take() {
-            running.abort();
+            running.give_up();
             running.finish();
         }
     }
@@ -139,6 +139,16 @@ impl Session {
             true => settings.interactive_timeout,
             false => settings.wait_timeout,
         }
+    }
+
+    /// Says whether UPDATE tells how many rows it found, instead of how many it changed.
+    pub fn count_found_rows(&mut self, counts_found: bool) {
+        self.connection.local().counts_found = counts_found;
+    }
+
+    /// Leaves the current database: none is selected.
+    pub fn leave_database(&mut self) {
+        self.connection.local().database = None;
     }
 
     /// Says who the user is: `CURRENT_USER()`, as `name@host`.

@@ -5,43 +5,57 @@
 //! statement: that is `parse`.
 
 use std::fmt::Write;
+use std::ops::Range;
 
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::dialect::MayflyDialect;
+use crate::parse;
 
-/// The first statement of a text, and what follows behind its `;` if that is more than space.
+/// The statements of a text: the ranges between its `;` that hold more than space and comments.
 ///
 /// A text that cannot be cut is one statement: its parser will say why.
-pub fn first_statement(text: &str) -> (&str, Option<&str>) {
+///
+/// **Cost**: one pass over the text, and its tokens if there is a `;` before its end.
+pub fn statements(text: &str) -> Vec<Range<usize>> {
+    let whole = || std::iter::once(0..text.len()).collect();
     let body = text.trim_end().trim_end_matches(';');
     if !body.contains(';') {
-        return (text, None);
+        return whole();
     }
+    let read = parse::without_version_comments(text);
+    let read = read.as_deref().unwrap_or(text);
     let dialect = MayflyDialect;
-    let Ok(tokens) = Tokenizer::new(&dialect, text).tokenize_with_location() else {
-        return (text, None);
+    let Ok(tokens) = Tokenizer::new(&dialect, read).tokenize_with_location() else {
+        return whole();
     };
-    let is_more = |token: &&TokenWithSpan| {
-        !matches!(
-            token.token,
-            Token::Whitespace(_) | Token::SemiColon | Token::EOF
-        )
-    };
-    let Some(first) = tokens.iter().position(|token| is_more(&token)) else {
-        return (text, None);
-    };
-    let ends = |token: &TokenWithSpan| token.token == Token::SemiColon;
-    let Some(end) = tokens[first..].iter().position(ends) else {
-        return (text, None);
-    };
-    let Some(next) = tokens[first + end..].iter().find(is_more) else {
-        return (text, None);
-    };
-    let end = tokens[first + end].span.start;
-    let places = offsets(text, &[end, next.span.start]);
-    (&text[..places[0]], Some(&text[places[1]..]))
+    let ends = tokens
+        .iter()
+        .filter(|token| token.token == Token::SemiColon);
+    let ends: Vec<Location> = ends.map(|token| token.span.start).collect();
+    let mut ends = offsets(read, &ends).into_iter();
+    let (mut found, mut from, mut is_empty) = (Vec::new(), 0, true);
+    for token in &tokens {
+        match token.token {
+            Token::SemiColon => {
+                let end = ends.next().unwrap_or(text.len());
+                if !is_empty {
+                    found.push(from..end);
+                }
+                (from, is_empty) = (end + 1, true);
+            }
+            Token::Whitespace(_) | Token::EOF => {}
+            _ => is_empty = false,
+        }
+    }
+    if !is_empty {
+        found.push(from..text.len());
+    }
+    match found.is_empty() {
+        true => whole(),
+        false => found,
+    }
 }
 
 /// A statement cut at its parameters, each of which is a `?`.
@@ -78,18 +92,19 @@ impl Parametrized {
     /// # Errors
     /// 1064 for a text that is no sequence of tokens.
     pub fn read(text: &str) -> Result<Parametrized, MySqlError> {
+        let read = parse::without_version_comments(text);
+        let text = read.as_deref().unwrap_or(text);
+        let refused = |at: Location| parse::syntax_error(text, at.line, at.column);
         let dialect = MayflyDialect;
         let tokens = Tokenizer::new(&dialect, text)
             .tokenize_with_location()
-            .map_err(|error| {
-                let Location { line, column } = error.location;
-                crate::parse::syntax_error(text, line, column)
-            })?;
+            .map_err(|error| refused(error.location))?;
         let mut locations = Vec::new();
         let mut counts_rows = Vec::new();
         let mut is_in_limit = false;
         for token in &tokens {
             match &token.token {
+                Token::Placeholder(name) if name != "?" => return Err(refused(token.span.start)),
                 Token::Placeholder(_) => {
                     locations.push(token.span.start);
                     counts_rows.push(is_in_limit);
@@ -104,7 +119,10 @@ impl Parametrized {
         }
         let mut pieces = Vec::with_capacity(locations.len() + 1);
         let mut from = 0;
-        for at in offsets(text, &locations) {
+        for (at, location) in offsets(text, &locations).into_iter().zip(&locations) {
+            if text.as_bytes().get(at) != Some(&b'?') {
+                return Err(refused(*location));
+            }
             pieces.push(text[from..at].to_owned());
             from = at + 1;
         }
@@ -128,26 +146,42 @@ impl Parametrized {
         if values.len() != self.count() {
             return Err(wrong_arguments());
         }
-        let bytes: usize = self.pieces.iter().map(String::len).sum();
-        let mut text = String::with_capacity(bytes + 16 * values.len());
-        for (piece, value) in self.pieces.iter().zip(values) {
-            text.push_str(piece);
-            value.spell(&mut text)?;
-        }
-        text.extend(self.pieces.last().map(String::as_str));
-        Ok(text)
+        let mut values = values.iter();
+        self.filled(|counts_rows, text| match (values.next(), counts_rows) {
+            (Some(value), true) => value.spell_count(text),
+            (Some(value), false) => value.spell(text),
+            (None, _) => Err(wrong_arguments()),
+        })
     }
 
     /// The statement with values that fit wherever they stand: it has the columns of the statement,
     /// and is not to be run.
-    pub fn with_nothing(&self) -> String {
-        let mut text = String::new();
+    ///
+    /// # Errors
+    /// None.
+    pub fn with_nothing(&self) -> Result<String, MySqlError> {
+        self.filled(|counts_rows, text| {
+            text.push_str(if counts_rows { "1" } else { "NULL" });
+            Ok(())
+        })
+    }
+
+    /// The statement with something written for each parameter, which is a word of its own whatever
+    /// stands beside it.
+    fn filled(
+        &self,
+        mut write: impl FnMut(bool, &mut String) -> Result<(), MySqlError>,
+    ) -> Result<String, MySqlError> {
+        let bytes: usize = self.pieces.iter().map(String::len).sum();
+        let mut text = String::with_capacity(bytes + 16 * self.count());
         for (piece, counts_rows) in self.pieces.iter().zip(&self.counts_rows) {
             text.push_str(piece);
-            text.push_str(if *counts_rows { "1" } else { "NULL" });
+            text.push(' ');
+            write(*counts_rows, &mut text)?;
+            text.push(' ');
         }
         text.extend(self.pieces.last().map(String::as_str));
-        text
+        Ok(text)
     }
 }
 
@@ -157,24 +191,16 @@ fn wrong_arguments() -> MySqlError {
 
 impl Parameter<'_> {
     fn spell(&self, text: &mut String) -> Result<(), MySqlError> {
-        // A minus behind a minus would begin a comment.
-        if text.ends_with('-') {
-            text.push(' ');
-        }
-        let written = match self {
+        let _ = match self {
             Parameter::Null => write!(text, "NULL"),
             Parameter::Integer(number) => write!(text, "{number}"),
             Parameter::Unsigned(number) => write!(text, "{number}"),
+            // Clients whose language has one kind of number send all of them so.
+            Parameter::Double(number) if is_whole(*number) => write!(text, "{number:.0}"),
             Parameter::Double(number) if number.is_finite() => write!(text, "{number:e}"),
             Parameter::Double(_) => return Err(wrong_arguments()),
-            Parameter::Decimal(digits) => {
-                let is_number = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
-                if digits.is_empty() || !digits.bytes().all(is_number) {
-                    return Err(wrong_arguments());
-                }
-                write!(text, "{digits}")
-            }
-            Parameter::Text(value) => {
+            Parameter::Decimal(digits) if is_decimal(digits) => write!(text, "{digits}"),
+            Parameter::Decimal(value) | Parameter::Text(value) => {
                 quote(value, text);
                 Ok(())
             }
@@ -187,8 +213,52 @@ impl Parameter<'_> {
                 Ok(())
             }
         };
-        written.map_err(|_| wrong_arguments())
+        Ok(())
     }
+
+    /// In a LIMIT: a number, which clients send as a text too.
+    fn spell_count(&self, text: &mut String) -> Result<(), MySqlError> {
+        let is_count = match self {
+            Parameter::Integer(number) => *number >= 0,
+            Parameter::Unsigned(_) => true,
+            Parameter::Double(number) => is_whole(*number) && *number >= 0.0,
+            Parameter::Decimal(digits) | Parameter::Text(digits) => {
+                let is_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
+                if is_digits && digits.parse::<u64>().is_ok() {
+                    text.push_str(digits);
+                    return Ok(());
+                }
+                false
+            }
+            Parameter::Null | Parameter::Bytes(_) => false,
+        };
+        match is_count {
+            true => self.spell(text),
+            false => Err(wrong_arguments()),
+        }
+    }
+}
+
+/// Whether a number has no fraction and all of its digits. Negative zero is a DOUBLE only.
+fn is_whole(number: f64) -> bool {
+    const EXACT: f64 = (1_u64 << 53) as f64;
+    let is_negative_zero = number == 0.0 && number.is_sign_negative();
+    number.fract() == 0.0 && number.abs() < EXACT && !is_negative_zero
+}
+
+/// Whether a text is a number: digits with a sign, a point and an exponent.
+fn is_decimal(text: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let unsigned = |text: &str| digits(text.strip_prefix(['+', '-']).unwrap_or(text));
+    let (number, exponent) = match text.split_once(['e', 'E']) {
+        Some((number, exponent)) => (number, Some(exponent)),
+        None => (text, None),
+    };
+    let is_number = match number.split_once('.') {
+        Some((whole, fraction)) => unsigned(whole) && digits(fraction),
+        None => unsigned(number),
+    };
+    is_number && exponent.is_none_or(unsigned)
 }
 
 fn quote(value: &str, text: &mut String) {
@@ -228,35 +298,39 @@ fn offsets(text: &str, places: &[Location]) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Parameter, Parametrized, first_statement};
+    use super::{Parameter, Parametrized, statements};
 
     #[test]
-    fn a_text_is_cut_behind_its_first_statement() {
-        for (text, first, rest) in [
-            ("SELECT 1", "SELECT 1", None),
-            ("SELECT 1;", "SELECT 1;", None),
-            ("SELECT 1; -- so\n ; ", "SELECT 1; -- so\n ; ", None),
-            ("SELECT 1; SELECT 2;", "SELECT 1", Some("SELECT 2;")),
+    fn a_text_is_cut_into_its_statements() {
+        for (text, expected) in [
+            ("SELECT 1", &["SELECT 1"][..]),
+            ("SELECT 1;", &["SELECT 1;"]),
+            ("SELECT 1; -- so\n ; ", &["SELECT 1"]),
+            ("SELECT 1; SELECT 2;", &["SELECT 1", " SELECT 2"]),
             (
                 ";; SELECT 1;\nSELECT 'a;b'",
-                ";; SELECT 1",
-                Some("SELECT 'a;b'"),
+                &[" SELECT 1", "\nSELECT 'a;b'"],
             ),
             (
                 "SELECT 'a;b', `c;d` /* ; */",
-                "SELECT 'a;b', `c;d` /* ; */",
-                None,
+                &["SELECT 'a;b', `c;d` /* ; */"],
             ),
-            ("SELECT 'ä;'; SELECT 2", "SELECT 'ä;'", Some("SELECT 2")),
-            ("SELECT 'open; SELECT 2", "SELECT 'open; SELECT 2", None),
+            ("SELECT 'ä;'; SELECT 2", &["SELECT 'ä;'", " SELECT 2"]),
+            ("SELECT 'open; SELECT 2", &["SELECT 'open; SELECT 2"]),
+            (
+                "SELECT 1; /*!40101 SET NAMES utf8 */; /*!99999 SET a */; SELECT 2",
+                &["SELECT 1", " /*!40101 SET NAMES utf8 */", " SELECT 2"],
+            ),
+            ("; ;", &["; ;"]),
         ] {
-            assert_eq!(first_statement(text), (first, rest), "{text}");
+            let found = statements(text).into_iter().map(|range| &text[range]);
+            assert_eq!(found.collect::<Vec<_>>(), expected, "{text}");
         }
     }
 
     #[test]
     fn values_stand_where_parameters_stood() {
-        let text = "SELECT ?, '?', `?` /* ? */ -?, ä FROM t\nWHERE a IN (?, ?, ?) LIMIT ?, ?";
+        let text = "SELECT ?, '?', `?` /* ? */ -?, ä FROM t\nWHERE a IN (?, ?,?) LIMIT ?, ?";
         let cut = Parametrized::read(text).expect("tokens");
         assert_eq!(cut.count(), 7);
         let values = [
@@ -265,27 +339,59 @@ mod tests {
             Parameter::Null,
             Parameter::Double(0.1),
             Parameter::Bytes(b"\0\xFF"),
-            Parameter::Unsigned(2),
-            Parameter::Unsigned(3),
+            Parameter::Double(2.0),
+            Parameter::Text("3"),
         ];
         assert_eq!(
             cut.with(&values).expect("spelled"),
-            "SELECT 'it''s \\\\ here', '?', `?` /* ? */ - -5, ä FROM t\n\
-             WHERE a IN (NULL, 1e-1, x'00ff') LIMIT 2, 3"
+            "SELECT  'it''s \\\\ here' , '?', `?` /* ? */ - -5 , ä FROM t\n\
+             WHERE a IN ( NULL ,  1e-1 , x'00ff' ) LIMIT  2 ,  3 "
         );
         assert_eq!(
-            cut.with_nothing(),
-            "SELECT NULL, '?', `?` /* ? */ -NULL, ä FROM t\n\
-             WHERE a IN (NULL, NULL, NULL) LIMIT 1, 1"
+            cut.with_nothing().expect("spelled"),
+            "SELECT  NULL , '?', `?` /* ? */ - NULL , ä FROM t\n\
+             WHERE a IN ( NULL ,  NULL , NULL ) LIMIT  1 ,  1 "
         );
         assert!(cut.with(&values[1..]).is_err());
-        let one = Parametrized::read("SELECT ?").expect("tokens");
-        for refused in [
-            Parameter::Double(f64::NAN),
-            Parameter::Decimal("1; DROP TABLE t"),
-            Parameter::Decimal(""),
+    }
+
+    #[test]
+    fn values_are_read_in_one_way() {
+        let one = Parametrized::read("SELECT ? + 1").expect("tokens");
+        for (value, expected) in [
+            (Parameter::Decimal("-1.50"), "-1.50"),
+            (Parameter::Decimal("1e5"), "1e5"),
+            (Parameter::Decimal("1--"), "'1--'"),
+            (Parameter::Decimal("1; DROP TABLE t"), "'1; DROP TABLE t'"),
+            (Parameter::Decimal(""), "''"),
+            (Parameter::Double(-0.0), "-0e0"),
+            (Parameter::Double(1e300), "1e300"),
+            (Parameter::Double(7.0), "7"),
         ] {
-            assert!(one.with(&[refused]).is_err(), "{refused:?}");
+            let spelled = one.with(&[value]).expect("spelled");
+            assert_eq!(spelled, format!("SELECT  {expected}  + 1"), "{value:?}");
         }
+        assert!(one.with(&[Parameter::Double(f64::NAN)]).is_err());
+        let count = Parametrized::read("SELECT 1 LIMIT ?").expect("tokens");
+        for refused in [
+            Parameter::Text("x"),
+            Parameter::Null,
+            Parameter::Integer(-1),
+        ] {
+            assert!(count.with(&[refused]).is_err(), "{refused:?}");
+        }
+        for refused in ["SELECT $1", "SELECT ?5"] {
+            assert!(Parametrized::read(refused).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn parameters_in_comments_for_this_version_count() {
+        let text = "SELECT /*!80000 ? , 'x?' , */ ? /*!99999 ? */";
+        let cut = Parametrized::read(text).expect("tokens");
+        assert_eq!(cut.count(), 2);
+        let filled = cut.with(&[Parameter::Text("' OR 1=1 -- "), Parameter::Integer(2)]);
+        let filled = filled.expect("spelled");
+        assert!(filled.contains("'' OR 1=1 -- ' , 'x?' ,"), "{filled}");
     }
 }

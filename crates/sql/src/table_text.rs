@@ -48,8 +48,10 @@ impl<'a> TableText<'a> {
             && name.len() <= 64
             && !parse::is_reserved(name);
         match (is_plain, is_create) {
-            // `db.name` goes on with a point.
-            (true, true) if rest.starts_with([' ', '(']) => Some(TableText::Create { name, rest }),
+            // `db.name` goes on with a point, LIKE and AS with a word.
+            (true, true) if rest.trim_start_matches(' ').starts_with('(') => {
+                Some(TableText::Create { name, rest })
+            }
             (true, false) if rest.trim_end().is_empty() => {
                 Some(TableText::Drop { temporary, name })
             }
@@ -79,12 +81,13 @@ mod tests {
         for (text, expected) in [
             ("CREATE TEMPORARY TABLE t (a INT)", create("t", " (a INT)")),
             ("create  temporary table t1(a INT)", create("t1", "(a INT)")),
-            ("CREATE TEMPORARY TABLE t LIKE s", create("t", " LIKE s")),
             ("DROP TABLE t", drop(false, "t")),
             ("DROP TEMPORARY TABLE t_2 ", drop(true, "t_2")),
             ("CREATE TABLE t (a INT)", None),
             ("CREATE TEMPORARY TABLE IF NOT EXISTS t (a INT)", None),
+            ("CREATE TEMPORARY TABLE t LIKE s", None),
             ("CREATE TEMPORARY TABLE d.t (a INT)", None),
+            ("CREATE TEMPORARY TABLE d .t (a INT)", None),
             ("CREATE TEMPORARY TABLE `t` (a INT)", None),
             ("CREATE TEMPORARY TABLE 1t (a INT)", None),
             ("CREATE TEMPORARY TABLE select (a INT)", None),

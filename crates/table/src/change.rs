@@ -161,6 +161,7 @@ impl Change {
             }));
         }
         let count = is_new.iter().filter(|is_new| **is_new).count();
+        self.replaced_count += count as u64;
         if count == ids.len() {
             self.replace_new(ids.values(), rows)?;
         } else if count > 0 {
@@ -171,11 +172,13 @@ impl Change {
                 .collect();
             self.replace_new(&ids, &filter_record_batch(rows, &is_new.into())?)?;
         }
-        self.replaced_count += count as u64;
         Ok(count as u64)
     }
 
     fn replace_new(&mut self, ids: &[u64], rows: &RecordBatch) -> Result<()> {
+        if !self.replacement.takes(self.snapshot.parts(), rows) {
+            return self.move_rows(ids, rows);
+        }
         let mut moves = vec![true; ids.len()];
         let mut staying = Vec::new();
         let mut from = 0;

@@ -24,8 +24,8 @@ use mayfly_space::NextUse;
 
 use crate::change::Slots;
 use crate::column_page::{Format, Rows, Size};
-use crate::error::Result;
-use crate::sealed::{Heap, Sealed};
+use crate::error::{Error, Result};
+use crate::sealed::{Heap, Sealed, page_class};
 use crate::snapshot::{Batch, SnapshotParts};
 use crate::table_page::TablePage;
 use crate::tail::Segment;
@@ -35,7 +35,8 @@ use crate::tail::Segment;
 const CHANGED_PART: usize = 8;
 /// ... or if it is so short that copying it costs less than the entries of one row.
 const SHORT_BYTES: usize = 4 << 10;
-/// A page that is written again may become that many times as long as others.
+/// A page that is written again may become that many times as long as a page that rows are appended
+/// to: longer ones are read for few of their rows.
 const GROWTH_MAX: usize = 2;
 /// The pages that wait for more of their rows: a few for each scan that runs beside others.
 const WAITING_MAX: usize = 8;
@@ -94,6 +95,13 @@ impl Replacement {
         self.waits(batch) || is_worth_it(snapshot, batch, rows)
     }
 
+    /// Whether rows have the types of the table, and not others that it would admit as well.
+    pub(crate) fn takes(&self, snapshot: &SnapshotParts, rows: &RecordBatch) -> bool {
+        let fields = snapshot.format.schema().fields().iter();
+        let mut types = fields.zip(rows.columns());
+        types.all(|(field, column)| field.data_type() == column.data_type())
+    }
+
     fn waits(&self, batch: usize) -> bool {
         self.waiting.iter().any(|waiting| waiting.batch == batch)
     }
@@ -108,6 +116,9 @@ impl Replacement {
         rows: PageRows,
     ) -> Result<Vec<PageRows>> {
         let batch = rows.batch;
+        let parts = rows.parts.iter();
+        let bytes = parts.map(|part| snapshot.format.bytes_of(part.columns(), part.num_rows()));
+        let bytes: usize = bytes.sum();
         let place = match self.waiting.iter().position(|other| other.batch == batch) {
             Some(place) => {
                 let waiting = &mut self.waiting[place];
@@ -122,9 +133,11 @@ impl Replacement {
         };
         let there = snapshot.batch(batch);
         let waiting = &mut self.waiting[place];
-        waiting.bytes = there.bytes() * waiting.slots.len() / there.written_count().max(1);
+        waiting.bytes += bytes;
         let mut moving = Vec::new();
-        if waiting.slots.len() == there.row_count() {
+        if waiting.bytes > bytes_max(snapshot) {
+            moving.push(self.waiting.remove(place));
+        } else if waiting.slots.len() == there.row_count() {
             let whole = self.waiting.remove(place);
             moving.extend(self.place(snapshot, whole)?);
         }
@@ -178,7 +191,12 @@ fn is_worth_it(snapshot: &SnapshotParts, batch: usize, rows: usize) -> bool {
     snapshot.format.merges() && (is_short || rows * CHANGED_PART >= there.written_count())
 }
 
-/// The page with the new rows; `None` if it would be too long.
+/// The longest page that is written again.
+fn bytes_max(snapshot: &SnapshotParts) -> usize {
+    GROWTH_MAX * page_class(&snapshot.account).bytes()
+}
+
+/// The page with the new rows; `None` if it would be too long, or finds no room.
 fn written_again(snapshot: &SnapshotParts, rows: &PageRows) -> Result<Option<NewRows>> {
     let format = &*snapshot.format;
     let there = snapshot.batch(rows.batch);
@@ -188,15 +206,18 @@ fn written_again(snapshot: &SnapshotParts, rows: &PageRows) -> Result<Option<New
     };
     let size = |rows: &Rows| format.size(rows, 0, rows.row_count());
     let size = new.iter().map(size).fold(Size::default(), Size::plus);
-    let bytes_max = GROWTH_MAX * there.bytes().max(SHORT_BYTES);
-    if format.page_bytes(size) > bytes_max && size.rows > 1 {
+    if format.page_bytes(size) > bytes_max(snapshot) && size.rows > 1 {
         return Ok(None);
     }
     Ok(Some(match there {
         Batch::Page(page) => {
             let (account, next_use) = (&snapshot.account, NextUse::SecondChance);
-            let sealed = Sealed::write(account, format, &new, next_use)?;
-            NewRows::Page(page.over(sealed))
+            match Sealed::write(account, format, &new, next_use) {
+                Ok(sealed) => NewRows::Page(page.over(sealed)),
+                // Rows that move need less room at a time.
+                Err(Error::Space(_)) => return Ok(None),
+                Err(error) => return Err(error),
+            }
         }
         Batch::Segment(_) => NewRows::Segment(Segment::encode(format, &new, size)?),
     }))

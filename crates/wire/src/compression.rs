@@ -21,6 +21,9 @@ pub(crate) const HEADER_BYTES: usize = 7;
 const COMPRESS_BYTES_MIN: usize = 50;
 /// zlib's usual level, as MySQL's.
 const ZLIB_LEVEL: u32 = 6;
+/// The client asks for a level; above this one it would buy little with much of the time of other
+/// clients.
+const ZSTD_LEVEL_MAX: u8 = 6;
 
 /// What the two sides agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,9 +53,9 @@ impl Compressor {
             Method::Zlib => {
                 Encoder::Zlib(Box::new(Compress::new(Compression::new(ZLIB_LEVEL), true)))
             }
-            Method::Zstd(level) => {
-                Encoder::Zstd(zstd::bulk::Compressor::new(i32::from(level.clamp(1, 22)))?)
-            }
+            Method::Zstd(level) => Encoder::Zstd(zstd::bulk::Compressor::new(i32::from(
+                level.clamp(1, ZSTD_LEVEL_MAX),
+            ))?),
         };
         Ok(Compressor {
             sequence: 0,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use mayfly_session::{EndHandle, Outcome, Prepared, Session, first_statement};
+use mayfly_session::{EndHandle, Outcome, Prepared, Session, statements};
 use mayfly_types::{ErrorCode, MySqlError};
 use mayfly_wire::{
     Answered, ColumnDefinition, Connection, Login, NoCursor, Parameter, Prepared as Described,
@@ -13,6 +13,9 @@ use mayfly_wire::{
 
 use super::columns::{Value, definition};
 use super::{Place, Shared};
+
+/// Bytes of a text that is cut into statements on the thread of its client.
+const SHORT_BYTES_MAX: usize = 64 << 10;
 
 /// A client that has logged in.
 pub struct Client {
@@ -48,6 +51,7 @@ impl Client {
     async fn begin(&mut self, login: &Login) -> Result<(), MySqlError> {
         let user = format!("{}@{}", login.user, login.peer.host());
         self.session.set_user(&user);
+        self.session.count_found_rows(login.found_rows);
         if let Some(database) = login.database.as_deref().filter(|name| !name.is_empty()) {
             self.change_database(database).await?;
         }
@@ -62,14 +66,24 @@ impl Client {
 
     /// Runs statements that stand in one text.
     async fn run_all(&mut self, text: &str, reply: &mut Reply) -> Answered {
-        let mut rest = text;
-        if reply.allows_multi_statements() {
-            while let (statement, Some(next)) = first_statement(rest) {
-                self.run(statement, true, reply).await?;
-                rest = next;
-            }
+        if !reply.allows_multi_statements() {
+            return self.run(text, false, reply).await;
         }
-        self.run(rest, false, reply).await
+        let cuts = match text.len() > SHORT_BYTES_MAX {
+            // Others wait for this thread.
+            true => {
+                let text = text.to_owned();
+                let cut = tokio::task::spawn_blocking(move || statements(&text));
+                cut.await
+                    .map_err(|_| MySqlError::new(ErrorCode::Unknown, &[]))?
+            }
+            false => statements(text),
+        };
+        let last = cuts.len().saturating_sub(1);
+        for (place, range) in cuts.into_iter().enumerate() {
+            self.run(&text[range], place < last, reply).await?;
+        }
+        Ok(())
     }
 
     async fn run(&mut self, statement: &str, leads: bool, reply: &mut Reply) -> Answered {
@@ -101,7 +115,15 @@ impl Client {
                 let columns: Vec<ColumnDefinition> = columns.iter().map(definition).collect();
                 let mut rows = reply.rows(&columns, self.status()).await?;
                 while let Some(batch) = batches.next().await {
-                    rows.push_batch(&batch?).await?;
+                    let batch = batch?;
+                    tokio::select! {
+                        biased;
+                        pushed = rows.push_batch(&batch) => pushed?,
+                        // The client may take its time to read.
+                        () = self.end.wait() => {
+                            return Err(MySqlError::new(ErrorCode::QueryInterrupted, &[]).into());
+                        }
+                    }
                 }
                 let summary = Summary {
                     status: self.status() | more,
@@ -211,6 +233,7 @@ impl Connection for Client {
     async fn change_user(&mut self, login: &Login) -> Result<Summary, MySqlError> {
         self.session.reset();
         self.interactive = login.interactive;
+        self.session.leave_database();
         self.begin(login).await?;
         Ok(Summary::new(self.status()))
     }

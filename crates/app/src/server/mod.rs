@@ -14,8 +14,10 @@ mod columns;
 mod connection;
 mod users;
 
+use std::fs::Permissions;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -51,6 +53,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 struct Shared {
     engine: Engine,
     users: Users,
+    /// The addresses of TCP.
+    listening: Vec<SocketAddr>,
     connections: AtomicU64,
 }
 
@@ -81,7 +85,7 @@ impl Server for MySqlServer {
     }
 
     async fn account(&self, user: &str, peer: &Peer) -> Option<Account> {
-        self.0.users.account(user, peer)
+        self.0.users.account(user, peer, &self.0.listening)
     }
 
     async fn connect(&self, place: Place, login: &Login) -> Result<Client, MySqlError> {
@@ -119,6 +123,7 @@ pub fn serve(arguments: ServeArguments) -> Result<ExitCode> {
     let shared = Shared {
         engine,
         users,
+        listening: sockets.addresses(),
         connections: AtomicU64::new(0),
     };
     let endpoint = Endpoint::new(MySqlServer(Arc::new(shared)), settings);
@@ -140,6 +145,9 @@ pub fn user(arguments: UserArguments) -> Result<ExitCode> {
         true => String::new(),
         false => read_password()?,
     };
+    if password.is_empty() && !add.no_password {
+        bail!("the password is empty; --no-password makes a user without one");
+    }
     let method = match add.native {
         true => Method::Native,
         false => Method::CachingSha2,
@@ -195,6 +203,15 @@ impl Sockets {
                 outside.ip()
             );
         }
+        let open_user = users.without_password().next();
+        if let (Some(outside), Some(user)) = (addresses.iter().find(|at| is_outside(at)), open_user)
+        {
+            bail!(
+                "--bind {}: other machines can reach {}, and '{user}' of the users has no password",
+                arguments.bind,
+                outside.ip()
+            );
+        }
         let mut tcp = Vec::new();
         for address in addresses {
             let listener =
@@ -203,7 +220,7 @@ impl Sockets {
             tcp.push(listener);
         }
         let unix = match &arguments.socket {
-            Some(path) => Some(UnixSocket::open(path)?),
+            Some(path) => Some(UnixSocket::open(path, users.are_known())?),
             None => None,
         };
         Ok(Sockets { tcp, unix })
@@ -223,11 +240,14 @@ impl Sockets {
         Ok(listeners)
     }
 
+    fn addresses(&self) -> Vec<SocketAddr> {
+        let tcp = self.tcp.iter();
+        tcp.filter_map(|listener| listener.local_addr().ok())
+            .collect()
+    }
+
     fn describe(&self) -> String {
-        let tcp = self
-            .tcp
-            .iter()
-            .filter_map(|listener| listener.local_addr().ok());
+        let tcp = self.addresses().into_iter();
         let tcp = tcp.map(|address| address.to_string());
         let unix = self
             .unix
@@ -238,16 +258,21 @@ impl Sockets {
 }
 
 impl UnixSocket {
-    fn open(path: &Path) -> Result<UnixSocket> {
-        // A file that a killed server left, and nobody listens to.
-        let is_left = matches!(UnixStream::connect(path),
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused);
+    fn open(path: &Path, is_for_others: bool) -> Result<UnixSocket> {
+        // A socket that a killed server left, and nobody listens to.
+        let is_socket =
+            std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+        let is_left = is_socket
+            && matches!(UnixStream::connect(path),
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused);
         if is_left {
             std::fs::remove_file(path)?;
         }
         let listener = UnixListener::bind(path)
             .with_context(|| format!("listening on '{}'", path.display()))?;
         listener.set_nonblocking(true)?;
+        let mode = if is_for_others { 0o666 } else { 0o600 };
+        std::fs::set_permissions(path, Permissions::from_mode(mode))?;
         Ok(UnixSocket {
             listener,
             path: path.to_owned(),
@@ -268,7 +293,7 @@ fn run(endpoint: &Arc<Endpoint<MySqlServer>>, sockets: &Sockets, threads: usize)
                 .spawn_scoped(scope, move || speak(endpoint, sockets, stopped))?;
             speaking.push(thread);
         }
-        let waited = wait_for_signal();
+        let waited = wait_for_signal(sockets);
         endpoint.stop();
         stopping.send_replace(true);
         for thread in speaking {
@@ -279,8 +304,8 @@ fn run(endpoint: &Arc<Endpoint<MySqlServer>>, sockets: &Sockets, threads: usize)
     })
 }
 
-/// Waits for SIGTERM or SIGINT.
-fn wait_for_signal() -> Result<()> {
+/// Says that clients may come, and waits for SIGTERM or SIGINT.
+fn wait_for_signal(sockets: &Sockets) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -288,6 +313,10 @@ fn wait_for_signal() -> Result<()> {
         let (mut ends, mut interrupts) = (
             signal(SignalKind::terminate())?,
             signal(SignalKind::interrupt())?,
+        );
+        eprintln!(
+            "mayfly {VERSION} is ready for connections: {}",
+            sockets.describe()
         );
         tokio::select! {
             _ = ends.recv() => {}

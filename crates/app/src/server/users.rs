@@ -16,7 +16,7 @@
 use std::fs;
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -25,6 +25,10 @@ use serde::{Deserialize, Serialize};
 
 /// Only its owner reads a users file.
 const FILE_MODE: u32 = 0o600;
+/// `overflowuid`: stands for each user that a container does not know.
+const UNKNOWN_USER: u32 = 65_534;
+/// The longest password that can be checked by `caching_sha2_password`.
+const PASSWORD_BYTES_MAX: usize = 256;
 /// The state of a connection that is open, in the system's table of sockets.
 const ESTABLISHED: &str = "01";
 
@@ -81,8 +85,15 @@ impl Users {
         self.known.is_some()
     }
 
-    /// How a user proves who it is.
-    pub fn account(&self, name: &str, peer: &Peer) -> Option<Account> {
+    /// The users without a password.
+    pub fn without_password(&self) -> impl Iterator<Item = &str> {
+        let known = self.known.iter().flatten();
+        let empty = known.filter(|(_, secret)| *secret == Secret::Empty);
+        empty.map(|(name, _)| name.as_str())
+    }
+
+    /// How a user proves who it is, to a server that listens there.
+    pub fn account(&self, name: &str, peer: &Peer, listening: &[SocketAddr]) -> Option<Account> {
         let own = own_user_id();
         let mut known = self.known.iter().flatten();
         let secret = known.find(|(known, _)| known == name);
@@ -97,7 +108,7 @@ impl Users {
                 socket_user_id: None,
             }),
             (None, Peer::Tcp(address)) if self.known.is_none() && own.is_some() => {
-                (user_of(*address) == own).then_some(Account {
+                (user_of(*address, listening) == own).then_some(Account {
                     secret: Secret::Empty,
                     socket_user_id: None,
                 })
@@ -110,8 +121,12 @@ impl Users {
 /// Adds a user to a users file, which is made if there is none, or gives it another password.
 ///
 /// # Errors
-/// When the file cannot be read or written, or the system gives no random numbers.
+/// When the password is too long, the file cannot be read or written, or the system gives no random
+/// numbers.
 pub fn add(path: &Path, name: &str, password: &[u8], method: Method) -> Result<()> {
+    if password.len() > PASSWORD_BYTES_MAX {
+        bail!("a password has at most {PASSWORD_BYTES_MAX} bytes");
+    }
     let mut file = match fs::exists(path)? {
         true => File::read(path)?,
         false => File::default(),
@@ -132,10 +147,13 @@ pub fn add(path: &Path, name: &str, password: &[u8], method: Method) -> Result<(
     // Whoever reads the file at this moment sees the old one or the new one.
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
+    if fs::exists(&beside)? {
+        // What an addition left that did not end; it may be readable for others.
+        fs::remove_file(&beside)?;
+    }
     let mut new = fs::OpenOptions::new()
         .write(true)
-        .create(true)
-        .truncate(true)
+        .create_new(true)
         .mode(FILE_MODE)
         .open(&beside)
         .with_context(|| format!("writing the users of '{}'", path.display()))?;
@@ -160,30 +178,45 @@ fn bytes_of(digits: &str) -> Option<Vec<u8>> {
     is_even.then(|| pairs.map(byte).collect())?
 }
 
-/// The operating system's user whose process this is.
+/// The operating system's user whose process this is. Not the number for all users that a
+/// container does not know.
 fn own_user_id() -> Option<u32> {
-    fs::metadata("/proc/self").ok().map(|process| process.uid())
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    let effective = users.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    (effective != UNKNOWN_USER).then_some(effective)
 }
 
 /// The operating system's user at the other end of a connection from this machine, by the table of
 /// sockets; `None` for one from elsewhere.
-fn user_of(peer: SocketAddr) -> Option<u32> {
-    if !peer.ip().to_canonical().is_loopback() {
+///
+/// Several sockets may have the address of the peer, of several users: only the one whose other end
+/// is ours is meant, and there must be one.
+fn user_of(peer: SocketAddr, listening: &[SocketAddr]) -> Option<u32> {
+    let canonical = |address: &SocketAddr| (address.ip().to_canonical(), address.port());
+    let peer = canonical(&peer);
+    let ours: Vec<(IpAddr, u16)> = listening.iter().map(canonical).collect();
+    if !peer.0.is_loopback() || ours.iter().any(|(ip, _)| !ip.is_loopback()) {
         return None;
     }
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(fs::read_to_string);
-    let mut lines = tables
+    let lines = tables
         .iter()
         .flatten()
         .flat_map(|table| table.lines().skip(1));
-    lines.find_map(|line| {
-        let mut words = line.split_ascii_whitespace();
-        let local = words.nth(1)?;
-        let (state, user) = (words.nth(1)?, words.nth(3)?);
-        let is_peer =
-            state == ESTABLISHED && address(local)? == (peer.ip().to_canonical(), peer.port());
-        is_peer.then(|| user.parse().ok())?
-    })
+    let mut users = lines.filter_map(|line| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let (local, remote) = (address(words.get(1)?)?, address(words.get(2)?)?);
+        let (state, user, inode) = (words.get(3)?, words.get(7)?, words.get(9)?);
+        // A socket without an inode is nobody's any more.
+        let is_open = *state == ESTABLISHED && *inode != "0";
+        (local == peer && ours.contains(&remote) && is_open).then(|| user.parse().ok())?
+    });
+    let user = users.next();
+    match users.next() {
+        None => user,
+        Some(_) => None,
+    }
 }
 
 /// Reads `0100007F:0CEB`: each 32 bits of the address are in the order of the machine.

@@ -37,6 +37,7 @@ use self::header::Header;
 use self::misread::TextTable;
 use self::together::{Part, Together};
 use crate::errors;
+use crate::file_access::FileAccess;
 
 /// Bytes of a text file that are looked at for a header.
 const SNIFF_BYTES: u64 = 64 << 10;
@@ -53,8 +54,10 @@ const ENOENT: i32 = 2;
 /// not agree, 1060 when a header names a column twice.
 pub(crate) async fn open(
     state: &SessionState,
+    access: &FileAccess,
     path: &str,
 ) -> Result<Arc<dyn TableProvider>, MySqlError> {
+    access.check(path)?;
     let is_pattern = path.contains(['*', '?', '[']) && !Path::new(path).exists();
     if !is_pattern {
         let found = std::fs::metadata(path).map_err(|error| cannot_open(path, &error))?;
@@ -71,7 +74,14 @@ pub(crate) async fn open(
         kind: Kind::of(path)?,
     };
     let files = match is_pattern {
-        true => opening.matching().await?,
+        true => {
+            let files = opening.matching().await?;
+            // A link may lead away from where the pattern looks.
+            for file in &files {
+                access.check(&format!("/{}", file.location))?;
+            }
+            files
+        }
         false => Vec::new(),
     };
     let table = match (opening.kind.delimiter(), files.as_slice()) {

@@ -10,6 +10,7 @@ use mayfly_table::Table;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::{Job, information};
+use crate::file_access::FileAccess;
 use crate::files;
 use crate::lowered;
 use crate::variables::{Where, as_scalar, find};
@@ -74,8 +75,7 @@ impl Job {
                 .insert((database, name.table.clone()), bound);
         }
         for path in &references.files {
-            self.check_file(path)?;
-            let provider = files::open(connection.state()?, path).await?;
+            let provider = files::open(connection.state()?, self.file_access(), path).await?;
             bindings
                 .files
                 .insert(path.clone(), lowered::bind(provider)?);
@@ -83,10 +83,9 @@ impl Job {
         Ok(bindings)
     }
 
-    /// # Errors
-    /// 1290 for a file that statements may not name.
-    pub(crate) fn check_file(&self, path: &str) -> Result<(), MySqlError> {
-        self.connection.engine.shared().options.files.check(path)
+    /// The files that statements may name.
+    pub(crate) fn file_access(&self) -> &FileAccess {
+        &self.connection.engine.shared().options.files
     }
 
     /// The value of `@@name` or `@@scope.name`; `name` is in lower case.

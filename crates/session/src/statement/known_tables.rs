@@ -138,14 +138,20 @@ impl Job {
     /// Keeps what a statement has made for others of its text.
     pub(crate) fn keep_table(&self, create: &CreateTable, definition: &Arc<Definition>) {
         let is_plain = create.temporary && create.like.is_none() && create.query.is_none();
-        // Checks are called after their table.
-        if !is_plain || !definition.checks.is_empty() || self.connection.take_warnings() > 0 {
+        // Checks are called after their table, and expressions may name it.
+        let is_computed = definition
+            .columns
+            .iter()
+            .any(|column| column.generated.is_some());
+        let has_rules = is_computed || !definition.checks.is_empty();
+        if !is_plain || has_rules || self.connection.take_warnings() > 0 {
             return;
         }
-        let Some(TableText::Create { rest, .. }) = TableText::read(&self.running.text) else {
+        let Some(TableText::Create { name, rest }) = TableText::read(&self.running.text) else {
             return;
         };
-        if rest.len() > TEXT_BYTES_MAX {
+        let is_it = create.name.database.is_none() && create.name.table == name;
+        if !is_it || rest.len() > TEXT_BYTES_MAX {
             return;
         }
         let mut local = self.connection.local();

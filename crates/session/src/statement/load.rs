@@ -35,7 +35,7 @@ impl Job {
     /// Whether LOCAL files can be had: the file of an embedded engine's client is one of ours.
     fn reads_local_files(&self) -> bool {
         let engine = &self.connection.engine;
-        engine.shared().options.files.is_local() && engine.globals().variables.is_on("local_infile")
+        self.file_access().is_local() && engine.globals().variables.is_on("local_infile")
     }
 
     pub(crate) async fn load(&self, load: LoadData) -> Result<Outcome, MySqlError> {
@@ -48,7 +48,7 @@ impl Job {
         if load.local && !self.reads_local_files() {
             return Err(MySqlError::new(ErrorCode::LocalInfileDisabled, &[]));
         }
-        self.check_file(&load.path)?;
+        self.file_access().check(&load.path)?;
         let table = self.table(&load.table)?;
         let ignore = load.local || load.ignore;
         let plan = Plan::new(&load, &table)?;

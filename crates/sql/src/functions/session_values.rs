@@ -1,6 +1,7 @@
 //! What functions may know of the session that calls them.
 
 use std::any::Any;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
@@ -43,6 +44,8 @@ pub struct Values {
     pub warn_on_division_by_zero: bool,
     /// Whether `sql_mode` has PIPES_AS_CONCAT.
     pub pipes_as_concat: bool,
+    /// Whether the statement is to end: what waits looks at it.
+    pub cancelled: Arc<AtomicBool>,
     /// The warnings of the statement.
     pub warnings: Vec<Warning>,
     /// How many warnings there were, kept or not.
@@ -67,6 +70,7 @@ impl Default for Values {
             division_digits: 4,
             warn_on_division_by_zero: true,
             pipes_as_concat: false,
+            cancelled: Arc::default(),
             warnings: Vec::new(),
             warning_count: 0,
         }

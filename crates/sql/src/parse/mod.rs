@@ -28,6 +28,7 @@ use crate::source::Source;
 use crate::statement::{Explain, ExplainFormat, Show, Statement};
 use cursor::Cursor;
 pub(crate) use reserved::is_reserved;
+pub(crate) use tokens::without_version_comments;
 
 /// Depth of nesting that a statement may have.
 const RECURSION_LIMIT: usize = 200;

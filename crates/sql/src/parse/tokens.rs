@@ -116,18 +116,22 @@ fn number(tokens: &[&TokenWithSpan], digits: &str, long: bool) -> Result<(), Ref
 /// `0x` needs digits behind it, and `x'...'` an even number of them.
 fn hexadecimal(text: &str, tokens: &[&TokenWithSpan], digits: &str) -> Result<(), Refused> {
     let token = tokens[0];
-    let start = crate::source::offset(text, token.span.start.line, token.span.start.column);
-    if text[start..].starts_with(['x', 'X']) {
+    let (start, end) = (token.span.start, token.span.end);
+    // Not by looking at the text: finding a place in it takes as long as the text is.
+    let is_quoted = end.column - start.column == digits.len() as u64 + 3;
+    if is_quoted {
         let whole =
             digits.len().is_multiple_of(2) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
         return if whole { Ok(()) } else { syntax(token) };
     }
-    let name = text[start..]
-        .split(|c: char| !c.is_alphanumeric() && c != '_')
-        .next()
-        .unwrap_or_default();
-    if digits.is_empty() || name.len() > digits.len() + 2 {
-        return unknown_column(token, name);
+    let goes_on = tokens.get(1).is_some_and(|next| {
+        let is_plain = matches!(&next.token, Token::Word(word) if word.quote_style.is_none());
+        next.span.start == end && (is_plain || matches!(next.token, Token::Number(..)))
+    });
+    if digits.is_empty() || goes_on {
+        let from = crate::source::offset(text, start.line, start.column);
+        let name = text[from..].split(|c: char| !c.is_alphanumeric() && c != '_');
+        return unknown_column(token, name.into_iter().next().unwrap_or_default());
     }
     Ok(())
 }
@@ -136,7 +140,7 @@ fn hexadecimal(text: &str, tokens: &[&TokenWithSpan], digits: &str) -> Result<()
 /// `/*! ... */` and `/*!80400 ... */` lose their marks, those for other servers become blank.
 ///
 /// Positions stay what they were. `None` if there is no such comment.
-pub(super) fn without_version_comments(text: &str) -> Option<String> {
+pub(crate) fn without_version_comments(text: &str) -> Option<String> {
     if !text.contains("/*!") {
         return None;
     }

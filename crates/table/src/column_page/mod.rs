@@ -328,6 +328,27 @@ impl Format {
         bytes.saturating_add(size.data_bytes)
     }
 
+    /// An upper bound of the page bytes that columns of the types of the schema take, whether those
+    /// are all columns or the first; about right for nested ones.
+    pub(crate) fn bytes_of(&self, columns: &[ArrayRef], row_count: usize) -> usize {
+        let mut data_bytes = 0;
+        for (kind, column) in self.kinds.iter().zip(columns) {
+            data_bytes += match kind {
+                Kind::Bytes | Kind::Text
+                    if !matches!(column.data_type(), DataType::Dictionary(_, _)) =>
+                {
+                    encode::data_bytes(column.as_ref(), 0, row_count)
+                }
+                Kind::Bytes | Kind::Text | Kind::Stream => column.get_array_memory_size(),
+                Kind::Null | Kind::Boolean | Kind::Fixed { .. } => 0,
+            };
+        }
+        self.page_bytes(Size {
+            rows: row_count,
+            data_bytes,
+        })
+    }
+
     /// The size of some consecutive rows.
     pub fn size(&self, rows: &Rows, from: usize, row_count: usize) -> Size {
         let mut data_bytes = rows.stream_row_bytes.saturating_mul(row_count);

@@ -73,10 +73,10 @@ pub(crate) struct Updated {
 }
 
 impl Updated {
-    fn outcome(self) -> Outcome {
+    fn outcome(self, counts_found: bool) -> Outcome {
         let Updated { matched, changed } = self;
         Outcome::Done {
-            affected_rows: changed,
+            affected_rows: if counts_found { matched } else { changed },
             last_insert_id: 0,
             warnings: 0,
             info: format!("Rows matched: {matched}  Changed: {changed}  Warnings: ?"),
@@ -99,7 +99,7 @@ impl Job {
         self.connection.count(|status| status.updates += 1);
         for _ in 0..ATTEMPTS {
             if let Some(updated) = Box::pin(self.try_update(&update)).await? {
-                return Ok(updated.outcome());
+                return Ok(updated.outcome(self.connection.local().counts_found));
             }
         }
         Err(MySqlError::new(ErrorCode::LockWaitTimeout, &[]))

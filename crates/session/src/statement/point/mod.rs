@@ -69,8 +69,16 @@ impl Done {
         }
     }
 
-    fn outcome(self, columns: &[ColumnInfo]) -> Outcome {
-        let affected_rows = self.rows();
+    /// What the client is told, and `ROW_COUNT()`.
+    fn affected(&self, counts_found: bool) -> u64 {
+        match self {
+            Done::Updated { matched, .. } if counts_found => *matched,
+            other => other.rows(),
+        }
+    }
+
+    fn outcome(self, columns: &[ColumnInfo], counts_found: bool) -> Outcome {
+        let affected_rows = self.affected(counts_found);
         let (last_insert_id, info) = match self {
             Done::Selected(batch) => return Outcome::known(columns.to_vec(), batch),
             Done::Inserted { rows, first_number } => (
@@ -117,20 +125,23 @@ pub(crate) fn run_known(
     let rows = ended.as_ref().map_or(0, Done::rows);
     let counters = moved(&target.table, &before);
     let stats = StatementStats::new(started.elapsed(), rows, &[], &counters);
-    {
+    let counts_found = {
         let mut local = connection.local();
         local.warnings.clear();
         local.warning_count = 0;
         local.calculated_rows = None;
         local.status.questions += 1;
-        local.row_count = i64::try_from(rows).unwrap_or(i64::MAX);
-    }
+        let counts_found = local.counts_found;
+        let affected = ended.as_ref().map_or(0, |done| done.affected(counts_found));
+        local.row_count = i64::try_from(affected).unwrap_or(i64::MAX);
+        counts_found
+    };
     connection.count(|status| statement.count(status));
     connection.statement_finished(stats, &[], &counters, statement.is_query());
     Some(match ended {
         Ok(done) => {
             connection.has_done(&target, &done);
-            Ok(done.outcome(&statement.columns))
+            Ok(done.outcome(&statement.columns, counts_found))
         }
         Err(error) => {
             connection.failed(&error);
@@ -226,7 +237,8 @@ impl Job {
         connection.local().calculated_rows = None;
         connection.count(|status| statement.count(status));
         connection.has_done(target, &done);
-        done.outcome(&statement.columns)
+        let counts_found = connection.local().counts_found;
+        done.outcome(&statement.columns, counts_found)
     }
 }
 

@@ -121,10 +121,12 @@ impl Job {
             let elapsed = running
                 .as_ref()
                 .map_or(0, |running| running.elapsed().as_secs());
+            let user = connection.values.lock().user.clone();
+            let (user, host) = user.rsplit_once('@').unwrap_or((&user, ""));
             listing.push(vec![
                 some(connection.id),
-                some("root"),
-                some("localhost"),
+                some(user),
+                some(host),
                 database,
                 some(if running.is_some() { "Query" } else { "Sleep" }),
                 some(elapsed),

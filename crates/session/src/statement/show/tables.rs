@@ -129,8 +129,7 @@ impl Job {
     }
 
     pub(super) async fn list_file_columns(&self, path: &str) -> Result<Listing, MySqlError> {
-        self.check_file(path)?;
-        let table = files::open(self.connection.state()?, path).await?;
+        let table = files::open(self.connection.state()?, self.file_access(), path).await?;
         let mut listing = columns_listing(false);
         for field in table.schema().fields() {
             let field: &Field = field;
