@@ -3,17 +3,15 @@
 use std::fmt::Write;
 
 use mayfly_session::{ColumnInfo, Parameter};
-use mayfly_types::ColumnType;
 use mayfly_wire::{ColumnDefinition, Parameter as Sent};
 
 /// A column as the protocol tells it.
 pub fn definition(column: &ColumnInfo) -> ColumnDefinition {
-    let column_type = match &column.column_type {
-        // No column is declared so: it is the answer of a comparison, a number for MySQL's clients.
-        ColumnType::Bool => ColumnType::BigInt { unsigned: false },
-        other => other.clone(),
-    };
-    ColumnDefinition::new(column.name.clone(), column_type, column.nullable)
+    ColumnDefinition::new(
+        column.name.clone(),
+        column.column_type.clone(),
+        column.nullable,
+    )
 }
 
 /// A value that a client sent for a parameter, with memory for what must be spelled.
