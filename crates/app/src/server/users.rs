@@ -132,9 +132,8 @@ pub fn add(path: &Path, name: &str, password: &[u8], method: Method) -> Result<(
         false => File::default(),
     };
     let secret = Secret::of_password(password, method)?;
-    let secret: String = { secret.to_bytes().iter() }
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let secret = secret.to_bytes();
+    let secret: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
     let user = User {
         name: name.to_owned(),
         secret,
@@ -223,7 +222,9 @@ fn user_of(peer: SocketAddr, listening: &[SocketAddr]) -> Option<u32> {
 fn address(text: &str) -> Option<(IpAddr, u16)> {
     let (address, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
-    let words: Option<Vec<[u8; 4]>> = { bytes_of(address)?.chunks(4) }
+    let bytes = bytes_of(address)?;
+    let words: Option<Vec<[u8; 4]>> = bytes
+        .chunks(4)
         .map(|word| Some(u32::from_be_bytes(word.try_into().ok()?).to_ne_bytes()))
         .collect();
     let bytes = words?.concat();
