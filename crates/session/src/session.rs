@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use mayfly_types::MySqlError;
+use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::connection::Connection;
 use crate::names;
@@ -12,7 +12,7 @@ use crate::outcome::{ColumnInfo, Outcome, crashed, panic_text};
 use crate::prepared::Prepared;
 use crate::progress::Progress;
 use crate::running::{AFTER_FAILURE, AFTER_SUCCESS, CancelHandle, EndHandle, Running};
-use crate::statement;
+use crate::statement::{self, Attempt};
 use crate::stats::StatementStats;
 
 /// A connection to an engine: variables, temporary tables, one statement at a time.
@@ -59,7 +59,17 @@ impl Session {
     /// # Errors
     /// Whatever MySQL would answer; the session stays usable.
     pub async fn execute(&mut self, statement: &str) -> Result<Outcome, MySqlError> {
-        if let Some(ended) = statement::run_known(&self.connection, statement) {
+        let mut attempt = statement::run_known(&self.connection, statement, None);
+        while let Attempt::Busy(turns) = attempt {
+            let turn = tokio::select! {
+                turn = turns.lock_owned() => turn,
+                () = self.connection.end.wait() => {
+                    return Err(MySqlError::new(ErrorCode::QueryInterrupted, &[]));
+                }
+            };
+            attempt = statement::run_known(&self.connection, statement, Some(turn));
+        }
+        if let Attempt::Ended(ended) = attempt {
             return ended;
         }
         if let Some(ended) = statement::run_known_table(&self.connection, statement) {

@@ -42,7 +42,7 @@ use crate::running::Running;
 
 pub(crate) use describe::describe;
 pub(crate) use known_tables::{KnownTables, run_known_table};
-pub(crate) use point::{Known, run_known};
+pub(crate) use point::{Attempt, Known, run_known};
 pub(crate) use rules::Lately;
 
 /// The right to write a shared table, and where it is waited for.

@@ -59,6 +59,14 @@ impl Gate {
         if let (Some(account), Peer::Unix { user_id }) = (account, attempt.peer)
             && account.socket_user_id == Some(*user_id)
         {
+            // A client that cannot load what it would use calls itself by another name, and does
+            // not understand an OK before it was asked for something that it knows.
+            if attempt.method.is_none() && reply.has(Capabilities::PLUGIN_AUTH) {
+                let nonce = random_without_zeros()
+                    .map_err(|error| Failure::Protocol(internal(&error.to_string())))?;
+                switch(reply, Method::Native, &nonce).await?;
+                return Ok(());
+            }
             // A client of this method waits for a word before the OK.
             if attempt.method == Some(Method::CachingSha2) && !is_empty(attempt.answer) {
                 more_data(reply, &[FAST_AUTH_SUCCESS]);

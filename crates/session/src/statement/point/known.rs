@@ -3,6 +3,7 @@
 //! Owns the memory for shapes, which is bounded, and the check that a name still means the table
 //! that the meaning was made for. Tables are not kept alive here.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
@@ -12,6 +13,7 @@ use mayfly_table::{Dictionary, Table};
 
 use crate::connection::{Local, Settings};
 use crate::outcome::ColumnInfo;
+use crate::statement::{Turn, Turns};
 use crate::status::Status;
 
 /// Shapes that are kept, and the bytes of the longest: a client has few, and the rows of VALUES make
@@ -117,6 +119,10 @@ pub(super) struct Target {
     /// Whether it is a temporary table of the session.
     pub(super) is_own: bool,
     pub(super) settings: Settings,
+    /// The right to write it, if the caller has it already.
+    pub(super) held: RefCell<Option<Turn>>,
+    /// Whose turn it is, where that was somebody else's.
+    pub(super) busy: RefCell<Option<Turns>>,
 }
 
 impl PointStatement {
@@ -136,6 +142,8 @@ impl PointStatement {
             table,
             is_own,
             settings: local.settings(),
+            held: RefCell::default(),
+            busy: RefCell::default(),
         })
     }
 

@@ -33,7 +33,7 @@ use mayfly_sql::template::{TEXT_BYTES_MAX, Template};
 use mayfly_table::Table;
 use mayfly_types::MySqlError;
 
-use super::Job;
+use super::{Job, Turn, Turns};
 use crate::connection::Connection;
 use crate::outcome::{ColumnInfo, Outcome, crashed, panic_text};
 use crate::stats::StatementStats;
@@ -103,21 +103,39 @@ impl Done {
     }
 }
 
-/// Runs a statement whose shape is known; `None` for any other one, of which nothing was done.
-pub(crate) fn run_known(
-    connection: &Arc<Connection>,
-    text: &str,
-) -> Option<Result<Outcome, MySqlError>> {
+/// What came of looking whether a statement is known.
+pub(crate) enum Attempt {
+    /// It was, and this is its end.
+    Ended(Result<Outcome, MySqlError>),
+    /// It is, but it is somebody else's turn to write its table. Nothing was done.
+    Busy(Turns),
+    /// It goes the long way. Nothing was done.
+    Unknown,
+}
+
+/// Runs a statement whose shape is known; with the right to write its table, where the one who asks
+/// has waited for it.
+pub(crate) fn run_known(connection: &Arc<Connection>, text: &str, held: Option<Turn>) -> Attempt {
     let started = Instant::now();
     if text.len() > SHORT_BYTES_MAX {
-        return None;
+        return Attempt::Unknown;
     }
-    let (shape, given) = taken_apart(text)?;
-    let (statement, target) = connection.known_statement(&shape)?;
+    let Some((shape, given)) = taken_apart(text) else {
+        return Attempt::Unknown;
+    };
+    let Some((statement, target)) = connection.known_statement(&shape) else {
+        return Attempt::Unknown;
+    };
+    target.held.replace(held);
     let before = target.table.account().counters();
     let run = || statement.run(connection, &target, &given);
     let ended = match catch_unwind(AssertUnwindSafe(run)) {
-        Ok(Ok(None)) => return None,
+        Ok(Ok(None)) => {
+            return match target.busy.take() {
+                Some(turns) => Attempt::Busy(turns),
+                None => Attempt::Unknown,
+            };
+        }
         Ok(Ok(Some(done))) => Ok(done),
         Ok(Err(error)) => Err(error),
         Err(panic) => Err(crashed(&panic_text(panic))),
@@ -138,7 +156,7 @@ pub(crate) fn run_known(
     };
     connection.count(|status| statement.count(status));
     connection.statement_finished(stats, &[], &counters, statement.is_query());
-    Some(match ended {
+    Attempt::Ended(match ended {
         Ok(done) => {
             connection.has_done(&target, &done);
             Ok(done.outcome(&statement.columns, counts_found))

@@ -15,6 +15,8 @@ use mayfly_sql::literal::{Literal, column_of};
 use mayfly_table::{Change, Search, Table, TableSnapshot};
 use mayfly_types::MySqlError;
 
+use tokio::sync::OwnedMutexGuard;
+
 use super::Done;
 use super::known::{Action, Cell, Choice, Given, NewValue, PointStatement, Target, Value};
 use crate::connection::Connection;
@@ -271,9 +273,20 @@ fn sums(old: &ArrayRef, is_minus: bool, other: Value<'_>) -> Option<Vec<Option<L
 
 /// The right to write, as long as nobody else has it: `Some(None)` where none is needed.
 fn turn(connection: &Connection, target: &Target) -> Option<Option<Turn>> {
-    match connection.turns_of(&target.table, target.is_own) {
-        Some(turns) => turns.try_lock_owned().ok().map(Some),
-        None => Some(None),
+    let Some(turns) = connection.turns_of(&target.table, target.is_own) else {
+        return Some(None);
+    };
+    if let Some(held) = target.held.take()
+        && Arc::ptr_eq(OwnedMutexGuard::mutex(&held), &turns)
+    {
+        return Some(Some(held));
+    }
+    match Arc::clone(&turns).try_lock_owned() {
+        Ok(turn) => Some(Some(turn)),
+        Err(_) => {
+            target.busy.replace(Some(turns));
+            None
+        }
     }
 }
 
