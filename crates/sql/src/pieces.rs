@@ -315,7 +315,10 @@ mod tests {
                 "SELECT 'a;b', `c;d` /* ; */",
                 &["SELECT 'a;b', `c;d` /* ; */"],
             ),
-            ("SELECT 'ä;'; SELECT 2", &["SELECT 'ä;'", " SELECT 2"]),
+            (
+                "SELECT '\u{e4};'; SELECT 2",
+                &["SELECT '\u{e4};'", " SELECT 2"],
+            ),
             ("SELECT 'open; SELECT 2", &["SELECT 'open; SELECT 2"]),
             (
                 "SELECT 1; /*!40101 SET NAMES utf8 */; /*!99999 SET a */; SELECT 2",
@@ -330,7 +333,7 @@ mod tests {
 
     #[test]
     fn values_stand_where_parameters_stood() {
-        let text = "SELECT ?, '?', `?` /* ? */ -?, ä FROM t\nWHERE a IN (?, ?,?) LIMIT ?, ?";
+        let text = "SELECT ?, '?', `?` /* ? */ -?, \u{e4} FROM t\nWHERE a IN (?, ?,?) LIMIT ?, ?";
         let cut = Parametrized::read(text).expect("tokens");
         assert_eq!(cut.count(), 7);
         let values = [
@@ -344,12 +347,12 @@ mod tests {
         ];
         assert_eq!(
             cut.with(&values).expect("spelled"),
-            "SELECT  'it''s \\\\ here' , '?', `?` /* ? */ - -5 , ä FROM t\n\
+            "SELECT  'it''s \\\\ here' , '?', `?` /* ? */ - -5 , \u{e4} FROM t\n\
              WHERE a IN ( NULL ,  1e-1 , x'00ff' ) LIMIT  2 ,  3 "
         );
         assert_eq!(
             cut.with_nothing().expect("spelled"),
-            "SELECT  NULL , '?', `?` /* ? */ - NULL , ä FROM t\n\
+            "SELECT  NULL , '?', `?` /* ? */ - NULL , \u{e4} FROM t\n\
              WHERE a IN ( NULL ,  NULL , NULL ) LIMIT  1 ,  1 "
         );
         assert!(cut.with(&values[1..]).is_err());

@@ -3,8 +3,8 @@
 //! Programs make the same temporary table over and over, under one name or many: what stands behind
 //! the name is what makes the table.
 //!
-//! **Never** guesses: a text that is written in any other way than `CREATE TEMPORARY TABLE name ...`
-//! or `DROP [TEMPORARY] TABLE name`, with a name that needs no quotes, is left to the parser.
+//! **Never** guesses: a text that is written in any other way than `CREATE TEMPORARY TABLE name
+//! (...` or `DROP [TEMPORARY] TABLE name`, with a name that needs no quotes, is left to the parser.
 
 use crate::parse;
 

@@ -6,7 +6,7 @@
 //! ```toml
 //! [[user]]
 //! name = "anna"
-//! secret = "2441243030352470..."    # caching_sha2_password: hexadecimal, its salt may be any bytes
+//! secret = "2441243030352470..."    # hexadecimal: its salt may be any bytes
 //! ```
 //!
 //! The operating system's user whose process the server is needs no password over the Unix socket,

@@ -18,17 +18,18 @@ use proptest::prelude::*;
 
 use crate::batches::Random;
 use crate::faults::{again, fail_each};
+use crate::kept_numbers::{succeeded, update_all};
 use crate::spaces::{BUDGETS, assert_empty, open};
 
 /// An id that is the primary key, a code that is unique where it is not NULL, and a kind that is
 /// searched together with the id.
 pub(crate) type Row = (i64, Option<String>, i32);
 
-const PRIMARY: usize = 0;
+pub(crate) const PRIMARY: usize = 0;
 pub(crate) const CODE: usize = 1;
 pub(crate) const KIND: usize = 2;
 
-fn definition() -> Definition {
+pub(crate) fn definition() -> Definition {
     let part = |column, is_descending| KeyPart {
         column,
         prefix: None,
@@ -88,7 +89,7 @@ pub(crate) fn read(batch: &RecordBatch) -> Vec<Row> {
         .collect()
 }
 
-fn read_all(snapshot: &TableSnapshot) -> Vec<Row> {
+pub(crate) fn read_all(snapshot: &TableSnapshot) -> Vec<Row> {
     let batches = 0..snapshot.batch_count();
     batches
         .flat_map(|index| read(&snapshot.read(index, None).unwrap()))
@@ -437,7 +438,7 @@ proptest! {
 }
 
 /// Removes all rows whose id is not a multiple of `left`.
-fn thin_out(table: &Arc<Table>, left: i64) -> Result<()> {
+pub(crate) fn thin_out(table: &Arc<Table>, left: i64) -> Result<()> {
     let mut change = table.begin_change();
     let snapshot = change.snapshot().clone();
     for index in 0..snapshot.batch_count() {
@@ -495,130 +496,6 @@ fn pages_that_are_mostly_removed_rows_are_written_again() {
         table.verify();
         assert!(read_all(&table.snapshot()) == rows);
         drop((table, reader, snapshot));
-        assert_empty(&space);
-    }
-}
-
-/// Changes all rows, a batch at a time.
-fn update_all(table: &Arc<Table>, update: impl Fn(&Row) -> Row) -> Result<()> {
-    let mut change = table.begin_change();
-    for index in 0..change.snapshot().batch_count() {
-        let rows = read(&change.snapshot().read(index, None)?);
-        let rows: Vec<Row> = rows.iter().map(&update).collect();
-        let ids = change.snapshot().row_ids(index);
-        change.replace(&ids, &batch(table, &rows))?;
-    }
-    change.commit()
-}
-
-#[test]
-fn updated_rows_keep_their_numbers_and_their_entries() {
-    for budget in [1 << 20, 64 << 20] {
-        let dir = tempfile::tempdir().unwrap();
-        let space = open(budget, dir.path());
-        let table = table(space.root());
-        let rows: Vec<Row> = (0..20_000)
-            .map(|id| (id, Some(format!("code {}", id * 7919 % 20_000)), 1))
-            .collect();
-        table.append(&batch(&table, &rows)).unwrap();
-        let by_id = Search::equal(PRIMARY, vec![Arc::new(Int64Array::from(vec![12_345]))]);
-        let numbers = || {
-            table
-                .search(std::slice::from_ref(&by_id), 2)
-                .unwrap()
-                .unwrap()
-                .1
-        };
-        let (before, first) = (table.save().unwrap(), numbers());
-        let reader = table.snapshot();
-        let longer = |code: &Option<String>| code.as_ref().map(|code| format!("{code} longer"));
-        let mut expect = rows.clone();
-        // A key of rows that stay, one that is unique, and none.
-        for update in [
-            &(|row: &Row| (row.0, row.1.clone(), row.2 + 1)) as &dyn Fn(&Row) -> Row,
-            &|row| (row.0, longer(&row.1), row.2),
-            &|row| row.clone(),
-        ] {
-            update_all(&table, update).unwrap();
-            expect = expect.iter().map(update).collect();
-            table.verify();
-            assert!(
-                read_all(&table.snapshot()) == expect,
-                "rows keep their places"
-            );
-            assert_eq!(numbers(), first);
-        }
-        // Rows that went leave their slots, in which the others stay.
-        thin_out(&table, 2).unwrap();
-        expect.retain(|row| row.0 % 2 == 0);
-        update_all(&table, |row| (row.0, row.1.clone(), 9)).unwrap();
-        expect.iter_mut().for_each(|row| row.2 = 9);
-        table.verify();
-        assert!(read_all(&table.snapshot()) == expect);
-        assert!(read_all(&reader) == rows);
-        before.restore();
-        table.verify();
-        assert!(read_all(&table.snapshot()) == rows);
-        assert_eq!(numbers(), first);
-        drop((table, reader));
-        assert_empty(&space);
-    }
-}
-
-/// A table of another name, with a key on kind and code in the place of the one on kind and id.
-fn succeeded(table: &Arc<Table>) -> Result<Arc<Table>> {
-    let mut other = definition();
-    other.columns[2].name = "sort".to_owned();
-    other.keys[KIND].parts[1].column = 1;
-    let (next, seen) = table.successor("next", &other)?.expect("rows lie alike");
-    assert!(table.retire(&seen));
-    table.hand_over_keys(&next);
-    Ok(Arc::new(next))
-}
-
-#[test]
-fn a_successor_has_the_rows_and_the_keys() {
-    for budget in [1 << 20, 64 << 20] {
-        let dir = tempfile::tempdir().unwrap();
-        let space = open(budget, dir.path());
-        let old = table(space.root());
-        let rows: Vec<Row> = (0..10_000)
-            .map(|id| (id, Some(format!("code {}", id * 7919 % 10_000)), 1))
-            .collect();
-        old.append(&batch(&old, &rows)).unwrap();
-        let bytes = old.bytes();
-        // A key that rows do not obey is refused, and nothing has happened.
-        let mut unique = definition();
-        unique.keys[KIND].kind = KeyKind::Unique;
-        unique.keys[KIND].parts.truncate(1);
-        let refused = old.successor("next", &unique).unwrap_err();
-        assert!(matches!(refused, Error::DuplicateEntry { key, .. } if key == "kind"));
-        let mut shorter = definition();
-        shorter.columns.pop();
-        shorter.keys.pop();
-        assert!(old.successor("next", &shorter).unwrap().is_none());
-        old.verify();
-
-        let next = succeeded(&old).unwrap();
-        next.verify();
-        assert_eq!(next.columns()[2].name, "sort");
-        assert_eq!((next.bytes(), next.row_count()), (bytes, 10_000));
-        assert!(read_all(&next.snapshot()) == rows);
-        let refused = next.append(&batch(&next, &rows[..1])).unwrap_err();
-        assert!(matches!(refused, Error::DuplicateEntry { .. }));
-        update_all(&next, |row| (row.0, row.1.clone(), 3)).unwrap();
-        next.append(&batch(&next, &[(10_000, None, 4)])).unwrap();
-        next.verify();
-        // Who still reads the old one finds what it had.
-        let by_code = Search::equal(CODE, vec![Arc::new(StringViewArray::from(vec!["code 7"]))]);
-        let (snapshot, numbers) = old.search(&[by_code], 2).unwrap().unwrap();
-        assert_eq!(snapshot.locate(numbers).unwrap().len(), 1);
-        assert!(read_all(&old.snapshot()) == rows);
-        old.return_to_use();
-        old.verify();
-        drop((old, snapshot));
-        next.verify();
-        drop(next);
         assert_empty(&space);
     }
 }

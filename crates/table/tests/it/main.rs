@@ -4,6 +4,7 @@ mod batches;
 mod by_key;
 mod dictionaries;
 mod faults;
+mod kept_numbers;
 mod keyed;
 mod runs;
 mod spaces;

@@ -1,4 +1,4 @@
-//! A client library against the server: prepared statements, sessions, who may come in, how it ends.
+//! A client library against the server: prepared statements, sessions, who may come in, the end.
 
 use std::process::Command;
 use std::time::{Duration, Instant};

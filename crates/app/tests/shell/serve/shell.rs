@@ -29,7 +29,7 @@ fn a_script_prints_what_it_prints_anywhere() {
     let script = "CREATE TEMPORARY TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(20),
             price DECIMAL(8,2), at DATETIME, data BLOB);
         INSERT INTO t VALUES (1, 'a\\tb', 1.50, '2024-02-29 12:00:00', x'00ff');
-        INSERT INTO t (name) VALUES (NULL), ('ä');
+        INSERT INTO t (name) VALUES (NULL), ('\u{e4}');
         SELECT * FROM t ORDER BY id;
         SELECT COUNT(*), SUM(price) FROM t;
         SELECT LAST_INSERT_ID(), ROW_COUNT();
@@ -44,7 +44,7 @@ fn a_script_prints_what_it_prints_anywhere() {
         "id\tname\tprice\tat\tdata\n\
          1\ta\\tb\t1.50\t2024-02-29 12:00:00\t\\0\u{fffd}\n\
          2\tNULL\tNULL\tNULL\tNULL\n\
-         3\tä\tNULL\tNULL\tNULL\n\
+         3\t\u{e4}\tNULL\tNULL\tNULL\n\
          COUNT(*)\tSUM(price)\n3\t1.50\n\
          LAST_INSERT_ID()\tROW_COUNT()\n2\t-1\n"
     );

@@ -16,8 +16,8 @@ use crate::outcome::ColumnInfo;
 use crate::statement::{Turn, Turns};
 use crate::status::Status;
 
-/// Shapes that are kept, and the bytes of the longest: a client has few, and the rows of VALUES make
-/// none longer.
+/// Shapes that are kept, and the bytes of the longest: a client has few, and the rows of VALUES
+/// make none longer.
 const SHAPES_MAX: usize = 128;
 const SHAPE_BYTES_MAX: usize = 2 << 10;
 

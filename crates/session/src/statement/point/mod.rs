@@ -1,8 +1,8 @@
 //! Statements on few rows of one table, found by a key or given as constants: no plan, no task.
 //!
 //! Owns what is known of the statements of a connection: a statement whose shape was seen before
-//! (see [`mayfly_sql::template`]) is neither parsed nor planned, and runs on the thread that asks if
-//! its text is short. A statement that is seen first is parsed, as all are, and if it is of this
+//! (see [`mayfly_sql::template`]) is neither parsed nor planned, and runs on the thread that asks
+//! if its text is short. A statement that is seen first is parsed, as all are, and if it is of this
 //! kind its meaning is kept for those that follow.
 //!
 //! ```text
@@ -220,8 +220,8 @@ impl Job {
         Ok(Some(outcome))
     }
 
-    /// Runs a statement whose shape is known, and that is too long for [`run_known`]; `None` for any
-    /// other one, of which nothing was done.
+    /// Runs a statement whose shape is known, and that is too long for [`run_known`]; `None` for
+    /// any other one, of which nothing was done.
     pub(crate) fn long_known(&self) -> Option<Result<Outcome, MySqlError>> {
         if self.running.text.len() <= SHORT_BYTES_MAX {
             return None;
