@@ -127,11 +127,3 @@ fn a_text_that_is_not_utf8_is_refused() {
     );
     assert_eq!(ran.code, Some(1));
 }
-
-#[test]
-fn serve_says_that_it_is_not_there() {
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_mayfly"));
-    let ran = run_command(command.arg("serve"), "");
-    assert!(ran.err.contains("not available"), "{}", ran.err);
-    assert_eq!(ran.code, Some(1));
-}
