@@ -165,6 +165,9 @@ pub struct ServeArguments {
     /// Key for TLS
     #[arg(long, value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
+    /// Slow query log (not available in this version)
+    #[arg(long, value_name = "FILE")]
+    pub slow_log: Option<PathBuf>,
     /// Ask clients for mysql_native_password first, as old ones want it [default:
     /// caching_sha2_password]
     #[arg(long)]

@@ -98,6 +98,9 @@ impl Server for MySqlServer {
 /// # Errors
 /// When the engine, a socket or a file of the options cannot be had.
 pub fn serve(arguments: ServeArguments) -> Result<ExitCode> {
+    if arguments.slow_log.is_some() {
+        bail!("--slow-log is not available in this version");
+    }
     let mut config = Config::load(&arguments.engine)?;
     config.engine.files = match &arguments.secure_file_priv {
         Some(directory) => FileAccess::Under(directory.clone()),

@@ -224,6 +224,10 @@ fn a_server_that_others_reach_needs_users() {
     command.args(["serve", "--bind", "0.0.0.0", "--port", "0"]);
     let ran = crate::program::run_command(&mut command, "");
     assert_eq!(ran.code, Some(1));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mayfly"));
+    command.args(["serve", "--slow-log", "slow.log", "--port", "0"]);
+    let refused = crate::program::run_command(&mut command, "");
+    assert!(refused.err.contains("--slow-log"), "{}", refused.err);
     assert!(
         ran.err.contains("mayfly user add NAME --users FILE"),
         "{}",
