@@ -1,7 +1,7 @@
 //! A cell as MySQL's text protocol prints it.
 //!
 //! The one place where a value becomes text for a client; escapes and quotes belong to the output
-//! format. Numbers and times are written by the functions that CONCAT uses as well. Lists, structs
+//! format. Numbers and times are spelled by `mayfly_types`, as in CONCAT and on the wire. Lists, structs
 //! and maps of files are written as the text of a JSON document.
 
 use std::io::Write;
@@ -9,20 +9,20 @@ use std::io::Write;
 use arrow::array::{Array, ArrayRef, AsArray, StructArray};
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Date32Type, Date64Type, Decimal128Type, Decimal256Type,
-    DecimalType, DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType,
-    DurationSecondType, Field, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type,
-    Int32Type, Int64Type, Time32MillisecondType, Time32SecondType, Time64MicrosecondType,
-    Time64NanosecondType, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType, DurationSecondType,
+    Field, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimeUnit,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use mayfly_sql::functions::{
-    write_date, write_double, write_fixed, write_float, write_moment, write_time,
-};
 use mayfly_types::ColumnType;
+use mayfly_types::spelling::{
+    SECOND_MICROS, write_date, write_decimal, write_digits, write_double, write_fixed, write_float,
+    write_moment, write_quoted, write_time,
+};
 
-const MICROS: i64 = 1_000_000;
-const DAY_SECONDS: i64 = 86_400;
+const DAY_MILLIS: i64 = 86_400_000;
 
 /// Appends the text of one cell to `out`; returns `false`, and appends nothing, for NULL.
 pub fn write_cell(out: &mut Vec<u8>, array: &ArrayRef, row: usize, of: &ColumnType) -> bool {
@@ -63,15 +63,12 @@ pub fn write_cell(out: &mut Vec<u8>, array: &ArrayRef, row: usize, of: &ColumnTy
                 write_double(value, out);
             }
         }
-        DataType::Decimal128(precision, scale) => {
-            let value = int::<Decimal128Type>(array, row);
-            let text = Decimal128Type::format_decimal(value, *precision, *scale);
-            out.extend_from_slice(text.as_bytes());
+        DataType::Decimal128(_, scale) => {
+            write_decimal(int::<Decimal128Type>(array, row), *scale, out);
         }
-        DataType::Decimal256(precision, scale) => {
-            let value = int::<Decimal256Type>(array, row);
-            let text = Decimal256Type::format_decimal(value, *precision, *scale);
-            out.extend_from_slice(text.as_bytes());
+        DataType::Decimal256(_, scale) => {
+            let digits = int::<Decimal256Type>(array, row).to_string();
+            write_digits(&digits, *scale, out);
         }
         DataType::Utf8 => out.extend_from_slice(array.as_string::<i32>().value(row).as_bytes()),
         DataType::LargeUtf8 => {
@@ -87,45 +84,49 @@ pub fn write_cell(out: &mut Vec<u8>, array: &ArrayRef, row: usize, of: &ColumnTy
         DataType::Date32 => write_date(i64::from(int::<Date32Type>(array, row)), out),
         DataType::Date64 => {
             let millis = int::<Date64Type>(array, row);
-            write_date(millis.div_euclid(DAY_SECONDS * 1000), out);
+            write_date(millis.div_euclid(DAY_MILLIS), out);
         }
         DataType::Timestamp(unit, _) => {
             let micros = match unit {
-                TimeUnit::Second => int::<TimestampSecondType>(array, row).saturating_mul(MICROS),
+                TimeUnit::Second => {
+                    int::<TimestampSecondType>(array, row).saturating_mul(SECOND_MICROS)
+                }
                 TimeUnit::Millisecond => {
                     int::<TimestampMillisecondType>(array, row).saturating_mul(1000)
                 }
                 TimeUnit::Microsecond => int::<TimestampMicrosecondType>(array, row),
                 TimeUnit::Nanosecond => int::<TimestampNanosecondType>(array, row).div_euclid(1000),
             };
-            write_moment(micros, second_digits(of), out);
+            write_moment(micros, of.written_second_digits(), out);
         }
         DataType::Time32(TimeUnit::Second) => {
             let seconds = i64::from(int::<Time32SecondType>(array, row));
-            write_time(seconds * MICROS, second_digits(of), out);
+            write_time(seconds * SECOND_MICROS, of.written_second_digits(), out);
         }
         DataType::Time32(_) => {
             let millis = i64::from(int::<Time32MillisecondType>(array, row));
-            write_time(millis * 1000, second_digits(of), out);
+            write_time(millis * 1000, of.written_second_digits(), out);
         }
         DataType::Time64(TimeUnit::Microsecond) => {
             let micros = int::<Time64MicrosecondType>(array, row);
-            write_time(micros, second_digits(of), out);
+            write_time(micros, of.written_second_digits(), out);
         }
         DataType::Time64(_) => {
             let nanos = int::<Time64NanosecondType>(array, row);
-            write_time(nanos / 1000, second_digits(of), out);
+            write_time(nanos / 1000, of.written_second_digits(), out);
         }
         DataType::Duration(unit) => {
             let micros = match unit {
-                TimeUnit::Second => int::<DurationSecondType>(array, row).saturating_mul(MICROS),
+                TimeUnit::Second => {
+                    int::<DurationSecondType>(array, row).saturating_mul(SECOND_MICROS)
+                }
                 TimeUnit::Millisecond => {
                     int::<DurationMillisecondType>(array, row).saturating_mul(1000)
                 }
                 TimeUnit::Microsecond => int::<DurationMicrosecondType>(array, row),
                 TimeUnit::Nanosecond => int::<DurationNanosecondType>(array, row) / 1000,
             };
-            write_time(micros, second_digits(of), out);
+            write_time(micros, of.written_second_digits(), out);
         }
         DataType::Dictionary(_, _) => {
             let dictionary = array.as_any_dictionary();
@@ -186,7 +187,7 @@ fn write_json(out: &mut Vec<u8>, array: &ArrayRef, row: usize, field: &Field) {
         }
         _ => {
             let text = cell(array, row, &ColumnType::from_arrow(field)).unwrap_or_default();
-            write_quoted(out, &text);
+            write_quoted(&text, out);
         }
     }
 }
@@ -212,7 +213,7 @@ fn write_nested(out: &mut Vec<u8>, array: &dyn Array, row: usize) {
                 Ok(formatter) => formatter.value(row).to_string(),
                 Err(error) => error.to_string(),
             };
-            write_quoted(out, &text);
+            write_quoted(&text, out);
         }
     }
 }
@@ -223,7 +224,7 @@ fn write_object(out: &mut Vec<u8>, array: &StructArray, row: usize) {
         if index > 0 {
             out.extend_from_slice(b", ");
         }
-        write_quoted(out, field.name());
+        write_quoted(field.name(), out);
         out.extend_from_slice(b": ");
         write_json(out, values, row, field);
     }
@@ -249,40 +250,12 @@ fn write_map(out: &mut Vec<u8>, entries: &StructArray) {
                 out.extend_from_slice(b", ");
             }
             let name = cell(keys, row, &ColumnType::from_arrow(key)).unwrap_or_default();
-            write_quoted(out, &name);
+            write_quoted(&name, out);
             out.extend_from_slice(b": ");
             write_json(out, values, row, value);
         }
     }
     out.push(b'}');
-}
-
-/// A string of JSON with the escapes that MySQL writes.
-fn write_quoted(out: &mut Vec<u8>, text: &str) {
-    out.push(b'"');
-    for byte in text.bytes() {
-        match byte {
-            b'"' => out.extend_from_slice(b"\\\""),
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            8 => out.extend_from_slice(b"\\b"),
-            12 => out.extend_from_slice(b"\\f"),
-            0..32 => append(out, format_args!("\\u{byte:04x}")),
-            other => out.push(other),
-        }
-    }
-    out.push(b'"');
-}
-
-fn second_digits(of: &ColumnType) -> u8 {
-    match of {
-        ColumnType::DateTime { digits }
-        | ColumnType::Timestamp { digits }
-        | ColumnType::Time { digits } => (*digits).min(6),
-        _ => 6,
-    }
 }
 
 /// A floating-point number: the digits of its type, or as many as it has.

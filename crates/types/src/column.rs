@@ -383,6 +383,17 @@ impl ColumnType {
         )
     }
 
+    /// The digits of a second that a time is written with: those of its type, all of them where it
+    /// stands in a column of another type.
+    pub fn written_second_digits(&self) -> u8 {
+        match self {
+            ColumnType::DateTime { .. }
+            | ColumnType::Timestamp { .. }
+            | ColumnType::Time { .. } => self.second_digits(),
+            _ => 6,
+        }
+    }
+
     /// The digits of a second that values show; zero for types without a time.
     pub fn second_digits(&self) -> u8 {
         match self {

@@ -1,10 +1,11 @@
-//! The words of MySQL: column types, collations, error codes.
+//! The words of MySQL: column types, collations, error codes, and how values are spelled.
 //!
 //! **Owns** the mapping between MySQL column types and Arrow fields, the table of error numbers
-//! with their SQLSTATE and text, and the collations that the engine knows.
+//! with their SQLSTATE and text, the collations that the engine knows, and the text of a number, a
+//! day or a time.
 //!
-//! **Never** holds state, reads or writes anything, or looks at a value: it is vocabulary that
-//! every floor may share.
+//! **Never** holds state, reads or writes anything, or knows where a value lies: it is vocabulary
+//! that every floor may share.
 
 #![forbid(unsafe_code)]
 
@@ -13,6 +14,7 @@ mod collation;
 mod column;
 mod error;
 mod parse;
+pub mod spelling;
 
 pub use code::ErrorCode;
 pub use collation::Collation;

@@ -4,6 +4,7 @@
 //! "Protocol::LengthEncodedString".
 
 use bytes::{BufMut, BytesMut};
+use mayfly_types::spelling::Out;
 
 /// The first byte of a length that needs two, three or eight bytes.
 pub(crate) const TWO_BYTES: u8 = 0xFC;
@@ -50,6 +51,19 @@ pub(crate) fn put_bytes(out: &mut BytesMut, bytes: &[u8]) {
 pub(crate) fn put_terminated(out: &mut BytesMut, bytes: &[u8]) {
     out.extend_from_slice(bytes);
     out.put_u8(0);
+}
+
+/// Takes values as `mayfly_types` spells them.
+pub(crate) struct Spelled<'a>(pub(crate) &'a mut BytesMut);
+
+impl Out for Spelled<'_> {
+    fn push_str(&mut self, text: &str) {
+        self.0.extend_from_slice(text.as_bytes());
+    }
+
+    fn push_times(&mut self, character: u8, count: usize) {
+        self.0.put_bytes(character, count);
+    }
 }
 
 #[cfg(test)]

@@ -1,15 +1,13 @@
-//! Days, times, and their texts, without a calendar library.
+//! Days, times, and the texts that are read as such, without a calendar library.
 //!
 //! A day is a number counted from 1970-01-01, a moment microseconds since then, a time signed
 //! microseconds. The Gregorian calendar is extended backwards, as MySQL does.
 //!
 //! Source of the day arithmetic: H. Hinnant, "chrono-compatible low-level date algorithms".
 
-use super::out::Out;
+pub(crate) use mayfly_types::spelling::{DAY_MICROS, SECOND_MICROS as MICROS, date_of};
 
-pub(crate) const MICROS: i64 = 1_000_000;
 pub(crate) const DAY_SECONDS: i64 = 86_400;
-pub(crate) const DAY_MICROS: i64 = DAY_SECONDS * MICROS;
 /// TIME ends here: 838:59:59.
 pub(crate) const TIME_MAX_MICROS: i64 = (838 * 3600 + 59 * 60 + 59) * MICROS;
 /// TO_DAYS('1970-01-01').
@@ -63,24 +61,6 @@ pub(crate) fn day_of(year: i64, month: i64, day: i64) -> i64 {
     let day_of_year = (153 * shifted_month + 2) / 5 + day - 1;
     let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
     era * 146_097 + day_of_era - 719_468
-}
-
-/// Year, month and day of a day.
-pub(crate) fn date_of(day: i64) -> (i64, i64, i64) {
-    let shifted = day + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
-    } else {
-        shifted_month - 9
-    };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day_of_year - (153 * shifted_month + 2) / 5 + 1)
 }
 
 pub(crate) fn is_leap(year: i64) -> bool {
@@ -187,61 +167,6 @@ pub(crate) fn week(day: i64, mode: u8) -> (i64, i64) {
         }
     }
     (days / 7 + 1, year)
-}
-
-/// Appends two digits.
-pub(crate) fn two(value: i64, out: &mut impl Out) {
-    padded(value, 2, out);
-}
-
-/// Appends a number with leading zeros.
-pub(crate) fn padded(value: i64, width: usize, out: &mut impl Out) {
-    let mut buffer = itoa::Buffer::new();
-    let digits = buffer.format(value);
-    out.push_times(b'0', width.saturating_sub(digits.len()));
-    out.push_str(digits);
-}
-
-/// Appends a day, counted from 1970, as `2024-01-31`.
-pub fn write_date(day: i64, out: &mut impl Out) {
-    let (year, month, day) = date_of(day);
-    padded(year, 4, out);
-    out.push(b'-');
-    two(month, out);
-    out.push(b'-');
-    two(day, out);
-}
-
-/// Appends the first `digits` digits of a fraction of a second, with its point.
-fn write_fraction(micros: i64, digits: u8, out: &mut impl Out) {
-    if digits > 0 {
-        let text = format!("{micros:06}");
-        out.push(b'.');
-        out.push_str(&text[..usize::from(digits.min(6))]);
-    }
-}
-
-/// Appends a moment, in microseconds since 1970, as `2024-01-31 12:00:00` with that many digits of
-/// a second.
-pub fn write_moment(moment: i64, digits: u8, out: &mut impl Out) {
-    write_date(moment.div_euclid(DAY_MICROS), out);
-    out.push(b' ');
-    write_time(moment.rem_euclid(DAY_MICROS), digits, out);
-}
-
-/// Appends a signed time, in microseconds, as `-12:30:00` with that many digits of a second.
-pub fn write_time(micros: i64, digits: u8, out: &mut impl Out) {
-    if micros < 0 {
-        out.push(b'-');
-    }
-    let micros = i64::try_from(micros.unsigned_abs()).unwrap_or(i64::MAX);
-    let seconds = micros / MICROS;
-    two(seconds / 3600, out);
-    out.push(b':');
-    two(seconds / 60 % 60, out);
-    out.push(b':');
-    two(seconds % 60, out);
-    write_fraction(micros % MICROS, digits, out);
 }
 
 /// What a text that should be a moment held.

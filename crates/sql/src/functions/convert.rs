@@ -17,7 +17,7 @@ use arrow::datatypes::{
     TimeUnit, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type, i256,
 };
 use datafusion::error::Result;
-use mayfly_types::{ColumnType, ErrorCode, Level, MySqlError, Warning};
+use mayfly_types::{ColumnType, ErrorCode, Level, MySqlError, Warning, spelling};
 
 use super::calendar::{self, DAY_MICROS};
 use super::define::{MOMENT, raise};
@@ -114,43 +114,45 @@ pub(crate) fn to_text(array: &ArrayRef, of: &ColumnType) -> Result<StringViewArr
         DataType::Int64 => texts_of_integers::<Int64Type>(&array),
         DataType::UInt8 => texts_of_integers::<UInt8Type>(&array),
         DataType::UInt16 if *of == ColumnType::Year => {
-            texts_of::<UInt16Type>(&array, |year, out| calendar::padded(year.into(), 4, out))
+            texts_of::<UInt16Type>(&array, |year, out| {
+                spelling::write_padded(year.into(), 4, out)
+            })
         }
         DataType::UInt16 => texts_of_integers::<UInt16Type>(&array),
         DataType::UInt32 => texts_of_integers::<UInt32Type>(&array),
         DataType::UInt64 => texts_of_integers::<UInt64Type>(&array),
         DataType::Float32 => match of.shown_digits() {
             Some(digits) => texts_of::<Float32Type>(&array, |value, out| {
-                number::write_fixed(f64::from(value), digits, out);
+                spelling::write_fixed(f64::from(value), digits, out);
             }),
-            None => texts_of::<Float32Type>(&array, number::write_float),
+            None => texts_of::<Float32Type>(&array, spelling::write_float),
         },
         DataType::Float64 => match of.shown_digits() {
             Some(digits) => texts_of::<Float64Type>(&array, |value, out| {
-                number::write_fixed(value, digits, out);
+                spelling::write_fixed(value, digits, out);
             }),
-            None => texts_of::<Float64Type>(&array, number::write_double),
+            None => texts_of::<Float64Type>(&array, spelling::write_double),
         },
         DataType::Decimal128(_, scale) => {
             let scale = *scale;
             texts_of::<Decimal128Type>(&array, |value, out| {
-                number::write_decimal128(value, scale, out);
+                spelling::write_decimal(value, scale, out);
             })
         }
         DataType::Decimal256(_, scale) => {
             let scale = *scale;
             texts_of::<Decimal256Type>(&array, |value, out| {
-                number::write_decimal256(value, scale, out);
+                spelling::write_digits(&value.to_string(), scale, out);
             })
         }
         DataType::Date32 => {
-            texts_of::<Date32Type>(&array, |day, out| calendar::write_date(day.into(), out))
+            texts_of::<Date32Type>(&array, |day, out| spelling::write_date(day.into(), out))
         }
         DataType::Timestamp(_, _) => texts_of::<TimestampMicrosecondType>(&array, |value, out| {
-            calendar::write_moment(value, digits, out);
+            spelling::write_moment(value, digits, out);
         }),
         DataType::Duration(_) => texts_of::<DurationMicrosecondType>(&array, |value, out| {
-            calendar::write_time(value, digits, out);
+            spelling::write_time(value, digits, out);
         }),
         DataType::BinaryView => {
             let mut builder = StringViewBuilder::with_capacity(array.len());

@@ -7,6 +7,7 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, FieldRef, i256};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
+use mayfly_types::spelling::write_digits;
 use mayfly_types::{ColumnType, Digits, ErrorCode, MySqlError};
 
 use super::cast::convert_array;
@@ -313,7 +314,7 @@ fn round(call: &Call<'_>, nearest: bool) -> Result<ArrayRef> {
                     let (value, _) = super::number::read_decimal(text, to);
                     let value = value.unwrap_or_default();
                     let value = round_exact(value, to, to, kept, nearest);
-                    super::number::write_decimal256(value, to, out);
+                    write_digits(&value.to_string(), to, out);
                     Ok(true)
                 })?;
                 let from = ColumnType::Text(mayfly_types::BlobSize::Long);

@@ -24,7 +24,6 @@ pub(crate) mod group_concat;
 mod information;
 mod math;
 mod number;
-mod out;
 mod regexp;
 pub(crate) mod seeded;
 mod session_values;
@@ -42,12 +41,9 @@ use datafusion::functions_aggregate::{
 use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF};
 use datafusion::optimizer::Analyzer;
 
-pub use calendar::{write_date, write_moment, write_time};
 pub use cast::assignment;
 pub use define::raise;
 pub(crate) use number::read_double;
-pub use number::{write_double, write_fixed, write_float};
-pub use out::Out;
 pub use session_values::{SessionValues, Values};
 
 use arithmetic::{Operator, arithmetic as operator};

@@ -4,12 +4,15 @@
 
 use bytes::{BufMut, BytesMut};
 use mayfly_types::ColumnType;
+use mayfly_types::spelling::{DAY_MICROS, SECOND_MICROS, date_of};
 
-use super::calendar::{DAY_MICROS, FRACTION_DIGITS, MINUTE_SECONDS, SECOND_MICROS, date_of};
-use super::number::{write_decimal, write_wide_decimal};
 use super::text::{bits, put_counted, write_plain};
 use crate::bytes_out::put_bytes;
 use crate::value::Value;
+
+const MINUTE_SECONDS: i64 = 60;
+/// The digits of a second that a value holds.
+const MICRO_DIGITS: u32 = 6;
 
 /// Appends a value that is not NULL; `false`, with nothing appended, if it does not fit the type
 /// of its column.
@@ -45,12 +48,8 @@ pub(super) fn write(out: &mut BytesMut, value: Value<'_>, of: &ColumnType) -> bo
             _ => false,
         },
         ColumnType::Decimal { .. } => match value {
-            Value::Decimal(number, scale) => {
-                put_counted(out, |out| write_decimal(number, scale, out));
-                true
-            }
-            Value::WideDecimal(number, scale) => {
-                put_counted(out, |out| write_wide_decimal(number, scale, out));
+            Value::Decimal(..) | Value::WideDecimal(..) => {
+                put_counted(out, |out| write_plain(out, value, of));
                 true
             }
             _ => false,
@@ -147,7 +146,7 @@ fn write_time(out: &mut BytesMut, micros: i64) {
 
 /// Microseconds without the digits that the column does not show.
 fn shown(micros: i64, digits: u8) -> i64 {
-    let hidden = FRACTION_DIGITS.saturating_sub(u32::from(digits));
+    let hidden = MICRO_DIGITS.saturating_sub(u32::from(digits));
     micros - micros % 10_i64.pow(hidden)
 }
 

@@ -17,13 +17,13 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, TimeUnit};
 use bytes::BytesMut;
 use mayfly_types::MySqlError;
+use mayfly_types::spelling::SECOND_MICROS;
 
 use super::document;
 use crate::error::not_supported;
 use crate::value::Value;
 
 const MILLI_MICROS: i64 = 1000;
-const SECOND_MICROS: i64 = 1_000_000;
 const DAY_MILLIS: i64 = 86_400_000;
 
 /// One column of a batch.

@@ -1,15 +1,15 @@
 //! Lists, structs and maps of files as the text of a JSON document, spaced as MySQL does.
 
-use std::fmt::Write;
-
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_schema::{DataType, Field};
 use bytes::{BufMut, BytesMut};
 use mayfly_types::ColumnType;
+use mayfly_types::spelling::write_quoted;
 
 use super::cells::Cells;
 use super::text::write_plain;
+use crate::bytes_out::Spelled;
 
 fn put(out: &mut BytesMut, text: &str) {
     out.extend_from_slice(text.as_bytes());
@@ -71,7 +71,10 @@ fn write_value(out: &mut BytesMut, array: &ArrayRef, row: usize, field: &Field) 
                 put(out, ".0");
             }
         }
-        _ => write_quoted(out, &String::from_utf8_lossy(&plain(array, row, field))),
+        _ => {
+            let text = plain(array, row, field);
+            write_quoted(&String::from_utf8_lossy(&text), &mut Spelled(out));
+        }
     }
 }
 
@@ -91,7 +94,7 @@ fn write_object(out: &mut BytesMut, array: &StructArray, row: usize) {
         if index > 0 {
             put(out, ", ");
         }
-        write_quoted(out, field.name());
+        write_quoted(field.name(), &mut Spelled(out));
         put(out, ": ");
         write_value(out, values, row, field);
     }
@@ -116,34 +119,11 @@ fn write_map(out: &mut BytesMut, entries: &StructArray) {
             if row > 0 {
                 put(out, ", ");
             }
-            write_quoted(out, &String::from_utf8_lossy(&plain(keys, row, key)));
+            let name = plain(keys, row, key);
+            write_quoted(&String::from_utf8_lossy(&name), &mut Spelled(out));
             put(out, ": ");
             write_value(out, values, row, value);
         }
     }
     out.put_u8(b'}');
-}
-
-/// A string of JSON with the escapes that MySQL writes.
-fn write_quoted(out: &mut BytesMut, text: &str) {
-    out.put_u8(b'"');
-    for byte in text.bytes() {
-        match byte {
-            b'"' => put(out, "\\\""),
-            b'\\' => put(out, "\\\\"),
-            b'\n' => put(out, "\\n"),
-            b'\r' => put(out, "\\r"),
-            b'\t' => put(out, "\\t"),
-            8 => put(out, "\\b"),
-            12 => put(out, "\\f"),
-            0..32 => {
-                let mut escape = String::new();
-                // Writing to a string does not fail.
-                let _ok = write!(escape, "\\u{byte:04x}");
-                put(out, &escape);
-            }
-            other => out.put_u8(other),
-        }
-    }
-    out.put_u8(b'"');
 }

@@ -8,10 +8,8 @@
 //! **Source**: "Text Resultset Row", "Binary Protocol Resultset Row".
 
 mod binary;
-mod calendar;
 mod cells;
 mod document;
-mod number;
 mod text;
 
 #[cfg(test)]

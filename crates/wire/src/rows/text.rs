@@ -1,20 +1,19 @@
 //! Values as text, each behind its length.
 //!
-//! The same bytes as the `render` of sessions: what a shell prints and what a client reads must
-//! not differ.
+//! Numbers and times are spelled by `mayfly_types`, as the shell prints them.
 
 use bytes::{BufMut, BytesMut};
 use mayfly_types::ColumnType;
+use mayfly_types::spelling::{
+    write_date, write_decimal, write_digits, write_double, write_fixed, write_float, write_moment,
+    write_padded, write_time,
+};
 
-use super::calendar::{write_date, write_moment, write_time};
-use super::number::{write_decimal, write_double, write_fixed, write_float, write_wide_decimal};
-use crate::bytes_out::{ONE_BYTE_MAX, put_bytes, put_length};
+use crate::bytes_out::{ONE_BYTE_MAX, Spelled, put_bytes, put_length};
 use crate::value::Value;
 
 /// Stands for the length of NULL.
 const NULL: u8 = 0xFB;
-/// Digits of a second of a value whose column is no time.
-const MICRO_DIGITS: u8 = 6;
 
 /// Appends a cell of a text row.
 pub(super) fn write(out: &mut BytesMut, value: Value<'_>, of: &ColumnType) {
@@ -34,24 +33,29 @@ pub(super) fn write_plain(out: &mut BytesMut, value: Value<'_>, of: &ColumnType)
         Value::Integer(number) => put_text(out, itoa::Buffer::new().format(number)),
         Value::Unsigned(number) => match of {
             ColumnType::Year => {
-                super::calendar::write_padded(i64::try_from(number).unwrap_or(i64::MAX), 4, out)
+                let year = i64::try_from(number).unwrap_or(i64::MAX);
+                write_padded(year, 4, &mut Spelled(out));
             }
             ColumnType::Bit { length } => out.extend_from_slice(&bits(number, *length)),
             _ => put_text(out, itoa::Buffer::new().format(number)),
         },
         Value::Float(number) => match of.shown_digits() {
-            Some(digits) => write_fixed(f64::from(number), digits, out),
-            None => write_float(number, out),
+            Some(digits) => write_fixed(f64::from(number), digits, &mut Spelled(out)),
+            None => write_float(number, &mut Spelled(out)),
         },
         Value::Double(number) => match of.shown_digits() {
-            Some(digits) => write_fixed(number, digits, out),
-            None => write_double(number, out),
+            Some(digits) => write_fixed(number, digits, &mut Spelled(out)),
+            None => write_double(number, &mut Spelled(out)),
         },
-        Value::Decimal(number, scale) => write_decimal(number, scale, out),
-        Value::WideDecimal(number, scale) => write_wide_decimal(number, scale, out),
-        Value::Date(day) => write_date(i64::from(day), out),
-        Value::Moment(micros) => write_moment(micros, second_digits(of), out),
-        Value::Time(micros) => write_time(micros, second_digits(of), out),
+        Value::Decimal(number, scale) => write_decimal(number, scale, &mut Spelled(out)),
+        Value::WideDecimal(number, scale) => {
+            write_digits(&number.to_string(), scale, &mut Spelled(out));
+        }
+        Value::Date(day) => write_date(i64::from(day), &mut Spelled(out)),
+        Value::Moment(micros) => {
+            write_moment(micros, of.written_second_digits(), &mut Spelled(out));
+        }
+        Value::Time(micros) => write_time(micros, of.written_second_digits(), &mut Spelled(out)),
     }
 }
 
@@ -85,13 +89,4 @@ pub(super) fn put_counted(out: &mut BytesMut, write: impl FnOnce(&mut BytesMut))
 
 fn put_text(out: &mut BytesMut, text: &str) {
     out.extend_from_slice(text.as_bytes());
-}
-
-fn second_digits(of: &ColumnType) -> u8 {
-    match of {
-        ColumnType::DateTime { digits }
-        | ColumnType::Timestamp { digits }
-        | ColumnType::Time { digits } => (*digits).min(MICRO_DIGITS),
-        _ => MICRO_DIGITS,
-    }
 }

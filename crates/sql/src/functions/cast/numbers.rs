@@ -9,6 +9,7 @@ use arrow::datatypes::{
     UInt64Type, i256,
 };
 use datafusion::error::Result;
+use mayfly_types::spelling::write_digits;
 use mayfly_types::{ColumnType, Digits, ErrorCode};
 
 use super::{Conversions, is_widening};
@@ -253,7 +254,7 @@ impl Conversions<'_> {
             let Some(value) = value else { continue };
             if *value > limit || *value < floor {
                 let mut text = String::new();
-                number::write_decimal256(*value, scale, &mut text);
+                write_digits(&value.to_string(), scale, &mut text);
                 self.misfit(ErrorCode::OutOfRange, row, "DECIMAL", &text)?;
                 *value = (*value).clamp(floor, limit);
             }

@@ -4,9 +4,10 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::FieldRef;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
+use mayfly_types::spelling::{self, write_padded, write_two};
 use mayfly_types::{ColumnType, ErrorCode};
 
-use crate::functions::calendar::{self, DAY_MICROS, MICROS, MONTHS, Parts, WEEKDAYS, padded, two};
+use crate::functions::calendar::{self, DAY_MICROS, MICROS, MONTHS, Parts, WEEKDAYS};
 use crate::functions::define::{Call, Definition, Returns, pure};
 
 pub(super) static FUNCTIONS: &[Definition] = &[
@@ -57,24 +58,24 @@ fn write_time(format: &str, time: i64, out: &mut String) -> bool {
             continue;
         }
         match characters.next() {
-            Some('H') => two(hour, out),
-            Some('k') => padded(hour, 1, out),
-            Some('h' | 'I') => two(half, out),
-            Some('l') => padded(half, 1, out),
-            Some('i') => two(minute, out),
-            Some('s' | 'S') => two(second, out),
-            Some('f') => padded(time % MICROS, 6, out),
+            Some('H') => write_two(hour, out),
+            Some('k') => write_padded(hour, 1, out),
+            Some('h' | 'I') => write_two(half, out),
+            Some('l') => write_padded(half, 1, out),
+            Some('i') => write_two(minute, out),
+            Some('s' | 'S') => write_two(second, out),
+            Some('f') => write_padded(time % MICROS, 6, out),
             Some('p') => out.push_str(noon),
             Some('r') => {
-                two(half, out);
+                write_two(half, out);
                 out.push(':');
-                two(minute, out);
+                write_two(minute, out);
                 out.push(':');
-                two(second, out);
+                write_two(second, out);
                 out.push(' ');
                 out.push_str(noon);
             }
-            Some('T') => calendar::write_time(time, 0, out),
+            Some('T') => spelling::write_time(time, 0, out),
             Some('d' | 'm' | 'y') => out.push_str("00"),
             Some('c' | 'e') => out.push('0'),
             Some('Y') => out.push_str("0000"),
@@ -102,9 +103,9 @@ pub(super) fn write(format: &str, moment: i64, out: &mut String) -> bool {
         match characters.next() {
             Some('a') => out.push_str(&WEEKDAYS[index(calendar::weekday(day))][..3]),
             Some('b') => out.push_str(&MONTHS[index(parts.month - 1)][..3]),
-            Some('c') => padded(parts.month, 1, out),
+            Some('c') => write_padded(parts.month, 1, out),
             Some('D') => {
-                padded(parts.day, 1, out);
+                write_padded(parts.day, 1, out);
                 out.push_str(match (parts.day, parts.day % 10) {
                     (11..=13, _) => "th",
                     (_, 1) => "st",
@@ -113,21 +114,21 @@ pub(super) fn write(format: &str, moment: i64, out: &mut String) -> bool {
                     _ => "th",
                 });
             }
-            Some('d') => two(parts.day, out),
-            Some('e') => padded(parts.day, 1, out),
-            Some('j') => padded(calendar::day_of_year(day), 3, out),
+            Some('d') => write_two(parts.day, out),
+            Some('e') => write_padded(parts.day, 1, out),
+            Some('j') => write_padded(calendar::day_of_year(day), 3, out),
             Some('M') => out.push_str(MONTHS[index(parts.month - 1)]),
-            Some('m') => two(parts.month, out),
-            Some('U') => two(calendar::week(day, 0).0, out),
-            Some('u') => two(calendar::week(day, 1).0, out),
-            Some('V') => two(calendar::week(day, 2).0, out),
-            Some('v') => two(calendar::week(day, 3).0, out),
+            Some('m') => write_two(parts.month, out),
+            Some('U') => write_two(calendar::week(day, 0).0, out),
+            Some('u') => write_two(calendar::week(day, 1).0, out),
+            Some('V') => write_two(calendar::week(day, 2).0, out),
+            Some('v') => write_two(calendar::week(day, 3).0, out),
             Some('W') => out.push_str(WEEKDAYS[index(calendar::weekday(day))]),
-            Some('w') => padded((calendar::weekday(day) + 1) % 7, 1, out),
-            Some('X') => padded(calendar::week(day, 2).1, 4, out),
-            Some('x') => padded(calendar::week(day, 3).1, 4, out),
-            Some('Y') => padded(parts.year, 4, out),
-            Some('y') => two(parts.year % 100, out),
+            Some('w') => write_padded((calendar::weekday(day) + 1) % 7, 1, out),
+            Some('X') => write_padded(calendar::week(day, 2).1, 4, out),
+            Some('x') => write_padded(calendar::week(day, 3).1, 4, out),
+            Some('Y') => write_padded(parts.year, 4, out),
+            Some('y') => write_two(parts.year % 100, out),
             Some(specifier) => {
                 let mut pattern = String::from('%');
                 pattern.push(specifier);

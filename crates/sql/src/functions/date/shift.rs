@@ -6,7 +6,7 @@ use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, FieldRef, IntervalMonthDayNanoType, IntervalUnit};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
-use mayfly_types::{BlobSize, ColumnType, ErrorCode};
+use mayfly_types::{BlobSize, ColumnType, ErrorCode, spelling};
 
 use super::interval::{Interval, Unit, add, months_between, unit};
 use super::{constant_text, day32};
@@ -172,10 +172,10 @@ fn shift(
                     return Ok(false);
                 };
                 if is_date && !read.has_time {
-                    calendar::write_date(moment.div_euclid(DAY_MICROS), out);
+                    spelling::write_date(moment.div_euclid(DAY_MICROS), out);
                 } else {
                     let fraction = moment.rem_euclid(MICROS) != 0;
-                    calendar::write_moment(moment, if fraction { 6 } else { 0 }, out);
+                    spelling::write_moment(moment, if fraction { 6 } else { 0 }, out);
                 }
                 Ok(true)
             })

@@ -3,7 +3,7 @@
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::error::Result;
-use mayfly_types::{BlobSize, ColumnType};
+use mayfly_types::{BlobSize, ColumnType, spelling};
 
 use super::{day32, moment_of, most_digits, time_of};
 use crate::functions::calendar::{self, DAY_MICROS, MICROS};
@@ -185,13 +185,13 @@ fn addtime(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
                     };
                     let moment = read.moment + sign * time;
                     let fraction = moment.rem_euclid(MICROS) != 0;
-                    calendar::write_moment(moment, if fraction { 6 } else { 0 }, out);
+                    spelling::write_moment(moment, if fraction { 6 } else { 0 }, out);
                 } else {
                     let Some((value, _)) = calendar::read_time(text) else {
                         return Ok(false);
                     };
                     let sum = calendar::clip_time(value + sign * time);
-                    calendar::write_time(sum, if sum % MICROS != 0 { 6 } else { 0 }, out);
+                    spelling::write_time(sum, if sum % MICROS != 0 { 6 } else { 0 }, out);
                 }
                 Ok(true)
             })

@@ -3,6 +3,7 @@
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use datafusion::error::Result;
+use mayfly_types::spelling::write_digits;
 
 use crate::functions::define::{Call, Definition, Returns, pure};
 use crate::functions::number;
@@ -96,7 +97,7 @@ fn format(call: &Call<'_>) -> Result<ArrayRef> {
                 let scale = i8::try_from(scale).expect("a scale of at most 30");
                 let mut rounded = String::new();
                 let (value, _) = number::read_decimal(text, scale);
-                number::write_decimal256(value.unwrap_or_default(), scale, &mut rounded);
+                write_digits(&value.unwrap_or_default().to_string(), scale, &mut rounded);
                 rounded
             }
             None => {

@@ -1,4 +1,20 @@
-//! Where values are written: the text of a function's result, or the bytes that go to a client.
+//! How MySQL spells values: numbers, days and times, texts inside a document.
+//!
+//! **Owns** the text of a value, for all who write one: functions such as CONCAT, the shell, the
+//! protocol. What is one spelling to a user is one function here.
+//!
+//! **Never** knows where a value lies: it is handed over as a Rust number or text.
+
+mod calendar;
+mod document;
+mod number;
+
+pub use calendar::{
+    DAY_MICROS, SECOND_MICROS, date_of, write_date, write_moment, write_padded, write_time,
+    write_two,
+};
+pub use document::write_quoted;
+pub use number::{write_decimal, write_digits, write_double, write_fixed, write_float};
 
 /// Takes text piece by piece.
 pub trait Out {

@@ -1,18 +1,19 @@
-//! Days and times as text.
+//! Days and times as text. The Gregorian calendar is extended backwards, as MySQL does.
 
-use bytes::{BufMut, BytesMut};
+use super::Out;
 
-pub(super) const SECOND_MICROS: i64 = 1_000_000;
-pub(super) const MINUTE_SECONDS: i64 = 60;
-pub(super) const DAY_MICROS: i64 = 86_400 * SECOND_MICROS;
+/// Microseconds of a second.
+pub const SECOND_MICROS: i64 = 1_000_000;
+/// Microseconds of a day.
+pub const DAY_MICROS: i64 = 86_400 * SECOND_MICROS;
 /// The most digits of a fraction of a second.
-pub(super) const FRACTION_DIGITS: u32 = 6;
+const FRACTION_DIGITS: u32 = 6;
 
-/// Year, month and day of a day counted from 1970 in the Gregorian calendar.
+/// Year, month and day of a day counted from 1970.
 ///
 /// **Source**: H. Hinnant, "chrono-Compatible Low-Level Date Algorithms": years begin in March, so
 /// that the leap day is their last.
-pub(super) fn date_of(day: i64) -> (i64, i64, i64) {
+pub fn date_of(day: i64) -> (i64, i64, i64) {
     let shifted = day.saturating_add(719_468);
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);
@@ -30,55 +31,56 @@ pub(super) fn date_of(day: i64) -> (i64, i64, i64) {
 }
 
 /// Appends a number with leading zeros.
-pub(super) fn write_padded(value: i64, width: usize, out: &mut BytesMut) {
+pub fn write_padded(value: i64, width: usize, out: &mut impl Out) {
     let mut buffer = itoa::Buffer::new();
     let digits = buffer.format(value);
-    out.put_bytes(b'0', width.saturating_sub(digits.len()));
-    out.extend_from_slice(digits.as_bytes());
+    out.push_times(b'0', width.saturating_sub(digits.len()));
+    out.push_str(digits);
 }
 
-fn write_two(value: i64, out: &mut BytesMut) {
+/// Appends two digits.
+pub fn write_two(value: i64, out: &mut impl Out) {
     write_padded(value, 2, out);
 }
 
 /// Appends a day, counted from 1970, as `2024-01-31`.
-pub(super) fn write_date(day: i64, out: &mut BytesMut) {
+pub fn write_date(day: i64, out: &mut impl Out) {
     let (year, month, day) = date_of(day);
     write_padded(year, 4, out);
-    out.put_u8(b'-');
+    out.push(b'-');
     write_two(month, out);
-    out.put_u8(b'-');
+    out.push(b'-');
     write_two(day, out);
 }
 
 /// Appends a moment, in microseconds since 1970, as `2024-01-31 12:00:00` with that many digits of
 /// a second.
-pub(super) fn write_moment(micros: i64, digits: u8, out: &mut BytesMut) {
+pub fn write_moment(micros: i64, digits: u8, out: &mut impl Out) {
     write_date(micros.div_euclid(DAY_MICROS), out);
-    out.put_u8(b' ');
+    out.push(b' ');
     write_time(micros.rem_euclid(DAY_MICROS), digits, out);
 }
 
 /// Appends a signed time, in microseconds, as `-12:30:00` with that many digits of a second.
-pub(super) fn write_time(micros: i64, digits: u8, out: &mut BytesMut) {
+pub fn write_time(micros: i64, digits: u8, out: &mut impl Out) {
     if micros < 0 {
-        out.put_u8(b'-');
+        out.push(b'-');
     }
     let micros = i64::try_from(micros.unsigned_abs()).unwrap_or(i64::MAX);
     let seconds = micros / SECOND_MICROS;
     write_two(seconds / 3600, out);
-    out.put_u8(b':');
-    write_two(seconds / MINUTE_SECONDS % 60, out);
-    out.put_u8(b':');
-    write_two(seconds % MINUTE_SECONDS, out);
+    out.push(b':');
+    write_two(seconds / 60 % 60, out);
+    out.push(b':');
+    write_two(seconds % 60, out);
     write_fraction(micros % SECOND_MICROS, digits, out);
 }
 
 /// Appends the first `digits` digits of a fraction of a second, with its point.
-fn write_fraction(micros: i64, digits: u8, out: &mut BytesMut) {
+fn write_fraction(micros: i64, digits: u8, out: &mut impl Out) {
     let digits = u32::from(digits).min(FRACTION_DIGITS);
     if digits > 0 {
-        out.put_u8(b'.');
+        out.push(b'.');
         let shown = micros / 10_i64.pow(FRACTION_DIGITS - digits);
         write_padded(shown, digits as usize, out);
     }
