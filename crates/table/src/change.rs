@@ -131,11 +131,17 @@ impl Change {
         for ids in ids.values().chunk_by(is_same_batch) {
             let (batch, _) = split_row_id(ids[0]);
             let replaced = self.replaced.get(&batch);
+            let slots = ids.iter().map(|id| split_row_id(*id).1);
+            let mut slots = slots
+                .filter(|slot| replaced.is_none_or(|slots| !slots.contains(*slot)))
+                .peekable();
+            // A page that is named here is changed at the commit.
+            if slots.peek().is_none() {
+                continue;
+            }
             let removed = self.removal.slots.entry(batch).or_default();
-            for id in ids {
-                let (_, slot) = split_row_id(*id);
-                let is_new = replaced.is_none_or(|slots| !slots.contains(slot));
-                self.removal.row_count += u64::from(is_new && removed.insert(slot));
+            for slot in slots {
+                self.removal.row_count += u64::from(removed.insert(slot));
             }
         }
     }
@@ -176,7 +182,17 @@ impl Change {
     }
 
     fn replace_new(&mut self, ids: &[u64], rows: &RecordBatch) -> Result<()> {
-        if !self.replacement.takes(self.snapshot.parts(), rows) {
+        let may_stay = |run: &[u64]| {
+            // The next rows of a scan may be of the same page as the last.
+            let may_go_on = ids.len() > 1 && run.last() == ids.last();
+            let (batch, _) = split_row_id(run[0]);
+            may_go_on
+                || self
+                    .replacement
+                    .may_place(self.snapshot.parts(), batch, run.len())
+        };
+        let takes = self.replacement.takes(self.snapshot.parts(), rows);
+        if !takes || !ids.chunk_by(is_same_batch).any(may_stay) {
             return self.move_rows(ids, rows);
         }
         let mut moves = vec![true; ids.len()];
@@ -185,20 +201,15 @@ impl Change {
         for run in ids.chunk_by(is_same_batch) {
             let first = from;
             from += run.len();
-            let (batch, _) = split_row_id(run[0]);
-            // The next rows of a scan may be of the same page as the last.
-            let may_go_on = from == ids.len() && ids.len() > 1;
-            let snapshot = self.snapshot.parts();
-            if may_go_on || self.replacement.may_place(snapshot, batch, run.len()) {
+            if may_stay(run) {
                 moves[first..from].fill(false);
+                let (batch, _) = split_row_id(run[0]);
                 let slots = run.iter().map(|id| split_row_id(*id).1).collect();
                 let part = rows.slice(first, run.len());
                 staying.push(PageRows::new(batch, slots, part));
             }
         }
-        if staying.is_empty() {
-            self.move_rows(ids, rows)?;
-        } else if moves.contains(&true) {
+        if moves.contains(&true) {
             let moving = ids.iter().zip(&moves).filter(|(_, moves)| **moves);
             let ids: Vec<u64> = moving.map(|(id, _)| *id).collect();
             self.move_rows(&ids, &filter_record_batch(rows, &moves.into())?)?;

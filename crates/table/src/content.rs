@@ -4,7 +4,6 @@
 //! before all that a statement needs is written and reserved: what comes next is made first, and
 //! put in place by [`Content::replace`], which cannot fail.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::BooleanArray;
@@ -222,20 +221,24 @@ impl Content {
         replaced: &ReplacedPages,
     ) -> Vec<(usize, Option<TablePage>)> {
         let pages = &self.pages;
-        let mut changed: BTreeMap<usize, Option<TablePage>> = BTreeMap::new();
-        for (index, replaced) in replaced.range(..pages.len()) {
-            if let NewRows::Page(page) = &replaced.rows {
-                changed.insert(*index, Some(page.clone()));
-            }
-        }
-        for (index, slots) in removal.slots.range(..pages.len()) {
-            let page = match changed.get(index) {
-                Some(Some(page)) => page,
+        let left = removal.slots.range(..pages.len());
+        let left = left.map(|(index, slots)| {
+            let page = match replaced.get(index).map(|replaced| &replaced.rows) {
+                Some(NewRows::Page(page)) => page,
                 _ => &pages[*index],
             };
-            changed.insert(*index, page.without(slots.iter()));
+            (*index, page.without(slots.iter()))
+        });
+        let mut changed: Vec<(usize, Option<TablePage>)> = left.collect();
+        for (index, replaced) in replaced.range(..pages.len()) {
+            if let NewRows::Page(page) = &replaced.rows
+                && !removal.slots.contains_key(index)
+            {
+                changed.push((*index, Some(page.clone())));
+            }
         }
-        changed.into_iter().collect()
+        changed.sort_unstable_by_key(|(index, _)| *index);
+        changed
     }
 
     /// The tail with the segments that were written again.

@@ -23,7 +23,7 @@ use arrow_select::interleave::interleave;
 use mayfly_space::NextUse;
 
 use crate::change::Slots;
-use crate::column_page::{Format, Rows, Size};
+use crate::column_page::{Columns, Format, Rows, Size};
 use crate::error::{Error, Result};
 use crate::sealed::{Heap, Sealed, page_class};
 use crate::snapshot::{Batch, SnapshotParts};
@@ -49,12 +49,23 @@ pub(crate) struct Replaced {
     pub(crate) rows: NewRows,
     /// The slots of the rows that are others.
     pub(crate) slots: Slots,
+    /// The columns in which they are others.
+    pub(crate) differing: Columns,
 }
 
 /// Where the rows of a page stand that was written again.
 pub(crate) enum NewRows {
     Page(TablePage),
     Segment(Segment),
+}
+
+impl NewRows {
+    pub(crate) fn batch(&self) -> Batch<'_> {
+        match self {
+            NewRows::Page(page) => Batch::Page(page),
+            NewRows::Segment(segment) => Batch::Segment(segment),
+        }
+    }
 }
 
 /// Rows in the places of others, as far as a statement has come.
@@ -173,9 +184,13 @@ impl Replacement {
         }
         match written_again(snapshot, &rows)? {
             Some(new) => {
+                // Found out now: at the commit both pages may have to be read for it.
+                let there = snapshot.batch(rows.batch);
+                let differing = there.differing(new.batch(), &snapshot.format)?;
                 let replaced = Replaced {
                     rows: new,
                     slots: rows.slots.iter().copied().collect(),
+                    differing,
                 };
                 self.pages.insert(rows.batch, replaced);
                 Ok(None)

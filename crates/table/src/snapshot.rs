@@ -15,7 +15,7 @@ use arrow_select::take::take_record_batch;
 use mayfly_space::Account;
 
 use crate::change::{row_id, split_row_id};
-use crate::column_page::{Format, StoredRows};
+use crate::column_page::{Columns, Format, StoredRows};
 use crate::error::Result;
 use crate::sealed::{Ahead, RowNumbers, page_class};
 use crate::table_page::TablePage;
@@ -82,6 +82,36 @@ impl Batch<'_> {
             Batch::Page(page) => page.bytes(),
             Batch::Segment(segment) => segment.bytes().len(),
         }
+    }
+
+    /// The slots of the rows that are left.
+    pub(crate) fn slots(self) -> Vec<u32> {
+        match self {
+            Batch::Page(page) => page.slots(),
+            Batch::Segment(segment) => (0..segment.row_count() as u32).collect(),
+        }
+    }
+
+    /// Reads the rows where they stand.
+    pub(crate) fn with_stored<R>(
+        self,
+        format: &Format,
+        use_rows: impl FnOnce(StoredRows<'_>) -> Result<R>,
+    ) -> Result<R> {
+        match self {
+            Batch::Page(page) => {
+                let bytes = page.bytes_pinned()?;
+                use_rows(StoredRows::open(format, &bytes)?)
+            }
+            Batch::Segment(segment) => use_rows(StoredRows::open(format, segment.bytes())?),
+        }
+    }
+
+    /// The columns in which rows may differ from those in the same slots of another batch.
+    pub(crate) fn differing(self, other: Batch<'_>, format: &Format) -> Result<Columns> {
+        self.with_stored(format, |rows| {
+            other.with_stored(format, |other| rows.differing(&other))
+        })
     }
 
     /// All rows that were written, whether they are left or not, with all columns of the format.

@@ -41,7 +41,7 @@ use crate::error::{Error, Result};
 
 pub use decode::Source;
 pub use encode::Prepared;
-pub(crate) use stored::{Joined, StoredColumn, StoredRows};
+pub(crate) use stored::{Columns, Joined, StoredColumn, StoredRows};
 
 const _: () = assert!(
     cfg!(target_endian = "little"),

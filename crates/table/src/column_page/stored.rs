@@ -97,6 +97,16 @@ impl<'a> StoredRows<'a> {
         self.column(self.format.kinds.len() - 1)
     }
 
+    /// The columns in which rows may differ from those in the same slots of another page.
+    ///
+    /// # Errors
+    /// As for [`StoredRows::open`].
+    pub(crate) fn differing(&self, other: &StoredRows<'_>) -> Result<Columns> {
+        let columns = 0..self.format.kinds.len();
+        let differs = |column| Ok(!self.column(column)?.is_same(&other.column(column)?));
+        columns.map(differs).collect::<Result<_>>().map(Columns)
+    }
+
     /// Some rows, in memory of their own.
     ///
     /// # Errors
@@ -122,6 +132,15 @@ impl<'a> StoredRows<'a> {
             }
         }
         Ok(None)
+    }
+}
+
+/// Some columns of a format.
+pub(crate) struct Columns(Vec<bool>);
+
+impl Columns {
+    pub(crate) fn has(&self, column: usize) -> bool {
+        self.0[column]
     }
 }
 

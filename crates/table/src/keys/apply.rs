@@ -9,11 +9,12 @@ use std::rc::Rc;
 
 use super::{Indexes, KeyedRows};
 use crate::change::{Removal, Slots};
-use crate::column_page::{Format, StoredRows};
+use crate::column_page::Format;
 use crate::error::Result;
-use crate::replace::{NewRows, ReplacedPages};
+use crate::replace::ReplacedPages;
+use crate::snapshot::Batch;
 use crate::table_page::TablePage;
-use crate::tail::{Segment, Tail};
+use crate::tail::Tail;
 
 /// The rows of a table: those of its pages, then those of its tail.
 #[derive(Clone, Copy)]
@@ -24,19 +25,12 @@ pub(crate) struct Rows<'a> {
 
 /// Some rows whose entries come or go.
 struct Step<'a> {
-    source: Source<'a>,
+    source: Batch<'a>,
     /// The slots of the rows; `None` means all that are left.
     slots: Option<Cow<'a, Slots>>,
     /// The indexes whose entries change; `None` for all.
     only: Option<Rc<[usize]>>,
     comes: bool,
-}
-
-/// Where rows stand.
-#[derive(Clone, Copy)]
-enum Source<'a> {
-    Page(&'a TablePage),
-    Segment(&'a Segment),
 }
 
 /// The rows of one statement.
@@ -55,11 +49,11 @@ impl Statement<'_> {
     /// [`Error::DuplicateEntry`](crate::Error::DuplicateEntry), or what a tree or a page gives. The
     /// entries are then as they were, or the indexes are stale.
     pub(crate) fn apply(&self, indexes: &mut Indexes, format: &Format) -> Result<()> {
-        let steps = self.steps(indexes, format)?;
+        let steps = self.steps(indexes);
         run(indexes, format, &steps)
     }
 
-    fn steps(&self, indexes: &Indexes, format: &Format) -> Result<Vec<Step<'_>>> {
+    fn steps(&self, indexes: &Indexes) -> Vec<Step<'_>> {
         let removed = self.removal.slots.iter().map(|(batch, slots)| Step {
             slots: Some(Cow::Borrowed(slots)),
             ..Step::all(self.before.source(*batch), false)
@@ -67,11 +61,11 @@ impl Statement<'_> {
         let mut steps: Vec<Step<'_>> = removed.collect();
         let mut coming = Vec::new();
         for (batch, replaced) in self.replaced {
-            let (old, new) = (self.before.source(*batch), Source::of(&replaced.rows));
-            let only = old.differing(new, indexes, format)?;
+            let only = indexes.of_columns(&replaced.differing);
             if only.is_empty() {
                 continue;
             }
+            let (old, new) = (self.before.source(*batch), replaced.rows.batch());
             let only: Rc<[usize]> = only.into();
             for (source, comes, steps) in [(old, false, &mut steps), (new, true, &mut coming)] {
                 steps.push(Step {
@@ -83,7 +77,7 @@ impl Statement<'_> {
         }
         steps.extend(coming);
         steps.extend(self.written.steps(true));
-        Ok(steps)
+        steps
     }
 }
 
@@ -123,7 +117,7 @@ fn steps_between<'a>(
         let others = others.tail.segments();
         let segments = rows.tail.segments().iter();
         let gone = segments.filter(|segment| !others.iter().any(|other| other.is(segment)));
-        steps.extend(gone.map(|segment| Step::all(Source::Segment(segment), comes)));
+        steps.extend(gone.map(|segment| Step::all(Batch::Segment(segment), comes)));
     }
     Ok(steps)
 }
@@ -156,7 +150,7 @@ impl<'a> OtherPages<'a> {
         format: &Format,
         steps: &mut Vec<Step<'p>>,
     ) -> Result<()> {
-        let source = Source::Page(page);
+        let source = Batch::Page(page);
         if let Some(other) = self.by_number.get(&page.number()) {
             let slots = page.slots_without(other);
             steps.extend(slots.map(|slots| Step {
@@ -174,7 +168,7 @@ impl<'a> OtherPages<'a> {
         // One of the two was written over the other, slot by slot.
         let (both, alone): (Vec<u32>, Vec<u32>) =
             { page.slots().into_iter() }.partition(|slot| other.has(*slot as usize));
-        let only = source.differing(Source::Page(other), indexes, format)?;
+        let only = indexes.of_columns(&source.differing(Batch::Page(other), format)?);
         for (slots, only) in [(both, Some(only)), (alone, None)] {
             if !slots.is_empty() && only.as_ref().is_none_or(|only| !only.is_empty()) {
                 steps.push(Step {
@@ -261,62 +255,17 @@ fn undo(indexes: &mut Indexes, format: &Format, steps: &[Step<'_>]) {
     }
 }
 
-impl<'a> Source<'a> {
-    fn of(rows: &'a NewRows) -> Source<'a> {
-        match rows {
-            NewRows::Page(page) => Source::Page(page),
-            NewRows::Segment(segment) => Source::Segment(segment),
-        }
-    }
-
-    /// Reads the rows where they stand.
-    fn with_stored<R>(
-        self,
-        format: &Format,
-        use_rows: impl FnOnce(StoredRows<'_>) -> Result<R>,
-    ) -> Result<R> {
-        match self {
-            Source::Page(page) => {
-                let bytes = page.bytes_pinned()?;
-                use_rows(StoredRows::open(format, &bytes)?)
-            }
-            Source::Segment(segment) => use_rows(StoredRows::open(format, segment.bytes())?),
-        }
-    }
-
-    /// The indexes in which rows may have other entries than those in the same slots of another
-    /// page.
-    fn differing(
-        self,
-        other: Source<'_>,
-        indexes: &Indexes,
-        format: &Format,
-    ) -> Result<Vec<usize>> {
-        self.with_stored(format, |page| {
-            other.with_stored(format, |other| indexes.differing(&page, &other))
-        })
-    }
-
-    /// The slots of the rows that are left.
-    fn slots(self) -> Vec<u32> {
-        match self {
-            Source::Page(page) => page.slots(),
-            Source::Segment(segment) => (0..segment.row_count() as u32).collect(),
-        }
-    }
-}
-
 impl<'a> Rows<'a> {
-    fn source(self, batch: usize) -> Source<'a> {
+    fn source(self, batch: usize) -> Batch<'a> {
         match self.pages.get(batch) {
-            Some(page) => Source::Page(page),
-            None => Source::Segment(&self.tail.segments()[batch - self.pages.len()]),
+            Some(page) => Batch::Page(page),
+            None => Batch::Segment(&self.tail.segments()[batch - self.pages.len()]),
         }
     }
 
     fn steps(self, comes: bool) -> impl Iterator<Item = Step<'a>> {
-        let pages = self.pages.iter().map(Source::Page);
-        let segments = self.tail.segments().iter().map(Source::Segment);
+        let pages = self.pages.iter().map(Batch::Page);
+        let segments = self.tail.segments().iter().map(Batch::Segment);
         pages
             .chain(segments)
             .map(move |source| Step::all(source, comes))
@@ -325,7 +274,7 @@ impl<'a> Rows<'a> {
 
 impl<'a> Step<'a> {
     /// All rows that are left.
-    fn all(source: Source<'a>, comes: bool) -> Step<'a> {
+    fn all(source: Batch<'a>, comes: bool) -> Step<'a> {
         Step {
             source,
             slots: None,

@@ -29,7 +29,7 @@ pub use search::Search;
 
 use mayfly_space::{Account, AccountOptions};
 
-use crate::column_page::StoredRows;
+use crate::column_page::{Columns, StoredRows};
 use crate::definition::{Definition, Key};
 use crate::error::{Error, Result};
 use crate::tree::{Payload, Tree};
@@ -231,23 +231,12 @@ impl Indexes {
         Ok(())
     }
 
-    /// The indexes in which rows may have other entries than those in the same slots of another
-    /// page.
-    pub(crate) fn differing(
-        &self,
-        page: &StoredRows<'_>,
-        other: &StoredRows<'_>,
-    ) -> Result<Vec<usize>> {
-        let mut differing = Vec::new();
-        for (at, index) in self.indexes.iter().enumerate() {
-            for column in &index.columns {
-                if !page.column(*column)?.is_same(&other.column(*column)?) {
-                    differing.push(at);
-                    break;
-                }
-            }
-        }
-        Ok(differing)
+    /// The indexes on some of these columns.
+    fn of_columns(&self, columns: &Columns) -> Vec<usize> {
+        let indexes = self.indexes.iter().enumerate();
+        let are_of = |index: &Index| index.columns.iter().any(|column| columns.has(*column));
+        let those = indexes.filter(|(_, index)| are_of(index));
+        those.map(|(at, _)| at).collect()
     }
 
     /// Checks that rows have their entries.

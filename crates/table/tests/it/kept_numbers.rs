@@ -21,15 +21,19 @@ pub(crate) fn update_all(table: &Arc<Table>, update: impl Fn(&Row) -> Row) -> Re
     change.commit()
 }
 
+/// Rows whose codes are all other ones, in no order.
+fn rows_in_disorder(count: i64) -> Vec<Row> {
+    let row = |id| (id, Some(format!("code {}", id * 7919 % count)), 1);
+    (0..count).map(row).collect()
+}
+
 #[test]
 fn updated_rows_keep_their_numbers_and_their_entries() {
     for budget in [1 << 20, 64 << 20] {
         let dir = tempfile::tempdir().unwrap();
         let space = open(budget, dir.path());
         let table = table(space.root());
-        let rows: Vec<Row> = (0..20_000)
-            .map(|id| (id, Some(format!("code {}", id * 7919 % 20_000)), 1))
-            .collect();
+        let rows = rows_in_disorder(20_000);
         table.append(&batch(&table, &rows)).unwrap();
         let by_id = Search::equal(PRIMARY, vec![Arc::new(Int64Array::from(vec![12_345]))]);
         let numbers = || {
@@ -92,9 +96,7 @@ fn a_successor_has_the_rows_and_the_keys() {
         let dir = tempfile::tempdir().unwrap();
         let space = open(budget, dir.path());
         let old = table(space.root());
-        let rows: Vec<Row> = (0..10_000)
-            .map(|id| (id, Some(format!("code {}", id * 7919 % 10_000)), 1))
-            .collect();
+        let rows = rows_in_disorder(10_000);
         old.append(&batch(&old, &rows)).unwrap();
         let bytes = old.bytes();
         // A key that rows do not obey is refused, and nothing has happened.
