@@ -182,9 +182,12 @@ impl Running {
         self.also_count_since(account, account.counters());
     }
 
-    /// Counts what an account moved since it had `before`.
+    /// Counts what an account moved since it had `before`; once, if that is asked for again.
     pub(crate) fn also_count_since(&self, account: &Account, before: Counters) {
-        lock(&self.written).push((account.clone(), before));
+        let mut written = lock(&self.written);
+        if !written.iter().any(|(other, _)| other.is(account)) {
+            written.push((account.clone(), before));
+        }
     }
 
     pub(crate) fn mark_query(&self) {

@@ -231,6 +231,11 @@ impl Account {
         Arc::strong_count(&self.node)
     }
 
+    /// Whether two handles are of one account.
+    pub fn is(&self, other: &Account) -> bool {
+        Arc::ptr_eq(&self.node, &other.node)
+    }
+
     /// The name of the account.
     pub fn name(&self) -> &str {
         self.node.name()
