@@ -24,7 +24,7 @@ use std::sync::atomic::{
 };
 use std::sync::{Arc, Mutex, Weak};
 
-use crate::{AccountOptions, Counters, Error, Result, lock};
+use crate::{AccountOptions, Compression, Counters, Error, Result, lock};
 
 const KIB: u64 = 1024;
 const HALF: u64 = 0xffff_ffff;
@@ -105,6 +105,8 @@ pub(crate) struct Node {
     disk_quota_bytes: Option<u64>,
     resident_max_bytes: Option<u64>,
     claim_max_kib: Option<u64>,
+    /// `None` for the space's own.
+    compression: Option<Compression>,
     /// Pages of a node with a resident limit, in the order they got a frame.
     pub(crate) own_pages: Mutex<VecDeque<u32>>,
     pub(crate) tally: Tally,
@@ -149,6 +151,7 @@ impl Node {
             disk_quota_bytes: options.disk_quota_bytes,
             resident_max_bytes: options.resident_max_bytes,
             claim_max_kib: options.claim_max_bytes.map(|bytes| bytes / KIB),
+            compression: options.compression,
             own_pages: Mutex::new(VecDeque::new()),
             tally: Tally::default(),
             next_child: AtomicU64::new(0),
@@ -159,6 +162,10 @@ impl Node {
     pub(crate) fn child(self: &Arc<Node>, name: &str, options: AccountOptions) -> Arc<Node> {
         let id = self.next_child.fetch_add(1, Relaxed);
         let parent = Some(Arc::clone(self));
+        let options = AccountOptions {
+            compression: options.compression.or(self.compression),
+            ..options
+        };
         let child = Arc::new(Node::new(
             id,
             name.to_owned(),
@@ -172,6 +179,10 @@ impl Node {
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    pub(crate) fn compression(&self) -> Option<Compression> {
+        self.compression
     }
 
     /// This node and its ancestors.

@@ -79,6 +79,16 @@ pub(crate) struct Observed {
     pub(crate) processor_nanos: u64,
 }
 
+/// The codec that a setting names, if it names one.
+fn fixed(compression: Compression) -> Option<Codec> {
+    match compression {
+        Compression::Auto => None,
+        Compression::None => Some(Codec::Raw),
+        Compression::Lz4 => Some(Codec::Lz4),
+        Compression::Zstd => Some(Codec::Zstd),
+    }
+}
+
 /// Decides which codec the next extent gets.
 pub(crate) struct Chooser {
     fixed: Option<Codec>,
@@ -93,15 +103,9 @@ pub(crate) struct Chooser {
 
 impl Chooser {
     pub(crate) fn new(compression: Compression) -> Chooser {
-        let fixed = match compression {
-            Compression::Auto => None,
-            Compression::None => Some(Codec::Raw),
-            Compression::Lz4 => Some(Codec::Lz4),
-            Compression::Zstd => Some(Codec::Zstd),
-        };
         let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
         Chooser {
-            fixed,
+            fixed: fixed(compression),
             codec: Codec::Raw,
             cores,
             since: Instant::now(),
@@ -109,10 +113,6 @@ impl Chooser {
             pause_extents: 0,
             speed: 700e6,
         }
-    }
-
-    pub(crate) fn is_automatic(&self) -> bool {
-        self.fixed.is_none()
     }
 
     /// Whether an observation is due.
@@ -151,6 +151,15 @@ impl Chooser {
             return Codec::Raw;
         }
         self.codec
+    }
+
+    /// The codec of a page of an account with this setting, in an extent for which `next` was
+    /// chosen; and whether what it costs and gains tells something of such extents.
+    pub(crate) fn of_page(&self, next: Codec, own: Option<Compression>) -> (Codec, bool) {
+        match own {
+            None => (next, self.fixed.is_none() && next != Codec::Raw),
+            Some(own) => (fixed(own).unwrap_or(next), false),
+        }
     }
 
     /// Takes note of what coding an extent cost and gained.

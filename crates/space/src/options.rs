@@ -125,6 +125,9 @@ pub struct AccountOptions {
     /// together. An operator that would take all memory there is leaves the rest to those that
     /// feed it and those that it feeds.
     pub claim_max_bytes: Option<u64>,
+    /// How the pages of this account and its descendants are compressed; as those of its parent
+    /// when `None`.
+    pub compression: Option<Compression>,
 }
 
 /// When a page is needed next, as far as its owner knows.

@@ -186,16 +186,20 @@ impl Writer<'_> {
 
     /// Codes, places and submits pages that were gathered.
     fn write(&mut self, pages: Vec<(u32, Frame)>) {
-        let codec = self.chooser.next();
-        let started = Instant::now();
+        let next = self.chooser.next();
         let mut parts = Vec::with_capacity(pages.len());
-        let mut scratch = match codec {
-            Codec::Raw => None,
-            _ => Some(self.scratch_for(&pages)),
+        let codec_of = |id| {
+            let node = self.core.table.entry(id).account();
+            let own = node.and_then(|node| node.compression());
+            self.chooser.of_page(next, own)
         };
+        let codecs: Vec<(Codec, bool)> = pages.iter().map(|&(id, _)| codec_of(id)).collect();
+        let is_raw = codecs.iter().all(|(codec, _)| *codec == Codec::Raw);
+        let mut scratch = (!is_raw).then(|| self.scratch_for(&pages));
         let mut scratch_used = 0;
-        let mut tried = 0;
-        for (id, frame) in pages {
+        // What was tried because of what the chooser said, what is left of it, and how long it took.
+        let (mut tried, mut stored, mut took) = (0, 0, Duration::ZERO);
+        for ((id, frame), (codec, is_told)) in pages.into_iter().zip(codecs) {
             let page = Transient::new(self.core, id, frame);
             let bytes = page.gathered();
             let mut slot = Slot {
@@ -209,9 +213,10 @@ impl Writer<'_> {
             };
             let scratch_offset = scratch_used;
             if let Some(scratch) = &mut scratch
+                && codec != Codec::Raw
                 && bytes.len() >= codec::SMALLEST_PAGE
             {
-                tried += bytes.len();
+                let started = Instant::now();
                 let out = &mut scratch.bytes_mut()[scratch_used..];
                 if let Some(coded) = codec::encode(codec, bytes, out) {
                     let padded = coded.next_multiple_of(SECTOR as usize);
@@ -222,6 +227,11 @@ impl Writer<'_> {
                         scratch_used += padded;
                     }
                 }
+                if is_told {
+                    tried += bytes.len();
+                    stored += slot.stored_bytes as usize;
+                    took += started.elapsed();
+                }
             }
             parts.push(Part {
                 id,
@@ -231,13 +241,7 @@ impl Writer<'_> {
                 slot,
             });
         }
-        if tried > 0 && self.chooser.is_automatic() {
-            let stored = parts
-                .iter()
-                .map(|part| part.slot.stored_bytes as usize)
-                .sum();
-            self.chooser.coded(tried, stored, started.elapsed());
-        }
+        self.chooser.coded(tried, stored, took);
         self.place(parts, scratch);
     }
 

@@ -253,6 +253,11 @@ pub enum AlterAction {
     AutoIncrement(u64),
     /// COMMENT.
     Comment(String),
+    /// ROW_FORMAT: whether it is COMPRESSED.
+    RowFormat {
+        /// Whether pages are compressed on their way to the disk.
+        is_compressed: bool,
+    },
     /// What changes no answer: ORDER BY, FORCE, other options.
     Nothing,
 }
@@ -284,6 +289,8 @@ pub struct CreateTable {
     pub character_set: Option<String>,
     /// COMMENT option.
     pub comment: Option<String>,
+    /// ROW_FORMAT=COMPRESSED.
+    pub is_compressed: bool,
     /// The query that fills it.
     pub query: Option<Box<ast::Query>>,
     /// IGNORE before the query: bad values are adjusted, rows that break a key are left out.

@@ -22,6 +22,8 @@ pub struct Definition {
     pub checks: Vec<Check>,
     /// The COMMENT clause; empty if there is none.
     pub comment: String,
+    /// ROW_FORMAT=COMPRESSED: pages are compressed on their way to the disk, whatever that costs.
+    pub is_compressed: bool,
 }
 
 /// A column as it was declared.

@@ -34,7 +34,7 @@ use std::time::SystemTime;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use mayfly_space::{Account, AccountOptions, Counters, NextUse};
+use mayfly_space::{Account, AccountOptions, Compression, Counters, NextUse};
 
 use crate::appender::{Appender, Numbers, Pending};
 use crate::change::{Change, Removal};
@@ -114,6 +114,10 @@ impl Table {
         limits: AccountOptions,
     ) -> Self {
         let name = name.into();
+        let limits = AccountOptions {
+            compression: definition.is_compressed.then_some(Compression::Zstd),
+            ..limits
+        };
         let account = account.child(&name, limits);
         Self {
             name,

@@ -93,6 +93,7 @@ pub(crate) fn altered(
         altered: Altered {
             draft: Draft {
                 comment: model.comment.clone(),
+                is_compressed: model.is_compressed,
                 ..Draft::default()
             },
             sources: Vec::new(),
@@ -285,6 +286,10 @@ impl Changes<'_> {
                 self.altered.draft.comment.clone_from(text);
                 Ok(())
             }
+            AlterAction::RowFormat { is_compressed } => {
+                self.altered.draft.is_compressed = *is_compressed;
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -411,6 +416,7 @@ impl Changes<'_> {
         // What was added has been read with its errors.
         let draft = &mut self.added;
         draft.comment = std::mem::take(&mut self.altered.draft.comment);
+        draft.is_compressed = self.altered.draft.is_compressed;
         draft.columns = columns;
         draft.keys.splice(0..0, kept);
         draft.checks.splice(0..0, checks);

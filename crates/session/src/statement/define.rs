@@ -38,6 +38,7 @@ pub(crate) struct Draft {
     pub(crate) keys: Vec<KeyDefinition>,
     pub(crate) checks: Vec<CheckDraft>,
     pub(crate) comment: String,
+    pub(crate) is_compressed: bool,
     /// Whether `||` joins texts in expressions.
     pub(crate) pipes_as_concat: bool,
     /// Names with their tables that expressions mention: only the table itself has columns for
@@ -61,6 +62,7 @@ impl Draft {
     pub(crate) fn of_statement(create: &CreateTable, pipes_as_concat: bool) -> Draft {
         let mut draft = Draft {
             comment: create.comment.clone().unwrap_or_default(),
+            is_compressed: create.is_compressed,
             pipes_as_concat,
             ..Draft::default()
         };
@@ -170,6 +172,7 @@ impl Draft {
             columns: self.columns,
             keys,
             comment: self.comment,
+            is_compressed: self.is_compressed,
         })
     }
 

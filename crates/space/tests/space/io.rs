@@ -176,3 +176,39 @@ fn a_refused_page_leaves_its_neighbours_coded_bytes_alone() {
     space.verify();
     drop(pages);
 }
+
+/// An account may ask for compression that the space does not.
+#[test]
+fn an_account_compresses_its_own_pages() {
+    let space = open(SpaceOptions {
+        compression: Compression::None,
+        ..base()
+    });
+    let compressed = AccountOptions {
+        compression: Some(Compression::Zstd),
+        ..AccountOptions::default()
+    };
+    let compressed = space.root().child("compressed", compressed);
+    let inherits = compressed.child("keys", AccountOptions::default());
+    let plain = account(&space);
+    let owners = [&compressed, &inherits, &plain];
+    let mut pages = Vec::new();
+    for n in 0..240_u64 {
+        let owner = owners[n as usize % owners.len()];
+        let mut guard = owner.allocate(PageClass::K64).expect("there is room");
+        guard.fill(n as u8);
+        pages.push((n, guard.page().clone()));
+    }
+    for (n, page) in &pages {
+        let guard = page.read().expect("it can be read back");
+        assert!(guard.iter().all(|byte| *byte == *n as u8), "page {n}");
+    }
+    let of_page = |account: &mayfly_space::Account| {
+        let counters = account.counters();
+        assert!(counters.pages_written > 0);
+        counters.device_bytes_written / counters.pages_written
+    };
+    assert!(of_page(&inherits) <= 4096);
+    assert_eq!(of_page(&plain), 64 << 10);
+    space.verify();
+}

@@ -329,6 +329,9 @@ fn options(cursor: &mut Cursor<'_>, actions: &mut Vec<AlterAction>) -> Result<()
             create::TableOption::Engine(name) => AlterAction::Engine(name),
             create::TableOption::AutoIncrement(next) => AlterAction::AutoIncrement(next),
             create::TableOption::Comment(text) => AlterAction::Comment(text),
+            create::TableOption::RowFormat { is_compressed } => {
+                AlterAction::RowFormat { is_compressed }
+            }
             create::TableOption::CharacterSet(_) | create::TableOption::Nothing => {
                 AlterAction::Nothing
             }

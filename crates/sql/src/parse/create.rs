@@ -117,6 +117,7 @@ fn create_table(cursor: &mut Cursor<'_>, temporary: bool, or_replace: bool) -> R
         engine: None,
         character_set: None,
         comment: None,
+        is_compressed: false,
         query: None,
         ignore: false,
         replace: false,
@@ -178,6 +179,7 @@ fn options(cursor: &mut Cursor<'_>, table: &mut CreateTable) -> Result<()> {
             Some(TableOption::CharacterSet(name)) => table.character_set = Some(name),
             Some(TableOption::AutoIncrement(next)) => table.auto_increment = Some(next),
             Some(TableOption::Comment(text)) => table.comment = Some(text),
+            Some(TableOption::RowFormat { is_compressed }) => table.is_compressed = is_compressed,
             Some(TableOption::Nothing) => {}
             None => return Ok(()),
         }
@@ -190,6 +192,9 @@ pub(super) enum TableOption {
     CharacterSet(String),
     AutoIncrement(u64),
     Comment(String),
+    RowFormat {
+        is_compressed: bool,
+    },
     /// What changes no answer.
     Nothing,
 }
@@ -213,6 +218,11 @@ pub(super) fn option(cursor: &mut Cursor<'_>) -> Result<Option<TableOption>> {
     } else if cursor.word("AUTO_INCREMENT") {
         cursor.token(&Token::Eq);
         TableOption::AutoIncrement(cursor.parser.parse_literal_uint()?)
+    } else if cursor.word("ROW_FORMAT") {
+        cursor.token(&Token::Eq);
+        TableOption::RowFormat {
+            is_compressed: row_format(cursor)?,
+        }
     } else if is_other_option(cursor) {
         cursor.skip();
         let _ = cursor.words(&["DIRECTORY"]);
@@ -222,6 +232,25 @@ pub(super) fn option(cursor: &mut Cursor<'_>) -> Result<Option<TableOption>> {
     } else {
         return Ok(None);
     }))
+}
+
+/// Whether the row format that is next is the compressed one; the others change nothing.
+fn row_format(cursor: &mut Cursor<'_>) -> Result<bool> {
+    let others = [
+        "DEFAULT",
+        "DYNAMIC",
+        "FIXED",
+        "REDUNDANT",
+        "COMPACT",
+        "PAGE",
+    ];
+    if cursor.word("COMPRESSED") {
+        Ok(true)
+    } else if others.into_iter().any(|format| cursor.word(format)) {
+        Ok(false)
+    } else {
+        cursor.fail("a row format")
+    }
 }
 
 /// Options that say how another engine stores a table; they change no answer.
@@ -239,7 +268,6 @@ fn is_other_option(cursor: &Cursor<'_>) -> bool {
         "MIN_ROWS",
         "PACK_KEYS",
         "PAGE_CHECKSUM",
-        "ROW_FORMAT",
         "STATS_AUTO_RECALC",
         "STATS_PERSISTENT",
         "STATS_SAMPLE_PAGES",

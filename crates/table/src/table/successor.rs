@@ -85,6 +85,7 @@ fn lies_alike(old: &Definition, new: &Definition) -> bool {
     let schemas = (old.schema(), new.schema());
     let mut fields = schemas.0.fields().iter().zip(schemas.1.fields());
     old.columns.len() == new.columns.len()
+        && old.is_compressed == new.is_compressed
         && old.keys.is_empty() == new.keys.is_empty()
         && fields.all(|(old, new)| {
             old.data_type() == new.data_type() && old.is_nullable() <= new.is_nullable()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Int64Array, RecordBatch, StringViewArray, UInt64Array};
-use mayfly_table::{Appender, Column, Saved, Table, TableSnapshot};
+use mayfly_table::{Appender, Column, Definition, Saved, Table, TableSnapshot};
 use mayfly_types::{BlobSize, ColumnType};
 use proptest::prelude::*;
 
@@ -259,5 +259,37 @@ fn threads_append_and_read_at_once() {
     });
     assert_eq!(table.row_count(), 20_000);
     drop(table);
+    assert_empty(&space);
+}
+
+#[test]
+fn a_compressed_table_takes_less_of_the_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let space = open(8 << 20, dir.path());
+    let of = |is_compressed| {
+        let definition = Definition {
+            columns: columns(),
+            is_compressed,
+            ..Definition::default()
+        };
+        Arc::new(Table::new("t", definition, space.root()))
+    };
+    let tables = [of(false), of(true)];
+    let rows: Vec<Row> = (0..1000)
+        .map(|id| (id, Some("compress me ".repeat(20))))
+        .collect();
+    for _ in 0..60 {
+        for table in &tables {
+            table.append(&batch(table, &rows)).unwrap();
+        }
+    }
+    let [plain, compressed] = tables.each_ref().map(|table| {
+        assert!(read_all(&table.snapshot()) == vec![rows.clone(); 60].concat());
+        let counters = table.account().counters();
+        assert!(counters.bytes_written > 4 << 20);
+        counters.device_bytes_written as f64 / counters.bytes_written as f64
+    });
+    assert!(compressed < 0.5, "{compressed}, while {plain}");
+    drop(tables);
     assert_empty(&space);
 }

@@ -98,11 +98,12 @@ impl Job {
         ]);
         for (table, is_temporary) in self.tables_of(database) {
             let mut row = vec![some(table.name())];
-            row.extend([some("Mayfly"), some(10), some("Dynamic")]);
+            let (format, options) = row_format(&table);
+            row.extend([some("Mayfly"), some(10), some(format)]);
             row.extend(sizes(&table));
             row.push(next_number(&table).map(|next| next.to_string()));
             row.extend([None, None, None, some(Collation::default()), None]);
-            row.extend([some(""), some(&table.definition().comment)]);
+            row.extend([some(options), some(&table.definition().comment)]);
             row.push(some(if is_temporary { "Y" } else { "N" }));
             listing.push(row);
         }
@@ -181,6 +182,9 @@ impl Job {
             definition::lines(table.definition()).join(",\n"),
             Collation::default()
         );
+        if table.definition().is_compressed {
+            text.push_str(" ROW_FORMAT=COMPRESSED");
+        }
         let comment = &table.definition().comment;
         if !comment.is_empty() {
             text.push_str(&format!(" COMMENT={}", definition::string(comment)));
@@ -188,6 +192,14 @@ impl Job {
         let mut listing = Listing::new(&["Table", "Create Table"]);
         listing.push(vec![some(table.name()), Some(text)]);
         Ok(listing)
+    }
+}
+
+/// The row format, and the options that the table was created with.
+pub(crate) fn row_format(table: &mayfly_table::Table) -> (&'static str, &'static str) {
+    match table.definition().is_compressed {
+        true => ("Compressed", "row_format=COMPRESSED"),
+        false => ("Dynamic", ""),
     }
 }
 
