@@ -109,7 +109,7 @@ pub fn serve(arguments: ServeArguments) -> Result<ExitCode> {
     let threads = config.threads;
     let users = match &arguments.users {
         Some(path) => Users::read(path)?,
-        None => Users::default(),
+        None => Users::none(),
     };
     let sockets = Sockets::open(&arguments, &users)?;
     let mut settings = Settings::new(VERSION);

@@ -33,10 +33,12 @@ const PASSWORD_BYTES_MAX: usize = 256;
 const ESTABLISHED: &str = "01";
 
 /// The users of a server.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Users {
     /// `None` without a file.
     known: Option<Vec<(String, Secret)>>,
+    /// The operating system's user whose process the server is.
+    own_id: Option<u32>,
 }
 
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -54,6 +56,14 @@ struct User {
 }
 
 impl Users {
+    /// Nobody but the user whose process the server is.
+    pub fn none() -> Users {
+        Users {
+            known: None,
+            own_id: own_user_id(),
+        }
+    }
+
     /// Reads a users file.
     ///
     /// # Errors
@@ -77,7 +87,10 @@ impl Users {
             })?;
             known.push((user.name, secret));
         }
-        Ok(Users { known: Some(known) })
+        Ok(Users {
+            known: Some(known),
+            own_id: own_user_id(),
+        })
     }
 
     /// Whether there is a users file.
@@ -94,7 +107,7 @@ impl Users {
 
     /// How a user proves who it is, to a server that listens there.
     pub fn account(&self, name: &str, peer: &Peer, listening: &[SocketAddr]) -> Option<Account> {
-        let own = own_user_id();
+        let own = self.own_id;
         let mut known = self.known.iter().flatten();
         let secret = known.find(|(known, _)| known == name);
         let secret = secret.map(|(_, secret)| secret.clone());

@@ -58,14 +58,7 @@ impl<'a> Response<'a> {
             .contains(Capabilities::CONNECT_WITH_DB)
             .then(|| reader.terminated_or_rest())
             .filter(|name| !name.is_empty());
-        let method_name = capabilities
-            .contains(Capabilities::PLUGIN_AUTH)
-            .then(|| reader.terminated_or_rest())
-            .filter(|name| !name.is_empty());
-        let attributes = match capabilities.contains(Capabilities::CONNECT_ATTRS) {
-            true => read_attributes(&mut reader)?,
-            false => Vec::new(),
-        };
+        let (method_name, attributes) = read_method(&mut reader, capabilities)?;
         let zstd_level = match capabilities.contains(Capabilities::ZSTD_COMPRESSION_ALGORITHM) {
             true => reader.u8().unwrap_or(ZSTD_LEVEL),
             false => ZSTD_LEVEL,
@@ -85,6 +78,8 @@ impl<'a> Response<'a> {
         })
     }
 }
+
+type Method<'a> = (Option<&'a [u8]>, Vec<(String, String)>);
 
 /// COM_CHANGE_USER.
 #[derive(Debug)]
@@ -106,14 +101,7 @@ impl<'a> ChangeUser<'a> {
         let answer = reader.bytes(usize::from(answer_len))?;
         let database = Some(reader.terminated_or_rest()).filter(|name| !name.is_empty());
         let collation_id = reader.u16().ok();
-        let method_name = capabilities
-            .contains(Capabilities::PLUGIN_AUTH)
-            .then(|| reader.terminated_or_rest())
-            .filter(|name| !name.is_empty());
-        let attributes = match capabilities.contains(Capabilities::CONNECT_ATTRS) {
-            true => read_attributes(&mut reader)?,
-            false => Vec::new(),
-        };
+        let (method_name, attributes) = read_method(&mut reader, capabilities)?;
         Ok(ChangeUser {
             user,
             answer,
@@ -123,6 +111,19 @@ impl<'a> ChangeUser<'a> {
             attributes,
         })
     }
+}
+
+/// What both packets have in common: the name of the method, and the client's attributes.
+fn read_method<'a>(reader: &mut Reader<'a>, capabilities: Capabilities) -> Result<Method<'a>> {
+    let name = capabilities
+        .contains(Capabilities::PLUGIN_AUTH)
+        .then(|| reader.terminated_or_rest())
+        .filter(|name| !name.is_empty());
+    let attributes = match capabilities.contains(Capabilities::CONNECT_ATTRS) {
+        true => read_attributes(reader)?,
+        false => Vec::new(),
+    };
+    Ok((name, attributes))
 }
 
 fn read_attributes(reader: &mut Reader<'_>) -> Result<Vec<(String, String)>> {

@@ -7,6 +7,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row, Value, params};
 
 use super::running::{Server, code};
+use crate::program::{Ran, run_command};
 
 #[tokio::test]
 async fn prepared_statements_take_values_of_all_types() {
@@ -182,7 +183,7 @@ async fn users_prove_who_they_are() {
             .args(["user", "add", name, "--users"])
             .arg(&users)
             .args(arguments);
-        let ran = crate::program::run_command(&mut command, "secret\n");
+        let ran = run_command(&mut command, "secret\n");
         assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     }
     let server = Server::start(&["--users", users.to_str().unwrap()]);
@@ -206,10 +207,7 @@ async fn users_prove_who_they_are() {
     // A file that others can read is refused.
     let open = directory.path().join("open.toml");
     std::fs::write(&open, std::fs::read(&users).unwrap()).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mayfly"));
-    command.args(["serve", "--port", "0", "--users"]).arg(&open);
-    let ran = crate::program::run_command(&mut command, "");
-    assert_eq!(ran.code, Some(1));
+    let ran = refused(&["--users", open.to_str().unwrap()]);
     assert!(ran.err.contains("chmod 600"), "{}", ran.err);
     // Its own user needs no password over the socket.
     let socket = server.socket();
@@ -218,21 +216,21 @@ async fn users_prove_who_they_are() {
     connection.query_drop("SELECT 1").await.unwrap();
 }
 
+/// A server that does not start.
+fn refused(arguments: &[&str]) -> Ran {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mayfly"));
+    command.args(["serve", "--port", "0"]).args(arguments);
+    let ran = run_command(&mut command, "");
+    assert_ne!(ran.code, Some(0));
+    ran
+}
+
 #[test]
 fn a_server_that_others_reach_needs_users() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mayfly"));
-    command.args(["serve", "--bind", "0.0.0.0", "--port", "0"]);
-    let ran = crate::program::run_command(&mut command, "");
-    assert_eq!(ran.code, Some(1));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mayfly"));
-    command.args(["serve", "--slow-log", "slow.log", "--port", "0"]);
-    let refused = crate::program::run_command(&mut command, "");
-    assert!(refused.err.contains("--slow-log"), "{}", refused.err);
-    assert!(
-        ran.err.contains("mayfly user add NAME --users FILE"),
-        "{}",
-        ran.err
-    );
+    let text = refused(&["--bind", "0.0.0.0"]).err;
+    assert!(text.contains("mayfly user add NAME --users FILE"), "{text}");
+    let text = refused(&["--slow-log", "slow.log"]).err;
+    assert!(text.contains("--slow-log"), "{text}");
 }
 
 #[tokio::test]
