@@ -35,7 +35,12 @@ pub fn open_with(options: EngineOptions, directory: &Path) -> Engine {
 /// Text of the rows of a statement, as `mysql --batch` prints cells; an empty string is
 /// [`EMPTY`]. `None` when the statement has no result set.
 pub async fn run(session: &mut Session, sql: &str) -> Result<Option<Vec<Vec<String>>>, MySqlError> {
-    let (columns, mut batches) = match session.execute(sql).await? {
+    read(session.execute(sql).await?).await
+}
+
+/// Text of the rows of a statement that has begun.
+pub async fn read(outcome: Outcome) -> Result<Option<Vec<Vec<String>>>, MySqlError> {
+    let (columns, mut batches) = match outcome {
         Outcome::Rows { columns, batches } => (columns, batches),
         Outcome::Done { .. } => return Ok(None),
     };

@@ -7,7 +7,7 @@
 use mayfly_session::{Outcome, Session};
 use mayfly_testkit::Random;
 
-use crate::engine::{check_nothing_left, open, rows, run};
+use crate::engine::{check_nothing_left, open, read, rows, run};
 
 const ROUNDS: u64 = 8;
 const STATEMENTS: usize = 250;
@@ -101,6 +101,21 @@ const COLUMNS: [(&str, &[&str]); 16] = [
     ("VARBINARY(3)", &["'abc'", "'abcd'", "x'4142'"]),
 ];
 
+/// What queries make of rows, and their order where there is a LIMIT.
+const COMPUTED: [(&str, &str); 8] = [
+    ("COUNT(*), SUM(c0), MAX(id)", ""),
+    ("MIN(c0), AVG(id), COUNT(DISTINCT c1)", ""),
+    ("DISTINCT c1", "ORDER BY 1"),
+    ("c0, COUNT(*) AS n", "GROUP BY c0 ORDER BY n DESC, c0"),
+    ("c2", "GROUP BY c2"),
+    ("id, c0 + 1", "ORDER BY id DESC LIMIT 3"),
+    ("id, c1", "ORDER BY id LIMIT 2 OFFSET 1"),
+    ("*", "ORDER BY c3"),
+];
+/// What must have been counted alike in the end.
+const COUNTED: &str = "SHOW SESSION STATUS WHERE Variable_name IN \
+    ('Com_select', 'Created_tmp_tables', 'Handler_tmp_write', 'Rows_sent', 'Sort_rows', 'Sort_scan')";
+
 struct Statements {
     random: Random,
     columns: Vec<usize>,
@@ -130,8 +145,10 @@ impl Statements {
     }
 
     fn condition(&mut self) -> String {
-        if self.random.chance(0.8) {
-            return format!("id = {}", self.id());
+        match self.random.below(20) {
+            0..10 => return format!("id = {}", self.id()),
+            10..16 => return self.range(),
+            _ => {}
         }
         let place = self.random.below(self.columns.len() as u64) as usize;
         let column = self.columns[place];
@@ -140,10 +157,22 @@ impl Statements {
         format!("c{place} = {value}")
     }
 
+    fn range(&mut self) -> String {
+        let (low, high) = (self.id(), self.id());
+        match self.random.below(8) {
+            0..3 => format!("id BETWEEN {low} AND {high}"),
+            3 => format!("id >= {low} AND {high} > id"),
+            4 => format!("id IN ({low}, {high}, 7)"),
+            5 => format!("id < {low}"),
+            6 => format!("c0 > {low} AND c0 <= {high}"),
+            _ => format!("c1 = {low} AND c2 > {high}"),
+        }
+    }
+
     /// A statement, and the same for the long way.
     fn next(&mut self) -> (String, String) {
         let place = self.random.below(self.columns.len() as u64) as usize;
-        match self.random.below(10) {
+        match self.random.below(13) {
             0..4 => {
                 let rows = match self.random.below(8) {
                     0..6 => 1,
@@ -172,6 +201,13 @@ impl Statements {
             7 => {
                 let text = format!("DELETE FROM t WHERE {}", self.condition());
                 let long = format!("{text} AND 1 = 1");
+                (text, long)
+            }
+            10.. => {
+                let (list, rest) = COMPUTED[self.random.below(COMPUTED.len() as u64) as usize];
+                let condition = self.condition();
+                let text = format!("SELECT {list} FROM t WHERE {condition} {rest}");
+                let long = format!("SELECT {list} FROM t WHERE {condition} AND 1 = 1 {rest}");
                 (text, long)
             }
             _ => {
@@ -211,10 +247,11 @@ async fn told(session: &mut Session, sql: &str) -> String {
             warnings,
             info,
         }) => format!("{affected_rows} {last_insert_id} {warnings} {info}"),
-        Ok(Outcome::Rows { batches, .. }) => {
-            drop(batches);
-            let mut found = rows(session, sql).await;
-            found.sort();
+        Ok(outcome) => {
+            let mut found = read(outcome).await;
+            if let Ok(Some(rows)) = &mut found {
+                rows.sort();
+            }
             format!("{found:?}")
         }
     };
@@ -266,6 +303,8 @@ async fn known_statements_do_what_the_long_way_does() {
         let all = "SELECT * FROM t ORDER BY id";
         let [known, planned] = &mut sessions;
         assert_eq!(rows(known, all).await, rows(planned, all).await, "{create}");
+        let counted = (rows(known, COUNTED).await, rows(planned, COUNTED).await);
+        assert_eq!(counted.0, counted.1, "{create}");
         for (session, engine) in sessions.into_iter().zip(&engines) {
             let mut session = session;
             rows(&mut session, "DROP TABLE t").await;

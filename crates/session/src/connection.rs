@@ -259,13 +259,20 @@ impl Connection {
         &self,
         running: &Running,
     ) -> Result<Arc<TaskContext>, DataFusionError> {
-        let state = self.state().map_err(mayfly_sql::plan::raise)?;
-        let runtime = mayfly_exec::runtime(&running.account, Some(state.runtime_env().as_ref()))?;
-        let context = StatementContext {
+        self.task_context_of(StatementContext {
             account: running.account.clone(),
             report: Arc::clone(&running.report),
             table_resident_max_bytes: self.temp_table_cap(),
-        };
+        })
+    }
+
+    /// The context in which a plan runs on an account.
+    pub(crate) fn task_context_of(
+        &self,
+        context: StatementContext,
+    ) -> Result<Arc<TaskContext>, DataFusionError> {
+        let state = self.state().map_err(mayfly_sql::plan::raise)?;
+        let runtime = mayfly_exec::runtime(&context.account, Some(state.runtime_env().as_ref()))?;
         let config = state.config().clone().with_extension(Arc::new(context));
         Ok(Arc::new(TaskContext::new(
             None,
@@ -333,6 +340,30 @@ impl Connection {
         if is_query {
             local.found_rows = local.calculated_rows.take().unwrap_or(stats.rows);
             local.row_count = -1;
+        }
+    }
+
+    /// Ends a statement that ran on the thread that asked, and had no beginning of its own.
+    pub(crate) fn ended_at_once(
+        &self,
+        error: Option<&MySqlError>,
+        affected: u64,
+        stats: StatementStats,
+        tables: &[TempTable],
+        counters: &Counters,
+        is_query: bool,
+    ) {
+        {
+            let mut local = self.local();
+            local.warnings.clear();
+            local.warning_count = 0;
+            local.calculated_rows = None;
+            local.status.questions += 1;
+            local.row_count = i64::try_from(affected).unwrap_or(i64::MAX);
+        }
+        self.statement_finished(stats, tables, counters, is_query);
+        if let Some(error) = error {
+            self.failed(error);
         }
     }
 

@@ -80,27 +80,14 @@ pub(crate) fn run_known_table(
         Ok(Some(ended)) => ended,
         Err(panic) => Err(crashed(&panic_text(panic))),
     };
-    {
-        let mut local = connection.local();
-        local.warnings.clear();
-        local.warning_count = 0;
-        local.status.questions += 1;
-        local.row_count = 0;
-    }
     connection.count(|status| match text {
         TableText::Create { .. } => status.temporary_creates += 1,
         TableText::Drop { .. } => status.drops += 1,
     });
     let nothing = Counters::default();
     let stats = StatementStats::new(started.elapsed(), 0, &[], &nothing);
-    connection.statement_finished(stats, &[], &nothing, false);
-    Some(match ended {
-        Ok(()) => Ok(Outcome::done(0)),
-        Err(error) => {
-            connection.failed(&error);
-            Err(error)
-        }
-    })
+    connection.ended_at_once(ended.as_ref().err(), 0, stats, &[], &nothing, false);
+    Some(ended.map(|()| Outcome::done(0)))
 }
 
 impl Connection {

@@ -81,7 +81,7 @@ pub(crate) async fn run(
     job.connection.begin_statement(keeps_warnings);
     let (statement, source) = parsed?;
     job.source = Arc::new(source);
-    let outcome = match job.point(&statement)? {
+    let outcome = match Box::pin(job.point(&statement)).await? {
         Some(outcome) => outcome,
         None => job.dispatch(statement).await?,
     };

@@ -2,6 +2,7 @@
 //!
 //! Whatever is not exactly of the kind is `None`, errors included: the long way tells them.
 
+use std::ops::Bound;
 use std::sync::{Arc, LazyLock};
 
 use datafusion::sql::sqlparser::ast::{
@@ -14,7 +15,7 @@ use mayfly_sql::statement::{Delete, Insert, InsertSource, RowChoice, Statement, 
 use mayfly_table::{Column, Table};
 use mayfly_types::ColumnType;
 
-use super::known::{Action, Cell, Choice, Given, NewValue, PointStatement};
+use super::known::{Action, Among, Cell, Choice, Given, NewValue, PointStatement};
 use crate::outcome::{ColumnInfo, columns_of};
 use crate::statement::Job;
 use crate::statement::assign::sources;
@@ -35,11 +36,11 @@ static PLAIN: LazyLock<Option<Query>> = LazyLock::new(|| {
 
 /// The constants of a statement, in the order of its text.
 #[derive(Default)]
-struct Constants(Vec<Option<Literal<'static>>>);
+pub(super) struct Constants(pub(super) Vec<Option<Literal<'static>>>);
 
 impl Constants {
     /// The place of a constant that an expression is.
-    fn cell(&mut self, expression: &Expr) -> Option<Cell> {
+    pub(super) fn cell(&mut self, expression: &Expr) -> Option<Cell> {
         Some(match Literal::of(expression)? {
             None => Cell::Null,
             literal => {
@@ -62,6 +63,12 @@ impl Constants {
             false => column.column_type.is_integer(),
         };
         fits.then_some(cell)
+    }
+
+    /// The same for a number that a column of whole numbers is compared with.
+    fn number(&mut self, expression: &Expr, column: &Column) -> Option<Cell> {
+        let cell = self.equal(expression, column)?;
+        column.column_type.is_integer().then_some(cell)
     }
 }
 
@@ -224,7 +231,7 @@ impl Job {
     }
 
     /// The one table of a FROM list, if it has keys.
-    fn keyed(&self, from: &[TableWithJoins]) -> Option<(Arc<Table>, Mention)> {
+    pub(super) fn keyed(&self, from: &[TableWithJoins]) -> Option<(Arc<Table>, Mention)> {
         let mention = only_table(from)?;
         let table = self.table(&mention.table).ok()?;
         (!table.definition().keys.is_empty()).then_some((table, mention))
@@ -267,27 +274,68 @@ fn new_value(
     Some(NewValue::Sum { is_minus, other })
 }
 
-/// Reads `column = constant`, joined by AND, where the columns are the first ones of a key.
-fn choice(
+/// Reads comparisons of columns with constants, joined by AND, where the columns are the first ones
+/// of a key and all but the last of them equal something.
+pub(super) fn choice(
     condition: &Expr,
     table: &Table,
     alias: &str,
     constants: &mut Constants,
 ) -> Option<Choice> {
-    let mut parts = Vec::new();
-    read(condition, table, alias, constants, &mut parts)?;
+    let mut compared = Compared::default();
+    read(condition, table, alias, constants, &mut compared)?;
+    let Compared { mut parts, among } = compared;
     for (number, key) in table.definition().keys.iter().enumerate() {
         let Some(first) = key.parts.get(..parts.len()) else {
             continue;
         };
+        if let Some((column, _)) = &among
+            && key.parts.get(parts.len()).map(|part| part.column) != Some(*column)
+        {
+            continue;
+        }
         let place = |column: usize| first.iter().position(|part| part.column == column);
         let is_whole = first.iter().all(|part| part.prefix.is_none());
         if is_whole && parts.iter().all(|(column, _)| place(*column).is_some()) {
             parts.sort_by_key(|(column, _)| place(*column));
-            return Some(Choice { key: number, parts });
+            return Some(Choice {
+                key: number,
+                parts,
+                among,
+            });
         }
     }
     None
+}
+
+/// What a condition says of columns.
+#[derive(Default)]
+struct Compared {
+    parts: Vec<(usize, Cell)>,
+    among: Option<(usize, Among)>,
+}
+
+impl Compared {
+    /// Takes note of what a column may be; `None` where something is said of it already, or of
+    /// another column that is not to equal something.
+    fn lies(&mut self, column: usize, among: Among) -> Option<()> {
+        if self.parts.iter().any(|(other, _)| *other == column) {
+            return None;
+        }
+        self.among = Some(match (self.among.take(), among) {
+            (None, among) => (column, among),
+            (
+                Some((other, Among::Between(low, Bound::Unbounded))),
+                Among::Between(Bound::Unbounded, high),
+            )
+            | (
+                Some((other, Among::Between(Bound::Unbounded, high))),
+                Among::Between(low, Bound::Unbounded),
+            ) if other == column => (column, Among::Between(low, high)),
+            _ => return None,
+        });
+        Some(())
+    }
 }
 
 fn read(
@@ -295,31 +343,83 @@ fn read(
     table: &Table,
     alias: &str,
     constants: &mut Constants,
-    parts: &mut Vec<(usize, Cell)>,
+    compared: &mut Compared,
 ) -> Option<()> {
-    let Expr::BinaryOp { left, op, right } = condition else {
-        return match condition {
-            Expr::Nested(inner) => read(inner, table, alias, constants, parts),
-            _ => None,
-        };
+    let (left, op, right) = match condition {
+        Expr::BinaryOp { left, op, right } => (left, op, right),
+        Expr::Nested(inner) => return read(inner, table, alias, constants, compared),
+        Expr::Between {
+            expr,
+            negated: false,
+            low,
+            high,
+        } => {
+            let column = column_of(expr, table, alias)?;
+            let low = constants.number(low, &table.columns()[column])?;
+            let high = constants.number(high, &table.columns()[column])?;
+            let between = Among::Between(Bound::Included(low), Bound::Included(high));
+            return compared.lies(column, between);
+        }
+        Expr::InList {
+            expr,
+            list,
+            negated: false,
+        } => {
+            let column = column_of(expr, table, alias)?;
+            let of = &table.columns()[column];
+            let cells = list.iter().map(|value| constants.number(value, of));
+            return compared.lies(column, Among::In(cells.collect::<Option<_>>()?));
+        }
+        _ => return None,
     };
     if *op == BinaryOperator::And {
-        read(left, table, alias, constants, parts)?;
-        return read(right, table, alias, constants, parts);
+        read(left, table, alias, constants, compared)?;
+        return read(right, table, alias, constants, compared);
     }
-    if *op != BinaryOperator::Eq {
-        return None;
-    }
-    let (column, value) = match column_of(left, table, alias) {
-        Some(column) => (column, right),
-        None => (column_of(right, table, alias)?, left),
+    let (column, value, is_turned) = match column_of(left, table, alias) {
+        Some(column) => (column, right, false),
+        None => (column_of(right, table, alias)?, left, true),
     };
-    if parts.iter().any(|(other, _)| *other == column) {
-        return None;
+    let of = &table.columns()[column];
+    let (op, nothing) = (turned(op, is_turned), Bound::Unbounded);
+    let among = match op {
+        BinaryOperator::Eq => {
+            let is_twice = { compared.parts.iter().map(|(other, _)| other) }
+                .chain(compared.among.iter().map(|(other, _)| other))
+                .any(|other| *other == column);
+            if is_twice {
+                return None;
+            }
+            let cell = constants.equal(value, of)?;
+            compared.parts.push((column, cell));
+            return Some(());
+        }
+        BinaryOperator::Gt => {
+            Among::Between(Bound::Excluded(constants.number(value, of)?), nothing)
+        }
+        BinaryOperator::GtEq => {
+            Among::Between(Bound::Included(constants.number(value, of)?), nothing)
+        }
+        BinaryOperator::Lt => {
+            Among::Between(nothing, Bound::Excluded(constants.number(value, of)?))
+        }
+        BinaryOperator::LtEq => {
+            Among::Between(nothing, Bound::Included(constants.number(value, of)?))
+        }
+        _ => return None,
+    };
+    compared.lies(column, among)
+}
+
+/// The comparison with its sides exchanged, if they are to be.
+fn turned(op: &BinaryOperator, is_turned: bool) -> BinaryOperator {
+    match op {
+        BinaryOperator::Gt if is_turned => BinaryOperator::Lt,
+        BinaryOperator::GtEq if is_turned => BinaryOperator::LtEq,
+        BinaryOperator::Lt if is_turned => BinaryOperator::Gt,
+        BinaryOperator::LtEq if is_turned => BinaryOperator::GtEq,
+        other => other.clone(),
     }
-    let cell = constants.equal(value, &table.columns()[column])?;
-    parts.push((column, cell));
-    Some(())
 }
 
 fn column_of(expr: &Expr, table: &Table, alias: &str) -> Option<usize> {
@@ -363,7 +463,7 @@ fn listed(list: &[SelectItem], table: &Table, alias: &str) -> Option<Vec<usize>>
 }
 
 /// Whether a query has no more than a list, a table and a condition.
-fn is_plain(query: &Query) -> bool {
+pub(super) fn is_plain(query: &Query) -> bool {
     let mut rest = query.clone();
     take_parts(&mut rest).is_some() && PLAIN.as_ref() == Some(&rest)
 }

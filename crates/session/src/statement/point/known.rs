@@ -4,13 +4,16 @@
 //! that the meaning was made for. Tables are not kept alive here.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Bound;
 use std::sync::{Arc, Weak};
 
 use mayfly_sql::literal::Literal;
 use mayfly_sql::statement::TableName;
 use mayfly_table::{Dictionary, Table};
 
+use super::remainder::Remainder;
 use crate::connection::{Local, Settings};
 use crate::outcome::ColumnInfo;
 use crate::statement::{Turn, Turns};
@@ -25,12 +28,27 @@ const SHAPE_BYTES_MAX: usize = 2 << 10;
 #[derive(Default)]
 pub(crate) struct Known {
     statements: HashMap<Vec<u8>, Arc<PointStatement>>,
+    /// Shapes that came once, and may be worth a plan if they come again.
+    once: HashSet<u64>,
 }
 
 impl Known {
     /// The statement of a shape.
     pub(super) fn get(&self, shape: &[u8]) -> Option<Arc<PointStatement>> {
         self.statements.get(shape).cloned()
+    }
+
+    /// Whether a shape has come before, and no statement is kept for it.
+    pub(super) fn comes_again(&mut self, shape: &[u8]) -> bool {
+        if shape.len() > SHAPE_BYTES_MAX || self.statements.contains_key(shape) {
+            return false;
+        }
+        let mut hasher = DefaultHasher::new();
+        shape.hash(&mut hasher);
+        if self.once.len() >= SHAPES_MAX {
+            self.once.clear();
+        }
+        !self.once.insert(hasher.finish())
     }
 
     /// Keeps a statement for those of its shape.
@@ -73,13 +91,28 @@ pub(super) enum Action {
         rows: Choice,
         columns: Vec<usize>,
     },
+    /// What a plan makes of the rows.
+    Compute {
+        rows: Choice,
+        over: Remainder,
+        /// The constants that the plan was made for, by their place.
+        fixed: Vec<(usize, Literal<'static>)>,
+    },
 }
 
-/// The rows whose first columns of a key equal constants.
+/// The rows whose first columns of a key equal constants, and the next one lies among others.
 pub(super) struct Choice {
     pub(super) key: usize,
     /// Columns with what they equal, in the order of the key.
     pub(super) parts: Vec<(usize, Cell)>,
+    /// The column of the key behind them, and what it may be; it has whole numbers.
+    pub(super) among: Option<(usize, Among)>,
+}
+
+/// What a column is compared with.
+pub(super) enum Among {
+    Between(Bound<Cell>, Bound<Cell>),
+    In(Vec<Cell>),
 }
 
 /// A constant or NULL.
@@ -148,7 +181,7 @@ impl PointStatement {
     }
 
     pub(super) fn is_query(&self) -> bool {
-        matches!(self.action, Action::Select { .. })
+        matches!(self.action, Action::Select { .. } | Action::Compute { .. })
     }
 
     /// Counts the statement.
@@ -157,7 +190,7 @@ impl PointStatement {
             Action::Insert { .. } => status.inserts += 1,
             Action::Update { .. } => status.updates += 1,
             Action::Delete(_) => status.deletes += 1,
-            Action::Select { .. } => status.selects += 1,
+            Action::Select { .. } | Action::Compute { .. } => status.selects += 1,
         }
     }
 }

@@ -20,6 +20,7 @@
 
 mod compile;
 mod known;
+mod remainder;
 mod run;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::record_batch::RecordBatch;
+use mayfly_exec::TempTable;
 use mayfly_space::Counters;
 use mayfly_sql::statement::Statement;
 use mayfly_sql::template::{TEXT_BYTES_MAX, Template};
@@ -55,7 +57,8 @@ enum Done {
         changed: u64,
     },
     Deleted(u64),
-    Selected(RecordBatch),
+    /// The rows, and the temporary tables that they went through.
+    Selected(RecordBatch, Vec<TempTable>),
 }
 
 impl Done {
@@ -65,7 +68,7 @@ impl Done {
             Done::Inserted { rows, .. } => *rows,
             Done::Updated { changed, .. } => *changed,
             Done::Deleted(rows) => *rows,
-            Done::Selected(batch) => batch.num_rows() as u64,
+            Done::Selected(batch, _) => batch.num_rows() as u64,
         }
     }
 
@@ -80,7 +83,7 @@ impl Done {
     fn outcome(self, columns: &[ColumnInfo], counts_found: bool) -> Outcome {
         let affected_rows = self.affected(counts_found);
         let (last_insert_id, info) = match self {
-            Done::Selected(batch) => return Outcome::known(columns.to_vec(), batch),
+            Done::Selected(batch, _) => return Outcome::known(columns.to_vec(), batch),
             Done::Inserted { rows, first_number } => (
                 first_number.unwrap_or(0),
                 match rows {
@@ -142,30 +145,21 @@ pub(crate) fn run_known(connection: &Arc<Connection>, text: &str, held: Option<T
     };
     let rows = ended.as_ref().map_or(0, Done::rows);
     let counters = moved(&target.table, &before);
-    let stats = StatementStats::new(started.elapsed(), rows, &[], &counters);
-    let counts_found = {
-        let mut local = connection.local();
-        local.warnings.clear();
-        local.warning_count = 0;
-        local.calculated_rows = None;
-        local.status.questions += 1;
-        let counts_found = local.counts_found;
-        let affected = ended.as_ref().map_or(0, |done| done.affected(counts_found));
-        local.row_count = i64::try_from(affected).unwrap_or(i64::MAX);
-        counts_found
+    let tables = match &ended {
+        Ok(Done::Selected(_, tables)) => tables.as_slice(),
+        _ => &[],
     };
+    let stats = StatementStats::new(started.elapsed(), rows, tables, &counters);
+    let counts_found = connection.local().counts_found;
+    let affected = ended.as_ref().map_or(0, |done| done.affected(counts_found));
     connection.count(|status| statement.count(status));
-    connection.statement_finished(stats, &[], &counters, statement.is_query());
-    Attempt::Ended(match ended {
-        Ok(done) => {
-            connection.has_done(&target, &done);
-            Ok(done.outcome(&statement.columns, counts_found))
-        }
-        Err(error) => {
-            connection.failed(&error);
-            Err(error)
-        }
-    })
+    let error = ended.as_ref().err();
+    let is_query = statement.is_query();
+    connection.ended_at_once(error, affected, stats, tables, &counters, is_query);
+    Attempt::Ended(ended.map(|done| {
+        connection.has_done(&target, &done);
+        done.outcome(&statement.columns, counts_found)
+    }))
 }
 
 /// The shape of a statement and what it gives.
@@ -192,12 +186,15 @@ fn moved(table: &Table, before: &Counters) -> Counters {
 impl Job {
     /// Runs a statement that was parsed if it is of this kind, and keeps its meaning for those that
     /// follow; `None` for any other one, of which nothing was done.
-    pub(crate) fn point(&self, parsed: &Statement) -> Result<Option<Outcome>, MySqlError> {
+    pub(crate) async fn point(&self, parsed: &Statement) -> Result<Option<Outcome>, MySqlError> {
         if self.running.text.len() > TEXT_BYTES_MAX {
             return Ok(None);
         }
         let connection = &self.connection;
         let Some((statement, given)) = self.compiled(parsed) else {
+            if let Statement::Query(query) = parsed {
+                Box::pin(self.keep_computed(query)).await;
+            }
             return Ok(None);
         };
         let target = statement.target(
@@ -271,7 +268,7 @@ impl Connection {
 
     /// Counts what was done.
     fn has_done(&self, target: &Target, done: &Done) {
-        if matches!(done, Done::Selected(_)) {
+        if matches!(done, Done::Selected(..)) {
             return;
         }
         self.changed_rows(&target.table, done.rows());

@@ -2,6 +2,7 @@
 //!
 //! Nothing is changed before all is known to fit: what returns `None` has done nothing.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt64Array};
@@ -18,14 +19,18 @@ use mayfly_types::MySqlError;
 use tokio::sync::OwnedMutexGuard;
 
 use super::Done;
-use super::known::{Action, Cell, Choice, Given, NewValue, PointStatement, Target, Value};
+use super::known::{Action, Among, Cell, Choice, Given, NewValue, PointStatement, Target, Value};
+use super::remainder::Remainder;
 use crate::connection::Connection;
 use crate::errors;
 use crate::statement::Turn;
 use crate::statement::counter::Counter;
 
-/// Most rows that are found here: more are worth a plan.
-const ROWS_MAX: usize = 64;
+/// Most rows that are changed here, and most that are read: more are worth a plan.
+const CHANGED_MAX: usize = 64;
+const READ_MAX: usize = 1024;
+/// About the most bytes that are read here.
+const READ_BYTES_MAX: u64 = 1 << 20;
 
 type Found<T> = Result<Option<T>, MySqlError>;
 
@@ -44,7 +49,13 @@ impl PointStatement {
                 update(connection, target, rows, assignments, constants)
             }
             Action::Delete(rows) => delete(connection, target, rows, constants),
-            Action::Select { rows, columns } => select(target, rows, columns, constants),
+            Action::Select { rows, columns } => {
+                let found = read(target, rows, columns, constants)?;
+                Ok(found.map(|rows| Done::Selected(rows, Vec::new())))
+            }
+            Action::Compute { rows, over, fixed } => {
+                compute(connection, target, rows, over, fixed, constants)
+            }
         }
     }
 }
@@ -103,11 +114,11 @@ fn update(
     assignments: &[(usize, NewValue)],
     constants: &[Option<Literal<'_>>],
 ) -> Found<Done> {
-    let Some((search, _turn)) = begin(connection, target, rows, constants) else {
+    let Some((searches, _turn)) = begin(connection, target, rows, constants) else {
         return Ok(None);
     };
     let mut change = target.table.begin_change();
-    let Some((snapshot, ids)) = find(&target.table, &search)? else {
+    let Some((snapshot, ids)) = find(&target.table, &searches, CHANGED_MAX)? else {
         return Ok(None);
     };
     let matched = ids.len();
@@ -118,6 +129,8 @@ fn update(
         }));
     }
     let old = snapshot.rows(&ids, None).map_err(table_error)?;
+    // It would hold on to the list of pages, which the change would have to copy then.
+    drop(snapshot);
     let mut arrays = old.columns().to_vec();
     let mut differs: Option<BooleanArray> = None;
     for (column, value) in assignments {
@@ -175,11 +188,11 @@ fn delete(
     rows: &Choice,
     constants: &[Option<Literal<'_>>],
 ) -> Found<Done> {
-    let Some((search, _turn)) = begin(connection, target, rows, constants) else {
+    let Some((searches, _turn)) = begin(connection, target, rows, constants) else {
         return Ok(None);
     };
     let mut change = target.table.begin_change();
-    let Some((_, ids)) = find(&target.table, &search)? else {
+    let Some((_, ids)) = find(&target.table, &searches, CHANGED_MAX)? else {
         return Ok(None);
     };
     change.remove(&UInt64Array::from(ids));
@@ -190,57 +203,124 @@ fn delete(
     Ok(Some(Done::Deleted(removed)))
 }
 
-fn select(
+/// Some columns of the rows that a statement reads.
+fn read(
     target: &Target,
     rows: &Choice,
     columns: &[usize],
     constants: &[Option<Literal<'_>>],
-) -> Found<Done> {
+) -> Found<RecordBatch> {
     if !target.settings.selects_all {
         return Ok(None);
     }
-    let Some(search) = rows.search(&target.table, constants) else {
+    let Some(searches) = rows.searches(&target.table, constants) else {
         return Ok(None);
     };
-    let Some((snapshot, ids)) = find(&target.table, &search)? else {
+    let Some((snapshot, ids)) = find(&target.table, &searches, READ_MAX)? else {
         return Ok(None);
     };
+    let row_bytes = target.table.bytes() / target.table.row_count().max(1);
+    if ids.len() > CHANGED_MAX && row_bytes * ids.len() as u64 > READ_BYTES_MAX {
+        return Ok(None);
+    }
     let rows = snapshot.rows(&ids, Some(columns)).map_err(table_error)?;
-    Ok(Some(Done::Selected(rows)))
+    Ok(Some(rows))
+}
+
+/// What a plan makes of the rows that are found.
+fn compute(
+    connection: &Connection,
+    target: &Target,
+    rows: &Choice,
+    over: &Remainder,
+    fixed: &[(usize, Literal<'static>)],
+    constants: &[Option<Literal<'_>>],
+) -> Found<Done> {
+    let is_same = |(place, value): &(usize, Literal<'_>)| constants[*place].as_ref() == Some(value);
+    if !fixed.iter().all(is_same) || !over.is_of(connection) {
+        return Ok(None);
+    }
+    let found = read(target, rows, over.columns(), constants)?;
+    Ok(found
+        .and_then(|rows| over.run(rows))
+        .map(|(rows, tables)| Done::Selected(rows, tables)))
 }
 
 impl Choice {
-    /// The search for some constants; `None` where one of them is not a value of its column.
-    fn search(&self, table: &Table, constants: &[Option<Literal<'_>>]) -> Option<Search> {
-        let mut values = Vec::with_capacity(self.parts.len());
-        for (column, cell) in &self.parts {
+    /// The searches for some constants; `None` where one of them is not a value of its column.
+    fn searches(&self, table: &Table, constants: &[Option<Literal<'_>>]) -> Option<Vec<Search>> {
+        let value = |column: usize, cell: &Cell| {
             let value = cell.value(constants)?;
             // How spaces at the end compare is not the business of a search.
             if value.is_text && value.spelled.ends_with(' ') {
                 return None;
             }
-            let column = &table.columns()[*column];
-            values.push(column_of(&[Some(value)], &column.column_type)?);
+            column_of(&[Some(value)], &table.columns()[column].column_type)
+        };
+        let mut equal = Vec::with_capacity(self.parts.len() + 1);
+        for (column, cell) in &self.parts {
+            equal.push(value(*column, cell)?);
         }
-        Some(Search::equal(self.key, values))
+        let Some((column, among)) = &self.among else {
+            return Some(vec![Search::equal(self.key, equal)]);
+        };
+        match among {
+            Among::Between(low, high) => {
+                let is_closed = matches!((low, high), (Bound::Included(_), Bound::Included(_)));
+                if let (Some(low), Some(high)) =
+                    (number_of(low, constants), number_of(high, constants))
+                    && (low > high || low == high && !is_closed)
+                {
+                    return None;
+                }
+                let bound = |bound: &Bound<Cell>| {
+                    Some(match bound {
+                        Bound::Included(cell) => Bound::Included(value(*column, cell)?),
+                        Bound::Excluded(cell) => Bound::Excluded(value(*column, cell)?),
+                        Bound::Unbounded => Bound::Unbounded,
+                    })
+                };
+                let (low, high) = (bound(low)?, bound(high)?);
+                Some(vec![Search {
+                    low,
+                    high,
+                    ..Search::equal(self.key, equal)
+                }])
+            }
+            Among::In(cells) => {
+                let one = |cell| {
+                    let mut equal = equal.clone();
+                    equal.push(value(*column, cell)?);
+                    Some(Search::equal(self.key, equal))
+                };
+                cells.iter().map(one).collect()
+            }
+        }
     }
 }
 
-/// The search for the rows that a statement changes, and the right to change them.
+/// The number of a bound.
+fn number_of(bound: &Bound<Cell>, constants: &[Option<Literal<'_>>]) -> Option<i128> {
+    match bound {
+        Bound::Included(cell) | Bound::Excluded(cell) => cell.value(constants)?.integer(),
+        Bound::Unbounded => None,
+    }
+}
+
+/// The searches for the rows that a statement changes, and the right to change them.
 fn begin(
     connection: &Connection,
     target: &Target,
     rows: &Choice,
     constants: &[Option<Literal<'_>>],
-) -> Option<(Search, Option<Turn>)> {
-    let search = rows.search(&target.table, constants)?;
-    Some((search, turn(connection, target)?))
+) -> Option<(Vec<Search>, Option<Turn>)> {
+    let searches = rows.searches(&target.table, constants)?;
+    Some((searches, turn(connection, target)?))
 }
 
-/// The rows that a search finds; `None` when they are many.
-fn find(table: &Arc<Table>, search: &Search) -> Found<(TableSnapshot, Vec<u64>)> {
-    let searches = std::slice::from_ref(search);
-    let found = table.search(searches, ROWS_MAX).map_err(table_error)?;
+/// The rows that searches find; `None` when they are many.
+fn find(table: &Arc<Table>, searches: &[Search], most: usize) -> Found<(TableSnapshot, Vec<u64>)> {
+    let found = table.search(searches, most).map_err(table_error)?;
     let Some((snapshot, numbers)) = found else {
         return Ok(None);
     };

@@ -1,0 +1,169 @@
+//! Rows that are handed to a plan when it runs.
+//!
+//! Owns: [`GivenRows`], a table without rows of its own, and the plan node that reads it. A plan
+//! over it is made once and runs for other rows each time. Never: says how many rows there are,
+//! so that no plan depends on it.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{Expr, TableType};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{
+    Boundedness, EmissionType, ReplaceChildrenOptions,
+};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
+};
+
+/// A `TableProvider` whose rows come later.
+#[derive(Debug)]
+pub struct GivenRows {
+    schema: SchemaRef,
+}
+
+impl GivenRows {
+    /// A table of these columns.
+    pub fn new(schema: SchemaRef) -> GivenRows {
+        GivenRows { schema }
+    }
+}
+
+#[async_trait]
+impl TableProvider for GivenRows {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Temporary
+    }
+
+    async fn scan(
+        &self,
+        _session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let columns = match projection {
+            Some(columns) => columns.clone(),
+            None => (0..self.schema.fields().len()).collect(),
+        };
+        let schema = Arc::new(self.schema.project(&columns)?);
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        Ok(Arc::new(GivenRowsScan {
+            columns,
+            rows: Mutex::new(None),
+            properties: Arc::new(properties),
+        }))
+    }
+}
+
+/// Reads the rows that it was given last, once.
+pub struct GivenRowsScan {
+    columns: Vec<usize>,
+    rows: Mutex<Option<RecordBatch>>,
+    properties: Arc<PlanProperties>,
+}
+
+impl GivenRowsScan {
+    /// The node of a plan over one [`GivenRows`].
+    pub fn find(plan: &Arc<dyn ExecutionPlan>) -> Option<&GivenRowsScan> {
+        match plan.downcast_ref::<GivenRowsScan>() {
+            Some(scan) => Some(scan),
+            None => plan.children().into_iter().find_map(GivenRowsScan::find),
+        }
+    }
+
+    /// The columns of the table that are read, in the order in which rows must have them.
+    pub fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
+    /// Hands over the rows for the next run.
+    pub fn give(&self, rows: RecordBatch) {
+        *self.rows.lock().unwrap_or_else(PoisonError::into_inner) = Some(rows);
+    }
+}
+
+impl fmt::Debug for GivenRowsScan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GivenRowsScan")
+            .field("columns", &self.columns)
+            .finish_non_exhaustive()
+    }
+}
+
+impl DisplayAs for GivenRowsScan {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GivenRowsScan: columns={:?}", self.columns)
+    }
+}
+
+impl ExecutionPlan for GivenRowsScan {
+    fn name(&self) -> &'static str {
+        "GivenRowsScan"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        _children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        _children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn execute(
+        &self,
+        _partition: usize,
+        _context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let rows = self
+            .rows
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let rows = rows.ok_or_else(|| internal_datafusion_err!("no rows were given"))?;
+        let stream = futures::stream::iter([Ok(rows)]);
+        Ok(Box::pin(RecordBatchStreamAdapter::new(
+            self.schema(),
+            stream,
+        )))
+    }
+}
