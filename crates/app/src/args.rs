@@ -165,7 +165,7 @@ pub struct ServeArguments {
     /// Key for TLS
     #[arg(long, value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
-    /// Slow query log (not available in this version)
+    /// Log of statements that take longer than `long_query_time`, in MariaDB's format
     #[arg(long, value_name = "FILE")]
     pub slow_log: Option<PathBuf>,
     /// Ask clients for mysql_native_password first, as old ones want it [default:

@@ -5,24 +5,26 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use datafusion::error::DataFusionError;
 use datafusion::execution::TaskContext;
 use datafusion::execution::session_state::SessionState;
 use datafusion::scalar::ScalarValue;
 use mayfly_exec::{StatementContext, TempTable};
-use mayfly_space::{Account, AccountOptions, Counters};
+use mayfly_space::{Account, AccountOptions};
 use mayfly_sql::functions::{SessionValues, Values};
 use mayfly_table::{Table, TemporaryTables};
 use mayfly_types::{Level, MySqlError, Warning};
 
+use crate::client_files::ClientFiles;
 use crate::engine::{DEFAULT_DATABASE, Engine};
 use crate::errors;
 use crate::meaning;
 use crate::running::{CancelHandle, EndHandle, Running};
+use crate::slow_log::{Entry, SlowSettings};
 use crate::statement::{Known, KnownTables, Lately, Turns};
-use crate::stats::StatementStats;
+use crate::stats::{Ended, StatementStats};
 use crate::status::Status;
 use crate::transaction::Transaction;
 use crate::variables::{CATALOG, Variables, Where, time_zone_seconds};
@@ -38,6 +40,8 @@ pub(crate) struct Connection {
     /// Set when somebody ends the connection.
     pub(crate) end: EndHandle,
     pub(crate) values: SessionValues,
+    /// Where files of the client come from, if it is another process.
+    client_files: Mutex<Option<ClientFiles>>,
     local: Mutex<Local>,
     // resources
     pub(crate) account: Account,
@@ -86,6 +90,8 @@ pub(crate) struct Settings {
     /// How long a client may say nothing, in seconds: a program, and a person.
     pub(crate) wait_timeout: u64,
     pub(crate) interactive_timeout: u64,
+    /// Which statements are slow, and what is said of them.
+    slow: SlowSettings,
 }
 
 impl Connection {
@@ -104,6 +110,9 @@ impl Connection {
         }
         let user = self.values.lock().user.clone();
         new.values.lock().user = user;
+        if let Some(files) = self.client_files() {
+            new.take_client_files(files);
+        }
         self.engine.register(&new);
         new
     }
@@ -139,6 +148,7 @@ impl Connection {
             cancel: CancelHandle::default(),
             end,
             values,
+            client_files: Mutex::default(),
             local: Mutex::new(Local {
                 database: Some(DEFAULT_DATABASE.to_owned()),
                 variables,
@@ -163,6 +173,16 @@ impl Connection {
             }),
             account,
         })
+    }
+
+    pub(crate) fn client_files(&self) -> Option<ClientFiles> {
+        let files = self.client_files.lock();
+        files.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn take_client_files(&self, files: ClientFiles) {
+        let here = self.client_files.lock();
+        *here.unwrap_or_else(PoisonError::into_inner) = Some(files);
     }
 
     pub(crate) fn local(&self) -> MutexGuard<'_, Local> {
@@ -319,39 +339,62 @@ impl Connection {
     }
 
     /// Adds the cost of a statement to the counters.
-    pub(crate) fn statement_finished(
-        &self,
-        stats: StatementStats,
-        tables: &[TempTable],
-        counters: &Counters,
-        is_query: bool,
-    ) {
+    pub(crate) fn statement_finished(&self, ended: &Ended<'_>) {
         self.take_warnings();
-        let sent = if is_query { stats.rows } else { 0 };
+        let Ended {
+            stats,
+            tables,
+            counters,
+            ..
+        } = *ended;
+        let sent = if ended.is_query { stats.rows } else { 0 };
+        let is_slow = self.log_if_slow(ended);
         {
             let status = &mut self.engine.globals().status;
             status.questions += 1;
+            status.slow_queries += u64::from(is_slow);
             status.add_statement(tables, counters, sent);
         }
         let mut local = self.local();
+        local.status.slow_queries += u64::from(is_slow);
         local.status.add_statement(tables, counters, sent);
         local.last = stats;
         local.last_tables = tables.to_vec();
-        if is_query {
+        if ended.is_query {
             local.found_rows = local.calculated_rows.take().unwrap_or(stats.rows);
             local.row_count = -1;
         }
     }
 
+    /// Whether a statement took longer than `long_query_time`; it is written to the log then.
+    fn log_if_slow(&self, ended: &Ended<'_>) -> bool {
+        let elapsed = Duration::from_secs_f64(ended.stats.elapsed_ms / 1000.0);
+        let settings = self.local().settings().slow;
+        if elapsed < settings.long {
+            return false;
+        }
+        let log = self.engine.shared().slow_log.as_ref();
+        if let Some(log) = log.filter(|log| log.takes(&settings)) {
+            let user = self.values.lock().user.clone();
+            let local = self.local();
+            let entry = Entry {
+                user: &user,
+                connection_id: self.id,
+                database: local.database.as_deref(),
+                warnings: &local.warnings,
+                ended,
+            };
+            log.write(&entry, &settings);
+        }
+        true
+    }
+
     /// Ends a statement that ran on the thread that asked, and had no beginning of its own.
     pub(crate) fn ended_at_once(
         &self,
-        error: Option<&MySqlError>,
+        ended: &Ended<'_>,
         affected: u64,
-        stats: StatementStats,
-        tables: &[TempTable],
-        counters: &Counters,
-        is_query: bool,
+        error: Option<&MySqlError>,
     ) {
         {
             let mut local = self.local();
@@ -361,7 +404,7 @@ impl Connection {
             local.status.questions += 1;
             local.row_count = i64::try_from(affected).unwrap_or(i64::MAX);
         }
-        self.statement_finished(stats, tables, counters, is_query);
+        self.statement_finished(ended);
         if let Some(error) = error {
             self.failed(error);
         }
@@ -391,6 +434,11 @@ impl Local {
                 selects_all: self.variables.number("sql_select_limit") == u64::MAX,
                 wait_timeout: self.variables.number("wait_timeout"),
                 interactive_timeout: self.variables.number("interactive_timeout"),
+                slow: SlowSettings::new(
+                    &self.variables.text("long_query_time"),
+                    &self.variables.text("log_slow_verbosity"),
+                    self.variables.number("log_slow_rate_limit"),
+                ),
             };
         }
         self.settings

@@ -17,6 +17,7 @@ use crate::connection::Connection;
 use crate::errors;
 use crate::file_access::FileAccess;
 use crate::session::Session;
+use crate::slow_log::SlowLog;
 use crate::status::Status;
 use crate::variables::Variables;
 
@@ -57,6 +58,8 @@ pub struct EngineOptions {
     pub statement_quota_bytes: Option<u64>,
     /// The files that statements may name.
     pub files: FileAccess,
+    /// Where slow statements are logged.
+    pub slow_log: Option<PathBuf>,
     /// Makes operations of the space fail, for tests.
     pub faults: Option<TestFaults>,
 }
@@ -85,6 +88,7 @@ impl Default for EngineOptions {
             session_quota_bytes: None,
             statement_quota_bytes: None,
             files: FileAccess::default(),
+            slow_log: None,
             faults: None,
         }
     }
@@ -105,6 +109,7 @@ pub(crate) struct Shared {
     /// Pays for tables that all sessions see.
     pub(crate) table_account: Account,
     pub(crate) dictionary: Dictionary,
+    pub(crate) slow_log: Option<SlowLog>,
     // state
     pub(crate) globals: Mutex<Globals>,
     connections: Mutex<BTreeMap<u64, Weak<Connection>>>,
@@ -170,6 +175,11 @@ impl Engine {
             .map_err(|error| {
                 MySqlError::with_message(ErrorCode::OutOfResources, error.to_string())
             })?;
+        let slow_log = options.slow_log.as_deref().map(SlowLog::open).transpose();
+        let slow_log = slow_log.map_err(|error| {
+            let message = format!("option slow-log: {error}");
+            MySqlError::with_message(ErrorCode::OutOfResources, message)
+        })?;
         let dictionary = Dictionary::new();
         dictionary
             .create_database(DEFAULT_DATABASE)
@@ -188,6 +198,7 @@ impl Engine {
                 space,
                 table_account,
                 dictionary,
+                slow_log,
                 globals: Mutex::new(globals),
                 connections: Mutex::new(BTreeMap::new()),
                 last_connection_id: AtomicU64::new(0),
@@ -225,7 +236,10 @@ impl Engine {
     pub fn statistics(&self) -> String {
         let uptime = self.shared.started.elapsed().as_secs().max(1);
         let threads = self.open_connections().len();
-        let questions = self.globals().status.questions;
+        let (questions, slow) = {
+            let status = &self.globals().status;
+            (status.questions, status.slow_queries)
+        };
         let dictionary = &self.shared.dictionary;
         let databases = dictionary.databases();
         let tables = databases
@@ -234,7 +248,7 @@ impl Engine {
         let tables: usize = tables.map(|tables| tables.len()).sum();
         let rate = questions as f64 / uptime as f64;
         format!(
-            "Uptime: {uptime}  Threads: {threads}  Questions: {questions}  Slow queries: 0  \
+            "Uptime: {uptime}  Threads: {threads}  Questions: {questions}  Slow queries: {slow}  \
              Opens: {tables}  Open tables: {tables}  Queries per second avg: {rate:.3}"
         )
     }
@@ -319,6 +333,10 @@ impl Drop for Shared {
 }
 
 /// Global variables whose values are known only at the start.
+fn switch(is_on: bool) -> String {
+    if is_on { "ON" } else { "OFF" }.to_owned()
+}
+
 fn start_values(options: &EngineOptions, threads: usize, space: &Space) -> Variables {
     let dirs: Vec<String> = if options.temp_dirs.is_empty() {
         vec![std::env::temp_dir().display().to_string()]
@@ -334,6 +352,12 @@ fn start_values(options: &EngineOptions, threads: usize, space: &Space) -> Varia
         ("version", VERSION.to_owned()),
         ("tmpdir", dirs.join(":")),
         ("secure_file_priv", options.files.variable()),
+        ("slow_query_log", switch(options.slow_log.is_some())),
+        (
+            "slow_query_log_file",
+            { options.slow_log.as_ref() }
+                .map_or_else(String::new, |path| path.display().to_string()),
+        ),
         ("mayfly_memory_bytes", space.memory_bytes().to_string()),
         ("mayfly_threads", threads.to_string()),
         (

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod client_files;
 mod connection;
 mod delimited;
 mod engine;
@@ -22,6 +23,7 @@ mod progress;
 pub mod render;
 mod running;
 mod session;
+mod slow_log;
 mod statement;
 mod stats;
 mod status;
@@ -29,6 +31,7 @@ mod transaction;
 mod variables;
 mod yielding;
 
+pub use client_files::{FileRequest, FileRequests};
 pub use engine::{DEFAULT_DATABASE, Engine, EngineOptions, TestFaults, VERSION};
 pub use file_access::FileAccess;
 pub use mayfly_space::{Compression, IoMode, PageClass};

@@ -15,7 +15,8 @@ use tokio::task::AbortHandle;
 
 use crate::connection::Connection;
 use crate::progress::{self, Progress};
-use crate::stats::StatementStats;
+use crate::slow_log::Reads;
+use crate::stats::{Ended, StatementStats};
 
 /// How long a statement that failed waits for its tasks to let go.
 pub(crate) const AFTER_FAILURE: Duration = Duration::from_secs(2);
@@ -112,6 +113,8 @@ pub(crate) struct Running {
     /// Accounts of the tables that the statement writes, and their bytes before it.
     written: Mutex<Vec<(Account, Counters)>>,
     plan: Mutex<Option<Arc<dyn ExecutionPlan>>>,
+    /// What the plan had read when it was let go.
+    reads: Mutex<Reads>,
     tasks: Mutex<Vec<AbortHandle>>,
 }
 
@@ -134,6 +137,7 @@ impl Running {
             finished: AtomicBool::new(false),
             written: Mutex::new(Vec::new()),
             plan: Mutex::new(None),
+            reads: Mutex::default(),
             tasks: Mutex::new(Vec::new()),
         });
         connection.values.lock().cancelled = Arc::clone(&running.cancelled);
@@ -198,6 +202,13 @@ impl Running {
         *lock(&self.plan) = Some(Arc::clone(plan));
     }
 
+    /// Lets the plan go.
+    fn take_plan(&self) {
+        if let Some(plan) = lock(&self.plan).take() {
+            *lock(&self.reads) = Reads::of_plan(&plan);
+        }
+    }
+
     pub(crate) fn progress(&self) -> Progress {
         let plan = lock(&self.plan).clone();
         let (rows_read, rows_total) = plan.map_or((0, None), |plan| progress::of_plan(&plan));
@@ -228,7 +239,7 @@ impl Running {
     /// Waits until nothing that worked for the statement holds its memory any more, at most
     /// `patience`. A task that was stopped ends only with the step that it is in.
     pub(crate) async fn let_go(&self, patience: Duration) {
-        lock(&self.plan).take();
+        self.take_plan();
         let started = Instant::now();
         let mut turns = 0;
         while self.account.holders() > 1 && started.elapsed() < patience {
@@ -252,7 +263,7 @@ impl Running {
         if self.finished.swap(true, Ordering::SeqCst) {
             return;
         }
-        lock(&self.plan).take();
+        self.take_plan();
         lock(&self.tasks).clear();
         let rows = self.rows.load(Ordering::Relaxed);
         let tables = self.report.tables();
@@ -264,9 +275,14 @@ impl Running {
             counters.peak_bytes = counters.peak_bytes.max(after.resident_bytes);
         }
         let stats = StatementStats::new(self.started.elapsed(), rows, &tables, &counters);
-        let is_query = self.is_query.load(Ordering::Relaxed);
-        self.connection
-            .statement_finished(stats, &tables, &counters, is_query);
+        self.connection.statement_finished(&Ended {
+            text: &self.text,
+            stats,
+            is_query: self.is_query.load(Ordering::Relaxed),
+            reads: *lock(&self.reads),
+            tables: &tables,
+            counters: &counters,
+        });
         self.connection.cancel.clear(self);
     }
 }

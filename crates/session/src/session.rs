@@ -6,6 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use mayfly_types::{ErrorCode, MySqlError};
 
+use crate::client_files::{ClientFiles, FileRequests};
 use crate::connection::Connection;
 use crate::names;
 use crate::outcome::{ColumnInfo, Outcome, crashed, panic_text};
@@ -48,6 +49,14 @@ impl Drop for AbortOnDrop {
 impl Session {
     pub(crate) fn new(connection: Arc<Connection>) -> Session {
         Session { connection }
+    }
+
+    /// Says that the client is another process: the files of LOAD DATA LOCAL are asked for here,
+    /// while a statement runs.
+    pub fn client_files(&mut self) -> FileRequests {
+        let (files, requests) = ClientFiles::open();
+        self.connection.take_client_files(files);
+        requests
     }
 
     /// Runs one statement. A delimiter at its end is allowed.

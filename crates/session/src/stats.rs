@@ -5,6 +5,8 @@ use std::time::Duration;
 use mayfly_exec::TempTable;
 use mayfly_space::Counters;
 
+use crate::slow_log::Reads;
+
 /// What one statement cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct StatementStats {
@@ -22,6 +24,17 @@ pub struct StatementStats {
     pub temp_bytes_read: u64,
     /// Most bytes of the budget that the statement held at one time.
     pub peak_memory_bytes: u64,
+}
+
+/// All that is known of a statement when it has ended.
+pub(crate) struct Ended<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) stats: StatementStats,
+    /// Whether it returned its rows, and did not change them.
+    pub(crate) is_query: bool,
+    pub(crate) reads: Reads,
+    pub(crate) tables: &'a [TempTable],
+    pub(crate) counters: &'a Counters,
 }
 
 impl StatementStats {

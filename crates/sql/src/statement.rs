@@ -56,6 +56,8 @@ pub enum Statement {
     Show(Show),
     /// FLUSH STATUS.
     FlushStatus,
+    /// FLUSH [SLOW] LOGS.
+    FlushSlowLog,
     /// DO.
     Do(Vec<ast::Expr>),
     /// KILL [CONNECTION | QUERY].

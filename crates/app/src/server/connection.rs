@@ -1,14 +1,17 @@
 //! One client: its commands are statements of a session.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use mayfly_session::{EndHandle, Outcome, Prepared, Session, statements};
+use mayfly_session::{
+    EndHandle, FileRequest, FileRequests, Outcome, Prepared, Session, statements,
+};
 use mayfly_types::{ErrorCode, MySqlError};
 use mayfly_wire::{
-    Answered, ColumnDefinition, Connection, Login, NoCursor, Parameter, Prepared as Described,
-    Reply, ServerStatus, SessionChange, Summary,
+    Answered, ColumnDefinition, Connection, Failure, Login, NoCursor, Parameter,
+    Prepared as Described, Reply, ServerStatus, SessionChange, Summary,
 };
 
 use super::columns::{Value, definition};
@@ -25,6 +28,8 @@ pub struct Client {
     end: EndHandle,
     // state
     session: Session,
+    /// The files that it asks for.
+    files: FileRequests,
     // resources
     _place: Place,
 }
@@ -35,8 +40,9 @@ impl Client {
         place: Place,
         login: &Login,
     ) -> Result<Client, MySqlError> {
-        let session = shared.engine.connect_as(u64::from(login.connection_id));
+        let mut session = shared.engine.connect_as(u64::from(login.connection_id));
         let mut client = Client {
+            files: session.client_files(),
             end: session.end_handle(),
             shared,
             interactive: login.interactive,
@@ -86,12 +92,24 @@ impl Client {
         Ok(())
     }
 
+    /// Runs a statement, and fetches the files that it asks for meanwhile.
+    async fn executed(&mut self, statement: &str, reply: &mut Reply) -> Result<Outcome, Failure> {
+        let mut executed = pin!(self.session.execute(statement));
+        loop {
+            tokio::select! {
+                biased;
+                ended = &mut executed => return Ok(ended?),
+                Some(request) = self.files.recv() => fetch(request, reply).await?,
+            }
+        }
+    }
+
     async fn run(&mut self, statement: &str, leads: bool, reply: &mut Reply) -> Answered {
         let more = match leads {
             true => ServerStatus::MORE_RESULTS_EXISTS,
             false => ServerStatus::empty(),
         };
-        match self.session.execute(statement).await? {
+        match self.executed(statement, reply).await? {
             Outcome::Done {
                 affected_rows,
                 last_insert_id,
@@ -246,6 +264,25 @@ impl Connection for Client {
     async fn killed(&self) {
         self.end.wait().await;
     }
+}
+
+/// Hands a file of the client over to the statement that asks for it, until either has enough.
+async fn fetch(request: FileRequest, reply: &mut Reply) -> Result<(), Failure> {
+    let mut file = match reply.local_infile(request.name.as_bytes()).await {
+        Ok(file) => file,
+        Err(Failure::Statement(error)) => {
+            // Where it is gone, it does not want to know.
+            let _gone = request.pieces.send(Err(error)).await;
+            return Ok(());
+        }
+        Err(failure) => return Err(failure),
+    };
+    while let Some(piece) = file.next().await? {
+        if request.pieces.send(Ok(piece.to_vec())).await.is_err() {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// What a client sent as text in `utf8mb4`.

@@ -98,14 +98,12 @@ impl Server for MySqlServer {
 /// # Errors
 /// When the engine, a socket or a file of the options cannot be had.
 pub fn serve(arguments: ServeArguments) -> Result<ExitCode> {
-    if arguments.slow_log.is_some() {
-        bail!("--slow-log is not available in this version");
-    }
     let mut config = Config::load(&arguments.engine)?;
     config.engine.files = match &arguments.secure_file_priv {
         Some(directory) => FileAccess::Under(directory.clone()),
         None => FileAccess::Nothing,
     };
+    config.engine.slow_log.clone_from(&arguments.slow_log);
     let threads = config.threads;
     let users = match &arguments.users {
         Some(path) => Users::read(path)?,
@@ -122,6 +120,8 @@ pub fn serve(arguments: ServeArguments) -> Result<ExitCode> {
         (None, None) => None,
         _ => bail!("--tls-cert and --tls-key go together"),
     };
+    // Whether it is allowed is asked when it is: `local_infile` can change.
+    settings.local_infile = true;
     let engine = Engine::open(config.engine).map_err(config::by_option)?;
     let shared = Shared {
         engine,

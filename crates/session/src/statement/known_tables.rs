@@ -24,7 +24,8 @@ use mayfly_types::MySqlError;
 use super::Job;
 use crate::connection::Connection;
 use crate::outcome::{Outcome, crashed, panic_text};
-use crate::stats::StatementStats;
+use crate::slow_log::Reads;
+use crate::stats::{Ended, StatementStats};
 
 /// Definitions that are kept, and the bytes of the longest text.
 const TABLES_MAX: usize = 16;
@@ -73,7 +74,8 @@ pub(crate) fn run_known_table(
     text: &str,
 ) -> Option<Result<Outcome, MySqlError>> {
     let started = Instant::now();
-    let text = TableText::read(text)?;
+    let whole = text;
+    let text = TableText::read(whole)?;
     let run = || connection.run_table_text(text);
     let ended = match catch_unwind(AssertUnwindSafe(run)) {
         Ok(None) => return None,
@@ -85,8 +87,15 @@ pub(crate) fn run_known_table(
         TableText::Drop { .. } => status.drops += 1,
     });
     let nothing = Counters::default();
-    let stats = StatementStats::new(started.elapsed(), 0, &[], &nothing);
-    connection.ended_at_once(ended.as_ref().err(), 0, stats, &[], &nothing, false);
+    let told = Ended {
+        text: whole,
+        stats: StatementStats::new(started.elapsed(), 0, &[], &nothing),
+        is_query: false,
+        reads: Reads::default(),
+        tables: &[],
+        counters: &nothing,
+    };
+    connection.ended_at_once(&told, 0, ended.as_ref().err());
     Some(ended.map(|()| Outcome::done(0)))
 }
 

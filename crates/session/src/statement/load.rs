@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
+use std::io::{self, Read};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BinaryViewBuilder, StringViewBuilder};
@@ -32,10 +33,29 @@ const BYTES_TOGETHER: usize = 1 << 20;
 const BATCH: &str = "load data";
 
 impl Job {
-    /// Whether LOCAL files can be had: the file of an embedded engine's client is one of ours.
-    fn reads_local_files(&self) -> bool {
-        let engine = &self.connection.engine;
-        self.file_access().is_local() && engine.globals().variables.is_on("local_infile")
+    /// The file. That of an embedded engine's client is one of ours.
+    async fn file(&self, load: &LoadData) -> Result<Box<dyn Read + Send>, MySqlError> {
+        let disabled = || MySqlError::new(ErrorCode::LocalInfileDisabled, &[]);
+        if load.local {
+            if !self
+                .connection
+                .engine
+                .globals()
+                .variables
+                .is_on("local_infile")
+            {
+                return Err(disabled());
+            }
+            if let Some(files) = self.connection.client_files() {
+                return Ok(Box::new(files.ask(&load.path).await?));
+            }
+            if !self.file_access().is_local() {
+                return Err(disabled());
+            }
+        }
+        self.file_access().check(&load.path)?;
+        let file = File::open(&load.path).map_err(|error| not_found(load, &error))?;
+        Ok(Box::new(file))
     }
 
     pub(crate) async fn load(&self, load: LoadData) -> Result<Outcome, MySqlError> {
@@ -45,16 +65,15 @@ impl Job {
                 "LOAD DATA without field or line terminator",
             ));
         }
-        if load.local && !self.reads_local_files() {
-            return Err(MySqlError::new(ErrorCode::LocalInfileDisabled, &[]));
-        }
-        self.file_access().check(&load.path)?;
         let table = self.table(&load.table)?;
         let ignore = load.local || load.ignore;
         let plan = Plan::new(&load, &table)?;
-        let file = File::open(&load.path).map_err(|error| not_found(&load, &error))?;
+        let file = self.file(&load).await?;
         let mut records = Records::new(file, Shape::of(&load));
-        let read_error = |error: std::io::Error| cannot_open(&load.path, &error);
+        let read_error = |error: io::Error| match error.downcast::<MySqlError>() {
+            Ok(told) => told,
+            Err(error) => cannot_open(&load.path, &error),
+        };
         records.skip_lines(load.skip_lines).map_err(read_error)?;
         // LOCAL alone leaves out rows that meet others, unless they are to take their places.
         let mut writer = Writer::begin(self, &table, &plan.names, ignore).await?;

@@ -194,6 +194,15 @@ impl Job {
                 outcome
             }
             Statement::Show(show) => Box::pin(self.show(show)).await,
+            Statement::FlushSlowLog => {
+                if let Some(log) = &connection.engine.shared().slow_log {
+                    log.reopen().map_err(|error| {
+                        let message = format!("the slow query log: {error}");
+                        MySqlError::with_message(ErrorCode::Unknown, message)
+                    })?;
+                }
+                Ok(Outcome::done(0))
+            }
             Statement::FlushStatus => {
                 connection.local().status = Default::default();
                 Ok(Outcome::done(0))

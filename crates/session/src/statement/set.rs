@@ -76,6 +76,9 @@ impl Job {
             }
         };
         if is_global {
+            if name == "slow_query_log" {
+                self.turn_slow_log(&text)?;
+            }
             self.connection.engine.globals().variables.put(name, text);
             if NOTED.contains(&name) && definition.place == Where::Both {
                 let mine = self.connection.local().variables.text(name);
@@ -92,6 +95,19 @@ impl Job {
             }
         } else {
             self.connection.local().variables.put(name, text);
+        }
+        Ok(())
+    }
+
+    fn turn_slow_log(&self, text: &str) -> Result<(), MySqlError> {
+        match &self.connection.engine.shared().slow_log {
+            Some(log) => log.turn(text == "ON"),
+            // There is no file to write to: statements do not choose one.
+            None if text == "ON" => {
+                let code = ErrorCode::WrongValueForVariable;
+                return Err(MySqlError::new(code, &[&"slow_query_log", &text]));
+            }
+            None => {}
         }
         Ok(())
     }

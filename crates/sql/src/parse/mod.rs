@@ -234,6 +234,10 @@ fn statement(cursor: &mut Cursor<'_>) -> Result<Statement> {
             if cursor.word("STATUS") || cursor.words(&["LOCAL", "STATUS"]) {
                 return Ok(Statement::FlushStatus);
             }
+            let _ = cursor.word("LOCAL") || cursor.word("NO_WRITE_TO_BINLOG");
+            if cursor.words(&["SLOW", "LOGS"]) || cursor.word("LOGS") {
+                return Ok(Statement::FlushSlowLog);
+            }
             cursor.skip_rest();
             Ok(Statement::Nothing)
         }

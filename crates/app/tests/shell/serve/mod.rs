@@ -3,3 +3,4 @@
 mod clients;
 mod running;
 mod shell;
+mod slow_log;

@@ -80,3 +80,51 @@ fn the_status_of_a_connection_is_shown() {
         assert!(ran.out.contains(wanted), "{wanted} in {}", ran.out);
     }
 }
+
+#[test]
+fn a_client_sends_its_own_files() {
+    let server = Server::start(&[]);
+    let directory = tempfile::tempdir().expect("a fresh directory");
+    let file = directory.path().join("rows.csv");
+    let rows: String = (0..60_000)
+        .map(|row| format!("{row},text {row}\n"))
+        .collect();
+    std::fs::write(&file, &rows).expect("a fresh directory takes it");
+    let load = |file: &str| {
+        format!("LOAD DATA LOCAL INFILE '{file}' INTO TABLE t FIELDS TERMINATED BY ','")
+    };
+    let path = file.to_str().expect("a plain name");
+    // What an earlier row has in its key is left out, and a column that is not there is an error
+    // before the file is read.
+    let script = format!(
+        "CREATE TEMPORARY TABLE t (a INT PRIMARY KEY, b VARCHAR(20)); INSERT INTO t VALUES (7, 'old');
+        {load}; SHOW WARNINGS;
+        SELECT COUNT(*), SUM(a), SUM(LENGTH(b)), MAX(b) FROM t; {load} (a, c);",
+        load = load(path)
+    );
+    let Some(ran) = shell(&server, &["--local-infile=1", "test"], &script) else {
+        return;
+    };
+    let bytes: usize = rows
+        .lines()
+        .map(|row| row.split(',').nth(1).map_or(0, str::len))
+        .sum();
+    let expect = format!(
+        "Level\tCode\tMessage\nWarning\t1062\tDuplicate entry '7' for key 'PRIMARY'\n\
+         COUNT(*)\tSUM(a)\tSUM(LENGTH(b))\tMAX(b)\n60000\t{}\t{}\ttext 9999\n",
+        60_000_u64 * 59_999 / 2,
+        bytes - "text 7".len() + "old".len()
+    );
+    assert_eq!(ran.out, expect);
+    assert!(ran.err.contains("ERROR 1054 (42S22)"), "{}", ran.err);
+    // A client that does not allow it, and one that has no such file.
+    let create = "CREATE TEMPORARY TABLE t (a INT, b TEXT);";
+    let script = format!("{create} {}", load(path));
+    let ran = shell(&server, &["--local-infile=0", "test"], &script).expect("it ran before");
+    assert!(ran.err.contains("ERROR"), "{}", ran.err);
+    let script = format!("{create} {}; SELECT COUNT(*) FROM t", load("/no/such/file"));
+    let ran = shell(&server, &["--local-infile=1", "--force", "test"], &script);
+    let ran = ran.expect("it ran before");
+    assert!(ran.err.contains("/no/such/file"), "{}", ran.err);
+    assert_eq!(ran.out, "COUNT(*)\n0\n");
+}

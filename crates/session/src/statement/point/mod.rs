@@ -38,7 +38,8 @@ use mayfly_types::MySqlError;
 use super::{Job, Turn, Turns};
 use crate::connection::Connection;
 use crate::outcome::{ColumnInfo, Outcome, crashed, panic_text};
-use crate::stats::StatementStats;
+use crate::slow_log::Reads;
+use crate::stats::{Ended, StatementStats};
 
 pub(crate) use known::Known;
 use known::{Given, PointStatement, Target};
@@ -149,13 +150,21 @@ pub(crate) fn run_known(connection: &Arc<Connection>, text: &str, held: Option<T
         Ok(Done::Selected(_, tables)) => tables.as_slice(),
         _ => &[],
     };
-    let stats = StatementStats::new(started.elapsed(), rows, tables, &counters);
+    let told = Ended {
+        text,
+        stats: StatementStats::new(started.elapsed(), rows, tables, &counters),
+        is_query: statement.is_query(),
+        reads: Reads {
+            rows,
+            ..Reads::default()
+        },
+        tables,
+        counters: &counters,
+    };
     let counts_found = connection.local().counts_found;
     let affected = ended.as_ref().map_or(0, |done| done.affected(counts_found));
     connection.count(|status| statement.count(status));
-    let error = ended.as_ref().err();
-    let is_query = statement.is_query();
-    connection.ended_at_once(error, affected, stats, tables, &counters, is_query);
+    connection.ended_at_once(&told, affected, ended.as_ref().err());
     Attempt::Ended(ended.map(|done| {
         connection.has_done(&target, &done);
         done.outcome(&statement.columns, counts_found)

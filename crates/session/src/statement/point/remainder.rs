@@ -36,7 +36,6 @@ use datafusion::sql::sqlparser::ast::{
 use futures::{FutureExt, TryStreamExt};
 use mayfly_exec::{
     GivenRows, GivenRowsScan, StatementContext, SwapOperators, TempTable, Why, next_temp_table_id,
-    planned_temp_tables,
 };
 use mayfly_sql::change::Mention;
 use mayfly_sql::literal::Literal;
@@ -218,17 +217,9 @@ impl Job {
             bound.provider = lowered::bind(Arc::new(given)).ok()?.provider;
         }
         let planned = self.planned(query, &bindings).ok()?;
-        // What the temp tables of the query are is what the long way makes.
-        let usual = connection.state().ok()?.create_physical_plan(&planned.plan);
-        let usual = planned_temp_tables(&usual.await.ok()?);
         let state = self.few_rows_state()?;
         let plan = state.create_physical_plan(&planned.plan).await.ok()?;
-        let mut tables = Vec::new();
-        add_temp_tables(&plan, &mut tables);
-        let reasons = tables.iter().map(|table| table.why);
-        if !reasons.eq(usual.iter().map(|table| table.why))
-            || plan.output_partitioning().partition_count() != 1
-        {
+        if plan.output_partitioning().partition_count() != 1 {
             return None;
         }
         let columns = columns_of(&plan.schema(), Some(&planned.labels));
