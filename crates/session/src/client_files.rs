@@ -19,8 +19,8 @@ const PIECES_AHEAD: usize = 2;
 pub struct FileRequest {
     /// The name that stands in the statement.
     pub name: String,
-    /// Takes the pieces of the file, or why there are none. It is closed when the statement wants
-    /// no more; dropping it is the end of the file.
+    /// Takes the pieces of the file, an empty one at its end, or why there are none. It is closed
+    /// when the statement wants no more; one that is dropped before the end fails the statement.
     pub pieces: mpsc::Sender<Result<Vec<u8>, MySqlError>>,
 }
 
@@ -53,6 +53,7 @@ impl ClientFiles {
             pieces,
             piece: Vec::new(),
             read: 0,
+            has_ended: false,
         })
     }
 }
@@ -63,17 +64,19 @@ pub(crate) struct ClientFile {
     piece: Vec<u8>,
     /// How much of the piece was read.
     read: usize,
+    has_ended: bool,
 }
 
 impl Read for ClientFile {
     /// Waits for the client; other tasks of the thread go on meanwhile.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.read == self.piece.len() {
+        if self.read == self.piece.len() && !self.has_ended {
             let next = tokio::task::block_in_place(|| self.pieces.blocking_recv());
-            match next {
-                None => return Ok(0),
-                Some(piece) => (self.piece, self.read) = (piece.map_err(io::Error::other)?, 0),
-            }
+            // Who spoke with the client is gone: the rows so far are not the file.
+            let gone = || Err(MySqlError::new(ErrorCode::QueryInterrupted, &[]));
+            self.piece = next.unwrap_or_else(gone).map_err(io::Error::other)?;
+            self.read = 0;
+            self.has_ended = self.piece.is_empty();
         }
         let left = &self.piece[self.read..];
         let len = left.len().min(buffer.len());

@@ -197,7 +197,7 @@ impl Writer<'_> {
         let is_raw = codecs.iter().all(|(codec, _)| *codec == Codec::Raw);
         let mut scratch = (!is_raw).then(|| self.scratch_for(&pages));
         let mut scratch_used = 0;
-        // What was tried because of what the chooser said, what is left of it, and how long it took.
+        // What was tried because the chooser said so, what is left of it, and how long it took.
         let (mut tried, mut stored, mut took) = (0, 0, Duration::ZERO);
         for ((id, frame), (codec, is_told)) in pages.into_iter().zip(codecs) {
             let page = Transient::new(self.core, id, frame);

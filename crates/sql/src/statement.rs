@@ -541,4 +541,17 @@ pub enum Show {
     Collations(Filter),
     /// SHOW [FULL] PROCESSLIST.
     ProcessList,
+    /// SHOW EVENTS, TRIGGERS, FUNCTION STATUS, PROCEDURE STATUS: there are none.
+    Nothing(Nothing),
+}
+
+/// What there is none of here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nothing {
+    /// EVENTS.
+    Events,
+    /// Functions and procedures.
+    Routines,
+    /// TRIGGERS.
+    Triggers,
 }

@@ -99,7 +99,7 @@ impl Client {
             tokio::select! {
                 biased;
                 ended = &mut executed => return Ok(ended?),
-                Some(request) = self.files.recv() => fetch(request, reply).await?,
+                Some(request) = self.files.recv() => fetch(request, reply, &self.end).await?,
             }
         }
     }
@@ -267,7 +267,7 @@ impl Connection for Client {
 }
 
 /// Hands a file of the client over to the statement that asks for it, until either has enough.
-async fn fetch(request: FileRequest, reply: &mut Reply) -> Result<(), Failure> {
+async fn fetch(request: FileRequest, reply: &mut Reply, end: &EndHandle) -> Result<(), Failure> {
     let mut file = match reply.local_infile(request.name.as_bytes()).await {
         Ok(file) => file,
         Err(Failure::Statement(error)) => {
@@ -277,12 +277,21 @@ async fn fetch(request: FileRequest, reply: &mut Reply) -> Result<(), Failure> {
         }
         Err(failure) => return Err(failure),
     };
-    while let Some(piece) = file.next().await? {
-        if request.pieces.send(Ok(piece.to_vec())).await.is_err() {
-            break;
+    loop {
+        let piece = tokio::select! {
+            biased;
+            piece = file.next() => piece?,
+            // The client may take its time to send.
+            () = end.wait() => {
+                return Err(MySqlError::new(ErrorCode::QueryInterrupted, &[]).into());
+            }
+        };
+        let is_last = piece.is_none();
+        let piece = piece.map(|piece| piece.to_vec()).unwrap_or_default();
+        if request.pieces.send(Ok(piece)).await.is_err() || is_last {
+            return Ok(());
         }
     }
-    Ok(())
 }
 
 /// What a client sent as text in `utf8mb4`.

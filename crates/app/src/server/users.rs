@@ -29,6 +29,8 @@ const FILE_MODE: u32 = 0o600;
 const UNKNOWN_USER: u32 = 65_534;
 /// The longest password that can be checked by `caching_sha2_password`.
 const PASSWORD_BYTES_MAX: usize = 256;
+/// How often the system's table of sockets is read before a connection is nobody's.
+const READINGS: usize = 4;
 /// The state of a connection that is open, in the system's table of sockets.
 const ESTABLISHED: &str = "01";
 
@@ -203,8 +205,13 @@ fn own_user_id() -> Option<u32> {
 /// sockets; `None` for one from elsewhere.
 ///
 /// Several sockets may have the address of the peer, of several users: only the one whose other end
-/// is ours is meant, and there must be one.
+/// is ours is meant, and there must be one. The kernel hands the table out in pieces, between which
+/// sockets come and go, so that one may be missing or there twice: it is read again then.
 fn user_of(peer: SocketAddr, listening: &[SocketAddr]) -> Option<u32> {
+    (0..READINGS).find_map(|_| user_by_table(peer, listening))
+}
+
+fn user_by_table(peer: SocketAddr, listening: &[SocketAddr]) -> Option<u32> {
     let canonical = |address: &SocketAddr| (address.ip().to_canonical(), address.port());
     let peer = canonical(&peer);
     let ours: Vec<(IpAddr, u16)> = listening.iter().map(canonical).collect();

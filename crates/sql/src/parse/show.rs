@@ -4,7 +4,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
 use super::{Result, unsupported};
-use crate::statement::{Filter, Scope, Show, Statement, TableName};
+use crate::statement::{Filter, Nothing, Scope, Show, Statement, TableName};
 
 pub(super) fn show(cursor: &mut Cursor<'_>) -> Result<Statement> {
     cursor.expect("SHOW")?;
@@ -85,13 +85,18 @@ pub(super) fn show(cursor: &mut Cursor<'_>) -> Result<Statement> {
         Show::CharacterSets(filter(cursor)?)
     } else if cursor.word("COLLATION") {
         Show::Collations(filter(cursor)?)
+    } else if cursor.word("EVENTS") {
+        nothing(cursor, Nothing::Events)?
+    } else if cursor.word("TRIGGERS") {
+        nothing(cursor, Nothing::Triggers)?
+    } else if cursor.words(&["FUNCTION", "STATUS"]) || cursor.words(&["PROCEDURE", "STATUS"]) {
+        nothing(cursor, Nothing::Routines)?
     } else {
         for what in [
             "BINARY",
             "BINLOG",
             "CREATE",
             "ENGINE",
-            "EVENTS",
             "FUNCTION",
             "GRANTS",
             "MASTER",
@@ -105,7 +110,6 @@ pub(super) fn show(cursor: &mut Cursor<'_>) -> Result<Statement> {
             "REPLICA",
             "REPLICAS",
             "SLAVE",
-            "TRIGGERS",
         ] {
             if cursor.peek_word(what) {
                 return unsupported(&format!("SHOW {what}"));
@@ -114,6 +118,13 @@ pub(super) fn show(cursor: &mut Cursor<'_>) -> Result<Statement> {
         return cursor.fail("a SHOW statement");
     };
     Ok(Statement::Show(show))
+}
+
+/// SHOW of what there is none of: what it is asked for does not matter.
+fn nothing(cursor: &mut Cursor<'_>, what: Nothing) -> Result<Show> {
+    database(cursor)?;
+    filter(cursor)?;
+    Ok(Show::Nothing(what))
 }
 
 fn database(cursor: &mut Cursor<'_>) -> Result<Option<String>> {

@@ -128,3 +128,48 @@ fn a_client_sends_its_own_files() {
     assert!(ran.err.contains("/no/such/file"), "{}", ran.err);
     assert_eq!(ran.out, "COUNT(*)\n0\n");
 }
+
+#[test]
+fn a_dump_makes_the_same_tables() {
+    let server = Server::start(&[]);
+    let script = "CREATE DATABASE copy; CREATE TABLE one (id INT PRIMARY KEY AUTO_INCREMENT, t TEXT, d
+            DECIMAL(8,2), b BLOB, at DATETIME(3), e ENUM('a','b') DEFAULT 'b', KEY (d)) COMMENT='it''s';
+        INSERT INTO one (t, d, b, at) VALUES ('q''uote\\n\\\\', 1.5, x'00FF27', '2024-01-02 03:04:05.678'),
+            (NULL, NULL, NULL, NULL);
+        CREATE TABLE two (a BIGINT UNSIGNED, f DOUBLE, CHECK (f <> 2));
+        INSERT INTO two VALUES (18446744073709551615, 0.1), (0, 1e300)";
+    let Some(made) = shell(&server, &["test"], script) else {
+        return;
+    };
+    assert_eq!((made.out.as_str(), made.err.as_str()), ("", ""));
+    let dumped = ["mariadb-dump", "mysqldump"].into_iter().find_map(|name| {
+        let mut command = Command::new(name);
+        command
+            .args([
+                "--no-defaults",
+                "--host=127.0.0.1",
+                "--user=root",
+                "--hex-blob",
+            ])
+            .args([format!("--port={}", server.port).as_str(), "test"]);
+        command
+            .output()
+            .is_ok()
+            .then(|| run_command(&mut command, ""))
+    });
+    let dumped = dumped.expect("it comes with the shell");
+    assert_eq!(
+        (dumped.code, dumped.err.as_str()),
+        (Some(0), ""),
+        "{}",
+        dumped.out
+    );
+    let loaded = shell(&server, &["copy"], &dumped.out).expect("it ran before");
+    assert_eq!((loaded.code, loaded.err.as_str()), (Some(0), ""));
+    let all = "SHOW CREATE TABLE one; SHOW CREATE TABLE two; SELECT id, t, d, HEX(b), at, e FROM one; SELECT * FROM two";
+    let [old, new] = ["test", "copy"].map(|database| shell(&server, &[database], all));
+    assert_eq!(
+        old.expect("it ran before").out,
+        new.expect("it ran before").out
+    );
+}

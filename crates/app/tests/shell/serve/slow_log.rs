@@ -61,7 +61,7 @@ async fn slow_statements_are_logged() {
     assert_eq!(log.matches("# Time: ").count().min(1), 1);
     assert_eq!(log.matches("use `test`;").count(), 1);
     let head = [
-        "# User@Host: root[root] @  [9.9.9.9]",
+        "# User@Host: root[root] @ localhost []",
         "# Thread_id: 9  Schema: test  QC_hit: No",
         "# Query_time: 9.9  Lock_time: 9.9  Rows_sent: 9  Rows_examined: 9",
         "# Rows_affected: 9",

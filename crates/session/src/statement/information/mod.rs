@@ -7,6 +7,7 @@
 
 mod columns;
 mod constraints;
+mod nothing;
 mod tables;
 
 use std::sync::Arc;
@@ -29,15 +30,22 @@ const CATALOG: &str = "def";
 type Make = fn(&Job) -> Listing;
 
 /// The tables, in the order of their names.
-const TABLES: [(&str, Make); 8] = [
+const TABLES: [(&str, Make); 15] = [
     ("CHECK_CONSTRAINTS", constraints::check_constraints),
     ("COLUMNS", columns::columns),
+    ("EVENTS", nothing::events),
     ("KEY_COLUMN_USAGE", constraints::key_column_usage),
     ("MAYFLY_TEMPORARY_TABLES", tables::temporary_tables),
+    ("PARAMETERS", nothing::parameters),
+    ("PARTITIONS", nothing::partitions),
+    ("REFERENTIAL_CONSTRAINTS", nothing::referential_constraints),
+    ("ROUTINES", nothing::routines),
     ("SCHEMATA", tables::schemata),
     ("STATISTICS", constraints::statistics),
     ("TABLES", tables::tables),
     ("TABLE_CONSTRAINTS", constraints::table_constraints),
+    ("TRIGGERS", nothing::triggers),
+    ("VIEWS", nothing::views),
 ];
 
 /// Whether this is the name of the database.

@@ -104,6 +104,10 @@ impl Job {
                 self.filtered(server::character_sets(), filter, None).await
             }
             Show::Collations(filter) => self.filtered(server::collations(), filter, None).await,
+            Show::Nothing(what) => {
+                self.filtered(server::nothing(what), Filter::default(), None)
+                    .await
+            }
             Show::ProcessList => {
                 self.filtered(self.list_processes(), Filter::default(), None)
                     .await

@@ -1,6 +1,6 @@
 //! SHOW about the server: variables, status, warnings, connections.
 
-use mayfly_sql::statement::Scope;
+use mayfly_sql::statement::{Nothing, Scope};
 use mayfly_types::{Collation, Level};
 
 use super::super::Job;
@@ -199,4 +199,50 @@ pub(super) fn collations() -> Listing {
         ]);
     }
     listing
+}
+
+/// What there is none of: the columns of MySQL's answer.
+pub(super) fn nothing(what: Nothing) -> Listing {
+    let sets = [
+        "character_set_client",
+        "collation_connection",
+        "Database Collation",
+    ];
+    let columns: &[&str] = match what {
+        Nothing::Events => &[
+            "Db",
+            "Name",
+            "Definer",
+            "Time zone",
+            "Type",
+            "Execute at",
+            "Interval value",
+            "Interval field",
+            "Starts",
+            "Ends",
+            "Status",
+            "Originator",
+        ],
+        Nothing::Routines => &[
+            "Db",
+            "Name",
+            "Type",
+            "Definer",
+            "Modified",
+            "Created",
+            "Security_type",
+            "Comment",
+        ],
+        Nothing::Triggers => &[
+            "Trigger",
+            "Event",
+            "Table",
+            "Statement",
+            "Timing",
+            "Created",
+            "sql_mode",
+            "Definer",
+        ],
+    };
+    Listing::new(&[columns, &sets].concat())
 }
