@@ -1,8 +1,8 @@
 //! A cell as MySQL's text protocol prints it.
 //!
 //! Where a value becomes text for the shell; escapes and quotes belong to the output format.
-//! Numbers and times are spelled by `mayfly_types`, as in CONCAT and on the wire. Lists, structs and
-//! maps of files are written as the text of a JSON document.
+//! Numbers and times are spelled by `mayfly_types`, as in CONCAT and on the wire. Lists, structs
+//! and maps of files are written as the text of a JSON document.
 
 use std::io::Write;
 
