@@ -23,8 +23,12 @@ pub enum Benchmark {
     Space,
     /// Time over memory, from eight times the data to a sixteenth of it.
     Cliff,
+    /// Seven workloads of sysbench on one table, in memory and in a quarter of it.
+    Seed2,
     /// Temporary tables by single statements: create, drop, insert, update, delete.
     Seed3,
+    /// A derived table with a wide column by mariadb-slap, merged and not merged.
+    Seed4,
 }
 
 impl Benchmark {
@@ -38,7 +42,9 @@ impl Benchmark {
             Self::Pages => "pages",
             Self::Space => "space",
             Self::Cliff => "cliff",
+            Self::Seed2 => "seed2",
             Self::Seed3 => "seed3",
+            Self::Seed4 => "seed4",
         }
     }
 }
@@ -83,7 +89,8 @@ impl SystemName {
     up by one run that is not counted; the systems take turns. A spilling figure is taken twice: \
     under the system's own limit, and with the whole process, page cache included, in a memory \
     cgroup of limit + 200 MiB (the quoted one). `seed3` times lines of many statements, each \
-    contender's script in a connection or process of its own."
+    contender's script in a connection or process of its own. `seed2` and `seed4` are measured by \
+    sysbench and mariadb-slap, whose clients speak to one server at a time."
 )]
 pub struct BenchArgs {
     /// Benchmark to run.
@@ -105,7 +112,7 @@ pub struct BenchArgs {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,...")]
     pub systems: Vec<SystemName>,
     /// Memory limits instead of the benchmark's own (`all` is three quarters of the machine);
-    /// `seed3` takes the first.
+    /// `seed2`, `seed3` and `seed4` take the first.
     #[arg(long, value_delimiter = ',', value_name = "SIZE,...", value_parser = parse_limit)]
     pub limits: Vec<Limit>,
     /// Scale factors of `groupings` instead of its own.
@@ -114,6 +121,18 @@ pub struct BenchArgs {
     /// Run only the cases whose name contains this text.
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
+    /// Rows of the table of `seed2`.
+    #[arg(long, value_name = "N")]
+    pub rows: Option<u64>,
+    /// Seconds of a run of `seed2`.
+    #[arg(long, value_name = "N")]
+    pub seconds: Option<u64>,
+    /// Statements of a run of `seed4`.
+    #[arg(long, value_name = "N")]
+    pub queries: Option<u64>,
+    /// Clients of `seed2` at the same time, instead of its own.
+    #[arg(long, value_delimiter = ',', value_name = "N,...")]
+    pub clients: Vec<usize>,
     /// Timed runs of each system in a cell.
     #[arg(long, value_name = "N")]
     pub runs: Option<usize>,

@@ -11,6 +11,7 @@
 //!       data                results, state -> report
 //!
 //! suite::seed3 (lines of statements) -> scripts (turns, checks) -> scripts::process, ::wire
+//! suite::seed2, ::seed4 (workloads) -> loads (turns, servers) -> loads::sysbench, ::slap
 //! ```
 #![forbid(unsafe_code)]
 
@@ -20,6 +21,7 @@ mod child;
 mod data;
 mod digest;
 mod error;
+mod loads;
 mod machine;
 mod report;
 mod results;
@@ -100,8 +102,9 @@ fn measure(
         return suite::space::run(args, temp_dir, results);
     }
     let suffix = if args.full { "-full" } else { "" };
-    // A turn of a script is many statements; a run of a cell is two.
-    let patience = if benchmark == Benchmark::Seed3 { 5 } else { 1 };
+    // A turn of a script or a load is many statements; a run of a cell is two.
+    let many = [Benchmark::Seed2, Benchmark::Seed3, Benchmark::Seed4].contains(&benchmark);
+    let patience = if many { 5 } else { 1 };
     let state_file = cache_dir.join(format!("{}{suffix}.jsonl", benchmark.name()));
     let settings = Settings {
         runs: args.runs.unwrap_or(if args.full { 5 } else { 3 }).max(1),
@@ -120,9 +123,23 @@ fn measure(
         "systems {:?}, runs {}, threads {}, limits {:?}, scales {:?}, only {:?}",
         args.systems, settings.runs, settings.threads, args.limits, args.scale, args.only
     );
-    if benchmark == Benchmark::Seed3 {
-        let state = State::open(&state_file, &options, args.resume)?;
-        return suite::seed3::run(&settings, &args.systems, args.full, state, results);
+    match benchmark {
+        Benchmark::Seed3 => {
+            let state = State::open(&state_file, &options, args.resume)?;
+            return suite::seed3::run(&settings, &args.systems, args.full, state, results);
+        }
+        Benchmark::Seed2 | Benchmark::Seed4 => {
+            let options = format!(
+                "{options}, rows {:?}, seconds {:?}, queries {:?}, clients {:?}",
+                args.rows, args.seconds, args.queries, args.clients
+            );
+            let state = State::open(&state_file, &options, args.resume)?;
+            if benchmark == Benchmark::Seed2 {
+                return suite::seed2::run(&settings, args, state, results);
+            }
+            return suite::seed4::run(&settings, args, state, results);
+        }
+        _ => {}
     }
     let state = State::open(&state_file, &options, args.resume)?;
     let mut runner = Runner::new(settings, &args.systems, state, results);
@@ -134,7 +151,7 @@ fn measure(
         }
         Benchmark::Pages => suite::pages::run(&mut runner, args.full, results)?,
         Benchmark::Cliff => suite::cliff::run(&mut runner, args.full, results)?,
-        Benchmark::Space | Benchmark::Seed3 => {}
+        Benchmark::Space | Benchmark::Seed2 | Benchmark::Seed3 | Benchmark::Seed4 => {}
     }
     results.common_figures();
     Ok(())

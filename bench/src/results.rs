@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::args::{Limit, SystemName};
+use crate::loads::LoadRun;
 use crate::scripts::Turn;
 
 /// Everything of one benchmark.
@@ -21,6 +22,9 @@ pub(crate) struct Results {
     /// Every run of every script.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) turns: Vec<Turn>,
+    /// Every run of every load.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) loads: Vec<LoadRun>,
 }
 
 /// A plain table.
@@ -104,11 +108,35 @@ pub(crate) struct Figure {
     pub(crate) found: f64,
     /// The most that is allowed; none for a figure that is only reported.
     pub(crate) at_most: Option<f64>,
+    /// The least that is asked, where more is better.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) at_least: Option<f64>,
 }
 
 impl Figure {
+    /// A figure that is better the smaller it is.
+    pub(crate) fn at_most(what: impl Into<String>, found: f64, most: Option<f64>) -> Self {
+        Self {
+            what: what.into(),
+            found,
+            at_most: most,
+            at_least: None,
+        }
+    }
+
+    /// A figure that is better the larger it is.
+    pub(crate) fn at_least(what: impl Into<String>, found: f64, least: f64) -> Self {
+        Self {
+            what: what.into(),
+            found,
+            at_most: None,
+            at_least: Some(least),
+        }
+    }
+
     pub(crate) fn reached(&self) -> Option<bool> {
-        self.at_most.map(|most| self.found <= most)
+        let below = self.at_most.map(|most| self.found <= most);
+        below.or(self.at_least.map(|least| self.found >= least))
     }
 }
 
@@ -187,11 +215,8 @@ impl Results {
         if let (Some(above), Some(below)) = (above, below)
             && below > 0.0
         {
-            self.figures.push(Figure {
-                what: what.into(),
-                found: above / below,
-                at_most,
-            });
+            let figure = Figure::at_most(what, above / below, at_most);
+            self.figures.push(figure);
         }
     }
 
@@ -229,33 +254,31 @@ impl Results {
         let takes_part = worst.is_some() || failed > 0;
         if let Some(worst) = worst {
             let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-            self.figures.push(Figure {
-                what: "Mayfly's peak resident size beyond its budget, worst run, MiB".to_owned(),
-                found: mib(worst),
-                at_most: Some(mib(SLACK_BYTES)),
-            });
-            self.figures.push(Figure {
-                what: "the same without the text of the program, MiB".to_owned(),
-                found: mib(worst_anonymous),
-                at_most: None,
-            });
+            self.figures.push(Figure::at_most(
+                "Mayfly's peak resident size beyond its budget, worst run, MiB",
+                mib(worst),
+                Some(mib(SLACK_BYTES)),
+            ));
+            self.figures.push(Figure::at_most(
+                "the same without the text of the program, MiB",
+                mib(worst_anonymous),
+                None,
+            ));
         }
         if checked + different > 0 {
-            self.figures.push(Figure {
-                what: format!(
-                    "answers that differ from a peer's, of {}",
-                    checked + different
-                ),
-                found: f64::from(different),
-                at_most: Some(0.0),
-            });
+            let answers = checked + different;
+            self.figures.push(Figure::at_most(
+                format!("answers that differ from a peer's, of {answers}"),
+                f64::from(different),
+                Some(0.0),
+            ));
         }
         if takes_part {
-            self.figures.push(Figure {
-                what: "cells in which Mayfly failed".to_owned(),
-                found: f64::from(failed),
-                at_most: Some(0.0),
-            });
+            self.figures.push(Figure::at_most(
+                "cells in which Mayfly failed",
+                f64::from(failed),
+                Some(0.0),
+            ));
         }
     }
 }

@@ -140,11 +140,17 @@ pub(crate) fn figure_text(figure: &Figure) -> String {
     } else {
         format!("{:.2}", figure.found)
     };
-    match (figure.at_most, figure.reached()) {
-        (Some(most), Some(true)) => format!("{}: {found} (at most {most}: reached)", figure.what),
-        (Some(most), _) => format!("{}: {found} (at most {most}: NOT reached)", figure.what),
-        (None, _) => format!("{}: {found}", figure.what),
-    }
+    let bound = match (figure.at_most, figure.at_least) {
+        (Some(most), _) => format!("at most {most}"),
+        (None, Some(least)) => format!("at least {least}"),
+        (None, None) => return format!("{}: {found}", figure.what),
+    };
+    let reached = if figure.reached() == Some(true) {
+        "reached"
+    } else {
+        "NOT reached"
+    };
+    format!("{}: {found} ({bound}: {reached})", figure.what)
 }
 
 fn seconds(value: f64) -> String {

@@ -5,5 +5,7 @@ pub(crate) mod groupings;
 pub(crate) mod pages;
 pub(crate) mod seed0;
 pub(crate) mod seed1;
+pub(crate) mod seed2;
 pub(crate) mod seed3;
+pub(crate) mod seed4;
 pub(crate) mod space;

@@ -1,4 +1,4 @@
-//! A private MariaDB or MySQL server on a socket of its own.
+//! A private server on a socket of its own: MariaDB, MySQL, or Mayfly.
 //!
 //! Owns: one server process, ended when dropped, and its data directory.
 //! Never: talks to a server that it did not start.
@@ -6,11 +6,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{first_line, shortened};
+use super::{first_line, shortened, size_option};
 use crate::cgroup::Cap;
 use crate::child;
 use crate::scripts::wire;
@@ -96,22 +97,24 @@ pub(crate) struct Server {
     pub(crate) cap: Option<Cap>,
 }
 
+/// How to start `mayfly serve`, which is this program again.
+pub(crate) struct Serve<'a> {
+    pub(crate) memory_bytes: u64,
+    pub(crate) threads: usize,
+    /// How its file is read and written; none for its own choice.
+    pub(crate) temp_io: Option<&'a str>,
+    pub(crate) temp_dir: &'a Path,
+}
+
 impl Server {
     /// Starts a server and waits until it answers; its database is there.
     pub(crate) fn start(start: &Start<'_>) -> Result<Self, String> {
         start.flavour.install(start.data_dir)?;
         let cap = start.cap_bytes.map(Cap::create).transpose()?;
         let program = start.flavour.program();
-        let socket = format!("mayfly-bench-{program}-{}.sock", std::process::id());
-        let socket = std::env::temp_dir().join(socket);
-        // The server must not outlive an interrupted benchmark.
-        let wrapped = first_line("setpriv", &["--version"]).is_ok();
-        let first = if wrapped { "setpriv" } else { program };
-        let mut command = child::command(Path::new(first), cap.as_ref());
-        if wrapped {
-            command.args(["--pdeathsig", "TERM", program]);
-        }
-        let child = command
+        let socket = new_socket(program);
+        let mut command = guarded(Path::new(program), cap.as_ref());
+        command
             .arg("--no-defaults")
             .arg(format!("--datadir={}", start.data_dir.display()))
             .arg(format!("--socket={}", socket.display()))
@@ -119,12 +122,38 @@ impl Server {
             .args(["--skip-networking", "--skip-log-bin", "--secure-file-priv="])
             .args(["--performance-schema=OFF", "--loose-mysqlx=OFF"])
             .args(&start.options)
-            .args(user_option())
+            .args(user_option());
+        Self::spawn(program, command, socket, cap)
+    }
+
+    /// Starts Mayfly's server and waits until it answers; its database is there.
+    pub(crate) fn serve(serve: &Serve<'_>) -> Result<Self, String> {
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let socket = new_socket("mayfly");
+        let mut command = guarded(&program, None);
+        command.args(["serve", "--port", "0", "--socket"]);
+        command.arg(&socket);
+        command.args(["--memory", &size_option(serve.memory_bytes)]);
+        command.args(["--threads", &serve.threads.to_string()]);
+        command.arg("--temp-dir").arg(serve.temp_dir);
+        if let Some(way) = serve.temp_io {
+            command.args(["--temp-io", way]);
+        }
+        Self::spawn("mayfly serve", command, socket, None)
+    }
+
+    fn spawn(
+        name: &str,
+        mut command: Command,
+        socket: PathBuf,
+        cap: Option<Cap>,
+    ) -> Result<Self, String> {
+        let child = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(|error| format!("{program}: {error}"))?;
+            .map_err(|error| format!("{name}: {error}"))?;
         let mut server = Self { child, socket, cap };
         let begin = Instant::now();
         while begin.elapsed() < Duration::from_secs(60) {
@@ -139,12 +168,21 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(100));
         }
-        Err(format!("{program} does not start"))
+        Err(format!("{name} does not start"))
     }
 
     /// The number of its process.
     pub(crate) fn process(&self) -> u32 {
         self.child.id()
+    }
+
+    /// How it ended, if it did by itself.
+    pub(crate) fn ended(&mut self) -> Option<String> {
+        match self.child.try_wait() {
+            Ok(None) => None,
+            Ok(Some(status)) => Some(format!("the server has ended: {status}")),
+            Err(error) => Some(error.to_string()),
+        }
     }
 
     /// Begins a fresh high-water mark of its memory; without the right to, the mark covers the
@@ -163,13 +201,33 @@ impl Drop for Server {
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(30) {
             if matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
-                return;
+                break;
             }
             std::thread::sleep(Duration::from_millis(50));
         }
         let _killed = self.child.kill().is_ok();
         let _waited = self.child.wait().is_ok();
+        // One that was killed has left its socket behind.
+        let _removed = fs::remove_file(&self.socket).is_ok();
     }
+}
+
+/// A socket that no other server of this benchmark has.
+fn new_socket(name: &str) -> PathBuf {
+    static STARTED: AtomicU32 = AtomicU32::new(0);
+    let number = STARTED.fetch_add(1, Ordering::Relaxed);
+    let process = std::process::id();
+    std::env::temp_dir().join(format!("mayfly-bench-{name}-{process}-{number}.sock"))
+}
+
+/// A command for a server that does not outlive an interrupted benchmark.
+fn guarded(program: &Path, cap: Option<&Cap>) -> Command {
+    if first_line("setpriv", &["--version"]).is_err() {
+        return child::command(program, cap);
+    }
+    let mut command = child::command(Path::new("setpriv"), cap);
+    command.args(["--pdeathsig", "TERM"]).arg(program);
+    command
 }
 
 /// A server started by root refuses to run without being told so.

@@ -230,11 +230,8 @@ fn kept(results: &mut Results) {
     let checked = lines().filter(|line| line.checked).count();
     let wrong = lines().filter(|line| line.wrong.is_some()).count();
     let mut figure = |what: String, found: f64, most: f64| {
-        results.figures.push(Figure {
-            what,
-            found,
-            at_most: Some(most),
-        });
+        let figure = Figure::at_most(what, found, Some(most));
+        results.figures.push(figure);
     };
     if let Some(beyond) = beyond {
         let what = "Mayfly's peak resident size beyond its budget, worst run, MiB";

@@ -80,3 +80,41 @@ fn a_script_is_measured_kept_and_taken_up_again() {
         "finished turns are kept, not measured again"
     );
 }
+
+/// Where the client program is not installed, the run says so instead of a rate.
+fn a_load_is_measured_or_skipped(arguments: &[&str], client: &str) {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let file = dir.path().join("results.json");
+    let [cache, json] = [dir.path(), &file].map(|path| path.to_str().expect("a plain path"));
+    let common = ["--systems", "mayfly", "--runs", "1", "--cache-dir", cache];
+    let ran = bench(&[arguments, &common, &["--json", json]].concat(), "");
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let text = std::fs::read_to_string(&file).expect("the results were written");
+    let results: serde_json::Value = serde_json::from_str(&text).expect("results are JSON");
+    let loads = results["loads"].as_array().expect("a list of runs");
+    assert!(!loads.is_empty(), "{}", ran.out);
+    for load in loads {
+        let rate = &load["end"]["measured"];
+        if rate.is_null() {
+            let reason = load["end"]["skipped"].as_str().unwrap_or_default();
+            assert!(reason.contains(client), "{load}");
+        } else {
+            assert!(rate["queries"].as_u64().is_some_and(|queries| queries > 0));
+            assert_eq!(rate["checked"], true);
+            assert!(rate["wrong"].is_null(), "{load}");
+        }
+    }
+}
+
+#[test]
+fn sysbench_measures_a_table_in_memory_and_in_a_quarter_of_it() {
+    let arguments = ["seed2", "--only", "update key", "--clients", "2"];
+    let small = ["--rows", "2000", "--seconds", "1"];
+    a_load_is_measured_or_skipped(&[&arguments[..], &small].concat(), "sysbench");
+}
+
+#[test]
+fn mariadb_slap_measures_a_derived_table() {
+    let arguments = ["seed4", "--only", "=off", "--queries", "50"];
+    a_load_is_measured_or_skipped(&arguments, "mariadb-slap");
+}

@@ -1,0 +1,169 @@
+//! The seven workloads, in the words of sysbench.
+//!
+//! Owns: the script and the options of each, what each may change, the run of a cell.
+//! Never: reads the tables itself; that is `check`.
+
+use std::path::PathBuf;
+
+use super::check::{Known, Sums};
+use crate::loads::sysbench::Sysbench;
+use crate::loads::{Contender, Host, Load, Rate, ask};
+use crate::systems::server::Server;
+
+/// Errors of a transaction that must be begun again: deadlock, changed row, time out of a lock.
+const RETRIED: &str = "1213,1020,1205";
+/// MyISAM has no transactions: two threads may insert the same row again after both deleted it.
+const RETRIED_WITHOUT_TRANSACTIONS: &str = "1213,1020,1205,1062";
+
+/// The columns in which a workload leaves other values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Changes {
+    Nothing,
+    /// `k` grows by one with each statement.
+    Key,
+    /// `c` gets another text of the same length.
+    Text,
+    /// Rows are removed and inserted again with other values.
+    Rows,
+}
+
+#[derive(Debug)]
+pub(super) struct Workload {
+    pub(super) name: &'static str,
+    /// A script of sysbench; none for the one that this crate has.
+    script: Option<&'static str>,
+    options: &'static [&'static str],
+    pub(super) changes: Changes,
+}
+
+pub(super) const WORKLOADS: [Workload; 7] = [
+    Workload {
+        name: "point select",
+        script: Some("oltp_point_select"),
+        options: &[],
+        changes: Changes::Nothing,
+    },
+    Workload {
+        name: "range select",
+        script: Some("oltp_read_only"),
+        // 100 rows by primary key, and nothing else.
+        options: &[
+            "--skip-trx=on",
+            "--point-selects=0",
+            "--sum-ranges=0",
+            "--order-ranges=0",
+            "--distinct-ranges=0",
+        ],
+        changes: Changes::Nothing,
+    },
+    Workload {
+        name: "OLTP read-only",
+        script: Some("oltp_read_only"),
+        options: &[],
+        changes: Changes::Nothing,
+    },
+    Workload {
+        name: "update key",
+        script: Some("oltp_update_index"),
+        options: &[],
+        changes: Changes::Key,
+    },
+    Workload {
+        name: "update non-key",
+        script: Some("oltp_update_non_index"),
+        options: &[],
+        changes: Changes::Text,
+    },
+    Workload {
+        name: "OLTP read-write",
+        script: Some("oltp_read_write"),
+        options: &[],
+        changes: Changes::Rows,
+    },
+    Workload {
+        name: "batch select",
+        script: None,
+        options: &["--batch-size=20000"],
+        changes: Changes::Nothing,
+    },
+];
+
+/// What all cells share.
+pub(super) struct Setup {
+    pub(super) rows: u64,
+    /// Of a run.
+    pub(super) seconds: u64,
+    pub(super) batch_select: PathBuf,
+}
+
+/// A workload with so many threads.
+pub(super) struct Cell<'a> {
+    pub(super) workload: &'a Workload,
+    pub(super) clients: usize,
+    pub(super) setup: &'a Setup,
+}
+
+impl Load for Cell<'_> {
+    type Known = Known;
+
+    fn name(&self) -> &str {
+        self.workload.name
+    }
+
+    fn clients(&self) -> usize {
+        self.clients
+    }
+
+    fn prepare(&self, contender: &Contender, server: &Server) -> Result<Known, String> {
+        let sysbench = Sysbench {
+            script: "oltp_read_write",
+            options: &[],
+            socket: &server.socket,
+            rows: self.setup.rows,
+        };
+        if matches!(contender.host, Host::Mayfly { .. }) {
+            // MariaDB gets it as an option.
+            ask(server, "SET GLOBAL max_connections = 2000;\nSELECT 1")?;
+        }
+        sysbench.prepare("myisam")?;
+        let sums = Sums::read(server)?;
+        sums.complete(self.setup.rows)?;
+        Ok(Known::new(sums))
+    }
+
+    fn run(
+        &self,
+        contender: &Contender,
+        server: &Server,
+        run: usize,
+        known: &mut Known,
+    ) -> Result<Rate, String> {
+        let batch_select = self.setup.batch_select.display().to_string();
+        let sysbench = Sysbench {
+            script: self.workload.script.unwrap_or(&batch_select),
+            options: self.workload.options,
+            socket: &server.socket,
+            rows: self.setup.rows,
+        };
+        let ignored = match contender.host {
+            Host::Mayfly { .. } => RETRIED,
+            Host::MariaDb { .. } => RETRIED_WITHOUT_TRANSACTIONS,
+        };
+        let report = sysbench.run(self.clients, self.setup.seconds, run, ignored)?;
+        if report.reconnects > 0 {
+            return Err(format!("{} connections were lost", report.reconnects));
+        }
+        known.ran(self.workload.changes, report.writes);
+        Ok(Rate {
+            queries: report.queries,
+            seconds: report.seconds,
+            ignored_errors: report.ignored_errors,
+            latency_ms: report.latency_ms,
+            ..Rate::default()
+        })
+    }
+
+    fn check(&self, server: &Server, known: &mut Known) -> Result<Option<String>, String> {
+        known.check(Sums::read(server)?, self.setup.rows)
+    }
+}
