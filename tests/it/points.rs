@@ -318,6 +318,48 @@ async fn known_statements_do_what_the_long_way_does() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_range_ends_where_its_type_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(64 << 20, directory.path());
+    let mut session = engine.connect();
+    for sql in [
+        "CREATE TABLE t (id TINYINT NOT NULL PRIMARY KEY, k INT UNSIGNED NOT NULL, v INT, \
+         UNIQUE KEY down (k DESC), KEY (v))",
+        "INSERT INTO t VALUES (1, 3, 30), (2, 2, 20), (127, 0, 10)",
+    ] {
+        rows(&mut session, sql).await;
+    }
+    let count = vec![vec!["0".to_owned()]];
+    for _ in 0..4 {
+        for condition in ["id > 127", "id < -128", "k < 0", "k > 4294967295", "0 > k"] {
+            let sql = format!("SELECT COUNT(*) FROM t WHERE {condition}");
+            assert_eq!(rows(&mut session, &sql).await, count, "{sql}");
+            for change in ["UPDATE t SET v = 0", "DELETE FROM t"] {
+                rows_of_change(&mut session, &format!("{change} WHERE {condition}")).await;
+            }
+        }
+        // The order of the key is not that of the rows, and no column is read.
+        let sql = "SELECT COUNT(*) FROM t WHERE v < 50";
+        assert_eq!(rows(&mut session, sql).await, vec![vec!["3".to_owned()]]);
+        let sql = "SELECT 1 FROM t WHERE v BETWEEN 5 AND 25";
+        assert_eq!(rows(&mut session, sql).await.len(), 2);
+        let warned = rows(&mut session, "SELECT 3 * '1x', id FROM t WHERE id = 1; ").await;
+        assert_eq!(warned[0][0], "3");
+        assert_eq!(rows(&mut session, "SHOW WARNINGS").await.len(), 1);
+    }
+    let error = run(&mut session, "UPDATE t SET k = k + NULL WHERE id = 1").await;
+    assert_eq!(error.unwrap_err().code, 1048);
+}
+
+/// A change of no rows.
+async fn rows_of_change(session: &mut Session, sql: &str) {
+    match session.execute(sql).await.unwrap() {
+        Outcome::Done { affected_rows, .. } => assert_eq!(affected_rows, 0, "{sql}"),
+        Outcome::Rows { .. } => panic!("{sql} returns no rows"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_known_statement_follows_its_name() {
     let directory = tempfile::tempdir().unwrap();
     let engine = open(64 << 20, directory.path());

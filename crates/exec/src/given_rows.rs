@@ -94,6 +94,11 @@ impl GivenRowsScan {
         &self.columns
     }
 
+    /// Lets go of rows that no run has read.
+    pub fn take_back(&self) {
+        *self.rows.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// Hands over the rows for the next run.
     pub fn give(&self, rows: RecordBatch) {
         *self.rows.lock().unwrap_or_else(PoisonError::into_inner) = Some(rows);

@@ -12,7 +12,9 @@ use mayfly_space::{Account, AccountOptions, Compression, IoMode, PageClass, Spac
 use mayfly_table::{Dictionary, Table};
 use mayfly_types::{ErrorCode, MySqlError};
 use tokio::runtime::{Handle, Runtime};
+use tokio::sync::Semaphore;
 
+use crate::client_files::READERS_MAX;
 use crate::connection::Connection;
 use crate::errors;
 use crate::file_access::FileAccess;
@@ -114,6 +116,8 @@ pub(crate) struct Shared {
     pub(crate) globals: Mutex<Globals>,
     connections: Mutex<BTreeMap<u64, Weak<Connection>>>,
     last_connection_id: AtomicU64,
+    /// Those that read files of clients, which keeps a thread each.
+    pub(crate) client_file_readers: Arc<Semaphore>,
     /// Whose turn it is to write a table with keys, by the address of the table.
     turns: Mutex<HashMap<usize, Weak<tokio::sync::Mutex<()>>>>,
     // resources
@@ -202,6 +206,7 @@ impl Engine {
                 globals: Mutex::new(globals),
                 connections: Mutex::new(BTreeMap::new()),
                 last_connection_id: AtomicU64::new(0),
+                client_file_readers: Arc::new(Semaphore::new(READERS_MAX)),
                 turns: Mutex::default(),
                 runtime: Some(runtime),
             }),

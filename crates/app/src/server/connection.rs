@@ -94,6 +94,8 @@ impl Client {
 
     /// Runs a statement, and fetches the files that it asks for meanwhile.
     async fn executed(&mut self, statement: &str, reply: &mut Reply) -> Result<Outcome, Failure> {
+        // What an earlier statement asked for, and ended without.
+        while self.files.try_recv().is_ok() {}
         let mut executed = pin!(self.session.execute(statement));
         loop {
             tokio::select! {
@@ -281,6 +283,8 @@ async fn fetch(request: FileRequest, reply: &mut Reply, end: &EndHandle) -> Resu
         let piece = tokio::select! {
             biased;
             piece = file.next() => piece?,
+            // The statement has ended.
+            () = request.pieces.closed() => return Ok(()),
             // The client may take its time to send.
             () = end.wait() => {
                 return Err(MySqlError::new(ErrorCode::QueryInterrupted, &[]).into());

@@ -47,7 +47,10 @@ impl Job {
                 return Err(disabled());
             }
             if let Some(files) = self.connection.client_files() {
-                return Ok(Box::new(files.ask(&load.path).await?));
+                let readers = &self.connection.engine.shared().client_file_readers;
+                let cancelled = Arc::clone(&self.connection.values.lock().cancelled);
+                let file = files.ask(&load.path, readers, cancelled).await?;
+                return Ok(Box::new(file));
             }
             if !self.file_access().is_local() {
                 return Err(disabled());

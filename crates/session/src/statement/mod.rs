@@ -67,7 +67,7 @@ pub(crate) async fn run(
         running,
         source: Arc::default(),
     };
-    if let Some(ended) = job.long_known() {
+    if let Some(ended) = Box::pin(job.long_known()).await {
         return ended.map(|outcome| job.settle(outcome));
     }
     let parsed = parse::parse(&job.running.text);

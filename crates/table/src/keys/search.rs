@@ -123,9 +123,15 @@ impl Index {
         };
         // A bound that leaves its value out still needs it where only a prefix was kept.
         let exact = encoder.is_whole(at);
-        let from = |bound: &Bound<ArrayRef>| match bound {
+        // Behind the greatest key there is none, which is not the same as no bound.
+        let mut is_empty = false;
+        let mut from = |bound: &Bound<ArrayRef>| match bound {
             Bound::Included(value) => Some(encoded(value)),
-            Bound::Excluded(value) if exact => after(&encoded(value)),
+            Bound::Excluded(value) if exact => {
+                let low = after(&encoded(value));
+                is_empty |= low.is_none();
+                low
+            }
             Bound::Excluded(value) => Some(encoded(value)),
             Bound::Unbounded => None,
         };
@@ -146,6 +152,9 @@ impl Index {
             false => (from(&search.low), to(&search.high)),
             true => (from(&search.high), to(&search.low)),
         };
+        if is_empty {
+            return Wanted::Range(Vec::new(), Some(Vec::new()));
+        }
         Wanted::Range(
             low.unwrap_or_else(|| all.clone()),
             high.or_else(|| after(&all)),

@@ -170,7 +170,15 @@ impl Job {
             }
             let value = set.value.as_ref()?;
             let value = new_value(value, place, &table, &mention.alias, constants)?;
-            if matches!(value, NewValue::Value(Cell::Null)) && !column.is_nullable {
+            let is_null = matches!(
+                value,
+                NewValue::Value(Cell::Null)
+                    | NewValue::Sum {
+                        other: Cell::Null,
+                        ..
+                    }
+            );
+            if is_null && !column.is_nullable {
                 return None;
             }
             assignments.push((place, value));

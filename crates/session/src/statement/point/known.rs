@@ -4,7 +4,7 @@
 //! that the meaning was made for. Tables are not kept alive here.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Bound;
 use std::sync::{Arc, Weak};
@@ -28,8 +28,8 @@ const SHAPE_BYTES_MAX: usize = 2 << 10;
 #[derive(Default)]
 pub(crate) struct Known {
     statements: HashMap<Vec<u8>, Arc<PointStatement>>,
-    /// Shapes that came once, and may be worth a plan if they come again.
-    once: HashSet<u64>,
+    /// Shapes that came once, and may be worth a plan if they come again; and whether they did.
+    once: HashMap<u64, bool>,
 }
 
 impl Known {
@@ -38,7 +38,7 @@ impl Known {
         self.statements.get(shape).cloned()
     }
 
-    /// Whether a shape has come before, and no statement is kept for it.
+    /// Whether a shape comes for the second time, and no statement is kept for it.
     pub(super) fn comes_again(&mut self, shape: &[u8]) -> bool {
         if shape.len() > SHAPE_BYTES_MAX || self.statements.contains_key(shape) {
             return false;
@@ -48,7 +48,13 @@ impl Known {
         if self.once.len() >= SHAPES_MAX {
             self.once.clear();
         }
-        !self.once.insert(hasher.finish())
+        match self.once.get_mut(&hasher.finish()) {
+            Some(again) => !std::mem::replace(again, true),
+            None => {
+                self.once.insert(hasher.finish(), false);
+                false
+            }
+        }
     }
 
     /// Keeps a statement for those of its shape.

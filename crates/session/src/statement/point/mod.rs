@@ -213,7 +213,7 @@ impl Job {
         let Some(target) = target else {
             return Ok(None);
         };
-        let Some(done) = self.run_point(&statement, &target, &given)? else {
+        let Some((done, target)) = self.run_point(&statement, target, &given).await? else {
             return Ok(None);
         };
         let outcome = self.done(&statement, &target, done);
@@ -228,31 +228,46 @@ impl Job {
 
     /// Runs a statement whose shape is known, and that is too long for [`run_known`]; `None` for
     /// any other one, of which nothing was done.
-    pub(crate) fn long_known(&self) -> Option<Result<Outcome, MySqlError>> {
+    pub(crate) async fn long_known(&self) -> Option<Result<Outcome, MySqlError>> {
         if self.running.text.len() <= SHORT_BYTES_MAX {
             return None;
         }
         let (shape, given) = taken_apart(&self.running.text)?;
         let (statement, target) = self.connection.known_statement(&shape)?;
-        let ended = self.run_point(&statement, &target, &given).transpose()?;
+        let ended = self.run_point(&statement, target, &given).await;
+        let ended = ended.transpose()?;
         self.connection.begin_statement(false);
-        Some(ended.map(|done| self.done(&statement, &target, done)))
+        Some(ended.map(|(done, target)| self.done(&statement, &target, done)))
     }
 
-    fn run_point(
+    /// Runs a statement when it is its turn to write: the long way has the table while it plans, so
+    /// that others would find it busy and go the long way too, one after the other, for ever.
+    async fn run_point(
         &self,
         statement: &PointStatement,
-        target: &Target,
+        target: Target,
         given: &Given<'_>,
-    ) -> Result<Option<Done>, MySqlError> {
-        let account = target.table.account();
-        let before = account.counters();
-        let done = statement.run(&self.connection, target, given)?;
-        // The long way counts for itself.
-        if done.is_some() && !statement.is_query() {
-            self.running.also_count_since(account, before);
+    ) -> Result<Option<(Done, Target)>, MySqlError> {
+        loop {
+            let account = target.table.account();
+            let before = account.counters();
+            let done = statement.run(&self.connection, &target, given)?;
+            let busy = target.busy.take();
+            match (done, busy) {
+                (Some(done), _) => {
+                    // The long way counts for itself.
+                    if !statement.is_query() {
+                        self.running.also_count_since(account, before);
+                    }
+                    return Ok(Some((done, target)));
+                }
+                (None, Some(turns)) => {
+                    let turn = turns.lock_owned().await;
+                    target.held.replace(Some(turn));
+                }
+                (None, None) => return Ok(None),
+            }
         }
-        Ok(done)
     }
 
     /// Counts what was done.

@@ -82,6 +82,7 @@ impl Remainder {
         let stream = plan.execute(0, Arc::clone(&self.context)).ok()?;
         let batches: Vec<RecordBatch> = stream.try_collect().now_or_never()?.ok()?;
         let rows = concat_batches(&plan.schema(), &batches).ok()?;
+        GivenRowsScan::find(&plan)?.take_back();
         let mut tables = Vec::new();
         add_temp_tables(&plan, &mut tables);
         Some((rows, tables))
@@ -124,10 +125,28 @@ impl Job {
                 None => local.known.comes_again(&shape),
             }
         };
-        if may_be && let Some(statement) = Box::pin(self.computed(query, parts)).await {
+        if !may_be {
+            return;
+        }
+        let before = self.raised();
+        let statement = Box::pin(self.computed(query, parts)).await;
+        if self.raised() != before {
+            // A constant that warns is folded once, and would never warn again.
+            let mut values = self.connection.values.lock();
+            values.warnings.truncate(before.0);
+            values.warning_count = before.1;
+            return;
+        }
+        if let Some(statement) = statement {
             let mut local = self.connection.local();
             local.known.keep(shape, Arc::new(statement));
         }
+    }
+
+    /// The warnings that functions have raised so far: those that are kept, and all.
+    fn raised(&self) -> (usize, u64) {
+        let values = self.connection.values.lock();
+        (values.warnings.len(), values.warning_count)
     }
 
     /// Takes a query apart; `None` if it is of another kind.
