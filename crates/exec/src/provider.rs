@@ -39,10 +39,6 @@ use crate::scan_columns::ScanColumns;
 /// Pages of a scan that are pinned at once: the one it reads and one that a batch still holds.
 const SCAN_PAGES: u64 = 2;
 
-/// Rows that are worth another partition: a table of fewer is read in its order, which is what
-/// MySQL's users see of a query without ORDER BY.
-const PARTITION_ROWS: usize = 16 << 10;
-
 /// The number of a row and its id.
 const KEY_SCAN_ROW_BYTES: u64 = 16;
 /// So little is not worth asking for.
@@ -238,13 +234,7 @@ impl TableScan {
             None => snapshot.batch_count(),
             Some(limit) => batches_within(snapshot, limit),
         };
-        let rows = (0..batches)
-            .map(|index| snapshot.rows_of(index))
-            .sum::<usize>();
-        let partitions = partitions_max
-            .min(batches)
-            .min(rows / PARTITION_ROWS)
-            .max(1);
+        let partitions = partitions_max.min(batches).max(1);
         let ranges: Vec<_> = (0..partitions)
             .map(|index| batches * index / partitions..batches * (index + 1) / partitions)
             .collect();
