@@ -3,8 +3,8 @@
 //! A statement asks for a file by its name and reads it piece by piece, while whoever speaks with
 //! the client fetches the pieces. **Never** opens a file of this machine.
 //!
-//! A statement that waits for a piece keeps a thread, so only a few of an engine read at a time; the
-//! others wait for their turn without one.
+//! A statement that waits for a piece keeps a thread, so only a few of an engine read at a time;
+//! the others wait for their turn without one.
 //!
 //! **Cost**: two pieces are under way at a time; they are as long as the client makes them, which
 //! is outside of the memory budget.
