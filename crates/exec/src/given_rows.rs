@@ -5,24 +5,23 @@
 //! so that no plan depends on it.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_datafusion_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableType};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::{
-    Boundedness, EmissionType, ReplaceChildrenOptions,
-};
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
 };
+
+use crate::leaf_node::leaf_node;
 
 /// A `TableProvider` whose rows come later.
 #[derive(Debug)]
@@ -94,14 +93,13 @@ impl GivenRowsScan {
         &self.columns
     }
 
-    /// Lets go of rows that no run has read.
-    pub fn take_back(&self) {
-        *self.rows.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    /// Hands over the rows for the next run; `None` takes back those that no run has read.
+    pub fn give(&self, rows: Option<RecordBatch>) {
+        *self.rows() = rows;
     }
 
-    /// Hands over the rows for the next run.
-    pub fn give(&self, rows: RecordBatch) {
-        *self.rows.lock().unwrap_or_else(PoisonError::into_inner) = Some(rows);
+    fn rows(&self) -> MutexGuard<'_, Option<RecordBatch>> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -120,50 +118,14 @@ impl DisplayAs for GivenRowsScan {
 }
 
 impl ExecutionPlan for GivenRowsScan {
-    fn name(&self) -> &'static str {
-        "GivenRowsScan"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        _children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        _children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
+    leaf_node!("GivenRowsScan");
 
     fn execute(
         &self,
         _partition: usize,
         _context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let rows = self
-            .rows
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let rows = self.rows().take();
         let rows = rows.ok_or_else(|| internal_datafusion_err!("no rows were given"))?;
         let stream = futures::stream::iter([Ok(rows)]);
         Ok(Box::pin(RecordBatchStreamAdapter::new(

@@ -25,6 +25,7 @@ pub mod context;
 pub mod error;
 mod given_rows;
 mod install;
+mod leaf_node;
 pub mod memory;
 pub mod provider;
 pub mod report;

@@ -20,24 +20,24 @@ pub struct Progress {
     pub elapsed: Duration,
 }
 
-/// Rows that the leaves of a plan have read and will read.
-pub(crate) fn of_plan(plan: &Arc<dyn ExecutionPlan>) -> (u64, Option<u64>) {
+/// Rows that the leaves of a plan have read.
+pub(crate) fn rows_read(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     let children = plan.children();
     if children.is_empty() {
-        let read = plan
-            .metrics()
-            .and_then(|metrics| metrics.output_rows())
-            .unwrap_or(0);
-        return (read as u64, expected_rows(plan).map(|rows| rows as u64));
+        let metrics = plan.metrics();
+        let rows = metrics.and_then(|metrics| metrics.output_rows());
+        return rows.unwrap_or(0) as u64;
     }
-    let mut read = 0;
-    let mut total = Some(0);
-    for child in children {
-        let (child_read, child_total) = of_plan(child);
-        read += child_read;
-        total = total.zip(child_total).map(|(sum, more)| sum + more);
+    children.into_iter().map(rows_read).sum()
+}
+
+/// Rows that they read in all, if that is known of each.
+pub(crate) fn rows_to_read(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
+    let children = plan.children();
+    if children.is_empty() {
+        return expected_rows(plan).map(|rows| rows as u64);
     }
-    (read, total)
+    children.into_iter().map(rows_to_read).sum()
 }
 
 /// Rows that a node is expected to produce.

@@ -113,7 +113,7 @@ pub(crate) struct Running {
     /// Accounts of the tables that the statement writes, and their bytes before it.
     written: Mutex<Vec<(Account, Counters)>>,
     plan: Mutex<Option<Arc<dyn ExecutionPlan>>>,
-    /// What the plan had read when it was let go.
+    /// What the plan had read when it was let go, where slow statements are logged.
     reads: Mutex<Reads>,
     tasks: Mutex<Vec<AbortHandle>>,
 }
@@ -204,17 +204,18 @@ impl Running {
 
     /// Lets the plan go.
     fn take_plan(&self) {
-        if let Some(plan) = lock(&self.plan).take() {
+        let plan = lock(&self.plan).take();
+        let is_logged = self.connection.engine.shared().slow_log.is_some();
+        if let Some(plan) = plan.filter(|_| is_logged) {
             *lock(&self.reads) = Reads::of_plan(&plan);
         }
     }
 
     pub(crate) fn progress(&self) -> Progress {
         let plan = lock(&self.plan).clone();
-        let (rows_read, rows_total) = plan.map_or((0, None), |plan| progress::of_plan(&plan));
         Progress {
-            rows_read,
-            rows_total,
+            rows_read: plan.as_ref().map_or(0, progress::rows_read),
+            rows_total: plan.as_ref().and_then(progress::rows_to_read),
             temp_bytes_written: self.account.counters().bytes_written,
             elapsed: self.started.elapsed(),
         }

@@ -35,6 +35,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use datafusion::physical_plan::ExecutionPlan;
 use mayfly_exec::{TempTable, Why};
+use mayfly_types::spelling::date_of;
 use mayfly_types::{Level, Warning};
 
 use crate::progress;
@@ -90,11 +91,21 @@ pub(crate) struct Entry<'a> {
     pub(crate) warnings: &'a [Warning],
 }
 
+/// What a statement read, by its plan.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Reads {
+    pub(crate) rows: u64,
+    /// Whether a table or a file was read from its beginning to its end.
+    pub(crate) has_full_scan: bool,
+    /// Whether rows were joined without looking them up by a key.
+    pub(crate) has_full_join: bool,
+}
+
 impl Reads {
     /// What a plan has read so far.
     pub(crate) fn of_plan(plan: &Arc<dyn ExecutionPlan>) -> Reads {
         let mut reads = Reads {
-            rows: progress::of_plan(plan).0,
+            rows: progress::rows_read(plan),
             ..Reads::default()
         };
         reads.add_kinds(plan);
@@ -108,16 +119,6 @@ impl Reads {
             self.add_kinds(child);
         }
     }
-}
-
-/// What a statement read, by its plan.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Reads {
-    pub(crate) rows: u64,
-    /// Whether a table or a file was read from its beginning to its end.
-    pub(crate) has_full_scan: bool,
-    /// Whether rows were joined without looking them up by a key.
-    pub(crate) has_full_join: bool,
 }
 
 impl SlowSettings {
@@ -227,7 +228,6 @@ impl Writer {
 
 /// The moment, in UTC: `261122 13:05:09`, the hour padded with a blank.
 fn time_line(second: u64) -> String {
-    use mayfly_types::spelling::date_of;
     let (day, rest) = (second / 86_400, second % 86_400);
     let (year, month, day) = date_of(i64::try_from(day).unwrap_or_default());
     let (hour, minute) = (rest / 3600, rest / 60 % 60);

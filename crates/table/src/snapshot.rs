@@ -53,14 +53,22 @@ impl SnapshotParts {
     /// # Panics
     /// If there is no such batch.
     pub(crate) fn batch(&self, index: usize) -> Batch<'_> {
-        match self.pages.get(index) {
-            Some(page) => Batch::Page(page),
-            None => Batch::Segment(&self.segments[index - self.pages.len()]),
-        }
+        Batch::of(&self.pages, &self.segments, index)
     }
 }
 
-impl Batch<'_> {
+impl<'a> Batch<'a> {
+    /// The batch of a number: pages come first, then what is not in pages yet.
+    ///
+    /// # Panics
+    /// If there is no such batch.
+    pub(crate) fn of(pages: &'a [TablePage], segments: &'a [Segment], index: usize) -> Self {
+        match pages.get(index) {
+            Some(page) => Batch::Page(page),
+            None => Batch::Segment(&segments[index - pages.len()]),
+        }
+    }
+
     pub(crate) fn row_count(self) -> usize {
         match self {
             Batch::Page(page) => page.row_count(),

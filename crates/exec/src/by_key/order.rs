@@ -9,13 +9,9 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use datafusion::common::stats::Precision;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::execution_plan::{
-    Boundedness, EmissionType, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
 };
@@ -33,6 +29,7 @@ use super::pipeline::Pipeline;
 use super::scan::Found;
 use crate::context::StatementContext;
 use crate::error::{space_error, table_error};
+use crate::leaf_node::leaf_node;
 
 /// The rows that are shown take at most so much memory, and those that are read at once.
 pub(super) const KEPT_BYTES_MAX: u64 = 1 << 20;
@@ -117,39 +114,7 @@ impl DisplayAs for KeyOrder {
 }
 
 impl ExecutionPlan for KeyOrder {
-    fn name(&self) -> &'static str {
-        "KeyOrder"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        _children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        _children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
+    leaf_node!("KeyOrder");
 
     fn execute(
         &self,

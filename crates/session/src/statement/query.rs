@@ -196,10 +196,7 @@ impl Job {
     /// other.
     pub(crate) async fn physical_in_order(&self, planned: Planned) -> Result<Ready, MySqlError> {
         let state = self.connection.state()?;
-        let config = state.config().clone().with_target_partitions(1);
-        let state = SessionStateBuilder::new_from_existing(state.clone())
-            .with_config(config)
-            .build();
+        let state = in_one_partition(state).build();
         let ready = self.physical_by(&state, planned).await?;
         Ok(Ready {
             in_order: true,
@@ -265,6 +262,12 @@ impl Job {
         concat_batches(&ready.plan.schema(), &batches)
             .map_err(|error| errors::from_plan(&error.into()))
     }
+}
+
+/// A state whose plans have one partition, but for what says otherwise itself.
+pub(super) fn in_one_partition(state: &SessionState) -> SessionStateBuilder {
+    let config = state.config().clone().with_target_partitions(1);
+    SessionStateBuilder::new_from_existing(state.clone()).with_config(config)
 }
 
 /// Adds the database to the error of a function that is not there.

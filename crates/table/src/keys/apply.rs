@@ -257,10 +257,7 @@ fn undo(indexes: &mut Indexes, format: &Format, steps: &[Step<'_>]) {
 
 impl<'a> Rows<'a> {
     fn source(self, batch: usize) -> Batch<'a> {
-        match self.pages.get(batch) {
-            Some(page) => Batch::Page(page),
-            None => Batch::Segment(&self.tail.segments()[batch - self.pages.len()]),
-        }
+        Batch::of(self.pages, self.tail.segments(), batch)
     }
 
     fn steps(self, comes: bool) -> impl Iterator<Item = Step<'a>> {

@@ -225,7 +225,7 @@ fn refused(arguments: &[&str]) -> Ran {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mayfly"));
     command.args(["serve", "--port", "0"]).args(arguments);
     let ran = run_command(&mut command, "");
-    assert_ne!(ran.code, Some(0));
+    assert_eq!(ran.code, Some(1));
     ran
 }
 

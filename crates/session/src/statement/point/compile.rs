@@ -215,7 +215,7 @@ impl Job {
         let (table, mention) = self.keyed(&select.from)?;
         let places = listed(&select.projection, &table, &mention.alias)?;
         let rows = choice(condition, &table, &mention.alias, constants)?;
-        if !is_plain(query) {
+        if !is_plain(query.clone()) {
             return None;
         }
         let of_table = columns_of(table.schema(), None);
@@ -471,9 +471,8 @@ fn listed(list: &[SelectItem], table: &Table, alias: &str) -> Option<Vec<usize>>
 }
 
 /// Whether a query has no more than a list, a table and a condition.
-pub(super) fn is_plain(query: &Query) -> bool {
-    let mut rest = query.clone();
-    take_parts(&mut rest).is_some() && PLAIN.as_ref() == Some(&rest)
+pub(super) fn is_plain(mut query: Query) -> bool {
+    take_parts(&mut query).is_some() && PLAIN.as_ref() == Some(&query)
 }
 
 /// Takes out of a query what plain queries differ in.

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use arrow::compute::concat_batches;
 use arrow::record_batch::RecordBatch;
 use datafusion::execution::TaskContext;
-use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::execution::session_state::SessionState;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
@@ -49,6 +49,7 @@ use crate::connection::Connection;
 use crate::lowered;
 use crate::outcome::columns_of;
 use crate::statement::Job;
+use crate::statement::query::in_one_partition;
 
 /// Aggregates whose value depends on their arguments only.
 const AGGREGATES: [&str; 5] = ["avg", "count", "max", "min", "sum"];
@@ -78,11 +79,12 @@ impl Remainder {
     /// fails or would have to wait.
     pub(super) fn run(&self, rows: RecordBatch) -> Option<(RecordBatch, Vec<TempTable>)> {
         let plan = reset_plan_states(Arc::clone(&self.plan)).ok()?;
-        GivenRowsScan::find(&plan)?.give(rows);
+        let given = GivenRowsScan::find(&plan)?;
+        given.give(Some(rows));
         let stream = plan.execute(0, Arc::clone(&self.context)).ok()?;
         let batches: Vec<RecordBatch> = stream.try_collect().now_or_never()?.ok()?;
         let rows = concat_batches(&plan.schema(), &batches).ok()?;
-        GivenRowsScan::find(&plan)?.take_back();
+        given.give(None);
         let mut tables = Vec::new();
         add_temp_tables(&plan, &mut tables);
         Some((rows, tables))
@@ -154,9 +156,6 @@ impl Job {
         let SetExpr::Select(select) = query.body.as_ref() else {
             return None;
         };
-        if !is_plain(&without_more(query)?) {
-            return None;
-        }
         let condition = select.selection.as_ref()?;
         let (table, mention) = self.keyed(&select.from)?;
         // The constants come in the order of the text.
@@ -208,6 +207,9 @@ impl Job {
                 is_same_next_time(limit, &mut constants)?;
             }
             Some(LimitClause::LimitOffset { .. }) => return None,
+        }
+        if !is_plain(without_more(query)?) {
+            return None;
         }
         let places = (0..before).chain(behind..constants.0.len());
         let fixed = places.map(|place| Some((place, constants.0[place].clone()?)));
@@ -266,9 +268,7 @@ impl Job {
         let ours = SwapOperators.name();
         let rules = state.physical_optimizers().iter();
         let rules = rules.filter(|rule| rule.name() != ours).cloned().collect();
-        let config = state.config().clone().with_target_partitions(1);
-        let builder = SessionStateBuilder::new_from_existing(state.clone());
-        let builder = builder.with_config(config);
+        let builder = in_one_partition(state);
         Some(builder.with_physical_optimizer_rules(rules).build())
     }
 
