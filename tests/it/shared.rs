@@ -156,6 +156,9 @@ async fn tables_are_emptied_exchanged_and_dropped_beside_their_writers() {
         .map(|n| tokio::spawn(write(engine.clone(), SEED + 100 + n, Arc::clone(&sum))))
         .collect();
     let mut round = 0;
+    // What one statement was not let do, the one that undoes it does not find.
+    const NOT_FOUND: u16 = 1091;
+    let mut has_failed = false;
     while !writers.iter().all(|writer| writer.is_finished()) {
         let sql = [
             "TRUNCATE TABLE s",
@@ -165,9 +168,12 @@ async fn tables_are_emptied_exchanged_and_dropped_beside_their_writers() {
             "CREATE INDEX a ON s (a)",
             "DROP TABLE s",
         ][round % 6];
-        if let Err(error) = run(&mut session, sql).await {
-            assert!(MAY_FAIL.contains(&error.code), "{sql}: {error:?}");
+        let ended = run(&mut session, sql).await;
+        if let Err(error) = &ended {
+            let may_fail = MAY_FAIL.contains(&error.code) || has_failed && error.code == NOT_FOUND;
+            assert!(may_fail, "{sql}: {error:?}");
         }
+        has_failed = ended.is_err();
         if sql == "DROP TABLE s" {
             create(&mut session).await;
         }
