@@ -13,5 +13,6 @@ mod partitioned;
 mod points;
 mod process;
 mod recorded;
+mod repeated;
 mod shared;
 mod slt;

@@ -12,6 +12,7 @@
 //!            |-- temp_file  spills of stock operators  --+--> mayfly_space
 //!   aggregate, sort, provider --> mayfly_table (rows, runs) --+
 //!   by_key        rows that keys find: conditions, joins, orders
+//!   given_rows, unbound   plans that are kept, over rows that come later
 //!   context, report   what a statement gives, what its temporary tables cost
 //! ```
 
@@ -33,6 +34,7 @@ pub mod rule;
 mod scan_columns;
 pub mod sort;
 pub mod temp_file;
+mod unbound;
 
 pub use by_key::{Access, Found, KeyJoin, KeyOrder, KeyScan, key_value};
 pub use collect::collect_into;
@@ -43,6 +45,7 @@ pub use install::{install, runtime};
 pub use provider::{TableScan, TableSource};
 pub use report::{Report, TempTable, Why, next_temp_table_id};
 pub use rule::{SwapOperators, planned_temp_tables, unspillable};
+pub use unbound::{Size, UnboundTable, bound, size_at_most};
 
 #[cfg(test)]
 mod tests;

@@ -80,6 +80,37 @@ impl TableSource {
 }
 
 impl TableSource {
+    /// Reads the rows that some conditions ask for, off a key or in a few partitions; the
+    /// conditions are checked above.
+    pub(crate) fn scan_now(
+        &self,
+        partitions_max: usize,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        // The keys hold the rows as they are now.
+        let covered = |key| {
+            let columns = projection.filter(|_| self.snapshot.is_none());
+            columns.is_some_and(|columns| self.table.covers(key, columns))
+        };
+        if let Some(choice) = by_key::choose(&self.table, filters, covered)?
+            && let Some(scan) = self.key_scan(&choice, projection, filters)?
+        {
+            return Ok(Arc::new(scan));
+        }
+        let snapshot = self.snapshot.clone();
+        let snapshot = snapshot.unwrap_or_else(|| self.table.snapshot());
+        let source = Source {
+            table: Arc::clone(&self.table),
+            columns: ScanColumns::new(&self.schema, &snapshot, projection)?,
+            snapshot: Arc::new(snapshot),
+            filters: filters.to_vec(),
+            found: None,
+        };
+        Ok(Arc::new(TableScan::new(source, limit, partitions_max)))
+    }
+
     /// The rows that a key finds; `None` if they are more than was thought.
     fn key_scan(
         &self,
@@ -191,27 +222,8 @@ impl TableProvider for TableSource {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        // The keys hold the rows as they are now.
-        let covered = |key| {
-            let columns = projection.filter(|_| self.snapshot.is_none());
-            columns.is_some_and(|columns| self.table.covers(key, columns))
-        };
-        if let Some(choice) = by_key::choose(&self.table, filters, covered)?
-            && let Some(scan) = self.key_scan(&choice, projection, filters)?
-        {
-            return Ok(Arc::new(scan));
-        }
-        let snapshot = self.snapshot.clone();
-        let snapshot = snapshot.unwrap_or_else(|| self.table.snapshot());
-        let source = Source {
-            table: Arc::clone(&self.table),
-            columns: ScanColumns::new(&self.schema, &snapshot, projection)?,
-            snapshot: Arc::new(snapshot),
-            filters: filters.to_vec(),
-            found: None,
-        };
         let partitions_max = session.config().target_partitions();
-        Ok(Arc::new(TableScan::new(source, limit, partitions_max)))
+        self.scan_now(partitions_max, projection, filters, limit)
     }
 }
 
@@ -254,6 +266,23 @@ impl TableScan {
     /// What is read; `None` if not all rows are.
     pub(crate) fn source(&self) -> Option<Source> {
         self.limit.is_none().then(|| self.source.clone())
+    }
+
+    /// The table.
+    pub(crate) fn table(&self) -> &Table {
+        &self.source.table
+    }
+
+    /// The rows that are read.
+    pub(crate) fn row_count(&self) -> usize {
+        self.rows_of(&self.ranges)
+    }
+
+    fn rows_of(&self, ranges: &[Range<usize>]) -> usize {
+        let batches = ranges.iter().cloned().flatten();
+        batches
+            .map(|index| self.source.snapshot.rows_of(index))
+            .sum()
     }
 
     /// The name of the table.
@@ -366,13 +395,7 @@ impl ExecutionPlan for TableScan {
             Some(partition) => self.ranges.get(partition..=partition).unwrap_or_default(),
             None => &self.ranges,
         };
-        let rows: usize = ranges
-            .iter()
-            .cloned()
-            .flatten()
-            .map(|index| self.source.snapshot.rows_of(index))
-            .sum();
-        let rows = Precision::Exact(rows);
+        let rows = Precision::Exact(self.rows_of(ranges));
         let statistics = Statistics::new_unknown(&self.schema()).with_num_rows(rows);
         Ok(Arc::new(statistics))
     }

@@ -23,7 +23,7 @@ use crate::errors;
 use crate::meaning;
 use crate::running::{CancelHandle, EndHandle, Running};
 use crate::slow_log::{Entry, SlowSettings};
-use crate::statement::{Known, KnownTables, Lately, Turns};
+use crate::statement::{Known, KnownTables, Lately, Repeated, Turns};
 use crate::stats::{Ended, StatementStats};
 use crate::status::Status;
 use crate::transaction::Transaction;
@@ -74,6 +74,10 @@ pub(crate) struct Local {
     pub(crate) known: Known,
     /// The temporary tables that it made before.
     pub(crate) known_tables: KnownTables,
+    /// The queries whose text came before.
+    pub(crate) repeated: Repeated,
+    /// What plans over few rows run in, made for a version of the variables.
+    pub(crate) few_rows: Option<(u64, Arc<TaskContext>)>,
     /// What tables make of their rows, ready for the next statement.
     pub(crate) rules: Lately,
 }
@@ -169,6 +173,8 @@ impl Connection {
                 fixed_now_micros: None,
                 known: Known::default(),
                 known_tables: KnownTables::default(),
+                repeated: Repeated::default(),
+                few_rows: None,
                 rules: Lately::default(),
             }),
             account,

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -118,6 +118,8 @@ pub(crate) struct Shared {
     last_connection_id: AtomicU64,
     /// Those that read files of clients, which keeps a thread each.
     pub(crate) client_file_readers: Arc<Semaphore>,
+    /// Plans that connections keep.
+    pub(crate) kept_plans: Arc<AtomicUsize>,
     /// Whose turn it is to write a table with keys, by the address of the table.
     turns: Mutex<HashMap<usize, Weak<tokio::sync::Mutex<()>>>>,
     // resources
@@ -207,6 +209,7 @@ impl Engine {
                 connections: Mutex::new(BTreeMap::new()),
                 last_connection_id: AtomicU64::new(0),
                 client_file_readers: Arc::new(Semaphore::new(READERS_MAX)),
+                kept_plans: Arc::default(),
                 turns: Mutex::default(),
                 runtime: Some(runtime),
             }),

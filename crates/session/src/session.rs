@@ -63,7 +63,7 @@ impl Session {
     ///
     /// The statement runs on the engine's workers; the future may be polled anywhere. Dropping it
     /// stops the statement. What takes some microseconds runs in the poll itself: a statement on
-    /// few rows, of a shape that was seen before, or one like CREATE TABLE or COMMIT.
+    /// few rows, of a shape or a text that was seen before, or one like CREATE TABLE or COMMIT.
     ///
     /// # Errors
     /// Whatever MySQL would answer; the session stays usable.
@@ -83,6 +83,9 @@ impl Session {
         }
         if let Some(ended) = statement::run_known_table(&self.connection, statement) {
             return ended;
+        }
+        if let Some(outcome) = statement::run_repeated(&self.connection, statement) {
+            return Ok(outcome);
         }
         let connection = Arc::clone(&self.connection);
         let account = connection.statement_account();

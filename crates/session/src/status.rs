@@ -34,6 +34,7 @@ pub(crate) struct Status {
     pub(crate) device_bytes_read: u64,
     pub(crate) peak_memory_bytes: u64,
     pub(crate) evictions: u64,
+    pub(crate) plans_reused: u64,
     pub(crate) waits: u64,
     pub(crate) wait_nanos: u64,
 }
@@ -93,6 +94,7 @@ impl Status {
             ("Mayfly_device_bytes_written", self.device_bytes_written),
             ("Mayfly_evictions", self.evictions),
             ("Mayfly_peak_memory_bytes", self.peak_memory_bytes),
+            ("Mayfly_plans_reused", self.plans_reused),
             ("Mayfly_temp_bytes_read", self.temp_bytes_read),
             ("Mayfly_temp_bytes_wasted", self.temp_bytes_wasted),
             ("Mayfly_temp_bytes_written", self.temp_bytes_written),

@@ -22,6 +22,7 @@ use datafusion::sql::sqlparser::ast;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::bindings::{Bindings, FILES};
+use crate::keyed::Keyed;
 use crate::rewrite;
 use crate::source::Source;
 
@@ -123,7 +124,14 @@ impl ContextProvider for Planner<'_> {
                 .get(&(schema.to_string(), table.to_string())),
         };
         match bound {
-            Some(bound) => Ok(provider_as_source(Arc::clone(&bound.provider))),
+            Some(bound) if bound.unique.is_empty() => {
+                Ok(provider_as_source(Arc::clone(&bound.provider)))
+            }
+            Some(bound) => {
+                let provider = Arc::clone(&bound.provider);
+                let keyed = Keyed::new(provider, bound.unique.clone());
+                Ok(provider_as_source(Arc::new(keyed)))
+            }
             None => {
                 let database = name
                     .schema()

@@ -58,12 +58,21 @@ pub(crate) fn rows_by_key(row_count: u64) -> u64 {
 /// # Errors
 /// If an index cannot be read.
 pub fn replace(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
-    let replaced = if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
-        join_rule::replace(join)?
-    } else if let Some(sort) = plan.downcast_ref::<SortExec>() {
-        order_rule::replace(sort)?
-    } else {
-        None
+    let Some(sort) = plan.downcast_ref::<SortExec>() else {
+        return replace_join(plan);
     };
+    let replaced = order_rule::replace(sort)?;
+    Ok(replaced.map_or_else(|| Transformed::no(plan), Transformed::yes))
+}
+
+/// Replaces a stock join likewise, and leaves all else.
+///
+/// # Errors
+/// As [`replace`].
+pub fn replace_join(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let Some(join) = plan.downcast_ref::<HashJoinExec>() else {
+        return Ok(Transformed::no(plan));
+    };
+    let replaced = join_rule::replace(join)?;
     Ok(replaced.map_or_else(|| Transformed::no(plan), Transformed::yes))
 }

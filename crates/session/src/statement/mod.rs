@@ -16,12 +16,14 @@ mod duplicate;
 mod evaluate;
 mod explain;
 mod expressions;
+mod few_rows;
 mod information;
 mod insert;
 mod known_tables;
 mod load;
 mod point;
 mod query;
+mod repeated;
 mod rules;
 mod set;
 mod show;
@@ -43,6 +45,7 @@ use crate::running::Running;
 pub(crate) use describe::describe;
 pub(crate) use known_tables::{KnownTables, run_known_table};
 pub(crate) use point::{Attempt, Known, run_known};
+pub(crate) use repeated::{Repeated, run_repeated};
 pub(crate) use rules::Lately;
 
 /// The right to write a shared table, and where it is waited for.

@@ -118,7 +118,7 @@ impl Job {
     }
 
     /// Applies `sql_select_limit` to a query without a LIMIT of its own.
-    fn limited(&self, mut query: ast::Query) -> ast::Query {
+    pub(super) fn limited(&self, mut query: ast::Query) -> ast::Query {
         let limit = self.connection.local().variables.number("sql_select_limit");
         if limit != u64::MAX && query.limit_clause.is_none() {
             let number = ast::Value::Number(limit.min(i64::MAX.unsigned_abs()).to_string(), false);

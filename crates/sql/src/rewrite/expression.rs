@@ -98,7 +98,7 @@ pub(super) fn rewrite(
 }
 
 /// `UTC_DATE` and its like are calls without parentheses.
-fn is_clock(ident: &Ident) -> bool {
+pub(crate) fn is_clock(ident: &Ident) -> bool {
     let clocks = ["utc_date", "utc_time", "utc_timestamp"];
     ident.quote_style.is_none()
         && clocks

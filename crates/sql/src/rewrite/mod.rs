@@ -4,7 +4,7 @@
 //! variables, `||`, ORDER BY NULL, WITH ROLLUP, ONLY_FULL_GROUP_BY. What depends on types is the
 //! analyzer's. Never looks a name up: what it needs stands in the bindings.
 
-mod expression;
+pub(crate) mod expression;
 mod grouping;
 pub(crate) mod invisible;
 mod labels;

@@ -1,8 +1,9 @@
 //! Values of subqueries whose condition compares with the outer row in another way than by `=`:
 //! `(SELECT COUNT(*) FROM b WHERE b.x < a.x)`.
 //!
-//! The stock rules turn only equalities into joins. Here each outer row gets a number, is joined
-//! with the rows that belong to it, and is put together again by that number:
+//! The stock rules turn only equalities into joins, and that is right only where values that are
+//! equal are one value, since they group by it. Here each outer row gets a number, is joined with
+//! the rows that belong to it, and is put together again by that number:
 //!
 //! ```text
 //! SELECT any_value(a.*), COUNT(b.x) FROM numbered a LEFT JOIN b ON b.x < a.x GROUP BY a.number
@@ -11,20 +12,18 @@
 //! The outer rows are computed once. **Cost**: one step of the join for each pair of rows.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use datafusion::common::metadata::FieldMetadata;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, JoinType};
 use datafusion::error::Result;
 use datafusion::functions_window::row_number::row_number;
 use datafusion::logical_expr::expr::Case;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
-    Subquery, lit,
+    Aggregate, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Subquery, lit,
 };
 
+use super::joined::{Renamed, as_columns, equal_column, inlined, replaced};
 use crate::functions::any_value;
 
 /// The table name of the inner rows.
@@ -34,71 +33,12 @@ const MATCHED: &str = "matched";
 
 /// A SELECT list or a condition without dependent values.
 pub(super) fn unnest(plan: LogicalPlan) -> Result<LogicalPlan> {
-    match plan {
-        LogicalPlan::Projection(projection) if has_dependent(&projection.expr)? => {
-            let mut input = projection.input;
-            let mut list = Vec::with_capacity(projection.expr.len());
-            for expr in projection.expr {
-                let name = expr.schema_name().to_string();
-                let qualifier = expr.qualified_name().0;
-                let changed = without_dependents(expr, &mut input)?;
-                list.push(if changed.schema_name().to_string() == name {
-                    changed
-                } else {
-                    changed.alias_qualified(qualifier, name)
-                });
-            }
-            Ok(LogicalPlan::Projection(Projection::try_new(list, input)?))
-        }
-        LogicalPlan::Filter(filter) if has_dependent(std::slice::from_ref(&filter.predicate))? => {
-            let columns: Vec<Expr> = filter
-                .input
-                .schema()
-                .columns()
-                .into_iter()
-                .map(Expr::Column)
-                .collect();
-            let mut input = filter.input;
-            let predicate = without_dependents(filter.predicate, &mut input)?;
-            let filtered = LogicalPlan::Filter(Filter::try_new(predicate, input)?);
-            LogicalPlanBuilder::from(filtered).project(columns)?.build()
-        }
-        plan => Ok(plan),
-    }
-}
-
-fn has_dependent(exprs: &[Expr]) -> Result<bool> {
-    for expr in exprs {
-        if expr.exists(|expr| {
-            Ok(match expr {
-                Expr::ScalarSubquery(subquery) => Dependent::of(subquery).is_some(),
-                _ => false,
-            })
-        })? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// Replaces the dependent values of an expression by columns, which the input gains.
-fn without_dependents(expr: Expr, input: &mut Arc<LogicalPlan>) -> Result<Expr> {
-    let changed = expr.transform_down(|expr| {
-        let Expr::ScalarSubquery(subquery) = &expr else {
-            return Ok(Transformed::no(expr));
-        };
-        let Some(dependent) = Dependent::of(subquery) else {
-            return Ok(Transformed::no(expr));
-        };
-        let (plan, column) = dependent.joined(input)?;
-        *input = Arc::new(plan);
-        Ok(Transformed::new(
-            Expr::Column(column),
-            true,
-            TreeNodeRecursion::Jump,
-        ))
-    })?;
-    Ok(changed.data)
+    as_columns(plan, &|subquery, outer| {
+        Dependent::of(subquery)
+            .map(|dependent| dependent.joined(outer))
+            .transpose()
+    })?
+    .restored()
 }
 
 /// A value that is an aggregate over the rows that belong to an outer row.
@@ -148,7 +88,7 @@ impl<'a> Dependent<'a> {
         let is_stock = split_conjunction(&filter.predicate)
             .into_iter()
             .filter(|expr| expr.contains_outer())
-            .all(is_equality);
+            .all(|expr| equal_column(expr, filter.input.schema()).is_some());
         if is_stock || !filter.input.all_out_ref_exprs().is_empty() {
             return None;
         }
@@ -161,7 +101,7 @@ impl<'a> Dependent<'a> {
     }
 
     /// The outer rows with the value in a column of its own.
-    fn joined(&self, outer: &LogicalPlan) -> Result<(LogicalPlan, Column)> {
+    fn joined(&self, outer: &LogicalPlan) -> Result<(LogicalPlan, Expr)> {
         let outer_columns = outer.schema().columns();
         let name = format!("mayfly value {}", outer_columns.len());
         let number = row_number();
@@ -199,7 +139,7 @@ impl<'a> Dependent<'a> {
             .aggregate(vec![Expr::Column(number_column)], aggregates)?
             .project(list)?
             .build()?;
-        Ok((plan, Column::new_unqualified(name)))
+        Ok((plan, Expr::Column(Column::new_unqualified(name))))
     }
 
     /// The table under names that no other has, with a column that is true.
@@ -244,23 +184,6 @@ impl<'a> Dependent<'a> {
     }
 }
 
-/// The columns of the table under their new names.
-struct Renamed(HashMap<Column, Expr>);
-
-impl Renamed {
-    /// An expression over joined rows: inner columns renamed, outer ones no longer outer.
-    fn apply(&self, expr: Expr) -> Result<Expr> {
-        let inner = replaced(expr, &self.0)?;
-        let all = inner.transform_up(|expr| {
-            Ok(match expr {
-                Expr::OuterReferenceColumn(_, column) => Transformed::yes(Expr::Column(column)),
-                other => Transformed::no(other),
-            })
-        })?;
-        Ok(all.data)
-    }
-}
-
 /// An expression without its name, and what is said of its type.
 fn bare(mut expr: &Expr) -> (&Expr, Option<&FieldMetadata>) {
     let mut metadata = None;
@@ -269,48 +192,4 @@ fn bare(mut expr: &Expr) -> (&Expr, Option<&FieldMetadata>) {
         expr = &alias.expr;
     }
     (expr, metadata)
-}
-
-/// An expression with its columns replaced.
-fn replaced(expr: Expr, meaning: &HashMap<Column, Expr>) -> Result<Expr> {
-    let changed = expr.transform_up(|expr| {
-        Ok(match &expr {
-            Expr::Column(column) => match meaning.get(column) {
-                Some(meaning) => Transformed::yes(meaning.clone()),
-                None => Transformed::no(expr),
-            },
-            _ => Transformed::no(expr),
-        })
-    })?;
-    Ok(changed.data)
-}
-
-/// An expression over a projection as one over its input.
-fn inlined(expr: Expr, projection: &Projection) -> Option<Expr> {
-    let meaning: HashMap<Column, Expr> = projection
-        .schema
-        .columns()
-        .into_iter()
-        .zip(projection.expr.iter().map(|expr| expr.clone().unalias()))
-        .collect();
-    replaced(expr, &meaning).ok()
-}
-
-/// Whether the stock rules pull a comparison up: a column of the table equal to a value of the
-/// outer row.
-fn is_equality(expr: &Expr) -> bool {
-    let Expr::BinaryExpr(BinaryExpr {
-        left,
-        op: Operator::Eq,
-        right,
-    }) = expr
-    else {
-        return false;
-    };
-    let is_column = |expr: &Expr| match expr {
-        Expr::Column(_) => true,
-        Expr::Cast(cast) => matches!(cast.expr.as_ref(), Expr::Column(_)),
-        _ => false,
-    };
-    is_column(left) && !right.any_column_refs() || is_column(right) && !left.any_column_refs()
 }

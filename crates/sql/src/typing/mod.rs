@@ -15,6 +15,8 @@
 
 mod compare;
 mod dependent;
+mod joined;
+mod looked_up;
 mod operators;
 mod rule;
 mod subquery;

@@ -25,7 +25,7 @@ use mayfly_types::{BlobSize, COLLATION_KEY, ColumnType, TYPE_KEY};
 
 use super::compare::{Kind, comparable, compare, kind, kind_of, truth};
 use super::operators::repair;
-use super::{dependent, subquery, zero};
+use super::{dependent, looked_up, subquery, zero};
 use crate::functions::unify::unify;
 use crate::functions::{arithmetic, call, cast, define, seeded};
 
@@ -44,6 +44,13 @@ impl AnalyzerRule for Typing {
 }
 
 fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    // What is joined keeps its condition, which is typed with the columns that it has gained.
+    let joined = looked_up::joined(plan)?;
+    let typed = joined.map(|plan| Ok(typed(plan)?.data))?;
+    typed.restored().map(Transformed::yes)
+}
+
+fn typed(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let mut schema = merge_schema(&plan.inputs());
     if let LogicalPlan::TableScan(scan) = &plan {
         let source =

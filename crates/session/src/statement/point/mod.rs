@@ -201,8 +201,10 @@ impl Job {
         }
         let connection = &self.connection;
         let Some((statement, given)) = self.compiled(parsed) else {
-            if let Statement::Query(query) = parsed {
-                Box::pin(self.keep_computed(query)).await;
+            if let Statement::Query(query) = parsed
+                && !Box::pin(self.keep_computed(query)).await
+            {
+                Box::pin(self.keep_repeated(query)).await;
             }
             return Ok(None);
         };

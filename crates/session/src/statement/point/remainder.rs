@@ -11,8 +11,6 @@
 //!          rows that are given
 //! ```
 //!
-//! The operators are the stock ones, on one thread: the rows are few, and need no temp space.
-//!
 //! **Never** runs a function whose value may be another one next time; which expressions are known
 //! not to is a list in this file.
 //!
@@ -20,23 +18,15 @@
 
 use std::sync::Arc;
 
-use arrow::compute::concat_batches;
 use arrow::record_batch::RecordBatch;
 use datafusion::execution::TaskContext;
-use datafusion::execution::session_state::SessionState;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
-use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Distinct, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
     GroupByExpr, LimitClause, OrderByKind, Query, SelectItem, SetExpr,
 };
-use futures::{FutureExt, TryStreamExt};
-use mayfly_exec::{
-    GivenRows, GivenRowsScan, StatementContext, SwapOperators, TempTable, Why, next_temp_table_id,
-};
+use mayfly_exec::{GivenRows, GivenRowsScan, TempTable};
 use mayfly_sql::change::Mention;
 use mayfly_sql::literal::Literal;
 use mayfly_sql::references::References;
@@ -49,7 +39,7 @@ use crate::connection::Connection;
 use crate::lowered;
 use crate::outcome::columns_of;
 use crate::statement::Job;
-use crate::statement::query::in_one_partition;
+use crate::statement::few_rows::{rows_at_once, temp_tables};
 
 /// Aggregates whose value depends on their arguments only.
 const AGGREGATES: [&str; 5] = ["avg", "count", "max", "min", "sum"];
@@ -81,13 +71,9 @@ impl Remainder {
         let plan = reset_plan_states(Arc::clone(&self.plan)).ok()?;
         let given = GivenRowsScan::find(&plan)?;
         given.give(Some(rows));
-        let stream = plan.execute(0, Arc::clone(&self.context)).ok()?;
-        let batches: Vec<RecordBatch> = stream.try_collect().now_or_never()?.ok()?;
-        let rows = concat_batches(&plan.schema(), &batches).ok()?;
+        let rows = rows_at_once(&plan, &self.context)?;
         given.give(None);
-        let mut tables = Vec::new();
-        add_temp_tables(&plan, &mut tables);
-        Some((rows, tables))
+        Some((rows, temp_tables(&plan)))
     }
 }
 
@@ -101,16 +87,17 @@ struct Parts {
 }
 
 impl Job {
-    /// Keeps the meaning of a query whose shape has come before, if it is one over rows of a key.
-    pub(super) async fn keep_computed(&self, query: &Query) {
+    /// Keeps the meaning of a query whose shape has come before, if it is one over rows of a key;
+    /// tells whether it is.
+    pub(super) async fn keep_computed(&self, query: &Query) -> bool {
         let Some((shape, read)) = taken_apart(&self.running.text) else {
-            return;
+            return false;
         };
         let Some((parts, constants)) = self.parts(query) else {
-            return;
+            return false;
         };
         if constants != read.constants {
-            return;
+            return false;
         }
         let may_be = {
             let mut local = self.connection.local();
@@ -128,27 +115,16 @@ impl Job {
             }
         };
         if !may_be {
-            return;
+            return true;
         }
-        let before = self.raised();
-        let statement = Box::pin(self.computed(query, parts)).await;
-        if self.raised() != before {
-            // A constant that warns is folded once, and would never warn again.
-            let mut values = self.connection.values.lock();
-            values.warnings.truncate(before.0);
-            values.warning_count = before.1;
-            return;
-        }
+        let statement = self
+            .without_warning(Box::pin(self.computed(query, parts)))
+            .await;
         if let Some(statement) = statement {
             let mut local = self.connection.local();
             local.known.keep(shape, Arc::new(statement));
         }
-    }
-
-    /// The warnings that functions have raised so far: those that are kept, and all.
-    fn raised(&self) -> (usize, u64) {
-        let values = self.connection.values.lock();
-        (values.warnings.len(), values.warning_count)
+        true
     }
 
     /// Takes a query apart; `None` if it is of another kind.
@@ -246,7 +222,7 @@ impl Job {
         let columns = columns_of(&plan.schema(), Some(&planned.labels));
         let over = Remainder {
             columns: GivenRowsScan::find(&plan)?.columns().to_vec(),
-            context: self.few_rows_context()?,
+            context: self.connection.few_rows_context()?,
             plan,
             variables,
         };
@@ -260,23 +236,6 @@ impl Job {
             },
             columns,
         })
-    }
-
-    /// What plans over few rows are made with: stock operators on one thread.
-    fn few_rows_state(&self) -> Option<SessionState> {
-        let state = self.connection.state().ok()?;
-        let ours = SwapOperators.name();
-        let rules = state.physical_optimizers().iter();
-        let rules = rules.filter(|rule| rule.name() != ours).cloned().collect();
-        let builder = in_one_partition(state);
-        Some(builder.with_physical_optimizer_rules(rules).build())
-    }
-
-    /// What they run in: the memory of the connection.
-    fn few_rows_context(&self) -> Option<Arc<TaskContext>> {
-        let connection = &self.connection;
-        let context = StatementContext::new(connection.account.clone());
-        connection.task_context_of(context).ok()
     }
 }
 
@@ -339,43 +298,4 @@ fn aggregate(function: &Function, constants: &mut Constants) -> Option<()> {
         }
     }
     Some(())
-}
-
-/// Adds the temporary tables of a plan of stock operators, in the order of the plan, with the rows
-/// that went through them when it ran.
-fn add_temp_tables(plan: &Arc<dyn ExecutionPlan>, tables: &mut Vec<TempTable>) {
-    let rows_of = |node: &Arc<dyn ExecutionPlan>| {
-        let rows = node.metrics().and_then(|metrics| metrics.output_rows());
-        rows.unwrap_or_default() as u64
-    };
-    let mut add = |why, rows| {
-        tables.push(TempTable {
-            id: next_temp_table_id(),
-            why,
-            rows,
-            memory_bytes: 0,
-            disk_bytes_written: 0,
-            disk_bytes_read: 0,
-            passes: 1,
-            on_disk: false,
-        });
-    };
-    if let Some(sort) = plan.downcast_ref::<SortExec>() {
-        let why = match sort.fetch() {
-            Some(_) => Why::OrderByLimit,
-            None => Why::OrderBy,
-        };
-        add(why, rows_of(sort.input()));
-    } else if let Some(aggregate) = plan.downcast_ref::<AggregateExec>()
-        && !aggregate.group_expr().is_empty()
-    {
-        let why = match aggregate.aggr_expr().is_empty() {
-            true => Why::Distinct,
-            false => Why::GroupBy,
-        };
-        add(why, rows_of(plan));
-    }
-    for child in plan.children() {
-        add_temp_tables(child, tables);
-    }
 }

@@ -1,0 +1,304 @@
+//! Queries over few rows whose text comes again: their plan is kept.
+//!
+//! Owns the plans of a connection, by the text of their statement, and the check that they mean
+//! what they meant. A plan is kept without rows (see [`mayfly_exec::bound`]), so it holds no page
+//! and no table; for each run it is bound to the rows of now. It runs on the thread that asks, and
+//! only where no operator can return more than a few thousand rows; where one can, planning is not
+//! what takes the time, and the statement goes the long way with all threads.
+//!
+//! **Never** fails: where a kept plan cannot run to its end at once, nothing was done, and the
+//! statement goes the long way from its beginning.
+//!
+//! **Cost**: a tenth of a millisecond, where a plan takes several; each plan that is kept is
+//! thought to take [`PLAN_BYTES`], which are reserved.
+
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use arrow::datatypes::DataType;
+use arrow::record_batch::RecordBatch;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use datafusion::sql::sqlparser::ast::Query;
+use mayfly_exec::{UnboundTable, bound, size_at_most};
+use mayfly_space::{Counters, Reservation};
+use mayfly_sql::references::References;
+use mayfly_sql::repeatable::is_repeatable;
+use mayfly_sql::statement::TableName;
+use mayfly_table::Table;
+
+use super::Job;
+use super::few_rows::{rows_at_once, temp_tables};
+use crate::connection::{Connection, Local};
+use crate::lowered;
+use crate::outcome::{ColumnInfo, Outcome, columns_of};
+use crate::slow_log::Reads;
+use crate::stats::{Ended, StatementStats};
+
+/// Plans that a connection keeps, and the bytes of the longest text.
+const PLANS_MAX: usize = 32;
+const TEXT_BYTES_MAX: usize = 4 << 10;
+/// What a plan of some ten operators takes, about.
+const PLAN_BYTES: u64 = 32 << 10;
+/// The plans of all connections take at most this part of the budget; of one that is smaller than
+/// this they take nothing, which is for rows.
+const PLANS_PER_MEMORY: u64 = 16;
+const MEMORY_BYTES_MIN: u64 = 16 << 20;
+/// Texts that are remembered to have come.
+const SEEN_MAX: usize = 256;
+/// The rows of any operator at most, and the bytes of those that are read.
+const ROWS_MAX: u64 = 4096;
+const BYTES_MAX: u64 = 2 << 20;
+/// A plan that takes longer is given up: others wait for this thread.
+const LONG: Duration = Duration::from_millis(5);
+
+/// The plans of a connection.
+#[derive(Default)]
+pub(crate) struct Repeated {
+    plans: HashMap<String, Arc<KeptPlan>>,
+    /// How often texts came without a plan, by their hash.
+    seen: HashMap<u64, u32>,
+    hasher: RandomState,
+}
+
+impl Repeated {
+    /// Whether a text comes for the second time, or for the fourth, the eighth ...: what is not
+    /// worth a plan once may be later.
+    fn comes_again(&mut self, text: &str) -> bool {
+        if self.seen.len() >= SEEN_MAX {
+            self.seen.clear();
+        }
+        let hash = self.hasher.hash_one(text);
+        let times = self.seen.entry(hash).or_default();
+        *times = times.saturating_add(1);
+        *times > 1 && times.is_power_of_two()
+    }
+
+    fn keep(&mut self, text: &str, plan: KeptPlan) {
+        if self.plans.len() >= PLANS_MAX
+            && let Some(other) = self.plans.keys().next().cloned()
+        {
+            self.renew(&other);
+        }
+        self.plans.insert(text.to_owned(), Arc::new(plan));
+    }
+
+    /// Gives up a plan that means something else by now; its text may be worth another one.
+    fn renew(&mut self, text: &str) {
+        self.plans.remove(text);
+        let hash = self.hasher.hash_one(text);
+        self.seen.remove(&hash);
+    }
+}
+
+/// A plan without rows.
+struct KeptPlan {
+    plan: Arc<dyn ExecutionPlan>,
+    columns: Vec<ColumnInfo>,
+    /// What its names meant.
+    database: Option<String>,
+    tables: Vec<(TableName, Weak<Table>)>,
+    /// The version of the variables that it was made with.
+    variables: u64,
+    _place: Place,
+}
+
+/// The room of a plan among those of all connections.
+struct Place {
+    plans: Arc<AtomicUsize>,
+    _reservation: Reservation,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.plans.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Place {
+    /// Room for one more plan, if there is any.
+    fn find(connection: &Connection) -> Option<Place> {
+        let memory_bytes = connection.engine.space().memory_bytes();
+        if memory_bytes < MEMORY_BYTES_MIN {
+            return None;
+        }
+        let most = memory_bytes / PLANS_PER_MEMORY / PLAN_BYTES;
+        let reservation = connection.account.reserve(PLAN_BYTES).ok()?;
+        let plans = Arc::clone(&connection.engine.shared().kept_plans);
+        let taken = plans.fetch_add(1, Ordering::Relaxed);
+        let place = Place {
+            plans,
+            _reservation: reservation,
+        };
+        ((taken as u64) < most).then_some(place)
+    }
+}
+
+/// Runs a query whose plan is kept; `None` for any other statement, of which nothing was done.
+pub(crate) fn run_repeated(connection: &Arc<Connection>, text: &str) -> Option<Outcome> {
+    let started = Instant::now();
+    let (kept, tables) = connection.kept_plan(text)?;
+    let before: Vec<Counters> = tables
+        .iter()
+        .map(|table| table.account().counters())
+        .collect();
+    let run = catch_unwind(AssertUnwindSafe(|| kept.run(connection)));
+    let ran = run.ok().flatten();
+    if ran.is_none() || started.elapsed() > LONG {
+        connection.local().repeated.plans.remove(text);
+    }
+    let Some((rows, plan)) = ran else {
+        // Its rows are no longer few, or it fails; the long way finds out, and says why.
+        return None;
+    };
+    let mut counters = Counters::default();
+    for (table, before) in tables.iter().zip(before) {
+        let after = table.account().counters();
+        counters.bytes_read += after.bytes_read.saturating_sub(before.bytes_read);
+        counters.bytes_written += after.bytes_written.saturating_sub(before.bytes_written);
+    }
+    let temp_tables = temp_tables(&plan);
+    let row_count = rows.num_rows() as u64;
+    let is_logged = connection.engine.shared().slow_log.is_some();
+    let told = Ended {
+        text,
+        stats: StatementStats::new(started.elapsed(), row_count, &temp_tables, &counters),
+        is_query: true,
+        reads: match is_logged {
+            true => Reads::of_plan(&plan),
+            false => Reads::default(),
+        },
+        tables: &temp_tables,
+        counters: &counters,
+    };
+    connection.count(|status| {
+        status.selects += 1;
+        status.plans_reused += 1;
+    });
+    connection.ended_at_once(&told, row_count, None);
+    Some(Outcome::known(kept.columns.clone(), rows))
+}
+
+impl Connection {
+    /// The plan of a text, if it would be made in the same way now, and its tables.
+    fn kept_plan(&self, text: &str) -> Option<(Arc<KeptPlan>, Vec<Arc<Table>>)> {
+        let mut local = self.local();
+        let kept = Arc::clone(local.repeated.plans.get(text)?);
+        match kept.tables_now(&local, self) {
+            Some(tables) => Some((kept, tables)),
+            None => {
+                local.repeated.renew(text);
+                None
+            }
+        }
+    }
+}
+
+impl KeptPlan {
+    /// The tables, if names and variables mean what they meant.
+    fn tables_now(&self, local: &Local, connection: &Connection) -> Option<Vec<Arc<Table>>> {
+        let is_same =
+            self.variables == local.variables.version() && self.database == local.database;
+        if !is_same {
+            return None;
+        }
+        let shared = &connection.engine.shared().dictionary;
+        let tables = self.tables.iter().map(|(name, table)| {
+            let database = name.database.as_ref().or(local.database.as_ref())?;
+            let now = local.temporary.resolve(shared, database, &name.table);
+            let now = now.ok()?;
+            std::ptr::eq(table.as_ptr(), Arc::as_ptr(&now)).then_some(now)
+        });
+        tables.collect()
+    }
+
+    /// The rows, and the plan that gave them; `None` if it cannot run here.
+    fn run(&self, connection: &Connection) -> Option<(RecordBatch, Arc<dyn ExecutionPlan>)> {
+        let plan = bound_to_few(&self.plan)?;
+        let context = connection.few_rows_context()?;
+        let _entered = connection.engine.runtime().enter();
+        let rows = rows_at_once(&plan, &context)?;
+        Some((rows, plan))
+    }
+}
+
+/// A plan over the rows of now, if they are few.
+fn bound_to_few(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
+    let plan = bound(plan).ok()??;
+    let size = size_at_most(&plan)?;
+    (size.rows <= ROWS_MAX && size.bytes_read <= BYTES_MAX).then_some(plan)
+}
+
+/// Whether a table has times, which become moments of today where they are compared with others.
+fn has_times(table: &Table) -> bool {
+    let mut fields = table.schema().fields().iter();
+    fields.any(|field| matches!(field.data_type(), DataType::Duration(_)))
+}
+
+impl Job {
+    /// Keeps the plan of a query whose text comes for the second time, if it is over few rows.
+    pub(super) async fn keep_repeated(&self, query: &Query) {
+        let text = &self.running.text;
+        let connection = &self.connection;
+        if text.len() > TEXT_BYTES_MAX || !connection.local().repeated.comes_again(text) {
+            return;
+        }
+        // A limit of time is kept by tasks.
+        let limit_ms = connection.local().variables.number("max_execution_time");
+        if limit_ms > 0 {
+            return;
+        }
+        let references = References::of_query(query);
+        if !is_repeatable(query, &references) {
+            return;
+        }
+        let planned = Box::pin(self.planned_without_rows(query, &references));
+        if let Some(plan) = self.without_warning(planned).await {
+            connection.local().repeated.keep(text, plan);
+        }
+    }
+
+    async fn planned_without_rows(
+        &self,
+        query: &Query,
+        references: &References,
+    ) -> Option<KeptPlan> {
+        let connection = &self.connection;
+        let (variables, database) = {
+            let local = connection.local();
+            (local.variables.version(), local.database.clone())
+        };
+        let place = Place::find(connection)?;
+        let mut bindings = self.bindings(references).await.ok()?;
+        let mut tables = Vec::new();
+        for name in &references.tables {
+            let table = self.table(name).ok()?;
+            if has_times(&table) {
+                return None;
+            }
+            let key = (self.database_of(name).ok()?, name.table.clone());
+            let unbound = lowered::bind(Arc::new(UnboundTable::new(&table))).ok()?;
+            bindings.tables.get_mut(&key)?.provider = unbound.provider;
+            tables.push((name.clone(), Arc::downgrade(&table)));
+        }
+        let planned = self.planned(self.limited(query.clone()), &bindings).ok()?;
+        let state = self.few_rows_state()?;
+        let plan = state.create_physical_plan(&planned.plan).await.ok()?;
+        if plan.output_partitioning().partition_count() != 1 {
+            return None;
+        }
+        bound_to_few(&plan)?;
+        Some(KeptPlan {
+            columns: columns_of(&plan.schema(), Some(&planned.labels)),
+            plan,
+            database,
+            tables,
+            variables,
+            _place: place,
+        })
+    }
+}

@@ -1,0 +1,223 @@
+//! Which queries return the same for the same rows, whenever they run.
+//!
+//! Owns two lists: the expressions and the functions that are known to. What is on neither, such as
+//! `NOW()`, a variable or a common table expression, is taken to be otherwise.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    DataType, Expr, Function, FunctionArguments, ObjectNamePart, Query, Select, SelectModifiers,
+    SetExpr, TableFactor, Visitor,
+};
+
+use crate::references::References;
+use crate::rewrite::expression::is_clock;
+use crate::walk;
+
+/// Functions whose value depends on their arguments, and on nothing but the session's variables
+/// besides, and is not much longer; in order.
+const FUNCTIONS: &[&str] = &[
+    "abs",
+    "ascii",
+    "avg",
+    "ceil",
+    "ceiling",
+    "char_length",
+    "character_length",
+    "coalesce",
+    "concat",
+    "concat_ws",
+    "count",
+    "crc32",
+    "date",
+    "date_format",
+    "datediff",
+    "day",
+    "dayname",
+    "dayofmonth",
+    "dayofweek",
+    "dayofyear",
+    "elt",
+    "exp",
+    "field",
+    "find_in_set",
+    "floor",
+    "greatest",
+    "hex",
+    "hour",
+    "if",
+    "ifnull",
+    "instr",
+    "isnull",
+    "lcase",
+    "least",
+    "left",
+    "length",
+    "ln",
+    "locate",
+    "lower",
+    "ltrim",
+    "max",
+    "md5",
+    "mid",
+    "min",
+    "minute",
+    "mod",
+    "month",
+    "monthname",
+    "nullif",
+    "octet_length",
+    "pow",
+    "power",
+    "quarter",
+    "reverse",
+    "right",
+    "round",
+    "rtrim",
+    "second",
+    "sha1",
+    "sign",
+    "sqrt",
+    "strcmp",
+    "substr",
+    "substring",
+    "substring_index",
+    "sum",
+    "truncate",
+    "ucase",
+    "unhex",
+    "upper",
+    "week",
+    "weekday",
+    "year",
+];
+
+/// Whether a query returns the same for the same rows of its tables and the same variables.
+pub fn is_repeatable(query: &Query, references: &References) -> bool {
+    let is_outside = !references.files.is_empty()
+        || !references.user_variables.is_empty()
+        || !references.system_variables.is_empty();
+    !is_outside && walk::read(query, &mut Reader).is_continue()
+}
+
+struct Reader;
+
+impl Visitor for Reader {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        let is_plain = query.with.is_none()
+            && query.locks.is_empty()
+            && matches!(
+                query.body.as_ref(),
+                SetExpr::Select(_) | SetExpr::Query(_) | SetExpr::SetOperation { .. }
+            );
+        go_on(is_plain)
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        // SQL_CALC_FOUND_ROWS runs a query twice.
+        let is_plain = |modifiers: &SelectModifiers| !modifiers.sql_calc_found_rows;
+        go_on(select.into.is_none() && select.select_modifiers.as_ref().is_none_or(is_plain))
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        go_on(match factor {
+            TableFactor::Table { args, .. } => args.is_none(),
+            TableFactor::Derived { .. } | TableFactor::NestedJoin { .. } => true,
+            _ => false,
+        })
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        go_on(match expr {
+            Expr::Identifier(ident) => !is_clock(ident),
+            // A time becomes a moment of today.
+            Expr::Cast { data_type, .. } => !matches!(data_type, DataType::Time(..)),
+            Expr::CompoundIdentifier(_)
+            | Expr::Value(_)
+            | Expr::Nested(_)
+            | Expr::Tuple(_)
+            | Expr::BinaryOp { .. }
+            | Expr::UnaryOp { .. }
+            | Expr::IsNull(_)
+            | Expr::IsNotNull(_)
+            | Expr::IsTrue(_)
+            | Expr::IsNotTrue(_)
+            | Expr::IsFalse(_)
+            | Expr::IsNotFalse(_)
+            | Expr::InList { .. }
+            | Expr::InSubquery { .. }
+            | Expr::Between { .. }
+            | Expr::Like { .. }
+            | Expr::Case { .. }
+            | Expr::Exists { .. }
+            | Expr::Subquery(_)
+            | Expr::Substring { .. }
+            | Expr::Trim { .. } => true,
+            Expr::Function(function) => is_function(function),
+            _ => false,
+        })
+    }
+}
+
+fn go_on(may_be: bool) -> ControlFlow<()> {
+    match may_be {
+        true => ControlFlow::Continue(()),
+        false => ControlFlow::Break(()),
+    }
+}
+
+fn is_function(function: &Function) -> bool {
+    let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else {
+        return false;
+    };
+    let name = name.value.to_ascii_lowercase();
+    let has_arguments = matches!(function.args, FunctionArguments::List(_));
+    has_arguments && function.over.is_none() && FUNCTIONS.binary_search(&name.as_str()).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::parse;
+    use crate::statement::Statement;
+
+    #[test]
+    fn queries_that_may_return_something_else_are_told_apart() {
+        let is_it = |text: &str| match parse(text).unwrap().0 {
+            Statement::Query(query) => is_repeatable(&query, &References::of_query(&query)),
+            other => panic!("{other:?}"),
+        };
+        assert!(FUNCTIONS.is_sorted());
+        for text in [
+            "SELECT a, (SELECT b FROM u WHERE u.id = t.id) FROM t WHERE id IN (1, 2) ORDER BY a",
+            "SELECT COUNT(*), UPPER(a) FROM t JOIN u USING (id) GROUP BY 2 HAVING COUNT(*) > 1",
+            "SELECT 1 UNION SELECT a + 1 FROM (SELECT a FROM t LIMIT 3) AS d",
+        ] {
+            assert!(is_it(text), "{text}");
+        }
+        for text in [
+            "SELECT NOW()",
+            "SELECT CURRENT_TIMESTAMP",
+            "SELECT a FROM t WHERE b = RAND()",
+            "SELECT @a",
+            "SELECT @@autocommit",
+            "SELECT a FROM t WHERE a = (SELECT LAST_INSERT_ID())",
+            "SELECT a FROM 'file.csv'",
+            "WITH d AS (SELECT 1) SELECT * FROM d",
+            "SELECT a FROM t ORDER BY UUID()",
+            "SELECT DATABASE()",
+            "SELECT UTC_TIMESTAMP",
+            "SELECT id FROM t WHERE d > utc_date",
+            "SELECT SQL_CALC_FOUND_ROWS a FROM t LIMIT 2",
+            "SELECT CAST('10:00' AS TIME)",
+            "SELECT MD5(RPAD(a, 1000000, 'x')) FROM t",
+            "SELECT a, ROW_NUMBER() OVER (ORDER BY a) FROM t",
+            "SELECT a FROM t WHERE d > CURDATE() - INTERVAL 1 DAY",
+            "SELECT a FROM t LIMIT 1 FOR UPDATE",
+        ] {
+            assert!(!is_it(text), "{text}");
+        }
+    }
+}

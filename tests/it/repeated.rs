@@ -1,0 +1,242 @@
+//! Queries whose text comes again: a plan that was kept gives what a new one gives.
+//!
+//! Two sessions share their tables. Both ask the same queries while rows, keys and tables change;
+//! in one of them each text has another comment, so that none comes again.
+
+use mayfly_session::{Outcome, Session};
+use mayfly_testkit::Random;
+
+use crate::engine::{check_nothing_left, open, read, rows, run};
+
+const SEED: u64 = 20_261_123;
+const ROUNDS: u64 = 6;
+const STEPS: u64 = 80;
+/// Queries of a round: each comes often enough for its plan to be kept.
+const AT_ONCE: usize = 7;
+
+const TABLES: [&str; 3] = [
+    "CREATE TABLE a (id INT PRIMARY KEY, b_id BIGINT, s VARCHAR(20), d DECIMAL(8,2), KEY (b_id))",
+    "CREATE TABLE b (id INT UNSIGNED NOT NULL, v VARCHAR(20), n INT, UNIQUE KEY (id), KEY (n))",
+    "CREATE TABLE c (x INT NOT NULL, y VARCHAR(5) NOT NULL, n INT, PRIMARY KEY (x, y))",
+];
+
+/// Queries; rows that their order leaves open are sorted here.
+const QUERIES: [&str; 33] = [
+    "SELECT * FROM (SELECT id, s, (SELECT v FROM b WHERE b.id = a.b_id) AS v FROM a \
+     WHERE id IN (1, 3, 5, 7)) q ORDER BY s, id",
+    "SELECT id, (SELECT n + a.id FROM b WHERE b.id = a.b_id) FROM a",
+    "SELECT id, (SELECT 100 / n FROM b WHERE b.id = a.b_id) FROM a",
+    "SELECT id FROM a WHERE (SELECT n FROM b WHERE b.id = a.b_id AND n > 3) < 8",
+    "SELECT id, (SELECT n FROM c WHERE x = a.id AND y = a.s) FROM a",
+    "SELECT id, (SELECT n FROM c WHERE x = a.id AND y = 'k1') AS n FROM a ORDER BY n, id LIMIT 5",
+    "SELECT COUNT(*), (SELECT v FROM b WHERE b.id = MIN(a.b_id)) FROM a",
+    "SELECT s, COUNT(*), SUM(d) FROM a GROUP BY s HAVING COUNT(*) > 1",
+    "SELECT COUNT(*) FROM a",
+    "SELECT MIN(id), MAX(id), COUNT(n) FROM b",
+    "SELECT a.id, b.v FROM a JOIN b ON b.id = a.b_id WHERE a.id < 9",
+    "SELECT a.id, b.v FROM a LEFT JOIN b ON b.id = a.b_id AND b.n > 4 ORDER BY a.id DESC LIMIT 4",
+    "SELECT b.v, COUNT(*) FROM a JOIN b ON b.id = a.b_id GROUP BY b.v",
+    "SELECT DISTINCT s FROM a ORDER BY s",
+    "SELECT id FROM a WHERE b_id IN (SELECT id FROM b WHERE n BETWEEN 2 AND 6)",
+    "SELECT id FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.id = a.b_id)",
+    "SELECT id FROM a UNION SELECT n FROM b ORDER BY 1",
+    "SELECT UPPER(s), d * 2 FROM a WHERE s LIKE 'k%' AND d IS NOT NULL",
+    "SELECT l.id, r.id FROM a l JOIN a r ON l.b_id = r.b_id AND l.id < r.id",
+    "SELECT * FROM b ORDER BY n DESC, id LIMIT 3",
+    "SELECT id, s + 1 FROM a WHERE id < 6",
+    "SELECT CASE WHEN n > 5 THEN 'more' ELSE 'less' END AS w, COUNT(*) FROM b GROUP BY w",
+    "SELECT (SELECT v FROM b WHERE id = 3), (SELECT MAX(n) FROM b)",
+    "SELECT id FROM a WHERE (SELECT x FROM c WHERE c.n = a.id) = 2",
+    "SELECT a.id FROM a, b, c WHERE a.b_id = b.id AND c.x = b.n",
+    "SELECT id FROM a WHERE (SELECT n FROM b WHERE b.id = a.b_id) > 1 \
+     AND (SELECT c.x FROM c WHERE c.x = 99 AND c.y = 'none') IS NULL",
+    "SELECT id FROM a WHERE (SELECT n FROM b WHERE b.id = a.b_id) \
+     = (SELECT MAX(n) FROM c WHERE c.x = a.id)",
+    "SELECT id FROM a WHERE (SELECT n FROM b WHERE b.id = a.b_id) \
+     <> (SELECT x FROM c WHERE c.n = a.id)",
+    "SELECT id FROM a WHERE (SELECT n FROM b WHERE b.id = a.b_id) > 0 \
+     AND (SELECT COUNT(*) FROM c WHERE c.n < a.id) > 1",
+    "SELECT id FROM a WHERE (SELECT n FROM b WHERE b.id = a.b_id) IN ('1', 'abc', 4) \
+     AND s NOT LIKE '|%' ESCAPE '|'",
+    "SELECT id FROM a WHERE (SELECT v FROM b WHERE b.id = a.b_id)",
+    "SELECT s, COUNT(*) FROM a GROUP BY s HAVING (SELECT n FROM b WHERE b.id = COUNT(*)) > 2",
+    "SELECT id, (SELECT v FROM b WHERE b.id = a.b_id) AS v, \
+     (SELECT n FROM b WHERE b.id = a.b_id) AS n FROM a WHERE id > 4",
+];
+
+fn change(random: &mut Random) -> String {
+    let id = random.below(12);
+    let other = random.below(12);
+    let text = ["k1", "k2", "x", "9y", ""][random.below(5) as usize];
+    match random.below(16) {
+        0..4 => format!("REPLACE INTO a VALUES ({id}, {other}, '{text}', {other}.25)"),
+        4 => format!("REPLACE INTO a VALUES ({id}, NULL, NULL, NULL)"),
+        5..8 => format!("REPLACE INTO b VALUES ({id}, '{text}', {other})"),
+        8..10 => format!("REPLACE INTO c VALUES ({id}, '{text}', {other})"),
+        10 => format!("UPDATE b SET n = n + 1 WHERE id > {id}"),
+        11 => format!("DELETE FROM a WHERE id = {id}"),
+        12 => format!("DELETE FROM b WHERE n = {other}"),
+        13 => ["TRUNCATE TABLE c", "DELETE FROM c"][random.below(2) as usize].to_owned(),
+        14 => [
+            "ALTER TABLE b ADD COLUMN w INT DEFAULT 7",
+            "ALTER TABLE b DROP COLUMN w",
+            "ALTER TABLE a DROP INDEX b_id",
+            "CREATE INDEX b_id ON a (b_id)",
+        ][random.below(4) as usize]
+            .to_owned(),
+        _ => format!("UPDATE a SET s = '{text}', b_id = {other} WHERE id = {id}"),
+    }
+}
+
+/// What belongs to a session only.
+fn setting(random: &mut Random) -> &'static str {
+    [
+        "SET sql_mode = ''",
+        "SET sql_mode = 'STRICT_TRANS_TABLES,ONLY_FULL_GROUP_BY'",
+        "SET div_precision_increment = 8",
+        "SET sql_select_limit = 2",
+        "SET sql_select_limit = DEFAULT",
+        "CREATE TEMPORARY TABLE b AS SELECT 3 AS id, 'mine' AS v, 4 AS n",
+        "DROP TEMPORARY TABLE b",
+    ][random.below(7) as usize]
+}
+
+/// All that a query tells.
+async fn told(session: &mut Session, sql: &str) -> String {
+    let ended = match session.execute(sql).await {
+        Err(error) => format!("{error:?}"),
+        Ok(Outcome::Done { .. }) => panic!("{sql} returns no rows"),
+        Ok(outcome) => {
+            let Outcome::Rows { columns, .. } = &outcome else {
+                panic!("{sql} returns no rows");
+            };
+            let columns = format!("{columns:?}");
+            let mut found = read(outcome).await;
+            if let Ok(Some(rows)) = &mut found
+                && !sql.contains("ORDER BY")
+            {
+                rows.sort();
+            }
+            format!("{columns}\n{found:?}")
+        }
+    };
+    // They come in the order of the rows.
+    let mut warnings = rows(session, "SHOW WARNINGS").await;
+    warnings.sort();
+    let counts = rows(session, "SELECT ROW_COUNT(), FOUND_ROWS()").await;
+    format!("{ended}\n{warnings:?}\n{counts:?}")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kept_plan_gives_what_a_new_one_gives() {
+    let mut reused = 0;
+    for round in 0..ROUNDS {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = open(64 << 20, directory.path());
+        let (mut kept, mut new) = (engine.connect(), engine.connect());
+        let mut writer = engine.connect();
+        for sql in TABLES {
+            rows(&mut writer, sql).await;
+        }
+        let mut random = Random::new(SEED + round);
+        let first = (round as usize * AT_ONCE) % QUERIES.len();
+        let asked = || QUERIES.iter().cycle().skip(first).take(AT_ONCE);
+        for step in 0..STEPS {
+            for _ in 0..random.below(3) {
+                let sql = change(&mut random);
+                // A column may be there already, or a key be gone.
+                let _ = run(&mut writer, &sql).await;
+            }
+            if random.chance(0.05) {
+                let sql = setting(&mut random);
+                let ended = [run(&mut kept, sql).await, run(&mut new, sql).await];
+                assert_eq!(ended[0].is_ok(), ended[1].is_ok(), "{sql}");
+            }
+            let place = random.below(AT_ONCE as u64) as usize;
+            let sql = *asked().nth(place).unwrap();
+            let limited = rows(&mut new, "SELECT @@sql_select_limit = 2").await[0][0] == "1";
+            if limited && !sql.contains("ORDER BY") {
+                continue;
+            }
+            let again = told(&mut kept, sql).await;
+            let once = told(&mut new, &format!("{sql} /* {step} */")).await;
+            assert_eq!(again, once, "round {round}, step {step}: {sql}");
+        }
+        let count = "SHOW SESSION STATUS WHERE Variable_name IN ('Questions', 'Com_select', \
+                     'Rows_sent', 'Created_tmp_tables', 'Mayfly_plans_reused')";
+        let counts = [rows(&mut kept, count).await, rows(&mut new, count).await];
+        let value = |session: usize, name: &str| {
+            let row = counts[session].iter().find(|row| row[0] == name).unwrap();
+            row[1].parse::<u64>().unwrap()
+        };
+        for name in ["Com_select", "Rows_sent", "Created_tmp_tables"] {
+            // The other one has looked at a variable before each query.
+            let looked = match name {
+                "Created_tmp_tables" => 0,
+                _ => STEPS,
+            };
+            assert_eq!(value(0, name) + looked, value(1, name), "{name}");
+        }
+        assert_eq!(value(1, "Mayfly_plans_reused"), 0);
+        reused += value(0, "Mayfly_plans_reused");
+        drop((kept, new));
+        rows(&mut writer, "DROP TABLE a, b, c").await;
+        drop(writer);
+        check_nothing_left(&engine, "kept plans").await;
+    }
+    assert!(reused > ROUNDS * STEPS / 6, "{reused} plans were reused");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_may_change_is_planned_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(64 << 20, directory.path());
+    let mut session = engine.connect();
+    rows(&mut session, "CREATE TABLE t (id INT PRIMARY KEY, v INT)").await;
+    rows(&mut session, "INSERT INTO t VALUES (1, 1), (2, 2)").await;
+    for (before, query, expected) in [
+        (
+            "SET @a = 1",
+            "SELECT v + @a FROM t JOIN t u USING (id, v)",
+            "2",
+        ),
+        (
+            "SET @a = 5",
+            "SELECT v + @a FROM t JOIN t u USING (id, v)",
+            "6",
+        ),
+        (
+            "DO 0",
+            "SELECT CONNECTION_ID() > 0 FROM t, t u LIMIT 1",
+            "1",
+        ),
+        (
+            "CREATE DATABASE other",
+            "SELECT DATABASE() FROM t, t u LIMIT 1",
+            "test",
+        ),
+    ] {
+        rows(&mut session, before).await;
+        for _ in 0..4 {
+            let found = rows(&mut session, query).await;
+            assert_eq!(found[0][0], expected, "{query}");
+        }
+    }
+    // A table that grows beyond what is kept for, and shrinks again.
+    let query = "SELECT COUNT(*), MAX(l.v) FROM t l JOIN t r ON l.v = r.v";
+    let count = |rows: Vec<Vec<String>>| rows[0][0].parse::<u64>().unwrap();
+    for _ in 0..3 {
+        assert_eq!(count(rows(&mut session, query).await), 2);
+    }
+    let fill = "INSERT INTO t WITH RECURSIVE n AS (SELECT 3 AS i UNION ALL SELECT i + 1 FROM n \
+                WHERE i < 9000) SELECT i, i FROM n";
+    rows(&mut session, "SET cte_max_recursion_depth = 10000").await;
+    rows(&mut session, fill).await;
+    for _ in 0..3 {
+        assert_eq!(count(rows(&mut session, query).await), 9000);
+    }
+    rows(&mut session, "DELETE FROM t WHERE id > 2").await;
+    for _ in 0..3 {
+        assert_eq!(count(rows(&mut session, query).await), 2);
+    }
+}
