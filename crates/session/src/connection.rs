@@ -14,8 +14,9 @@ use datafusion::scalar::ScalarValue;
 use mayfly_exec::{StatementContext, TempTable};
 use mayfly_space::{Account, AccountOptions};
 use mayfly_sql::functions::{SessionValues, Values};
+use mayfly_sql::statement::Access;
 use mayfly_table::{Table, TemporaryTables};
-use mayfly_types::{Level, MySqlError, Warning};
+use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
 use crate::client_files::ClientFiles;
 use crate::engine::{DEFAULT_DATABASE, Engine};
@@ -60,6 +61,8 @@ pub(crate) struct Local {
     pub(crate) last_tables: Vec<TempTable>,
     pub(crate) row_count: i64,
     pub(crate) found_rows: u64,
+    /// What SET TRANSACTION said of the next transaction.
+    pub(crate) next_access: Option<Access>,
     /// What SQL_CALC_FOUND_ROWS counted for the statement that runs.
     pub(crate) calculated_rows: Option<u64>,
     pub(crate) transaction: Transaction,
@@ -87,6 +90,8 @@ pub(crate) struct Local {
 pub(crate) struct Settings {
     version: Option<u64>,
     pub(crate) autocommit: bool,
+    /// Whether transactions are READ ONLY that do not say otherwise.
+    only_reads: bool,
     /// Whether 0 in an AUTO_INCREMENT column asks for a number.
     pub(crate) counts_zero: bool,
     /// Whether a SELECT returns all of its rows.
@@ -165,6 +170,7 @@ impl Connection {
                 last_tables: Vec::new(),
                 row_count: 0,
                 found_rows: 0,
+                next_access: None,
                 calculated_rows: None,
                 transaction: Transaction::default(),
                 settings: Settings::default(),
@@ -214,8 +220,14 @@ impl Connection {
     }
 
     /// Makes sure that a change of a table can be rolled back, if it is one that can.
+    ///
+    /// # Errors
+    /// 1792 for a shared table in a READ ONLY transaction.
     pub(crate) fn before_change(&self, table: &Arc<Table>) -> Result<(), MySqlError> {
         let mut local = self.local();
+        if local.only_reads() && !local.temporary.has(table) {
+            return Err(MySqlError::new(ErrorCode::ReadOnlyTransaction, &[]));
+        }
         if !local.is_in_transaction() || !local.temporary.has(table) {
             return Ok(());
         }
@@ -429,6 +441,14 @@ impl Local {
         self.transaction.is_begun() || !self.settings().autocommit
     }
 
+    /// Whether shared tables may not be changed now.
+    pub(crate) fn only_reads(&mut self) -> bool {
+        match self.transaction.access() {
+            Some(access) => access == Access::Read,
+            None => self.settings().only_reads,
+        }
+    }
+
     /// The variables that statements ask for all the time, read anew if one has changed.
     pub(crate) fn settings(&mut self) -> Settings {
         let version = Some(self.variables.version());
@@ -436,6 +456,7 @@ impl Local {
             self.settings = Settings {
                 version,
                 autocommit: self.variables.text("autocommit") != "OFF",
+                only_reads: self.variables.is_on("transaction_read_only"),
                 counts_zero: !self.variables.has_mode("NO_AUTO_VALUE_ON_ZERO"),
                 selects_all: self.variables.number("sql_select_limit") == u64::MAX,
                 wait_timeout: self.variables.number("wait_timeout"),

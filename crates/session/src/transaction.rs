@@ -9,12 +9,14 @@
 
 use std::sync::Arc;
 
+use mayfly_sql::statement::Access;
 use mayfly_table::{Result, Saved, Table};
 
 /// The transaction of a connection; there may be none.
 #[derive(Default)]
 pub(crate) struct Transaction {
     is_begun: bool,
+    access: Option<Access>,
     has_changed_shared: bool,
     saved: Vec<Saved>,
     /// Names, with the number of states that were saved before.
@@ -23,9 +25,15 @@ pub(crate) struct Transaction {
 
 impl Transaction {
     /// BEGIN; what was open is committed.
-    pub(crate) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self, access: Option<Access>) {
         self.commit();
         self.is_begun = true;
+        self.access = access;
+    }
+
+    /// What it said of itself.
+    pub(crate) fn access(&self) -> Option<Access> {
+        self.access
     }
 
     /// Whether BEGIN was given.

@@ -68,7 +68,7 @@ pub enum Statement {
         only_query: bool,
     },
     /// BEGIN and START TRANSACTION.
-    Begin,
+    Begin(Option<Access>),
     /// COMMIT.
     Commit,
     /// ROLLBACK.
@@ -475,8 +475,20 @@ pub enum Assignment {
     },
     /// SET CHARACTER SET.
     CharacterSet(Option<String>),
-    /// SET TRANSACTION.
-    Transaction,
+    /// SET TRANSACTION; the scope is `None` where it is for the next transaction only.
+    Transaction {
+        scope: Option<Scope>,
+        access: Option<Access>,
+    },
+}
+
+/// What a transaction may do to shared tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// READ ONLY.
+    Read,
+    /// READ WRITE.
+    Write,
 }
 
 /// The filter at the end of SHOW.

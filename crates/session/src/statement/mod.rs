@@ -158,7 +158,11 @@ impl Job {
     async fn dispatch(&self, statement: Statement) -> Result<Outcome, MySqlError> {
         let connection = &self.connection;
         if commits(&statement) {
-            connection.local().transaction.commit();
+            let mut local = connection.local();
+            local.transaction.commit();
+            if local.only_reads() {
+                return Err(MySqlError::new(ErrorCode::ReadOnlyTransaction, &[]));
+            }
         }
         // Boxed: a future is moved several times before it begins, with room for the largest of the
         // statements that it might run.
@@ -219,8 +223,10 @@ impl Job {
             Statement::Kill { id, only_query } => self.kill(id, only_query),
             Statement::Update(update) => Box::pin(self.update(*update)).await,
             Statement::Delete(delete) => Box::pin(self.delete(*delete)).await,
-            Statement::Begin => {
-                connection.local().transaction.begin();
+            Statement::Begin(access) => {
+                let mut local = connection.local();
+                let access = access.or(local.next_access.take());
+                local.transaction.begin(access);
                 Ok(Outcome::done(0))
             }
             Statement::Commit => {

@@ -1,8 +1,7 @@
 //! SET.
 
 use datafusion::scalar::ScalarValue;
-use datafusion::sql::sqlparser::ast::Expr;
-use mayfly_sql::statement::{Assignment, Scope, SetValue};
+use mayfly_sql::statement::{Access, Assignment, Scope, SetValue};
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
 use super::Job;
@@ -22,14 +21,34 @@ const NOTED: [&str; 3] = [
 
 impl Job {
     pub(crate) async fn set(&self, assignments: Vec<Assignment>) -> Result<Outcome, MySqlError> {
-        for assignment in assignments {
+        // All values are computed before the first is assigned.
+        let mut values = Vec::with_capacity(assignments.len());
+        for assignment in &assignments {
+            values.push(match assignment {
+                Assignment::User { value, .. }
+                | Assignment::System {
+                    value: SetValue::Expression(value),
+                    ..
+                } => self.evaluate(value).await?,
+                Assignment::System {
+                    value: SetValue::Word(word),
+                    ..
+                } => ScalarValue::Utf8(Some(word.clone())),
+                _ => ScalarValue::Null,
+            });
+        }
+        for (assignment, computed) in assignments.into_iter().zip(values) {
             match assignment {
-                Assignment::User { name, value } => {
-                    let value = self.evaluate(&value).await?;
-                    self.connection.local().user_variables.insert(name, value);
+                Assignment::User { name, .. } => {
+                    let mut local = self.connection.local();
+                    local.user_variables.insert(name, computed);
                 }
                 Assignment::System { scope, name, value } => {
-                    self.set_variable(scope, &name, value).await?;
+                    let computed = match value {
+                        SetValue::Default => None,
+                        SetValue::Word(_) | SetValue::Expression(_) => Some(computed),
+                    };
+                    self.set_variable(scope, &name, computed)?;
                 }
                 Assignment::Names {
                     character_set,
@@ -45,17 +64,29 @@ impl Job {
                         local.variables.put(variable, name.to_ascii_lowercase());
                     }
                 }
-                Assignment::Transaction => {}
+                Assignment::Transaction {
+                    access: Some(access),
+                    scope: None,
+                } => self.connection.local().next_access = Some(access),
+                Assignment::Transaction {
+                    access: Some(access),
+                    scope,
+                } => {
+                    let only_reads = ScalarValue::Int64(Some(i64::from(access == Access::Read)));
+                    self.set_variable(scope, "transaction_read_only", Some(only_reads))?;
+                }
+                Assignment::Transaction { access: None, .. } => {}
             }
         }
         Ok(Outcome::done(0))
     }
 
-    async fn set_variable(
+    /// Sets a variable; to its default without a value.
+    fn set_variable(
         &self,
         scope: Option<Scope>,
         name: &str,
-        value: SetValue,
+        value: Option<ScalarValue>,
     ) -> Result<(), MySqlError> {
         let unknown = || MySqlError::new(ErrorCode::UnknownSystemVariable, &[&name]);
         let definition = find(name).ok_or_else(unknown)?;
@@ -66,14 +97,8 @@ impl Job {
         }
         let is_global = asked == Scope::Global;
         let text = match value {
-            SetValue::Default => self.default_text(definition, is_global),
-            SetValue::Word(word) => {
-                self.checked(definition, &ScalarValue::Utf8(Some(word)), is_global)?
-            }
-            SetValue::Expression(expression) => {
-                let value = self.constant(&expression).await?;
-                self.checked(definition, &value, is_global)?
-            }
+            None => self.default_text(definition, is_global),
+            Some(value) => self.checked(definition, &value, is_global)?,
         };
         if is_global {
             if name == "slow_query_log" {
@@ -110,11 +135,6 @@ impl Job {
             None => {}
         }
         Ok(())
-    }
-
-    /// An expression of SET, which may name no column.
-    async fn constant(&self, expression: &Expr) -> Result<ScalarValue, MySqlError> {
-        self.evaluate(expression).await
     }
 
     fn default_text(&self, definition: &Definition, is_global: bool) -> String {

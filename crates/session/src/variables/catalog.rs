@@ -169,7 +169,7 @@ pub(crate) const CATALOG: &[Definition] = &[
     both("internal_tmp_mem_storage_engine", ENGINE, "TempTable"),
     both("join_buffer_size", from(128, 128), "262144"),
     new("last_insert_id", Where::Session, ANY, "0", true),
-    both("lc_time_names", Kind::Text, "en_US"),
+    both("lc_time_names", Kind::Word(&["en_US"]), "en_US"),
     fixed("license", "Apache-2.0"),
     global("local_infile", Kind::Switch, "ON"),
     both("lock_wait_timeout", range(1, 31_536_000), "31536000"),
@@ -274,16 +274,22 @@ pub(crate) const SQL_MODES: &[&str] = &[
     "ANSI",
 ];
 
-/// Modes that change how text is read in ways that are not implemented.
+/// Modes that change what statements mean in ways that are not implemented.
 pub(crate) const REFUSED_MODES: &[&str] = &[
+    "ALLOW_INVALID_DATES",
     "ANSI_QUOTES",
+    "NO_UNSIGNED_SUBTRACTION",
+    "PAD_CHAR_TO_FULL_LENGTH",
     "NO_BACKSLASH_ESCAPES",
     "HIGH_NOT_PRECEDENCE",
     "ANSI",
 ];
 
 /// MariaDB's and MySQL's two names for one variable; the second is stored.
-pub(crate) const ALIASES: &[(&str, &str)] = &[("tmp_memory_table_size", "tmp_table_size")];
+pub(crate) const ALIASES: &[(&str, &str)] = &[
+    ("tmp_memory_table_size", "tmp_table_size"),
+    ("tx_read_only", "transaction_read_only"),
+];
 
 /// The definition of a variable; `name` is in lower case.
 pub(crate) fn find(name: &str) -> Option<&'static Definition> {

@@ -121,13 +121,15 @@ pub(crate) fn check(
             &[&definition.name, &shown],
         )
     };
+    // It protects those who set it, which it would not do here.
+    let is_always_off = definition.name == "sql_safe_updates";
     let wrong_type = || MySqlError::new(ErrorCode::WrongTypeForVariable, &[&definition.name]);
     match definition.kind {
         Kind::Switch => match (integer(value), text(value)) {
             (Some(0), _) => Ok("OFF".to_owned()),
-            (Some(1), _) => Ok("ON".to_owned()),
+            (Some(1), _) if !is_always_off => Ok("ON".to_owned()),
             (None, Some(word)) => match word.to_ascii_uppercase().as_str() {
-                "ON" | "TRUE" => Ok("ON".to_owned()),
+                "ON" | "TRUE" if !is_always_off => Ok("ON".to_owned()),
                 "OFF" | "FALSE" => Ok("OFF".to_owned()),
                 _ => Err(wrong_value()),
             },

@@ -112,8 +112,10 @@ fn column_type(cursor: &mut Cursor<'_>, column: &str) -> Result<ColumnType> {
         return cursor.fail("a length");
     }
     loop {
-        if cursor.word("UNSIGNED") || cursor.word("ZEROFILL") {
+        if cursor.word("UNSIGNED") {
             text.push_str(" unsigned");
+        } else if cursor.word("ZEROFILL") {
+            return Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&"ZEROFILL"]).into());
         } else if !cursor.word("SIGNED") {
             break;
         }

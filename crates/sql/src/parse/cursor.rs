@@ -172,7 +172,10 @@ impl Cursor<'_> {
     }
 
     pub(crate) fn query(&mut self) -> Result<Box<Query>> {
-        Ok(self.parser.parse_query()?)
+        let query = self.parser.parse_query()?;
+        // FOR SHARE as it was written before; no rows are locked here.
+        self.words(&["LOCK", "IN", "SHARE", "MODE"]);
+        Ok(query)
     }
 
     /// Finds `SELECT ... INTO`, which sqlparser reads in another sense.

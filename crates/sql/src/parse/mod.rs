@@ -205,11 +205,10 @@ fn statement(cursor: &mut Cursor<'_>) -> Result<Statement> {
         "BEGIN" => {
             cursor.skip();
             cursor.word("WORK");
-            Ok(Statement::Begin)
+            Ok(Statement::Begin(None))
         }
         "START" if cursor.words(&["START", "TRANSACTION"]) => {
-            cursor.skip_rest();
-            Ok(Statement::Begin)
+            Ok(Statement::Begin(set::access(cursor)))
         }
         "COMMIT" => {
             cursor.skip_rest();

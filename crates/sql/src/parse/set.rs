@@ -5,7 +5,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
 use super::{Result, unsupported};
-use crate::statement::{Assignment, Scope, SetValue, Statement};
+use crate::statement::{Access, Assignment, Scope, SetValue, Statement};
 
 pub(super) fn set(cursor: &mut Cursor<'_>) -> Result<Statement> {
     cursor.expect("SET")?;
@@ -67,8 +67,10 @@ fn assignment(cursor: &mut Cursor<'_>, scope: &mut Option<Scope>) -> Result<Assi
         }
     }
     if cursor.word("TRANSACTION") {
-        cursor.skip_rest();
-        return Ok(Assignment::Transaction);
+        return Ok(Assignment::Transaction {
+            scope: *scope,
+            access: access(cursor),
+        });
     }
     let name = cursor.name()?;
     if let Some(rest) = name.strip_prefix("@@") {
@@ -94,6 +96,22 @@ fn assignment(cursor: &mut Cursor<'_>, scope: &mut Option<Scope>) -> Result<Assi
         name,
         value: value(cursor)?,
     })
+}
+
+/// Reads what a transaction is to be, of which all but READ ONLY and READ WRITE changes nothing
+/// here.
+pub(super) fn access(cursor: &mut Cursor<'_>) -> Option<Access> {
+    let mut access = None;
+    while !matches!(cursor.peek(), Token::EOF | Token::SemiColon) {
+        if cursor.words(&["READ", "ONLY"]) {
+            access = Some(Access::Read);
+        } else if cursor.words(&["READ", "WRITE"]) {
+            access = Some(Access::Write);
+        } else {
+            cursor.skip();
+        }
+    }
+    access
 }
 
 /// The rest of `@@scope.name = value`.

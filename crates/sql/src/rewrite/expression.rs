@@ -3,8 +3,8 @@
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CeilFloorKind, DataType, DateTimeField, DuplicateTreatment, Expr, Function,
-    FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
-    ObjectNamePart, TrimWhereField, TypedString, UnaryOperator, Value,
+    FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, NullTreatment,
+    ObjectName, ObjectNamePart, TrimWhereField, TypedString, UnaryOperator, Value,
 };
 use mayfly_types::{Collation, ErrorCode, MySqlError};
 
@@ -135,6 +135,20 @@ fn check_stars(function: &Function, source: &Source) -> Result<(), MySqlError> {
         .args
         .iter()
         .any(|argument| matches!(argument, FunctionArg::Unnamed(FunctionArgExpr::Wildcard)));
+    let refused = match function.over {
+        Some(_) if name.value == "group_concat" => Some("GROUP_CONCAT as a window function"),
+        Some(_) if is_distinct => Some("<window function>(DISTINCT ..)"),
+        Some(_) if function.null_treatment == Some(NullTreatment::IgnoreNulls) => {
+            Some("IGNORE NULLS")
+        }
+        _ if name.value == "format" && list.args.len() == 3 && !is_english(&list.args[2]) => {
+            Some("FORMAT in another locale than en_US")
+        }
+        _ => None,
+    };
+    if let Some(refused) = refused {
+        return Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&refused]));
+    }
     let needs_window = WINDOW_ONLY.contains(&name.value.as_str()) && function.over.is_none();
     if needs_window
         || starred && (!is_count || is_distinct)
@@ -143,6 +157,15 @@ fn check_stars(function: &Function, source: &Source) -> Result<(), MySqlError> {
         return Err(source.syntax_error(name.span.start));
     }
     Ok(())
+}
+
+/// Whether the locale of FORMAT is the only one that is known.
+fn is_english(locale: &FunctionArg) -> bool {
+    let FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(locale))) = locale else {
+        return false;
+    };
+    let text = locale.value.clone().into_string().unwrap_or_default();
+    text.eq_ignore_ascii_case("en_US")
 }
 
 /// DATE, TIME and TIMESTAMP in front of a text: TIMESTAMP makes a DATETIME, and the digits behind

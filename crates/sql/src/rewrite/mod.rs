@@ -275,6 +275,10 @@ impl VisitorMut for Rewriter<'_> {
                 let at = alias.columns[0].name.span.start;
                 return self.stop(self.source.syntax_error(at));
             }
+            TableFactor::Table { partitions, .. } if !partitions.is_empty() => {
+                let what = "a PARTITION clause";
+                return self.stop(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]));
+            }
             other => relation::resolve(other),
         }
         ControlFlow::Continue(())

@@ -108,7 +108,6 @@ pub(super) fn resolve(factor: &mut TableFactor) {
         alias,
         index_hints,
         with_hints,
-        partitions,
         ..
     } = factor
     else {
@@ -116,7 +115,6 @@ pub(super) fn resolve(factor: &mut TableFactor) {
     };
     index_hints.clear();
     with_hints.clear();
-    partitions.clear();
     if let Some(alias) = alias {
         for column in &mut alias.columns {
             lower(&mut column.name);

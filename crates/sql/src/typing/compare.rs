@@ -139,6 +139,16 @@ pub(super) fn compare(
 /// Two values as what they are compared as.
 pub(super) fn comparable(left: Expr, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
     let kinds = (kind(&left, schema)?, kind(&right, schema)?);
+    if kinds.0.is_number()
+        && let Some(number) = number_of_bytes(&right)
+    {
+        return comparable(left, number, schema);
+    }
+    if kinds.1.is_number()
+        && let Some(number) = number_of_bytes(&left)
+    {
+        return comparable(number, right, schema);
+    }
     Ok(match kinds {
         (Kind::Null | Kind::Other, _) | (_, Kind::Null | Kind::Other) => (left, right),
         (a, b) if a == b => (left, right),
@@ -181,6 +191,23 @@ pub(super) fn comparable(left: Expr, right: Expr, schema: &DFSchema) -> Result<(
         (Kind::Date | Kind::Moment, Kind::Time) => (left, moment(right)),
         _ => (left, right),
     })
+}
+
+/// The number that `0x10` is where one is wanted; none beyond 8 bytes.
+pub(super) fn number_of_bytes(expr: &Expr) -> Option<Expr> {
+    let Expr::Literal(value, _) = expr else {
+        return None;
+    };
+    let (ScalarValue::Binary(Some(bytes)) | ScalarValue::BinaryView(Some(bytes))) = value else {
+        return None;
+    };
+    if bytes.len() > 8 {
+        return None;
+    }
+    let number = bytes
+        .iter()
+        .fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    Some(i64::try_from(number).map_or_else(|_| lit(number), lit))
 }
 
 fn counted(expr: Expr, kind: Kind) -> Expr {

@@ -23,7 +23,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 use mayfly_types::{BlobSize, COLLATION_KEY, ColumnType, TYPE_KEY};
 
-use super::compare::{Kind, comparable, compare, kind, kind_of, truth};
+use super::compare::{self, Kind, comparable, compare, kind, kind_of, truth};
 use super::operators::repair;
 use super::{dependent, looked_up, subquery, zero};
 use crate::functions::unify::unify;
@@ -479,6 +479,18 @@ fn case_of(case: Case, schema: &DFSchema) -> Result<Expr> {
 fn cast_of(cast: Cast, schema: &DFSchema) -> Result<Expr> {
     let from = cast.expr.get_type(schema)?;
     let to = cast.field.data_type();
+    if to.is_numeric()
+        && let Some(number) = compare::number_of_bytes(&cast.expr)
+    {
+        let number = Box::new(number);
+        return cast_of(
+            Cast {
+                expr: number,
+                ..cast
+            },
+            schema,
+        );
+    }
     let declared = cast.field.metadata().contains_key(TYPE_KEY);
     if !declared && (from == *to || matches!(to, DataType::Boolean)) {
         return Ok(Expr::Cast(cast));
