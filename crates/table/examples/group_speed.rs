@@ -4,8 +4,9 @@
 //! $ cargo run --release -p mayfly-table --example group_speed -- 6000000 200000 1024 2 thin
 //! ```
 //!
-//! Arguments: rows, groups, memory in MiB, threads, and `thin` (a number as key, a count), `text`
-//! (32 digits as key, a count) or `wide` (a number as key, eight carried columns).
+//! Arguments: rows, groups, memory in MiB, threads, and `thin` (a number as key, a count), `near`
+//! (the same with numbers that lie close together), `keys` (such numbers and no count), `text` (32 digits as key, a count) or `wide` (a
+//! number as key, eight carried columns).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -36,7 +37,14 @@ fn batches(rows: u64, groups: u64, kind: &str, thread: u64) -> Vec<Batch> {
     starts
         .map(|start| {
             let numbers: Vec<u64> = (start..rows.min(start + BATCH_ROWS))
-                .map(|row| mix(mix(row * 64 + thread) % groups))
+                .map(|row| mix(row * 64 + thread) % groups)
+                .map(|n| {
+                    if kind == "near" || kind == "keys" {
+                        n
+                    } else {
+                        mix(n)
+                    }
+                })
                 .collect();
             let key: ArrayRef = if kind == "text" {
                 let texts = numbers.iter().map(|n| format!("{n:016x}{n:016x}"));
@@ -96,7 +104,8 @@ fn main() {
             data_type: inputs[0][0].key.data_type().clone(),
             nullable: false,
         };
-        let layout = RowLayout::new(&[key], &payload, &[(StateKind::Count, false)])
+        let counts = usize::from(kind != "keys");
+        let layout = RowLayout::new(&[key], &payload, &[(StateKind::Count, false)][..counts])
             .expect("rows hold these types");
         let options =
             GroupOptions::for_budget(memory_bytes, space.default_page_class(), threads as usize);
@@ -111,7 +120,7 @@ fn main() {
                             rows: batch.key.len(),
                             key: std::slice::from_ref(&batch.key),
                             payload: &batch.payload,
-                            states: &[StateInput::default()],
+                            states: &[StateInput::default()][..counts],
                         };
                         worker.push(&input).expect("rows go in");
                     }

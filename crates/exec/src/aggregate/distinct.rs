@@ -101,6 +101,7 @@ impl DistinctSet {
         let options = GroupOptions {
             front_groups: options.front_groups / tables,
             front_groups_max: options.front_groups_max / tables,
+            front_numbers_max: options.front_numbers_max / tables,
             front_pages: (options.front_pages / tables).max(FRONT_PAGES_MIN),
             ..options
         };

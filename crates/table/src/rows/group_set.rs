@@ -22,6 +22,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arrow_buffer::ArrowNativeType;
 use mayfly_space::{Account, Admission, Error, PageClass};
 
 use super::directory::directory_bytes;
@@ -40,6 +41,9 @@ const MERGE_REDUCTION_MIN: f64 = 1.5;
 /// tables stay in cache while a batch's worth of their rows is merged.
 const FRONT_GROUPS_MAX: u64 = 1 << 19;
 
+/// The same where keys are numbers that lie close together, which take no more than one miss.
+const FRONT_NUMBERS_MAX: u64 = 1 << 20;
+
 /// What an aggregate is given to work with.
 #[derive(Debug, Clone, Copy)]
 pub struct GroupOptions {
@@ -53,6 +57,8 @@ pub struct GroupOptions {
     pub front_groups: usize,
     /// Groups that it may hold where all keys there are seem to fit.
     pub front_groups_max: usize,
+    /// The same where the keys are numbers that lie close together.
+    pub front_numbers_max: usize,
     /// Pages that a worker's own table has at most.
     pub front_pages: usize,
     /// Keep every input row: its payload holds arguments that are aggregated partition by
@@ -70,6 +76,7 @@ impl GroupOptions {
         let front_bytes = memory_bytes / 16 / workers.max(1) as u64;
         let front_pages = (front_bytes / page_class.bytes() as u64).max(2) as usize;
         let front_groups_max = (front_bytes / 128).clamp(256, FRONT_GROUPS_MAX) as usize;
+        let front_numbers_max = (front_bytes / 128).clamp(256, FRONT_NUMBERS_MAX) as usize;
         let front_groups = front_groups_max.min(1 << 15);
         GroupOptions {
             workers,
@@ -77,6 +84,7 @@ impl GroupOptions {
             partition_bits,
             front_groups,
             front_groups_max,
+            front_numbers_max,
             front_pages,
             keep_rows: false,
         }
@@ -200,8 +208,9 @@ impl GroupSet {
         }
     }
 
-    /// Takes a worker's sketch in and chooses the mode for all.
-    pub(crate) fn learn(&self, estimate: &DistinctEstimate, rows: u64) {
+    /// Takes a worker's sketch in and chooses the mode for all. `range` is the difference between
+    /// the least and the greatest key, where keys are numbers.
+    pub(crate) fn learn(&self, estimate: &DistinctEstimate, rows: u64, range: Option<u64>) {
         let mut shared = self.estimate.lock().unwrap_or_else(PoisonError::into_inner);
         shared.0.merge(estimate);
         shared.1 += rows;
@@ -215,6 +224,14 @@ impl GroupSet {
         if repeats && groups <= groups_max && groups > self.front_groups() {
             let groups = (groups * 2).min(groups_max);
             self.front_groups.store(groups, Ordering::Relaxed);
+        }
+        // No more groups than numbers, NULL and the neighbours of those that were seen.
+        let numbers = range.map(|range| range.saturating_add(range / 8 + 2).as_usize());
+        let fit = |numbers: &usize| *numbers <= self.options.front_numbers_max;
+        if let Some(numbers) = numbers.filter(fit)
+            && repeats
+        {
+            self.front_groups.fetch_max(numbers, Ordering::Relaxed);
         }
     }
 

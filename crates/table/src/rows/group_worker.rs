@@ -31,6 +31,10 @@ const FRONT_REDUCTION_MIN: u64 = 2;
 /// Looking keys up before rows are written pays while at most one row in this many is new.
 const UPDATE_SHARE_MIN: usize = 2;
 
+/// Rows without a number that is known are copied out of their batch while at most one in this many
+/// is such.
+const PICKED_SHARE_MIN: usize = 4;
+
 /// Batches after which that is tried again.
 const ENCODED_BATCHES: u32 = 4;
 
@@ -52,6 +56,8 @@ pub struct GroupWorker {
     front_rows: u64,
     /// Rows that still bypass the worker's own table.
     direct_rows_left: u64,
+    /// The difference between the least and the greatest key, where keys are numbers.
+    range: Option<u64>,
     estimate: DistinctEstimate,
     estimated_rows: u64,
     /// Bytes of large rows since the last look at the number of distinct keys.
@@ -74,6 +80,7 @@ impl GroupWorker {
             front_groups: set.options.front_groups,
             front_rows: 0,
             direct_rows_left: if front { 0 } else { u64::MAX },
+            range: None,
             estimate: DistinctEstimate::default(),
             estimated_rows: 0,
             passed_bytes: 0,
@@ -128,12 +135,38 @@ impl GroupWorker {
         block: &mut RowBlock,
         input: &GroupInput<'_>,
     ) -> Result<(), Error> {
+        let front = self.front.as_mut().expect("the caller looked");
+        let Lookup { found, rows, .. } = lookup;
+        if !front.find_direct(input, &mut found.known, rows) {
+            rows.extend(0..input.rows as u32);
+            return self.push_by_hash(lookup, block, input, input.rows);
+        }
+        front.update(input.states, &found.known);
+        self.front_rows += found.known.len() as u64;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        if rows.len() * PICKED_SHARE_MIN > input.rows {
+            return self.push_by_hash(lookup, block, input, input.rows);
+        }
+        let rest = Slice::picked(input, rows);
+        rows.clear();
+        rows.extend(0..rest.input().rows as u32);
+        self.push_by_hash(lookup, block, &rest.input(), input.rows)
+    }
+
+    /// Looks `lookup.rows` up by their hashes; the input is what is left of a batch of so many rows.
+    fn push_by_hash(
+        &mut self,
+        lookup: &mut Lookup,
+        block: &mut RowBlock,
+        input: &GroupInput<'_>,
+        batch_rows: usize,
+    ) -> Result<(), Error> {
         let Lookup { keys, rows, found } = lookup;
         let set = Arc::clone(&self.set);
         let layout = &set.shape.layout;
         let keys = keys.encode_keys(layout, input);
-        rows.clear();
-        rows.extend(0..keys.hashes.len() as u32);
         loop {
             let (Some(front), false) = (&mut self.front, self.direct_rows_left > 0) else {
                 // It was given up for the rows before these.
@@ -141,11 +174,12 @@ impl GroupWorker {
             };
             front.find(keys, rows, found, &mut self.scratch);
             front.update(input.states, &found.known);
+            front.learn(input, rows.len(), &found.known)?;
             self.front_rows += found.known.len() as u64;
             if found.unknown.is_empty() {
                 return Ok(());
             }
-            if found.unknown.len() * UPDATE_SHARE_MIN > input.rows {
+            if found.unknown.len() * UPDATE_SHARE_MIN > batch_rows {
                 self.batches_to_encode = ENCODED_BATCHES;
             }
             self.push_some(&found.unknown, block, input)?;
@@ -214,8 +248,8 @@ impl GroupWorker {
     }
 
     fn learn(&mut self) {
-        self.set.learn(&self.estimate, self.estimated_rows);
-        self.estimated_rows = 0;
+        let rows = std::mem::take(&mut self.estimated_rows);
+        self.set.learn(&self.estimate, rows, self.range);
         if self.set.front_groups() > self.front_groups {
             // It was too small for the keys and may now hold them all.
             self.front_groups = self.set.front_groups();
@@ -232,7 +266,7 @@ impl GroupWorker {
             let front = RowTable::new(&self.set.shape, 0, 1024.min(groups), groups)?;
             let page_bytes = self.set.shape.page_class.bytes();
             let bytes = self.set.options.front_pages.saturating_mul(page_bytes);
-            self.front = front.map(|table| table.with_bytes_max(bytes));
+            self.front = front.map(|table| table.as_front(bytes));
         }
         let Some(front) = &mut self.front else {
             self.direct_rows_left = DIRECT_ROWS;
@@ -274,7 +308,8 @@ impl GroupWorker {
         if self.passed_bytes >= PASSED_BYTES {
             // Not `self.learn`: the own table is in use.
             self.passed_bytes = 0;
-            set.learn(&self.estimate, std::mem::take(&mut self.estimated_rows));
+            let rows = std::mem::take(&mut self.estimated_rows);
+            set.learn(&self.estimate, rows, None);
         }
         let first = self.first_partition;
         set.distribute(one, first, &mut self.scatter, &mut self.scratch)?;
@@ -287,6 +322,7 @@ impl GroupWorker {
             return Ok(());
         };
         let (mut offsets, mut hashes) = (Vec::new(), Vec::new());
+        self.range = front.range().or(self.range);
         // What counts is how often the rows repeat that this table lets through.
         self.estimated_rows += front.groups() as u64;
         self.front_rows = 0;
@@ -319,6 +355,12 @@ impl GroupWorker {
         }
         self.learn();
         Ok(())
+    }
+
+    /// Whether the numbers that are its keys are found without their hashes.
+    #[cfg(test)]
+    pub(crate) fn is_direct(&self) -> bool {
+        self.front.as_ref().is_some_and(RowTable::is_direct)
     }
 
     /// Ends this worker's input.

@@ -18,6 +18,7 @@
 
 mod compact;
 mod decode;
+mod direct;
 mod directory;
 mod drain;
 mod encode;

@@ -13,9 +13,10 @@ use std::sync::Arc;
 use mayfly_space::Error;
 
 use super::compact::compact;
+use super::direct::Direct;
 use super::directory::{Directory, Probe};
 use super::drain::Drain;
-use super::encode::{KeysView, RowsView};
+use super::encode::{GroupInput, KeysView, RowsView};
 use super::layout::{ROW_ALIGN, forward, forwarded_to, mark_dead, row_hash, row_is_dead};
 use super::numbering::{number_of, numbered_row};
 use super::payload;
@@ -61,6 +62,8 @@ pub(crate) struct RowTable {
     /// The page that takes the next row.
     filling: usize,
     directory: Directory,
+    /// Beside the directory where the key is one number; a cache of what it knows.
+    direct: Option<Direct>,
     groups_max: usize,
     /// Bytes of its pages.
     bytes: usize,
@@ -86,6 +89,7 @@ impl RowTable {
             segments: Vec::new(),
             filling: 0,
             directory,
+            direct: None,
             groups_max,
             bytes: 0,
             bytes_max: usize::MAX,
@@ -94,9 +98,15 @@ impl RowTable {
         }))
     }
 
-    /// The table with a limit to the bytes of its pages.
-    pub(crate) fn with_bytes_max(self, bytes_max: usize) -> RowTable {
-        RowTable { bytes_max, ..self }
+    /// The table as a worker's own: with a limit to the bytes of its pages, and, where the key is a
+    /// number, directly addressed.
+    pub(crate) fn as_front(self, bytes_max: usize) -> RowTable {
+        let direct = Direct::for_layout(&self.shape.layout, &self.shape.account, bytes_max);
+        RowTable {
+            bytes_max,
+            direct,
+            ..self
+        }
     }
 
     pub(crate) fn shape(&self) -> &Shape {
@@ -107,9 +117,10 @@ impl RowTable {
         self.directory.groups()
     }
 
-    /// Bytes of its pages and its directory.
+    /// Bytes of its pages and its directories.
     pub(crate) fn held_bytes(&self) -> u64 {
-        self.bytes as u64 + self.directory.held_bytes()
+        let direct = self.direct.as_ref().map_or(0, Direct::held_bytes);
+        self.bytes as u64 + self.directory.held_bytes() + direct
     }
 
     pub(crate) fn segments(&self) -> &[OpenSegment] {
@@ -119,6 +130,9 @@ impl RowTable {
     /// Empties the table and keeps its directory and its pages, but for those of large rows.
     pub(crate) fn clear(&mut self) {
         self.directory.clear();
+        if let Some(direct) = &mut self.direct {
+            direct.clear();
+        }
         self.filling = 0;
         self.dead_bytes = 0;
         let page_bytes = self.shape.page_class.bytes();
@@ -190,6 +204,49 @@ impl RowTable {
         }
         self.merge_pairs(rows, &scratch.pairs);
         Ok(taken)
+    }
+
+    /// Looks numbers up that are keys, without their hashes: appends the rows whose group was found
+    /// to `known` and the others to `rest`. False where the table is not directly addressed.
+    pub(crate) fn find_direct(
+        &mut self,
+        input: &GroupInput<'_>,
+        known: &mut Vec<(u32, u32)>,
+        rest: &mut Vec<u32>,
+    ) -> bool {
+        known.clear();
+        rest.clear();
+        let direct = self.direct.as_mut().filter(|direct| direct.is_in_use());
+        let Some(direct) = direct else {
+            return false;
+        };
+        direct.find(&input.key[0], known, rest);
+        true
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_direct(&self) -> bool {
+        self.direct.as_ref().is_some_and(Direct::is_in_use)
+    }
+
+    /// The difference between the least and the greatest key that was found again, where keys are
+    /// numbers.
+    pub(crate) fn range(&self) -> Option<u64> {
+        self.direct.as_ref().and_then(Direct::range)
+    }
+
+    /// Takes note of what [`RowTable::find`] found among this many rows, to find it directly.
+    pub(crate) fn learn(
+        &mut self,
+        input: &GroupInput<'_>,
+        looked_up: usize,
+        known: &[(u32, u32)],
+    ) -> Result<(), Error> {
+        let groups = self.groups();
+        match &mut self.direct {
+            Some(direct) => direct.learn(&input.key[0], looked_up, known, groups),
+            None => Ok(()),
+        }
     }
 
     /// Looks the keys of some rows up without adding any.
@@ -376,6 +433,7 @@ impl RowTable {
         self.filling = self.segments.len().saturating_sub(1);
         self.bytes = self.segments.iter().map(|page| page.guard.len()).sum();
         self.directory.clear();
+        self.direct = None;
         for (number, page) in self.segments.iter().enumerate() {
             let Scratch {
                 offsets, hashes, ..

@@ -49,7 +49,7 @@ fn filled(space: &Space, options: GroupOptions, merges: bool) -> Arc<GroupSet> {
     let set = GroupSet::new(layout(), space.root(), options);
     let set = set.expect("the minimum is there");
     if merges {
-        set.learn(&DistinctEstimate::default(), 1 << 40);
+        set.learn(&DistinctEstimate::default(), 1 << 40, None);
     }
     let mut worker = set.worker(0);
     for start in (0..ROWS).step_by(BATCH as usize) {

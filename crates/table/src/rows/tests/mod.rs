@@ -13,6 +13,7 @@ use proptest::prelude::*;
 use super::*;
 
 mod growing;
+mod numbers;
 mod shortage;
 mod updates;
 

@@ -104,7 +104,7 @@ fn group_strings(memory_bytes: u64, merges: bool, strings: &[String]) -> usize {
     let set = GroupSet::new(layout.expect("rows hold text"), space.root(), options);
     let set = set.expect("the minimum is there");
     if merges {
-        set.learn(&DistinctEstimate::default(), 1 << 20);
+        set.learn(&DistinctEstimate::default(), 1 << 20, None);
     }
     let mut workers = [set.worker(0), set.worker(1)];
     for (number, chunk) in strings.chunks(8).enumerate() {
@@ -169,7 +169,7 @@ fn shed_says_what_it_released() {
     let mut options = GroupOptions::for_budget(16 << 20, PageClass::K16, 1);
     options.front_groups = 0;
     let set = GroupSet::new(numbers(), space.root(), options).expect("the minimum is there");
-    set.learn(&DistinctEstimate::default(), 1 << 20);
+    set.learn(&DistinctEstimate::default(), 1 << 20, None);
     let mut worker = set.worker(0);
     for batch in 0..40 {
         let key: ArrayRef = Arc::new(Int64Array::from_iter_values(
