@@ -4,6 +4,7 @@
 //! variables, `||`, ORDER BY NULL, WITH ROLLUP, ONLY_FULL_GROUP_BY. What depends on types is the
 //! analyzer's. Never looks a name up: what it needs stands in the bindings.
 
+mod chain;
 pub(crate) mod common_columns;
 pub(crate) mod expression;
 mod grouping;
@@ -33,6 +34,8 @@ use crate::walk;
 pub(crate) struct Rewritten {
     pub(crate) query: Query,
     pub(crate) labels: labels::Labels,
+    /// Whether it has a chain of UNION, to be typed as a whole.
+    pub(crate) has_chain: bool,
 }
 
 /// Rewrites a query; `hides` is whether it names one of the invisible columns of a table, and `*`
@@ -55,6 +58,7 @@ pub(crate) fn query(
         top_location: top_select(&query.body),
         top: None,
         recursive: HashSet::new(),
+        has_chain: false,
         error: None,
     };
     let _ = walk::write(&mut query, &mut rewriter);
@@ -70,7 +74,11 @@ pub(crate) fn query(
         return Err(error);
     }
     let labels = labels::Labels::new(rewriter.top.unwrap_or_default(), rewriter.spellings);
-    Ok(Rewritten { query, labels })
+    Ok(Rewritten {
+        query,
+        labels,
+        has_chain: rewriter.has_chain,
+    })
 }
 
 /// Rewrites an expression that stands alone.
@@ -83,6 +91,7 @@ pub(crate) fn expression(mut expr: Expr, bindings: &Bindings) -> Result<Expr, My
         top_location: None,
         top: None,
         recursive: HashSet::new(),
+        has_chain: false,
         error: None,
     };
     let _ = walk::write(&mut expr, &mut rewriter);
@@ -133,6 +142,8 @@ struct Rewriter<'a> {
     top: Option<Vec<labels::Item>>,
     /// The selects that make up recursive common table expressions.
     recursive: HashSet<Location>,
+    /// Whether a chain of UNION was found.
+    has_chain: bool,
     /// What ended the rewriting.
     error: Option<MySqlError>,
 }
@@ -186,8 +197,14 @@ impl VisitorMut for Rewriter<'_> {
             bindings: self.bindings,
             spellings: &self.spellings,
         };
-        match grouping::apply(body, order_by.as_mut(), &known) {
-            Ok(()) => ControlFlow::Continue(()),
+        if let Err(error) = grouping::apply(body, order_by.as_mut(), &known) {
+            return self.stop(error);
+        }
+        match chain::set_apart(body) {
+            Ok(is_chain) => {
+                self.has_chain |= is_chain;
+                ControlFlow::Continue(())
+            }
             Err(error) => self.stop(error),
         }
     }

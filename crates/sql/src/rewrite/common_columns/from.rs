@@ -28,8 +28,13 @@ pub(super) struct Column {
 impl Column {
     /// The column, qualified.
     pub(super) fn expr(&self) -> Expr {
+        self.spelled(Ident::with_quote('`', &self.name))
+    }
+
+    /// The column, qualified, with its name as it is written.
+    pub(super) fn spelled(&self, name: Ident) -> Expr {
         let mut parts = self.table.to_vec();
-        parts.push(Ident::with_quote('`', &self.name));
+        parts.push(name);
         Expr::CompoundIdentifier(parts)
     }
 

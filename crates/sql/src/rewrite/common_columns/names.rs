@@ -35,8 +35,8 @@ impl Writer<'_> {
         }
     }
 
-    /// The common column that a name in lower case means, as the nearest select has it.
-    fn column(&self, name: &str, clause: &str) -> Result<Option<Expr>> {
+    /// The common column that a name means, as the nearest select has it.
+    fn column(&self, ident: &Ident, name: &str, clause: &str) -> Result<Option<Expr>> {
         for (depth, scope) in self.scopes.iter().enumerate().rev() {
             if !scope.is_common(name) {
                 match scope.may_have(name) {
@@ -52,7 +52,7 @@ impl Writer<'_> {
                 let what = "a common column of a table whose name a subquery gives to another one";
                 return Err(refused(what));
             }
-            return Ok(Some(column.expr()));
+            return Ok(Some(column.spelled(ident.clone())));
         }
         Ok(None)
     }
@@ -99,7 +99,7 @@ impl Names<'_, '_> {
                 return Ok(None);
             }
         }
-        writer.column(&name, self.clause)
+        writer.column(ident, &name, self.clause)
     }
 }
 
