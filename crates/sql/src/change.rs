@@ -11,8 +11,10 @@ use datafusion::sql::sqlparser::ast::{
 };
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
+use crate::bindings::Bindings;
 use crate::parse;
 use crate::references::{file_path, table_name};
+use crate::rewrite::{common_columns, relation};
 use crate::statement::{RowChoice, Statement, TableName};
 use crate::walk::change_expressions;
 
@@ -128,6 +130,36 @@ pub fn mentions(from: &mut [TableWithJoins]) -> Vec<Mention> {
         }
     });
     found
+}
+
+/// Whether tables of a FROM list are joined by NATURAL JOIN or USING.
+pub fn joins_by_name(from: &[TableWithJoins]) -> bool {
+    fn is_nested(factor: &TableFactor) -> bool {
+        match factor {
+            TableFactor::NestedJoin {
+                table_with_joins, ..
+            } => joins_by_name(std::slice::from_ref(table_with_joins)),
+            _ => false,
+        }
+    }
+    from.iter().any(|table| {
+        let mut joins = table.joins.iter();
+        is_nested(&table.relation)
+            || joins.any(|join| relation::is_by_name(join) || is_nested(&join.relation))
+    })
+}
+
+/// The alias or name of the table whose column a name means that stands alone, if tables are joined
+/// by a column of that name.
+///
+/// # Errors
+/// 1052 and 1054 for common columns that are several or none.
+pub fn owner(
+    from: &[TableWithJoins],
+    column: &str,
+    bindings: &Bindings,
+) -> Result<Option<String>, MySqlError> {
+    common_columns::owner(from, column, bindings)
 }
 
 /// The one table of a FROM list that has nothing but a table, under its name or an alias.

@@ -25,6 +25,7 @@ use crate::bindings::{Bindings, FILES};
 use crate::keyed::Keyed;
 use crate::rewrite;
 use crate::source::Source;
+use crate::typing::union;
 
 /// A plan and the labels of its columns.
 #[derive(Debug, Clone)]
@@ -52,17 +53,21 @@ impl Planner<'_> {
         match rewrite::invisible::narrowed(&query, self.bindings)? {
             Some(bindings) => {
                 let bindings = &bindings;
-                Planner { bindings, ..*self }.visible(query, source)
+                let hides = rewrite::invisible::has_invisible(bindings);
+                Planner { bindings, ..*self }.visible(query, source, hides)
             }
-            None => self.visible(query, source),
+            None => self.visible(query, source, false),
         }
     }
 
-    fn visible(&self, query: ast::Query, source: &Source) -> Result<Planned> {
+    fn visible(&self, query: ast::Query, source: &Source, hides: bool) -> Result<Planned> {
         let is_values = matches!(query.body.as_ref(), ast::SetExpr::Values(_));
-        let rewritten = rewrite::query(query, source, self.bindings).map_err(raise)?;
+        let rewritten = rewrite::query(query, source, self.bindings, hides).map_err(raise)?;
         let statement = ast::Statement::Query(Box::new(rewritten.query));
-        let plan = self.sql_to_rel().sql_statement_to_plan(statement)?;
+        let mut plan = self.sql_to_rel().sql_statement_to_plan(statement)?;
+        if rewritten.has_chain {
+            plan = union::flatten(plan)?;
+        }
         let labels = if is_values {
             (0..plan.schema().fields().len())
                 .map(|index| format!("column_{index}"))

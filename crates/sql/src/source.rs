@@ -2,6 +2,7 @@
 //!
 //! MySQL labels a column with the text of its expression; a syntax tree no longer has it.
 
+use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 use mayfly_types::MySqlError;
 
@@ -10,6 +11,7 @@ use mayfly_types::MySqlError;
 pub struct Source {
     text: String,
     lists: Vec<(Location, Vec<String>)>,
+    joins_by_name: bool,
 }
 
 impl Source {
@@ -23,7 +25,13 @@ impl Source {
         Source {
             text: text.to_owned(),
             lists,
+            joins_by_name: tokens.iter().any(|token| joins_by_name(&token.token)),
         }
+    }
+
+    /// Whether the statement may have NATURAL JOIN or USING.
+    pub(crate) fn joins_by_name(&self) -> bool {
+        self.joins_by_name
     }
 
     /// A syntax error at a place of the statement.
@@ -38,6 +46,18 @@ impl Source {
             .find(|(start, _)| *start == location)
             .map_or(&[], |(_, items)| items.as_slice())
     }
+
+    /// Gives the list after the SELECT at `location` other items.
+    pub(crate) fn set_items(&mut self, location: Location, items: Vec<String>) {
+        let mut lists = self.lists.iter_mut();
+        if let Some((_, list)) = lists.find(|(start, _)| *start == location) {
+            *list = items;
+        }
+    }
+}
+
+fn joins_by_name(token: &Token) -> bool {
+    matches!(token, Token::Word(word) if matches!(word.keyword, Keyword::NATURAL | Keyword::USING))
 }
 
 /// Byte offset of a place that sqlparser names by line and column.

@@ -217,7 +217,8 @@ fn is_name(expr: &Expr) -> bool {
     }
 }
 
-fn label(item: &SelectItem, text: Option<&str>) -> String {
+/// What the column of an item is called; `text` is how the item is written.
+pub(super) fn label(item: &SelectItem, text: Option<&str>) -> String {
     match item {
         SelectItem::ExprWithAlias { alias, .. } => alias.value.clone(),
         SelectItem::UnnamedExpr(Expr::Prefixed { value, .. }) => {

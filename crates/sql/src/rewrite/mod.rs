@@ -4,11 +4,13 @@
 //! variables, `||`, ORDER BY NULL, WITH ROLLUP, ONLY_FULL_GROUP_BY. What depends on types is the
 //! analyzer's. Never looks a name up: what it needs stands in the bindings.
 
+mod chain;
+pub(crate) mod common_columns;
 pub(crate) mod expression;
 mod grouping;
 pub(crate) mod invisible;
 mod labels;
-mod relation;
+pub(crate) mod relation;
 mod tuple;
 
 pub(crate) use expression::call;
@@ -21,12 +23,10 @@ use datafusion::sql::sqlparser::ast::{
     LimitClause, NamedWindowExpr, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
     Spanned, TableAlias, TableFactor, Value, Visitor, VisitorMut, WindowType,
 };
-use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Location;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::bindings::Bindings;
-use crate::dialect::MayflyDialect;
 use crate::source::Source;
 use crate::walk;
 
@@ -34,14 +34,23 @@ use crate::walk;
 pub(crate) struct Rewritten {
     pub(crate) query: Query,
     pub(crate) labels: labels::Labels,
+    /// Whether it has a chain of UNION, to be typed as a whole.
+    pub(crate) has_chain: bool,
 }
 
-/// Rewrites a query.
+/// Rewrites a query; `hides` is whether it names one of the invisible columns of a table, and `*`
+/// leaves it out.
 pub(crate) fn query(
     mut query: Query,
     source: &Source,
     bindings: &Bindings,
+    hides: bool,
 ) -> Result<Rewritten, MySqlError> {
+    let written = match hides || source.joins_by_name() {
+        true => common_columns::write(&mut query, source, bindings)?,
+        false => None,
+    };
+    let source = written.as_ref().unwrap_or(source);
     let mut rewriter = Rewriter {
         source,
         bindings,
@@ -49,7 +58,7 @@ pub(crate) fn query(
         top_location: top_select(&query.body),
         top: None,
         recursive: HashSet::new(),
-        ctes: HashSet::new(),
+        has_chain: false,
         error: None,
     };
     let _ = walk::write(&mut query, &mut rewriter);
@@ -65,7 +74,11 @@ pub(crate) fn query(
         return Err(error);
     }
     let labels = labels::Labels::new(rewriter.top.unwrap_or_default(), rewriter.spellings);
-    Ok(Rewritten { query, labels })
+    Ok(Rewritten {
+        query,
+        labels,
+        has_chain: rewriter.has_chain,
+    })
 }
 
 /// Rewrites an expression that stands alone.
@@ -78,7 +91,7 @@ pub(crate) fn expression(mut expr: Expr, bindings: &Bindings) -> Result<Expr, My
         top_location: None,
         top: None,
         recursive: HashSet::new(),
-        ctes: HashSet::new(),
+        has_chain: false,
         error: None,
     };
     let _ = walk::write(&mut expr, &mut rewriter);
@@ -129,8 +142,8 @@ struct Rewriter<'a> {
     top: Option<Vec<labels::Item>>,
     /// The selects that make up recursive common table expressions.
     recursive: HashSet<Location>,
-    /// The names of common table expressions so far.
-    ctes: HashSet<String>,
+    /// Whether a chain of UNION was found.
+    has_chain: bool,
     /// What ended the rewriting.
     error: Option<MySqlError>,
 }
@@ -146,27 +159,15 @@ impl VisitorMut for Rewriter<'_> {
                     return self.stop(error);
                 }
                 self.lower_columns(&mut cte.alias);
-                self.ctes.insert(cte.alias.name.value.clone());
                 if with.recursive {
                     selects(&cte.query.body, &mut self.recursive);
                 }
             }
         }
-        if let SetExpr::Table(table) = query.body.as_ref() {
-            let name = [table.schema_name.as_deref(), table.table_name.as_deref()]
-                .into_iter()
-                .flatten()
-                .map(|part| format!("`{}`", part.replace('`', "``")))
-                .collect::<Vec<_>>()
-                .join(".");
-            let text = format!("SELECT * FROM {name}");
-            match Parser::new(&MayflyDialect)
-                .try_with_sql(&text)
-                .and_then(|mut parser| parser.parse_query())
-            {
-                Ok(select) => query.body = select.body,
-                Err(_) => return self.stop(MySqlError::new(ErrorCode::Syntax, &[&text, &1])),
-            }
+        match relation::table_as_select(&query.body) {
+            Ok(Some(select)) => query.body = select,
+            Ok(None) => {}
+            Err(error) => return self.stop(error),
         }
         if let Some(OrderBy {
             kind: OrderByKind::Expressions(list),
@@ -196,8 +197,14 @@ impl VisitorMut for Rewriter<'_> {
             bindings: self.bindings,
             spellings: &self.spellings,
         };
-        match grouping::apply(body, order_by.as_mut(), &known) {
-            Ok(()) => ControlFlow::Continue(()),
+        if let Err(error) = grouping::apply(body, order_by.as_mut(), &known) {
+            return self.stop(error);
+        }
+        match chain::set_apart(body) {
+            Ok(is_chain) => {
+                self.has_chain |= is_chain;
+                ControlFlow::Continue(())
+            }
             Err(error) => self.stop(error),
         }
     }
@@ -210,7 +217,9 @@ impl VisitorMut for Rewriter<'_> {
         {
             return self.stop(error);
         }
-        relation::simplify(select, self.bindings);
+        if let Err(error) = relation::simplify(select, self.bindings) {
+            return self.stop(error);
+        }
         let checked = relation::check_names(select).and_then(|()| self.check_joins(select));
         if let Err(error) = checked.and_then(|()| self.check_windows(select)) {
             return self.stop(error);
@@ -223,9 +232,6 @@ impl VisitorMut for Rewriter<'_> {
         let items = labels::name(select, self.source, &mut self.spellings, outermost);
         if outermost {
             self.top = Some(items);
-        }
-        if let Err(error) = invisible::leave_out(select, self.bindings, &self.ctes) {
-            return self.stop(error);
         }
         for window in &mut select.named_window {
             lower(&mut window.0);

@@ -3,66 +3,133 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Select, TableAlias,
-    TableFactor,
+    Ident, Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Select, SetExpr,
+    TableAlias, TableFactor, TableWithJoins,
 };
-
+use datafusion::sql::sqlparser::parser::Parser;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::lower;
 use crate::bindings::{Bindings, FILES};
+use crate::dialect::MayflyDialect;
 use crate::references::file_path;
 
+/// `TABLE t` as a select.
+///
+/// # Errors
+/// None but for a bug in the parser.
+pub(super) fn table_as_select(body: &SetExpr) -> Result<Option<Box<SetExpr>>, MySqlError> {
+    let SetExpr::Table(table) = body else {
+        return Ok(None);
+    };
+    let name = [table.schema_name.as_deref(), table.table_name.as_deref()]
+        .into_iter()
+        .flatten()
+        .map(|part| format!("`{}`", part.replace('`', "``")))
+        .collect::<Vec<_>>()
+        .join(".");
+    let text = format!("SELECT * FROM {name}");
+    let parsed = Parser::new(&MayflyDialect)
+        .try_with_sql(&text)
+        .and_then(|mut parser| parser.parse_query());
+    let Ok(mut query) = parsed else {
+        return Err(MySqlError::new(ErrorCode::Syntax, &[&text, &1]));
+    };
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        // It stands nowhere in the statement.
+        select.select_token = AttachedToken::empty();
+    }
+    Ok(Some(query.body))
+}
+
 /// Removes DUAL, gives joins without a condition the form that the planner knows.
-pub(super) fn simplify(select: &mut Select, bindings: &Bindings) {
+///
+/// # Errors
+/// 1235 for a join by name: those of a statement's own text have been written out.
+pub(super) fn simplify(select: &mut Select, bindings: &Bindings) -> Result<(), MySqlError> {
     select
         .from
         .retain(|table| !(table.joins.is_empty() && is_dual(&table.relation, bindings)));
-    for table in &mut select.from {
-        for join in &mut table.joins {
-            let operator = std::mem::replace(
-                &mut join.join_operator,
-                JoinOperator::CrossJoin(JoinConstraint::None),
-            );
-            join.join_operator = match operator {
-                JoinOperator::Join(JoinConstraint::None)
-                | JoinOperator::Inner(JoinConstraint::None)
-                | JoinOperator::StraightJoin(JoinConstraint::None)
-                | JoinOperator::CrossJoin(JoinConstraint::None) => {
-                    JoinOperator::CrossJoin(JoinConstraint::None)
-                }
-                JoinOperator::StraightJoin(constraint) | JoinOperator::CrossJoin(constraint) => {
-                    JoinOperator::Inner(constraint)
-                }
-                other => other,
-            };
-            if let Some(JoinConstraint::Using(names)) = constraint(&mut join.join_operator) {
-                for name in names {
-                    for part in &mut name.0 {
-                        if let ObjectNamePart::Identifier(ident) = part {
-                            lower(ident);
-                        }
-                    }
-                }
+    select.from.iter_mut().try_for_each(simplify_joins)
+}
+
+fn simplify_joins(table: &mut TableWithJoins) -> Result<(), MySqlError> {
+    if let TableFactor::NestedJoin {
+        table_with_joins, ..
+    } = &mut table.relation
+    {
+        simplify_joins(table_with_joins)?;
+    }
+    for join in &mut table.joins {
+        if let TableFactor::NestedJoin {
+            table_with_joins, ..
+        } = &mut join.relation
+        {
+            simplify_joins(table_with_joins)?;
+        }
+        let operator = std::mem::replace(
+            &mut join.join_operator,
+            JoinOperator::CrossJoin(JoinConstraint::None),
+        );
+        join.join_operator = match operator {
+            JoinOperator::Join(JoinConstraint::None)
+            | JoinOperator::Inner(JoinConstraint::None)
+            | JoinOperator::StraightJoin(JoinConstraint::None)
+            | JoinOperator::CrossJoin(JoinConstraint::None) => {
+                JoinOperator::CrossJoin(JoinConstraint::None)
             }
+            JoinOperator::StraightJoin(constraint) | JoinOperator::CrossJoin(constraint) => {
+                JoinOperator::Inner(constraint)
+            }
+            other => other,
+        };
+        if is_by_name(join) {
+            let what = "a join by name that is no part of the statement's text";
+            return Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]));
         }
     }
+    Ok(())
+}
+
+/// Whether a join is NATURAL or has USING.
+pub(crate) fn is_by_name(join: &Join) -> bool {
+    matches!(
+        constraint(&join.join_operator),
+        Some(JoinConstraint::Natural | JoinConstraint::Using(_))
+    )
 }
 
 /// No two tables of one FROM may go by the same name.
 pub(super) fn check_names(select: &Select) -> Result<(), MySqlError> {
     let mut seen = HashSet::new();
-    let factors = select.from.iter().flat_map(|table| {
-        std::iter::once(&table.relation).chain(table.joins.iter().map(|join| &join.relation))
-    });
-    for factor in factors {
-        let (TableFactor::Table { alias, .. } | TableFactor::Derived { alias, .. }) = factor else {
-            continue;
-        };
-        let name = match (alias, factor) {
-            (Some(alias), _) => alias.name.value.clone(),
-            (None, TableFactor::Table { name, .. }) => name.to_string(),
+    select
+        .from
+        .iter()
+        .try_for_each(|table| check_joined_names(table, &mut seen))
+}
+
+fn check_joined_names(
+    table: &TableWithJoins,
+    seen: &mut HashSet<String>,
+) -> Result<(), MySqlError> {
+    let joined = table.joins.iter().map(|join| &join.relation);
+    for factor in std::iter::once(&table.relation).chain(joined) {
+        let name = match factor {
+            TableFactor::NestedJoin {
+                table_with_joins, ..
+            } => {
+                check_joined_names(table_with_joins, seen)?;
+                continue;
+            }
+            TableFactor::Table {
+                alias: Some(alias), ..
+            }
+            | TableFactor::Derived {
+                alias: Some(alias), ..
+            } => alias.name.value.clone(),
+            TableFactor::Table { name, .. } => name.to_string(),
             _ => continue,
         };
         if !seen.insert(name.clone()) {
@@ -73,20 +140,32 @@ pub(super) fn check_names(select: &Select) -> Result<(), MySqlError> {
     Ok(())
 }
 
-pub(super) fn constraint(operator: &mut JoinOperator) -> Option<&mut JoinConstraint> {
-    match operator {
-        JoinOperator::Join(constraint)
-        | JoinOperator::Inner(constraint)
-        | JoinOperator::Left(constraint)
-        | JoinOperator::LeftOuter(constraint)
-        | JoinOperator::Right(constraint)
-        | JoinOperator::RightOuter(constraint)
-        | JoinOperator::FullOuter(constraint) => Some(constraint),
-        _ => None,
-    }
+macro_rules! constraint_of {
+    ($operator:expr) => {
+        match $operator {
+            JoinOperator::Join(constraint)
+            | JoinOperator::Inner(constraint)
+            | JoinOperator::Left(constraint)
+            | JoinOperator::LeftOuter(constraint)
+            | JoinOperator::Right(constraint)
+            | JoinOperator::RightOuter(constraint)
+            | JoinOperator::FullOuter(constraint)
+            | JoinOperator::CrossJoin(constraint)
+            | JoinOperator::StraightJoin(constraint) => Some(constraint),
+            _ => None,
+        }
+    };
 }
 
-fn is_dual(factor: &TableFactor, bindings: &Bindings) -> bool {
+pub(super) fn constraint(operator: &JoinOperator) -> Option<&JoinConstraint> {
+    constraint_of!(operator)
+}
+
+pub(super) fn constraint_mut(operator: &mut JoinOperator) -> Option<&mut JoinConstraint> {
+    constraint_of!(operator)
+}
+
+pub(super) fn is_dual(factor: &TableFactor, bindings: &Bindings) -> bool {
     let TableFactor::Table { name, .. } = factor else {
         return false;
     };

@@ -22,6 +22,7 @@ mod rule;
 mod subquery;
 pub mod syntax;
 mod types;
+pub(crate) mod union;
 mod zero;
 
 pub use operators::Operators;

@@ -9,7 +9,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, DFSchema, ScalarValue};
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{
     Alias, Between, Case, InList, InSubquery, Like, ScalarFunction,
@@ -18,14 +18,14 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
-    Union, lit,
+    lit,
 };
 use datafusion::optimizer::AnalyzerRule;
 use mayfly_types::{BlobSize, COLLATION_KEY, ColumnType, TYPE_KEY};
 
 use super::compare::{self, Kind, comparable, compare, kind, kind_of, truth};
 use super::operators::repair;
-use super::{dependent, looked_up, subquery, zero};
+use super::{dependent, looked_up, subquery, union, zero};
 use crate::functions::unify::unify;
 use crate::functions::{arithmetic, call, cast, define, seeded};
 
@@ -100,7 +100,7 @@ fn whole(plan: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
             sort.expr = zero::in_keys(sort.expr, schema)?;
             LogicalPlan::Sort(sort)
         }
-        LogicalPlan::Union(union) => union_of(union)?,
+        LogicalPlan::Union(union) => union::typed(union)?,
         LogicalPlan::Projection(projection) => select_list(projection, schema)?,
         other => other,
     })
@@ -174,75 +174,6 @@ fn with_type_of_argument(expr: Expr, schema: &DFSchema) -> Result<Expr> {
         name,
         metadata,
     }))
-}
-
-/// The columns of a union have the type that their values have together.
-fn union_of(union: Union) -> Result<LogicalPlan> {
-    let width = union.schema.fields().len();
-    if union
-        .inputs
-        .iter()
-        .any(|input| input.schema().fields().len() != width)
-    {
-        return Ok(LogicalPlan::Union(union));
-    }
-    let targets: Vec<Option<ColumnType>> = (0..width)
-        .map(|index| {
-            let fields: Vec<_> = union
-                .inputs
-                .iter()
-                .map(|input| input.schema().field(index))
-                .collect();
-            let same = fields.windows(2).all(|pair| {
-                pair[0].data_type() == pair[1].data_type()
-                    && ColumnType::from_arrow(pair[0]) == ColumnType::from_arrow(pair[1])
-            });
-            let types: Vec<ColumnType> = fields
-                .iter()
-                .map(|field| ColumnType::from_arrow(field))
-                .collect();
-            (!same).then(|| unify(&types))
-        })
-        .collect();
-    if targets.iter().all(Option::is_none) {
-        // The types of the columns were made before those of the inputs were known.
-        let union = Union::try_new_with_loose_types(union.inputs)?;
-        return Ok(LogicalPlan::Union(union));
-    }
-    let inputs = union
-        .inputs
-        .into_iter()
-        .map(|input| {
-            let columns: Vec<Expr> = input
-                .schema()
-                .iter()
-                .zip(&targets)
-                .map(|((qualifier, field), target)| {
-                    let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
-                    match target {
-                        Some(of)
-                            if needs(field.data_type(), &ColumnType::from_arrow(field), of) =>
-                        {
-                            let converted = cast::conversion(of.clone()).call(vec![column]);
-                            converted.alias_qualified(qualifier.cloned(), field.name())
-                        }
-                        _ => column,
-                    }
-                })
-                .collect();
-            let input = Arc::unwrap_or_clone(input);
-            Ok(Arc::new(
-                LogicalPlanBuilder::from(input).project(columns)?.build()?,
-            ))
-        })
-        .collect::<Result<Vec<_>>>()?;
-    Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
-}
-
-/// Whether values of a type must be converted to be of another.
-fn needs(data_type: &DataType, from: &ColumnType, to: &ColumnType) -> bool {
-    *data_type != to.data_type()
-        || ((from.is_temporal() || to.shown_digits().is_some()) && from != to)
 }
 
 /// One expression, whose parts are done.

@@ -257,6 +257,23 @@ fn argument(argument: &mut FunctionArg) -> Option<&mut Expr> {
     }
 }
 
+/// Turns the unit of TIMESTAMPDIFF and TIMESTAMPADD, which stands there like a column, into a text.
+pub(crate) fn unit(function: &mut Function) {
+    let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else {
+        return;
+    };
+    let mut names = ["timestampdiff", "timestampadd"].iter();
+    if !names.any(|known| name.value.eq_ignore_ascii_case(known)) {
+        return;
+    }
+    if let FunctionArguments::List(list) = &mut function.args
+        && let Some(unit) = list.args.first_mut().and_then(argument)
+        && let Expr::Identifier(ident) = unit
+    {
+        *unit = text(ident.value.to_ascii_uppercase());
+    }
+}
+
 /// Functions whose arguments have a syntax of their own.
 fn function_call(function: &mut Function) {
     let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else {
@@ -279,15 +296,7 @@ fn function_call(function: &mut Function) {
                     .push(FunctionArg::Unnamed(FunctionArgExpr::Expr(text(unit))));
             }
         }
-        // The unit stands there like a column.
-        "timestampdiff" | "timestampadd" => {
-            let Some(unit) = list.args.first_mut().and_then(argument) else {
-                return;
-            };
-            if let Expr::Identifier(ident) = unit {
-                *unit = text(ident.value.to_ascii_uppercase());
-            }
-        }
+        "timestampdiff" | "timestampadd" => unit(function),
         "group_concat" => {
             let mut separator = text(",".to_owned());
             list.clauses.retain(|clause| match clause {

@@ -7,6 +7,7 @@
 
 mod set;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, UInt64Array};
@@ -129,13 +130,14 @@ impl Job {
     async fn try_update(&self, update: &Update) -> Result<Option<Updated>, MySqlError> {
         let mut choice = update.choice.clone();
         let found = change::mentions(&mut choice.from);
-        let (mentions, places) = self.assigned(&found, &update.assignments)?;
+        let assignments = self.owned(update).await?;
+        let (mentions, places) = self.assigned(&found, &assignments)?;
         let is_one_table = change::only_table(&choice.from).is_some();
         let (mut targets, _turns) = self.targets(mentions, &mut choice.from).await?;
         let mut list = Vec::new();
         let mut sets = Vec::with_capacity(targets.len());
         for (number, target) in targets.iter().enumerate() {
-            let assignments = update.assignments.iter().zip(&places);
+            let assignments = assignments.iter().zip(&places);
             let assignments = assignments
                 .filter(|(_, place)| place.target == number)
                 .map(|(set, place)| (set, place.column));
@@ -290,6 +292,23 @@ impl Job {
         }
         undos.iter_mut().for_each(Undo::forget);
         Ok(true)
+    }
+
+    /// The assignments, with the tables of those columns that tables are joined by.
+    async fn owned<'u>(&self, update: &'u Update) -> Result<Cow<'u, [SetColumn]>, MySqlError> {
+        let mut assignments = Cow::Borrowed(update.assignments.as_slice());
+        let from = &update.choice.from;
+        if !change::joins_by_name(from) {
+            return Ok(assignments);
+        }
+        let query = change::query(update.choice.clone(), Vec::new())?;
+        let bindings = self.bindings(&References::of_query(&query)).await?;
+        for set in assignments.to_mut() {
+            if set.table.is_none() {
+                set.table = change::owner(from, &set.column, &bindings)?;
+            }
+        }
+        Ok(assignments)
     }
 
     /// The tables that assignments change, and for each assignment its table and column.

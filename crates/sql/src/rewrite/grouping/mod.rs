@@ -320,7 +320,7 @@ fn has_aggregate(node: &impl Visit, aggregates: &HashSet<String>) -> bool {
     )
 }
 
-fn is_aggregate(function: &Function, aggregates: &HashSet<String>) -> bool {
+pub(super) fn is_aggregate(function: &Function, aggregates: &HashSet<String>) -> bool {
     let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else {
         return false;
     };

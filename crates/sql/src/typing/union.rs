@@ -1,0 +1,148 @@
+//! The types of UNION.
+//!
+//! The queries of a chain, `a UNION b UNION ALL c`, give the types of its columns together, and
+//! every value becomes of that type at once, as in the one temporary table that MySQL fills. The
+//! planner joins queries in pairs; [`flatten`] makes one union of a chain again, before anything is
+//! typed. What stands in parentheses is typed by itself: the rewriter sets it apart.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::Column;
+use datafusion::common::tree_node::Transformed;
+use datafusion::error::Result;
+use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, LogicalPlanBuilder, Union, lit};
+use mayfly_types::ColumnType;
+
+use crate::functions::cast;
+use crate::functions::unify::unify;
+
+/// Makes one union of each chain of a plan that nothing has typed.
+pub(crate) fn flatten(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let flat = plan.transform_down_with_subqueries(|plan| {
+        Ok(match &plan {
+            LogicalPlan::Distinct(Distinct::All(input)) => match input.as_ref() {
+                LogicalPlan::Union(union) => Transformed::yes(distinct(all_of(union, true)?)?),
+                _ => Transformed::no(plan),
+            },
+            LogicalPlan::Union(union) => {
+                let inputs = all_of(union, false)?;
+                Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
+            }
+            _ => Transformed::no(plan),
+        })
+    })?;
+    Ok(flat.data)
+}
+
+fn distinct(inputs: Vec<Arc<LogicalPlan>>) -> Result<LogicalPlan> {
+    let union = LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?);
+    Ok(LogicalPlan::Distinct(Distinct::All(Arc::new(union))))
+}
+
+/// The queries of a chain. Where rows are told apart at its end it does not matter whether they
+/// were before. Where they were told apart before UNION ALL, they are by the types of the whole
+/// chain: what follows stands there too, without its rows.
+fn all_of(union: &Union, is_distinct: bool) -> Result<Vec<Arc<LogicalPlan>>> {
+    let mut following: Vec<Arc<LogicalPlan>> = Vec::new();
+    let mut union = union;
+    loop {
+        let Some((first, others)) = union.inputs.split_first() else {
+            return Ok(following);
+        };
+        following.splice(0..0, others.iter().cloned());
+        let inner = match first.as_ref() {
+            LogicalPlan::Union(inner) => inner,
+            LogicalPlan::Distinct(Distinct::All(input)) => match input.as_ref() {
+                LogicalPlan::Union(inner) if is_distinct => inner,
+                LogicalPlan::Union(inner) => {
+                    let mut inputs = all_of(inner, true)?;
+                    for other in &following {
+                        let plan = LogicalPlanBuilder::from(other.as_ref().clone());
+                        inputs.push(Arc::new(plan.filter(lit(false))?.build()?));
+                    }
+                    following.insert(0, Arc::new(distinct(inputs)?));
+                    return Ok(following);
+                }
+                _ => {
+                    following.insert(0, Arc::clone(first));
+                    return Ok(following);
+                }
+            },
+            _ => {
+                following.insert(0, Arc::clone(first));
+                return Ok(following);
+            }
+        };
+        union = inner;
+    }
+}
+
+/// The columns of a union have the type that their values have together.
+pub(super) fn typed(union: Union) -> Result<LogicalPlan> {
+    let width = union.schema.fields().len();
+    if union
+        .inputs
+        .iter()
+        .any(|input| input.schema().fields().len() != width)
+    {
+        return Ok(LogicalPlan::Union(union));
+    }
+    let targets: Vec<Option<ColumnType>> = (0..width)
+        .map(|index| {
+            let fields: Vec<_> = union
+                .inputs
+                .iter()
+                .map(|input| input.schema().field(index))
+                .collect();
+            let same = fields.windows(2).all(|pair| {
+                pair[0].data_type() == pair[1].data_type()
+                    && ColumnType::from_arrow(pair[0]) == ColumnType::from_arrow(pair[1])
+            });
+            let types: Vec<ColumnType> = fields
+                .iter()
+                .map(|field| ColumnType::from_arrow(field))
+                .collect();
+            (!same).then(|| unify(&types))
+        })
+        .collect();
+    if targets.iter().all(Option::is_none) {
+        // The types of the columns were made before those of the inputs were known.
+        let union = Union::try_new_with_loose_types(union.inputs)?;
+        return Ok(LogicalPlan::Union(union));
+    }
+    let inputs = union
+        .inputs
+        .into_iter()
+        .map(|input| {
+            let columns: Vec<Expr> = input
+                .schema()
+                .iter()
+                .zip(&targets)
+                .map(|((qualifier, field), target)| {
+                    let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
+                    match target {
+                        Some(of)
+                            if needs(field.data_type(), &ColumnType::from_arrow(field), of) =>
+                        {
+                            let converted = cast::conversion(of.clone()).call(vec![column]);
+                            converted.alias_qualified(qualifier.cloned(), field.name())
+                        }
+                        _ => column,
+                    }
+                })
+                .collect();
+            let input = Arc::unwrap_or_clone(input);
+            Ok(Arc::new(
+                LogicalPlanBuilder::from(input).project(columns)?.build()?,
+            ))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
+}
+
+/// Whether values of a type must be converted to be of another.
+fn needs(data_type: &DataType, from: &ColumnType, to: &ColumnType) -> bool {
+    *data_type != to.data_type()
+        || ((from.is_temporal() || to.shown_digits().is_some()) && from != to)
+}
