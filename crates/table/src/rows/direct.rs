@@ -9,7 +9,7 @@
 //! found by their hash, so keys that hardly repeat never pay for it.
 //!
 //! **Cost.** 4 bytes for each number of the range, at most [`NUMBERS_A_GROUP`] times the groups.
-//! 6 M rows of 200,000 groups with a count take 0.4 of the time that they take by their hashes, 24 M of
+//! 6 M rows of 200,000 groups with a count take 0.4 of the time that they take by hash, 24 M of
 //! 800,000 groups without one 0.3 (`group_speed`, alternating runs).
 //!
 //! **Source**: direct-address tables (Cormen et al., "Introduction to Algorithms", 11.1); what
