@@ -5,9 +5,9 @@
 //! for UPDATE and DELETE are never used: they forget conditions that they cannot push down.
 
 use datafusion::sql::sqlparser::ast::{
-    CastKind, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LimitClause,
-    ObjectName, ObjectNamePart, OrderBy, OrderByKind, Query, SelectItem, SetExpr, TableAlias,
-    TableFactor, TableWithJoins,
+    CastKind, DataType, EnumMember, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    LimitClause, ObjectName, ObjectNamePart, OrderBy, OrderByKind, Query, SelectItem, SetExpr,
+    TableAlias, TableFactor, TableWithJoins,
 };
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
@@ -372,16 +372,26 @@ pub fn kept_as(value: Expr, of: &ColumnType) -> Result<Expr, MySqlError> {
             format!("DATETIME({digits})")
         }
         ColumnType::Time { digits } => format!("TIME({digits})"),
+        ColumnType::Enum(_) | ColumnType::Set(_) => "CHAR".to_owned(),
         _ => return Ok(Expr::Nested(Box::new(value))),
     };
     let mut cast = parse::parse_expression(&format!("CAST(0 AS {target})"))?;
     if let Expr::Cast {
         expr,
+        data_type,
         kind: CastKind::Cast,
         ..
     } = &mut cast
     {
         **expr = value;
+        match of {
+            ColumnType::Enum(words) => {
+                let words = words.iter().cloned().map(EnumMember::Name);
+                *data_type = DataType::Enum(words.collect(), None);
+            }
+            ColumnType::Set(words) => *data_type = DataType::Set(words.clone()),
+            _ => {}
+        }
     }
     Ok(cast)
 }

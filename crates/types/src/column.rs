@@ -325,6 +325,11 @@ impl ColumnType {
         )
     }
 
+    /// Whether values are words of a list.
+    pub fn is_list(&self) -> bool {
+        matches!(self, ColumnType::Enum(_) | ColumnType::Set(_))
+    }
+
     /// Whether values are bytes without a character set.
     pub fn is_binary(&self) -> bool {
         matches!(

@@ -140,8 +140,8 @@ fn read(parts: &Parts) -> Result<Option<ColumnType>, MySqlError> {
         "time" => ColumnType::Time { digits: digits()? },
         "year" => ColumnType::Year,
         "json" => ColumnType::Json,
-        "enum" if !parts.arguments.is_empty() => ColumnType::Enum(parts.arguments.clone()),
-        "set" if !parts.arguments.is_empty() => ColumnType::Set(parts.arguments.clone()),
+        "enum" if !parts.arguments.is_empty() => ColumnType::Enum(words(parts)),
+        "set" if !parts.arguments.is_empty() => ColumnType::Set(words(parts)),
         "null" => ColumnType::Null,
         _ => return Ok(None),
     }))
@@ -212,6 +212,14 @@ fn size(length: u32, bytes_each: u64) -> BlobSize {
         .into_iter()
         .find(|size| bytes <= size.max_bytes())
         .unwrap_or(BlobSize::Long)
+}
+
+/// The words of a list, which never end with spaces.
+fn words(parts: &Parts) -> Vec<String> {
+    let words = parts.arguments.iter();
+    words
+        .map(|word| word.trim_end_matches(' ').to_owned())
+        .collect()
 }
 
 /// Splits a type's text into words and arguments; `None` if quotes or parentheses are open.
@@ -298,6 +306,7 @@ mod tests {
             ("blob(70000)", "mediumblob"),
             ("DATETIME(6)", "datetime(6)"),
             ("Enum('a', 'b,c', 'd''e')", "enum('a','b,c','d''e')"),
+            ("SET(' a ', 'b  ')", "set(' a','b')"),
             ("bit", "bit(1)"),
             ("serial", "bigint unsigned"),
             ("char(32)", "char(32)"),

@@ -22,6 +22,7 @@ mod date;
 pub(crate) mod define;
 pub(crate) mod group_concat;
 mod information;
+pub(crate) mod listed;
 mod math;
 mod number;
 mod regexp;

@@ -5,13 +5,28 @@
 
 use mayfly_types::{BlobSize, ColumnType};
 
+use super::listed::text_type;
+
 const TEXT: ColumnType = ColumnType::Text(BlobSize::Long);
 const BYTES: ColumnType = ColumnType::Blob(BlobSize::Long);
 const DECIMAL_DIGITS: u8 = 65;
 const DECIMAL_SCALE: u8 = 30;
 
-/// The type that holds the values of all types.
+/// The type that holds the values of all types: what is chosen of ENUM or SET is a text.
 pub(crate) fn unify(types: &[ColumnType]) -> ColumnType {
+    text_type(&together(types))
+}
+
+/// The type that a column of a union has: ENUM and SET stay what they are beside NULL alone.
+pub(crate) fn unify_columns(types: &[ColumnType]) -> ColumnType {
+    let mut values = types.iter().filter(|of| **of != ColumnType::Null);
+    match values.nth(1) {
+        None => together(types),
+        Some(_) => unify(types),
+    }
+}
+
+fn together(types: &[ColumnType]) -> ColumnType {
     types
         .iter()
         .fold(ColumnType::Null, |all, one| pair(&all, one))

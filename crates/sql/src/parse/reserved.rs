@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Query, Select, SelectItem, TableFactor, Visitor,
+    DataType, Expr, Ident, Query, Select, SelectItem, Spanned, TableFactor, Visitor,
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 
@@ -78,6 +78,18 @@ impl Visitor for Names {
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         match expr {
             Expr::Identifier(name) => self.check(name),
+            // No value is converted to a list: only columns are declared so.
+            Expr::Cast {
+                data_type: DataType::Enum(..) | DataType::Set(_),
+                ..
+            }
+            | Expr::Convert {
+                data_type: Some(DataType::Enum(..) | DataType::Set(_)),
+                ..
+            } => {
+                self.found = Some(expr.span().start);
+                ControlFlow::Break(())
+            }
             _ => ControlFlow::Continue(()),
         }
     }

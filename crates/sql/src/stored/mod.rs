@@ -98,6 +98,9 @@ fn column(plan: &LogicalPlan, index: usize) -> Shape {
                 JoinType::Left => (false, true),
                 JoinType::Right => (true, false),
                 JoinType::Full => (true, true),
+                JoinType::LeftSemi | JoinType::LeftAnti => {
+                    return of_field(plan.schema(), index).without_list();
+                }
                 _ => return of_field(plan.schema(), index),
             };
             let (shape, outer) = match index.checked_sub(width) {
@@ -239,7 +242,7 @@ fn shape(expr: &Expr, input: &LogicalPlan) -> Shape {
             let found = column(&query.subquery, 0);
             Shape {
                 nullable: found.nullable || !is_constant,
-                ..found
+                ..found.without_list()
             }
         }
         _ => by_field(expr, input),
@@ -324,7 +327,7 @@ fn of_window(window: &WindowFunction, of: &dyn Fn(&Expr) -> Shape) -> Option<Sha
     let arguments: Vec<Shape> = window.params.args.iter().map(of).collect();
     match &window.fun {
         WindowFunctionDefinition::AggregateUDF(function) => {
-            aggregates::shape(function.name(), &arguments)
+            Some(aggregates::shape(function.name(), &arguments)?.without_list())
         }
         WindowFunctionDefinition::WindowUDF(function) => match function.name() {
             "row_number" | "rank" | "dense_rank" | "ntile" => Some(Shape::big(false, false)),

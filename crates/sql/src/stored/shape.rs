@@ -2,6 +2,7 @@
 
 use mayfly_types::{BlobSize, ColumnType, Digits};
 
+use crate::functions::listed::text_type;
 use crate::functions::unify::{decimal, exact_digits};
 
 /// The longest text of an expression, in characters, that becomes a VARCHAR and no TEXT.
@@ -123,15 +124,11 @@ impl Shape {
             ColumnType::Text(size) => Kind::Text {
                 chars: size.max_bytes() / CHAR_BYTES,
             },
-            ColumnType::Enum(words) => Kind::Text {
-                chars: words
-                    .iter()
-                    .map(|w| w.chars().count() as u64)
-                    .max()
-                    .unwrap_or(0),
-            },
-            ColumnType::Set(words) => Kind::Text {
-                chars: words.iter().map(|w| w.chars().count() as u64 + 1).sum(),
+            ColumnType::Enum(_) | ColumnType::Set(_) => match text_type(column) {
+                ColumnType::VarChar { length } => Kind::Text {
+                    chars: length.into(),
+                },
+                of => Kind::Other(of),
             },
             ColumnType::Binary { length } | ColumnType::VarBinary { length } => Kind::Bytes {
                 bytes: (*length).into(),
@@ -155,6 +152,17 @@ impl Shape {
             declared: None,
             nullable,
             ..self
+        }
+    }
+
+    /// The same values where ENUM and SET are texts.
+    pub(super) fn without_list(self) -> Shape {
+        match &self.declared {
+            Some(declared) if declared.is_list() => {
+                let nullable = self.nullable;
+                self.computed(nullable)
+            }
+            _ => self,
         }
     }
 
@@ -270,7 +278,11 @@ fn pair(left: &Shape, right: &Shape) -> Shape {
             ..other.clone()
         };
     }
-    if left.declared.is_some() && left.declared == right.declared {
+    let is_list = |of: &ColumnType| of.is_list();
+    if left.declared.is_some()
+        && left.declared == right.declared
+        && !left.declared.as_ref().is_some_and(is_list)
+    {
         return Shape {
             nullable,
             ..left.clone()

@@ -7,6 +7,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, lit};
 use mayfly_types::{BlobSize, ColumnType, ErrorCode, MySqlError};
 
+use super::listed;
 use crate::functions::calendar::{self, DAY_MICROS};
 use crate::functions::{call, cast, raise};
 use crate::literal::decimal_of;
@@ -53,7 +54,7 @@ pub(super) fn kind_of(of: &DataType) -> Kind {
 }
 
 impl Kind {
-    fn is_number(self) -> bool {
+    pub(super) fn is_number(self) -> bool {
         use Kind::{Boolean, Decimal, Double, Integer, Single};
         matches!(self, Boolean | Integer | Decimal | Single | Double)
     }
@@ -92,7 +93,10 @@ pub(super) fn truth(expr: Expr, schema: &DFSchema) -> Result<Expr> {
             let zero = ScalarValue::new_zero(&expr.get_type(schema)?)?;
             binary(expr, Operator::NotEq, Expr::Literal(zero, None))
         }
-        _ => binary(double(expr), Operator::NotEq, lit(0.0_f64)),
+        _ => match listed::as_number(&expr, schema) {
+            Some(number) => return truth(number, schema),
+            None => binary(double(expr), Operator::NotEq, lit(0.0_f64)),
+        },
     })
 }
 
@@ -136,16 +140,34 @@ pub(super) fn compare(
     Ok(binary(left, operator, right))
 }
 
+/// A comparison of a column of ENUM or SET with a number, left to the rule of typing: while a
+/// statement is planned, a column of a union has the type that it has in the first SELECT. `None`
+/// for any other.
+pub(super) fn left_to_typing(
+    left: &Expr,
+    operator: Operator,
+    right: &Expr,
+    schema: &DFSchema,
+) -> Result<Option<Expr>> {
+    let kinds = (kind(left, schema)?, kind(right, schema)?);
+    let waits = kinds.0.is_number() && listed::list_of(right, schema).is_some()
+        || kinds.1.is_number() && listed::list_of(left, schema).is_some();
+    Ok(waits.then(|| {
+        let left = counted(left.clone(), kinds.0);
+        binary(left, operator, counted(right.clone(), kinds.1))
+    }))
+}
+
 /// Two values as what they are compared as.
 pub(super) fn comparable(left: Expr, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
     let kinds = (kind(&left, schema)?, kind(&right, schema)?);
     if kinds.0.is_number()
-        && let Some(number) = number_of_bytes(&right)
+        && let Some(number) = listed::as_number(&right, schema)
     {
         return comparable(left, number, schema);
     }
     if kinds.1.is_number()
-        && let Some(number) = number_of_bytes(&left)
+        && let Some(number) = listed::as_number(&left, schema)
     {
         return comparable(number, right, schema);
     }

@@ -17,6 +17,8 @@ use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{Expr, Filter, LogicalPlan, LogicalPlanBuilder, Subquery, lit};
 
 use super::joined::{Joined, Renamed, as_columns, equal_column, inlined};
+use super::listed::list_of;
+use crate::functions::listed::as_text;
 use crate::keyed::Keyed;
 
 /// The column that is true in a row that has a partner.
@@ -101,6 +103,11 @@ impl<'a> LookedUp<'a> {
             .build()?;
         let value = renamed.apply(self.value.clone())?;
         if is_column {
+            // The value of a subquery is no column.
+            let value = match list_of(&value, plan.schema()) {
+                Some(list) => as_text(value, &list),
+                None => value,
+            };
             return Ok((plan, value));
         }
         // What is computed of no row is NULL, and a row that nobody asks for computes nothing.

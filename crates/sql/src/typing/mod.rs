@@ -16,6 +16,7 @@
 mod compare;
 mod dependent;
 mod joined;
+mod listed;
 mod looked_up;
 mod operators;
 mod rule;

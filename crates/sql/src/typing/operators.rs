@@ -14,7 +14,8 @@ use datafusion::logical_expr::{
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
-use super::compare::{Kind, compare, kind, truth};
+use super::compare::{Kind, compare, kind, left_to_typing, truth};
+use super::listed;
 use crate::functions::arithmetic::{self, DIVISION_DIGITS, arithmetic_with};
 use crate::functions::{SessionValues, call, cast, group_concat, raise};
 
@@ -99,6 +100,9 @@ impl ExprPlanner for Operators {
         };
         let RawBinaryExpr { op, left, right } = raw;
         if let Some(comparison) = comparison {
+            if let Some(expr) = left_to_typing(&left, comparison, &right, schema)? {
+                return Ok(PlannerResult::Planned(expr));
+            }
             return Ok(PlannerResult::Planned(compare(
                 left, comparison, right, schema,
             )?));
@@ -116,12 +120,22 @@ impl ExprPlanner for Operators {
                 _ => arithmetic_with(on, self.division_digits()).call(vec![left, right]),
             }));
         }
+        // What a column of a list counts is known when the statement is typed.
+        let later = |expr: Expr| match listed::list_of(&expr, schema) {
+            Some(_) => call("to_boolean", vec![expr]),
+            None => expr,
+        };
         Ok(match op {
             BinaryOperator::And => {
+                let (left, right) = (later(left), later(right));
                 PlannerResult::Planned(logic(left, Operator::And, right, schema)?)
             }
-            BinaryOperator::Or => PlannerResult::Planned(logic(left, Operator::Or, right, schema)?),
+            BinaryOperator::Or => {
+                let (left, right) = (later(left), later(right));
+                PlannerResult::Planned(logic(left, Operator::Or, right, schema)?)
+            }
             BinaryOperator::Xor => {
+                let (left, right) = (later(left), later(right));
                 PlannerResult::Planned(logic(left, Operator::NotEq, right, schema)?)
             }
             BinaryOperator::StringConcat => {

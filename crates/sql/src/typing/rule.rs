@@ -23,9 +23,10 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 use mayfly_types::{BlobSize, COLLATION_KEY, ColumnType, TYPE_KEY};
 
-use super::compare::{self, Kind, comparable, compare, kind, kind_of, truth};
+use super::compare::{Kind, comparable, compare, kind, kind_of, truth};
 use super::operators::repair;
-use super::{dependent, looked_up, subquery, union, zero};
+use super::{dependent, listed, looked_up, subquery, union, zero};
+use crate::functions::listed::text_type;
 use crate::functions::unify::unify;
 use crate::functions::{arithmetic, call, cast, define, seeded};
 
@@ -51,6 +52,7 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 }
 
 fn typed(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let plan = listed::in_set_operation(plan)?;
     let mut schema = merge_schema(&plan.inputs());
     if let LogicalPlan::TableScan(scan) = &plan {
         let source =
@@ -89,15 +91,16 @@ fn whole(plan: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
             LogicalPlan::Join(join)
         }
         LogicalPlan::Aggregate(mut aggregate) => {
+            let is_grouped = !aggregate.group_expr.is_empty();
             aggregate.aggr_expr = aggregate
                 .aggr_expr
                 .into_iter()
-                .map(|expr| with_type_of_argument(expr, schema))
+                .map(|expr| with_type_of_argument(expr, is_grouped, schema))
                 .collect::<Result<_>>()?;
             LogicalPlan::Aggregate(aggregate)
         }
         LogicalPlan::Sort(mut sort) => {
-            sort.expr = zero::in_keys(sort.expr, schema)?;
+            sort.expr = zero::in_keys(listed::in_keys(sort.expr, schema), schema)?;
             LogicalPlan::Sort(sort)
         }
         LogicalPlan::Union(union) => union::typed(union)?,
@@ -136,8 +139,9 @@ fn condition(expr: Expr, schema: &DFSchema) -> Result<Expr> {
 }
 
 /// MIN and MAX have the MySQL type of their argument, which the engine forgets, and SUM has the
-/// digits of a DOUBLE.
-fn with_type_of_argument(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+/// digits of a DOUBLE. Without groups there is no temporary table, and MySQL has ENUM and SET as
+/// texts only.
+fn with_type_of_argument(expr: Expr, is_grouped: bool, schema: &DFSchema) -> Result<Expr> {
     let (inner, name) = match &expr {
         Expr::Alias(alias) if alias.metadata.is_none() => (alias.expr.as_ref(), alias.name.clone()),
         other => (other, other.schema_name().to_string()),
@@ -157,7 +161,7 @@ fn with_type_of_argument(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     if !keeps {
         return Ok(expr);
     }
-    let of: std::collections::HashMap<String, String> = field
+    let mut of: std::collections::HashMap<String, String> = field
         .metadata()
         .iter()
         .filter(|(key, _)| *key == TYPE_KEY || *key == COLLATION_KEY)
@@ -165,6 +169,9 @@ fn with_type_of_argument(expr: Expr, schema: &DFSchema) -> Result<Expr> {
         .collect();
     if of.is_empty() {
         return Ok(expr);
+    }
+    if let Some(list) = listed::list_of_field(&field).filter(|_| !is_grouped) {
+        of.insert(TYPE_KEY.to_owned(), text_type(&list).to_string());
     }
     let metadata = Some(FieldMetadata::from(of));
     let inner = inner.clone();
@@ -199,14 +206,26 @@ fn expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::ScalarFunction(function) => function_of(function, schema)?,
         Expr::ScalarSubquery(query) => subquery::value(query)?,
         Expr::WindowFunction(window) => {
-            Expr::WindowFunction(Box::new(zero::in_window(*window, schema)?))
+            let window = listed::in_window(*window, schema);
+            Expr::WindowFunction(Box::new(zero::in_window(window, schema)?))
+        }
+        Expr::AggregateFunction(function) if function.func.name() == "group_concat" => {
+            Expr::AggregateFunction(listed::in_group_concat(function, schema))
         }
         Expr::SetComparison(comparison) => subquery::quantified(comparison, schema)?,
         other => return Ok(Transformed::no(other)),
     }))
 }
 
-fn between_of(between: Between, schema: &DFSchema) -> Result<Expr> {
+fn between_of(mut between: Between, schema: &DFSchema) -> Result<Expr> {
+    let parts = [&between.expr, &between.low, &between.high];
+    if listed::any_number(parts.into_iter().map(AsRef::as_ref), schema)? {
+        for part in [&mut between.expr, &mut between.low, &mut between.high] {
+            if let Some(number) = listed::as_number(part, schema) {
+                **part = number;
+            }
+        }
+    }
     let value = kind(&between.expr, schema)?;
     let plain = |bound: &Expr| -> Result<bool> {
         let bound = kind(bound, schema)?;
@@ -411,7 +430,7 @@ fn cast_of(cast: Cast, schema: &DFSchema) -> Result<Expr> {
     let from = cast.expr.get_type(schema)?;
     let to = cast.field.data_type();
     if to.is_numeric()
-        && let Some(number) = compare::number_of_bytes(&cast.expr)
+        && let Some(number) = listed::as_number(&cast.expr, schema)
     {
         let number = Box::new(number);
         return cast_of(
@@ -438,7 +457,9 @@ fn cast_of(cast: Cast, schema: &DFSchema) -> Result<Expr> {
 }
 
 fn function_of(function: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
-    let ScalarFunction { func, mut args } = function;
+    let ScalarFunction { func, args } = function;
+    let text = arithmetic::text(&func, &args);
+    let mut args = listed::arguments(&func, args, schema)?;
     match (define::name_of(&func), args.len()) {
         (Some("if"), 3) => {
             let otherwise = Box::new(args.remove(2));
@@ -488,7 +509,6 @@ fn function_of(function: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
         }
         _ => {}
     }
-    let text = arithmetic::text(&func, &args);
     let call = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&func), args));
     let of = type_of(&call, schema)?;
     let decided = define::decide(&func, &of).or_else(|| arithmetic::decide(&func, &of, text));

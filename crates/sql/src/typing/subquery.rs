@@ -24,6 +24,8 @@ use datafusion::logical_expr::{
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::compare::{comparable, compare, truth};
+use super::listed;
+use crate::functions::listed::as_text;
 use crate::functions::{any_value, raise, single};
 
 /// The value of a subquery; its plan is typed.
@@ -32,12 +34,18 @@ pub(super) fn value(subquery: Subquery) -> Result<Expr> {
     let [field] = plan.schema().fields().as_ref() else {
         return Ok(Expr::ScalarSubquery(subquery));
     };
+    let list = listed::list_of_field(field);
+    // The value of a subquery is no column: of ENUM and SET it is a text.
+    let value_of = |value: Expr| match &list {
+        Some(list) => as_text(value, list),
+        None => value,
+    };
     if subquery.outer_ref_columns.is_empty() {
-        if field.is_nullable() {
+        if field.is_nullable() && list.is_none() {
             return Ok(Expr::ScalarSubquery(subquery));
         }
         let name = field.name().clone();
-        let column = Expr::Column(plan.schema().columns()[0].clone());
+        let column = value_of(Expr::Column(plan.schema().columns()[0].clone()));
         let column = single::nullable().call(vec![column]).alias(name);
         let plan = LogicalPlanBuilder::from(plan.as_ref().clone())
             .project(vec![column])?
@@ -47,10 +55,10 @@ pub(super) fn value(subquery: Subquery) -> Result<Expr> {
     if is_aggregated(plan) {
         return Ok(Expr::ScalarSubquery(subquery));
     }
-    if let Some(plan) = first_row(plan)? {
+    if let Some(plan) = first_row(plan, value_of)? {
         return Ok(Expr::ScalarSubquery(with_plan(subquery, plan)));
     }
-    let column = Expr::Column(plan.schema().columns()[0].clone());
+    let column = value_of(Expr::Column(plan.schema().columns()[0].clone()));
     let found = any_value::any_value().call(vec![column]).alias("value");
     let plan = LogicalPlanBuilder::from(plan.as_ref().clone())
         .aggregate(Vec::<Expr>::new(), vec![found, rows().alias("rows")])?
@@ -92,7 +100,10 @@ fn is_aggregated(plan: &LogicalPlan) -> bool {
 }
 
 /// `... ORDER BY k LIMIT 1` as an aggregate: the value of the first row in that order.
-fn first_row(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+fn first_row(
+    plan: &LogicalPlan,
+    value_of: impl FnOnce(Expr) -> Expr,
+) -> Result<Option<LogicalPlan>> {
     let (value, plan) = match plan {
         LogicalPlan::Projection(projection) if projection.expr.len() == 1 => {
             (Some(projection.expr[0].clone()), projection.input.as_ref())
@@ -114,10 +125,10 @@ fn first_row(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         LogicalPlan::Sort(Sort { expr, input, .. }) => (expr.clone(), input),
         input => (Vec::new(), input),
     };
-    let value = match value {
+    let value = value_of(match value {
         Some(value) => value.unalias(),
         None => Expr::Column(input.schema().columns()[0].clone()),
-    };
+    });
     let first = if order.is_empty() {
         any_value::any_value().call(vec![value])
     } else {

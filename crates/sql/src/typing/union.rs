@@ -15,7 +15,7 @@ use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, LogicalPlanBuilder, 
 use mayfly_types::ColumnType;
 
 use crate::functions::cast;
-use crate::functions::unify::unify;
+use crate::functions::unify::unify_columns;
 
 /// Makes one union of each chain of a plan that nothing has typed.
 pub(crate) fn flatten(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -103,7 +103,8 @@ pub(super) fn typed(union: Union) -> Result<LogicalPlan> {
                 .iter()
                 .map(|field| ColumnType::from_arrow(field))
                 .collect();
-            (!same).then(|| unify(&types))
+            let is_list = types.iter().any(ColumnType::is_list);
+            (!same || is_list).then(|| unify_columns(&types))
         })
         .collect();
     if targets.iter().all(Option::is_none) {
@@ -144,5 +145,5 @@ pub(super) fn typed(union: Union) -> Result<LogicalPlan> {
 /// Whether values of a type must be converted to be of another.
 fn needs(data_type: &DataType, from: &ColumnType, to: &ColumnType) -> bool {
     *data_type != to.data_type()
-        || ((from.is_temporal() || to.shown_digits().is_some()) && from != to)
+        || ((from.is_temporal() || from.is_list() || to.shown_digits().is_some()) && from != to)
 }

@@ -115,6 +115,11 @@ impl Arithmetic {
     }
 }
 
+/// Whether the function is an operator.
+pub(crate) fn is_operator(function: &ScalarUDF) -> bool {
+    function.inner().downcast_ref::<Arithmetic>().is_some()
+}
+
 /// Whether the function is an operator whose result is a DECIMAL.
 pub(crate) fn is_exact(function: &ScalarUDF) -> bool {
     let operator = function.inner().downcast_ref::<Arithmetic>();

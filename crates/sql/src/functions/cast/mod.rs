@@ -25,6 +25,7 @@ use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
 
 use super::convert;
 use super::define::{Call, invoke, raise};
+use super::listed;
 use super::number;
 use super::session_values::SessionValues;
 
@@ -246,6 +247,17 @@ impl Conversions<'_> {
         let to = self.target.data_type();
         if array.data_type() == &DataType::Null {
             return Ok(new_null_array(&to, array.len()));
+        }
+        if !self.is_cast() && self.from.is_list() && self.target.is_numeric() {
+            // A column of numbers takes the place of a word.
+            let places = listed::places(&array, self.from)?;
+            let from = listed::number_type(self.from);
+            return Conversions {
+                array: &places,
+                from: &from,
+                ..*self
+            }
+            .run();
         }
         match self.target {
             ColumnType::Char { .. }

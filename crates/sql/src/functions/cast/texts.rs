@@ -75,36 +75,22 @@ impl Conversions<'_> {
                 builder.append_null();
                 continue;
             };
-            let find = |word: &str| words.iter().find(|known| known.as_str() == word);
-            let number = text.parse::<u64>().ok().filter(|_| is_number);
-            let found = match (number, many) {
-                (Some(number), false) => usize::try_from(number)
-                    .ok()
-                    .and_then(|number| words.get(number.checked_sub(1)?))
-                    .cloned(),
-                (Some(bits), true) => {
-                    let chosen = words.iter().enumerate();
-                    let chosen = chosen.filter(|(index, _)| bits >> index & 1 == 1);
-                    Some(
-                        chosen
-                            .map(|(_, word)| word.as_str())
-                            .collect::<Vec<_>>()
-                            .join(","),
-                    )
+            let text = text.trim_end_matches(' ');
+            let fits = match many {
+                false => {
+                    let word = word_of(text, words, is_number);
+                    builder.append_value(word.unwrap_or_default());
+                    word.is_some()
                 }
-                (None, false) => find(text).cloned(),
-                (None, true) if text.is_empty() => Some(String::new()),
-                (None, true) => text.split(',').all(|word| find(word).is_some()).then(|| {
-                    let chosen = words
-                        .iter()
-                        .filter(|word| text.split(',').any(|t| t == **word));
-                    chosen.map(String::as_str).collect::<Vec<_>>().join(",")
-                }),
+                true => {
+                    let (set, fits) = set_of(text, words, is_number);
+                    builder.append_value(set);
+                    fits
+                }
             };
-            if found.is_none() {
+            if !fits {
                 self.misfit(ErrorCode::DataTruncated, row, "enum", text)?;
             }
-            builder.append_value(found.unwrap_or_default());
         }
         Ok(Arc::new(builder.finish()))
     }
@@ -146,4 +132,57 @@ impl Conversions<'_> {
         }
         Ok(Arc::new(builder.finish()))
     }
+}
+
+/// The word of an ENUM that a text or a number stands for. A text that is none may spell a number,
+/// as in files.
+fn word_of<'words>(text: &str, words: &'words [String], is_number: bool) -> Option<&'words str> {
+    let known = words.iter().find(|word| !is_number && *word == text);
+    let place = |number: u64| words.get(usize::try_from(number).ok()?.checked_sub(1)?);
+    let word = known.or_else(|| whole_number(text, is_number).and_then(place));
+    word.map(String::as_str)
+}
+
+/// The words of a SET that a text or the bits of a number stand for, in the order of the list; and
+/// whether that is all that they say.
+fn set_of(text: &str, words: &[String], is_number: bool) -> (String, bool) {
+    let mut bits = 0_u64;
+    let mut fits = true;
+    if !is_number && !text.is_empty() {
+        for part in text.split(',') {
+            match words
+                .iter()
+                .zip(0..u64::BITS)
+                .find(|(word, _)| *word == part)
+            {
+                Some((_, bit)) => bits |= 1 << bit,
+                None => fits = false,
+            }
+        }
+    }
+    if is_number || bits == 0 && !fits {
+        let unused = u64::BITS.saturating_sub(u32::try_from(words.len()).unwrap_or(u64::BITS));
+        let all = u64::MAX.checked_shr(unused).unwrap_or(0);
+        let number = whole_number(text, is_number);
+        bits = number.unwrap_or(0) & all;
+        fits = number == Some(bits);
+    }
+    let chosen = words.iter().zip(0..u64::BITS);
+    let chosen = chosen.filter(|(_, bit)| bits >> bit & 1 == 1);
+    let chosen: Vec<&str> = chosen.map(|(word, _)| word.as_str()).collect();
+    (chosen.join(","), fits)
+}
+
+/// The whole number that a text spells; digits behind the point are cut off if it was a number.
+/// What is negative has all the bits that it has in two's complement.
+fn whole_number(text: &str, is_number: bool) -> Option<u64> {
+    let digits = match is_number {
+        true => text.split('.').next()?,
+        false => text.trim(),
+    };
+    let negative = || digits.parse().ok().map(i64::cast_unsigned);
+    digits
+        .parse()
+        .ok()
+        .or_else(|| is_number.then(negative).flatten())
 }

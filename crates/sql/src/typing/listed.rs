@@ -1,0 +1,218 @@
+//! ENUM and SET where a number is wanted, and hexadecimal literals.
+//!
+//! **Owns** where that is: beside numbers, under operators on numbers, as arguments of functions
+//! that take numbers, in tests for truth, and in orders. There a column of ENUM or SET counts by its
+//! place in the list, and `0x10` is a number; everywhere else both are texts.
+//!
+//! Only a column counts by its place, and a column of a derived table that hands one on. What is
+//! computed of it is a text, as in MySQL's temporary tables: the values of IF and COALESCE, of a
+//! subquery, of a union of two columns, of a window; so those lose the list here.
+//!
+//! **Never** looks at a list before a statement is typed: while it is planned the columns of a union
+//! have the type of those of its first SELECT.
+
+use std::sync::Arc;
+
+use arrow::datatypes::Field;
+use datafusion::common::{Column, DFSchema, ExprSchema, NullEquality};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::{AggregateFunction, Sort, WindowFunction};
+use datafusion::logical_expr::{
+    Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, ScalarUDF, WindowFrameBound,
+    WindowFrameUnits, WindowFunctionDefinition,
+};
+use mayfly_types::{ColumnType, TYPE_KEY};
+
+use super::compare::{kind, number_of_bytes};
+use crate::functions::listed::{as_text, place};
+use crate::functions::{arithmetic, cast, define};
+
+/// The ENUM or SET that a field was declared as.
+pub(super) fn list_of_field(field: &Field) -> Option<ColumnType> {
+    let declared = field.metadata().get(TYPE_KEY)?;
+    let is_list = declared.starts_with("enum(") || declared.starts_with("set(");
+    is_list
+        .then(|| ColumnType::from_arrow(field))
+        .filter(ColumnType::is_list)
+}
+
+/// The ENUM or SET that an expression hands on from a column.
+pub(super) fn list_of(expr: &Expr, schema: &DFSchema) -> Option<ColumnType> {
+    match expr {
+        Expr::Alias(alias) => list_of(&alias.expr, schema),
+        Expr::Column(column) => list_of_field(schema.field_from_column(column).ok()?),
+        Expr::OuterReferenceColumn(field, _) => list_of_field(field),
+        // What a column is assigned before another one reads it.
+        Expr::Cast(cast) => list_of_field(&cast.field),
+        Expr::ScalarFunction(call) => cast::target(&call.func)
+            .filter(|target| target.is_list())
+            .cloned(),
+        _ => None,
+    }
+}
+
+fn placed(expr: Expr, list: &ColumnType) -> Expr {
+    place(list).call(vec![expr])
+}
+
+/// The number that an expression is where one is wanted, if it is something else elsewhere.
+pub(super) fn as_number(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
+    number_of_bytes(expr).or_else(|| {
+        let list = list_of(expr, schema)?;
+        Some(placed(expr.clone(), &list))
+    })
+}
+
+/// The arguments of a call, numbers where the function takes numbers.
+pub(super) fn arguments(
+    function: &ScalarUDF,
+    mut arguments: Vec<Expr>,
+    schema: &DFSchema,
+) -> Result<Vec<Expr>> {
+    for index in 0..arguments.len() {
+        if let Some(number) = as_number(&arguments[index], schema)
+            && is_number_wanted(function, index, &arguments, schema)?
+        {
+            arguments[index] = number;
+        }
+    }
+    Ok(arguments)
+}
+
+fn is_number_wanted(
+    function: &ScalarUDF,
+    index: usize,
+    arguments: &[Expr],
+    schema: &DFSchema,
+) -> Result<bool> {
+    let is_numeric = |target: &ColumnType| target.is_numeric();
+    if arithmetic::is_operator(function) || cast::target(function).is_some_and(is_numeric) {
+        return Ok(true);
+    }
+    match define::name_of(function) {
+        // Their arguments are compared with each other.
+        Some("field" | "greatest" | "least") => any_number(arguments.iter(), schema),
+        Some(name) => Ok(takes_number(name, index)),
+        None => Ok(false),
+    }
+}
+
+/// Whether one of several values is a number.
+pub(super) fn any_number<'a>(
+    mut exprs: impl Iterator<Item = &'a Expr>,
+    schema: &DFSchema,
+) -> Result<bool> {
+    exprs.try_fold(
+        false,
+        |any, expr| Ok(any || kind(expr, schema)?.is_number()),
+    )
+}
+
+/// Whether a function takes a number at a place.
+fn takes_number(name: &str, index: usize) -> bool {
+    match name {
+        "abs" | "acos" | "asin" | "atan" | "bit_count" | "ceil" | "char" | "cos" | "cot"
+        | "degrees" | "exp" | "floor" | "from_days" | "inet_ntoa" | "interval" | "ln" | "log"
+        | "log10" | "log2" | "makedate" | "maketime" | "period_add" | "period_diff" | "pow"
+        | "radians" | "rand" | "round" | "sec_to_time" | "sign" | "sin" | "sleep" | "space"
+        | "sqrt" | "sum_argument" | "tan" | "to_double" | "to_number" | "truncate" => true,
+        "elt" | "from_unixtime" | "make_set" => index == 0,
+        "date_add" | "date_sub" | "left" | "lpad" | "repeat" | "right" | "rpad" | "sha2"
+        | "timestampadd" | "week" | "yearweek" => index == 1,
+        "locate" | "substring_index" => index == 2,
+        "conv" | "insert" | "substring" => index == 1 || index == 2,
+        "format" => index < 2,
+        "export_set" => index == 0 || index == 4,
+        "regexp_instr" => (2..=4).contains(&index),
+        "regexp_substr" => index == 2 || index == 3,
+        "regexp_replace" => index == 3 || index == 4,
+        _ => false,
+    }
+}
+
+/// Keys of a sort: columns of lists by their places.
+pub(super) fn in_keys(mut keys: Vec<Sort>, schema: &DFSchema) -> Vec<Sort> {
+    for key in &mut keys {
+        by_place(&mut key.expr, schema);
+    }
+    keys
+}
+
+fn by_place(key: &mut Expr, schema: &DFSchema) {
+    if let Some(list) = list_of(key, schema) {
+        *key = placed(std::mem::take(key), &list);
+    }
+}
+
+/// The keys of GROUP_CONCAT, which stand behind its value.
+pub(super) fn in_group_concat(
+    mut function: AggregateFunction,
+    schema: &DFSchema,
+) -> AggregateFunction {
+    for key in function.params.args.iter_mut().skip(1) {
+        by_place(key, schema);
+    }
+    function
+}
+
+/// What a window is sorted by; and the values of other rows, which are texts.
+pub(super) fn in_window(mut window: WindowFunction, schema: &DFSchema) -> WindowFunction {
+    let params = &mut window.params;
+    // A frame of values needs a key that is a number, which MySQL does not take a list for.
+    let is_distance = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => {
+            !distance.is_null()
+        }
+        WindowFrameBound::CurrentRow => false,
+    };
+    let frame = &params.window_frame;
+    let is_of_values = frame.units == WindowFrameUnits::Range
+        && (is_distance(&frame.start_bound) || is_distance(&frame.end_bound));
+    if !is_of_values {
+        params.order_by = in_keys(std::mem::take(&mut params.order_by), schema);
+    }
+    if let WindowFunctionDefinition::WindowUDF(_) = &window.fun
+        && let Some(value) = params.args.first_mut()
+        && let Some(list) = list_of(value, schema)
+    {
+        *value = as_text(std::mem::take(value), &list);
+    }
+    window
+}
+
+/// The rows that INTERSECT and EXCEPT choose from: texts, as those of a union.
+pub(super) fn in_set_operation(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let LogicalPlan::Join(join) = plan else {
+        return Ok(plan);
+    };
+    let is_set_operation = join.null_equality == NullEquality::NullEqualsNull
+        && matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti);
+    let has_list = |plan: &LogicalPlan| {
+        let mut fields = plan.schema().fields().iter();
+        fields.any(|field| list_of_field(field).is_some())
+    };
+    if !is_set_operation || !has_list(&join.left) {
+        return Ok(LogicalPlan::Join(join));
+    }
+    let columns: Vec<Expr> = join
+        .left
+        .schema()
+        .iter()
+        .map(|(qualifier, field)| {
+            let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
+            match list_of_field(field) {
+                Some(list) => {
+                    as_text(column, &list).alias_qualified(qualifier.cloned(), field.name())
+                }
+                None => column,
+            }
+        })
+        .collect();
+    let left = LogicalPlanBuilder::from(Arc::unwrap_or_clone(join.left))
+        .project(columns)?
+        .build()?;
+    Ok(LogicalPlan::Join(Join {
+        left: Arc::new(left),
+        ..join
+    }))
+}
