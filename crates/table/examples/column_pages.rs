@@ -20,6 +20,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         builder.finish()
     };
     let views = |len: usize| Arc::new(text(len)) as ArrayRef;
+    // One in sixteen is short, and lies alone among long ones.
+    let mixed: StringViewArray = (0..ROWS)
+        .map(|row| Some(format!("{row:0len$x}", len = row * 37 % 16 * 36 + 15)))
+        .collect();
     let accents: StringViewArray = (0..ROWS).map(|_| Some("\u{e9}".repeat(16))).collect();
     let offsets: StringArray = text(32).iter().collect();
     let cases: Vec<(&str, Vec<(&str, ArrayRef)>)> = vec![
@@ -37,6 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("Utf8View of 32, not ASCII", vec![("a", Arc::new(accents))]),
         ("Utf8 of 32", vec![("a", Arc::new(offsets))]),
         ("Utf8View of 200", vec![("a", views(200))]),
+        ("Utf8View of 15 to 555", vec![("a", Arc::new(mixed))]),
     ];
     let spilling: Vec<_> = cases.clone().into_iter().zip([8 << 20; 8]).collect();
     let cases: Vec<_> = cases

@@ -14,12 +14,22 @@
 //! **T2.** Nobody changes them in between: pages are written once, rows move as they are, and what
 //! comes back from a file has passed its checksum. Nothing outside of this crate can have bytes of
 //! its own decoded.
+//!
+//! **T3.** The first bytes of a long value stand in its page once more, for its view. The encoder
+//! takes them from the value, or from a view of it, so they are compared with it no more: a scan
+//! that has no use for a long text does not wait for its memory.
 
 #![allow(unsafe_code)]
 
 use arrow_array::{
     BinaryViewArray, GenericBinaryArray, GenericStringArray, OffsetSizeTrait, StringViewArray,
 };
+use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer};
+
+use crate::column_page::{PREFIX_BYTES, PREFIXED_BYTES};
+
+/// The bytes of a view that hold a short value.
+const INLINE_BYTES: usize = 12;
 
 /// The text that bytes from a page or a row are. **Cost**: none.
 pub(crate) fn text<O: OffsetSizeTrait>(bytes: GenericBinaryArray<O>) -> GenericStringArray<O> {
@@ -36,6 +46,97 @@ pub(crate) fn text_view(bytes: BinaryViewArray) -> StringViewArray {
     // SAFETY: T1 and T2: each view shows what was one value of a text array.
     unsafe { bytes.to_string_view_unchecked() }
 }
+
+/// The views of values that lie in a page between offsets; `None` if the offsets do not lie in the
+/// data or the prefixes are not as many as the long values. **Cost**: of a long value nothing is read.
+pub(crate) fn views(
+    offsets: &OffsetBuffer<i32>,
+    data: Buffer,
+    prefixes: &[[u8; PREFIX_BYTES]],
+    nulls: Option<NullBuffer>,
+) -> Option<BinaryViewArray> {
+    let row_count = offsets.len() - 1;
+    let is_spanned = offsets[row_count].as_usize() <= data.len();
+    if !is_spanned || nulls.as_ref().is_some_and(|nulls| nulls.len() != row_count) {
+        return None;
+    }
+    touch_short(offsets, &data);
+    let mut prefixes = prefixes.iter();
+    let mut views: Vec<u128> = Vec::with_capacity(row_count);
+    for [start, end] in offsets.array_windows() {
+        let (start, len) = (start.as_usize(), end.as_usize() - start.as_usize());
+        let bytes = &data[start..start + len];
+        views.push(if len > PREFIXED_BYTES {
+            long_view(*prefixes.next()?, start, len)
+        } else if len > INLINE_BYTES {
+            long_view(*bytes.first_chunk()?, start, len)
+        } else if len > 0 {
+            short_view(&data[start..], len)
+        } else {
+            0
+        });
+    }
+    if prefixes.next().is_some() {
+        return None;
+    }
+    debug_assert!(
+        BinaryViewArray::try_new(views.clone().into(), vec![data.clone()], nulls.clone()).is_ok()
+    );
+    // SAFETY: each view lies between two offsets, which are in order and within the only buffer, and
+    // shows the first bytes of its value: by T3 where they were not read just now.
+    Some(unsafe { BinaryViewArray::new_unchecked(views.into(), vec![data], nulls) })
+}
+
+/// Loads the lines of the values that are read, where they lie apart between long ones: views that
+/// are made one by one wait for one line after the other, this loop for ten at a time.
+fn touch_short(offsets: &OffsetBuffer<i32>, data: &[u8]) {
+    if data.len() / offsets.len() < PREFIXED_BYTES {
+        return;
+    }
+    let (mut last, mut sum) = (0, 0);
+    for [start, end] in offsets.array_windows() {
+        let (start, len) = (start.as_usize(), end.as_usize() - start.as_usize());
+        // Without a jump, which would be foretold wrongly at each of the few: what was read just
+        // now is read again.
+        let is_read = len <= PREFIXED_BYTES && len > 0;
+        last = if is_read { start } else { last };
+        sum ^= data[last];
+    }
+    std::hint::black_box(sum);
+}
+
+/// The view of a value in the first buffer.
+#[inline]
+fn long_view(prefix: [u8; PREFIX_BYTES], start: usize, len: usize) -> u128 {
+    let prefix = u128::from(u32::from_le_bytes(prefix));
+    (start as u128) << 96 | prefix << 32 | len as u128
+}
+
+/// The view of a value that it holds, at the head of some bytes.
+#[inline]
+fn short_view(bytes: &[u8], len: usize) -> u128 {
+    let value = match bytes.first_chunk() {
+        // What follows the value is read with it, which is faster than copying its length.
+        Some(bytes) => u128::from_le_bytes(*bytes) & VALUE_MASKS[len],
+        None => {
+            let mut value = [0; size_of::<u128>()];
+            value[..len].copy_from_slice(&bytes[..len]);
+            u128::from_le_bytes(value)
+        }
+    };
+    value << 32 | len as u128
+}
+
+/// The bits of a value, by its length.
+const VALUE_MASKS: [u128; INLINE_BYTES + 1] = {
+    let mut masks = [0; INLINE_BYTES + 1];
+    let mut len = 0;
+    while len <= INLINE_BYTES {
+        masks[len] = (1 << (8 * len)) - 1;
+        len += 1;
+    }
+    masks
+};
 
 fn is_utf8(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok()

@@ -6,10 +6,9 @@ use arrow_array::builder::{BinaryViewBuilder, StringViewBuilder};
 use arrow_array::types::{Int8Type, Int16Type, Int32Type, Int64Type};
 use arrow_array::types::{UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BinaryViewArray, BooleanArray,
-    DictionaryArray, FixedSizeBinaryArray, LargeBinaryArray, NullArray, PrimitiveArray,
-    RecordBatch, RecordBatchOptions, StringViewArray, UInt32Array, downcast_primitive,
-    types::ArrowDictionaryKeyType,
+    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, DictionaryArray,
+    FixedSizeBinaryArray, LargeBinaryArray, NullArray, PrimitiveArray, RecordBatch,
+    RecordBatchOptions, UInt32Array, downcast_primitive, types::ArrowDictionaryKeyType,
 };
 use arrow_buffer::{
     ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, Buffer, MutableBuffer, NullBuffer,
@@ -21,10 +20,10 @@ use arrow_select::take::take;
 use bytes::Bytes;
 
 use super::stored::StoredRows;
-use super::{ALIGNMENT, ENTRY_BYTES, HEADER_BYTES, MAGIC};
+use super::{ALIGNMENT, ENTRY_BYTES, HEADER_BYTES, MAGIC, PREFIX_BYTES};
 use super::{Entry, Format, Kind, Rows, align, read_u32};
 use crate::error::{Error, Result};
-use crate::text::text;
+use crate::text::{text, text_view, views};
 
 /// The bytes of a page, and whether arrays may point into them.
 #[derive(Debug)]
@@ -194,6 +193,15 @@ impl<'a> Page<'a> {
         Ok((OffsetBuffer::new(offsets), data))
     }
 
+    /// The prefixes of long values of a column of [`Kind::Bytes`] or [`Kind::Text`].
+    fn prefixes(&self, entry: &Entry) -> Result<&'a [[u8; PREFIX_BYTES]]> {
+        let from = entry.data_offset as usize + entry.data_bytes as usize;
+        let bytes = self.source.bytes();
+        let prefixes = bytes.get(from..from + entry.prefix_bytes as usize);
+        let prefixes = prefixes.ok_or(corrupt("the prefixes lie outside of the page"))?;
+        Ok(prefixes.as_chunks().0)
+    }
+
     /// Some values of a column of numbers.
     fn numbers(&self, column: usize, data_type: &DataType, slots: &[u32]) -> Result<ArrayRef> {
         let stored = StoredRows::open(self.format, self.source.bytes())?.column(column)?;
@@ -309,7 +317,7 @@ impl<'a> Page<'a> {
             }
             Kind::Bytes | Kind::Text => {
                 let (offsets, data) = self.bytes(&entry)?;
-                bytes(data_type, offsets, data, nulls)
+                bytes(data_type, offsets, data, self.prefixes(&entry)?, nulls)
             }
             Kind::Stream => unreachable!("streams hold their own types"),
         }
@@ -376,8 +384,13 @@ fn bytes(
     data_type: &DataType,
     offsets: OffsetBuffer<i32>,
     data: Buffer,
+    prefixes: &[[u8; PREFIX_BYTES]],
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef> {
+    let views = |offsets: &OffsetBuffer<i32>, data, nulls| {
+        let views = views(offsets, data, prefixes, nulls);
+        views.ok_or(corrupt("the prefixes are not those of the long values"))
+    };
     let wide = |offsets: &OffsetBuffer<i32>| {
         let offsets: Vec<i64> = offsets.iter().map(|end| i64::from(*end)).collect();
         OffsetBuffer::new(offsets.into())
@@ -388,35 +401,12 @@ fn bytes(
             let array = LargeBinaryArray::try_new(wide(&offsets), data, nulls)?;
             Arc::new(text(array))
         }
-        DataType::Utf8View => {
-            touch(&offsets, &data);
-            let array = text(BinaryArray::try_new(offsets, data, nulls)?);
-            Arc::new(StringViewArray::from(&array))
-        }
+        DataType::Utf8View => Arc::new(text_view(views(&offsets, data, nulls)?)),
         DataType::Binary => Arc::new(BinaryArray::try_new(offsets, data, nulls)?),
         DataType::LargeBinary => Arc::new(LargeBinaryArray::try_new(wide(&offsets), data, nulls)?),
-        DataType::BinaryView => {
-            touch(&offsets, &data);
-            let array = BinaryArray::try_new(offsets, data, nulls)?;
-            Arc::new(BinaryViewArray::from(&array))
-        }
+        DataType::BinaryView => Arc::new(views(&offsets, data, nulls)?),
         other => unreachable!("{other} is not stored as bytes"),
     })
-}
-
-/// Values of this length, on average, lie on cache lines of their own.
-const LONG_VALUE_BYTES: usize = 128;
-
-/// Loads the cache line that each long value begins on. A view holds the first bytes of its value:
-/// views that are made one by one wait for one line after the other, this loop for ten at a time.
-fn touch(offsets: &OffsetBuffer<i32>, data: &[u8]) {
-    if data.len() / offsets.len() < LONG_VALUE_BYTES {
-        return;
-    }
-    let sum = offsets.iter().fold(0_u8, |sum, start| {
-        sum ^ data.get(start.as_usize()).copied().unwrap_or_default()
-    });
-    std::hint::black_box(sum);
 }
 
 /// A dictionary array in which each row has a value of its own.

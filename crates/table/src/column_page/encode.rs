@@ -14,7 +14,9 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::concat;
 
-use super::{Entry, Format, Kind, Layout, Rows, align, expect_u32};
+use super::{
+    Entry, Format, Kind, Layout, PREFIX_BYTES, PREFIXED_BYTES, Rows, ValueBytes, align, expect_u32,
+};
 use crate::error::Result;
 
 /// Bytes that a view holds in itself.
@@ -70,21 +72,22 @@ impl<'a> Prepared<'a> {
             true => self.columns(column).map(|a| a.null_count()).sum(),
             false => 0,
         };
-        let data_bytes = match kind {
+        let bytes = match kind {
             Kind::Bytes | Kind::Text => {
                 let columns = self.columns(column);
-                columns.map(|a| data_bytes(a, 0, a.len())).sum()
+                let bytes = columns.map(|a| value_bytes(a, 0, a.len()));
+                bytes.fold(ValueBytes::default(), ValueBytes::plus)
             }
             Kind::Stream => {
                 let bytes = encode_stream(self.format, column, self.columns(column))?;
-                let len_bytes = bytes.len();
+                let data = bytes.len();
                 self.streams.push((column, bytes));
-                len_bytes
+                ValueBytes { data, prefixes: 0 }
             }
-            _ => 0,
+            _ => ValueBytes::default(),
         };
         let rows = self.row_count;
-        self.layout.place(kind, rows, null_count, data_bytes)
+        self.layout.place(kind, rows, null_count, bytes)
     }
 
     /// Writes the page; what follows the rows is filled with zeros.
@@ -141,22 +144,26 @@ impl<'a> Prepared<'a> {
                 }
             }
             Kind::Bytes | Kind::Text => {
-                // Offsets and data are neighbours but for padding, so one area holds both.
+                // Offsets and data are neighbours but for padding, so one area holds all.
                 let data_bytes = entry.data_bytes as usize;
                 let gap = (entry.data_offset - entry.values_offset) as usize;
-                let both = area(page, entry.values_offset, gap + data_bytes);
-                let (offsets, data) = both.split_at_mut(gap);
+                let all_bytes = gap + data_bytes + entry.prefix_bytes as usize;
+                let all = area(page, entry.values_offset, all_bytes);
+                let (offsets, data) = all.split_at_mut(gap);
+                let (data, prefixes) = data.split_at_mut(data_bytes);
                 let (first, ends) = offsets[..values_bytes].split_at_mut(OFFSET_BYTES);
                 first.fill(0);
                 let mut out = BytesOut {
                     ends: ends.chunks_exact_mut(OFFSET_BYTES),
                     data,
+                    prefixes: prefixes.as_chunks_mut().0.iter_mut(),
                     len: 0,
                 };
                 for array in self.columns(column) {
                     write_bytes(array, &mut out);
                 }
                 debug_assert_eq!(out.len, data_bytes);
+                debug_assert_eq!(out.prefixes.len(), 0);
             }
             Kind::Stream => {
                 let mut streams = self.streams.iter();
@@ -210,7 +217,7 @@ pub(super) fn set_ones(bits: &mut [u8], from: usize, count: usize) {
 }
 
 /// The bytes of the text or binary values of some rows.
-pub(super) fn data_bytes(column: &dyn Array, from: usize, row_count: usize) -> usize {
+pub(super) fn value_bytes(column: &dyn Array, from: usize, row_count: usize) -> ValueBytes {
     match column.data_type() {
         DataType::Utf8 => offset_bytes(column.as_string::<i32>(), from, row_count),
         DataType::LargeUtf8 => offset_bytes(column.as_string::<i64>(), from, row_count),
@@ -226,31 +233,45 @@ fn offset_bytes<T: ByteArrayType>(
     array: &GenericByteArray<T>,
     from: usize,
     row_count: usize,
-) -> usize {
-    let offsets = array.value_offsets();
-    let end = offsets[from + row_count].as_usize();
-    end - offsets[from].as_usize()
+) -> ValueBytes {
+    let offsets = &array.value_offsets()[from..=from + row_count];
+    let prefixed = T::Offset::usize_as(PREFIXED_BYTES);
+    let is_long = |[start, end]: &[T::Offset; 2]| u32::from(*end - *start > prefixed);
+    let longs: u32 = offsets.array_windows().map(is_long).sum();
+    ValueBytes {
+        data: offsets[row_count].as_usize() - offsets[0].as_usize(),
+        prefixes: longs as usize * PREFIX_BYTES,
+    }
 }
 
 fn view_bytes<T: ByteViewType>(
     array: &GenericByteViewArray<T>,
     from: usize,
     row_count: usize,
-) -> usize {
+) -> ValueBytes {
     let views = &array.views()[from..from + row_count];
     match array.nulls().filter(|nulls| nulls.null_count() > 0) {
-        None => views.iter().map(|view| view_len(*view)).sum(),
-        Some(nulls) => views
-            .iter()
-            .zip(from..)
-            .map(|(view, row)| {
-                if nulls.is_valid(row) {
-                    view_len(*view)
-                } else {
-                    0
-                }
-            })
-            .sum(),
+        None => bytes_of_lens(views.iter().map(|view| *view as u32)),
+        Some(nulls) => {
+            let valid = views.iter().zip(from..);
+            let lens = valid.map(|(view, row)| match nulls.is_valid(row) {
+                true => *view as u32,
+                false => 0,
+            });
+            bytes_of_lens(lens)
+        }
+    }
+}
+
+/// Counts in the widths that the compiler makes vectors of.
+fn bytes_of_lens(lens: impl Iterator<Item = u32>) -> ValueBytes {
+    let (data, longs) = lens.fold((0_u64, 0_u64), |(data, longs), len| {
+        let is_long = len > PREFIXED_BYTES as u32;
+        (data + u64::from(len), longs + u64::from(is_long))
+    });
+    ValueBytes {
+        data: data as usize,
+        prefixes: longs as usize * PREFIX_BYTES,
     }
 }
 
@@ -263,6 +284,7 @@ fn view_len(view: u128) -> usize {
 struct BytesOut<'a> {
     ends: std::slice::ChunksExactMut<'a, u8>,
     data: &'a mut [u8],
+    prefixes: std::slice::IterMut<'a, [u8; PREFIX_BYTES]>,
     len: usize,
 }
 
@@ -274,6 +296,12 @@ impl BytesOut<'_> {
             .next()
             .expect("there is an end offset for each row");
         slot.copy_from_slice(&expect_u32(self.len).to_le_bytes());
+    }
+
+    #[inline]
+    fn push_prefix(&mut self, prefix: [u8; PREFIX_BYTES]) {
+        let slot = self.prefixes.next();
+        *slot.expect("there is a prefix for each long value") = prefix;
     }
 }
 
@@ -294,10 +322,20 @@ fn write_offsets<T: ByteArrayType>(array: &GenericByteArray<T>, out: &mut BytesO
     let first = offsets[0].as_usize();
     let last = offsets[array.len()].as_usize();
     let base = out.len;
-    out.data[base..base + last - first].copy_from_slice(&array.value_data()[first..last]);
+    let data = &array.value_data()[first..last];
+    out.data[base..base + data.len()].copy_from_slice(data);
     for end in &offsets[1..] {
         out.len = base + end.as_usize() - first;
         out.push_end();
+    }
+    if out.prefixes.len() > 0 {
+        for [start, end] in offsets.array_windows() {
+            let value = &data[start.as_usize() - first..end.as_usize() - first];
+            if value.len() > PREFIXED_BYTES {
+                let prefix = value.first_chunk();
+                out.push_prefix(*prefix.expect("a long value has four bytes"));
+            }
+        }
     }
 }
 
@@ -325,6 +363,19 @@ fn write_views<T: ByteViewType>(array: &GenericByteViewArray<T>, out: &mut Bytes
             out.len += len;
         }
         out.push_end();
+    }
+    if out.prefixes.len() > 0 {
+        let long = |view: &&u128| view_len(**view) > PREFIXED_BYTES;
+        for (row, view) in array
+            .views()
+            .iter()
+            .enumerate()
+            .filter(|(_, view)| long(view))
+        {
+            if nulls.is_none_or(|nulls| nulls.is_valid(row)) {
+                out.push_prefix(((view >> 32) as u32).to_le_bytes());
+            }
+        }
     }
 }
 

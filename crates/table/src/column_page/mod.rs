@@ -14,7 +14,9 @@
 //! the arrays point into the page and keep it pinned. Text and binary values of all lengths are
 //! stored as 32-bit end offsets and one data area: 4 bytes a value where views would take 16.
 //! `Utf8` and `Binary` columns are read without a copy; for `Utf8View` and `BinaryView` the views
-//! are built while reading and point into the page. A dictionary column is stored as its values,
+//! are built while reading and point into the page. A view holds the first four bytes of its value:
+//! those of values longer than a cache line stand behind the data once more, so that a scan that
+//! has no use for long texts does not load a line of each. A dictionary column is stored as its values,
 //! and read back as a dictionary whose keys count the rows. Nested columns are stored as an Arrow
 //! IPC stream, in which a nested dictionary is whole: one that is longer than a page makes each
 //! page longer than that.
@@ -55,9 +57,15 @@ const HEADER_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 32;
 /// Arrow's recommended alignment: a cache line, and the widest vector register.
 pub(crate) const ALIGNMENT: usize = 64;
+/// The rows that are tried first when a page is filled; then twice as many, and so on.
+const FIT_STEP_ROWS: usize = 256;
 /// Most rows of a page: two of DataFusion's batches, so that a batch that is read from a page of
 /// narrow rows stays within the processor's cache.
 const ROWS_MAX: usize = 16384;
+/// Values longer than this, a cache line, have their first bytes stored apart.
+pub(crate) const PREFIXED_BYTES: usize = 64;
+/// What a view holds of a value that is not in it.
+pub(crate) const PREFIX_BYTES: usize = 4;
 /// Most bytes of a page: what its 32-bit offsets, which Arrow reads as signed, can address.
 pub(crate) const PAGE_BYTES_MAX: usize = i32::MAX as usize;
 
@@ -70,7 +78,7 @@ enum Kind {
     Boolean,
     /// A fixed number of bytes a row.
     Fixed { width: usize },
-    /// Offsets and a data area.
+    /// Offsets, a data area, and the prefixes of long values in order.
     Bytes,
     /// The same; the values are text.
     Text,
@@ -120,7 +128,7 @@ impl Kind {
 pub struct Size {
     /// Rows.
     pub rows: usize,
-    /// Bytes of text and binary values, and of nested values (an estimate).
+    /// Bytes of text and binary values with their prefixes, and of nested values (an estimate).
     pub data_bytes: usize,
 }
 
@@ -337,7 +345,7 @@ impl Format {
                 Kind::Bytes | Kind::Text
                     if !matches!(column.data_type(), DataType::Dictionary(_, _)) =>
                 {
-                    encode::data_bytes(column.as_ref(), 0, row_count)
+                    encode::value_bytes(column.as_ref(), 0, row_count).sum()
                 }
                 Kind::Bytes | Kind::Text | Kind::Stream => column.get_array_memory_size(),
                 Kind::Null | Kind::Boolean | Kind::Fixed { .. } => 0,
@@ -354,7 +362,7 @@ impl Format {
         let mut data_bytes = rows.stream_row_bytes.saturating_mul(row_count);
         for (kind, column) in self.kinds.iter().zip(&rows.columns) {
             if matches!(kind, Kind::Bytes | Kind::Text) {
-                data_bytes += encode::data_bytes(column.as_ref(), from, row_count);
+                data_bytes += encode::value_bytes(column.as_ref(), from, row_count).sum();
             }
         }
         Size {
@@ -367,23 +375,31 @@ impl Format {
     pub fn fit(&self, rows: &Rows, from: usize, held: Size, limit_bytes: usize) -> (usize, Size) {
         let left = (rows.row_count - from).min(self.rows_max.saturating_sub(held.rows));
         let mut taken = Size::default();
-        let mut step = left;
+        // Sizes are walks over the values: those of a page are looked at twice or so, not those of
+        // the whole batch.
+        let (mut step, mut grows) = (FIT_STEP_ROWS.min(left), true);
         while step > 0 {
-            if taken.rows + step <= left {
-                // The check without data first: it needs no walk over the values.
-                let bare = Size {
-                    rows: taken.rows + step,
-                    data_bytes: taken.data_bytes,
-                };
-                if self.page_bytes(held.plus(bare)) <= limit_bytes {
-                    let more = self.size(rows, from + taken.rows, step);
-                    if self.page_bytes(held.plus(taken).plus(more)) <= limit_bytes {
-                        taken = taken.plus(more);
-                        continue;
-                    }
+            // The check without data first: it needs no walk.
+            let bare = Size {
+                rows: taken.rows + step,
+                data_bytes: taken.data_bytes,
+            };
+            let more = match self.page_bytes(held.plus(bare)) <= limit_bytes {
+                true => Some(self.size(rows, from + taken.rows, step)),
+                false => None,
+            };
+            let fits = |more: &Size| self.page_bytes(held.plus(taken).plus(*more)) <= limit_bytes;
+            match more.filter(fits) {
+                Some(more) => {
+                    taken = taken.plus(more);
+                    step = if grows { 2 * step } else { step / 2 };
+                }
+                None => {
+                    grows = false;
+                    step /= 2;
                 }
             }
-            step /= 2;
+            step = step.min(left - taken.rows);
         }
         (taken.rows, taken)
     }
@@ -477,6 +493,28 @@ struct Entry {
     values_bytes: u32,
     data_offset: u32,
     data_bytes: u32,
+    /// Behind the data, without padding.
+    prefix_bytes: u32,
+}
+
+/// The bytes of text or binary values, or of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct ValueBytes {
+    data: usize,
+    prefixes: usize,
+}
+
+impl ValueBytes {
+    fn sum(self) -> usize {
+        self.data + self.prefixes
+    }
+
+    fn plus(self, other: ValueBytes) -> ValueBytes {
+        ValueBytes {
+            data: self.data + other.data,
+            prefixes: self.prefixes + other.prefixes,
+        }
+    }
 }
 
 /// Where the columns of a page lie.
@@ -495,13 +533,13 @@ impl Layout {
         }
     }
 
-    /// Places the next column; `data_bytes` are those of texts, or of a stream.
+    /// Places the next column.
     fn place(
         &mut self,
         kind: Kind,
         rows: usize,
         null_count: usize,
-        data_bytes: usize,
+        bytes: ValueBytes,
     ) -> Result<()> {
         let mut entry = Entry {
             kind: kind.tag(),
@@ -516,13 +554,15 @@ impl Layout {
             Kind::Boolean => Some(rows.div_ceil(8)),
             Kind::Fixed { width } => Some(rows * width),
             Kind::Bytes | Kind::Text => Some((rows + 1) * size_of::<i32>()),
-            Kind::Stream => Some(data_bytes),
+            Kind::Stream => Some(bytes.data),
         };
         if let Some(bytes) = values_bytes {
             (entry.values_offset, entry.values_bytes) = self.take(bytes)?;
         }
         if matches!(kind, Kind::Bytes | Kind::Text) {
-            (entry.data_offset, entry.data_bytes) = self.take(data_bytes)?;
+            (entry.data_offset, _) = self.take(bytes.sum())?;
+            entry.data_bytes = narrow(bytes.data)?;
+            entry.prefix_bytes = narrow(bytes.prefixes)?;
         }
         self.entries.push(entry);
         Ok(())
@@ -581,7 +621,7 @@ impl Entry {
             self.values_bytes,
             self.data_offset,
             self.data_bytes,
-            0,
+            self.prefix_bytes,
         ];
         for (slot, word) in out.chunks_exact_mut(size_of::<u32>()).zip(words) {
             slot.copy_from_slice(&word.to_le_bytes());
@@ -598,6 +638,7 @@ impl Entry {
             values_bytes: word(4),
             data_offset: word(5),
             data_bytes: word(6),
+            prefix_bytes: word(7),
         }
     }
 }

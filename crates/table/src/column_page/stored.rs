@@ -12,7 +12,7 @@ use arrow_buffer::bit_util::get_bit;
 
 use super::decode::{Source, check, corrupt};
 use super::encode::set_ones;
-use super::{ENTRY_BYTES, Entry, Format, HEADER_BYTES, Kind, Layout, read_u32};
+use super::{ENTRY_BYTES, Entry, Format, HEADER_BYTES, Kind, Layout, ValueBytes, read_u32};
 use crate::error::Result;
 
 /// A page whose values are read in place.
@@ -32,6 +32,7 @@ pub(crate) struct StoredColumn<'a> {
     validity: &'a [u8],
     values: &'a [u8],
     data: &'a [u8],
+    prefixes: &'a [u8],
 }
 
 impl<'a> StoredRows<'a> {
@@ -78,6 +79,10 @@ impl<'a> StoredRows<'a> {
             },
             values: part(entry.values_offset, values)?,
             data: part(entry.data_offset, entry.data_bytes as usize)?,
+            prefixes: part(
+                entry.data_offset.saturating_add(entry.data_bytes),
+                entry.prefix_bytes as usize,
+            )?,
         };
         let is_spanned = match kind {
             Kind::Bytes | Kind::Text => column.end(0) == 0 && column.end(rows) == column.data.len(),
@@ -200,13 +205,16 @@ impl<'a> Joined<'a> {
         let row_count = pages.iter().map(|page| page.row_count).sum();
         let mut layout = Layout::new(format);
         for (index, kind) in format.kinds.iter().enumerate() {
-            let (mut null_count, mut data_bytes) = (0, 0);
+            let (mut null_count, mut bytes) = (0, ValueBytes::default());
             for page in &pages {
                 let column = page.column(index)?;
                 null_count += column.null_count;
-                data_bytes += column.data.len();
+                bytes = bytes.plus(ValueBytes {
+                    data: column.data.len(),
+                    prefixes: column.prefixes.len(),
+                });
             }
-            layout.place(*kind, row_count, null_count, data_bytes)?;
+            layout.place(*kind, row_count, null_count, bytes)?;
         }
         Ok(Self {
             pages,
@@ -225,6 +233,7 @@ impl<'a> Joined<'a> {
         for (index, entry) in self.layout.entries.iter().enumerate() {
             let (mut row, mut values_at) = (0, entry.values_offset as usize);
             let mut data_at = entry.data_offset as usize;
+            let mut prefixes_at = data_at + entry.data_bytes as usize;
             if matches!(self.pages[0].format.kinds[index], Kind::Bytes | Kind::Text) {
                 values_at += size_of::<u32>();
             }
@@ -260,6 +269,9 @@ impl<'a> Joined<'a> {
                         let end = data_at + column.data.len();
                         page[data_at..end].copy_from_slice(column.data);
                         data_at = end;
+                        let end = prefixes_at + column.prefixes.len();
+                        page[prefixes_at..end].copy_from_slice(column.prefixes);
+                        prefixes_at = end;
                     }
                 }
                 row += count;

@@ -6,6 +6,7 @@ mod dictionaries;
 mod faults;
 mod kept_numbers;
 mod keyed;
+mod long_texts;
 mod runs;
 mod spaces;
 mod tables;
