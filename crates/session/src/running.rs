@@ -107,7 +107,9 @@ pub(crate) struct Running {
     /// Rows returned or affected.
     rows: AtomicU64,
     is_query: AtomicBool,
-    cancelled: Arc<AtomicBool>,
+    /// Whether it is to end, for whatever reason: functions that wait look at it.
+    stop: Arc<AtomicBool>,
+    cancelled: AtomicBool,
     timed_out: AtomicBool,
     finished: AtomicBool,
     /// Accounts of the tables that the statement writes, and their bytes before it.
@@ -132,7 +134,8 @@ impl Running {
             report: Arc::new(Report::default()),
             rows: AtomicU64::new(0),
             is_query: AtomicBool::new(false),
-            cancelled: Arc::default(),
+            stop: Arc::default(),
+            cancelled: AtomicBool::new(false),
             timed_out: AtomicBool::new(false),
             finished: AtomicBool::new(false),
             written: Mutex::new(Vec::new()),
@@ -140,26 +143,28 @@ impl Running {
             reads: Mutex::default(),
             tasks: Mutex::new(Vec::new()),
         });
-        connection.values.lock().cancelled = Arc::clone(&running.cancelled);
+        connection.values.lock().stop = Arc::clone(&running.stop);
         connection.cancel.set(&running);
         running
     }
 
-    /// Adds a task; stopped at once if the statement has been cancelled already.
+    /// Adds a task; stopped at once if the statement has been stopped already.
     pub(crate) fn add_task(&self, task: AbortHandle) {
         lock(&self.tasks).push(task.clone());
-        if self.cancelled.load(Ordering::SeqCst) {
+        if self.stop.load(Ordering::SeqCst) {
             task.abort();
         }
     }
 
-    /// Stops the statement, functions that wait included.
+    /// Stops the statement, which then ends with error 1317.
     pub(crate) fn give_up(&self) {
         self.cancelled.store(true, Ordering::SeqCst);
         self.abort();
     }
 
+    /// Stops the tasks of the statement, functions that wait included.
     pub(crate) fn abort(&self) {
+        self.stop.store(true, Ordering::SeqCst);
         for task in lock(&self.tasks).iter() {
             task.abort();
         }

@@ -10,6 +10,7 @@
 //!
 //! [`register`] puts functions, the planner of operators and the typing rule into a session.
 
+mod addresses;
 mod aggregate;
 pub(crate) mod any_value;
 pub(crate) mod arithmetic;
@@ -23,6 +24,7 @@ pub(crate) mod define;
 pub(crate) mod group_concat;
 mod information;
 mod math;
+mod named_locks;
 mod number;
 mod regexp;
 pub(crate) mod seeded;
@@ -30,6 +32,7 @@ mod session_values;
 pub(crate) mod single;
 mod text;
 pub(crate) mod unify;
+mod waiting;
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -43,8 +46,10 @@ use datafusion::optimizer::Analyzer;
 
 pub use cast::assignment;
 pub use define::raise;
+pub use named_locks::{LockHolder, NamedLocks};
 pub(crate) use number::read_double;
 pub use session_values::{SessionValues, Values};
+pub use waiting::{Waiting, waits};
 
 use arithmetic::{Operator, arithmetic as operator};
 use define::Function;
@@ -57,6 +62,8 @@ pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
         control::FUNCTIONS,
         regexp::FUNCTIONS,
         information::FUNCTIONS,
+        waiting::FUNCTIONS,
+        addresses::FUNCTIONS,
     ];
     let families = text::TABLES.into_iter().chain(date::TABLES);
     let defined = families

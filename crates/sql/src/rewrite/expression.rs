@@ -3,8 +3,9 @@
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CeilFloorKind, DataType, DateTimeField, DuplicateTreatment, Expr, Function,
-    FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, NullTreatment,
-    ObjectName, ObjectNamePart, TrimWhereField, TypedString, UnaryOperator, Value,
+    FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments,
+    Ident, NullTreatment, ObjectName, ObjectNamePart, TrimWhereField, TypedString, UnaryOperator,
+    Value,
 };
 use mayfly_types::{Collation, ErrorCode, MySqlError};
 
@@ -51,6 +52,7 @@ pub(super) fn rewrite(
         Expr::Function(function) => {
             lower_function(function);
             check_stars(function, source)?;
+            order_by_position(function)?;
         }
         Expr::Value(value) => match &value.value {
             Value::SingleQuotedByteStringLiteral(bits)
@@ -157,6 +159,57 @@ fn check_stars(function: &Function, source: &Source) -> Result<(), MySqlError> {
         return Err(source.syntax_error(name.span.start));
     }
     Ok(())
+}
+
+/// The order of GROUP_CONCAT names its own arguments by their numbers, and no others.
+///
+/// # Errors
+/// 1054 for a number that no argument has.
+fn order_by_position(function: &mut Function) -> Result<(), MySqlError> {
+    let FunctionArguments::List(list) = &mut function.args else {
+        return Ok(());
+    };
+    if function.name.to_string() != "group_concat" {
+        return Ok(());
+    }
+    let keys = list.clauses.iter_mut().filter_map(|clause| match clause {
+        FunctionArgumentClause::OrderBy(keys) => Some(keys),
+        _ => None,
+    });
+    for key in keys.flatten() {
+        let Some(position) = position(&key.expr) else {
+            continue;
+        };
+        let argument = position.parse::<usize>().ok();
+        let argument = argument.and_then(|position| list.args.get(position.checked_sub(1)?));
+        match argument {
+            Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))) => {
+                key.expr = argument.clone();
+            }
+            _ => {
+                let arguments: [&dyn std::fmt::Display; 2] = [&position, &"order clause"];
+                return Err(MySqlError::new(ErrorCode::UnknownColumn, &arguments));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The text of a whole number that stands alone.
+fn position(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::Number(digits, _) if digits.bytes().all(|digit| digit.is_ascii_digit()) => {
+                Some(digits.clone())
+            }
+            _ => None,
+        },
+        Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr,
+        } => Some(format!("-{}", position(expr)?)),
+        _ => None,
+    }
 }
 
 /// Whether the locale of FORMAT is the only one that is known.

@@ -8,6 +8,7 @@ pub(crate) mod expression;
 mod grouping;
 pub(crate) mod invisible;
 mod labels;
+mod refused;
 mod relation;
 mod tuple;
 
@@ -18,8 +19,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, GroupByExpr, GroupByWithModifier, Ident, JoinConstraint, JoinOperator,
-    LimitClause, NamedWindowExpr, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
-    Spanned, TableAlias, TableFactor, Value, Visitor, VisitorMut, WindowType,
+    LimitClause, NamedWindowExpr, ObjectName, OrderBy, OrderByKind, Query, Select, SelectItem,
+    SetExpr, Spanned, TableAlias, TableFactor, Value, Visitor, VisitorMut, WindowType,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Location;
@@ -27,7 +28,9 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::bindings::Bindings;
 use crate::dialect::MayflyDialect;
+use crate::references::table_name;
 use crate::source::Source;
+use crate::statement::TableName;
 use crate::walk;
 
 /// A rewritten query and how its columns are labelled.
@@ -203,6 +206,11 @@ impl VisitorMut for Rewriter<'_> {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        let refused = refused::check_stars(select, self.source)
+            .and_then(|()| refused::check_window_aliases(select));
+        if let Err(error) = refused {
+            return self.stop(error);
+        }
         select.select_modifiers = None;
         select.optimizer_hints.clear();
         if let Some(condition) = &mut select.selection
@@ -275,9 +283,10 @@ impl VisitorMut for Rewriter<'_> {
                 let at = alias.columns[0].name.span.start;
                 return self.stop(self.source.syntax_error(at));
             }
-            TableFactor::Table { partitions, .. } if !partitions.is_empty() => {
-                let what = "a PARTITION clause";
-                return self.stop(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]));
+            TableFactor::Table {
+                name, partitions, ..
+            } if !partitions.is_empty() && self.is_bound(name) => {
+                return self.stop(MySqlError::new(ErrorCode::PartitionOfNone, &[]));
             }
             other => relation::resolve(other),
         }
@@ -307,6 +316,17 @@ impl Rewriter<'_> {
     fn stop(&mut self, error: MySqlError) -> ControlFlow<()> {
         self.error = Some(error);
         ControlFlow::Break(())
+    }
+
+    /// Whether a name is that of a table, and not of one that the planner misses.
+    fn is_bound(&self, name: &ObjectName) -> bool {
+        let Some(TableName { database, table }) = table_name(name) else {
+            return false;
+        };
+        let is_cte = database.is_none() && self.ctes.contains(&table);
+        let database = database.or_else(|| self.bindings.database.clone());
+        let tables = &self.bindings.tables;
+        is_cte || database.is_some_and(|database| tables.contains_key(&(database, table)))
     }
 
     /// Outer joins need a condition, and MySQL has no full ones.

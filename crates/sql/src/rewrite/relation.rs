@@ -108,12 +108,14 @@ pub(super) fn resolve(factor: &mut TableFactor) {
         alias,
         index_hints,
         with_hints,
+        partitions,
         ..
     } = factor
     else {
         return;
     };
     index_hints.clear();
+    partitions.clear();
     with_hints.clear();
     if let Some(alias) = alias {
         for column in &mut alias.columns {
