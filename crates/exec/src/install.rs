@@ -9,7 +9,7 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use mayfly_space::{Account, Space};
 
 use crate::memory::SpacePool;
-use crate::padded_rows::KnowPadding;
+use crate::padding::KnowPadding;
 use crate::rule::SwapOperators;
 use crate::temp_file::PageFileFactory;
 
@@ -23,6 +23,9 @@ const BATCH_ROWS_MIN: u64 = 512;
 /// What a stock sort reserves for its merge is, over all partitions, at most this part of the
 /// budget.
 const MERGES_PER_MEMORY: u64 = 8;
+
+/// The stock rule that chooses the sides of joins.
+const JOIN_SELECTION: &str = "join_selection";
 
 /// Makes every session of a builder run in a temp space.
 ///
@@ -88,7 +91,13 @@ pub fn install(builder: SessionStateBuilder, space: &Space) -> Result<SessionSta
         .min(usize::try_from(merge_bytes).unwrap_or(usize::MAX));
 
     let mut rules = { builder.physical_optimizers().take() }.unwrap_or_default();
-    rules.rules.insert(0, Arc::new(KnowPadding));
+    // Before anything asks what is constant, and when it is clear which side of a join is which.
+    let chosen = rules
+        .rules
+        .iter()
+        .position(|rule| rule.name() == JOIN_SELECTION);
+    let place = chosen.map_or(0, |place| place + 1);
+    rules.rules.insert(place, Arc::new(KnowPadding));
     Ok(builder
         .with_config(config)
         .with_runtime_env(runtime)

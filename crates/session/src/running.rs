@@ -112,6 +112,8 @@ pub(crate) struct Running {
     cancelled: AtomicBool,
     timed_out: AtomicBool,
     finished: AtomicBool,
+    /// Whether its error is listed.
+    failed: AtomicBool,
     /// Accounts of the tables that the statement writes, and their bytes before it.
     written: Mutex<Vec<(Account, Counters)>>,
     plan: Mutex<Option<Arc<dyn ExecutionPlan>>>,
@@ -138,6 +140,7 @@ impl Running {
             cancelled: AtomicBool::new(false),
             timed_out: AtomicBool::new(false),
             finished: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
             written: Mutex::new(Vec::new()),
             plan: Mutex::new(None),
             reads: Mutex::default(),
@@ -258,10 +261,12 @@ impl Running {
         }
     }
 
-    /// Ends the statement with an error, which SHOW WARNINGS then lists.
+    /// Ends the statement with an error, which SHOW WARNINGS then lists; once, if told again.
     pub(crate) fn fail(&self, error: &MySqlError) {
         self.finish();
-        self.connection.failed(error);
+        if !self.failed.swap(true, Ordering::SeqCst) {
+            self.connection.failed(error);
+        }
     }
 
     /// Takes the statistics and lets the statement go; the second call does nothing.

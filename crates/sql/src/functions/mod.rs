@@ -49,6 +49,7 @@ pub use define::raise;
 pub use named_locks::{LockHolder, NamedLocks};
 pub(crate) use number::read_double;
 pub use session_values::{SessionValues, Values};
+pub(crate) use waiting::has_waiting;
 pub use waiting::{Waiting, waits};
 
 use arithmetic::{Operator, arithmetic as operator};

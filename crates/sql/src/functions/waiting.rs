@@ -58,18 +58,23 @@ pub(super) static FUNCTIONS: &[Definition] = &[
     }),
 ];
 
-/// Whether a plan has functions that wait or whose value depends on those that do.
-pub fn waits(plan: &LogicalPlan) -> bool {
+/// Whether an expression has functions that wait or whose value depends on those that do.
+pub(crate) fn has_waiting(expr: &Expr) -> bool {
     let is_one = |expr: &Expr| match expr {
         Expr::ScalarFunction(call) => {
             name_of(&call.func).is_some_and(|name| FUNCTIONS.iter().any(|of| of.name == name))
         }
         _ => false,
     };
+    expr.exists(|expr| Ok(is_one(expr))).unwrap_or(true)
+}
+
+/// Whether a plan has such functions.
+pub fn waits(plan: &LogicalPlan) -> bool {
     let mut found = false;
     let walked = plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
-            found |= expr.exists(|expr| Ok(is_one(expr)))?;
+            found |= has_waiting(expr);
             Ok(match found {
                 true => TreeNodeRecursion::Stop,
                 false => TreeNodeRecursion::Continue,

@@ -1,14 +1,17 @@
-//! Rows of outer joins, of which less is known than DataFusion thinks.
+//! Columns that are filled up with NULLs, of which less is known than DataFusion thinks.
 //!
 //! A column that is constant on one side of a join, as `b` is in `LEFT JOIN (SELECT 2 b) y` or in
-//! `LEFT JOIN y ON ... AND y.b = 2`, is none behind an outer join that fills this side up with
-//! NULLs. DataFusion 55 takes it for one all the same (`EquivalenceGroup::join`), leaves out sorts
-//! by it and lets aggregates and windows think that its values come in order.
+//! `LEFT JOIN y ON ... AND y.b = 2`, is none behind an outer join that fills this side up; nor is
+//! one by which WITH ROLLUP groups. DataFusion 55 takes them for constants all the same
+//! (`EquivalenceGroup::join`, `AggregateExec::compute_properties`), leaves out sorts by them and
+//! lets aggregates and windows think that their values come in order.
 //!
-//! Owns: [`KnowPadding`], the rule that puts [`PaddedRows`] above such joins; it is the first of
-//! all rules, before any other asks what is constant. Never: changes a row: the node hands on what
-//! its input returns, and only tells less of it.
+//! Owns: [`KnowPadding`], the rule that puts [`ForgetConstants`] above such joins, and above and
+//! below such aggregates; it stands behind the rule that chooses the sides of joins, before any
+//! other asks what is constant. Never: changes a row: the node hands on what its input returns, and
+//! only tells less of it.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -17,9 +20,11 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, Tr
 use datafusion::common::{JoinType, Result, Statistics, internal_datafusion_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::equivalence::{EquivalenceClass, EquivalenceGroup};
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::execution_plan::{
     CardinalityEffect, ChildrenPropertiesMode, ReplaceChildrenOptions,
 };
@@ -33,7 +38,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
 
-/// Puts [`PaddedRows`] above outer joins of whose rows too much would be believed.
+/// Puts [`ForgetConstants`] where too much would be believed of rows that are filled up.
 #[derive(Debug, Default)]
 pub struct KnowPadding;
 
@@ -43,18 +48,7 @@ impl PhysicalOptimizerRule for KnowPadding {
         plan: Arc<dyn ExecutionPlan>,
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let known = plan.transform_up(|node| {
-            let Some(padded) = padded_columns(&node) else {
-                return Ok(Transformed::no(node));
-            };
-            let known = node.equivalence_properties().eq_group();
-            if known.iter().all(|class| holds(class, &padded)) {
-                return Ok(Transformed::no(node));
-            }
-            let node: Arc<dyn ExecutionPlan> = Arc::new(PaddedRows::new(node, padded.into())?);
-            Ok(Transformed::yes(node))
-        });
-        known.data()
+        plan.transform_up(know_padding).data()
     }
 
     fn name(&self) -> &str {
@@ -66,8 +60,65 @@ impl PhysicalOptimizerRule for KnowPadding {
     }
 }
 
+fn know_padding(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    if let Some(padded) = joined_columns(&node) {
+        return forgotten(node, padded);
+    }
+    let Some(aggregate) = node.downcast_ref::<AggregateExec>() else {
+        return Ok(Transformed::no(node));
+    };
+    if !aggregate.group_expr().is_single() {
+        // What is constant below the groups is none in what they add up.
+        let keys = aggregate.group_expr().expr().iter();
+        let columns: HashSet<Column> = keys.flat_map(|(key, _)| collect_columns(key)).collect();
+        let input = aggregate.input();
+        let mut padded = vec![false; input.schema().fields().len()];
+        for column in columns {
+            padded[column.index()] = true;
+        }
+        let input = forgotten(Arc::clone(input), padded)?;
+        if input.transformed {
+            let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+            let node = node.replace_children(vec![input.data], options)?;
+            return Ok(Transformed::yes(rolled_up(node)?.data));
+        }
+    }
+    rolled_up(node)
+}
+
+/// The same for the keys of an aggregate whose rows go on; a literal may be among them.
+fn rolled_up(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let keys = node.downcast_ref::<AggregateExec>().and_then(|aggregate| {
+        let grouping = match aggregate.mode() {
+            AggregateMode::Partial => return None,
+            AggregateMode::Single | AggregateMode::SinglePartitioned => aggregate,
+            _ => aggregate.input().downcast_ref::<AggregateExec>()?,
+        };
+        let keys = grouping.group_expr();
+        (!keys.is_single()).then(|| keys.expr().len())
+    });
+    let Some(keys) = keys else {
+        return Ok(Transformed::no(node));
+    };
+    let columns = node.schema().fields().len();
+    forgotten(node, (0..columns).map(|column| column < keys).collect())
+}
+
+/// The rows of a node without what is known of some of their columns, if anything is.
+fn forgotten(
+    node: Arc<dyn ExecutionPlan>,
+    columns: Vec<bool>,
+) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let known = node.equivalence_properties().eq_group();
+    if known.iter().all(|class| holds(class, &columns)) {
+        return Ok(Transformed::no(node));
+    }
+    let node: Arc<dyn ExecutionPlan> = Arc::new(ForgetConstants::new(node, columns.into())?);
+    Ok(Transformed::yes(node))
+}
+
 /// For each column of an outer join, whether its side is filled up with NULLs.
-fn padded_columns(plan: &Arc<dyn ExecutionPlan>) -> Option<Vec<bool>> {
+fn joined_columns(plan: &Arc<dyn ExecutionPlan>) -> Option<Vec<bool>> {
     let (join_type, left, projection) = if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
         (*join.join_type(), join.left(), join.projection.as_deref())
     } else if let Some(join) = plan.downcast_ref::<NestedLoopJoinExec>() {
@@ -96,51 +147,52 @@ fn padded_columns(plan: &Arc<dyn ExecutionPlan>) -> Option<Vec<bool>> {
     })
 }
 
-fn mentions(expr: &Arc<dyn PhysicalExpr>, padded: &[bool]) -> bool {
-    let columns = collect_columns(expr);
-    { columns.iter() }.any(|column| padded.get(column.index()).copied().unwrap_or(true))
+fn mentions(expr: &Arc<dyn PhysicalExpr>, columns: &[bool]) -> bool {
+    let mentioned = collect_columns(expr);
+    { mentioned.iter() }.any(|column| columns.get(column.index()).copied().unwrap_or(true))
 }
 
-/// Whether what is equal or constant on one side stays so in rows that are filled up.
-fn holds(class: &EquivalenceClass, padded: &[bool]) -> bool {
-    !{ class.iter() }.any(|expr| mentions(expr, padded))
+/// Whether what is equal or constant stays so if nothing is known of some columns.
+fn holds(class: &EquivalenceClass, columns: &[bool]) -> bool {
+    !{ class.iter() }.any(|expr| mentions(expr, columns))
 }
 
-/// The rows of an outer join, of whose padded columns nothing is known but their order.
+/// The rows of its input, of some of whose columns nothing is known.
+///
+/// They have no order: a sort by such a column must not pass this node, below which it would find
+/// a constant.
 #[derive(Clone, Debug)]
-pub struct PaddedRows {
+pub struct ForgetConstants {
     input: Arc<dyn ExecutionPlan>,
-    /// For each column whether it may be NULL where its side has no row.
-    padded: Arc<[bool]>,
+    /// For each column whether nothing is known of it.
+    columns: Arc<[bool]>,
     properties: Arc<PlanProperties>,
 }
 
-impl PaddedRows {
-    fn new(input: Arc<dyn ExecutionPlan>, padded: Arc<[bool]>) -> Result<Self> {
-        let all = input.equivalence_properties();
-        let kept = all.eq_group().iter();
-        let kept = kept.filter(|class| holds(class, &padded)).cloned();
+impl ForgetConstants {
+    fn new(input: Arc<dyn ExecutionPlan>, columns: Arc<[bool]>) -> Result<Self> {
+        let all = input.equivalence_properties().eq_group().iter();
+        let kept = all.filter(|class| holds(class, &columns)).cloned();
         let mut equivalences = EquivalenceProperties::new(input.schema());
         equivalences.add_equivalence_group(EquivalenceGroup::new(kept))?;
-        equivalences.add_orderings(all.oeq_class().iter().cloned());
         let properties = PlanProperties::clone(input.properties()).with_eq_properties(equivalences);
         Ok(Self {
             input,
-            padded,
+            columns,
             properties: Arc::new(properties),
         })
     }
 }
 
-impl DisplayAs for PaddedRows {
+impl DisplayAs for ForgetConstants {
     fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PaddedRows")
+        f.write_str("ForgetConstants")
     }
 }
 
-impl ExecutionPlan for PaddedRows {
+impl ExecutionPlan for ForgetConstants {
     fn name(&self) -> &'static str {
-        "PaddedRows"
+        "ForgetConstants"
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
@@ -149,10 +201,6 @@ impl ExecutionPlan for PaddedRows {
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
         vec![&self.input]
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
     }
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
@@ -173,13 +221,13 @@ impl ExecutionPlan for PaddedRows {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let input = children
             .pop()
-            .ok_or_else(|| internal_datafusion_err!("padded rows have an input"))?;
+            .ok_or_else(|| internal_datafusion_err!("rows come from an input"))?;
         Ok(Arc::new(match options.children_properties {
             ChildrenPropertiesMode::Keep => Self {
                 input,
                 ..Self::clone(&self)
             },
-            ChildrenPropertiesMode::Recompute => Self::new(input, Arc::clone(&self.padded))?,
+            ChildrenPropertiesMode::Recompute => Self::new(input, Arc::clone(&self.columns))?,
         }))
     }
 
@@ -221,17 +269,21 @@ impl ExecutionPlan for PaddedRows {
         CardinalityEffect::Equal
     }
 
-    /// Lets the join leave out columns; what is made of a padded one is no better known.
+    /// Lets a join leave out columns; what is made of one that is not known is no better known.
     fn try_swapping_with_projection(
         &self,
         projection: &ProjectionExec,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        // A projection would answer with the one that it cannot take up, which is above this node.
+        if self.input.is::<ProjectionExec>() {
+            return Ok(None);
+        }
         let Some(input) = self.input.try_swapping_with_projection(projection)? else {
             return Ok(None);
         };
         let made = projection.expr().iter();
-        let padded = made.map(|made| mentions(&made.expr, &self.padded));
-        Ok(Some(Arc::new(Self::new(input, padded.collect())?)))
+        let columns = made.map(|made| mentions(&made.expr, &self.columns));
+        Ok(Some(Arc::new(Self::new(input, columns.collect())?)))
     }
 
     fn gather_filters_for_pushdown(
