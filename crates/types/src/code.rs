@@ -225,6 +225,7 @@ codes! {
     InvalidJsonPath = 3143, "42000", "Invalid JSON path expression. The error is around character position {}.";
     JsonUsedAsKey = 3152, "42000", "JSON column '{}' supports indexing only via generated columns on a specified JSON path.";
     NullInJsonKey = 3158, "22032", "JSON documents may not contain NULL member names.";
+    GroupingNotInGroupBy = 3602, "HY000", "Argument {} of GROUPING function is not in GROUP BY";
     RecursiveQueryAborted = 3636, "HY000", "Recursive query aborted after {} iterations. Try increasing @@cte_max_recursion_depth to a larger value.";
     RegexpIllegalArgument = 3685, "HY000", "Illegal argument to a regular expression.";
     RegexpMismatchedParen = 3691, "HY000", "Mismatched parenthesis in regular expression.";
@@ -246,6 +247,7 @@ codes! {
     NoSuchWindow = 3579, "HY000", "Window name '{}' is not defined.";
     WindowNotAllowed = 3593, "HY000", "You cannot use the window function '{}' in this context.'";
     WindowAliasNotAllowed = 3594, "HY000", "You cannot use the alias '{}' of an expression containing a window function in this context.'";
+    NestedWindow = 3595, "HY000", "You cannot nest a window function in the specification of window '{}'.";
     LocalInfileDisabled = 3948, "42000", "Loading local data is disabled; this must be enabled on both the client and server sides";
     ConstraintNotFound = 3940, "HY000", "Constraint '{}' does not exist.";
     CheckColumnDependency = 3959, "HY000", "Check constraint '{}' uses column '{}', hence column cannot be dropped or renamed.";

@@ -39,7 +39,7 @@ use std::sync::{Arc, LazyLock};
 
 use datafusion::execution::SessionStateBuilder;
 use datafusion::functions_aggregate::{
-    average, bit_and_or_xor, count, min_max, stddev, sum, variance,
+    average, bit_and_or_xor, count, grouping, min_max, stddev, sum, variance,
 };
 use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF};
 use datafusion::optimizer::Analyzer;
@@ -124,6 +124,7 @@ pub fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
         named(stddev::stddev_pop_udaf(), &["std", "stddev"]),
         variance::var_samp_udaf(),
         named(variance::var_pop_udaf(), &["variance"]),
+        grouping::grouping_udaf(),
         Arc::new(any_value::any_value()),
         Arc::new(group_concat::group_concat(group_concat::Options::default())),
     ]

@@ -134,8 +134,8 @@ fn sleep(call: &Call<'_>) -> Result<ArrayRef> {
     call.make_integers(|row| Ok(Some(i64::from(interrupted[row]))))
 }
 
-/// 1 with the lock, 0 if it took too long to come, NULL if the statement was stopped. A time that
-/// is negative has no end.
+/// 1 with the lock, 0 if it took too long to come, NULL if the statement was stopped or no time was
+/// given. A time that is negative has no end.
 fn get_lock(call: &Call<'_>) -> Result<ArrayRef> {
     let (names, times) = (call.texts(0)?, call.doubles(1)?);
     let (locks, stop) = (locks(call), stop(call));
@@ -143,7 +143,12 @@ fn get_lock(call: &Call<'_>) -> Result<ArrayRef> {
         let name = lock_name(names.at(row))?;
         let patience = match times.at(row) {
             Some(seconds) if seconds < 0.0 => FOR_EVER,
-            seconds => duration(seconds),
+            Some(seconds) => duration(Some(seconds)),
+            None => {
+                let code = ErrorCode::WrongValueForType;
+                call.warn(code, &[&"timeout", &"NULL", &"get_lock"]);
+                return Ok(None);
+            }
         };
         let mut waited = match locks.take(&name) {
             true => Waited::Taken,

@@ -8,7 +8,7 @@ pub(crate) mod expression;
 mod grouping;
 pub(crate) mod invisible;
 mod labels;
-mod refused;
+pub(crate) mod refused;
 mod relation;
 mod tuple;
 
@@ -207,7 +207,7 @@ impl VisitorMut for Rewriter<'_> {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         let refused = refused::check_stars(select, self.source)
-            .and_then(|()| refused::check_window_aliases(select));
+            .and_then(|()| refused::check_grouping(select));
         if let Err(error) = refused {
             return self.stop(error);
         }
@@ -219,8 +219,9 @@ impl VisitorMut for Rewriter<'_> {
             return self.stop(error);
         }
         relation::simplify(select, self.bindings);
+        relation::name_stars(select, self.bindings);
         let checked = relation::check_names(select).and_then(|()| self.check_joins(select));
-        if let Err(error) = checked.and_then(|()| self.check_windows(select)) {
+        if let Err(error) = checked.and_then(|()| refused::check_windows(select, self.bindings)) {
             return self.stop(error);
         }
         crate::typing::syntax::conditions(select);
@@ -347,33 +348,6 @@ impl Rewriter<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Window functions stand in the select list and in ORDER BY.
-    fn check_windows(&self, select: &Select) -> Result<(), MySqlError> {
-        let mut found = None;
-        let mut is_window = |expr: &Expr| match expr {
-            Expr::Function(function) if function.over.is_some() => {
-                found = Some(function.name.to_string().to_ascii_lowercase());
-                true
-            }
-            _ => false,
-        };
-        if let Some(condition) = &select.selection {
-            walk::finds(condition, &mut is_window);
-        }
-        if let Some(condition) = &select.having {
-            walk::finds(condition, &mut is_window);
-        }
-        if let GroupByExpr::Expressions(list, _) = &select.group_by {
-            for key in list {
-                walk::finds(key, &mut is_window);
-            }
-        }
-        match found {
-            Some(name) => Err(MySqlError::new(ErrorCode::WindowNotAllowed, &[&name])),
-            None => Ok(()),
-        }
     }
 
     /// The columns of a derived table are called by their names, so none may occur twice.

@@ -4,15 +4,16 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use datafusion::sql::sqlparser::ast::{
-    Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Select, TableAlias,
-    TableFactor,
+    Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, TableAlias, TableFactor,
 };
 
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::lower;
 use crate::bindings::{Bindings, FILES};
-use crate::references::file_path;
+use crate::references::{file_path, table_name};
+use crate::statement::TableName;
 
 /// Removes DUAL, gives joins without a condition the form that the planner knows.
 pub(super) fn simplify(select: &mut Select, bindings: &Bindings) {
@@ -71,6 +72,50 @@ pub(super) fn check_names(select: &Select) -> Result<(), MySqlError> {
         }
     }
     Ok(())
+}
+
+/// Names the tables of `t.*` and `d.t.*` as FROM does: with their database or without.
+pub(super) fn name_stars(select: &mut Select, bindings: &Bindings) {
+    let mut tables = Vec::new();
+    for table in &select.from {
+        add_tables(&table.relation, &mut tables);
+        { table.joins.iter() }.for_each(|join| add_tables(&join.relation, &mut tables));
+    }
+    for item in &mut select.projection {
+        let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) =
+            item
+        else {
+            continue;
+        };
+        let Some(TableName { database, table }) = table_name(name) else {
+            continue;
+        };
+        let is_meant = |from: &&(ObjectName, TableName)| {
+            let its_database = from.1.database.as_ref().or(bindings.database.as_ref());
+            from.1.table == table && (database.is_none() || its_database == database.as_ref())
+        };
+        if let Some((from, _)) = tables.iter().find(is_meant) {
+            name.clone_from(from);
+        }
+    }
+}
+
+/// The tables of FROM that have no alias.
+fn add_tables(factor: &TableFactor, tables: &mut Vec<(ObjectName, TableName)>) {
+    match factor {
+        TableFactor::Table {
+            name, alias: None, ..
+        } => tables.extend(table_name(name).map(|of| (name.clone(), of))),
+        TableFactor::NestedJoin {
+            table_with_joins,
+            alias: None,
+        } => {
+            add_tables(&table_with_joins.relation, tables);
+            let joins = table_with_joins.joins.iter();
+            joins.for_each(|join| add_tables(&join.relation, tables));
+        }
+        _ => {}
+    }
 }
 
 pub(super) fn constraint(operator: &mut JoinOperator) -> Option<&mut JoinConstraint> {
