@@ -16,3 +16,4 @@ mod recorded;
 mod repeated;
 mod shared;
 mod slt;
+mod waiting;

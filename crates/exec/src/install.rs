@@ -9,6 +9,7 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use mayfly_space::{Account, Space};
 
 use crate::memory::SpacePool;
+use crate::padding::KnowPadding;
 use crate::rule::SwapOperators;
 use crate::temp_file::PageFileFactory;
 
@@ -23,11 +24,15 @@ const BATCH_ROWS_MIN: u64 = 512;
 /// budget.
 const MERGES_PER_MEMORY: u64 = 8;
 
+/// The stock rule that chooses the sides of joins.
+const JOIN_SELECTION: &str = "join_selection";
+
 /// Makes every session of a builder run in a temp space.
 ///
 /// The memory pool and the spill files of DataFusion's own operators become part of the space, and
-/// sorts and aggregates are replaced by operators that hold their rows in its pages. Everything
-/// else of the builder is kept; in its configuration
+/// sorts and aggregates are replaced by operators that hold their rows in its pages. Outer joins
+/// tell no constants of rows that they fill up. Everything else of the builder is kept; in its
+/// configuration
 /// - `execution.batch_size` shrinks for budgets below 64 MiB,
 /// - `execution.target_partitions` is capped at one per 4 MiB of the budget,
 /// - `execution.sort_spill_reservation_bytes` is capped at an eighth of the budget,
@@ -85,9 +90,18 @@ pub fn install(builder: SessionStateBuilder, space: &Space) -> Result<SessionSta
         .sort_spill_reservation_bytes
         .min(usize::try_from(merge_bytes).unwrap_or(usize::MAX));
 
+    let mut rules = { builder.physical_optimizers().take() }.unwrap_or_default();
+    // Before anything asks what is constant, and when it is clear which side of a join is which.
+    let chosen = rules
+        .rules
+        .iter()
+        .position(|rule| rule.name() == JOIN_SELECTION);
+    let place = chosen.map_or(0, |place| place + 1);
+    rules.rules.insert(place, Arc::new(KnowPadding));
     Ok(builder
         .with_config(config)
         .with_runtime_env(runtime)
+        .with_physical_optimizer_rules(rules.rules)
         .with_physical_optimizer_rule(Arc::new(SwapOperators)))
 }
 

@@ -13,6 +13,7 @@
 //!   aggregate, sort, provider --> mayfly_table (rows, runs) --+
 //!   by_key        rows that keys find: conditions, joins, orders
 //!   given_rows, unbound   plans that are kept, over rows that come later
+//!   padding   what is not known of columns that are filled up with NULLs
 //!   context, report   what a statement gives, what its temporary tables cost
 //! ```
 
@@ -28,6 +29,7 @@ mod given_rows;
 mod install;
 mod leaf_node;
 pub mod memory;
+mod padding;
 pub mod provider;
 pub mod report;
 pub mod rule;
@@ -42,6 +44,7 @@ pub use context::StatementContext;
 pub use error::{find_space_error, space_error, table_error};
 pub use given_rows::{GivenRows, GivenRowsScan};
 pub use install::{install, runtime};
+pub use padding::{ForgetConstants, KnowPadding};
 pub use provider::{TableScan, TableSource};
 pub use report::{Report, TempTable, Why, next_temp_table_id};
 pub use rule::{SwapOperators, planned_temp_tables, unspillable};

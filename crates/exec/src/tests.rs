@@ -130,6 +130,44 @@ async fn sort_merge_join_reads_our_sorts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_constant_of_one_side_is_none_behind_an_outer_join() {
+    let space = open(64 << 20);
+    let context = session(&space, config());
+    let all = "(VALUES (1), (2), (3), (2)) x(a)";
+    let two = "(SELECT 2 AS b) y";
+    for (from, expect) in [
+        (
+            format!("{all} LEFT JOIN {two} ON a = b"),
+            [None, None, Some(2), Some(2)],
+        ),
+        (
+            format!("{two} RIGHT JOIN {all} ON a = b"),
+            [None, None, Some(2), Some(2)],
+        ),
+        (
+            format!("{two} FULL JOIN {all} ON a = b"),
+            [None, None, Some(2), Some(2)],
+        ),
+        (
+            format!("{all} LEFT JOIN {two} ON a < b"),
+            [None, None, None, Some(2)],
+        ),
+    ] {
+        let sql = format!("SELECT b FROM {from} ORDER BY b NULLS FIRST");
+        let sorted = run(&context, &sql).await.unwrap();
+        let values = sorted.iter().flat_map(|batch| {
+            let values = batch.column(0).as_primitive::<Int64Type>();
+            values.iter().collect::<Vec<_>>()
+        });
+        assert_eq!(values.collect::<Vec<_>>(), expect, "{sql}");
+        let sql = format!("SELECT b, COUNT(*) FROM {from} GROUP BY b");
+        let groups = run(&context, &sql).await.unwrap();
+        let groups: usize = groups.iter().map(RecordBatch::num_rows).sum();
+        assert_eq!(groups, 2, "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_join_that_cannot_spill_fails_with_a_typed_error() {
     let space = open(4 << 20);
     let context = session(&space, config());
@@ -224,4 +262,13 @@ async fn a_table_is_filled_by_a_query_and_read_by_another() {
     );
     drop((seen, context, table));
     check_nothing_left(&space).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn temporary_explain() {
+    let space = open(64 << 20);
+    let context = session(&space, config());
+    let sql = "EXPLAIN VERBOSE SELECT a, b FROM (VALUES (1), (2), (3), (2)) x(a) LEFT JOIN (SELECT 2 AS b) y ON a = b ORDER BY b NULLS FIRST";
+    let out = run(&context, sql).await.unwrap();
+    println!("{}", pretty_format_batches(&out).unwrap());
 }

@@ -46,6 +46,7 @@ use mayfly_table::Table;
 
 use crate::by_key::{self, Access, KeyJoin, KeyScan};
 use crate::leaf_node::leaf_node;
+use crate::padding::ForgetConstants;
 use crate::provider::{TableScan, TableSource};
 
 /// A `TableProvider` over the rows that a table will have.
@@ -277,6 +278,7 @@ fn bounds(plan: &Arc<dyn ExecutionPlan>) -> Option<Bounds> {
         || plan.is::<ProjectionExec>()
         || plan.is::<SortExec>()
         || plan.is::<CooperativeExec>()
+        || plan.is::<ForgetConstants>()
         || plan.is::<GlobalLimitExec>()
         || plan.is::<LocalLimitExec>()
     {

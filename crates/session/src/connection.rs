@@ -13,7 +13,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::scalar::ScalarValue;
 use mayfly_exec::{StatementContext, TempTable};
 use mayfly_space::{Account, AccountOptions};
-use mayfly_sql::functions::{SessionValues, Values};
+use mayfly_sql::functions::{LockHolder, SessionValues, Values, Waiting};
 use mayfly_sql::statement::Access;
 use mayfly_table::{Table, TemporaryTables};
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
@@ -123,6 +123,7 @@ impl Connection {
             new.take_client_files(files);
         }
         self.engine.register(&new);
+        self.release_locks();
         new
     }
 
@@ -137,6 +138,11 @@ impl Connection {
             .root()
             .child(&format!("session {id}"), options);
         let values = SessionValues::default();
+        {
+            let mut values = values.lock();
+            values.locks = LockHolder::new(&engine.shared().named_locks, id);
+            values.waiting = Some(Arc::clone(&engine.shared().waiting_room) as Arc<dyn Waiting>);
+        }
         let state = meaning::state(&engine, &values).map_err(|error| errors::from_plan(&error));
         let aggregates = state
             .as_ref()
@@ -185,6 +191,12 @@ impl Connection {
             }),
             account,
         })
+    }
+
+    /// Gives back the locks of GET_LOCK. What still runs for the connection may hold it for a while.
+    fn release_locks(&self) {
+        let locks = self.values.lock().locks.clone();
+        locks.release_all();
     }
 
     pub(crate) fn client_files(&self) -> Option<ClientFiles> {
@@ -492,12 +504,14 @@ fn tell(values: &mut Values, variables: &Variables) {
     values.default_week_format = u8::try_from(week).unwrap_or(0);
     let digits = variables.number("div_precision_increment");
     values.division_digits = u8::try_from(digits).unwrap_or(4);
+    values.recursion_depth_max = variables.number("cte_max_recursion_depth");
     values.warn_on_division_by_zero = variables.has_mode("ERROR_FOR_DIVISION_BY_ZERO");
     values.pipes_as_concat = variables.has_mode("PIPES_AS_CONCAT");
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        self.release_locks();
         self.engine.forget(self.id);
     }
 }

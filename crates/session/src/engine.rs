@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use mayfly_space::{Account, AccountOptions, Compression, IoMode, PageClass, Space, SpaceOptions};
+use mayfly_sql::functions::NamedLocks;
 use mayfly_table::{Dictionary, Table};
 use mayfly_types::{ErrorCode, MySqlError};
 use tokio::runtime::{Handle, Runtime};
@@ -22,6 +23,7 @@ use crate::session::Session;
 use crate::slow_log::SlowLog;
 use crate::status::Status;
 use crate::variables::Variables;
+use crate::waiting::{OTHER_THREADS_MAX, THREAD_NAME, WaitingRoom};
 
 /// The version that `VERSION()` says.
 pub const VERSION: &str = concat!("8.4.6-Mayfly-", env!("CARGO_PKG_VERSION"));
@@ -120,6 +122,10 @@ pub(crate) struct Shared {
     pub(crate) client_file_readers: Arc<Semaphore>,
     /// Plans that connections keep.
     pub(crate) kept_plans: Arc<AtomicUsize>,
+    /// The locks of GET_LOCK.
+    pub(crate) named_locks: Arc<NamedLocks>,
+    /// Where functions wait.
+    pub(crate) waiting_room: Arc<WaitingRoom>,
     /// Whose turn it is to write a table with keys, by the address of the table.
     turns: Mutex<HashMap<usize, Weak<tokio::sync::Mutex<()>>>>,
     // resources
@@ -172,10 +178,10 @@ impl Engine {
         .map_err(|error| errors::from_space(&error))?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads)
-            .max_blocking_threads(threads.max(4))
+            .max_blocking_threads(OTHER_THREADS_MAX)
             .thread_keep_alive(Duration::from_secs(1))
             .thread_stack_size(WORKER_STACK_BYTES)
-            .thread_name("mayfly-worker")
+            .thread_name(THREAD_NAME)
             .enable_all()
             .build()
             .map_err(|error| {
@@ -210,6 +216,8 @@ impl Engine {
                 last_connection_id: AtomicU64::new(0),
                 client_file_readers: Arc::new(Semaphore::new(READERS_MAX)),
                 kept_plans: Arc::default(),
+                named_locks: Arc::default(),
+                waiting_room: Arc::default(),
                 turns: Mutex::default(),
                 runtime: Some(runtime),
             }),

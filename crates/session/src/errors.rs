@@ -282,6 +282,11 @@ fn from_text(error: &DataFusionError) -> MySqlError {
     {
         return MySqlError::new(ErrorCode::InvalidGroupFunction, &[]);
     }
+    if let Some((_, rest)) = text.split_once("Argument ")
+        && let Some((argument, _)) = rest.split_once(" to grouping function is not in grouping")
+    {
+        return MySqlError::new(ErrorCode::GroupingNotInGroupBy, &[&argument]);
+    }
     if let Some(columns) = text
         .split("For SELECT DISTINCT, ORDER BY expressions ")
         .nth(1)

@@ -20,6 +20,7 @@ mod names;
 mod outcome;
 mod prepared;
 mod progress;
+mod recursion;
 pub mod render;
 mod running;
 mod session;
@@ -29,6 +30,7 @@ mod stats;
 mod status;
 mod transaction;
 mod variables;
+mod waiting;
 mod yielding;
 
 pub use client_files::{FileRequest, FileRequests};

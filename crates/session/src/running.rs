@@ -107,9 +107,13 @@ pub(crate) struct Running {
     /// Rows returned or affected.
     rows: AtomicU64,
     is_query: AtomicBool,
-    cancelled: Arc<AtomicBool>,
+    /// Whether it is to end, for whatever reason: functions that wait look at it.
+    stop: Arc<AtomicBool>,
+    cancelled: AtomicBool,
     timed_out: AtomicBool,
     finished: AtomicBool,
+    /// Whether its error is listed.
+    failed: AtomicBool,
     /// Accounts of the tables that the statement writes, and their bytes before it.
     written: Mutex<Vec<(Account, Counters)>>,
     plan: Mutex<Option<Arc<dyn ExecutionPlan>>>,
@@ -132,34 +136,38 @@ impl Running {
             report: Arc::new(Report::default()),
             rows: AtomicU64::new(0),
             is_query: AtomicBool::new(false),
-            cancelled: Arc::default(),
+            stop: Arc::default(),
+            cancelled: AtomicBool::new(false),
             timed_out: AtomicBool::new(false),
             finished: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
             written: Mutex::new(Vec::new()),
             plan: Mutex::new(None),
             reads: Mutex::default(),
             tasks: Mutex::new(Vec::new()),
         });
-        connection.values.lock().cancelled = Arc::clone(&running.cancelled);
+        connection.values.lock().stop = Arc::clone(&running.stop);
         connection.cancel.set(&running);
         running
     }
 
-    /// Adds a task; stopped at once if the statement has been cancelled already.
+    /// Adds a task; stopped at once if the statement has been stopped already.
     pub(crate) fn add_task(&self, task: AbortHandle) {
         lock(&self.tasks).push(task.clone());
-        if self.cancelled.load(Ordering::SeqCst) {
+        if self.stop.load(Ordering::SeqCst) {
             task.abort();
         }
     }
 
-    /// Stops the statement, functions that wait included.
+    /// Stops the statement, which then ends with error 1317.
     pub(crate) fn give_up(&self) {
         self.cancelled.store(true, Ordering::SeqCst);
         self.abort();
     }
 
+    /// Stops the tasks of the statement, functions that wait included.
     pub(crate) fn abort(&self) {
+        self.stop.store(true, Ordering::SeqCst);
         for task in lock(&self.tasks).iter() {
             task.abort();
         }
@@ -253,10 +261,12 @@ impl Running {
         }
     }
 
-    /// Ends the statement with an error, which SHOW WARNINGS then lists.
+    /// Ends the statement with an error, which SHOW WARNINGS then lists; once, if told again.
     pub(crate) fn fail(&self, error: &MySqlError) {
         self.finish();
-        self.connection.failed(error);
+        if !self.failed.swap(true, Ordering::SeqCst) {
+            self.connection.failed(error);
+        }
     }
 
     /// Takes the statistics and lets the statement go; the second call does nothing.

@@ -14,7 +14,7 @@ use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 use crate::bindings::Bindings;
 use crate::parse;
 use crate::references::{file_path, table_name};
-use crate::rewrite::{common_columns, relation};
+use crate::rewrite::{common_columns, refused, relation};
 use crate::statement::{RowChoice, Statement, TableName};
 use crate::walk::change_expressions;
 
@@ -87,6 +87,14 @@ pub fn name_new_row(value: &mut Expr, table: &str, new: &NewRow) {
 fn is_values(name: &ObjectName) -> bool {
     matches!(name.0.as_slice(), [ObjectNamePart::Identifier(ident)]
         if ident.value.eq_ignore_ascii_case("VALUES"))
+}
+
+/// Values that are written, and orders in which rows change, have no window functions.
+///
+/// # Errors
+/// 3593.
+pub fn refuse_windows<'a>(exprs: impl IntoIterator<Item = &'a Expr>) -> Result<(), MySqlError> {
+    { exprs.into_iter() }.try_for_each(refused::check_no_window)
 }
 
 /// A table in a FROM list.

@@ -30,6 +30,8 @@ pub enum Statement {
     CreateTable(Box<CreateTable>),
     /// DROP [TEMPORARY] TABLE.
     DropTable(DropTable),
+    /// DROP VIEW, PROCEDURE, FUNCTION, TRIGGER and EVENT.
+    DropAbsent(DropAbsent),
     /// ALTER TABLE, CREATE INDEX and DROP INDEX.
     AlterTable(Box<AlterTable>),
     /// RENAME TABLE: old and new names.
@@ -309,6 +311,32 @@ pub struct DropTable {
     /// IF EXISTS.
     pub if_exists: bool,
     /// The tables.
+    pub names: Vec<TableName>,
+}
+
+/// What there is none of here and DROP may name all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Absent {
+    /// VIEW.
+    View,
+    /// PROCEDURE.
+    Procedure,
+    /// FUNCTION.
+    Function,
+    /// TRIGGER.
+    Trigger,
+    /// EVENT.
+    Event,
+}
+
+/// DROP VIEW, PROCEDURE, FUNCTION, TRIGGER and EVENT.
+#[derive(Debug, Clone)]
+pub struct DropAbsent {
+    /// What it names.
+    pub kind: Absent,
+    /// IF EXISTS.
+    pub if_exists: bool,
+    /// The names: several of views, else one.
     pub names: Vec<TableName>,
 }
 

@@ -178,6 +178,7 @@ codes! {
     ViewNotObject = 1347, "HY000", "'{}.{}' is not {}";
     ViewSelectTemporaryTable = 1352, "HY000", "View's SELECT refers to a temporary table '{}'";
     ViewWrongList = 1353, "HY000", "In definition of view, derived table or common table expression, SELECT list and column names list have different column counts";
+    NoSuchTrigger = 1360, "HY000", "Trigger does not exist";
     TriggerOnViewOrTemporary = 1361, "HY000", "Trigger's '{}' is a view or temporary table";
     NoDefaultForField = 1364, "HY000", "Field '{}' doesn't have a default value";
     DivisionByZero = 1365, "22012", "Division by 0";
@@ -196,11 +197,13 @@ codes! {
     AutoIncrementFailed = 1467, "HY000", "Failed to read auto-increment value from storage engine";
     PartitionFunction = 1506, "HY000", "Partitioned tables do not support {}";
     WrongValue = 1525, "HY000", "Incorrect {} value: '{}'";
+    NoSuchEvent = 1539, "HY000", "Unknown event '{}'";
     PartitionTemporary = 1562, "HY000", "Cannot create temporary table with partitions";
     ParameterCount = 1582, "42000", "Incorrect parameter count in the call to native function '{}'";
     WrongParameters = 1583, "42000", "Incorrect parameters in the call to native function '{}'";
     NoSuchFunctionChecked = 1630, "42000", "FUNCTION {} does not exist. Check the 'Function Name Parsing and Resolution' section in the Reference Manual";
     ValueOutOfRange = 1690, "22003", "{} value is out of range in '{}'";
+    PartitionOfNone = 1747, "HY000", "PARTITION () clause on non partitioned table";
     UnsupportedDdlInTransaction = 1751, "HY000", "The creation of some temporary tables could not be rolled back.";
     UnsupportedDropInTransaction = 1752, "HY000", "The dropping of some temporary tables could not be rolled back.";
     GtidUnsafeTemporaryTable = 1787, "HY000", "Statement violates GTID consistency: CREATE TEMPORARY TABLE and DROP TEMPORARY TABLE can only be executed outside transactional context. These statements are also not allowed in a function or trigger because functions and triggers are considered to be multi-statement transactions.";
@@ -215,11 +218,14 @@ codes! {
     GeneratedNotPrior = 3107, "HY000", "Generated column can refer only to generated columns defined prior to it.";
     GeneratedColumnDependency = 3108, "HY000", "Column '{}' has a generated column dependency.";
     GeneratedAutoIncrement = 3109, "HY000", "Generated column '{}' cannot refer to auto-increment column.";
+    UserLockWrongName = 3057, "42000", "Incorrect user-level lock name '{}'. The name is empty, NULL, or can not be expressed in the current character-set.";
+    UserLockDeadlock = 3058, "HY000", "Deadlock found when trying to get user-level lock; try rolling back transaction/releasing locks and restarting lock acquisition.";
     InvalidJsonText = 3140, "22032", "Invalid JSON text: \"{}\" at position {} in value for column '{}'.";
     InvalidJsonArgument = 3141, "22032", "Invalid JSON text in argument {} to function {}: \"{}\" at position {}.";
     InvalidJsonPath = 3143, "42000", "Invalid JSON path expression. The error is around character position {}.";
     JsonUsedAsKey = 3152, "42000", "JSON column '{}' supports indexing only via generated columns on a specified JSON path.";
     NullInJsonKey = 3158, "22032", "JSON documents may not contain NULL member names.";
+    GroupingNotInGroupBy = 3602, "HY000", "Argument {} of GROUPING function is not in GROUP BY";
     RecursiveQueryAborted = 3636, "HY000", "Recursive query aborted after {} iterations. Try increasing @@cte_max_recursion_depth to a larger value.";
     RegexpIllegalArgument = 3685, "HY000", "Illegal argument to a regular expression.";
     RegexpMismatchedParen = 3691, "HY000", "Mismatched parenthesis in regular expression.";
@@ -239,10 +245,13 @@ codes! {
     CheckNotFound = 3821, "HY000", "Check constraint '{}' is not found in the table.";
     DuplicateCheckName = 3822, "HY000", "Duplicate check constraint name '{}'.";
     NoSuchWindow = 3579, "HY000", "Window name '{}' is not defined.";
-    WindowNotAllowed = 3593, "HY000", "You cannot use the window function '{}' in this context.";
+    WindowNotAllowed = 3593, "HY000", "You cannot use the window function '{}' in this context.'";
+    WindowAliasNotAllowed = 3594, "HY000", "You cannot use the alias '{}' of an expression containing a window function in this context.'";
+    NestedWindow = 3595, "HY000", "You cannot nest a window function in the specification of window '{}'.";
     LocalInfileDisabled = 3948, "42000", "Loading local data is disabled; this must be enabled on both the client and server sides";
     ConstraintNotFound = 3940, "HY000", "Constraint '{}' does not exist.";
     CheckColumnDependency = 3959, "HY000", "Check constraint '{}' uses column '{}', hence column cannot be dropped or renamed.";
+    UserLockLongName = 4163, "42000", "User-level lock name '{}' should not exceed 64 characters.";
     NoVisibleColumn = 4028, "HY000", "A table must have at least one visible column.";
 }
 

@@ -3,7 +3,7 @@
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, SelectItem, SetExpr, Value};
 use mayfly_sql::literal::Literal;
-use mayfly_sql::parse;
+use mayfly_sql::{change, parse};
 use mayfly_table::Column;
 use mayfly_types::{ErrorCode, MySqlError};
 
@@ -27,6 +27,7 @@ impl Job {
         &self,
         expressions: Vec<Expr>,
     ) -> Result<Vec<ScalarValue>, MySqlError> {
+        change::refuse_windows(&expressions)?;
         let count = expressions.len();
         let mut query = parse::select_one()?;
         if let SetExpr::Select(select) = query.body.as_mut() {

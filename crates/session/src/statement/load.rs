@@ -48,8 +48,8 @@ impl Job {
             }
             if let Some(files) = self.connection.client_files() {
                 let readers = &self.connection.engine.shared().client_file_readers;
-                let cancelled = Arc::clone(&self.connection.values.lock().cancelled);
-                let file = files.ask(&load.path, readers, cancelled).await?;
+                let stop = Arc::clone(&self.connection.values.lock().stop);
+                let file = files.ask(&load.path, readers, stop).await?;
                 return Ok(Box::new(file));
             }
             if !self.file_access().is_local() {

@@ -3,6 +3,7 @@
 //! Owns the dispatch. Everything here runs inside a task of the engine's workers, so a panic ends
 //! the statement and not the session.
 
+mod absent;
 mod alter;
 mod altered;
 mod assign;
@@ -174,6 +175,7 @@ impl Job {
             Statement::Explain(explain) => Box::pin(self.explain(explain)).await,
             Statement::CreateTable(table) => Box::pin(self.create_table(*table)).await,
             Statement::DropTable(drop) => self.drop_table(&drop),
+            Statement::DropAbsent(drop) => self.drop_absent(&drop),
             Statement::AlterTable(alter) => Box::pin(self.alter_table(*alter)).await,
             Statement::RenameTable(names) => Box::pin(self.rename_tables(names)).await,
             Statement::Truncate(name) => self.truncate(&name).await,
@@ -362,6 +364,7 @@ fn commits(statement: &Statement) -> bool {
         Statement::CreateTable(create) => !create.temporary,
         Statement::DropTable(drop) => !drop.temporary,
         Statement::Truncate(_)
+        | Statement::DropAbsent(_)
         | Statement::CreateDatabase { .. }
         | Statement::DropDatabase { .. } => true,
         _ => false,

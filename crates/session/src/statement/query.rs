@@ -17,6 +17,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, execute_
 use datafusion::sql::sqlparser::ast;
 use futures::{StreamExt, TryStreamExt};
 use mayfly_sql::bindings::Bindings;
+use mayfly_sql::functions::waits;
 use mayfly_sql::plan::{Planned, Planner};
 use mayfly_sql::references::References;
 use mayfly_sql::typing::type_planner;
@@ -60,7 +61,7 @@ impl Job {
         let query = self.limited(query);
         let ready = Box::pin(self.ready(query)).await?;
         let columns = columns_of(&ready.plan.schema(), Some(&ready.labels));
-        let mut stream = self.stream(&ready.plan)?;
+        let mut stream = self.rows(&ready)?;
         // A plan keeps what its operators share, such as the table of a hash join.
         drop(ready);
         let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
@@ -189,6 +190,10 @@ impl Job {
 
     /// The physical plan of a logical one.
     pub(crate) async fn physical(&self, planned: Planned) -> Result<Ready, MySqlError> {
+        if waits(&planned.plan) {
+            // One row after the other.
+            return self.physical_in_order(planned).await;
+        }
         self.physical_by(self.connection.state()?, planned).await
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, DurationMicrosecondArray,
     Float64Array, Float64Builder, Int64Array, Int64Builder, StringViewArray, StringViewBuilder,
-    TimestampMicrosecondArray, TimestampMicrosecondBuilder,
+    TimestampMicrosecondArray, TimestampMicrosecondBuilder, UInt64Array,
 };
 use arrow::compute::cast;
 use arrow::datatypes::{
@@ -261,6 +261,31 @@ pub(crate) fn to_integer(array: &ArrayRef, session: Option<&SessionValues>) -> R
         _ => cast(&array, &DataType::Int64)?
             .as_primitive::<Int64Type>()
             .clone(),
+    })
+}
+
+/// The values as 64 bits: whole numbers that are unsigned keep their highest one.
+pub(crate) fn to_bits(array: &ArrayRef, session: Option<&SessionValues>) -> Result<UInt64Array> {
+    let array = plain(array)?;
+    Ok(match array.data_type() {
+        DataType::UInt64 => array.as_primitive::<UInt64Type>().clone(),
+        DataType::Utf8View | DataType::BinaryView => {
+            let texts = to_text(&array, &ColumnType::Null)?;
+            let bits = texts.iter().map(|text| {
+                let text = text?;
+                let (value, whole) = number::read_integer(text);
+                if !whole {
+                    warn(session, "INTEGER", &text);
+                }
+                Some(match u64::try_from(value) {
+                    Ok(bits) => bits,
+                    Err(_) if value > 0 => u64::MAX,
+                    Err(_) => i64::try_from(value).unwrap_or(i64::MIN).cast_unsigned(),
+                })
+            });
+            bits.collect()
+        }
+        _ => to_integer(&array, session)?.unary(i64::cast_unsigned),
     })
 }
 

@@ -369,6 +369,12 @@ reader!(
     "An argument read as whole numbers."
 );
 reader!(
+    Bits,
+    u64,
+    arrow::array::UInt64Array,
+    "An argument read as 64 bits."
+);
+reader!(
     Doubles,
     f64,
     arrow::array::Float64Array,
@@ -438,6 +444,14 @@ impl Call<'_> {
         let (array, constant) = &self.arrays[index];
         Ok(Integers {
             array: convert::to_integer(array, self.session)?,
+            constant: *constant,
+        })
+    }
+
+    pub(crate) fn bits(&self, index: usize) -> Result<Bits> {
+        let (array, constant) = &self.arrays[index];
+        Ok(Bits {
+            array: convert::to_bits(array, self.session)?,
             constant: *constant,
         })
     }

@@ -1,8 +1,6 @@
 //! Functions that tell of the session, and a few that fit nowhere else.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use arrow::array::ArrayRef;
 use datafusion::common::ScalarValue;
@@ -71,7 +69,6 @@ pub(super) static FUNCTIONS: &[Definition] = &[
             Ok(true)
         })
     }),
-    volatile("sleep", &[], (1, 1), Returns::Integer, sleep),
     pure(
         "sum_argument",
         &[],
@@ -123,29 +120,6 @@ fn last_insert_id(call: &Call<'_>) -> Result<ArrayRef> {
             session.lock().last_insert_id = id;
         }
         Ok(id)
-    })
-}
-
-/// How often a statement that sleeps looks whether it is to end.
-const NAP: Duration = Duration::from_millis(20);
-
-fn sleep(call: &Call<'_>) -> Result<ArrayRef> {
-    let seconds = call.doubles(0)?;
-    let cancelled = call
-        .session
-        .map(|session| Arc::clone(&session.lock().cancelled));
-    let is_cancelled = || { cancelled.as_ref() }.is_some_and(|flag| flag.load(Ordering::SeqCst));
-    call.make_integers(|row| {
-        let given = seconds.at(row);
-        let mut left = given
-            .and_then(|s| Duration::try_from_secs_f64(s).ok())
-            .unwrap_or_default();
-        while !left.is_zero() && !is_cancelled() {
-            let nap = left.min(NAP);
-            std::thread::sleep(nap);
-            left -= nap;
-        }
-        Ok(Some(i64::from(is_cancelled())))
     })
 }
 

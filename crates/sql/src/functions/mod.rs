@@ -10,6 +10,7 @@
 //!
 //! [`register`] puts functions, the planner of operators and the typing rule into a session.
 
+mod addresses;
 mod aggregate;
 pub(crate) mod any_value;
 pub(crate) mod arithmetic;
@@ -24,6 +25,7 @@ pub(crate) mod group_concat;
 mod information;
 pub(crate) mod listed;
 mod math;
+mod named_locks;
 mod number;
 mod regexp;
 pub(crate) mod seeded;
@@ -31,21 +33,25 @@ mod session_values;
 pub(crate) mod single;
 mod text;
 pub(crate) mod unify;
+mod waiting;
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use datafusion::execution::SessionStateBuilder;
 use datafusion::functions_aggregate::{
-    average, bit_and_or_xor, count, min_max, stddev, sum, variance,
+    average, bit_and_or_xor, count, grouping, min_max, stddev, sum, variance,
 };
 use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF};
 use datafusion::optimizer::Analyzer;
 
 pub use cast::assignment;
 pub use define::raise;
+pub use named_locks::{LockHolder, NamedLocks};
 pub(crate) use number::read_double;
 pub use session_values::{SessionValues, Values};
+pub(crate) use waiting::has_waiting;
+pub use waiting::{Waiting, waits};
 
 use arithmetic::{Operator, arithmetic as operator};
 use define::Function;
@@ -58,6 +64,8 @@ pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
         control::FUNCTIONS,
         regexp::FUNCTIONS,
         information::FUNCTIONS,
+        waiting::FUNCTIONS,
+        addresses::FUNCTIONS,
     ];
     let families = text::TABLES.into_iter().chain(date::TABLES);
     let defined = families
@@ -117,6 +125,7 @@ pub fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
         named(stddev::stddev_pop_udaf(), &["std", "stddev"]),
         variance::var_samp_udaf(),
         named(variance::var_pop_udaf(), &["variance"]),
+        grouping::grouping_udaf(),
         Arc::new(any_value::any_value()),
         Arc::new(group_concat::group_concat(group_concat::Options::default())),
     ]

@@ -8,6 +8,9 @@ use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions}
 use datafusion::error::{DataFusionError, Result};
 use mayfly_types::Warning;
 
+use super::named_locks::LockHolder;
+use super::waiting::Waiting;
+
 /// The warnings of a statement that are kept as text; the others are only counted.
 const KEPT_WARNINGS: usize = 1024;
 
@@ -40,12 +43,18 @@ pub struct Values {
     pub default_week_format: u8,
     /// `@@div_precision_increment`.
     pub division_digits: u8,
+    /// `@@cte_max_recursion_depth`.
+    pub recursion_depth_max: u64,
     /// Whether `sql_mode` has ERROR_FOR_DIVISION_BY_ZERO: then a division by zero warns.
     pub warn_on_division_by_zero: bool,
     /// Whether `sql_mode` has PIPES_AS_CONCAT.
     pub pipes_as_concat: bool,
     /// Whether the statement is to end: what waits looks at it.
-    pub cancelled: Arc<AtomicBool>,
+    pub stop: Arc<AtomicBool>,
+    /// Where functions wait; on their thread if nobody says otherwise.
+    pub waiting: Option<Arc<dyn Waiting>>,
+    /// The named locks of the connection.
+    pub locks: LockHolder,
     /// The warnings of the statement.
     pub warnings: Vec<Warning>,
     /// How many warnings there were, kept or not.
@@ -68,9 +77,12 @@ impl Default for Values {
             max_packet_bytes: 64 << 20,
             default_week_format: 0,
             division_digits: 4,
+            recursion_depth_max: 1000,
             warn_on_division_by_zero: true,
             pipes_as_concat: false,
-            cancelled: Arc::default(),
+            stop: Arc::default(),
+            waiting: None,
+            locks: LockHolder::default(),
             warnings: Vec::new(),
             warning_count: 0,
         }

@@ -10,7 +10,7 @@ use super::column::{character_set, collation, column};
 use super::cursor::Cursor;
 use super::key::{self, Constraint};
 use super::{Result, unsupported};
-use crate::statement::{CreateTable, DropTable, Statement};
+use crate::statement::{Absent, CreateTable, DropAbsent, DropTable, Statement};
 
 pub(super) fn create(cursor: &mut Cursor<'_>) -> Result<Statement> {
     cursor.expect("CREATE")?;
@@ -61,17 +61,17 @@ pub(super) fn drop(cursor: &mut Cursor<'_>) -> Result<Statement> {
     if cursor.peek_word("INDEX") {
         return key::drop_index(cursor);
     }
+    for (word, kind) in ABSENT {
+        if cursor.word(word) {
+            return drop_absent(cursor, kind);
+        }
+    }
     let temporary = cursor.word("TEMPORARY");
     if !cursor.word("TABLE") && !cursor.word("TABLES") {
         return match cursor.peek() {
             Token::Word(word) if !temporary && word.quote_style.is_none() => {
                 let what = word.value.to_ascii_uppercase();
                 let known = [
-                    "VIEW",
-                    "PROCEDURE",
-                    "FUNCTION",
-                    "TRIGGER",
-                    "EVENT",
                     "USER",
                     "ROLE",
                     "PREPARE",
@@ -96,6 +96,30 @@ pub(super) fn drop(cursor: &mut Cursor<'_>) -> Result<Statement> {
     let _ = cursor.word("RESTRICT") || cursor.word("CASCADE");
     Ok(Statement::DropTable(DropTable {
         temporary,
+        if_exists,
+        names,
+    }))
+}
+
+const ABSENT: [(&str, Absent); 5] = [
+    ("VIEW", Absent::View),
+    ("PROCEDURE", Absent::Procedure),
+    ("FUNCTION", Absent::Function),
+    ("TRIGGER", Absent::Trigger),
+    ("EVENT", Absent::Event),
+];
+
+fn drop_absent(cursor: &mut Cursor<'_>, kind: Absent) -> Result<Statement> {
+    let if_exists = cursor.words(&["IF", "EXISTS"]);
+    let mut names = vec![cursor.table_name()?];
+    if kind == Absent::View {
+        while cursor.token(&Token::Comma) {
+            names.push(cursor.table_name()?);
+        }
+        let _ = cursor.word("RESTRICT") || cursor.word("CASCADE");
+    }
+    Ok(Statement::DropAbsent(DropAbsent {
+        kind,
         if_exists,
         names,
     }))

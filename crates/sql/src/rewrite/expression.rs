@@ -3,8 +3,9 @@
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CeilFloorKind, DataType, DateTimeField, DuplicateTreatment, Expr, Function,
-    FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, NullTreatment,
-    ObjectName, ObjectNamePart, TrimWhereField, TypedString, UnaryOperator, Value,
+    FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments,
+    Ident, NullTreatment, ObjectName, ObjectNamePart, TrimWhereField, TypedString, UnaryOperator,
+    Value,
 };
 use mayfly_types::{Collation, ErrorCode, MySqlError};
 
@@ -51,6 +52,7 @@ pub(super) fn rewrite(
         Expr::Function(function) => {
             lower_function(function);
             check_stars(function, source)?;
+            group_concat(function, source)?;
         }
         Expr::Value(value) => match &value.value {
             Value::SingleQuotedByteStringLiteral(bits)
@@ -157,6 +159,97 @@ fn check_stars(function: &Function, source: &Source) -> Result<(), MySqlError> {
         return Err(source.syntax_error(name.span.start));
     }
     Ok(())
+}
+
+/// The clauses of GROUP_CONCAT: a number in its ORDER BY stands for one of its own arguments, and
+/// its separator is a text.
+///
+/// # Errors
+/// 1054 for a number that no argument has.
+fn group_concat(function: &mut Function, source: &Source) -> Result<(), MySqlError> {
+    let FunctionArguments::List(list) = &mut function.args else {
+        return Ok(());
+    };
+    let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else {
+        return Ok(());
+    };
+    if name.value != "group_concat" {
+        return Ok(());
+    }
+    if list.args.is_empty() || list.duplicate_treatment == Some(DuplicateTreatment::All) {
+        return Err(source.syntax_error(name.span.start));
+    }
+    for clause in &mut list.clauses {
+        match clause {
+            FunctionArgumentClause::OrderBy(keys) => {
+                for key in keys {
+                    by_position(&mut key.expr, &list.args)?;
+                }
+            }
+            FunctionArgumentClause::Separator(separator) => {
+                let at = separator.span.start;
+                separator.value = match separator_text(&separator.value) {
+                    Some(text) => Value::SingleQuotedString(text),
+                    None => return Err(source.syntax_error(at)),
+                };
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn by_position(key: &mut Expr, arguments: &[FunctionArg]) -> Result<(), MySqlError> {
+    let Some(position) = position(key) else {
+        return Ok(());
+    };
+    let argument = position.parse::<usize>().ok();
+    match argument.and_then(|position| arguments.get(position.checked_sub(1)?)) {
+        Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))) => {
+            *key = argument.clone();
+            Ok(())
+        }
+        _ => {
+            let code = ErrorCode::UnknownColumn;
+            Err(MySqlError::new(code, &[&position, &"order clause"]))
+        }
+    }
+}
+
+/// The text of a separator, as it stands or in hexadecimal or binary digits.
+fn separator_text(value: &Value) -> Option<String> {
+    let digits = match value {
+        Value::SingleQuotedString(text) | Value::DoubleQuotedString(text) => {
+            return Some(text.clone());
+        }
+        Value::HexStringLiteral(digits) => digits.clone(),
+        Value::SingleQuotedByteStringLiteral(bits) => hexadecimal(bits),
+        _ => return None,
+    };
+    let padded = format!(
+        "{digits:0>width$}",
+        width = digits.len().next_multiple_of(2)
+    );
+    let bytes = (0..padded.len()).step_by(2);
+    let bytes = bytes.map(|at| u8::from_str_radix(padded.get(at..at + 2)?, 16).ok());
+    String::from_utf8(bytes.collect::<Option<Vec<u8>>>()?).ok()
+}
+
+/// The text of a whole number that stands alone.
+fn position(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::Number(digits, _) if digits.bytes().all(|digit| digit.is_ascii_digit()) => {
+                Some(digits.clone())
+            }
+            _ => None,
+        },
+        Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr,
+        } => Some(format!("-{}", position(expr)?)),
+        _ => None,
+    }
 }
 
 /// Whether the locale of FORMAT is the only one that is known.

@@ -10,6 +10,7 @@ pub(crate) mod expression;
 mod grouping;
 pub(crate) mod invisible;
 mod labels;
+pub(crate) mod refused;
 pub(crate) mod relation;
 mod tuple;
 
@@ -20,14 +21,16 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, GroupByExpr, GroupByWithModifier, Ident, JoinConstraint, JoinOperator,
-    LimitClause, NamedWindowExpr, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
-    Spanned, TableAlias, TableFactor, Value, Visitor, VisitorMut, WindowType,
+    LimitClause, NamedWindowExpr, ObjectName, OrderBy, OrderByKind, Query, Select, SelectItem,
+    SetExpr, Spanned, TableAlias, TableFactor, Value, Visitor, VisitorMut, WindowType,
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::bindings::Bindings;
+use crate::references::table_name;
 use crate::source::Source;
+use crate::statement::TableName;
 use crate::walk;
 
 /// A rewritten query and how its columns are labelled.
@@ -58,6 +61,7 @@ pub(crate) fn query(
         top_location: top_select(&query.body),
         top: None,
         recursive: HashSet::new(),
+        ctes: HashSet::new(),
         has_chain: false,
         error: None,
     };
@@ -91,6 +95,7 @@ pub(crate) fn expression(mut expr: Expr, bindings: &Bindings) -> Result<Expr, My
         top_location: None,
         top: None,
         recursive: HashSet::new(),
+        ctes: HashSet::new(),
         has_chain: false,
         error: None,
     };
@@ -141,6 +146,8 @@ struct Rewriter<'a> {
     /// Labels of the first outermost select list.
     top: Option<Vec<labels::Item>>,
     /// The selects that make up recursive common table expressions.
+    /// Names of common table expressions.
+    ctes: HashSet<String>,
     recursive: HashSet<Location>,
     /// Whether a chain of UNION was found.
     has_chain: bool,
@@ -155,6 +162,7 @@ impl VisitorMut for Rewriter<'_> {
         query.locks.clear();
         if let Some(with) = &mut query.with {
             for cte in &mut with.cte_tables {
+                self.ctes.insert(cte.alias.name.value.clone());
                 if let Some(error) = self.duplicate_column(&cte.query, &cte.alias) {
                     return self.stop(error);
                 }
@@ -210,6 +218,11 @@ impl VisitorMut for Rewriter<'_> {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        let refused = refused::check_stars(select, self.source)
+            .and_then(|()| refused::check_grouping(select));
+        if let Err(error) = refused {
+            return self.stop(error);
+        }
         select.select_modifiers = None;
         select.optimizer_hints.clear();
         if let Some(condition) = &mut select.selection
@@ -220,8 +233,9 @@ impl VisitorMut for Rewriter<'_> {
         if let Err(error) = relation::simplify(select, self.bindings) {
             return self.stop(error);
         }
+        relation::name_stars(select, self.bindings);
         let checked = relation::check_names(select).and_then(|()| self.check_joins(select));
-        if let Err(error) = checked.and_then(|()| self.check_windows(select)) {
+        if let Err(error) = checked.and_then(|()| refused::check_windows(select, self.bindings)) {
             return self.stop(error);
         }
         crate::typing::syntax::conditions(select);
@@ -281,9 +295,10 @@ impl VisitorMut for Rewriter<'_> {
                 let at = alias.columns[0].name.span.start;
                 return self.stop(self.source.syntax_error(at));
             }
-            TableFactor::Table { partitions, .. } if !partitions.is_empty() => {
-                let what = "a PARTITION clause";
-                return self.stop(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]));
+            TableFactor::Table {
+                name, partitions, ..
+            } if !partitions.is_empty() && self.is_bound(name) => {
+                return self.stop(MySqlError::new(ErrorCode::PartitionOfNone, &[]));
             }
             other => relation::resolve(other),
         }
@@ -315,6 +330,17 @@ impl Rewriter<'_> {
         ControlFlow::Break(())
     }
 
+    /// Whether a name is that of a table, and not of one that the planner misses.
+    fn is_bound(&self, name: &ObjectName) -> bool {
+        let Some(TableName { database, table }) = table_name(name) else {
+            return false;
+        };
+        let is_cte = database.is_none() && self.ctes.contains(&table);
+        let database = database.or_else(|| self.bindings.database.clone());
+        let tables = &self.bindings.tables;
+        is_cte || database.is_some_and(|database| tables.contains_key(&(database, table)))
+    }
+
     /// Outer joins need a condition, and MySQL has no full ones.
     fn check_joins(&self, select: &Select) -> Result<(), MySqlError> {
         for join in select.from.iter().flat_map(|table| &table.joins) {
@@ -333,33 +359,6 @@ impl Rewriter<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Window functions stand in the select list and in ORDER BY.
-    fn check_windows(&self, select: &Select) -> Result<(), MySqlError> {
-        let mut found = None;
-        let mut is_window = |expr: &Expr| match expr {
-            Expr::Function(function) if function.over.is_some() => {
-                found = Some(function.name.to_string().to_ascii_lowercase());
-                true
-            }
-            _ => false,
-        };
-        if let Some(condition) = &select.selection {
-            walk::finds(condition, &mut is_window);
-        }
-        if let Some(condition) = &select.having {
-            walk::finds(condition, &mut is_window);
-        }
-        if let GroupByExpr::Expressions(list, _) = &select.group_by {
-            for key in list {
-                walk::finds(key, &mut is_window);
-            }
-        }
-        match found {
-            Some(name) => Err(MySqlError::new(ErrorCode::WindowNotAllowed, &[&name])),
-            None => Ok(()),
-        }
     }
 
     /// The columns of a derived table are called by their names, so none may occur twice.

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    Ident, Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Select, SetExpr,
-    TableAlias, TableFactor, TableWithJoins,
+    Ident, Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use mayfly_types::{ErrorCode, MySqlError};
@@ -14,7 +14,8 @@ use mayfly_types::{ErrorCode, MySqlError};
 use super::lower;
 use crate::bindings::{Bindings, FILES};
 use crate::dialect::MayflyDialect;
-use crate::references::file_path;
+use crate::references::{file_path, table_name};
+use crate::statement::TableName;
 
 /// `TABLE t` as a select.
 ///
@@ -140,6 +141,50 @@ fn check_joined_names(
     Ok(())
 }
 
+/// Names the tables of `t.*` and `d.t.*` as FROM does: with their database or without.
+pub(super) fn name_stars(select: &mut Select, bindings: &Bindings) {
+    let mut tables = Vec::new();
+    for table in &select.from {
+        add_tables(&table.relation, &mut tables);
+        { table.joins.iter() }.for_each(|join| add_tables(&join.relation, &mut tables));
+    }
+    for item in &mut select.projection {
+        let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) =
+            item
+        else {
+            continue;
+        };
+        let Some(TableName { database, table }) = table_name(name) else {
+            continue;
+        };
+        let is_meant = |from: &&(ObjectName, TableName)| {
+            let its_database = from.1.database.as_ref().or(bindings.database.as_ref());
+            from.1.table == table && (database.is_none() || its_database == database.as_ref())
+        };
+        if let Some((from, _)) = tables.iter().find(is_meant) {
+            name.clone_from(from);
+        }
+    }
+}
+
+/// The tables of FROM that have no alias.
+fn add_tables(factor: &TableFactor, tables: &mut Vec<(ObjectName, TableName)>) {
+    match factor {
+        TableFactor::Table {
+            name, alias: None, ..
+        } => tables.extend(table_name(name).map(|of| (name.clone(), of))),
+        TableFactor::NestedJoin {
+            table_with_joins,
+            alias: None,
+        } => {
+            add_tables(&table_with_joins.relation, tables);
+            let joins = table_with_joins.joins.iter();
+            joins.for_each(|join| add_tables(&join.relation, tables));
+        }
+        _ => {}
+    }
+}
+
 macro_rules! constraint_of {
     ($operator:expr) => {
         match $operator {
@@ -187,12 +232,14 @@ pub(super) fn resolve(factor: &mut TableFactor) {
         alias,
         index_hints,
         with_hints,
+        partitions,
         ..
     } = factor
     else {
         return;
     };
     index_hints.clear();
+    partitions.clear();
     with_hints.clear();
     if let Some(alias) = alias {
         for column in &mut alias.columns {

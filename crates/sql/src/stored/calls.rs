@@ -237,6 +237,12 @@ fn small_number(name: &str, arguments: &Arguments<'_>) -> Option<Shape> {
         "extract" => (9, true),
         "period_add" | "period_diff" => (6, nullable),
         "sleep" => (1, false),
+        "is_ipv4" | "is_ipv6" | "is_ipv4_compat" | "is_ipv4_mapped" | "is_uuid" => (1, nullable),
+        "get_lock" | "release_lock" | "is_free_lock" => (1, true),
+        "is_used_lock" => (10, true),
+        "release_all_locks" => {
+            return Some(Shape::of(&ColumnType::Int { unsigned: true }, false));
+        }
         "bit_length" => return Some(Shape::big(false, nullable)),
         "crc32" | "connection_id" => {
             let of = ColumnType::Int { unsigned: true };
@@ -253,6 +259,7 @@ fn bytes(name: &str, arguments: &Arguments<'_>) -> Option<Shape> {
         "char" => CHAR_BYTES * arguments.shapes.len() as u64,
         "unhex" => all / 2,
         "from_base64" => all / 4 * 3,
+        "inet6_aton" | "uuid_to_bin" => 16,
         _ => return None,
     };
     Some(Shape::new(Kind::Bytes { bytes }, true))
@@ -324,6 +331,7 @@ fn text_chars(name: &str, arguments: &Arguments<'_>) -> Option<u64> {
         }
         "conv" | "bin" | "oct" => 65,
         "inet_ntoa" => 31,
+        "inet6_ntoa" => 39,
         "dayname" | "monthname" => 9,
         "date_format" | "time_format" => match arguments.constant_text(1) {
             Some(format) => formatted_chars(format),
@@ -331,7 +339,7 @@ fn text_chars(name: &str, arguments: &Arguments<'_>) -> Option<u64> {
         },
         "database" | "charset" | "collation" => 64,
         "user" => 288,
-        "uuid" => 36,
+        "uuid" | "bin_to_uuid" => 36,
         _ => return None,
     })
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction, WindowFunctionParams};
+use datafusion::logical_expr::expr::{
+    AggregateFunction, Case, WindowFunction, WindowFunctionParams,
+};
 use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawWindowExpr,
 };
@@ -17,7 +19,7 @@ use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 use super::compare::{Kind, compare, kind, left_to_typing, truth};
 use super::listed;
 use crate::functions::arithmetic::{self, DIVISION_DIGITS, arithmetic_with};
-use crate::functions::{SessionValues, call, cast, group_concat, raise};
+use crate::functions::{SessionValues, call, cast, group_concat, has_waiting, raise};
 
 /// The meaning of operators in MySQL.
 #[derive(Debug)]
@@ -41,11 +43,28 @@ impl Operators {
 
 fn logic(left: Expr, operator: Operator, right: Expr, schema: &DFSchema) -> Result<Expr> {
     let (left, right) = (truth(left, schema)?, truth(right, schema)?);
+    if has_waiting(&right) && matches!(operator, Operator::And | Operator::Or) {
+        return Ok(in_turn(left, operator == Operator::Or, right));
+    }
     Ok(Expr::BinaryExpr(BinaryExpr::new(
         Box::new(left),
         operator,
         Box::new(right),
     )))
+}
+
+/// A connective whose right side is asked only where the left one does not decide: a value of
+/// `deciding` does. The engine asks both for all rows of a batch.
+fn in_turn(left: Expr, deciding: bool, right: Expr) -> Expr {
+    let case = |of: Expr, whens: Vec<(Expr, Expr)>, other: Expr| {
+        let whens = { whens.into_iter() }.map(|(when, then)| (Box::new(when), Box::new(then)));
+        let of = Some(Box::new(of));
+        Expr::Case(Case::new(of, whens.collect(), Some(Box::new(other))))
+    };
+    let unknown = lit(ScalarValue::Boolean(None));
+    let of_unknown = case(right.clone(), vec![(lit(deciding), lit(deciding))], unknown);
+    let whens = vec![(lit(!deciding), right), (lit(deciding), lit(deciding))];
+    case(left, whens, of_unknown)
 }
 
 /// A hexadecimal literal counts as a number where a number is needed.

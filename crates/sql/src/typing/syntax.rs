@@ -172,10 +172,26 @@ fn parts(interval: Interval) -> (Expr, String) {
         Some(last) => format!("{unit}_{last}"),
         None => unit,
     };
-    (
-        *interval.value,
-        unit.trim_matches(['"', '`']).to_ascii_uppercase(),
-    )
+    let unit = unit.trim_matches(['"', '`']).to_ascii_uppercase();
+    let amount = match hexadecimal(&interval.value) {
+        // One number is asked for, not the text that several are read from.
+        Some(number) if !unit.contains('_') => number,
+        _ => *interval.value,
+    };
+    (amount, unit)
+}
+
+/// The number that `0x41` is.
+fn hexadecimal(expr: &Expr) -> Option<Expr> {
+    let Expr::Value(value) = expr else {
+        return None;
+    };
+    let Value::HexStringLiteral(digits) = &value.value else {
+        return None;
+    };
+    let number = u64::from_str_radix(digits, 16).ok()?;
+    let number = Value::Number(number.to_string(), false);
+    Some(Expr::Value(number.with_span(value.span)))
 }
 
 fn is_number(expr: &Expr) -> bool {

@@ -111,6 +111,7 @@ impl Job {
         let mut choice = delete.choice.clone();
         let found = change::mentions(&mut choice.from);
         let mentions = deleted(&found, &delete.targets)?;
+        change::refuse_windows(choice.order_by.iter().map(|by| &by.expr))?;
         let (mut targets, _turns) = self.targets(mentions, &mut choice.from).await?;
         let list = targets.iter().map(Target::row_id).collect();
         let ready = Box::pin(self.changing(choice, list, &targets)).await?;
@@ -132,6 +133,8 @@ impl Job {
         let found = change::mentions(&mut choice.from);
         let assignments = self.owned(update).await?;
         let (mentions, places) = self.assigned(&found, &assignments)?;
+        let values = { assignments.iter() }.filter_map(|set| set.value.as_ref());
+        change::refuse_windows(values.chain(choice.order_by.iter().map(|by| &by.expr)))?;
         let is_one_table = change::only_table(&choice.from).is_some();
         let (mut targets, _turns) = self.targets(mentions, &mut choice.from).await?;
         let mut list = Vec::new();

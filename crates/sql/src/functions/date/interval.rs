@@ -1,5 +1,6 @@
 //! Intervals: the units of MySQL, and moments moved by an amount of one.
 
+use arrow::datatypes::i256;
 use datafusion::error::Result;
 use mayfly_types::{ErrorCode, MySqlError};
 
@@ -28,6 +29,11 @@ const fn months(months: i64) -> Interval {
 const fn micros(micros: i64) -> Interval {
     Interval { months: 0, micros }
 }
+
+/// Digits behind the point of a second that are read.
+const SECOND_DIGITS: i8 = 12;
+/// Those of them that are cut off.
+const BEYOND_MICROS: i128 = 1_000_000;
 
 const HOUR: Interval = micros(3600 * MICROS);
 const MINUTE: Interval = micros(60 * MICROS);
@@ -139,19 +145,33 @@ impl Unit {
         self.parts.last() == Some(&MICROSECOND)
     }
 
-    /// The interval of a value: a number, or numbers with anything between them.
+    /// Whether an amount is one whole number.
+    pub(super) fn is_whole(&self) -> bool {
+        self.parts.len() == 1 && self.parts[0] != SECOND
+    }
+
+    /// So many times the unit, if it is one of whole numbers.
+    pub(super) fn times(&self, count: i64) -> Option<Interval> {
+        let part = self.parts[0];
+        Some(Interval {
+            months: part.months.checked_mul(count)?,
+            micros: part.micros.checked_mul(count)?,
+        })
+    }
+
+    /// The interval of a text: a number, or numbers with anything between them.
     pub(super) fn interval(&self, value: &str) -> Option<Interval> {
-        if let [part] = self.parts {
-            if *part == SECOND {
-                let (seconds, _) = number::read_decimal(value, 6);
-                return Some(micros(i64::try_from(seconds?.to_i128()?).ok()?));
-            }
-            let (decimal, _) = number::read_decimal(value, 0);
-            let count = i64::try_from(decimal?.to_i128()?).ok()?;
-            return Some(Interval {
-                months: part.months.checked_mul(count)?,
-                micros: part.micros.checked_mul(count)?,
-            });
+        if self.is_whole() {
+            // What stands behind the digits, a fraction as well, does not count.
+            let (count, _) = number::read_integer(value);
+            return self.times(i64::try_from(count).ok()?);
+        }
+        if self.parts.len() == 1 {
+            // Digits behind those of a microsecond are cut off.
+            let (seconds, _) = number::read_decimal(value, SECOND_DIGITS);
+            let cut = seconds?.wrapping_div(i256::from_i128(BEYOND_MICROS));
+            let seconds = cut.to_i128()?;
+            return Some(micros(i64::try_from(seconds).ok()?));
         }
         let negative = value.trim_start().starts_with('-');
         let numbers: Vec<&str> = value
@@ -199,7 +219,10 @@ pub(super) fn add(moment: i64, interval: Interval) -> Option<i64> {
         moved = parts.moment()?;
     }
     let moved = moved.checked_add(interval.micros)?;
-    calendar::in_range(moved.div_euclid(DAY_MICROS)).then_some(moved)
+    let day = moved.div_euclid(DAY_MICROS);
+    // Days are not counted before the year 1, which months lead to.
+    let has_day = interval.micros == 0 || day >= calendar::day_of(1, 1, 1);
+    (has_day && calendar::in_range(day)).then_some(moved)
 }
 
 /// Whole months from one moment to a later one.

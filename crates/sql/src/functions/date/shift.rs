@@ -121,21 +121,28 @@ fn shift(
             };
             (Box::new(read), is_date)
         } else {
-            let texts = call.texts(amount)?;
             let unit = if call.count() > 2 {
                 let names = call.texts(unit_name)?;
                 unit(names.constant().flatten().unwrap_or_default())?
             } else {
                 unit("DAY")?
             };
-            let read = move |row: usize| texts.at(row).and_then(|t| unit.interval(t)).map(signed);
-            (Box::new(read), unit.is_date())
+            if unit.is_whole() && call.column_type(amount).is_numeric() {
+                let counts = call.integers(amount)?;
+                let read = move |row: usize| counts.at(row).and_then(|n| unit.times(n)).map(signed);
+                (Box::new(read), unit.is_date())
+            } else {
+                let texts = call.texts(amount)?;
+                let read =
+                    move |row: usize| texts.at(row).and_then(|t| unit.interval(t)).map(signed);
+                (Box::new(read), unit.is_date())
+            }
         };
-    let overflow = || call.warn(ErrorCode::DatetimeOverflow, &[&"datetime"]);
+    let overflow = |of: &str| call.warn(ErrorCode::DatetimeOverflow, &[&of]);
     let moved = |moment: i64, row: usize| -> Option<i64> {
         let moved = add(moment, interval(row)?);
         if moved.is_none() {
-            overflow();
+            overflow("datetime");
         }
         moved
     };
@@ -150,8 +157,15 @@ fn shift(
         ColumnType::Time { .. } => {
             let times = call.times(value)?;
             call.make_times(|row| {
-                let pair = times.at(row).zip(interval(row));
-                Ok(pair.map(|(time, by)| calendar::clip_time(time + by.micros)))
+                let Some((time, by)) = times.at(row).zip(interval(row)) else {
+                    return Ok(None);
+                };
+                let moved = time.saturating_add(by.micros);
+                let is_time = by.months == 0 && calendar::clip_time(moved) == moved;
+                if !is_time {
+                    overflow("time");
+                }
+                Ok(is_time.then_some(moved))
             })
         }
         ColumnType::DateTime { .. } => {

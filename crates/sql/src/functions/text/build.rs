@@ -235,7 +235,7 @@ fn insert(call: &Call<'_>) -> Result<ArrayRef> {
 }
 
 fn make_set(call: &Call<'_>) -> Result<ArrayRef> {
-    let bits = call.integers(0)?;
+    let bits = call.bits(0)?;
     let texts = (1..call.count())
         .map(|index| call.texts(index))
         .collect::<Result<Vec<_>>>()?;
@@ -259,7 +259,7 @@ fn make_set(call: &Call<'_>) -> Result<ArrayRef> {
 
 /// A text for each bit, the lowest first.
 fn export_set(call: &Call<'_>) -> Result<ArrayRef> {
-    let (bits, on, off) = (call.integers(0)?, call.texts(1)?, call.texts(2)?);
+    let (bits, on, off) = (call.bits(0)?, call.texts(1)?, call.texts(2)?);
     let separators = if call.count() > 3 {
         Some(call.texts(3)?)
     } else {

@@ -1,0 +1,166 @@
+//! `cte_max_recursion_depth`: a recursion without an end ends with error 3636.
+//!
+//! DataFusion runs the second part of a recursive common table expression as long as it returns
+//! rows. [`LimitRecursion`] puts a node above each of its two parts: the first part of a run sets a
+//! count to zero, and each run of the second adds one. It is the last of all rules, so that no
+//! other one has to know the node.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::internal_datafusion_err;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use mayfly_sql::functions::{SessionValues, raise};
+use mayfly_types::{ErrorCode, MySqlError};
+
+#[derive(Debug)]
+pub(crate) struct LimitRecursion;
+
+impl PhysicalOptimizerRule for LimitRecursion {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let limited = plan.transform_up(|node| {
+            let Some(recursion) = node.downcast_ref::<RecursiveQueryExec>() else {
+                return Ok(Transformed::no(node));
+            };
+            let iterations = Arc::<AtomicU64>::default();
+            let counted = |input: &Arc<dyn ExecutionPlan>, part| -> Arc<dyn ExecutionPlan> {
+                Arc::new(CountIterations {
+                    input: Arc::clone(input),
+                    part,
+                    iterations: Arc::clone(&iterations),
+                })
+            };
+            let children = vec![
+                counted(recursion.static_term(), Part::First),
+                counted(recursion.recursive_term(), Part::Repeated),
+            ];
+            let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+            Ok(Transformed::yes(node.replace_children(children, options)?))
+        });
+        limited.data()
+    }
+
+    fn name(&self) -> &str {
+        "limit_recursion"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Which part of a recursive common table expression a node stands above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    First,
+    Repeated,
+}
+
+/// Counts how often the second part of a recursion runs. The rows are those of its input.
+#[derive(Clone, Debug)]
+struct CountIterations {
+    input: Arc<dyn ExecutionPlan>,
+    part: Part,
+    /// Runs of the second part since the first one ran; both nodes share it.
+    iterations: Arc<AtomicU64>,
+}
+
+impl CountIterations {
+    fn count(&self, context: &TaskContext) -> Result<()> {
+        if self.part == Part::First {
+            self.iterations.store(0, Ordering::Relaxed);
+            return Ok(());
+        }
+        let iteration = self.iterations.fetch_add(1, Ordering::Relaxed) + 1;
+        let extensions = &context.session_config().options().extensions;
+        let session = extensions.get::<SessionValues>();
+        match session.map(|session| session.lock().recursion_depth_max) {
+            Some(most) if iteration > most => Err(raise(MySqlError::new(
+                ErrorCode::RecursiveQueryAborted,
+                &[&iteration],
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl DisplayAs for CountIterations {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.part {
+            Part::First => f.write_str("CountIterations: from zero"),
+            Part::Repeated => f.write_str("CountIterations"),
+        }
+    }
+}
+
+impl ExecutionPlan for CountIterations {
+    fn name(&self) -> &'static str {
+        "CountIterations"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    /// The count goes on: the recursion makes the nodes of its second part anew for each run.
+    fn replace_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let input = children
+            .pop()
+            .ok_or_else(|| internal_datafusion_err!("a part of a recursion has rows"))?;
+        Ok(Arc::new(Self {
+            input,
+            ..Self::clone(&self)
+        }))
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(
+            children,
+            ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute),
+        )
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        self.count(&context)?;
+        self.input.execute(partition, context)
+    }
+}

@@ -1,0 +1,73 @@
+//! Where statements wait that have nothing else to do: in SLEEP and in GET_LOCK.
+//!
+//! A worker that waits gives what it had to do to another thread: each takes one of those that the
+//! engine has beside its workers. Only a part of these may wait, so that files can still be read.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mayfly_sql::functions::Waiting;
+use mayfly_types::{ErrorCode, MySqlError};
+
+/// Threads of an engine beside its workers, made when they are needed.
+pub(crate) const OTHER_THREADS_MAX: usize = 512;
+/// How many of them may wait.
+const WAITING_MAX: usize = 256;
+
+/// The name of all threads of an engine.
+pub(crate) const THREAD_NAME: &str = "mayfly-worker";
+
+/// Counts those that wait.
+#[derive(Debug, Default)]
+pub(crate) struct WaitingRoom {
+    taken: AtomicUsize,
+}
+
+/// A place in the room.
+struct Place<'a>(&'a AtomicUsize);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Waiting for WaitingRoom {
+    fn wait(&self, wait: &mut dyn FnMut()) -> Result<(), MySqlError> {
+        let taken = self.taken.fetch_add(1, Ordering::Relaxed);
+        let _place = Place(&self.taken);
+        if taken >= WAITING_MAX {
+            let message = format!("{WAITING_MAX} statements wait in SLEEP or GET_LOCK already");
+            return Err(MySqlError::with_message(ErrorCode::OutOfResources, message));
+        }
+        // Another thread than the engine's is its caller's, who may keep it.
+        match std::thread::current().name() {
+            Some(THREAD_NAME) => tokio::task::block_in_place(wait),
+            _ => wait(),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_so_many_wait_at_a_time() {
+        let room = WaitingRoom::default();
+        let mut places: Vec<Place<'_>> = Vec::new();
+        for _ in 0..WAITING_MAX - 1 {
+            room.taken.fetch_add(1, Ordering::Relaxed);
+            places.push(Place(&room.taken));
+        }
+        let one_more = || {
+            let mut inner = Ok(());
+            let outer = room.wait(&mut || inner = room.wait(&mut || {}));
+            assert_eq!(outer, Ok(()));
+            inner.map_err(|error| error.code)
+        };
+        assert_eq!(one_more(), Err(1041));
+        places.pop();
+        assert_eq!(one_more(), Ok(()));
+    }
+}

@@ -1,0 +1,139 @@
+//! Selects that MySQL refuses and DataFusion's planner would take, or refuse without a number.
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
+    GroupByWithModifier, Select, SelectItem, WindowType,
+};
+use mayfly_types::{ErrorCode, MySqlError};
+
+use crate::bindings::Bindings;
+use crate::source::Source;
+use crate::walk;
+
+/// `*` stands at the beginning of a select list only; `t.*` may stand anywhere.
+pub(super) fn check_stars(select: &Select, source: &Source) -> Result<(), MySqlError> {
+    let others = select.projection.iter().skip(1);
+    for item in others {
+        if let SelectItem::Wildcard(star) = item {
+            return Err(source.syntax_error(star.wildcard_token.0.span.start));
+        }
+    }
+    Ok(())
+}
+
+/// GROUPING tells of what ROLLUP adds up.
+pub(super) fn check_grouping(select: &Select) -> Result<(), MySqlError> {
+    if let GroupByExpr::Expressions(_, modifiers) = &select.group_by
+        && modifiers.contains(&GroupByWithModifier::Rollup)
+    {
+        return Ok(());
+    }
+    let is_grouping = &mut |expr: &Expr| match expr {
+        Expr::Function(function) => function.name.to_string().eq_ignore_ascii_case("grouping"),
+        _ => false,
+    };
+    let items = { select.projection.iter() }.filter_map(|item| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+        _ => None,
+    });
+    for expr in items.chain(&select.having) {
+        if walk::finds(expr, is_grouping) {
+            return Err(MySqlError::new(ErrorCode::InvalidGroupFunction, &[]));
+        }
+    }
+    Ok(())
+}
+
+/// The window function that an expression calls outside of its subqueries.
+fn window_function(expr: &Expr) -> Option<String> {
+    let mut found = None;
+    walk::finds(expr, &mut |expr| match expr {
+        Expr::Function(function) if function.over.is_some() => {
+            found = Some(function.name.to_string().to_ascii_lowercase());
+            true
+        }
+        _ => false,
+    });
+    found
+}
+
+/// Refuses an expression that calls a window function.
+pub(crate) fn check_no_window(expr: &Expr) -> Result<(), MySqlError> {
+    match window_function(expr) {
+        Some(name) => Err(MySqlError::new(ErrorCode::WindowNotAllowed, &[&name])),
+        None => Ok(()),
+    }
+}
+
+/// Window functions stand in the select list and in ORDER BY, and not in each other.
+pub(super) fn check_windows(select: &Select, bindings: &Bindings) -> Result<(), MySqlError> {
+    let keys = match &select.group_by {
+        GroupByExpr::Expressions(list, _) => list.as_slice(),
+        GroupByExpr::All(_) => &[],
+    };
+    let conditions = { select.selection.iter() }.chain(&select.having);
+    conditions.chain(keys).try_for_each(check_no_window)?;
+    for item in &select.projection {
+        let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else {
+            continue;
+        };
+        if window_function(expr).is_none() {
+            continue;
+        }
+        let mut refused = Ok(());
+        walk::finds(expr, &mut |expr| {
+            if let Expr::Function(function) = expr {
+                refused = check_nesting(function, bindings);
+            }
+            refused.is_err()
+        });
+        refused?;
+        if let SelectItem::ExprWithAlias { alias, .. } = item
+            && names(select, keys, &alias.value, bindings)
+        {
+            let code = ErrorCode::WindowAliasNotAllowed;
+            return Err(MySqlError::new(code, &[&alias.value]));
+        }
+    }
+    Ok(())
+}
+
+/// What an aggregate or a window function is computed from is computed before it.
+fn check_nesting(function: &Function, bindings: &Bindings) -> Result<(), MySqlError> {
+    let name = function.name.to_string().to_lowercase();
+    if function.over.is_none() && !bindings.aggregates.contains(&name) {
+        return Ok(());
+    }
+    if let FunctionArguments::List(list) = &function.args {
+        for argument in &list.args {
+            if let FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) = argument {
+                check_no_window(argument)?;
+            }
+        }
+    }
+    if let Some(WindowType::WindowSpec(window)) = &function.over {
+        let keys = window.order_by.iter().map(|key| &key.expr);
+        let mut keys = window.partition_by.iter().chain(keys);
+        if keys.any(|key| window_function(key).is_some()) {
+            let code = ErrorCode::NestedWindow;
+            return Err(MySqlError::new(code, &[&"<unnamed window>"]));
+        }
+    }
+    Ok(())
+}
+
+/// Whether HAVING or GROUP BY names an item of the select list. A column goes before it in GROUP
+/// BY.
+fn names(select: &Select, keys: &[Expr], alias: &str, bindings: &Bindings) -> bool {
+    let name = alias.to_lowercase();
+    let is_alias = |expr: &Expr| match expr {
+        Expr::Identifier(ident) => ident.value.to_lowercase() == name,
+        _ => false,
+    };
+    let having = { select.having.iter() }.any(|having| walk::finds(having, &mut |e| is_alias(e)));
+    let is_column = || {
+        let mut columns = bindings.tables.values().flat_map(|table| &table.columns);
+        columns.any(|column| column.to_lowercase() == name)
+    };
+    having || keys.iter().any(is_alias) && !is_column()
+}
