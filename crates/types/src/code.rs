@@ -92,6 +92,7 @@ codes! {
     NoSuchThread = 1094, "HY000", "Unknown thread id: {}";
     KillDenied = 1095, "HY000", "You are not owner of thread {}";
     NoTablesUsed = 1096, "HY000", "No tables used";
+    TooManyWords = 1097, "HY000", "Too many strings for column {} and SET";
     TableNotLockedForWrite = 1099, "HY000", "Table '{}' was locked with a READ lock and can't be updated";
     TableNotLocked = 1100, "HY000", "Table '{}' was not locked with LOCK TABLES";
     BlobDefault = 1101, "42000", "BLOB, TEXT, GEOMETRY or JSON column '{}' can't have a default value";
@@ -183,6 +184,7 @@ codes! {
     NoDefaultForField = 1364, "HY000", "Field '{}' doesn't have a default value";
     DivisionByZero = 1365, "22012", "Division by 0";
     TruncatedWrongValueForField = 1366, "HY000", "Incorrect {} value: '{}' for column '{}' at row {}";
+    IllegalValueForType = 1367, "22007", "Illegal {} value '{}' found during parsing";
     ProcedureAccessDenied = 1370, "42000", "{} command denied to user '{}'@'{}' for routine '{}'";
     KeyPartZero = 1391, "HY000", "Key part '{}' length cannot be 0";
     DataTooLong = 1406, "22001", "Data too long for column '{}' at row {}";
@@ -248,6 +250,8 @@ codes! {
     WindowNotAllowed = 3593, "HY000", "You cannot use the window function '{}' in this context.'";
     WindowAliasNotAllowed = 3594, "HY000", "You cannot use the alias '{}' of an expression containing a window function in this context.'";
     NestedWindow = 3595, "HY000", "You cannot nest a window function in the specification of window '{}'.";
+    WindowRangeKey = 3587, "HY000", "Window '{}' with RANGE N PRECEDING/FOLLOWING frame requires exactly one ORDER BY expression, of numeric or temporal type";
+    WindowNotAllowed = 3593, "HY000", "You cannot use the window function '{}' in this context.";
     LocalInfileDisabled = 3948, "42000", "Loading local data is disabled; this must be enabled on both the client and server sides";
     ConstraintNotFound = 3940, "HY000", "Constraint '{}' does not exist.";
     CheckColumnDependency = 3959, "HY000", "Check constraint '{}' uses column '{}', hence column cannot be dropped or renamed.";

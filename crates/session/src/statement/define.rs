@@ -20,6 +20,8 @@ use super::expressions::{check_generated, checks};
 pub(crate) const NAME_LENGTH: usize = 64;
 /// Most columns of a table.
 const COLUMN_COUNT: usize = 4096;
+/// The most words of a SET.
+const SET_WORDS: usize = 64;
 /// Most keys of a table.
 const KEY_COUNT: usize = 64;
 /// Most columns of a key.
@@ -237,6 +239,11 @@ fn check_columns(columns: &[Column]) -> Result<(), MySqlError> {
 /// What a column is declared besides its type must go with it.
 fn check_clauses(column: &Column) -> Result<(), MySqlError> {
     let name = &column.name;
+    match &column.column_type {
+        ColumnType::Enum(words) => check_words(name, words, "ENUM")?,
+        ColumnType::Set(words) => check_words(name, words, "SET")?,
+        _ => {}
+    }
     if column.is_auto_increment {
         let counts = match column.column_type {
             ColumnType::Bit { .. } | ColumnType::Year => false,
@@ -269,6 +276,26 @@ fn check_clauses(column: &Column) -> Result<(), MySqlError> {
                 let arguments: [&dyn std::fmt::Display; 2] = [&clause, &"generated column"];
                 return Err(MySqlError::new(ErrorCode::WrongUsage, &arguments));
             }
+        }
+    }
+    Ok(())
+}
+
+/// The words of a list are told apart, and those of a SET by their bits, without commas.
+fn check_words(column: &str, words: &[String], kind: &str) -> Result<(), MySqlError> {
+    let is_set = kind == "SET";
+    if is_set && words.len() > SET_WORDS {
+        return Err(MySqlError::new(ErrorCode::TooManyWords, &[&column]));
+    }
+    let mut seen = HashSet::new();
+    for word in words {
+        if is_set && word.contains(',') {
+            let code = ErrorCode::IllegalValueForType;
+            return Err(MySqlError::new(code, &[&"set", word]));
+        }
+        if !seen.insert(word) {
+            let code = ErrorCode::DuplicatedValueInType;
+            return Err(MySqlError::new(code, &[&column, word, &kind]));
         }
     }
     Ok(())

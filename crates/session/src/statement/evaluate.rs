@@ -5,7 +5,7 @@ use datafusion::sql::sqlparser::ast::{Expr, SelectItem, SetExpr, Value};
 use mayfly_sql::literal::Literal;
 use mayfly_sql::{change, parse};
 use mayfly_table::Column;
-use mayfly_types::{ErrorCode, MySqlError};
+use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
 use super::Job;
 use crate::errors;
@@ -62,7 +62,11 @@ impl Job {
         match &column.default {
             Some(text) => Ok(Some(self.evaluate(&parse::parse_expression(text)?).await?)),
             None if column.is_nullable => Ok(Some(ScalarValue::Null)),
-            None => Ok(None),
+            None => Ok(match &column.column_type {
+                // The first word needs no DEFAULT.
+                ColumnType::Enum(words) => words.first().cloned().map(ScalarValue::from),
+                _ => None,
+            }),
         }
     }
 }

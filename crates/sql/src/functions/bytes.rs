@@ -243,9 +243,18 @@ fn base(call: &Call<'_>, base: u64) -> Result<ArrayRef> {
             Ok(true)
         });
     }
+    // No digits are no number.
+    let texts = match call.column_type(0).is_text() {
+        true => Some(call.texts(0)?),
+        false => None,
+    };
+    let is_empty = |row: usize| {
+        let text = texts.as_ref().and_then(|texts| texts.at(row));
+        text.is_some_and(str::is_empty)
+    };
     let numbers = call.integers(0)?;
     call.make_texts(|row, out| {
-        let Some(number) = numbers.at(row) else {
+        let Some(number) = numbers.at(row).filter(|_| !is_empty(row)) else {
             return Ok(false);
         };
         write_in_base(number.cast_unsigned(), base, out);
@@ -261,7 +270,7 @@ fn conv(call: &Call<'_>) -> Result<ArrayRef> {
             return Ok(false);
         };
         let allowed = |base: i64| (2..=36).contains(&base.unsigned_abs());
-        if !allowed(from) || !allowed(to) {
+        if text.is_empty() || !allowed(from) || !allowed(to) {
             return Ok(false);
         }
         let trimmed = text.trim_start();

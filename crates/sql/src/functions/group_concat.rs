@@ -19,6 +19,7 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use arrow::row::{RowConverter, Rows, SortField};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
+use datafusion::logical_expr::expr::AggregateFunctionParams;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility,
@@ -85,6 +86,17 @@ impl AggregateUDFImpl for GroupConcat {
 
     fn signature(&self) -> &Signature {
         &self.signature
+    }
+
+    /// Two calls that differ in their options alone have two columns.
+    fn schema_name(&self, params: &AggregateFunctionParams) -> Result<String> {
+        let arguments: Vec<String> = params
+            .args
+            .iter()
+            .map(|argument| argument.schema_name().to_string())
+            .collect();
+        let options = self.options.identity();
+        Ok(format!("group_concat({}) {options:?}", arguments.join(",")))
     }
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {

@@ -145,9 +145,9 @@ struct Rewriter<'a> {
     spellings: HashMap<String, String>,
     /// Labels of the first outermost select list.
     top: Option<Vec<labels::Item>>,
-    /// The selects that make up recursive common table expressions.
     /// Names of common table expressions.
     ctes: HashSet<String>,
+    /// The selects that make up recursive common table expressions.
     recursive: HashSet<Location>,
     /// Whether a chain of UNION was found.
     has_chain: bool,

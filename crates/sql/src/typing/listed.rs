@@ -21,11 +21,11 @@ use datafusion::logical_expr::{
     Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, ScalarUDF, WindowFrameBound,
     WindowFrameUnits, WindowFunctionDefinition,
 };
-use mayfly_types::{ColumnType, TYPE_KEY};
+use mayfly_types::{ColumnType, ErrorCode, MySqlError, TYPE_KEY};
 
-use super::compare::{kind, number_of_bytes};
+use super::compare::{Kind, kind, number_of_bytes};
 use crate::functions::listed::{as_text, place};
-use crate::functions::{arithmetic, cast, define};
+use crate::functions::{arithmetic, cast, define, raise};
 
 /// The ENUM or SET that a field was declared as.
 pub(super) fn list_of_field(field: &Field) -> Option<ColumnType> {
@@ -156,9 +156,11 @@ pub(super) fn in_group_concat(
 }
 
 /// What a window is sorted by; and the values of other rows, which are texts.
-pub(super) fn in_window(mut window: WindowFunction, schema: &DFSchema) -> WindowFunction {
+///
+/// # Errors
+/// If a frame of values is to be made of texts: MySQL takes a list for one.
+pub(super) fn in_window(mut window: WindowFunction, schema: &DFSchema) -> Result<WindowFunction> {
     let params = &mut window.params;
-    // A frame of values needs a key that is a number, which MySQL does not take a list for.
     let is_distance = |bound: &WindowFrameBound| match bound {
         WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => {
             !distance.is_null()
@@ -168,16 +170,23 @@ pub(super) fn in_window(mut window: WindowFunction, schema: &DFSchema) -> Window
     let frame = &params.window_frame;
     let is_of_values = frame.units == WindowFrameUnits::Range
         && (is_distance(&frame.start_bound) || is_distance(&frame.end_bound));
-    if !is_of_values {
-        params.order_by = in_keys(std::mem::take(&mut params.order_by), schema);
+    if is_of_values {
+        for key in &params.order_by {
+            if matches!(kind(&key.expr, schema)?, Kind::Text | Kind::Bytes) {
+                let unnamed = "<unnamed window>";
+                let error = MySqlError::new(ErrorCode::WindowRangeKey, &[&unnamed]);
+                return Err(raise(error));
+            }
+        }
     }
+    params.order_by = in_keys(std::mem::take(&mut params.order_by), schema);
     if let WindowFunctionDefinition::WindowUDF(_) = &window.fun
         && let Some(value) = params.args.first_mut()
         && let Some(list) = list_of(value, schema)
     {
         *value = as_text(std::mem::take(value), &list);
     }
-    window
+    Ok(window)
 }
 
 /// The rows that INTERSECT and EXCEPT choose from: texts, as those of a union.

@@ -206,7 +206,7 @@ fn expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::ScalarFunction(function) => function_of(function, schema)?,
         Expr::ScalarSubquery(query) => subquery::value(query)?,
         Expr::WindowFunction(window) => {
-            let window = listed::in_window(*window, schema);
+            let window = listed::in_window(*window, schema)?;
             Expr::WindowFunction(Box::new(zero::in_window(window, schema)?))
         }
         Expr::AggregateFunction(function) if function.func.name() == "group_concat" => {

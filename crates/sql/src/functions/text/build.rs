@@ -157,12 +157,16 @@ fn lower(call: &Call<'_>) -> Result<ArrayRef> {
 }
 
 fn letters(call: &Call<'_>, ascii: fn(&mut str), other: fn(char) -> char) -> Result<ArrayRef> {
+    let is_binary = call.column_type(0).is_binary();
     let texts = call.texts(0)?;
     call.make_texts(|row, out| {
         let Some(text) = texts.at(row) else {
             return Ok(false);
         };
-        if text.is_ascii() {
+        if is_binary {
+            // Bytes have no letters.
+            out.push_str(text);
+        } else if text.is_ascii() {
             out.push_str(text);
             ascii(out);
         } else {
