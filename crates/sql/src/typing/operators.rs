@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
-use super::compare::{Kind, compare, kind, truth};
+use super::compare::{Kind, compare, compare_later, kind, truth};
 use crate::functions::arithmetic::{self, DIVISION_DIGITS, arithmetic_with};
 use crate::functions::{SessionValues, call, cast, group_concat, raise};
 
@@ -99,7 +99,7 @@ impl ExprPlanner for Operators {
         };
         let RawBinaryExpr { op, left, right } = raw;
         if let Some(comparison) = comparison {
-            return Ok(PlannerResult::Planned(compare(
+            return Ok(PlannerResult::Planned(compare_later(
                 left, comparison, right, schema,
             )?));
         }

@@ -455,6 +455,7 @@ fn function_of(function: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
                 schema,
             );
         }
+        (Some(compare::COMPARE), 3) => return compare::compare_now(args, schema),
         (Some("to_boolean"), 1) => return truth(args.remove(0), schema),
         (Some("isnull"), 1) => return Ok(Expr::IsNull(Box::new(args.remove(0)))),
         (Some("to_double"), 1) => match args[0].get_type(schema)? {
