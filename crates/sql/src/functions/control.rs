@@ -9,7 +9,7 @@ use arrow::array::{Array, ArrayRef};
 use arrow::compute::kernels::zip::zip;
 use arrow::compute::{interleave, is_not_null, is_null};
 use arrow::datatypes::FieldRef;
-use datafusion::common::ScalarValue;
+use datafusion::common::{ScalarValue, internal_err};
 use datafusion::error::Result;
 use mayfly_types::{BlobSize, ColumnType};
 
@@ -17,6 +17,7 @@ use super::cast::convert_array;
 use super::convert;
 use super::define::{Call, Definition, MANY, Returns, pure, result_field};
 use super::unify::unify;
+use crate::typing::compare::COMPARE;
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     pure(
@@ -47,6 +48,9 @@ pub(super) static FUNCTIONS: &[Definition] = &[
         Returns::By(|fields, _| common(&fields[..1])),
         nullif,
     ),
+    pure(COMPARE, &[], (3, 3), Returns::Boolean, |_| {
+        internal_err!("a comparison runs as an operator")
+    }),
     pure("isnull", &[], (1, 1), Returns::Boolean, |call| {
         let nulls: ArrayRef = std::sync::Arc::new(is_null(call.array(0))?);
         spread(call, 0, &nulls)

@@ -7,6 +7,7 @@ use mayfly_types::{BlobSize, ColumnType};
 
 use super::aggregates;
 use super::shape::{Kind, Shape, together};
+use crate::typing::compare::COMPARE;
 
 /// The digits that `/` adds behind the point.
 const DIVISION_DIGITS: u32 = 4;
@@ -41,6 +42,11 @@ impl Arguments<'_> {
             }
             _ => None,
         }
+    }
+
+    /// Whether it is a comparison that is never NULL.
+    fn is_null_safe(&self) -> bool {
+        self.constant_text(0) == Some("IS NOT DISTINCT FROM")
     }
 
     fn constant_text(&self, index: usize) -> Option<&str> {
@@ -226,6 +232,7 @@ fn small_number(name: &str, arguments: &Arguments<'_>) -> Option<Shape> {
         "ord" => (7, nullable),
         "strcmp" | "sign" | "bit_count" | "interval" => (2, nullable),
         "like" | "regexp_like" | "to_boolean" => (1, nullable),
+        COMPARE => (1, nullable && !arguments.is_null_safe()),
         "isnull" => (1, false),
         "year" => (5, true),
         "month" | "day" | "hour" | "minute" | "second" | "week" | "weekofyear" => (3, true),

@@ -2,7 +2,7 @@
 
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
-use datafusion::common::ScalarValue;
+use datafusion::common::{ScalarValue, internal_datafusion_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, lit};
 use mayfly_types::{BlobSize, ColumnType, ErrorCode, MySqlError};
@@ -140,22 +140,46 @@ pub(super) fn compare(
     Ok(binary(left, operator, right))
 }
 
-/// A comparison of a column of ENUM or SET with a number, left to the rule of typing: while a
-/// statement is planned, a column of a union has the type that it has in the first SELECT. `None`
-/// for any other.
-pub(super) fn left_to_typing(
-    left: &Expr,
+/// The function that stands for a comparison until the types of all columns are known. No statement
+/// can write its name.
+pub(crate) const COMPARE: &str = "\u{1}compare";
+
+const OPERATORS: [Operator; 7] = [
+    Operator::Eq,
+    Operator::NotEq,
+    Operator::Lt,
+    Operator::LtEq,
+    Operator::Gt,
+    Operator::GtEq,
+    Operator::IsNotDistinctFrom,
+];
+
+/// A comparison of values whose types may yet change: those of a UNION or of CASE are not known
+/// while a statement is planned. Values of one kind are left as they are, to be looked at again.
+pub(super) fn compare_later(
+    left: Expr,
     operator: Operator,
-    right: &Expr,
+    right: Expr,
     schema: &DFSchema,
-) -> Result<Option<Expr>> {
-    let kinds = (kind(left, schema)?, kind(right, schema)?);
-    let waits = kinds.0.is_number() && listed::list_of(right, schema).is_some()
-        || kinds.1.is_number() && listed::list_of(left, schema).is_some();
-    Ok(waits.then(|| {
-        let left = counted(left.clone(), kinds.0);
-        binary(left, operator, counted(right.clone(), kinds.1))
-    }))
+) -> Result<Expr> {
+    let kinds = [kind(&left, schema)?, kind(&right, schema)?];
+    let is_open = |kind: &Kind| matches!(kind, Kind::Null | Kind::Other);
+    if kinds[0] == kinds[1] || kinds.iter().any(is_open) {
+        return Ok(binary(left, operator, right));
+    }
+    Ok(call(COMPARE, vec![lit(operator.to_string()), left, right]))
+}
+
+/// The comparison that such a call stands for.
+pub(super) fn compare_now(arguments: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+    let [operator, left, right] = <[Expr; 3]>::try_from(arguments)
+        .map_err(|_| internal_datafusion_err!("a comparison has two sides"))?;
+    let text = constant_text(&operator).unwrap_or_default();
+    let mut operators = OPERATORS.into_iter();
+    let operator = operators
+        .find(|known| known.to_string() == text)
+        .ok_or_else(|| internal_datafusion_err!("no comparison is called {text}"))?;
+    compare(left, operator, right, schema)
 }
 
 /// Two values as what they are compared as.

@@ -13,7 +13,7 @@
 //!
 //! **Source**: "Type Conversion in Expression Evaluation" of the MySQL manual.
 
-mod compare;
+pub(crate) mod compare;
 mod dependent;
 mod joined;
 mod listed;

@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
-use super::compare::{Kind, compare, kind, left_to_typing, truth};
+use super::compare::{Kind, compare, compare_later, kind, truth};
 use super::listed;
 use crate::functions::arithmetic::{self, DIVISION_DIGITS, arithmetic_with};
 use crate::functions::{SessionValues, call, cast, group_concat, has_waiting, raise};
@@ -119,10 +119,7 @@ impl ExprPlanner for Operators {
         };
         let RawBinaryExpr { op, left, right } = raw;
         if let Some(comparison) = comparison {
-            if let Some(expr) = left_to_typing(&left, comparison, &right, schema)? {
-                return Ok(PlannerResult::Planned(expr));
-            }
-            return Ok(PlannerResult::Planned(compare(
+            return Ok(PlannerResult::Planned(compare_later(
                 left, comparison, right, schema,
             )?));
         }

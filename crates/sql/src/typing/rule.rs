@@ -23,7 +23,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 use mayfly_types::{BlobSize, COLLATION_KEY, ColumnType, TYPE_KEY};
 
-use super::compare::{Kind, comparable, compare, kind, kind_of, truth};
+use super::compare::{COMPARE, Kind, comparable, compare, compare_now, kind, kind_of, truth};
 use super::operators::repair;
 use super::{dependent, listed, looked_up, subquery, union, zero};
 use crate::functions::listed::text_type;
@@ -476,6 +476,7 @@ fn function_of(function: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
                 schema,
             );
         }
+        (Some(COMPARE), 3) => return compare_now(args, schema),
         (Some("to_boolean"), 1) => return truth(args.remove(0), schema),
         (Some("isnull"), 1) => return Ok(Expr::IsNull(Box::new(args.remove(0)))),
         (Some("to_double"), 1) => match args[0].get_type(schema)? {
