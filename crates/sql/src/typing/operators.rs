@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{
@@ -11,7 +12,7 @@ use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawWindowExpr,
 };
 use datafusion::logical_expr::{
-    AggregateUDF, BinaryExpr, Expr, ExprSchemable, Operator, WindowFunctionDefinition, lit,
+    AggregateUDF, BinaryExpr, Cast, Expr, ExprSchemable, Operator, WindowFunctionDefinition, lit,
 };
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
@@ -55,16 +56,24 @@ fn logic(left: Expr, operator: Operator, right: Expr, schema: &DFSchema) -> Resu
 
 /// A connective whose right side is asked only where the left one does not decide: a value of
 /// `deciding` does. The engine asks both for all rows of a batch.
+///
+/// Truth is written as numbers in between: of a CASE of truth values the simplifier makes
+/// connectives again.
 fn in_turn(left: Expr, deciding: bool, right: Expr) -> Expr {
     let case = |of: Expr, whens: Vec<(Expr, Expr)>, other: Expr| {
         let whens = { whens.into_iter() }.map(|(when, then)| (Box::new(when), Box::new(then)));
         let of = Some(Box::new(of));
         Expr::Case(Case::new(of, whens.collect(), Some(Box::new(other))))
     };
-    let unknown = lit(ScalarValue::Boolean(None));
-    let of_unknown = case(right.clone(), vec![(lit(deciding), lit(deciding))], unknown);
-    let whens = vec![(lit(!deciding), right), (lit(deciding), lit(deciding))];
-    case(left, whens, of_unknown)
+    let number = |truth: bool| lit(i64::from(truth));
+    let right = Expr::Cast(Cast::new(Box::new(right), DataType::Int64));
+    let of_unknown = case(
+        right.clone(),
+        vec![(number(deciding), number(deciding))],
+        lit(ScalarValue::Int64(None)),
+    );
+    let whens = vec![(lit(!deciding), right), (lit(deciding), number(deciding))];
+    call("to_boolean", vec![case(left, whens, of_unknown)])
 }
 
 /// A hexadecimal literal counts as a number where a number is needed.
@@ -125,7 +134,6 @@ impl ExprPlanner for Operators {
         }
         if let Some(on) = on {
             let interval = |expr: &Expr| -> Result<bool> {
-                use arrow::datatypes::DataType;
                 Ok(matches!(expr.get_type(schema)?, DataType::Interval(_)))
             };
             let (left, right) = (number_of_bytes(left), number_of_bytes(right));
