@@ -172,6 +172,9 @@ impl VisitorMut for Rewriter<'_> {
                 }
             }
         }
+        if let Err(error) = refused::check_multisets(&query.body) {
+            return self.stop(error);
+        }
         match relation::table_as_select(&query.body) {
             Ok(Some(select)) => query.body = select,
             Ok(None) => {}
