@@ -193,7 +193,7 @@ impl Connection {
         })
     }
 
-    /// Gives back the locks of GET_LOCK. What still runs for the connection may hold it for a while.
+    /// Gives back the locks of GET_LOCK. What still runs for the connection may hold it on.
     fn release_locks(&self) {
         let locks = self.values.lock().locks.clone();
         locks.release_all();

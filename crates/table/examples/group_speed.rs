@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Arguments: rows, groups, memory in MiB, threads, and `thin` (a number as key, a count), `near`
-//! (the same with numbers that lie close together), `keys` (such numbers and no count), `text` (32 digits as key, a count) or `wide` (a
-//! number as key, eight carried columns).
+//! (the same with numbers that lie close together), `keys` (such numbers and no count), `text`
+//! (32 digits as key, a count) or `wide` (a number as key, eight carried columns).
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -48,7 +48,7 @@ pub(crate) fn text_view(bytes: BinaryViewArray) -> StringViewArray {
 }
 
 /// The views of values that lie in a page between offsets; `None` if the offsets do not lie in the
-/// data or the prefixes are not as many as the long values. **Cost**: of a long value nothing is read.
+/// data or the prefixes are not as many as the long values. **Cost**: long values are not read.
 pub(crate) fn views(
     offsets: &OffsetBuffer<i32>,
     data: Buffer,
@@ -82,8 +82,8 @@ pub(crate) fn views(
     debug_assert!(
         BinaryViewArray::try_new(views.clone().into(), vec![data.clone()], nulls.clone()).is_ok()
     );
-    // SAFETY: each view lies between two offsets, which are in order and within the only buffer, and
-    // shows the first bytes of its value: by T3 where they were not read just now.
+    // SAFETY: each view lies between two offsets, which are in order and within the only buffer,
+    // and shows the first bytes of its value: by T3 where they were not read just now.
     Some(unsafe { BinaryViewArray::new_unchecked(views.into(), vec![data], nulls) })
 }
 

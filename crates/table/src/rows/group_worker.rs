@@ -155,7 +155,7 @@ impl GroupWorker {
         self.push_by_hash(lookup, block, &rest.input(), input.rows)
     }
 
-    /// Looks `lookup.rows` up by their hashes; the input is what is left of a batch of so many rows.
+    /// Looks `lookup.rows` up by their hashes; the input is what is left of so many rows.
     fn push_by_hash(
         &mut self,
         lookup: &mut Lookup,
