@@ -17,9 +17,9 @@
 //! are built while reading and point into the page. A view holds the first four bytes of its value:
 //! those of values longer than a cache line stand behind the data once more, so that a scan that
 //! has no use for long texts does not load a line of each. A dictionary column is stored as its
-//! values, and read back as a dictionary whose keys count the rows. Nested columns are stored as an Arrow
-//! IPC stream, in which a nested dictionary is whole: one that is longer than a page makes each
-//! page longer than that.
+//! values, and read back as a dictionary whose keys count the rows. Nested columns are stored as an
+//! Arrow IPC stream, in which a nested dictionary is whole: one that is longer than a page makes
+//! each page longer than that.
 //!
 //! All offsets are relative to the page, so the page in memory is the page on disk.
 //!
