@@ -263,12 +263,3 @@ async fn a_table_is_filled_by_a_query_and_read_by_another() {
     drop((seen, context, table));
     check_nothing_left(&space).await;
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn temporary_explain() {
-    let space = open(64 << 20);
-    let context = session(&space, config());
-    let sql = "EXPLAIN VERBOSE SELECT a, b FROM (VALUES (1), (2), (3), (2)) x(a) LEFT JOIN (SELECT 2 AS b) y ON a = b ORDER BY b NULLS FIRST";
-    let out = run(&context, sql).await.unwrap();
-    println!("{}", pretty_format_batches(&out).unwrap());
-}
