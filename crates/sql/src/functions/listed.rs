@@ -5,8 +5,8 @@
 //! zero; each word of a SET is a bit. No statement can write its name: [`crate::typing`] puts it
 //! where a number is wanted.
 //!
-//! **Never** tells an empty word from the empty text that a wrong value has become: both are kept as
-//! the same text, and count as the word if the list has it.
+//! **Never** tells an empty word from the empty text that a wrong value has become: both are kept
+//! as the same text, and count as the word if the list has it.
 //!
 //! **Cost**: a look into a hash table for each word of a value.
 

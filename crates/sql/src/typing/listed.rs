@@ -1,15 +1,15 @@
 //! ENUM and SET where a number is wanted, and hexadecimal literals.
 //!
 //! **Owns** where that is: beside numbers, under operators on numbers, as arguments of functions
-//! that take numbers, in tests for truth, and in orders. There a column of ENUM or SET counts by its
-//! place in the list, and `0x10` is a number; everywhere else both are texts.
+//! that take numbers, in tests for truth, and in orders. There a column of ENUM or SET counts by
+//! its place in the list, and `0x10` is a number; everywhere else both are texts.
 //!
-//! Only a column counts by its place, and a column of a derived table that hands one on. What is
-//! computed of it is a text, as in MySQL's temporary tables: the values of IF and COALESCE, of a
-//! subquery, of a union of two columns, of a window; so those lose the list here.
+//! Only a column does so, and a column of a derived table that hands one on. What is computed of it
+//! is a text, as in MySQL's temporary tables: the values of IF and COALESCE, of a subquery, of a
+//! union of two columns, of a window; so those lose the list here.
 //!
-//! **Never** looks at a list before a statement is typed: while it is planned the columns of a union
-//! have the type of those of its first SELECT.
+//! **Never** looks at a list before a statement is typed: while it is planned the columns of a
+//! union have the type of those of its first SELECT.
 
 use std::sync::Arc;
 
