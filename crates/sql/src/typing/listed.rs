@@ -4,9 +4,9 @@
 //! that take numbers, in tests for truth, and in orders. There a column of ENUM or SET counts by
 //! its place in the list, and `0x10` is a number; everywhere else both are texts.
 //!
-//! Only a column counts by its place, and a column of a derived table that hands one on. What is
-//! computed of it is a text, as in MySQL's temporary tables: the values of IF and COALESCE, of a
-//! subquery, of a union of two columns, of a window; so those lose the list here.
+//! Only a column does so, and a column of a derived table that hands one on. What is computed of it
+//! is a text, as in MySQL's temporary tables: the values of IF and COALESCE, of a subquery, of a
+//! union of two columns, of a window; so those lose the list here.
 //!
 //! **Never** looks at a list before a statement is typed: while it is planned the columns of a
 //! union have the type of those of its first SELECT.
@@ -16,16 +16,16 @@ use std::sync::Arc;
 use arrow::datatypes::Field;
 use datafusion::common::{Column, DFSchema, ExprSchema, NullEquality};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::{AggregateFunction, Sort, WindowFunction};
+use datafusion::logical_expr::expr::{AggregateFunction, Case, Sort, WindowFunction};
 use datafusion::logical_expr::{
-    Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, ScalarUDF, WindowFrameBound,
-    WindowFrameUnits, WindowFunctionDefinition,
+    Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, ScalarUDF, WindowFrameBound,
+    WindowFrameUnits, WindowFunctionDefinition, binary_expr, lit,
 };
 use mayfly_types::{ColumnType, ErrorCode, MySqlError, TYPE_KEY};
 
 use super::compare::{Kind, kind, number_of_bytes};
 use crate::functions::listed::{as_text, place};
-use crate::functions::{arithmetic, cast, define, raise};
+use crate::functions::{arithmetic, call, cast, define, raise};
 
 /// The ENUM or SET that a field was declared as.
 pub(super) fn list_of_field(field: &Field) -> Option<ColumnType> {
@@ -128,6 +128,30 @@ fn takes_number(name: &str, index: usize) -> bool {
         "regexp_replace" => index == 3 || index == 4,
         _ => false,
     }
+}
+
+/// FIND_IN_SET of a constant in a column of SET tells the place of the word in the list of the
+/// column, not in the value; `None` for other arguments.
+///
+/// **Source**: `Item_func_find_in_set` of MySQL's `sql/item_func.cc`.
+pub(super) fn find_in_set(arguments: &[Expr], schema: &DFSchema) -> Option<Expr> {
+    let [Expr::Literal(word, _), column] = arguments else {
+        return None;
+    };
+    let list = list_of(column, schema)?;
+    let ColumnType::Set(words) = &list else {
+        return None;
+    };
+    let word = word.try_as_str()??;
+    let (_, place) = words
+        .iter()
+        .zip(1_i64..)
+        .find(|(known, _)| *known == word)?;
+    let text = as_text(column.clone(), &list);
+    let found = call("find_in_set", vec![arguments[0].clone(), text]);
+    let is_found = binary_expr(found.clone(), Operator::Gt, lit(0_i64));
+    let branches = vec![(Box::new(is_found), Box::new(lit(place)))];
+    Some(Expr::Case(Case::new(None, branches, Some(Box::new(found)))))
 }
 
 /// Keys of a sort: columns of lists by their places.

@@ -478,6 +478,11 @@ fn function_of(function: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
         }
         (Some(COMPARE), 3) => return compare_now(args, schema),
         (Some("to_boolean"), 1) => return truth(args.remove(0), schema),
+        (Some("find_in_set"), 2) => {
+            if let Some(place) = listed::find_in_set(&args, schema) {
+                return Ok(place);
+            }
+        }
         (Some("isnull"), 1) => return Ok(Expr::IsNull(Box::new(args.remove(0)))),
         (Some("to_double"), 1) => match args[0].get_type(schema)? {
             DataType::Float64 => return Ok(args.remove(0)),
