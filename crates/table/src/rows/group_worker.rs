@@ -266,7 +266,7 @@ impl GroupWorker {
             let front = RowTable::new(&self.set.shape, 0, 1024.min(groups), groups)?;
             let page_bytes = self.set.shape.page_class.bytes();
             let bytes = self.set.options.front_pages.saturating_mul(page_bytes);
-            self.front = front.map(|table| table.as_front(bytes));
+            self.front = front.map(|table| table.for_worker(bytes));
         }
         let Some(front) = &mut self.front else {
             self.direct_rows_left = DIRECT_ROWS;

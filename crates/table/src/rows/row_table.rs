@@ -100,7 +100,7 @@ impl RowTable {
 
     /// The table as a worker's own: with a limit to the bytes of its pages, and, where the key is a
     /// number, directly addressed.
-    pub(crate) fn as_front(self, bytes_max: usize) -> RowTable {
+    pub(crate) fn for_worker(self, bytes_max: usize) -> RowTable {
         let direct = Direct::for_layout(&self.shape.layout, &self.shape.account, bytes_max);
         RowTable {
             bytes_max,

@@ -54,8 +54,7 @@ fn check(keys: &[Option<i64>], into: impl Fn(&[Option<i64>]) -> ArrayRef, is_dir
         let wide = widened(&batch.key[0]);
         let counts = batch.states[0][0].as_primitive::<Int64Type>();
         let sums = batch.states[1][0].as_primitive::<Int64Type>();
-        for row in 0..batch.rows {
-            let key = wide[row];
+        for (row, key) in wide.into_iter().enumerate() {
             let twice = found.insert(key, (counts.value(row), sums.value(row)));
             assert_eq!(twice, None, "group {key:?} came twice");
         }
@@ -103,7 +102,7 @@ fn with_null_and_below_zero() {
 #[test]
 fn at_the_ends_of_the_type() {
     for end in [i64::MIN, i64::MAX] {
-        let key = |n: i64| Some(end.wrapping_add(scattered(n) % 3000 * end.signum() * -1));
+        let key = |n: i64| Some(end.wrapping_add(-(scattered(n) % 3000) * end.signum()));
         let keys: Vec<_> = (0..200_000).map(key).collect();
         check(&keys, int64, true);
     }
