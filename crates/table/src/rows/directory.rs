@@ -12,8 +12,8 @@ use super::segment::or_short;
 /// Slots of the smallest directory: 512 bytes.
 const SLOT_BITS_MIN: u32 = 6;
 
-/// Directories from this size on (64 KiB) are warmed: below, they are in cache anyway.
-const WARM_SLOT_BITS_MIN: u32 = 13;
+/// Probes of directories from this size on (64 KiB) look ahead: below, all is in cache anyway.
+const LARGE_SLOT_BITS_MIN: u32 = 13;
 
 pub(crate) struct Directory {
     slots: Vec<u64>,
@@ -103,24 +103,65 @@ impl Directory {
         Ok(true)
     }
 
-    /// Loads the first slot of each hash, so that the cache misses of many probes overlap, and
-    /// collects the rows that those slots name: the caller may touch them in the same way.
-    pub(crate) fn warm(&self, hashes: impl Iterator<Item = u64>, candidates: &mut Vec<u32>) {
+    /// Whether probes wait for memory, so that it pays to look ahead.
+    pub(crate) fn is_large(&self) -> bool {
+        self.slot_bits >= LARGE_SLOT_BITS_MIN
+    }
+
+    /// Goes with each probe as far as tags tell: gives the slots at which probes go on, and the rows
+    /// that keys will be compared with. Slots are loaded before the first of them is looked at, so
+    /// that the misses of many probes overlap; the caller may touch the rows in the same way.
+    ///
+    /// What is inserted later does not invalidate `starts`: it fills slots that are vacant now, at
+    /// which a probe stands still or has not come to.
+    pub(crate) fn look_ahead(
+        &self,
+        hashes: impl Iterator<Item = u64> + Clone,
+        starts: &mut Vec<usize>,
+        candidates: &mut Vec<u32>,
+    ) {
+        starts.clear();
+        let slot_of = |hash| slot_of(hash, self.level_bits, self.slot_bits);
+        starts.extend(hashes.clone().map(slot_of));
+        let sum = starts.iter().fold(0, |sum, slot| sum ^ self.slots[*slot]);
+        std::hint::black_box(sum);
+        let mask = self.slots.len() - 1;
         candidates.clear();
-        if self.slot_bits < WARM_SLOT_BITS_MIN {
-            return;
+        candidates.resize(starts.len(), 0);
+        let mut count = 0;
+        for (start, hash) in starts.iter_mut().zip(hashes) {
+            let mut slot = *start;
+            let entry = loop {
+                let entry = self.slots[slot & mask];
+                if entry == 0 || entry >> 32 == hash >> 32 {
+                    break entry;
+                }
+                slot += 1;
+            };
+            *start = slot & mask;
+            // Without a jump: whether a key is new is not to be foretold.
+            candidates[count] = (entry as u32).wrapping_sub(1);
+            count += usize::from(entry != 0);
         }
-        candidates.extend(hashes.filter_map(|hash| {
-            let entry = self.slots[slot_of(hash, self.level_bits, self.slot_bits)];
-            (entry != 0 && entry >> 32 == hash >> 32).then(|| row_of(entry))
-        }));
+        candidates.truncate(count);
     }
 
     /// Looks a key up; `same` compares with the row behind a reference.
     #[inline]
-    pub(crate) fn probe(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Probe {
+    pub(crate) fn probe(&self, hash: u64, same: impl FnMut(u32) -> bool) -> Probe {
+        self.probe_from(None, hash, same)
+    }
+
+    /// As [`Directory::probe`], from the slot on that looking ahead came to, if it did.
+    #[inline]
+    pub(crate) fn probe_from(
+        &self,
+        start: Option<usize>,
+        hash: u64,
+        mut same: impl FnMut(u32) -> bool,
+    ) -> Probe {
         let mask = self.slots.len() - 1;
-        let mut slot = slot_of(hash, self.level_bits, self.slot_bits);
+        let mut slot = start.unwrap_or_else(|| slot_of(hash, self.level_bits, self.slot_bits));
         loop {
             let entry = self.slots[slot & mask];
             if entry == 0 {

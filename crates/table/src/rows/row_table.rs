@@ -30,8 +30,24 @@ pub(crate) struct Scratch {
     pub(crate) offsets: Vec<u32>,
     pub(crate) hashes: Vec<u64>,
     pairs: Vec<(u32, u32)>,
-    candidates: Vec<u32>,
+    ahead: Ahead,
     row: Vec<u8>,
+}
+
+/// What looking ahead found; empty where all is in the cache.
+#[derive(Default)]
+struct Ahead {
+    /// The slots at which probes go on.
+    starts: Vec<usize>,
+    /// Rows that keys will be compared with.
+    rows: Vec<u32>,
+}
+
+impl Ahead {
+    #[inline]
+    fn start(&self, at: usize) -> Option<usize> {
+        self.starts.get(at).copied()
+    }
 }
 
 /// What looking keys up gives.
@@ -53,8 +69,9 @@ impl Found {
     }
 }
 
-/// Keys that are looked up together: their slots and rows stay in the first-level cache meanwhile.
-const WARM_ROWS: usize = 1024;
+/// Keys that are looked up together: their slots and rows stay in the first-level cache meanwhile,
+/// and are more than it loads at a time.
+const WINDOW_ROWS: usize = 128;
 
 pub(crate) struct RowTable {
     shape: Arc<Shape>,
@@ -161,25 +178,45 @@ impl RowTable {
         selection: &[u32],
         scratch: &mut Scratch,
     ) -> Result<usize, Error> {
-        let shape = Arc::clone(&self.shape);
-        let key_start = shape.layout.key_start();
         let mut taken = 0;
         scratch.pairs.clear();
         if !self.reserve(selection.len())? {
             return Ok(0);
         }
-        let hashes = selection.iter().map(|i| rows.hashes[*i as usize]);
-        self.warm(hashes, &mut scratch.candidates);
-        for index in selection {
+        for window in selection.chunks(WINDOW_ROWS) {
+            let in_window = self.upsert_window(rows, window, scratch)?;
+            taken += in_window;
+            if in_window < window.len() {
+                break;
+            }
+        }
+        self.merge_pairs(rows, &scratch.pairs);
+        Ok(taken)
+    }
+
+    fn upsert_window(
+        &mut self,
+        rows: RowsView<'_>,
+        window: &[u32],
+        scratch: &mut Scratch,
+    ) -> Result<usize, Error> {
+        let shape = Arc::clone(&self.shape);
+        let key_start = shape.layout.key_start();
+        let hashes = window.iter().map(|index| rows.hashes[*index as usize]);
+        self.look_ahead(hashes, &mut scratch.ahead);
+        for (taken, index) in window.iter().enumerate() {
             if self.dead_bytes > self.dead_bytes_max {
                 self.reclaim(scratch);
+                // The groups are in other slots.
+                scratch.ahead.starts.clear();
             }
             let row = &rows.bytes[rows.offsets[*index as usize] as usize..];
             let hash = rows.hashes[*index as usize];
             let key = shape.layout.key_of(row);
+            let start = scratch.ahead.start(taken);
             match self
                 .directory
-                .probe(hash, |r| self.same_key(r, key, key_start))
+                .probe_from(start, hash, |r| self.same_key(r, key, key_start))
             {
                 Probe::Found(target) if shape.layout.payload_is_first => {
                     scratch.pairs.push((*index, target));
@@ -187,23 +224,21 @@ impl RowTable {
                 Probe::Found(target) => {
                     // One at a time: it may be the last one that there is memory for.
                     if !self.merge_row(row, target, &mut scratch.row)? {
-                        break;
+                        return Ok(taken);
                     }
                 }
                 Probe::Vacant(slot) => {
                     if self.groups() >= self.groups_max {
-                        break;
+                        return Ok(taken);
                     }
                     let Some(reference) = self.append(&row[..shape.layout.row_len(row)])? else {
-                        break;
+                        return Ok(taken);
                     };
                     self.directory.insert(slot, hash, reference);
                 }
             }
-            taken += 1;
         }
-        self.merge_pairs(rows, &scratch.pairs);
-        Ok(taken)
+        Ok(window.len())
     }
 
     /// Looks numbers up that are keys, without their hashes: appends the rows whose group was found
@@ -260,10 +295,10 @@ impl RowTable {
         let key_start = self.shape.layout.key_start();
         found.clear();
         let mut last: Option<(u32, Option<u32>)> = None;
-        for chunk in rows.chunks(WARM_ROWS) {
-            let hashes = chunk.iter().map(|row| keys.hashes[*row as usize]);
-            self.warm(hashes, &mut scratch.candidates);
-            for row in chunk {
+        for window in rows.chunks(WINDOW_ROWS) {
+            let hashes = window.iter().map(|row| keys.hashes[*row as usize]);
+            self.look_ahead(hashes, &mut scratch.ahead);
+            for (at, row) in window.iter().enumerate() {
                 if let Some((head, group)) = last
                     && keys.are_equal(head, *row)
                 {
@@ -275,9 +310,10 @@ impl RowTable {
                 }
                 let key = keys.key(*row as usize);
                 let hash = keys.hashes[*row as usize];
+                let start = scratch.ahead.start(at);
                 match self
                     .directory
-                    .probe(hash, |r| self.same_key(r, key, key_start))
+                    .probe_from(start, hash, |r| self.same_key(r, key, key_start))
                 {
                     Probe::Found(group) => {
                         found.known.push((*row, group));
@@ -303,12 +339,18 @@ impl RowTable {
         update_states(&shape.layout.states, inputs, known, &mut targets);
     }
 
-    /// Brings the slots and rows that probes will look at into the cache, all misses at once.
-    fn warm(&self, hashes: impl Iterator<Item = u64>, candidates: &mut Vec<u32>) {
-        self.directory.warm(hashes, candidates);
+    /// Brings the slots and rows that probes will look at into the cache, all misses at once, and
+    /// tells where the probes begin; nothing where all is in the cache.
+    fn look_ahead(&self, hashes: impl Iterator<Item = u64> + Clone, ahead: &mut Ahead) {
+        ahead.starts.clear();
+        if !self.directory.is_large() {
+            return;
+        }
+        let Ahead { starts, rows } = ahead;
+        self.directory.look_ahead(hashes, starts, rows);
         // The header may end one cache line and the key begin the next.
         let key_start = self.shape.layout.key_start();
-        let sum = candidates.iter().fold(0u8, |sum, reference| {
+        let sum = rows.iter().fold(0, |sum, reference| {
             let row = row_at(&self.shape, &self.segments, *reference);
             sum ^ row[0] ^ row[key_start]
         });
@@ -502,20 +544,23 @@ impl RowTable {
             &mut scratch.offsets,
             &mut scratch.hashes,
         );
-        self.directory
-            .warm(scratch.hashes.iter().copied(), &mut scratch.candidates);
         scratch.pairs.clear();
-        for (offset, hash) in scratch.offsets.iter().zip(&scratch.hashes) {
-            let row = self.segments[segment].row(*offset as usize);
-            let key = shape.layout.key_of(row);
-            match self
-                .directory
-                .probe(*hash, |r| self.same_key(r, key, key_start))
-            {
-                Probe::Found(target) => scratch.pairs.push((*offset, target)),
-                Probe::Vacant(slot) => {
-                    let reference = reference_to(&shape, segment, *offset);
-                    self.directory.insert(slot, *hash, reference);
+        let rows = scratch.offsets.chunks(WINDOW_ROWS);
+        for (offsets, hashes) in rows.zip(scratch.hashes.chunks(WINDOW_ROWS)) {
+            self.look_ahead(hashes.iter().copied(), &mut scratch.ahead);
+            for (at, (offset, hash)) in offsets.iter().zip(hashes).enumerate() {
+                let start = scratch.ahead.start(at);
+                let row = self.segments[segment].row(*offset as usize);
+                let key = shape.layout.key_of(row);
+                match self
+                    .directory
+                    .probe_from(start, *hash, |r| self.same_key(r, key, key_start))
+                {
+                    Probe::Found(target) => scratch.pairs.push((*offset, target)),
+                    Probe::Vacant(slot) => {
+                        let reference = reference_to(&shape, segment, *offset);
+                        self.directory.insert(slot, *hash, reference);
+                    }
                 }
             }
         }
@@ -584,25 +629,29 @@ impl RowTable {
         if !self.reserve(keys.hashes.len())? {
             return Ok(false);
         }
-        self.warm(keys.hashes.iter().copied(), &mut scratch.candidates);
-        for (row, hash) in keys.hashes.iter().enumerate() {
-            let key = keys.key(row);
-            match self
-                .directory
-                .probe(*hash, |r| self.same_key(r, key, key_start))
-            {
-                Probe::Found(found) => {
-                    let row = row_at(&shape, &self.segments, found);
-                    numbers.push(number_of(&shape.layout, row));
-                }
-                Probe::Vacant(slot) => {
-                    let number = u32::try_from(self.groups()).expect("below 2^32 groups a part");
-                    numbered_row(&shape.layout, &mut scratch.row, *hash, key, number);
-                    let Some(reference) = self.append(&scratch.row)? else {
-                        return Ok(false);
-                    };
-                    self.directory.insert(slot, *hash, reference);
-                    numbers.push(number);
+        for (window, hashes) in keys.hashes.chunks(WINDOW_ROWS).enumerate() {
+            self.look_ahead(hashes.iter().copied(), &mut scratch.ahead);
+            for (at, hash) in hashes.iter().enumerate() {
+                let key = keys.key(window * WINDOW_ROWS + at);
+                let start = scratch.ahead.start(at);
+                match self
+                    .directory
+                    .probe_from(start, *hash, |r| self.same_key(r, key, key_start))
+                {
+                    Probe::Found(found) => {
+                        let row = row_at(&shape, &self.segments, found);
+                        numbers.push(number_of(&shape.layout, row));
+                    }
+                    Probe::Vacant(slot) => {
+                        let number =
+                            u32::try_from(self.groups()).expect("below 2^32 groups a part");
+                        numbered_row(&shape.layout, &mut scratch.row, *hash, key, number);
+                        let Some(reference) = self.append(&scratch.row)? else {
+                            return Ok(false);
+                        };
+                        self.directory.insert(slot, *hash, reference);
+                        numbers.push(number);
+                    }
                 }
             }
         }
