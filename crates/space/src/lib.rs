@@ -44,9 +44,11 @@
 //!
 //! - **S7** Code is never written while it runs: a page of it that is dropped comes back from the
 //!   program's file with the same bytes.
+//! - **S8** Limits of the allocator change where memory comes from, not what was given out.
 //!
 //! Unsafe code is in `arena/memory.rs` (the range), `guard.rs` (slices of frames),
-//! `io/segment.rs` and `io/ring.rs` (the kernel), `io/map.rs` (mapped reads), `program.rs` (code).
+//! `io/segment.rs` and `io/ring.rs` (the kernel), `io/map.rs` (mapped reads), `program.rs` (code,
+//! limits of the allocator).
 //!
 //! # Example
 //!
@@ -99,6 +101,8 @@ pub use error::{Error, Result};
 pub use guard::{ReadGuard, WriteGuard};
 pub use options::{AccountOptions, Compression, Faults, IoMode, NextUse, Operation, SpaceOptions};
 pub use page::Page;
+#[cfg(not(miri))]
+pub use program::limit_heaps;
 pub use space::{Account, Admission, Reservation, Space};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
