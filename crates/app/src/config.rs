@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use mayfly_session::{EngineOptions, IoMode, PageClass};
+use mayfly_session::{Engine, EngineOptions, IoMode, PageClass, limit_heaps};
 use mayfly_types::MySqlError;
 use serde::Deserialize;
 
@@ -135,8 +135,16 @@ impl Config {
     }
 }
 
-/// The error of an engine that could not start, with the options as the user writes them.
-pub fn by_option(error: MySqlError) -> anyhow::Error {
+/// Starts the engine, with no more heaps than suit its memory.
+///
+/// # Errors
+/// Where it cannot be started, with the options as the user writes them.
+pub fn open(options: EngineOptions) -> Result<Engine> {
+    limit_heaps(options.memory_bytes);
+    Engine::open(options).map_err(by_option)
+}
+
+fn by_option(error: MySqlError) -> anyhow::Error {
     let Some((option, reason)) = error
         .message
         .strip_prefix("option ")

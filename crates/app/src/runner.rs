@@ -85,7 +85,7 @@ impl From<io::Error> for Stop {
 impl Runner {
     /// Starts an engine and connects to it.
     pub fn open(engine: EngineOptions, options: Options) -> Result<Self> {
-        let engine = Engine::open(engine).map_err(config::by_option)?;
+        let engine = config::open(engine)?;
         let session = engine.connect();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

@@ -122,7 +122,7 @@ pub fn serve(arguments: ServeArguments) -> Result<ExitCode> {
     };
     // Whether it is allowed is asked when it is: `local_infile` can change.
     settings.local_infile = true;
-    let engine = Engine::open(config.engine).map_err(config::by_option)?;
+    let engine = config::open(config.engine)?;
     let shared = Shared {
         engine,
         users,
