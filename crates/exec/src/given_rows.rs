@@ -21,7 +21,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
 };
 
-use crate::leaf_node::leaf_node;
+use crate::plan_node::leaf_node;
 
 /// A `TableProvider` whose rows come later.
 #[derive(Debug)]

@@ -16,8 +16,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{JoinType, Result, Statistics, internal_datafusion_err};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{JoinType, Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::equivalence::{EquivalenceClass, EquivalenceGroup};
 use datafusion::physical_expr::expressions::Column;
@@ -182,6 +182,20 @@ impl ForgetConstants {
             properties: Arc::new(properties),
         })
     }
+
+    fn with_input(
+        &self,
+        input: Arc<dyn ExecutionPlan>,
+        options: &ReplaceChildrenOptions,
+    ) -> Result<Self> {
+        match options.children_properties {
+            ChildrenPropertiesMode::Keep => Ok(Self {
+                input,
+                ..self.clone()
+            }),
+            ChildrenPropertiesMode::Recompute => Self::new(input, Arc::clone(&self.columns)),
+        }
+    }
 }
 
 impl DisplayAs for ForgetConstants {
@@ -191,54 +205,14 @@ impl DisplayAs for ForgetConstants {
 }
 
 impl ExecutionPlan for ForgetConstants {
-    fn name(&self) -> &'static str {
-        "ForgetConstants"
-    }
+    crate::pass_through_node!("ForgetConstants");
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
         vec![false]
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-        options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let input = children
-            .pop()
-            .ok_or_else(|| internal_datafusion_err!("rows come from an input"))?;
-        Ok(Arc::new(match options.children_properties {
-            ChildrenPropertiesMode::Keep => Self {
-                input,
-                ..Self::clone(&self)
-            },
-            ChildrenPropertiesMode::Recompute => Self::new(input, Arc::clone(&self.columns))?,
-        }))
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(
-            children,
-            ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute),
-        )
     }
 
     fn execute(

@@ -31,7 +31,7 @@ use mayfly_table::{Change, Table, TableSnapshot};
 
 use crate::by_key::{self, Choice, Found, KeyScan, Source};
 use crate::error::{space_error, table_error};
-use crate::leaf_node::leaf_node;
+use crate::plan_node::leaf_node;
 use crate::scan_columns::ScanColumns;
 
 /// Pages of a scan that are pinned at once: the one it reads and one that a batch still holds.

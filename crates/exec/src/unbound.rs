@@ -45,8 +45,8 @@ use datafusion::physical_plan::{
 use mayfly_table::Table;
 
 use crate::by_key::{self, Access, KeyJoin, KeyScan};
-use crate::leaf_node::leaf_node;
 use crate::padding::ForgetConstants;
+use crate::plan_node::leaf_node;
 use crate::provider::{TableScan, TableSource};
 
 /// A `TableProvider` over the rows that a table will have.

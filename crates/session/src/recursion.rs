@@ -10,11 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::internal_datafusion_err;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
@@ -79,6 +77,19 @@ struct CountIterations {
 }
 
 impl CountIterations {
+    /// The count goes on: the recursion makes the nodes of its second part anew for each run.
+    #[expect(clippy::unnecessary_wraps, reason = "other nodes can fail here")]
+    fn with_input(
+        &self,
+        input: Arc<dyn ExecutionPlan>,
+        _options: &ReplaceChildrenOptions,
+    ) -> Result<Self> {
+        Ok(Self {
+            input,
+            ..self.clone()
+        })
+    }
+
     fn count(&self, context: &TaskContext) -> Result<()> {
         if self.part == Part::First {
             self.iterations.store(0, Ordering::Relaxed);
@@ -107,52 +118,14 @@ impl DisplayAs for CountIterations {
 }
 
 impl ExecutionPlan for CountIterations {
-    fn name(&self) -> &'static str {
-        "CountIterations"
-    }
+    mayfly_exec::pass_through_node!("CountIterations");
 
     fn properties(&self) -> &Arc<PlanProperties> {
         self.input.properties()
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    /// The count goes on: the recursion makes the nodes of its second part anew for each run.
-    fn replace_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let input = children
-            .pop()
-            .ok_or_else(|| internal_datafusion_err!("a part of a recursion has rows"))?;
-        Ok(Arc::new(Self {
-            input,
-            ..Self::clone(&self)
-        }))
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(
-            children,
-            ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute),
-        )
     }
 
     fn execute(

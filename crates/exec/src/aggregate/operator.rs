@@ -238,13 +238,7 @@ impl ExecutionPlan for AggregateOperator {
         }
     }
 
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-        self.replace_children(children, options)
-    }
+    crate::with_new_children!();
 
     fn apply_expressions(
         &self,

@@ -29,7 +29,7 @@ use super::pipeline::Pipeline;
 use super::scan::Found;
 use crate::context::StatementContext;
 use crate::error::{space_error, table_error};
-use crate::leaf_node::leaf_node;
+use crate::plan_node::leaf_node;
 
 /// The rows that are shown take at most so much memory, and those that are read at once.
 pub(super) const KEPT_BYTES_MAX: u64 = 1 << 20;

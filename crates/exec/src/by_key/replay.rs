@@ -16,7 +16,7 @@ use datafusion::physical_plan::{
 };
 use futures::StreamExt;
 
-use crate::leaf_node::leaf_node;
+use crate::plan_node::leaf_node;
 
 /// Gives the rows that were read of a stream, and then its rest; once.
 pub(super) struct Replay {

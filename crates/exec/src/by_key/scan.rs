@@ -25,7 +25,7 @@ use mayfly_table::{Key, Table, TableSnapshot};
 use super::Access;
 use super::pipeline::Source;
 use crate::error::{space_error, table_error};
-use crate::leaf_node::leaf_node;
+use crate::plan_node::leaf_node;
 
 /// Reads some rows of a snapshot by their ids.
 pub struct KeyScan {
