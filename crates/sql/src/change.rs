@@ -12,10 +12,11 @@ use datafusion::sql::sqlparser::ast::{
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
 use crate::bindings::Bindings;
+use crate::from_list::{is_by_name, joins, tables_mut};
 use crate::parse;
 use crate::references::{file_path, table_name};
-use crate::rewrite::{common_columns, refused, relation};
-use crate::statement::{RowChoice, Statement, TableName};
+use crate::rewrite::{common_columns, refused};
+use crate::statement::{RowChoice, TableName};
 use crate::walk::change_expressions;
 
 /// The database under which tables that change are bound, by [`target_name`].
@@ -142,19 +143,7 @@ pub fn mentions(from: &mut [TableWithJoins]) -> Vec<Mention> {
 
 /// Whether tables of a FROM list are joined by NATURAL JOIN or USING.
 pub fn joins_by_name(from: &[TableWithJoins]) -> bool {
-    fn is_nested(factor: &TableFactor) -> bool {
-        match factor {
-            TableFactor::NestedJoin {
-                table_with_joins, ..
-            } => joins_by_name(std::slice::from_ref(table_with_joins)),
-            _ => false,
-        }
-    }
-    from.iter().any(|table| {
-        let mut joins = table.joins.iter();
-        is_nested(&table.relation)
-            || joins.any(|join| relation::is_by_name(join) || is_nested(&join.relation))
-    })
+    joins(from).into_iter().any(is_by_name)
 }
 
 /// The alias or name of the table whose column a name means that stands alone, if tables are joined
@@ -246,11 +235,8 @@ pub fn name_target(from: &mut [TableWithJoins], alias: &str, number: usize) {
 /// # Errors
 /// None but for a bug in the parser.
 pub fn target_table(alias: &str, number: usize) -> Result<TableWithJoins, MySqlError> {
-    let mut from = match parse::parse("SELECT 1 FROM t AS a")? {
-        (Statement::Query(query), _) => match *query.body {
-            SetExpr::Select(select) => select.from,
-            _ => Vec::new(),
-        },
+    let mut from = match *parse::skeleton("SELECT 1 FROM t AS a")?.body {
+        SetExpr::Select(select) => select.from,
         _ => Vec::new(),
     };
     each_table(&mut from, &mut |name, found| {
@@ -274,24 +260,10 @@ fn each_table(
     from: &mut [TableWithJoins],
     visit: &mut dyn FnMut(&mut ObjectName, &mut Option<TableAlias>),
 ) {
-    for table in from {
-        each_in(&mut table.relation, visit);
-        for join in &mut table.joins {
-            each_in(&mut join.relation, visit);
+    for table in tables_mut(from) {
+        if let TableFactor::Table { name, alias, .. } = table {
+            visit(name, alias);
         }
-    }
-}
-
-fn each_in(
-    factor: &mut TableFactor,
-    visit: &mut dyn FnMut(&mut ObjectName, &mut Option<TableAlias>),
-) {
-    match factor {
-        TableFactor::Table { name, alias, .. } => visit(name, alias),
-        TableFactor::NestedJoin {
-            table_with_joins, ..
-        } => each_table(std::slice::from_mut(table_with_joins), visit),
-        _ => {}
     }
 }
 

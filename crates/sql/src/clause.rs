@@ -3,11 +3,10 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, JoinConstraint, JoinOperator, OrderByKind, Query, Select, SelectItem,
-    SetExpr, Visitor,
+    Expr, GroupByExpr, JoinConstraint, OrderByKind, Query, Select, SelectItem, SetExpr, Visitor,
 };
 
-use crate::walk;
+use crate::{from_list, walk};
 
 /// MySQL's name of the clause of `query` that names this column; the last part of the name
 /// decides.
@@ -61,24 +60,9 @@ fn in_selects(body: &SetExpr, name: &str) -> bool {
 }
 
 fn clause(select: &Select, name: &str) -> Option<&'static str> {
-    let on = select
-        .from
-        .iter()
-        .flat_map(|table| &table.joins)
-        .any(|join| {
-            let (JoinOperator::Join(constraint)
-            | JoinOperator::Inner(constraint)
-            | JoinOperator::Left(constraint)
-            | JoinOperator::LeftOuter(constraint)
-            | JoinOperator::Right(constraint)
-            | JoinOperator::RightOuter(constraint)
-            | JoinOperator::CrossJoin(constraint)
-            | JoinOperator::StraightJoin(constraint)) = &join.join_operator
-            else {
-                return false;
-            };
-            matches!(constraint, JoinConstraint::On(condition) if names(condition, name))
-        });
+    let on = from_list::joins(&select.from).into_iter().any(|join| {
+        matches!(from_list::constraint(join), Some(JoinConstraint::On(on)) if names(on, name))
+    });
     let listed = select.projection.iter().any(|item| match item {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => names(expr, name),
         _ => false,

@@ -11,6 +11,7 @@ pub mod clause;
 pub mod compute;
 pub mod declared;
 pub mod dialect;
+mod from_list;
 pub mod functions;
 mod keyed;
 pub mod literal;

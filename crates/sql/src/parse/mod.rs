@@ -108,10 +108,19 @@ pub fn parse_expression(text: &str) -> std::result::Result<Expr, MySqlError> {
 /// # Errors
 /// None but for a bug in the parser.
 pub fn select_one() -> std::result::Result<Query, MySqlError> {
-    match parse("SELECT 1")? {
-        (Statement::Query(query), _) => Ok(*query),
-        _ => Err(MySqlError::new(ErrorCode::Unknown, &[])),
-    }
+    skeleton("SELECT 1")
+}
+
+/// A query of our own, to be filled with parts of others.
+///
+/// # Errors
+/// None but for a bug in the parser.
+pub(crate) fn skeleton(text: &str) -> std::result::Result<Query, MySqlError> {
+    let parser = Parser::new(&MayflyDialect).try_with_sql(text);
+    let query = parser.and_then(|mut parser| parser.parse_query());
+    query
+        .map(|query| *query)
+        .map_err(|_| syntax_error(text, 1, 1))
 }
 
 fn translate(text: &str, cursor: &Cursor<'_>, error: &ParserError) -> MySqlError {

@@ -4,10 +4,9 @@
 //! becomes a derived table here, and is typed by itself.
 
 use datafusion::sql::sqlparser::ast::{Query, SetExpr, TableFactor};
-use datafusion::sql::sqlparser::parser::Parser;
-use mayfly_types::{ErrorCode, MySqlError};
+use mayfly_types::MySqlError;
 
-use crate::dialect::MayflyDialect;
+use crate::parse;
 
 /// Sets apart what begins a chain in parentheses; whether there is a chain of three or more.
 ///
@@ -46,12 +45,7 @@ fn is_union(query: &Query) -> bool {
 
 fn as_derived_table(query: Box<Query>) -> Result<SetExpr, MySqlError> {
     let text = "SELECT * FROM (SELECT 1) AS `\u{1}operand`";
-    let parsed = Parser::new(&MayflyDialect)
-        .try_with_sql(text)
-        .and_then(|mut parser| parser.parse_query());
-    let Ok(mut outer) = parsed else {
-        return Err(MySqlError::new(ErrorCode::Syntax, &[&text, &1]));
-    };
+    let mut outer = parse::skeleton(text)?;
     if let SetExpr::Select(select) = outer.body.as_mut()
         && let Some(table) = select.from.first_mut()
         && let TableFactor::Derived { subquery, .. } = &mut table.relation

@@ -8,12 +8,11 @@ use std::ops::ControlFlow;
 
 use datafusion::error::Result;
 use datafusion::sql::sqlparser::ast::{
-    Expr, JoinConstraint, ObjectName, Query, Select, SelectItem, SetExpr, TableFactor,
-    TableWithJoins, Visitor,
+    Expr, JoinConstraint, Query, Select, SelectItem, SetExpr, Visitor,
 };
 
-use super::relation::constraint;
 use crate::bindings::Bindings;
+use crate::from_list::{self, constraint, using};
 use crate::walk;
 
 /// The bindings without the invisible columns of tables of which none is named; `None` for a query
@@ -64,7 +63,15 @@ impl Visitor for Search {
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
         self.leaves_out |= select.projection.iter().any(is_wildcard);
-        select.from.iter().for_each(|table| self.read_joins(table));
+        for join in from_list::joins(&select.from) {
+            match constraint(join) {
+                Some(JoinConstraint::Natural) => self.leaves_out = true,
+                Some(JoinConstraint::Using(names)) => {
+                    self.named.extend(using(names).map(str::to_lowercase));
+                }
+                _ => {}
+            }
+        }
         ControlFlow::Continue(())
     }
 
@@ -78,34 +85,6 @@ impl Visitor for Search {
             .extend(name.map(|name| name.value.to_lowercase()));
         ControlFlow::Continue(())
     }
-}
-
-impl Search {
-    fn read_joins(&mut self, table: &TableWithJoins) {
-        let joins = table.joins.iter();
-        for factor in std::iter::once(&table.relation).chain(joins.map(|join| &join.relation)) {
-            if let TableFactor::NestedJoin {
-                table_with_joins, ..
-            } = factor
-            {
-                self.read_joins(table_with_joins);
-            }
-        }
-        for join in &table.joins {
-            match constraint(&join.join_operator) {
-                Some(JoinConstraint::Natural) => self.leaves_out = true,
-                Some(JoinConstraint::Using(names)) => {
-                    self.named.extend(names.iter().filter_map(last));
-                }
-                _ => {}
-            }
-        }
-    }
-}
-
-fn last(name: &ObjectName) -> Option<String> {
-    let ident = name.0.last()?.as_ident()?;
-    Some(ident.value.to_lowercase())
 }
 
 fn is_wildcard(item: &SelectItem) -> bool {

@@ -5,15 +5,15 @@ use std::path::Path;
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    Ident, Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins,
+    Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor,
 };
-use datafusion::sql::sqlparser::parser::Parser;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::lower;
 use crate::bindings::{Bindings, FILES};
-use crate::dialect::MayflyDialect;
+use crate::from_list::{is_by_name, joins_mut, tables};
+use crate::parse;
 use crate::references::{file_path, table_name};
 use crate::statement::TableName;
 
@@ -32,12 +32,7 @@ pub(super) fn table_as_select(body: &SetExpr) -> Result<Option<Box<SetExpr>>, My
         .collect::<Vec<_>>()
         .join(".");
     let text = format!("SELECT * FROM {name}");
-    let parsed = Parser::new(&MayflyDialect)
-        .try_with_sql(&text)
-        .and_then(|mut parser| parser.parse_query());
-    let Ok(mut query) = parsed else {
-        return Err(MySqlError::new(ErrorCode::Syntax, &[&text, &1]));
-    };
+    let mut query = parse::skeleton(&text)?;
     if let SetExpr::Select(select) = query.body.as_mut() {
         // It stands nowhere in the statement.
         select.select_token = AttachedToken::empty();
@@ -53,77 +48,37 @@ pub(super) fn simplify(select: &mut Select, bindings: &Bindings) -> Result<(), M
     select
         .from
         .retain(|table| !(table.joins.is_empty() && is_dual(&table.relation, bindings)));
-    select.from.iter_mut().try_for_each(simplify_joins)
+    joins_mut(&mut select.from)
+        .into_iter()
+        .try_for_each(simplify_join)
 }
 
-fn simplify_joins(table: &mut TableWithJoins) -> Result<(), MySqlError> {
-    if let TableFactor::NestedJoin {
-        table_with_joins, ..
-    } = &mut table.relation
-    {
-        simplify_joins(table_with_joins)?;
-    }
-    for join in &mut table.joins {
-        if let TableFactor::NestedJoin {
-            table_with_joins, ..
-        } = &mut join.relation
-        {
-            simplify_joins(table_with_joins)?;
+fn simplify_join(operator: &mut JoinOperator) -> Result<(), MySqlError> {
+    let without = JoinOperator::CrossJoin(JoinConstraint::None);
+    *operator = match std::mem::replace(operator, without) {
+        JoinOperator::Join(JoinConstraint::None)
+        | JoinOperator::Inner(JoinConstraint::None)
+        | JoinOperator::StraightJoin(JoinConstraint::None)
+        | JoinOperator::CrossJoin(JoinConstraint::None) => {
+            JoinOperator::CrossJoin(JoinConstraint::None)
         }
-        let operator = std::mem::replace(
-            &mut join.join_operator,
-            JoinOperator::CrossJoin(JoinConstraint::None),
-        );
-        join.join_operator = match operator {
-            JoinOperator::Join(JoinConstraint::None)
-            | JoinOperator::Inner(JoinConstraint::None)
-            | JoinOperator::StraightJoin(JoinConstraint::None)
-            | JoinOperator::CrossJoin(JoinConstraint::None) => {
-                JoinOperator::CrossJoin(JoinConstraint::None)
-            }
-            JoinOperator::StraightJoin(constraint) | JoinOperator::CrossJoin(constraint) => {
-                JoinOperator::Inner(constraint)
-            }
-            other => other,
-        };
-        if is_by_name(join) {
-            let what = "a join by name that is no part of the statement's text";
-            return Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]));
+        JoinOperator::StraightJoin(constraint) | JoinOperator::CrossJoin(constraint) => {
+            JoinOperator::Inner(constraint)
         }
+        other => other,
+    };
+    if is_by_name(operator) {
+        let what = "a join by name that is no part of the statement's text";
+        return Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]));
     }
     Ok(())
-}
-
-/// Whether a join is NATURAL or has USING.
-pub(crate) fn is_by_name(join: &Join) -> bool {
-    matches!(
-        constraint(&join.join_operator),
-        Some(JoinConstraint::Natural | JoinConstraint::Using(_))
-    )
 }
 
 /// No two tables of one FROM may go by the same name.
 pub(super) fn check_names(select: &Select) -> Result<(), MySqlError> {
     let mut seen = HashSet::new();
-    select
-        .from
-        .iter()
-        .try_for_each(|table| check_joined_names(table, &mut seen))
-}
-
-fn check_joined_names(
-    table: &TableWithJoins,
-    seen: &mut HashSet<String>,
-) -> Result<(), MySqlError> {
-    let joined = table.joins.iter().map(|join| &join.relation);
-    for factor in std::iter::once(&table.relation).chain(joined) {
-        let name = match factor {
-            TableFactor::NestedJoin {
-                table_with_joins, ..
-            } => {
-                check_joined_names(table_with_joins, seen)?;
-                continue;
-            }
+    for table in tables(&select.from) {
+        let name = match table {
             TableFactor::Table {
                 alias: Some(alias), ..
             }
@@ -143,11 +98,15 @@ fn check_joined_names(
 
 /// Names the tables of `t.*` and `d.t.*` as FROM does: with their database or without.
 pub(super) fn name_stars(select: &mut Select, bindings: &Bindings) {
-    let mut tables = Vec::new();
-    for table in &select.from {
-        add_tables(&table.relation, &mut tables);
-        { table.joins.iter() }.for_each(|join| add_tables(&join.relation, &mut tables));
-    }
+    let without_alias = |table: &TableFactor| match table {
+        TableFactor::Table {
+            name, alias: None, ..
+        } => Some((name.clone(), table_name(name)?)),
+        _ => None,
+    };
+    let tables: Vec<_> = { tables(&select.from).into_iter() }
+        .filter_map(without_alias)
+        .collect();
     for item in &mut select.projection {
         let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) =
             item
@@ -165,49 +124,6 @@ pub(super) fn name_stars(select: &mut Select, bindings: &Bindings) {
             name.clone_from(from);
         }
     }
-}
-
-/// The tables of FROM that have no alias.
-fn add_tables(factor: &TableFactor, tables: &mut Vec<(ObjectName, TableName)>) {
-    match factor {
-        TableFactor::Table {
-            name, alias: None, ..
-        } => tables.extend(table_name(name).map(|of| (name.clone(), of))),
-        TableFactor::NestedJoin {
-            table_with_joins,
-            alias: None,
-        } => {
-            add_tables(&table_with_joins.relation, tables);
-            let joins = table_with_joins.joins.iter();
-            joins.for_each(|join| add_tables(&join.relation, tables));
-        }
-        _ => {}
-    }
-}
-
-macro_rules! constraint_of {
-    ($operator:expr) => {
-        match $operator {
-            JoinOperator::Join(constraint)
-            | JoinOperator::Inner(constraint)
-            | JoinOperator::Left(constraint)
-            | JoinOperator::LeftOuter(constraint)
-            | JoinOperator::Right(constraint)
-            | JoinOperator::RightOuter(constraint)
-            | JoinOperator::FullOuter(constraint)
-            | JoinOperator::CrossJoin(constraint)
-            | JoinOperator::StraightJoin(constraint) => Some(constraint),
-            _ => None,
-        }
-    };
-}
-
-pub(super) fn constraint(operator: &JoinOperator) -> Option<&JoinConstraint> {
-    constraint_of!(operator)
-}
-
-pub(super) fn constraint_mut(operator: &mut JoinOperator) -> Option<&mut JoinConstraint> {
-    constraint_of!(operator)
 }
 
 pub(super) fn is_dual(factor: &TableFactor, bindings: &Bindings) -> bool {

@@ -25,8 +25,9 @@ use datafusion::sql::sqlparser::ast::{
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::labels;
-use super::relation::{constraint_mut, is_dual, resolve, table_as_select};
+use super::relation::{is_dual, resolve, table_as_select};
 use crate::bindings::{Bindings, BoundTable, FILES};
+use crate::from_list::{constraint_mut, using};
 use crate::references::table_name;
 use crate::source::Source;
 use from::Joined;
@@ -334,7 +335,7 @@ impl<'a> Writer<'a> {
             };
             let using: Option<Vec<String>> = match constraint {
                 JoinConstraint::Natural => None,
-                JoinConstraint::Using(names) => Some(names.iter().filter_map(last).collect()),
+                JoinConstraint::Using(names) => Some(using(names).map(str::to_owned).collect()),
                 JoinConstraint::On(condition) => {
                     left = self.on(condition, left.and(right))?;
                     continue;
@@ -446,11 +447,6 @@ fn derived(name: Ident, columns: Names) -> Joined {
 fn declared(alias: &TableAlias) -> Names {
     let columns = alias.columns.iter().map(|column| column.name.value.clone());
     (!alias.columns.is_empty()).then(|| columns.collect())
-}
-
-fn last(name: &ObjectName) -> Option<String> {
-    let ident = name.0.last()?.as_ident()?;
-    Some(ident.value.clone())
 }
 
 fn refused(what: &str) -> MySqlError {
