@@ -137,7 +137,7 @@ impl Direct {
     ) -> Result<(), Error> {
         self.looked_up += looked_up;
         self.found += known.len();
-        if known.is_empty() {
+        if known.is_empty() || self.is_too_wide() {
             return Ok(());
         }
         self.numbers.read(key);
@@ -164,6 +164,15 @@ impl Direct {
             }
         }
         Ok(())
+    }
+
+    /// Whether no array can come into being any more: what was seen never gets closer together.
+    fn is_too_wide(&self) -> bool {
+        let entry = size_of::<u32>() as u64;
+        !self.is_in_use()
+            && self
+                .range()
+                .is_some_and(|range| range > self.bytes_max / entry)
     }
 
     /// Makes the array cover what was seen, where that is dense enough and there is memory.

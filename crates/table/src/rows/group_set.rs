@@ -72,11 +72,12 @@ impl GroupOptions {
         // A quarter of the budget may be tails; 64 partitions are enough for 64 times the budget.
         let tails = memory_bytes / 8 / page_class.bytes() as u64;
         let partition_bits = tails.max(1).ilog2().clamp(3, 6);
-        // A row of a front table takes about 100 bytes with its slots.
         let front_bytes = memory_bytes / 16 / workers.max(1) as u64;
         let front_pages = (front_bytes / page_class.bytes() as u64).max(2) as usize;
-        let front_groups_max = (front_bytes / 128).clamp(256, FRONT_GROUPS_MAX) as usize;
-        let front_numbers_max = (front_bytes / 128).clamp(256, FRONT_NUMBERS_MAX) as usize;
+        // A row of a front table takes about 100 bytes with its slots.
+        let front_rows = |most| (front_bytes / 128).clamp(256, most) as usize;
+        let front_groups_max = front_rows(FRONT_GROUPS_MAX);
+        let front_numbers_max = front_rows(FRONT_NUMBERS_MAX);
         let front_groups = front_groups_max.min(1 << 15);
         GroupOptions {
             workers,
