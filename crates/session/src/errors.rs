@@ -263,7 +263,7 @@ fn from_text(error: &DataFusionError) -> MySqlError {
             return MySqlError::new(ErrorCode::ParameterCount, &[&name.to_uppercase()]);
         }
     }
-    if text.contains("UNION queries have different number of columns")
+    if text.contains("queries have different number of columns")
         || text.contains("same number of columns")
         || text.contains("must have the same number of columns")
     {

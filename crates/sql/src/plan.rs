@@ -25,7 +25,7 @@ use crate::bindings::{Bindings, FILES};
 use crate::keyed::Keyed;
 use crate::rewrite;
 use crate::source::Source;
-use crate::typing::union;
+use crate::typing::{except, union};
 
 /// A plan and the labels of its columns.
 #[derive(Debug, Clone)]
@@ -65,8 +65,8 @@ impl Planner<'_> {
         let rewritten = rewrite::query(query, source, self.bindings, hides).map_err(raise)?;
         let statement = ast::Statement::Query(Box::new(rewritten.query));
         let mut plan = self.sql_to_rel().sql_statement_to_plan(statement)?;
-        if rewritten.has_chain {
-            plan = union::flatten(plan)?;
+        if rewritten.has_set_operations {
+            plan = except::number_rows(union::flatten(plan)?)?;
         }
         let labels = if is_values {
             (0..plan.schema().fields().len())

@@ -37,6 +37,8 @@ pub fn repair_distribution(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execu
                     Arc::clone(child),
                     Partitioning::Hash(keys, partitions),
                 )?;
+                // Where rows come sorted, a window or a sort that was left out above counts on it.
+                let exchange = exchange.with_preserve_order();
                 children.push(Arc::new(exchange) as Arc<dyn ExecutionPlan>);
                 changed = true;
             } else {

@@ -3,25 +3,33 @@
 //! In a plan a query in parentheses that begins a chain looks like the beginning of that chain. It
 //! becomes a derived table here, and is typed by itself.
 
-use datafusion::sql::sqlparser::ast::{Query, SetExpr, TableFactor};
+use datafusion::sql::sqlparser::ast::{Query, SetExpr, SetOperator, SetQuantifier, TableFactor};
 use mayfly_types::MySqlError;
 
 use crate::parse;
 
-/// Sets apart what begins a chain in parentheses; whether there is a chain of three or more.
+/// Sets apart what begins a chain in parentheses; whether there is a chain of three or more, or a set
+/// operation but UNION with ALL.
 ///
 /// # Errors
 /// None but for a bug in the parser.
 pub(super) fn set_apart(body: &mut SetExpr) -> Result<bool, MySqlError> {
-    let SetExpr::SetOperation { left, right, .. } = body else {
+    let SetExpr::SetOperation {
+        left,
+        right,
+        op,
+        set_quantifier,
+    } = body
+    else {
         return Ok(false);
     };
+    let mut found = *op != SetOperator::Union && *set_quantifier == SetQuantifier::All;
     // Stands there by its precedence.
-    let mut is_chain = set_apart(right)?;
+    found |= set_apart(right)?;
     match left.as_mut() {
         SetExpr::SetOperation { .. } => {
             set_apart(left)?;
-            is_chain = true;
+            found = true;
         }
         SetExpr::Query(query) if is_union(query) => {
             let query = query.clone();
@@ -29,7 +37,7 @@ pub(super) fn set_apart(body: &mut SetExpr) -> Result<bool, MySqlError> {
         }
         _ => {}
     }
-    Ok(is_chain)
+    Ok(found)
 }
 
 /// Whether a query is a union without more; an order or a limit sets it apart as it is.

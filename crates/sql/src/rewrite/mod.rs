@@ -37,8 +37,8 @@ use crate::walk;
 pub(crate) struct Rewritten {
     pub(crate) query: Query,
     pub(crate) labels: labels::Labels,
-    /// Whether it has a chain of UNION, to be typed as a whole.
-    pub(crate) has_chain: bool,
+    /// Whether it has set operations that its plan does not have as they are meant.
+    pub(crate) has_set_operations: bool,
 }
 
 /// Rewrites a query; `hides` is whether it names one of the invisible columns of a table, and `*`
@@ -62,7 +62,7 @@ pub(crate) fn query(
         top: None,
         recursive: HashSet::new(),
         ctes: HashSet::new(),
-        has_chain: false,
+        has_set_operations: false,
         error: None,
     };
     let _ = walk::write(&mut query, &mut rewriter);
@@ -81,7 +81,7 @@ pub(crate) fn query(
     Ok(Rewritten {
         query,
         labels,
-        has_chain: rewriter.has_chain,
+        has_set_operations: rewriter.has_set_operations,
     })
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn expression(mut expr: Expr, bindings: &Bindings) -> Result<Expr, My
         top: None,
         recursive: HashSet::new(),
         ctes: HashSet::new(),
-        has_chain: false,
+        has_set_operations: false,
         error: None,
     };
     let _ = walk::write(&mut expr, &mut rewriter);
@@ -149,8 +149,8 @@ struct Rewriter<'a> {
     ctes: HashSet<String>,
     /// The selects that make up recursive common table expressions.
     recursive: HashSet<Location>,
-    /// Whether a chain of UNION was found.
-    has_chain: bool,
+    /// Whether a chain of UNION was found, or another set operation with ALL.
+    has_set_operations: bool,
     /// What ended the rewriting.
     error: Option<MySqlError>,
 }
@@ -171,9 +171,6 @@ impl VisitorMut for Rewriter<'_> {
                     selects(&cte.query.body, &mut self.recursive);
                 }
             }
-        }
-        if let Err(error) = refused::check_multisets(&query.body) {
-            return self.stop(error);
         }
         match relation::table_as_select(&query.body) {
             Ok(Some(select)) => query.body = select,
@@ -212,8 +209,8 @@ impl VisitorMut for Rewriter<'_> {
             return self.stop(error);
         }
         match chain::set_apart(body) {
-            Ok(is_chain) => {
-                self.has_chain |= is_chain;
+            Ok(has_set_operations) => {
+                self.has_set_operations |= has_set_operations;
                 ControlFlow::Continue(())
             }
             Err(error) => self.stop(error),

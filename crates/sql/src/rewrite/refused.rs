@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
-    GroupByWithModifier, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, WindowType,
+    GroupByWithModifier, Select, SelectItem, WindowType,
 };
 use mayfly_types::{ErrorCode, MySqlError};
 
@@ -19,27 +19,6 @@ pub(super) fn check_stars(select: &Select, source: &Source) -> Result<(), MySqlE
         }
     }
     Ok(())
-}
-
-/// INTERSECT ALL and EXCEPT ALL count how often a row comes, which the planner's joins do not.
-pub(super) fn check_multisets(body: &SetExpr) -> Result<(), MySqlError> {
-    let SetExpr::SetOperation {
-        op,
-        set_quantifier,
-        left,
-        right,
-    } = body
-    else {
-        return Ok(());
-    };
-    let is_multiset = matches!(op, SetOperator::Intersect | SetOperator::Except)
-        && *set_quantifier == SetQuantifier::All;
-    if is_multiset {
-        let what = format!("{op} ALL");
-        return Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]));
-    }
-    check_multisets(left)?;
-    check_multisets(right)
 }
 
 /// GROUPING tells of what ROLLUP adds up.

@@ -20,6 +20,7 @@ use datafusion::logical_expr::{
 };
 use mayfly_types::ColumnType;
 
+use crate::typing::except::is_set_operation;
 use shape::{Kind, Shape, together};
 
 /// A column of a new table.
@@ -55,6 +56,12 @@ pub fn columns(plan: &LogicalPlan) -> Vec<Stored> {
 fn is_union(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Union(_) => true,
+        LogicalPlan::Join(join) => is_set_operation(join),
+        // EXCEPT ALL and INTERSECT ALL leave out the numbers of equal rows.
+        LogicalPlan::Projection(projection) => match projection.input.as_ref() {
+            LogicalPlan::Join(join) => is_set_operation(join),
+            _ => false,
+        },
         LogicalPlan::Distinct(_) | LogicalPlan::Sort(_) | LogicalPlan::Limit(_) => {
             plan.inputs().into_iter().all(is_union)
         }
@@ -90,6 +97,9 @@ fn column(plan: &LogicalPlan, index: usize) -> Shape {
                 Some(index) if plain => shape(&aggregate.aggr_expr[index], &aggregate.input),
                 _ => nullable(of_field(plan.schema(), index)),
             }
+        }
+        LogicalPlan::Join(join) if is_set_operation(join) => {
+            together(&[column(&join.left, index), column(&join.right, index)])
         }
         LogicalPlan::Join(join) => {
             let width = join.left.schema().fields().len();

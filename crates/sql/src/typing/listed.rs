@@ -11,15 +11,13 @@
 //! **Never** looks at a list before a statement is typed: while it is planned the columns of a
 //! union have the type of those of its first SELECT.
 
-use std::sync::Arc;
-
 use arrow::datatypes::Field;
-use datafusion::common::{Column, DFSchema, ExprSchema, NullEquality};
+use datafusion::common::{DFSchema, ExprSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, Case, Sort, WindowFunction};
 use datafusion::logical_expr::{
-    Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, ScalarUDF, WindowFrameBound,
-    WindowFrameUnits, WindowFunctionDefinition, binary_expr, lit,
+    Expr, Operator, ScalarUDF, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition,
+    binary_expr, lit,
 };
 use mayfly_types::{ColumnType, ErrorCode, MySqlError, TYPE_KEY};
 
@@ -211,41 +209,4 @@ pub(super) fn in_window(mut window: WindowFunction, schema: &DFSchema) -> Result
         *value = as_text(std::mem::take(value), &list);
     }
     Ok(window)
-}
-
-/// The rows that INTERSECT and EXCEPT choose from: texts, as those of a union.
-pub(super) fn in_set_operation(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let LogicalPlan::Join(join) = plan else {
-        return Ok(plan);
-    };
-    let is_set_operation = join.null_equality == NullEquality::NullEqualsNull
-        && matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti);
-    let has_list = |plan: &LogicalPlan| {
-        let mut fields = plan.schema().fields().iter();
-        fields.any(|field| list_of_field(field).is_some())
-    };
-    if !is_set_operation || !has_list(&join.left) {
-        return Ok(LogicalPlan::Join(join));
-    }
-    let columns: Vec<Expr> = join
-        .left
-        .schema()
-        .iter()
-        .map(|(qualifier, field)| {
-            let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
-            match list_of_field(field) {
-                Some(list) => {
-                    as_text(column, &list).alias_qualified(qualifier.cloned(), field.name())
-                }
-                None => column,
-            }
-        })
-        .collect();
-    let left = LogicalPlanBuilder::from(Arc::unwrap_or_clone(join.left))
-        .project(columns)?
-        .build()?;
-    Ok(LogicalPlan::Join(Join {
-        left: Arc::new(left),
-        ..join
-    }))
 }

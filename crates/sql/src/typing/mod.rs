@@ -15,6 +15,7 @@
 
 pub(crate) mod compare;
 mod dependent;
+pub(crate) mod except;
 mod joined;
 mod listed;
 mod looked_up;

@@ -25,7 +25,7 @@ use mayfly_types::{BlobSize, COLLATION_KEY, ColumnType, TYPE_KEY};
 
 use super::compare::{COMPARE, Kind, comparable, compare, compare_now, kind, kind_of, truth};
 use super::operators::repair;
-use super::{dependent, listed, looked_up, subquery, union, zero};
+use super::{dependent, except, listed, looked_up, subquery, union, zero};
 use crate::functions::listed::text_type;
 use crate::functions::unify::unify;
 use crate::functions::{arithmetic, call, cast, define, seeded};
@@ -52,7 +52,6 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 }
 
 fn typed(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let plan = listed::in_set_operation(plan)?;
     let mut schema = merge_schema(&plan.inputs());
     if let LogicalPlan::TableScan(scan) = &plan {
         let source =
@@ -78,6 +77,7 @@ fn whole(plan: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
             filter.predicate = condition(filter.predicate, schema)?;
             LogicalPlan::Filter(filter)
         }
+        LogicalPlan::Join(join) if except::is_set_operation(&join) => except::typed(join)?,
         LogicalPlan::Join(mut join) => {
             join.filter = join
                 .filter

@@ -80,18 +80,32 @@ fn all_of(union: &Union, is_distinct: bool) -> Result<Vec<Arc<LogicalPlan>>> {
 
 /// The columns of a union have the type that their values have together.
 pub(super) fn typed(union: Union) -> Result<LogicalPlan> {
-    let width = union.schema.fields().len();
-    if union
-        .inputs
-        .iter()
-        .any(|input| input.schema().fields().len() != width)
-    {
-        return Ok(LogicalPlan::Union(union));
+    let inputs: Vec<&LogicalPlan> = union.inputs.iter().map(AsRef::as_ref).collect();
+    let inputs = match together(&inputs) {
+        Some(targets) => {
+            let inputs = union.inputs.into_iter();
+            let inputs = inputs.map(|input| converted(Arc::unwrap_or_clone(input), &targets));
+            inputs
+                .map(|input| input.map(Arc::new))
+                .collect::<Result<_>>()?
+        }
+        // The types of the columns were made before those of the inputs were known.
+        None => union.inputs,
+    };
+    Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
+}
+
+/// The types that columns of several queries have together, where they differ; `None` where none
+/// does.
+pub(super) fn together(inputs: &[&LogicalPlan]) -> Option<Vec<Option<ColumnType>>> {
+    let width = inputs.first()?.schema().fields().len();
+    let mut widths = inputs.iter().map(|input| input.schema().fields().len());
+    if widths.any(|other| other != width) {
+        return None;
     }
     let targets: Vec<Option<ColumnType>> = (0..width)
         .map(|index| {
-            let fields: Vec<_> = union
-                .inputs
+            let fields: Vec<_> = inputs
                 .iter()
                 .map(|input| input.schema().field(index))
                 .collect();
@@ -107,39 +121,27 @@ pub(super) fn typed(union: Union) -> Result<LogicalPlan> {
             (!same || is_list).then(|| unify_columns(&types))
         })
         .collect();
-    if targets.iter().all(Option::is_none) {
-        // The types of the columns were made before those of the inputs were known.
-        let union = Union::try_new_with_loose_types(union.inputs)?;
-        return Ok(LogicalPlan::Union(union));
-    }
-    let inputs = union
-        .inputs
-        .into_iter()
-        .map(|input| {
-            let columns: Vec<Expr> = input
-                .schema()
-                .iter()
-                .zip(&targets)
-                .map(|((qualifier, field), target)| {
-                    let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
-                    match target {
-                        Some(of)
-                            if needs(field.data_type(), &ColumnType::from_arrow(field), of) =>
-                        {
-                            let converted = cast::conversion(of.clone()).call(vec![column]);
-                            converted.alias_qualified(qualifier.cloned(), field.name())
-                        }
-                        _ => column,
-                    }
-                })
-                .collect();
-            let input = Arc::unwrap_or_clone(input);
-            Ok(Arc::new(
-                LogicalPlanBuilder::from(input).project(columns)?.build()?,
-            ))
+    targets.iter().any(Option::is_some).then_some(targets)
+}
+
+/// A query whose columns are of other types, under the names that they had.
+pub(super) fn converted(input: LogicalPlan, targets: &[Option<ColumnType>]) -> Result<LogicalPlan> {
+    let columns: Vec<Expr> = input
+        .schema()
+        .iter()
+        .zip(targets)
+        .map(|((qualifier, field), target)| {
+            let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
+            match target {
+                Some(of) if needs(field.data_type(), &ColumnType::from_arrow(field), of) => {
+                    let converted = cast::conversion(of.clone()).call(vec![column]);
+                    converted.alias_qualified(qualifier.cloned(), field.name())
+                }
+                _ => column,
+            }
         })
-        .collect::<Result<Vec<_>>>()?;
-    Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
+        .collect();
+    LogicalPlanBuilder::from(input).project(columns)?.build()
 }
 
 /// Whether values of a type must be converted to be of another.
