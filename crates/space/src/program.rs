@@ -93,6 +93,13 @@ pub fn limit_heaps(memory_bytes: u64) {
     let _ = memory_bytes;
 }
 
+/// Lets the kernel take back what the allocator keeps of freed memory, where that is glibc's.
+pub(crate) fn give_heaps_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: S8: the allocator gives pages back in which nothing is allocated, under its own lock.
+    let _gave = unsafe { libc::malloc_trim(0) };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

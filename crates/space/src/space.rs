@@ -185,12 +185,18 @@ impl Space {
     /// What no page uses goes back to the kernel now, if it is at least a quarter of the budget:
     /// each 2 MiB of it that are used again cost a fault (about 0.1 ms). The code goes back as soon
     /// as pages and reservations hold an eighth of the budget again (about 0.5 ms, once a call).
+    /// If it had, the last statement was a large one, and what the allocator still keeps of it goes
+    /// back too.
     pub fn make_room_for_code(&self) {
         let core = self.core();
         if core.arena.free_bytes() >= core.options.memory_bytes / 4 {
             core.arena.trim();
         }
-        core.room.code_is_lent.store(true, Relaxed);
+        let is_lent = core.room.code_is_lent.swap(true, Relaxed);
+        #[cfg(not(miri))]
+        if !is_lent {
+            crate::program::give_heaps_back();
+        }
     }
 
     /// Waits until no background read or write is under way; at most ten seconds.
