@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_buffer::ArrowNativeType;
-use mayfly_space::{Account, Admission, Error, PageClass};
+use mayfly_space::{Account, Admission, Error, Page, PageClass};
 
 use super::directory::directory_bytes;
 use super::encode::RowsView;
@@ -31,6 +31,7 @@ use super::estimate::DistinctEstimate;
 use super::group_worker::GroupWorker;
 use super::layout::RowLayout;
 use super::partition::{Mode, Partition, Scatter, make_room};
+use super::read_ahead::ReadAhead;
 use super::row_table::Scratch;
 use super::segment::Shape;
 
@@ -116,6 +117,7 @@ pub struct GroupSet {
     estimate: Mutex<(DistinctEstimate, u64)>,
     unsettled: AtomicU32,
     next: AtomicU32,
+    ahead: Mutex<ReadAhead>,
     _admission: Admission,
 }
 
@@ -152,6 +154,7 @@ impl GroupSet {
             estimate: Mutex::default(),
             unsettled: AtomicU32::new(0),
             next: AtomicU32::new(0),
+            ahead: Mutex::default(),
             _admission: admission,
         }))
     }
@@ -188,6 +191,24 @@ impl GroupSet {
     pub(crate) fn take_partition(&self) -> Option<u32> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         ((number as usize) < self.partitions.len()).then_some(number)
+    }
+
+    /// Starts reading pages of partitions behind `number`, whose turn has come.
+    pub(crate) fn read_ahead(&self, number: usize) {
+        let space = self.shape.account.space();
+        let memory_bytes = space.memory_bytes();
+        let free_bytes = memory_bytes.saturating_sub(space.memory_used_bytes());
+        let near = number + self.options.workers;
+        let absent = |number: usize| {
+            // One that is locked is being settled.
+            let partition = self.partitions.get(number)?.try_lock().ok()?;
+            let pages = partition.cold().iter().map(|segment| &segment.page);
+            Some(pages.filter(|page| !page.is_resident()).cloned().collect())
+        };
+        let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        let pages = ahead.pages(number, near, memory_bytes, free_bytes, absent);
+        drop(ahead);
+        pages.iter().for_each(Page::prefetch);
     }
 
     pub(crate) fn lock(&self, partition: usize) -> MutexGuard<'_, Partition> {

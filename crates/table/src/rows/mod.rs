@@ -30,6 +30,7 @@ mod layout;
 mod numbering;
 mod partition;
 mod payload;
+mod read_ahead;
 mod reader;
 mod row_table;
 mod segment;

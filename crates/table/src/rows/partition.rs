@@ -248,11 +248,14 @@ impl Partition {
     }
 
     /// Ends the input: what waits is merged, and every page is unpinned. Pages of a partition that
-    /// was merged all along are the result as they are; whoever reads them needs no directory.
+    /// was merged all along are the result as they are; whoever reads them needs no directory. One
+    /// of which pages were written is left as it is: to merge it here would read those pages, only
+    /// to write all of them again before the partition's turn.
     pub(crate) fn settle(&mut self, scratch: &mut Scratch) -> Result<(), Error> {
         if self.hot.is_some() {
             self.merge_pending(scratch)?;
-            self.unique = self.pending.is_empty() && self.merge_cold(scratch)?;
+            let in_memory = self.cold.iter().all(|page| page.page.is_resident());
+            self.unique = self.pending.is_empty() && in_memory && self.merge_cold(scratch)?;
         }
         self.close_pending();
         if let Some(table) = self.hot.take() {

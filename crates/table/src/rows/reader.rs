@@ -86,7 +86,7 @@ impl GroupReader {
         let Some(number) = self.set.take_partition() else {
             return Ok(None);
         };
-        self.prefetch(number as usize + self.set.options.workers);
+        self.set.read_ahead(number as usize);
         let mut partition = self.set.lock(number as usize);
         // Another reader may have drawn its number and not got to it.
         partition.settle(&mut self.scratch)?;
@@ -110,17 +110,6 @@ impl GroupReader {
         }
         self.settled = true;
         Ok(())
-    }
-
-    /// Starts reading the pages of a partition that comes up next.
-    fn prefetch(&self, number: usize) {
-        if number < self.set.partitions.len()
-            && let Ok(partition) = self.set.partitions[number].try_lock()
-        {
-            for segment in partition.cold() {
-                segment.page.prefetch();
-            }
-        }
     }
 
     /// Bytes of pages and directory that one reader may pin at once.
