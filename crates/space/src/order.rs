@@ -35,6 +35,9 @@ use crate::table::{
 
 const NONE: u32 = u32::MAX;
 
+/// Bytes of one next use that are worth a write, and later a read, of their own.
+const RUN_BYTES: usize = 256 << 10;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Kind {
@@ -279,14 +282,19 @@ impl Order {
         }
     }
 
-    /// Collects dirty pages to write together, farthest next use first, up to `limit_bytes`:
-    /// pages of one next use while there are any, then of the one before. Each is left
-    /// [`WRITING`] and [`GATHERED`], clean unless it is changed again.
+    /// Collects dirty pages to write together, up to `limit_bytes`: pages of one next use while
+    /// there are any, then of another. Each is left [`WRITING`] and [`GATHERED`], clean unless it is
+    /// changed again.
+    ///
+    /// The farthest next use goes first, but where it has few pages it waits for more of them: what
+    /// is read together is written together, and a device reads single pages at half its speed.
+    /// Pages that wait so take at most `patience_bytes`.
     pub(crate) fn gather_dirty(
         &self,
         arena: &Arena,
         table: &Table,
         limit_bytes: usize,
+        patience_bytes: usize,
     ) -> Vec<(u32, Frame)> {
         let mut lists = lock(&self.lists);
         let mut gathered = Vec::new();
@@ -301,11 +309,15 @@ impl Order {
             }
         }
         if gathered.is_empty() {
-            while let Some((_, &list)) = lists.at_dirty.last_key_value() {
-                if bytes >= limit_bytes {
-                    break;
+            while bytes < limit_bytes
+                && let Some(key) = key_to_write(&lists, arena, table, patience_bytes)
+            {
+                while bytes < limit_bytes
+                    && let Some(list) = lists.at_dirty.get(&key)
+                {
+                    let id = list.head;
+                    bytes += self.take_dirty(&mut lists, arena, table, id, &mut gathered);
                 }
-                bytes += self.take_dirty(&mut lists, arena, table, list.head, &mut gathered);
             }
         }
         // Nothing cold and nothing ordered: the hot ones are all there is.
@@ -488,4 +500,23 @@ fn kind_for(entry: &Entry, word: u64) -> Kind {
         (NextUse::SecondChance, true) => Kind::ClockClean,
         (NextUse::SecondChance, false) => Kind::ClockDirty,
     }
+}
+
+/// The next use whose pages are written next: the farthest that has [`RUN_BYTES`] of them, or the one
+/// that has most among the farthest that take `patience_bytes` together.
+fn key_to_write(lists: &Lists, arena: &Arena, table: &Table, patience_bytes: usize) -> Option<u32> {
+    let mut passed = 0;
+    let mut most = (0, None);
+    for (key, list) in lists.at_dirty.iter().rev() {
+        // Pages of one next use are of one size, or nearly so.
+        let bytes = list.len as usize * arena.len_of(table.entry(list.head).size());
+        if bytes > most.0 {
+            most = (bytes, Some(*key));
+        }
+        passed += bytes;
+        if bytes >= RUN_BYTES || passed >= patience_bytes {
+            break;
+        }
+    }
+    most.1
 }

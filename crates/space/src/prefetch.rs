@@ -23,7 +23,7 @@ use crate::{Error, NextUse, Operation, lock};
 /// The most bytes read in one transfer.
 const READ_BYTES: usize = 1 << 20;
 /// Transfers under way.
-const DEPTH: usize = 4;
+const DEPTH: usize = 16;
 /// Requests looked at together, so that neighbours meet.
 const BATCH: usize = 256;
 

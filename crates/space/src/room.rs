@@ -27,6 +27,8 @@ use crate::{Error, PageClass, Result, lock};
 const START_SIXTEENTHS: u64 = 11;
 /// Share of the budget that the writer keeps free or clean once it has started.
 const READY_SIXTEENTHS: u64 = 4;
+/// Share of the budget in pages that wait to be written with others.
+const PATIENCE_SHARE: u64 = 8;
 /// Memory in use from which the writer's thread exists, to give idle memory back in the end.
 const WRITER_BYTES: u64 = 64 << 20;
 /// Share of the budget in use at which lent memory is taken back from the program's code.
@@ -94,6 +96,11 @@ impl Core {
         crate::writer::EXTENT_BYTES
             .min((self.limit_bytes() / 32) as usize)
             .max(64 << 10)
+    }
+
+    /// How many bytes of pages may wait for more pages of the same next use.
+    pub(crate) fn patience_bytes(&self) -> usize {
+        (self.limit_bytes() / PATIENCE_SHARE) as usize
     }
 
     /// Makes the program's code leave memory when the budget begins to be used.

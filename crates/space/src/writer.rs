@@ -163,9 +163,10 @@ impl Writer<'_> {
         let mut submitted = 0;
         let depth = if urgent { URGENT_DEPTH } else { QUIET_DEPTH };
         while self.queue.in_flight() < depth && (urgent && self.is_short() || core.should_clean()) {
+            let (extent, patience) = (core.extent_bytes(), core.patience_bytes());
             let pages = core
                 .order
-                .gather_dirty(&core.arena, &core.table, core.extent_bytes());
+                .gather_dirty(&core.arena, &core.table, extent, patience);
             if pages.is_empty() {
                 break;
             }
