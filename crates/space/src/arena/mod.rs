@@ -16,7 +16,7 @@
 //! than the budget because addresses are free and runs need neighbours.
 //!
 //! Blocks are 2 MiB, so that each is one huge page; smaller budgets use smaller blocks, because
-//! a class never shares a block with another one.
+//! a class never shares a block with another one, and have several of them in a huge page.
 //!
 //! **Cost** of a frame: one lock and a bit search, `measure::frames`.
 
@@ -33,6 +33,11 @@ pub(crate) use memory::{Frame, GRANULE, Memory};
 
 /// No page owns the frame.
 const NOBODY: u32 = u32::MAX;
+
+/// Budgets from which memory is asked for in huge pages, of which several blocks may share one. They
+/// are less work for the processor and for the device too, to which a page of 64 KiB is one piece
+/// then and not sixteen.
+const HUGE_PAGES_FROM: u64 = 16 << 20;
 
 /// How many times the budget the address range is.
 const RANGE_FACTOR: usize = 4;
@@ -126,7 +131,7 @@ impl Arena {
             })
             .collect();
         Ok(Arena {
-            memory: Memory::reserve(range, block_bytes >= 2 << 20)?,
+            memory: Memory::reserve(range, memory_bytes >= HUGE_PAGES_FROM)?,
             block_bytes,
             limit_bytes: memory_bytes,
             slack_bytes: (memory_bytes / 8).max(2 * block_bytes as u64),
