@@ -39,6 +39,8 @@ const NOBODY: u32 = u32::MAX;
 /// then and not sixteen.
 const HUGE_PAGES_FROM: u64 = 16 << 20;
 
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+
 /// How many times the budget the address range is.
 const RANGE_FACTOR: usize = 4;
 
@@ -87,6 +89,8 @@ struct State {
 pub(crate) struct Arena {
     memory: Memory,
     block_bytes: usize,
+    /// Blocks that share a huge page.
+    blocks_together: u32,
     limit_bytes: u64,
     slack_bytes: u64,
     state: Mutex<State>,
@@ -114,6 +118,7 @@ pub(crate) fn block_bytes_for(memory_bytes: u64) -> usize {
 impl Arena {
     pub(crate) fn new(memory_bytes: u64) -> io::Result<Arena> {
         let block_bytes = block_bytes_for(memory_bytes);
+        let is_huge = memory_bytes >= HUGE_PAGES_FROM;
         let budget = usize::try_from(memory_bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
         let factor = if cfg!(miri) { 2 } else { RANGE_FACTOR };
         let range = budget
@@ -131,8 +136,12 @@ impl Arena {
             })
             .collect();
         Ok(Arena {
-            memory: Memory::reserve(range, memory_bytes >= HUGE_PAGES_FROM)?,
+            memory: Memory::reserve(range, is_huge)?,
             block_bytes,
+            blocks_together: match is_huge {
+                true => HUGE_PAGE_BYTES.div_ceil(block_bytes) as u32,
+                false => 1,
+            },
             limit_bytes: memory_bytes,
             slack_bytes: (memory_bytes / 8).max(2 * block_bytes as u64),
             state: Mutex::new(State {
@@ -337,6 +346,10 @@ impl Arena {
     fn unback(&self, state: &mut State, index: u32) {
         self.memory
             .give_back(index as usize * self.block_bytes, self.block_bytes);
+        Self::mark_given_back(state, index);
+    }
+
+    fn mark_given_back(state: &mut State, index: u32) {
         state.blocks[index as usize].kind = Kind::Unbacked;
         state.backed_blocks -= 1;
         state.unbacked.insert(index);
@@ -511,7 +524,9 @@ impl Arena {
         free
     }
 
-    /// Gives every free block back to the kernel.
+    /// Gives every free block back to the kernel, but for those in a huge page of which blocks are in
+    /// use: a huge page is not put together again once a part of it was given back, nor if it was
+    /// given back part by part.
     pub(crate) fn trim(&self) -> u64 {
         let mut state = lock(&self.state);
         let state = &mut *state;
@@ -521,9 +536,26 @@ impl Arena {
             }
         }
         let mut bytes = 0;
-        while let Some(index) = state.free.pop_last() {
-            self.unback(state, index);
-            bytes += self.block_bytes as u64;
+        let count = state.blocks.len() as u32;
+        for first in (0..count).step_by(self.blocks_together as usize) {
+            let end = count.min(first + self.blocks_together);
+            let free = Vec::from_iter(state.free.range(first..end).copied());
+            let is_used = |index: u32| {
+                let kind = state.blocks[index as usize].kind;
+                !matches!(kind, Kind::Free | Kind::Unbacked)
+            };
+            if free.is_empty() || (first..end).any(is_used) {
+                continue;
+            }
+            self.memory.give_back(
+                first as usize * self.block_bytes,
+                (end - first) as usize * self.block_bytes,
+            );
+            for index in free {
+                state.free.remove(&index);
+                Self::mark_given_back(state, index);
+                bytes += self.block_bytes as u64;
+            }
         }
         bytes
     }
