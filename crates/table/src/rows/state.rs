@@ -13,6 +13,7 @@ use arrow_array::builder::{
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray};
+use arrow_schema::DataType;
 
 /// The number a state computes with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -373,7 +374,8 @@ pub(crate) fn decode_state(slot: &StateSlot, rows: &[&[u8]]) -> Vec<ArrayRef> {
                 f64::from_le_bytes,
             ),
             Number::Decimal => decode_values(
-                Decimal128Builder::with_capacity(rows.len()),
+                Decimal128Builder::with_capacity(rows.len())
+                    .with_data_type(DataType::Decimal128(38, 0)),
                 slot,
                 rows,
                 seen,
