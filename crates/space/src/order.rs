@@ -38,6 +38,10 @@ const NONE: u32 = u32::MAX;
 /// Bytes of one next use that are worth a write, and later a read, of their own.
 const RUN_BYTES: usize = 256 << 10;
 
+/// Next uses among which one is chosen to be written: as many as an aggregate has partitions. Pages of
+/// a sorted run have each one of its own.
+const NEXT_USES_LOOKED_AT: usize = 64;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Kind {
@@ -507,7 +511,7 @@ fn kind_for(entry: &Entry, word: u64) -> Kind {
 fn key_to_write(lists: &Lists, arena: &Arena, table: &Table, patience_bytes: usize) -> Option<u32> {
     let mut passed = 0;
     let mut most = (0, None);
-    for (key, list) in lists.at_dirty.iter().rev() {
+    for (key, list) in lists.at_dirty.iter().rev().take(NEXT_USES_LOOKED_AT) {
         // Pages of one next use are of one size, or nearly so.
         let bytes = list.len as usize * arena.len_of(table.entry(list.head).size());
         if bytes > most.0 {

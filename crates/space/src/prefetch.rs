@@ -24,6 +24,8 @@ use crate::{Error, NextUse, Operation, lock};
 const READ_BYTES: usize = 1 << 20;
 /// Transfers under way.
 const DEPTH: usize = 16;
+/// The part of the budget that reads under way may take.
+const FLYING_SHARE: u64 = 8;
 /// Requests looked at together, so that neighbours meet.
 const BATCH: usize = 256;
 
@@ -63,11 +65,17 @@ struct Load {
     frame: Frame,
 }
 
+fn bytes_of(loads: &[Load]) -> usize {
+    loads.iter().map(|load| load.page.len_bytes()).sum()
+}
+
 struct Reader<'a> {
     core: &'a Core,
     requests: &'a Requests,
     queue: Box<dyn Queue>,
     flying: HashMap<u64, Vec<Load>>,
+    /// Bytes of the reads under way.
+    flying_bytes: usize,
     next_tag: u64,
 }
 
@@ -79,6 +87,7 @@ pub(crate) fn run(core: &Core, requests: &Requests) {
         requests,
         queue,
         flying: HashMap::new(),
+        flying_bytes: 0,
         next_tag: 0,
     };
     loop {
@@ -176,10 +185,16 @@ impl Reader<'_> {
     }
 
     fn submit(&mut self, loads: Vec<Load>) {
-        while self.queue.in_flight() >= DEPTH {
+        let core = self.core;
+        // What is being read can be taken by nobody.
+        let bytes = bytes_of(&loads);
+        let most = (core.options.memory_bytes / FLYING_SHARE) as usize;
+        while self.queue.in_flight() >= DEPTH
+            || (self.queue.in_flight() > 0 && self.flying_bytes + bytes > most)
+        {
             self.collect(true);
         }
-        let core = self.core;
+        self.flying_bytes += bytes;
         let first = loads[0].slot;
         let mut scratch = None;
         let segments = loads
@@ -222,6 +237,7 @@ impl Reader<'_> {
             .flying
             .remove(&transfer.tag)
             .expect("one end for each transfer");
+        self.flying_bytes -= bytes_of(&loads);
         let ok = result.is_ok();
         for load in &loads {
             let page = load.page.inner();

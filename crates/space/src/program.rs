@@ -19,6 +19,10 @@
 )]
 
 use std::io;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use crate::lock;
 
 /// A mapping of this process that holds code and nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,11 +82,15 @@ const MEMORY_PER_HEAP: u64 = 64 << 20;
 const HEAPS_MATTER_BELOW: u64 = 1 << 30;
 
 /// Makes the allocator keep no more than suits the budget of a space, where that is small and the
-/// allocator is that of glibc. For programs that do little beside: it changes the whole process, and
+/// allocator is that of glibc, unless the environment says how many heaps it may have. For programs that do little beside: it changes the whole process, and
 /// must be called before other threads are started.
 pub fn limit_heaps(memory_bytes: u64) {
     #[cfg(target_env = "gnu")]
-    if memory_bytes < HEAPS_MATTER_BELOW {
+    if memory_bytes < HEAPS_MATTER_BELOW
+        && ["MALLOC_ARENA_MAX", "GLIBC_TUNABLES"]
+            .iter()
+            .all(|name| std::env::var_os(name).is_none())
+    {
         let heaps = (memory_bytes / MEMORY_PER_HEAP).max(1);
         let heaps = libc::c_int::try_from(heaps).unwrap_or(libc::c_int::MAX);
         // SAFETY: S8: sets a number under the allocator's own lock. What it refuses costs memory and
@@ -93,8 +101,19 @@ pub fn limit_heaps(memory_bytes: u64) {
     let _ = memory_bytes;
 }
 
-/// Lets the kernel take back what the allocator keeps of freed memory, where that is glibc's.
+/// How long what was taken of the heaps since is left to them: other statements may run meanwhile, and
+/// all wait for the allocator while it gives memory back.
+const HEAPS_KEPT: Duration = Duration::from_millis(200);
+
+/// Lets the kernel take back what the allocator keeps of freed memory, where that is glibc's, and
+/// unless it was just asked to.
 pub(crate) fn give_heaps_back() {
+    static LAST: Mutex<Option<Instant>> = Mutex::new(None);
+    let mut last = lock(&LAST);
+    if last.is_some_and(|last| last.elapsed() < HEAPS_KEPT) {
+        return;
+    }
+    *last = Some(Instant::now());
     #[cfg(target_env = "gnu")]
     // SAFETY: S8: the allocator gives pages back in which nothing is allocated, under its own lock.
     let _gave = unsafe { libc::malloc_trim(0) };

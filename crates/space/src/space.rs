@@ -190,13 +190,15 @@ impl Space {
     pub fn make_room_for_code(&self) {
         let core = self.core();
         if core.arena.free_bytes() >= core.options.memory_bytes / 4 {
-            core.arena.trim();
+            core.arena.trim(true);
         }
         let is_lent = core.room.code_is_lent.swap(true, Relaxed);
         #[cfg(not(miri))]
         if !is_lent {
             crate::program::give_heaps_back();
         }
+        #[cfg(miri)]
+        let _ = is_lent;
     }
 
     /// Waits until no background read or write is under way; at most ten seconds.
