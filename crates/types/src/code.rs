@@ -247,6 +247,11 @@ codes! {
     CheckNotFound = 3821, "HY000", "Check constraint '{}' is not found in the table.";
     DuplicateCheckName = 3822, "HY000", "Duplicate check constraint name '{}'.";
     NoSuchWindow = 3579, "HY000", "Window name '{}' is not defined.";
+    WindowCircular = 3580, "HY000", "There is a circularity in the window dependency graph.";
+    WindowNoPartition = 3581, "HY000", "A window which depends on another cannot define partitioning.";
+    WindowNoInheritFrame = 3582, "HY000", "Window '{}' has a frame definition, so cannot be referenced by another window.";
+    WindowNoRedefineOrder = 3583, "HY000", "Window '{}' cannot inherit '{}' since both contain an ORDER BY clause.";
+    WindowDuplicateName = 3591, "HY000", "Window '{}' is defined twice.";
     WindowNotAllowed = 3593, "HY000", "You cannot use the window function '{}' in this context.'";
     WindowAliasNotAllowed = 3594, "HY000", "You cannot use the alias '{}' of an expression containing a window function in this context.'";
     NestedWindow = 3595, "HY000", "You cannot nest a window function in the specification of window '{}'.";

@@ -13,6 +13,7 @@ mod labels;
 pub(crate) mod refused;
 pub(crate) mod relation;
 mod tuple;
+mod windows;
 
 pub(crate) use expression::call;
 
@@ -187,6 +188,11 @@ impl VisitorMut for Rewriter<'_> {
                 query.order_by = None;
             }
         }
+        let checked = refused::check_order_of_set_operation(query);
+        if let Err(error) = checked.and_then(|()| windows::write_out_order(query)) {
+            return self.stop(error);
+        }
+        order_by_place(query);
         if let SetExpr::SetOperation { .. } = query.body.as_ref()
             && let Some(table) = query.order_by.as_ref().and_then(qualifier)
         {
@@ -234,6 +240,9 @@ impl VisitorMut for Rewriter<'_> {
             return self.stop(error);
         }
         relation::name_stars(select, self.bindings);
+        if let Err(error) = windows::write_out(select) {
+            return self.stop(error);
+        }
         let checked = relation::check_names(select).and_then(|()| self.check_joins(select));
         if let Err(error) = checked.and_then(|()| refused::check_windows(select, self.bindings)) {
             return self.stop(error);
@@ -384,6 +393,43 @@ impl Rewriter<'_> {
         for column in &mut alias.columns {
             labels::remember(&mut self.spellings, &column.name.value);
             lower(&mut column.name);
+        }
+    }
+}
+
+/// DISTINCT and ORDER BY the same expression: by its place in the select list, as the planner does not
+/// find it there under its name.
+fn order_by_place(query: &mut Query) {
+    let SetExpr::Select(select) = query.body.as_ref() else {
+        return;
+    };
+    let has_star = select.projection.iter().any(|item| {
+        let (SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. }) = item else {
+            return true;
+        };
+        false
+    });
+    let Some(OrderByKind::Expressions(list)) = query.order_by.as_mut().map(|by| &mut by.kind)
+    else {
+        return;
+    };
+    if select.distinct.is_none() || has_star {
+        return;
+    }
+    for by in list {
+        let is_name = matches!(by.expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+        if is_name || matches!(by.expr, Expr::Value(_)) {
+            continue;
+        }
+        let place = select.projection.iter().position(|item| match item {
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+                *expr == by.expr
+            }
+            _ => false,
+        });
+        if let Some(place) = place {
+            let number = Value::Number((place + 1).to_string(), false);
+            by.expr = Expr::Value(number.with_empty_span());
         }
     }
 }

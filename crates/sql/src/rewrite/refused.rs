@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
-    GroupByWithModifier, Select, SelectItem, WindowType,
+    GroupByWithModifier, OrderByKind, Query, Select, SelectItem, SetExpr, WindowType,
 };
 use mayfly_types::{ErrorCode, MySqlError};
 
@@ -19,6 +19,63 @@ pub(super) fn check_stars(select: &Select, source: &Source) -> Result<(), MySqlE
         }
     }
     Ok(())
+}
+
+/// ORDER BY behind a set operation names columns of its result, which are those of the first query.
+pub(super) fn check_order_of_set_operation(query: &Query) -> Result<(), MySqlError> {
+    let (SetExpr::SetOperation { left, .. }, Some(order_by)) =
+        (query.body.as_ref(), &query.order_by)
+    else {
+        return Ok(());
+    };
+    let OrderByKind::Expressions(list) = &order_by.kind else {
+        return Ok(());
+    };
+    let Some(columns) = column_names(left) else {
+        return Ok(());
+    };
+    let mut unknown = None;
+    for by in list {
+        walk::finds(&by.expr, &mut |expr| {
+            if let Expr::Identifier(name) = expr
+                && !columns
+                    .iter()
+                    .any(|column| column.eq_ignore_ascii_case(&name.value))
+            {
+                unknown.get_or_insert_with(|| name.value.clone());
+            }
+            unknown.is_some()
+        });
+    }
+    match unknown {
+        Some(name) => Err(MySqlError::new(
+            ErrorCode::UnknownColumn,
+            &[&name, &"order clause"],
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The names that a query gives to its columns, where its own text says them all.
+fn column_names(body: &SetExpr) -> Option<Vec<String>> {
+    match body {
+        SetExpr::SetOperation { left, .. } => column_names(left),
+        SetExpr::Query(query) => column_names(&query.body),
+        SetExpr::Select(select) => {
+            let names = select.projection.iter().map(|item| match item {
+                SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
+                SelectItem::UnnamedExpr(Expr::Identifier(name)) => Some(name.value.clone()),
+                SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => {
+                    parts.last().map(|name| name.value.clone())
+                }
+                // It goes by its text, which a quoted name may be.
+                SelectItem::UnnamedExpr(_) => None,
+                _ => None,
+            });
+            names.collect()
+        }
+        _ => None,
+    }
 }
 
 /// GROUPING tells of what ROLLUP adds up.

@@ -14,7 +14,14 @@ use datafusion::logical_expr::{
     Distinct, Expr, ExprFunctionExt, Join, JoinType, LogicalPlan, LogicalPlanBuilder,
 };
 
+use mayfly_types::{ColumnType, ErrorCode, MySqlError};
+
 use super::union::{converted, together};
+use crate::functions::raise;
+
+/// The columns that count equal rows.
+const LEFT_NUMBER: &str = "\u{1}left number";
+const RIGHT_NUMBER: &str = "\u{1}right number";
 
 /// Whether a join is EXCEPT or INTERSECT.
 pub(crate) fn is_set_operation(join: &Join) -> bool {
@@ -26,18 +33,35 @@ pub(crate) fn is_set_operation(join: &Join) -> bool {
 /// Lets the columns of both sides have the types of their values together.
 pub(super) fn typed(mut join: Join) -> Result<LogicalPlan> {
     if let Some(targets) = together(&[&join.left, &join.right]) {
-        let left = match join.left.as_ref() {
-            // Rows are told apart as what they become.
-            LogicalPlan::Distinct(Distinct::All(input)) => {
-                let input = converted(input.as_ref().clone(), &targets)?;
-                LogicalPlan::Distinct(Distinct::All(Arc::new(input)))
-            }
-            left => converted(left.clone(), &targets)?,
-        };
-        join.left = Arc::new(left);
-        join.right = Arc::new(converted(join.right.as_ref().clone(), &targets)?);
+        join.left = Arc::new(side_as(&join.left, &targets)?);
+        join.right = Arc::new(side_as(&join.right, &targets)?);
     }
     Ok(LogicalPlan::Join(join))
+}
+
+/// A side whose columns are of other types. Rows are told apart, and counted, as what they become.
+fn side_as(side: &LogicalPlan, targets: &[Option<ColumnType>]) -> Result<LogicalPlan> {
+    match side {
+        LogicalPlan::Distinct(Distinct::All(input)) => {
+            let input = converted(input.as_ref().clone(), targets)?;
+            Ok(LogicalPlan::Distinct(Distinct::All(Arc::new(input))))
+        }
+        LogicalPlan::Projection(projection) => match (projection.input.as_ref(), number(side)) {
+            (LogicalPlan::Window(window), Some(name)) => {
+                let input = converted(window.input.as_ref().clone(), targets)?;
+                with_number(&input, &name)
+            }
+            _ => converted(side.clone(), targets),
+        },
+        side => converted(side.clone(), targets),
+    }
+}
+
+/// The name of the column that counts equal rows, where there is one.
+fn number(side: &LogicalPlan) -> Option<String> {
+    let last = side.schema().fields().last()?;
+    let is_number = [LEFT_NUMBER, RIGHT_NUMBER].contains(&last.name().as_str());
+    is_number.then(|| last.name().clone())
 }
 
 /// Numbers equal rows of EXCEPT ALL and INTERSECT ALL in a plan that nothing has typed.
@@ -57,12 +81,18 @@ pub(crate) fn number_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 fn numbered(join: &Join) -> Result<LogicalPlan> {
-    let (left_name, right_name) = ("\u{1}left number", "\u{1}right number");
-    let left = with_number(&join.left, left_name)?;
-    let right = with_number(&join.right, right_name)?;
+    for side in [&join.left, &join.right] {
+        // ORDER BY asked for columns that are not selected, and got them there.
+        if let Some(extra) = side.schema().fields().get(join.on.len()) {
+            let arguments: [&dyn std::fmt::Display; 2] = [extra.name(), &"order clause"];
+            return Err(raise(MySqlError::new(ErrorCode::UnknownColumn, &arguments)));
+        }
+    }
+    let left = with_number(&join.left, LEFT_NUMBER)?;
+    let right = with_number(&join.right, RIGHT_NUMBER)?;
     let mut keys = (join.left.schema().columns(), join.right.schema().columns());
-    keys.0.push(Column::from_name(left_name));
-    keys.1.push(Column::from_name(right_name));
+    keys.0.push(Column::from_name(LEFT_NUMBER));
+    keys.1.push(Column::from_name(RIGHT_NUMBER));
     let shown = join.left.schema().columns().into_iter().map(Expr::Column);
     LogicalPlanBuilder::from(left)
         .join_detailed(

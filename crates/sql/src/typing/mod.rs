@@ -14,6 +14,7 @@
 //! **Source**: "Type Conversion in Expression Evaluation" of the MySQL manual.
 
 pub(crate) mod compare;
+mod correlated;
 mod dependent;
 pub(crate) mod except;
 mod joined;

@@ -25,7 +25,7 @@ use mayfly_types::{BlobSize, COLLATION_KEY, ColumnType, TYPE_KEY};
 
 use super::compare::{COMPARE, Kind, comparable, compare, compare_now, kind, kind_of, truth};
 use super::operators::repair;
-use super::{dependent, except, listed, looked_up, subquery, union, zero};
+use super::{correlated, dependent, except, listed, looked_up, subquery, union, zero};
 use crate::functions::listed::text_type;
 use crate::functions::unify::unify;
 use crate::functions::{arithmetic, call, cast, define, seeded};
@@ -40,6 +40,7 @@ impl AnalyzerRule for Typing {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        correlated::check(&plan)?;
         Ok(plan.transform_up_with_subqueries(node)?.data)
     }
 }

@@ -1,0 +1,82 @@
+//! Correlated subqueries that would be answered wrongly, refused.
+//!
+//! DataFusion moves the conditions of a correlated subquery that name outer columns above the rest
+//! of it, to a join with the outer rows. That is not the same where what lies between depends on
+//! which rows there are: an aggregate has a row for no rows too, a window counts its neighbours, an
+//! outer join fills up what its condition did not find, and EXCEPT takes away what is there.
+
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
+use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, Subquery};
+use mayfly_types::{ErrorCode, MySqlError};
+
+use super::except::is_set_operation;
+use crate::functions::raise;
+
+/// Looks at all subqueries of a plan that nothing has changed.
+///
+/// # Errors
+/// 1235.
+pub(super) fn check(plan: &LogicalPlan) -> Result<()> {
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                let (subquery, is_test) = match expr {
+                    Expr::ScalarSubquery(subquery) => (subquery, false),
+                    Expr::Exists(Exists { subquery, .. })
+                    | Expr::InSubquery(InSubquery { subquery, .. })
+                    | Expr::SetComparison(SetComparison { subquery, .. }) => (subquery, true),
+                    _ => return Ok(TreeNodeRecursion::Continue),
+                };
+                match is_moved_wrongly(subquery, is_test) {
+                    true => Err(refused()),
+                    false => Ok(TreeNodeRecursion::Continue),
+                }
+            })
+        })
+    })?;
+    Ok(())
+}
+
+fn refused() -> DataFusionError {
+    let what = "this form of correlated subquery";
+    raise(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]))
+}
+
+fn is_moved_wrongly(subquery: &Subquery, is_test: bool) -> bool {
+    !subquery.outer_ref_columns.is_empty() && has_barrier(&subquery.subquery, is_test)
+}
+
+/// Whether a condition with outer columns would have to pass what it must not. The row for no rows of
+/// a value that is computed is made elsewhere; `is_test` is whether the rows themselves are asked for.
+fn has_barrier(plan: &LogicalPlan, is_test: bool) -> bool {
+    let is_barrier = match plan {
+        LogicalPlan::Join(join) if is_set_operation(join) => names_outer(&join.right),
+        LogicalPlan::Join(join) => {
+            let condition = join.filter.iter();
+            let mut keys = join.on.iter().flat_map(|(left, right)| [left, right]);
+            let is_outer = join.join_type != JoinType::Inner;
+            let pads = |side: &LogicalPlan, pads: bool| pads && names_outer(side);
+            let (left, right) = match join.join_type {
+                JoinType::Left => (false, true),
+                JoinType::Right => (true, false),
+                JoinType::Full => (true, true),
+                _ => (false, false),
+            };
+            (is_outer && (condition.chain(&mut keys).any(Expr::contains_outer)))
+                || pads(&join.left, left)
+                || pads(&join.right, right)
+        }
+        LogicalPlan::Window(_) => names_outer(plan),
+        LogicalPlan::Aggregate(aggregate) => {
+            is_test && aggregate.group_expr.is_empty() && names_outer(plan)
+        }
+        _ => false,
+    };
+    is_barrier || { plan.inputs().into_iter() }.any(|input| has_barrier(input, is_test))
+}
+
+fn names_outer(plan: &LogicalPlan) -> bool {
+    !plan.all_out_ref_exprs().is_empty()
+}
