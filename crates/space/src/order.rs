@@ -38,8 +38,8 @@ const NONE: u32 = u32::MAX;
 /// Bytes of one next use that are worth a write, and later a read, of their own.
 const RUN_BYTES: usize = 256 << 10;
 
-/// Next uses among which one is chosen to be written: as many as an aggregate has partitions. Pages of
-/// a sorted run have each one of its own.
+/// Next uses among which one is chosen to be written: as many as an aggregate has partitions. Pages
+/// of a sorted run have each one of its own.
 const NEXT_USES_LOOKED_AT: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -287,8 +287,8 @@ impl Order {
     }
 
     /// Collects dirty pages to write together, up to `limit_bytes`: pages of one next use while
-    /// there are any, then of another. Each is left [`WRITING`] and [`GATHERED`], clean unless it is
-    /// changed again.
+    /// there are any, then of another. Each is left [`WRITING`] and [`GATHERED`], clean unless it
+    /// is changed again.
     ///
     /// The farthest next use goes first, but where it has few pages it waits for more of them: what
     /// is read together is written together, and a device reads single pages at half its speed.
@@ -506,8 +506,8 @@ fn kind_for(entry: &Entry, word: u64) -> Kind {
     }
 }
 
-/// The next use whose pages are written next: the farthest that has [`RUN_BYTES`] of them, or the one
-/// that has most among the farthest that take `patience_bytes` together.
+/// The next use whose pages are written next: the farthest that has [`RUN_BYTES`] of them, or the
+/// one that has most among the farthest that take `patience_bytes` together.
 fn key_to_write(lists: &Lists, arena: &Arena, table: &Table, patience_bytes: usize) -> Option<u32> {
     let mut passed = 0;
     let mut most = (0, None);

@@ -8,10 +8,10 @@
 //! carry more code than data. Before the budget fills up, the code is given back; what is still
 //! needed comes back from the page cache, 64 KiB a fault (about 1 us each).
 //!
-//! **Heaps.** The allocator of glibc gives threads heaps of their own, and each keeps what was freed
-//! last: rows on their way from a file into a table at 64 MiB held 40 MiB of heap, and five heaps
-//! held 80. One for all of them keeps 60, and takes no more time on two cores; threads wait for
-//! each other there, so larger budgets have more.
+//! **Heaps.** The allocator of glibc gives threads heaps of their own, and each keeps what was
+//! freed last: rows on their way from a file into a table at 64 MiB held 40 MiB of heap, and five
+//! heaps held 80. One for all of them keeps 60, and takes no more time on two cores; threads wait
+//! for each other there, so larger budgets have more.
 
 #![expect(
     unsafe_code,
@@ -82,8 +82,9 @@ const MEMORY_PER_HEAP: u64 = 64 << 20;
 const HEAPS_MATTER_BELOW: u64 = 1 << 30;
 
 /// Makes the allocator keep no more than suits the budget of a space, where that is small and the
-/// allocator is that of glibc, unless the environment says how many heaps it may have. For programs that do little beside: it changes the whole process, and
-/// must be called before other threads are started.
+/// allocator is that of glibc, unless the environment says how many heaps it may have. For programs
+/// that do little beside: it changes the whole process, and must be called before other threads are
+/// started.
 pub fn limit_heaps(memory_bytes: u64) {
     #[cfg(target_env = "gnu")]
     if memory_bytes < HEAPS_MATTER_BELOW
@@ -93,16 +94,16 @@ pub fn limit_heaps(memory_bytes: u64) {
     {
         let heaps = (memory_bytes / MEMORY_PER_HEAP).max(1);
         let heaps = libc::c_int::try_from(heaps).unwrap_or(libc::c_int::MAX);
-        // SAFETY: S8: sets a number under the allocator's own lock. What it refuses costs memory and
-        // nothing else.
+        // SAFETY: S8: sets a number under the allocator's own lock. What it refuses costs memory
+        // and nothing else.
         let _done = unsafe { libc::mallopt(libc::M_ARENA_MAX, heaps) };
     }
     #[cfg(not(target_env = "gnu"))]
     let _ = memory_bytes;
 }
 
-/// How long what was taken of the heaps since is left to them: other statements may run meanwhile, and
-/// all wait for the allocator while it gives memory back.
+/// How long what was taken of the heaps since is left to them: other statements may run meanwhile,
+/// and all wait for the allocator while it gives memory back.
 const HEAPS_KEPT: Duration = Duration::from_millis(200);
 
 /// Lets the kernel take back what the allocator keeps of freed memory, where that is glibc's, and

@@ -8,8 +8,8 @@ use mayfly_types::MySqlError;
 
 use crate::parse;
 
-/// Sets apart what begins a chain in parentheses; whether there is a chain of three or more, or a set
-/// operation but UNION with ALL.
+/// Sets apart what begins a chain in parentheses; whether there is a chain of three or more, or a
+/// set operation but UNION with ALL.
 ///
 /// # Errors
 /// None but for a bug in the parser.

@@ -397,8 +397,8 @@ impl Rewriter<'_> {
     }
 }
 
-/// DISTINCT and ORDER BY the same expression: by its place in the select list, as the planner does not
-/// find it there under its name.
+/// DISTINCT and ORDER BY the same expression: by its place in the select list, as the planner does
+/// not find it there under its name.
 fn order_by_place(query: &mut Query) {
     let SetExpr::Select(select) = query.body.as_ref() else {
         return;

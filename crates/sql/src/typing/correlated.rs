@@ -48,8 +48,9 @@ fn is_moved_wrongly(subquery: &Subquery, is_test: bool) -> bool {
     !subquery.outer_ref_columns.is_empty() && has_barrier(&subquery.subquery, is_test)
 }
 
-/// Whether a condition with outer columns would have to pass what it must not. The row for no rows of
-/// a value that is computed is made elsewhere; `is_test` is whether the rows themselves are asked for.
+/// Whether a condition with outer columns would have to pass what it must not. The row for no rows
+/// of a value that is computed is made elsewhere; `is_test` is whether the rows themselves are
+/// asked for.
 fn has_barrier(plan: &LogicalPlan, is_test: bool) -> bool {
     let is_barrier = match plan {
         LogicalPlan::Join(join) if is_set_operation(join) => names_outer(&join.right),

@@ -1,8 +1,9 @@
 //! EXCEPT and INTERSECT.
 //!
-//! The planner makes joins of them that find NULL equal to NULL, as no other join does before a plan
-//! is optimised. Their sides have the types of their columns together, as those of a UNION. With ALL
-//! a row counts as often as it is there: equal rows are numbered, and rows of one number meet.
+//! The planner makes joins of them that find NULL equal to NULL, as no other join does before a
+//! plan is optimised. Their sides have the types of their columns together, as those of a UNION.
+//! With ALL a row counts as often as it is there: equal rows are numbered, and rows of one number
+//! meet.
 
 use std::sync::Arc;
 
@@ -35,6 +36,7 @@ pub(super) fn typed(mut join: Join) -> Result<LogicalPlan> {
     if let Some(targets) = together(&[&join.left, &join.right]) {
         join.left = Arc::new(side_as(&join.left, &targets)?);
         join.right = Arc::new(side_as(&join.right, &targets)?);
+        return LogicalPlan::Join(join).recompute_schema();
     }
     Ok(LogicalPlan::Join(join))
 }

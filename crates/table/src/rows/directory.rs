@@ -108,9 +108,10 @@ impl Directory {
         self.slot_bits >= LARGE_SLOT_BITS_MIN
     }
 
-    /// Goes with each probe as far as tags tell: gives the slots at which probes go on, and the rows
-    /// that keys will be compared with. Slots are loaded before the first of them is looked at, so
-    /// that the misses of many probes overlap; the caller may touch the rows in the same way.
+    /// Goes with each probe as far as tags tell: gives the slots at which probes go on, and the
+    /// rows that keys will be compared with. Slots are loaded before the first of them is looked
+    /// at, so that the misses of many probes overlap; the caller may touch the rows in the same
+    /// way.
     ///
     /// What is inserted later does not invalidate `starts`: it fills slots that are vacant now, at
     /// which a probe stands still or has not come to.

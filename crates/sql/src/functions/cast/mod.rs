@@ -135,7 +135,9 @@ impl ScalarUDFImpl for Conversion {
             && is_widening(&context.get_data_type(argument)?, &self.target)
         {
             let argument = arguments.swap_remove(0);
-            let field = Arc::new(self.target.to_arrow("", true));
+            // The planner takes a cast for nullable as far as its argument is.
+            let is_nullable = context.nullable(&argument)?;
+            let field = Arc::new(self.target.to_arrow("", is_nullable));
             let cast = datafusion::logical_expr::Cast::new_from_field(Box::new(argument), field);
             return Ok(ExprSimplifyResult::Simplified(Expr::Cast(cast)));
         }

@@ -1,0 +1,174 @@
+//! Whole pages of rows on their way into a table: as they are, or row by row.
+
+use std::sync::Arc;
+
+use mayfly_space::Error;
+
+use super::super::directory::Probe;
+use super::super::encode::RowsView;
+use super::super::layout::mark_dead;
+use super::super::segment::{Segment, Shape, walk};
+use super::{RowTable, Scratch, WINDOW_ROWS, reference_to};
+
+impl RowTable {
+    /// Builds a table over pages as they are, merging doubles into the row that came first.
+    /// Gives the pages back, some doubles merged, where memory is short or there are more than
+    /// references can count.
+    pub(crate) fn adopt(
+        shape: &Arc<Shape>,
+        level_bits: u32,
+        pages: Vec<Segment>,
+        next_use: u32,
+        scratch: &mut Scratch,
+    ) -> Result<Result<RowTable, Vec<Segment>>, Error> {
+        if pages.len() > shape.pages_max() {
+            return Ok(Err(pages));
+        }
+        let rows: usize = pages.iter().map(|s| s.rows as usize).sum();
+        let Some(mut table) = RowTable::new(shape, level_bits, rows, usize::MAX)? else {
+            return Ok(Err(pages));
+        };
+        for page in &pages {
+            match page.open()? {
+                Some(segment) => {
+                    table.bytes += segment.guard.len();
+                    table.segments.push(segment);
+                }
+                None => return Ok(Err(pages)),
+            }
+        }
+        drop(pages);
+        // Rows that move while pages are indexed go to a fresh page, which is not.
+        table.filling = table.segments.len();
+        for segment in 0..table.segments.len() {
+            if !table.index_segment(segment, scratch)? {
+                return Ok(Err(table.withdraw(next_use).collect()));
+            }
+        }
+        Ok(Ok(table))
+    }
+
+    /// Enters the rows of a page and merges doubles; false where memory is short, with those that
+    /// were not merged as they were.
+    fn index_segment(&mut self, segment: usize, scratch: &mut Scratch) -> Result<bool, Error> {
+        let shape = Arc::clone(&self.shape);
+        let key_start = shape.layout.key_start();
+        let used = self.segments[segment].used;
+        walk(
+            &shape.layout,
+            &self.segments[segment].guard,
+            used,
+            &mut scratch.offsets,
+            &mut scratch.hashes,
+        );
+        scratch.pairs.clear();
+        let rows = scratch.offsets.chunks(WINDOW_ROWS);
+        for (offsets, hashes) in rows.zip(scratch.hashes.chunks(WINDOW_ROWS)) {
+            self.look_ahead(hashes.iter().copied(), &mut scratch.ahead);
+            for (at, (offset, hash)) in offsets.iter().zip(hashes).enumerate() {
+                let start = scratch.ahead.start(at);
+                let row = self.segments[segment].row(*offset as usize);
+                let key = shape.layout.key_of(row);
+                match self
+                    .directory
+                    .probe_from(start, *hash, |r| self.same_key(r, key, key_start))
+                {
+                    Probe::Found(target) => scratch.pairs.push((*offset, target)),
+                    Probe::Vacant(slot) => {
+                        let reference = reference_to(&shape, segment, *offset);
+                        self.directory.insert(slot, *hash, reference);
+                    }
+                }
+            }
+        }
+        // The doubles leave the page before they are merged: source and target may share it.
+        let pairs = std::mem::take(&mut scratch.pairs);
+        let merged = if shape.layout.payload_is_first {
+            self.merge_doubles(segment, &pairs);
+            Ok(true)
+        } else {
+            self.merge_doubles_that_grow(segment, &pairs, &mut scratch.row)
+        };
+        scratch.pairs = pairs;
+        merged
+    }
+
+    fn merge_doubles(&mut self, segment: usize, pairs: &[(u32, u32)]) {
+        let layout = &self.shape.layout;
+        let mut doubles = Vec::new();
+        let mut offsets = Vec::with_capacity(pairs.len());
+        for (offset, _) in pairs {
+            let row = &mut self.segments[segment].guard[*offset as usize..];
+            let len = layout.row_len(row);
+            offsets.push(u32::try_from(doubles.len()).expect("a page of rows"));
+            doubles.extend_from_slice(&row[..len]);
+            mark_dead(row);
+        }
+        let view = RowsView {
+            bytes: &doubles,
+            offsets: &offsets,
+            hashes: &[],
+        };
+        let targets = pairs.iter().map(|(_, target)| *target);
+        let numbered: Vec<(u32, u32)> = (0..).zip(targets).collect();
+        self.merge_pairs(view, &numbered);
+    }
+
+    fn merge_doubles_that_grow(
+        &mut self,
+        segment: usize,
+        pairs: &[(u32, u32)],
+        merged: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
+        let mut double = Vec::new();
+        for (offset, target) in pairs {
+            let row = self.segments[segment].row(*offset as usize);
+            double.clear();
+            double.extend_from_slice(&row[..self.shape.layout.row_len(row)]);
+            if !self.merge_row(&double, *target, merged)? {
+                return Ok(false);
+            }
+            mark_dead(&mut self.segments[segment].guard[*offset as usize..]);
+        }
+        Ok(true)
+    }
+
+    /// Merges pages in and frees them one by one; false where memory ran short, with what is left
+    /// still in `pages`.
+    pub(crate) fn merge_pages(
+        &mut self,
+        pages: &mut Vec<Segment>,
+        scratch: &mut Scratch,
+    ) -> Result<bool, Error> {
+        let (mut offsets, mut hashes) = (Vec::new(), Vec::new());
+        while let Some(segment) = pages.pop() {
+            let Some(mut open) = segment.open()? else {
+                pages.push(segment);
+                return Ok(false);
+            };
+            walk(
+                &self.shape.layout,
+                &open.guard,
+                open.used,
+                &mut offsets,
+                &mut hashes,
+            );
+            let selection: Vec<u32> = (0..offsets.len() as u32).collect();
+            let rows = RowsView {
+                bytes: &open.guard,
+                offsets: &offsets,
+                hashes: &hashes,
+            };
+            let taken = self.upsert(rows, &selection, scratch)?;
+            if taken < selection.len() {
+                // The rows that went in must not come again with this page.
+                for offset in &offsets[..taken] {
+                    mark_dead(&mut open.guard[*offset as usize..]);
+                }
+                pages.push(segment);
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
