@@ -182,23 +182,24 @@ impl Space {
     /// that: to be called before work that runs through much of it once, such as planning a
     /// statement.
     ///
-    /// What no page uses goes back to the kernel now, if it is at least a quarter of the budget:
-    /// each 2 MiB of it that are used again cost a fault (about 0.1 ms). The code goes back as soon
-    /// as pages and reservations hold an eighth of the budget again (about 0.5 ms, once a call).
-    /// If it had, the last statement was a large one, and what the allocator still keeps of it goes
-    /// back too.
+    /// Where pages hold half of the budget, what the allocator keeps of large statements goes back to
+    /// the kernel; otherwise what no page uses does, if it is most of the budget: each 2 MiB of it that
+    /// are used again cost a fault (about 0.1 ms). The code goes back as soon as pages and reservations
+    /// hold an eighth of the budget again (about 0.5 ms, once a call).
     pub fn make_room_for_code(&self) {
         let core = self.core();
-        if core.arena.free_bytes() >= core.options.memory_bytes / 4 {
-            core.arena.trim(true);
-        }
+        let (held, limit) = (core.arena.held_bytes(), core.options.memory_bytes);
         let is_lent = core.room.code_is_lent.swap(true, Relaxed);
-        #[cfg(not(miri))]
-        if !is_lent {
-            crate::program::give_heaps_back();
+        if held >= limit / 2 {
+            #[cfg(not(miri))]
+            if !is_lent {
+                crate::program::give_heaps_back();
+            }
+            #[cfg(miri)]
+            let _ = is_lent;
+        } else if core.arena.free_bytes() >= limit / 4 * 3 {
+            core.arena.trim();
         }
-        #[cfg(miri)]
-        let _ = is_lent;
     }
 
     /// Waits until no background read or write is under way; at most ten seconds.

@@ -120,7 +120,7 @@ impl Writer<'_> {
                 self.active_since_trim = false;
                 drop(state);
                 self.core.files.trim();
-                self.core.arena.trim(false);
+                self.core.arena.trim();
                 state = lock(&room.state);
             }
         }

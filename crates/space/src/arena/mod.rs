@@ -524,10 +524,9 @@ impl Arena {
         free
     }
 
-    /// Gives every free block back to the kernel, but not, for `whole_pages`, those in a huge page
-    /// of which blocks are in use: a huge page is not put together again soon once a part of it was
-    /// given back.
-    pub(crate) fn trim(&self, whole_pages: bool) -> u64 {
+    /// Gives every free block back to the kernel. Those of a huge page in which nothing is in use go
+    /// with one call: block by block, what they become again would be small memory pages.
+    pub(crate) fn trim(&self) -> u64 {
         let mut state = lock(&self.state);
         let state = &mut *state;
         for class in PageClass::ALL {
@@ -547,9 +546,6 @@ impl Arena {
                 !matches!(kind, Kind::Free | Kind::Unbacked)
             };
             let is_in_use = (first..end).any(is_used);
-            if is_in_use && whole_pages {
-                continue;
-            }
             if !is_in_use {
                 // With one call, or the kernel would keep what small pages need.
                 self.memory.give_back(

@@ -9,7 +9,7 @@ enum Step {
     Free { which: prop::sample::Index },
     TakeOutside { bytes: u64, beyond: bool },
     ReturnOutside { which: prop::sample::Index },
-    Trim { whole_pages: bool },
+    Trim,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -20,7 +20,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (1u64..2 << 20, any::<bool>())
             .prop_map(|(bytes, beyond)| Step::TakeOutside { bytes, beyond }),
         2 => any::<prop::sample::Index>().prop_map(|which| Step::ReturnOutside { which }),
-        1 => any::<bool>().prop_map(|whole_pages| Step::Trim { whole_pages }),
+        1 => Just(Step::Trim),
     ]
 }
 
@@ -50,8 +50,8 @@ proptest! {
                 Step::ReturnOutside { which } if !outside.is_empty() => {
                     arena.return_outside(outside.swap_remove(which.index(outside.len())));
                 }
-                Step::Trim { whole_pages } => {
-                    arena.trim(whole_pages);
+                Step::Trim => {
+                    arena.trim();
                 }
                 _ => {}
             }
