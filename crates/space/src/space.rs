@@ -182,10 +182,10 @@ impl Space {
     /// that: to be called before work that runs through much of it once, such as planning a
     /// statement.
     ///
-    /// Where pages hold half of the budget, what the allocator keeps of large statements goes back to
-    /// the kernel; otherwise what no page uses does, if it is most of the budget: each 2 MiB of it that
-    /// are used again cost a fault (about 0.1 ms). The code goes back as soon as pages and reservations
-    /// hold an eighth of the budget again (about 0.5 ms, once a call).
+    /// Where pages hold half of the budget, what the allocator keeps of large statements goes back
+    /// to the kernel; otherwise what no page uses does, if it is most of the budget: each 2 MiB of
+    /// it that are used again cost a fault (about 0.1 ms). The code goes back as soon as pages and
+    /// reservations hold an eighth of the budget again (about 0.5 ms, once a call).
     pub fn make_room_for_code(&self) {
         let core = self.core();
         let (held, limit) = (core.arena.held_bytes(), core.options.memory_bytes);

@@ -524,8 +524,8 @@ impl Arena {
         free
     }
 
-    /// Gives every free block back to the kernel. Those of a huge page in which nothing is in use go
-    /// with one call: block by block, what they become again would be small memory pages.
+    /// Gives every free block back to the kernel. Those of a huge page in which nothing is in use
+    /// go with one call: block by block, what they become again would be small memory pages.
     pub(crate) fn trim(&self) -> u64 {
         let mut state = lock(&self.state);
         let state = &mut *state;
