@@ -9,9 +9,8 @@ use std::sync::{Arc, Mutex};
 use mayfly_space::Error;
 
 use super::encode::RowsView;
-use super::layout::mark_dead;
-use super::row_table::{RowTable, Scratch};
-use super::segment::{OpenSegment, Segment, Shape, walk};
+use super::row_table::{RowTable, Scratch, Walked};
+use super::segment::{OpenSegment, Segment, Shape};
 
 /// What happens to a row that reaches its partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,29 +180,12 @@ impl Partition {
         let Some(table) = &mut self.hot else {
             return Ok(false);
         };
-        let (mut offsets, mut hashes) = (Vec::new(), Vec::new());
+        let mut walked = Walked::default();
         let mut freed = false;
         while let Some(mut segment) = self.pending.pop() {
-            walk(
-                &self.shape.layout,
-                &segment.guard,
-                segment.used,
-                &mut offsets,
-                &mut hashes,
-            );
-            let selection: Vec<u32> = (0..offsets.len() as u32).collect();
-            let rows = RowsView {
-                bytes: &segment.guard,
-                offsets: &offsets,
-                hashes: &hashes,
-            };
-            let taken = table.upsert(rows, &selection, scratch)?;
+            let (taken, is_all) = table.merge_page(&mut segment, &mut walked, scratch)?;
             self.pending_rows = self.pending_rows.saturating_sub(taken);
-            if taken < selection.len() {
-                // The rows that went in must not come again with this page.
-                for offset in &offsets[..taken] {
-                    mark_dead(&mut segment.guard[*offset as usize..]);
-                }
+            if !is_all {
                 self.pending.push(segment);
                 return Ok(freed);
             }

@@ -10,6 +10,8 @@
 
 mod pages;
 
+pub(crate) use pages::Walked;
+
 use std::sync::Arc;
 
 use mayfly_space::Error;

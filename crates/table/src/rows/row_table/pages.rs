@@ -7,7 +7,7 @@ use mayfly_space::Error;
 use super::super::directory::Probe;
 use super::super::encode::RowsView;
 use super::super::layout::mark_dead;
-use super::super::segment::{Segment, Shape, walk};
+use super::super::segment::{OpenSegment, Segment, Shape, walk};
 use super::{RowTable, Scratch, WINDOW_ROWS, reference_to};
 
 impl RowTable {
@@ -140,35 +140,50 @@ impl RowTable {
         pages: &mut Vec<Segment>,
         scratch: &mut Scratch,
     ) -> Result<bool, Error> {
-        let (mut offsets, mut hashes) = (Vec::new(), Vec::new());
+        let mut walked = Walked::default();
         while let Some(segment) = pages.pop() {
-            let Some(mut open) = segment.open()? else {
-                pages.push(segment);
-                return Ok(false);
+            let merged = match segment.open()? {
+                Some(mut open) => self.merge_page(&mut open, &mut walked, scratch)?.1,
+                None => false,
             };
-            walk(
-                &self.shape.layout,
-                &open.guard,
-                open.used,
-                &mut offsets,
-                &mut hashes,
-            );
-            let selection: Vec<u32> = (0..offsets.len() as u32).collect();
-            let rows = RowsView {
-                bytes: &open.guard,
-                offsets: &offsets,
-                hashes: &hashes,
-            };
-            let taken = self.upsert(rows, &selection, scratch)?;
-            if taken < selection.len() {
-                // The rows that went in must not come again with this page.
-                for offset in &offsets[..taken] {
-                    mark_dead(&mut open.guard[*offset as usize..]);
-                }
+            if !merged {
                 pages.push(segment);
                 return Ok(false);
             }
         }
         Ok(true)
     }
+
+    /// Merges the rows of a page in: how many there was memory for, and whether those are all. They
+    /// do not come again with the page.
+    pub(crate) fn merge_page(
+        &mut self,
+        page: &mut OpenSegment,
+        walked: &mut Walked,
+        scratch: &mut Scratch,
+    ) -> Result<(usize, bool), Error> {
+        let Walked { offsets, hashes } = walked;
+        walk(&self.shape.layout, &page.guard, page.used, offsets, hashes);
+        let selection: Vec<u32> = (0..offsets.len() as u32).collect();
+        let rows = RowsView {
+            bytes: &page.guard,
+            offsets,
+            hashes,
+        };
+        let taken = self.upsert(rows, &selection, scratch)?;
+        let is_all = taken == selection.len();
+        if !is_all {
+            for offset in &offsets[..taken] {
+                mark_dead(&mut page.guard[*offset as usize..]);
+            }
+        }
+        Ok((taken, is_all))
+    }
+}
+
+/// The living rows of a page; kept from page to page.
+#[derive(Default)]
+pub(crate) struct Walked {
+    offsets: Vec<u32>,
+    hashes: Vec<u64>,
 }
