@@ -3,6 +3,23 @@
 //! `ExecutionPlan` asks each node how its inputs and its expressions are visited and replaced. For
 //! one that has no input, and for one that hands on the rows of one, there is one answer.
 
+/// `apply_expressions` of an `ExecutionPlan` that has none.
+#[macro_export]
+macro_rules! without_expressions {
+    () => {
+        fn apply_expressions(
+            &self,
+            _f: &mut dyn FnMut(
+                &std::sync::Arc<dyn datafusion::physical_expr::PhysicalExpr>,
+            ) -> datafusion::common::Result<
+                datafusion::common::tree_node::TreeNodeRecursion,
+            >,
+        ) -> datafusion::common::Result<datafusion::common::tree_node::TreeNodeRecursion> {
+            Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
+        }
+    };
+}
+
 /// The methods of an `ExecutionPlan` without inputs and expressions but for `execute` and what it
 /// tells of itself; its `properties` are a field.
 macro_rules! leaf_node {
@@ -21,16 +38,7 @@ macro_rules! leaf_node {
             Vec::new()
         }
 
-        fn apply_expressions(
-            &self,
-            _f: &mut dyn FnMut(
-                &std::sync::Arc<dyn datafusion::physical_expr::PhysicalExpr>,
-            ) -> datafusion::common::Result<
-                datafusion::common::tree_node::TreeNodeRecursion,
-            >,
-        ) -> datafusion::common::Result<datafusion::common::tree_node::TreeNodeRecursion> {
-            Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
-        }
+        $crate::without_expressions!();
 
         fn replace_children(
             self: std::sync::Arc<Self>,
@@ -86,16 +94,7 @@ macro_rules! pass_through_node {
             vec![&self.input]
         }
 
-        fn apply_expressions(
-            &self,
-            _f: &mut dyn FnMut(
-                &std::sync::Arc<dyn datafusion::physical_expr::PhysicalExpr>,
-            ) -> datafusion::common::Result<
-                datafusion::common::tree_node::TreeNodeRecursion,
-            >,
-        ) -> datafusion::common::Result<datafusion::common::tree_node::TreeNodeRecursion> {
-            Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
-        }
+        $crate::without_expressions!();
 
         fn replace_children(
             self: std::sync::Arc<Self>,
