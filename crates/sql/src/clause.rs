@@ -3,9 +3,10 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, JoinConstraint, OrderByKind, Query, Select, SelectItem, SetExpr, Visitor,
+    Expr, GroupByExpr, JoinConstraint, OrderByKind, Query, Select, SetExpr, Visitor,
 };
 
+use crate::select_list::expression_of;
 use crate::{from_list, walk};
 
 /// MySQL's name of the clause of `query` that names this column; the last part of the name
@@ -63,10 +64,8 @@ fn clause(select: &Select, name: &str) -> Option<&'static str> {
     let on = from_list::joins(&select.from).into_iter().any(|join| {
         matches!(from_list::constraint(join), Some(JoinConstraint::On(on)) if names(on, name))
     });
-    let listed = select.projection.iter().any(|item| match item {
-        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => names(expr, name),
-        _ => false,
-    });
+    let mut listed = select.projection.iter().filter_map(expression_of);
+    let listed = listed.any(|expr| names(expr, name));
     let grouped = match &select.group_by {
         GroupByExpr::Expressions(list, _) => list.iter().any(|expr| names(expr, name)),
         GroupByExpr::All(_) => false,

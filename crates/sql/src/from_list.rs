@@ -3,95 +3,56 @@
 //! Derived tables are tables here: what they are made of is not walked.
 
 use datafusion::sql::sqlparser::ast::{
-    Join, JoinConstraint, JoinOperator, ObjectName, TableFactor, TableWithJoins,
+    JoinConstraint, JoinOperator, ObjectName, TableFactor, TableWithJoins,
 };
 
-/// The tables of a FROM clause.
-pub(crate) fn tables(from: &[TableWithJoins]) -> Vec<&TableFactor> {
-    fn add<'a>(factor: &'a TableFactor, found: &mut Vec<&'a TableFactor>) {
-        match factor {
-            TableFactor::NestedJoin {
-                table_with_joins, ..
-            } => add_all(table_with_joins, found),
-            _ => found.push(factor),
+macro_rules! walk {
+    ($tables:ident, $joins:ident, $found:ident, $iter:ident $(, $mutable:tt)?) => {
+        #[derive(Default)]
+        struct $found<'a> {
+            tables: Vec<&'a $($mutable)? TableFactor>,
+            joins: Vec<&'a $($mutable)? JoinOperator>,
         }
-    }
-    fn add_all<'a>(table: &'a TableWithJoins, found: &mut Vec<&'a TableFactor>) {
-        add(&table.relation, found);
-        { table.joins.iter() }.for_each(|join| add(&join.relation, found));
-    }
-    let mut found = Vec::new();
-    from.iter().for_each(|table| add_all(table, &mut found));
-    found
+
+        impl<'a> $found<'a> {
+            fn of(from: &'a $($mutable)? [TableWithJoins]) -> Self {
+                let mut found = Self::default();
+                from.$iter().for_each(|table| found.add_joined(table));
+                found
+            }
+
+            fn add_joined(&mut self, table: &'a $($mutable)? TableWithJoins) {
+                self.add(& $($mutable)? table.relation);
+                for join in & $($mutable)? table.joins {
+                    self.add(& $($mutable)? join.relation);
+                    self.joins.push(& $($mutable)? join.join_operator);
+                }
+            }
+
+            fn add(&mut self, factor: &'a $($mutable)? TableFactor) {
+                match factor {
+                    TableFactor::NestedJoin {
+                        table_with_joins, ..
+                    } => self.add_joined(table_with_joins),
+                    table => self.tables.push(table),
+                }
+            }
+        }
+
+        /// The tables of a FROM clause.
+        pub(crate) fn $tables(from: & $($mutable)? [TableWithJoins]) -> Vec<& $($mutable)? TableFactor> {
+            $found::of(from).tables
+        }
+
+        /// How the tables of a FROM clause are joined.
+        pub(crate) fn $joins(from: & $($mutable)? [TableWithJoins]) -> Vec<& $($mutable)? JoinOperator> {
+            $found::of(from).joins
+        }
+    };
 }
 
-/// As [`tables`], to be changed.
-pub(crate) fn tables_mut(from: &mut [TableWithJoins]) -> Vec<&mut TableFactor> {
-    fn add<'a>(factor: &'a mut TableFactor, found: &mut Vec<&'a mut TableFactor>) {
-        match factor {
-            TableFactor::NestedJoin {
-                table_with_joins, ..
-            } => add_all(table_with_joins, found),
-            _ => found.push(factor),
-        }
-    }
-    fn add_all<'a>(table: &'a mut TableWithJoins, found: &mut Vec<&'a mut TableFactor>) {
-        add(&mut table.relation, found);
-        { table.joins.iter_mut() }.for_each(|join| add(&mut join.relation, found));
-    }
-    let mut found = Vec::new();
-    from.iter_mut().for_each(|table| add_all(table, &mut found));
-    found
-}
-
-/// How the tables of a FROM clause are joined.
-pub(crate) fn joins(from: &[TableWithJoins]) -> Vec<&JoinOperator> {
-    fn add<'a>(factor: &'a TableFactor, found: &mut Vec<&'a JoinOperator>) {
-        if let TableFactor::NestedJoin {
-            table_with_joins, ..
-        } = factor
-        {
-            add_all(table_with_joins, found);
-        }
-    }
-    fn add_all<'a>(table: &'a TableWithJoins, found: &mut Vec<&'a JoinOperator>) {
-        add(&table.relation, found);
-        for join in &table.joins {
-            add(&join.relation, found);
-            found.push(&join.join_operator);
-        }
-    }
-    let mut found = Vec::new();
-    from.iter().for_each(|table| add_all(table, &mut found));
-    found
-}
-
-/// As [`joins`], to be changed.
-pub(crate) fn joins_mut(from: &mut [TableWithJoins]) -> Vec<&mut JoinOperator> {
-    fn add<'a>(factor: &'a mut TableFactor, found: &mut Vec<&'a mut JoinOperator>) {
-        if let TableFactor::NestedJoin {
-            table_with_joins, ..
-        } = factor
-        {
-            add_all(table_with_joins, found);
-        }
-    }
-    fn add_all<'a>(table: &'a mut TableWithJoins, found: &mut Vec<&'a mut JoinOperator>) {
-        add(&mut table.relation, found);
-        for Join {
-            relation,
-            join_operator,
-            ..
-        } in &mut table.joins
-        {
-            add(relation, found);
-            found.push(join_operator);
-        }
-    }
-    let mut found = Vec::new();
-    from.iter_mut().for_each(|table| add_all(table, &mut found));
-    found
-}
+walk!(tables, joins, Found, iter);
+walk!(tables_mut, joins_mut, FoundMut, iter_mut, mut);
 
 macro_rules! constraint_of {
     ($operator:expr) => {

@@ -21,6 +21,7 @@ pub mod plan;
 pub mod references;
 pub mod repeatable;
 mod rewrite;
+mod select_list;
 pub mod source;
 pub mod statement;
 pub mod stored;

@@ -7,12 +7,11 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::error::Result;
-use datafusion::sql::sqlparser::ast::{
-    Expr, JoinConstraint, Query, Select, SelectItem, SetExpr, Visitor,
-};
+use datafusion::sql::sqlparser::ast::{Expr, JoinConstraint, Query, Select, SetExpr, Visitor};
 
 use crate::bindings::Bindings;
 use crate::from_list::{self, constraint, using};
+use crate::select_list::is_wildcard;
 use crate::walk;
 
 /// The bindings without the invisible columns of tables of which none is named; `None` for a query
@@ -85,11 +84,4 @@ impl Visitor for Search {
             .extend(name.map(|name| name.value.to_lowercase()));
         ControlFlow::Continue(())
     }
-}
-
-fn is_wildcard(item: &SelectItem) -> bool {
-    matches!(
-        item,
-        SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)
-    )
 }

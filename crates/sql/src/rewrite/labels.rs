@@ -12,6 +12,7 @@ use super::expression::call;
 use super::{lower, plain_column};
 use crate::bindings::Bindings;
 use crate::references::variable;
+use crate::select_list::is_wildcard;
 use crate::source::Source;
 
 /// One item of a select list.
@@ -200,13 +201,6 @@ pub(super) fn untyped(select: &mut Select) {
         let expr = call(crate::untyped::NAME, vec![expr]);
         *item = SelectItem::ExprWithAlias { expr, alias };
     }
-}
-
-fn is_wildcard(item: &SelectItem) -> bool {
-    matches!(
-        item,
-        SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)
-    )
 }
 
 /// Whether an expression is a name, in parentheses or not.

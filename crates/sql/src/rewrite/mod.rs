@@ -30,6 +30,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::bindings::Bindings;
 use crate::references::table_name;
+use crate::select_list::{expression_of, is_wildcard};
 use crate::source::Source;
 use crate::statement::TableName;
 use crate::walk;
@@ -403,12 +404,7 @@ fn order_by_place(query: &mut Query) {
     let SetExpr::Select(select) = query.body.as_ref() else {
         return;
     };
-    let has_star = select.projection.iter().any(|item| {
-        let (SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. }) = item else {
-            return true;
-        };
-        false
-    });
+    let has_star = select.projection.iter().any(is_wildcard);
     let Some(OrderByKind::Expressions(list)) = query.order_by.as_mut().map(|by| &mut by.kind)
     else {
         return;
@@ -421,12 +417,8 @@ fn order_by_place(query: &mut Query) {
         if is_name || matches!(by.expr, Expr::Value(_)) {
             continue;
         }
-        let place = select.projection.iter().position(|item| match item {
-            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
-                *expr == by.expr
-            }
-            _ => false,
-        });
+        let mut items = select.projection.iter();
+        let place = items.position(|item| expression_of(item) == Some(&by.expr));
         if let Some(place) = place {
             let number = Value::Number((place + 1).to_string(), false);
             by.expr = Expr::Value(number.with_empty_span());

@@ -7,6 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::bindings::Bindings;
+use crate::select_list::expression_of;
 use crate::source::Source;
 use crate::walk;
 
@@ -68,8 +69,7 @@ fn column_names(body: &SetExpr) -> Option<Vec<String>> {
                 SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => {
                     parts.last().map(|name| name.value.clone())
                 }
-                // It goes by its text, which a quoted name may be.
-                SelectItem::UnnamedExpr(_) => None,
+                // `*`, and what goes by its text, which a quoted name may be.
                 _ => None,
             });
             names.collect()
@@ -89,10 +89,7 @@ pub(super) fn check_grouping(select: &Select) -> Result<(), MySqlError> {
         Expr::Function(function) => function.name.to_string().eq_ignore_ascii_case("grouping"),
         _ => false,
     };
-    let items = { select.projection.iter() }.filter_map(|item| match item {
-        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
-        _ => None,
-    });
+    let items = select.projection.iter().filter_map(expression_of);
     for expr in items.chain(&select.having) {
         if walk::finds(expr, is_grouping) {
             return Err(MySqlError::new(ErrorCode::InvalidGroupFunction, &[]));
@@ -131,7 +128,7 @@ pub(super) fn check_windows(select: &Select, bindings: &Bindings) -> Result<(), 
     let conditions = { select.selection.iter() }.chain(&select.having);
     conditions.chain(keys).try_for_each(check_no_window)?;
     for item in &select.projection {
-        let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else {
+        let Some(expr) = expression_of(item) else {
             continue;
         };
         if window_function(expr).is_none() {

@@ -3,12 +3,13 @@
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    ObjectNamePart, Query, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef,
-    TableFactor, TableWithJoins, UnaryOperator, Value,
+    ObjectNamePart, Query, Select, SetExpr, TableAlias, TableAliasColumnDef, TableFactor,
+    TableWithJoins, UnaryOperator, Value,
 };
 use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::parse;
+use crate::select_list::is_wildcard;
 
 /// Rewrites a comparison of rows whose children have been rewritten.
 ///
@@ -150,13 +151,6 @@ fn fill(
         joins: Vec::new(),
     }];
     select.selection = Some(condition);
-}
-
-fn is_wildcard(item: &SelectItem) -> bool {
-    matches!(
-        item,
-        SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)
-    )
 }
 
 /// The arguments of `ROW(a, b)`.

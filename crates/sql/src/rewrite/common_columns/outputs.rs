@@ -4,6 +4,7 @@ use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, Value};
 use mayfly_types::MySqlError;
 
 use super::from::ambiguous;
+use crate::select_list::expression_of;
 
 /// A select list, and what is grouped by beside it.
 #[derive(Clone, Copy)]
@@ -92,12 +93,8 @@ impl<'a> Outputs<'a> {
 
     /// The expression at a place.
     pub(super) fn expression(&self, place: usize) -> Option<Expr> {
-        match self.items.get(place)? {
-            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
-                Some(Expr::Nested(Box::new(expr.clone())))
-            }
-            _ => None,
-        }
+        let expr = expression_of(self.items.get(place)?)?;
+        Some(Expr::Nested(Box::new(expr.clone())))
     }
 }
 

@@ -7,6 +7,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use super::columns::relations;
 use super::{Known, has_aggregate};
+use crate::select_list::expression_of;
 use crate::walk;
 
 /// Refuses keys that are aggregates, or that stand for one.
@@ -78,9 +79,8 @@ pub(super) fn keys(select: &Select, aliases: &HashMap<String, Expr>) -> HashSet<
     let mut keys = HashSet::new();
     for expr in flat_keys(select) {
         keys.insert(key(expr));
-        if let Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) =
-            position(expr).and_then(|position| select.projection.get(position.checked_sub(1)?))
-        {
+        let item = position(expr).and_then(|at| select.projection.get(at.checked_sub(1)?));
+        if let Some(expr) = item.and_then(expression_of) {
             keys.insert(key(expr));
         }
         if let Expr::Identifier(ident) = expr
