@@ -13,11 +13,12 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 
 use crate::aggregate::{self, AggregateOperator};
 use crate::by_key;
 use crate::report::Why;
-use crate::sort::SortOperator;
+use crate::sort::{MergeOperator, SortOperator};
 
 /// Replaces sorts and aggregates by operators over the temp space, and joins and sorts that a key
 /// answers by lookups.
@@ -52,6 +53,12 @@ fn replace(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execution
     let plan = plan.data;
     if let Some(sort) = plan.downcast_ref::<SortExec>() {
         return Ok(match SortOperator::try_from_stock(sort)? {
+            Some(operator) => Transformed::yes(Arc::new(operator)),
+            None => Transformed::no(plan),
+        });
+    }
+    if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
+        return Ok(match MergeOperator::try_from_stock(merge)? {
             Some(operator) => Transformed::yes(Arc::new(operator)),
             None => Transformed::no(plan),
         });

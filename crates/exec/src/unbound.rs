@@ -48,6 +48,7 @@ use crate::by_key::{self, Access, KeyJoin, KeyScan};
 use crate::padding::ForgetConstants;
 use crate::plan_node::leaf_node;
 use crate::provider::{TableScan, TableSource};
+use crate::sort::MergeOperator;
 
 /// A `TableProvider` over the rows that a table will have.
 #[derive(Debug)]
@@ -283,7 +284,10 @@ fn bounds(plan: &Arc<dyn ExecutionPlan>) -> Option<Bounds> {
         || plan.is::<LocalLimitExec>()
     {
         rows().sum()
-    } else if plan.is::<CoalescePartitionsExec>() || plan.is::<SortPreservingMergeExec>() {
+    } else if plan.is::<CoalescePartitionsExec>()
+        || plan.is::<SortPreservingMergeExec>()
+        || plan.is::<MergeOperator>()
+    {
         // Several partitions are read by tasks.
         let input = plan.children().into_iter().next()?;
         if input.output_partitioning().partition_count() > 1 {

@@ -36,7 +36,7 @@ const CODE_SHARE: u64 = 8;
 /// How often a thread looks again after the writer found nothing to write.
 const BARREN_ROUNDS: u32 = 4;
 /// The same while pages are being read in, which are neither pinned nor evictable.
-const LOADING_ROUNDS: u32 = 200;
+const LOADING_ROUNDS: u32 = 10_000;
 
 /// What the writer and those who wait for it tell each other.
 #[derive(Default)]

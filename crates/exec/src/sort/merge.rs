@@ -15,7 +15,6 @@
 //! The current batches alias their pages, so one page a run stays pinned between two outputs, over
 //! an await of the consumer too. The sorter counts them when it chooses how many runs to merge.
 //!
-//! Source: tree of losers, Knuth, The Art of Computer Programming, volume 3, section 5.4.1.
 //! Cost: log2(runs) comparisons a row and one gather.
 
 use std::cmp::Ordering;
@@ -28,6 +27,7 @@ use datafusion::common::{DataFusionError, Result};
 use mayfly_table::{BatchRun, Drain};
 
 use super::keys::{HEAD_BYTES, KeyEncoder, head};
+use super::losers::LoserTree;
 use crate::error::table_error;
 
 /// A sorted run in pages.
@@ -57,8 +57,7 @@ pub(super) struct Merger {
     encoder: Arc<KeyEncoder>,
     heads_decide: bool,
     cursors: Vec<Cursor>,
-    /// `tree[0]` is the winner, the others are the losers of their matches.
-    tree: Vec<usize>,
+    tree: LoserTree,
     held: Vec<RecordBatch>,
     held_max: usize,
     picks: Vec<(usize, usize)>,
@@ -68,9 +67,6 @@ pub(super) struct Merger {
     rows_left: u64,
 }
 
-/// Ended batches that an output may keep pinned beside the current ones.
-const HELD_EXTRA: usize = 8;
-
 /// How a merge is to be done.
 #[derive(Clone, Copy)]
 pub(super) struct MergeOptions {
@@ -78,6 +74,8 @@ pub(super) struct MergeOptions {
     pub batch_rows: usize,
     /// Rows of the whole output.
     pub rows_max: u64,
+    /// Ended batches that an output may keep pinned beside the current ones.
+    pub held_extra: usize,
 }
 
 /// Why a merge could not be opened.
@@ -129,9 +127,9 @@ impl Merger {
             encoder: Arc::clone(encoder),
             heads_decide: encoder.fits(HEAD_BYTES),
             cursors: Vec::with_capacity(runs.len()),
-            tree: Vec::new(),
+            tree: LoserTree::default(),
             held: Vec::new(),
-            held_max: runs.len() + HELD_EXTRA,
+            held_max: runs.len() + options.held_extra,
             picks: Vec::new(),
             waiting: None,
             batch_rows: options.batch_rows,
@@ -148,7 +146,7 @@ impl Merger {
             });
             merger.load(index)?;
         }
-        merger.build();
+        merger.tree = LoserTree::new(merger.cursors.len(), |a, b| merger.compare(a, b));
         Ok(merger)
     }
 
@@ -187,43 +185,11 @@ impl Merger {
         order.then(a.cmp(&b))
     }
 
-    /// Plays all matches. The tree has one inner node per pair of cursors: node `n` is played
-    /// by the winners of nodes `2n` and `2n + 1`, and cursor `c` is the leaf `cursors + c`.
-    fn build(&mut self) {
-        let count = self.cursors.len();
-        self.tree = vec![0; count.max(1)];
-        let mut winners = vec![0; 2 * count];
-        for leaf in 0..count {
-            winners[count + leaf] = leaf;
-        }
-        for node in (1..count).rev() {
-            let (a, b) = (winners[2 * node], winners[2 * node + 1]);
-            let (winner, loser) = if self.compare(a, b).is_lt() {
-                (a, b)
-            } else {
-                (b, a)
-            };
-            winners[node] = winner;
-            self.tree[node] = loser;
-        }
-        if count > 1 {
-            self.tree[0] = winners[1];
-        }
-    }
-
     /// Plays the matches of one cursor again after its row changed.
     fn replay(&mut self, cursor: usize) {
-        let mut winner = cursor;
-        let mut node = (self.cursors.len() + cursor) / 2;
-        while node > 0 {
-            let rival = self.tree[node];
-            if self.compare(rival, winner).is_lt() {
-                self.tree[node] = winner;
-                winner = rival;
-            }
-            node /= 2;
-        }
-        self.tree[0] = winner;
+        let mut tree = std::mem::take(&mut self.tree);
+        tree.replay(cursor, |a, b| self.compare(a, b));
+        self.tree = tree;
     }
 
     /// The next rows in order, or none at the end. The batch may alias pages.
@@ -243,7 +209,7 @@ impl Merger {
                     Err(error) => return Err(error),
                 }
             }
-            let Some(cursor) = self.cursors.get_mut(self.tree[0]) else {
+            let Some(cursor) = self.cursors.get_mut(self.tree.winner()) else {
                 break;
             };
             if !cursor.live {
@@ -252,7 +218,7 @@ impl Merger {
             self.picks.push((cursor.slot, cursor.row));
             self.rows_left -= 1;
             cursor.row += 1;
-            let winner = self.tree[0];
+            let winner = self.tree.winner();
             if cursor.row < cursor.heads.len() {
                 self.replay(winner);
             } else {

@@ -1,7 +1,8 @@
 //! ORDER BY: a sort whose runs are pages.
 //!
-//! Owns: [`SortOperator`], the replacement of DataFusion's `SortExec`, with and without a limit.
-//! Never: fails because the input is larger than memory.
+//! Owns: [`SortOperator`], the replacement of DataFusion's `SortExec`, with and without a limit,
+//! and [`MergeOperator`], that of its `SortPreservingMergeExec`. Never: fails because the input is
+//! larger than memory.
 //!
 //! ```text
 //!   stream of batches -> sorter -> runs in pages -> merge -> stream of sorted batches
@@ -11,14 +12,16 @@
 //!   cutoff  what a limit rules out          merge    k runs into one stream
 //! ```
 //!
-//! Each partition sorts on its own, below a stock `SortPreservingMergeExec` where the plan wants
-//! one stream. The sort is stable within a partition.
+//! Each partition sorts on its own, below a [`MergeOperator`] where the plan wants one stream. The
+//! sort is stable within a partition.
 //!
 //! Cost: the example `sort_speed` times it beside the stock sort, in memory and below.
 
 mod cutoff;
 mod keys;
+mod losers;
 mod merge;
+mod merge_operator;
 mod operator;
 mod order;
 mod pending;
@@ -27,4 +30,5 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
+pub use merge_operator::MergeOperator;
 pub use operator::SortOperator;

@@ -67,6 +67,16 @@ const MINIMUM_BYTES: usize = 256 << 10;
 const RUNS_PER_SHARE: usize = 4;
 const RUN_BYTES_MAX: usize = 256 << 20;
 const OUTPUT_BYTES_MAX: usize = 4 << 20;
+/// Ended batches that a merge may keep pinned beside the current ones, in at most this part of its
+/// memory.
+const HELD_EXTRA: usize = 8;
+const HELD_SHARE: usize = 4;
+
+/// Bytes of the frame that a page of so many bytes takes.
+fn frame_bytes(page_bytes: usize) -> usize {
+    let of_class = PageClass::holding(page_bytes).map(PageClass::bytes);
+    of_class.unwrap_or_else(|| page_bytes.next_multiple_of(PageClass::M1.bytes()))
+}
 
 impl Sizes {
     pub(super) fn new(
@@ -88,7 +98,7 @@ impl Sizes {
             minimum_bytes,
             run_bytes: (share / RUNS_PER_SHARE).clamp(minimum_bytes / 2, RUN_BYTES_MAX),
             merge_bytes: (share / 2).max(minimum_bytes),
-            output_bytes: (share / 32).clamp(2 * page_class.bytes(), OUTPUT_BYTES_MAX),
+            output_bytes: (share / 64).clamp(2 * page_class.bytes(), OUTPUT_BYTES_MAX),
             batch_rows,
         }
     }
@@ -128,7 +138,7 @@ pub(super) struct Sorter {
     // Resources; the admission goes last.
     reservation: Reservation,
     account: Account,
-    live: Arc<LiveTempTable>,
+    live: LiveTempTable,
     _admission: Admission,
 }
 
@@ -413,12 +423,9 @@ impl Sorter {
             while self.runs.len() > fan_in {
                 self.merge_some(fan_in).await?;
             }
+            let options = self.merge_options(self.sizes.output_rows(self.row_bytes()));
             let runs = std::mem::take(&mut self.runs);
             let level = runs.iter().map(|run| run.level).max().unwrap_or_default();
-            let options = MergeOptions {
-                batch_rows: self.sizes.output_rows(self.row_bytes()),
-                rows_max: self.fetch.map_or(u64::MAX, |fetch| fetch as u64),
-            };
             match Merger::open(&self.encoder, runs, options) {
                 Ok(merger) => {
                     self.merger = Some(merger);
@@ -440,15 +447,17 @@ impl Sorter {
     /// How many runs one merge can take; reserves the memory of their keys.
     fn fan_in(&mut self) -> usize {
         // Long rows have pages of their own.
-        let longest = self.runs.iter().map(|run| run.data.longest_page_bytes());
-        let page_bytes = longest.fold(self.sizes.page_class.bytes(), usize::max);
+        let page_bytes = self.longest_page_bytes();
+        let frame_bytes = frame_bytes(page_bytes);
         // Keys that the heads do not hold may be as long as the rows.
         let key_bytes = if self.encoder.fits(HEAD_BYTES) {
             page_bytes / 2
         } else {
             page_bytes
         };
-        let mut fan_in = (self.sizes.merge_bytes / (page_bytes + key_bytes)).max(2);
+        let beside = self.sizes.output_bytes + self.held_extra() * frame_bytes;
+        let for_runs = self.sizes.merge_bytes.saturating_sub(beside);
+        let mut fan_in = (for_runs / (frame_bytes + key_bytes)).max(2);
         fan_in = fan_in.min(self.runs.len().max(2));
         while fan_in > 2 {
             let bytes = fan_in * key_bytes + self.sizes.output_bytes;
@@ -458,6 +467,26 @@ impl Sorter {
             fan_in = fan_in.div_ceil(2);
         }
         fan_in
+    }
+
+    fn longest_page_bytes(&self) -> usize {
+        let longest = self.runs.iter().map(|run| run.data.longest_page_bytes());
+        longest.fold(self.sizes.page_class.bytes(), usize::max)
+    }
+
+    /// Ended batches that a merge may keep pinned: few where pages are long beside the memory of a
+    /// merge.
+    fn held_extra(&self) -> usize {
+        let share = self.sizes.merge_bytes / HELD_SHARE;
+        (share / frame_bytes(self.longest_page_bytes())).clamp(1, HELD_EXTRA)
+    }
+
+    fn merge_options(&self, batch_rows: usize) -> MergeOptions {
+        MergeOptions {
+            batch_rows,
+            rows_max: self.fetch.map_or(u64::MAX, |fetch| fetch as u64),
+            held_extra: self.held_extra(),
+        }
     }
 
     /// Merges neighbouring runs into one: the shortest, and as few as make the rest fit, so that
@@ -473,13 +502,10 @@ impl Sorter {
                         .sum::<u64>()
                 })
                 .unwrap_or_default();
+            let options = self.merge_options(self.chunk_rows());
             let behind = self.runs.split_off(first + count);
             let runs = self.runs.split_off(first);
             let level = 1 + runs.iter().map(|run| run.level).max().unwrap_or_default();
-            let options = MergeOptions {
-                batch_rows: self.chunk_rows(),
-                rows_max: self.fetch.map_or(u64::MAX, |fetch| fetch as u64),
-            };
             match Merger::open(&self.encoder, runs, options) {
                 Ok(mut merger) => {
                     let mut data = self.new_run();

@@ -21,7 +21,7 @@ use datafusion::prelude::SessionConfig;
 use futures::StreamExt;
 use mayfly_space::{Faults, Operation, Space, SpaceOptions};
 
-use super::SortOperator;
+use super::{MergeOperator, SortOperator};
 use crate::context::StatementContext;
 use crate::{find_space_error, runtime};
 
@@ -229,11 +229,15 @@ fn merged(
 
 fn ours(data: &Data, ordering: &LexOrdering, fetch: Option<usize>) -> Arc<dyn ExecutionPlan> {
     let operator = SortOperator::try_from_stock(&stock(data, ordering, fetch)).unwrap();
-    merged(
-        Arc::new(operator.expect("every key has a normal form")),
-        ordering,
-        fetch,
-    )
+    let sort = Arc::new(operator.expect("every key has a normal form"));
+    let merged = merged(sort, ordering, fetch);
+    match merged.downcast_ref::<SortPreservingMergeExec>() {
+        None => merged,
+        Some(stock) => {
+            let operator = MergeOperator::try_from_stock(stock).unwrap();
+            Arc::new(operator.expect("every key has a normal form"))
+        }
+    }
 }
 
 /// The keys of a result, in its order, and the ids of its rows.
@@ -358,8 +362,9 @@ async fn limits_agree_with_stock_at_every_budget() {
     }
 }
 
-/// Rows of a long unique key, about 80 bytes each.
-fn wide(rows: usize, partitions: usize) -> (Data, LexOrdering) {
+/// Rows of a long unique key of so many bytes, at least 48.
+fn wide(rows: usize, partitions: usize, key_bytes: usize) -> (Data, LexOrdering) {
+    let padding = "0".repeat(key_bytes - 32);
     let mut random = Random(42);
     let mut data = Data::random(&mut random, &[6, 0], 1, partitions);
     let schema = Arc::clone(&data.schema);
@@ -368,7 +373,7 @@ fn wide(rows: usize, partitions: usize) -> (Data, LexOrdering) {
         for start in (0..rows).step_by(1000) {
             let len = 1000.min(rows - start);
             let texts: Vec<String> = (0..len)
-                .map(|_| format!("{:016x}{:016x}{:016x}", random.next(), random.next(), 0))
+                .map(|_| format!("{:016x}{:016x}{padding}", random.next(), random.next()))
                 .collect();
             let base = (index * rows + start) as u64;
             partition.push(
@@ -390,8 +395,17 @@ fn wide(rows: usize, partitions: usize) -> (Data, LexOrdering) {
 }
 
 async fn check_spills(memory_bytes: u64, rows: usize, fetch: Option<usize>) -> (u64, u64) {
+    check_wide(memory_bytes, rows, fetch, 48).await
+}
+
+async fn check_wide(
+    memory_bytes: u64,
+    rows: usize,
+    fetch: Option<usize>,
+    key_bytes: usize,
+) -> (u64, u64) {
     let partitions = if memory_bytes < 8 << 20 { 1 } else { 2 };
-    let (data, ordering) = wide(rows / partitions, partitions);
+    let (data, ordering) = wide(rows / partitions, partitions, key_bytes);
     let space = open(memory_bytes, None);
     let (task, statement) = context(&space, 1024);
     let mut stream =
@@ -419,6 +433,11 @@ async fn check_spills(memory_bytes: u64, rows: usize, fetch: Option<usize>) -> (
         "peak of {peak} bytes with {memory_bytes}"
     );
     check_nothing_left(&space, "wide").await;
+    assert_eq!(
+        statement.account.holders(),
+        1,
+        "the report holds an account"
+    );
     let table = statement.report.tables().remove(0);
     (table.disk_bytes_written, table.passes)
 }
@@ -434,6 +453,17 @@ async fn a_sort_larger_than_memory_spills_and_stays_within_it() {
     assert_eq!(written, 0);
 }
 
+/// A merge of a whole batch of such rows would take more than there is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn long_rows_sort_at_every_budget() {
+    for (memory_bytes, rows) in [(64 << 20, 40_000), (20 << 20, 20_000), (8 << 20, 10_000)] {
+        for fetch in [None, Some(rows * 3 / 4)] {
+            let (written, _) = check_wide(memory_bytes, rows, fetch, 4096).await;
+            assert!(written > memory_bytes / 2, "only {written} bytes written");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limit_pages_only_what_it_must() {
     let (written, _) = check_spills(8 << 20, 200_000, Some(100)).await;
@@ -444,7 +474,7 @@ async fn a_limit_pages_only_what_it_must() {
 
 #[tokio::test]
 async fn a_budget_below_the_minimum_is_refused_before_work_starts() {
-    let (data, ordering) = wide(1000, 2);
+    let (data, ordering) = wide(1000, 2, 48);
     let space = open(256 << 10, None);
     let (task, _) = context(&space, 1024);
     let error = ours(&data, &ordering, None)
@@ -460,7 +490,7 @@ async fn a_budget_below_the_minimum_is_refused_before_work_starts() {
 
 #[tokio::test]
 async fn dropping_the_stream_frees_everything() {
-    let (data, ordering) = wide(50_000, 1);
+    let (data, ordering) = wide(50_000, 1, 48);
     let space = open(4 << 20, None);
     for taken in [0, 1, 3] {
         let (task, _) = context(&space, 1024);
@@ -490,7 +520,7 @@ impl Faults for FailNth {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_fault_is_typed_and_leaves_nothing() {
-    let (data, ordering) = wide(20_000, 1);
+    let (data, ordering) = wide(20_000, 1, 48);
     for operation in [
         Operation::Grant,
         Operation::Write,
