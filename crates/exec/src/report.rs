@@ -76,9 +76,41 @@ pub fn next_temp_table_id() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// One partition of a temporary table that may still be in use.
+/// One partition of a temporary table while it is in use; what is known of it stays in the report
+/// when this is dropped, and its account does not.
 #[derive(Debug)]
 pub struct LiveTempTable {
+    counts: Arc<Counts>,
+    parts: Parts,
+    place: usize,
+}
+
+impl LiveTempTable {
+    /// Counts rows that it took.
+    pub fn add_rows(&self, rows: u64) {
+        self.counts.rows.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Says how often its rows are passed over.
+    pub fn set_passes(&self, passes: u64) {
+        self.counts.passes.store(passes, Ordering::Relaxed);
+    }
+
+    /// How often its rows are passed over, as far as it is known.
+    pub fn passes(&self) -> u64 {
+        self.counts.passes.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for LiveTempTable {
+    fn drop(&mut self) {
+        lock(&self.parts)[self.place] = Part::Ended(self.counts.read());
+    }
+}
+
+/// What is counted of a partition that is in use.
+#[derive(Debug)]
+struct Counts {
     id: u64,
     why: Why,
     account: Account,
@@ -86,24 +118,9 @@ pub struct LiveTempTable {
     passes: AtomicU64,
 }
 
-impl LiveTempTable {
-    /// Counts rows that it took.
-    pub fn add_rows(&self, rows: u64) {
-        self.rows.fetch_add(rows, Ordering::Relaxed);
-    }
-
-    /// Says how often its rows are passed over.
-    pub fn set_passes(&self, passes: u64) {
-        self.passes.store(passes, Ordering::Relaxed);
-    }
-
-    /// How often its rows are passed over, as far as it is known.
-    pub fn passes(&self) -> u64 {
-        self.passes.load(Ordering::Relaxed)
-    }
-
+impl Counts {
     /// What its account says at this moment.
-    pub fn read(&self) -> TempTable {
+    fn read(&self) -> TempTable {
         let counters = self.account.counters();
         TempTable {
             id: self.id,
@@ -112,7 +129,7 @@ impl LiveTempTable {
             memory_bytes: counters.peak_bytes,
             disk_bytes_written: counters.bytes_written,
             disk_bytes_read: counters.bytes_read,
-            passes: self.passes(),
+            passes: self.passes.load(Ordering::Relaxed),
             on_disk: counters.bytes_written > counters.wasted_write_bytes,
         }
     }
@@ -121,38 +138,50 @@ impl LiveTempTable {
 /// The temporary tables of one statement.
 #[derive(Debug, Default)]
 pub struct Report {
-    parts: Mutex<Vec<Part>>,
+    parts: Parts,
 }
+
+type Parts = Arc<Mutex<Vec<Part>>>;
 
 #[derive(Debug)]
 enum Part {
-    Live(Arc<LiveTempTable>),
+    Live(Arc<Counts>),
     Ended(TempTable),
+}
+
+fn lock(parts: &Parts) -> MutexGuard<'_, Vec<Part>> {
+    // Parts are pushed whole, so a panic elsewhere leaves the list usable.
+    parts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Report {
     /// Adds a partition that has ended.
     pub fn add(&self, part: TempTable) {
-        self.lock().push(Part::Ended(part));
+        lock(&self.parts).push(Part::Ended(part));
     }
 
     /// Adds a partition that begins; what its account counts is read whenever the report is.
-    pub fn begin(&self, id: u64, why: Why, account: Account) -> Arc<LiveTempTable> {
-        let live = Arc::new(LiveTempTable {
+    pub fn begin(&self, id: u64, why: Why, account: Account) -> LiveTempTable {
+        let counts = Arc::new(Counts {
             id,
             why,
             account,
             rows: AtomicU64::new(0),
             passes: AtomicU64::new(1),
         });
-        self.lock().push(Part::Live(Arc::clone(&live)));
-        live
+        let mut parts = lock(&self.parts);
+        parts.push(Part::Live(Arc::clone(&counts)));
+        LiveTempTable {
+            counts,
+            place: parts.len() - 1,
+            parts: Arc::clone(&self.parts),
+        }
     }
 
     /// The temporary tables so far, their partitions added up, in the order in which they came.
     pub fn tables(&self) -> Vec<TempTable> {
         let mut tables: Vec<TempTable> = Vec::new();
-        for part in self.lock().iter() {
+        for part in lock(&self.parts).iter() {
             let part = match part {
                 Part::Live(live) => live.read(),
                 Part::Ended(part) => part.clone(),
@@ -170,10 +199,5 @@ impl Report {
             }
         }
         tables
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Part>> {
-        // Parts are pushed whole, so a panic elsewhere leaves the list usable.
-        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
