@@ -38,7 +38,7 @@ pub use engine::{DEFAULT_DATABASE, Engine, EngineOptions, TestFaults, VERSION};
 pub use file_access::FileAccess;
 pub use mayfly_space::{Compression, IoMode, PageClass, limit_heaps};
 pub use mayfly_sql::pieces::statements;
-pub use outcome::{ColumnInfo, Outcome, RowStream};
+pub use outcome::{ColumnInfo, ColumnOrigin, KeyRole, Outcome, RowStream};
 pub use prepared::{Parameter, Prepared};
 pub use progress::Progress;
 pub use running::{CancelHandle, EndHandle};

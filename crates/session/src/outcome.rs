@@ -24,6 +24,45 @@ pub struct ColumnInfo {
     pub column_type: ColumnType,
     /// Whether NULL can occur.
     pub nullable: bool,
+    /// The column of a table that it shows, if it does.
+    pub origin: Option<Arc<ColumnOrigin>>,
+}
+
+/// The column of a table that a column of a result shows, for drivers that write results back.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ColumnOrigin {
+    /// The database of the table; empty for a derived table that is computed.
+    pub database: Arc<str>,
+    /// The name of the table; of a derived one its alias.
+    pub table: Arc<str>,
+    /// What the statement calls the table.
+    pub alias: Arc<str>,
+    /// The name of the column as it was declared.
+    pub column: Arc<str>,
+    /// What the keys of the table say of it.
+    pub key: KeyRole,
+    /// Whether it is in any key.
+    pub is_in_key: bool,
+    /// Whether it was declared AUTO_INCREMENT.
+    pub is_auto_increment: bool,
+    /// Whether INSERT must give a value.
+    pub needs_value: bool,
+    /// Whether an UPDATE of other columns sets it.
+    pub sets_itself: bool,
+}
+
+/// What a column is in the keys of its table, the strongest role that it has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum KeyRole {
+    /// None, or not the first column of a key.
+    #[default]
+    None,
+    /// Of the primary key.
+    Primary,
+    /// A unique key by itself.
+    Unique,
+    /// The first of a key in which it may repeat.
+    Repeated,
 }
 
 /// The result of one statement.
@@ -88,8 +127,22 @@ pub(crate) fn columns_of(schema: &Schema, labels: Option<&[String]>) -> Vec<Colu
                 .clone(),
             column_type: ColumnType::from_arrow(field),
             nullable: field.is_nullable(),
+            origin: None,
         })
         .collect()
+}
+
+/// Describes the columns of a query.
+pub(crate) fn described(
+    schema: &Schema,
+    labels: &[String],
+    origins: &[Option<Arc<ColumnOrigin>>],
+) -> Vec<ColumnInfo> {
+    let mut columns = columns_of(schema, Some(labels));
+    for (column, origin) in columns.iter_mut().zip(origins) {
+        column.origin.clone_from(origin);
+    }
+    columns
 }
 
 /// Rows of a result set, computed while they are read.

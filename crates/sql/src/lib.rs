@@ -15,6 +15,7 @@ mod from_list;
 pub mod functions;
 mod keyed;
 pub mod literal;
+pub mod origin;
 pub mod parse;
 pub mod pieces;
 pub mod plan;

@@ -23,6 +23,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::bindings::{Bindings, FILES};
 use crate::keyed::Keyed;
+use crate::origin::{Origin, origins};
 use crate::rewrite;
 use crate::source::Source;
 use crate::typing::{except, union};
@@ -34,6 +35,8 @@ pub struct Planned {
     pub plan: LogicalPlan,
     /// One label for each column.
     pub labels: Vec<String>,
+    /// The column of a table that each column shows, if it does.
+    pub origins: Vec<Option<Origin>>,
 }
 
 /// What planning needs of the outside.
@@ -75,7 +78,12 @@ impl Planner<'_> {
         } else {
             rewritten.labels.of(plan.schema())
         };
-        Ok(Planned { plan, labels })
+        let origins = origins(&plan);
+        Ok(Planned {
+            plan,
+            labels,
+            origins,
+        })
     }
 
     /// Plans an expression over columns in lower case.

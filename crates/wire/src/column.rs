@@ -3,6 +3,8 @@
 //! **Source**: "Column Definition Protocol"; `Field::type()`, `field_length` and `decimals` by type
 //! in `sql/field.cc`, `Item::init_make_field` for expressions. Compared with what MariaDB sends.
 
+use std::sync::Arc;
+
 use bytes::BytesMut;
 use mayfly_types::{BlobSize, ColumnType};
 
@@ -58,13 +60,13 @@ pub struct ColumnDefinition {
     /// Whether NULL can occur.
     pub nullable: bool,
     /// The name in its table; empty for an expression.
-    pub original_name: String,
+    pub original_name: Arc<str>,
     /// The alias of its table in the statement; empty for an expression.
-    pub table: String,
+    pub table: Arc<str>,
     /// The name of its table; empty for an expression.
-    pub original_table: String,
+    pub original_table: Arc<str>,
     /// The database of its table; empty for an expression.
-    pub schema: String,
+    pub schema: Arc<str>,
     /// Flags that the type does not imply: keys, AUTO_INCREMENT, defaults.
     pub flags: ColumnFlags,
     /// Number of the collation, for columns of text; others are sent as binary.
@@ -80,10 +82,10 @@ impl ColumnDefinition {
             name: name.into(),
             column_type,
             nullable,
-            original_name: String::new(),
-            table: String::new(),
-            original_table: String::new(),
-            schema: String::new(),
+            original_name: Arc::default(),
+            table: Arc::default(),
+            original_table: Arc::default(),
+            schema: Arc::default(),
             flags: ColumnFlags::empty(),
             collation_id: UTF8MB4_COLLATION_ID,
             default_value: None,
@@ -289,7 +291,7 @@ mod tests {
     /// Type, length, decimals, collation and flags of the packet of a table's column.
     fn facts(declared: &str) -> (u8, u32, u8, u16, u16) {
         let column = ColumnDefinition {
-            original_table: "t".to_owned(),
+            original_table: "t".into(),
             ..ColumnDefinition::new("c", declared.parse().expect(declared), true)
         };
         let mut packet = BytesMut::new();

@@ -175,6 +175,8 @@ flags! {
         NO_DEFAULT_VALUE = 0x1000;
         /// An UPDATE sets it to the time of the change.
         ON_UPDATE_NOW = 0x2000;
+        /// Part of any key.
+        PART_KEY = 0x4000;
         /// A number, for clients of old.
         NUM = 0x8000;
     }

@@ -1,17 +1,47 @@
 //! Columns and parameters between a session and the protocol.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
-use mayfly_session::{ColumnInfo, Parameter};
-use mayfly_wire::{ColumnDefinition, Parameter as Sent};
+use mayfly_session::{ColumnInfo, ColumnOrigin, KeyRole, Parameter};
+use mayfly_wire::{ColumnDefinition, ColumnFlags, Parameter as Sent};
 
 /// A column as the protocol tells it.
 pub fn definition(column: &ColumnInfo) -> ColumnDefinition {
-    ColumnDefinition::new(
+    let definition = ColumnDefinition::new(
         column.name.clone(),
         column.column_type.clone(),
         column.nullable,
-    )
+    );
+    let Some(origin) = &column.origin else {
+        return definition;
+    };
+    ColumnDefinition {
+        schema: Arc::clone(&origin.database),
+        table: Arc::clone(&origin.alias),
+        original_table: Arc::clone(&origin.table),
+        original_name: Arc::clone(&origin.column),
+        flags: flags(origin),
+        ..definition
+    }
+}
+
+fn flags(origin: &ColumnOrigin) -> ColumnFlags {
+    let of_key = match origin.key {
+        KeyRole::Primary => ColumnFlags::PRI_KEY,
+        KeyRole::Unique => ColumnFlags::UNIQUE_KEY,
+        KeyRole::Repeated => ColumnFlags::MULTIPLE_KEY,
+        KeyRole::None => ColumnFlags::empty(),
+    };
+    [
+        (origin.is_in_key, ColumnFlags::PART_KEY),
+        (origin.is_auto_increment, ColumnFlags::AUTO_INCREMENT),
+        (origin.needs_value, ColumnFlags::NO_DEFAULT_VALUE),
+        (origin.sets_itself, ColumnFlags::ON_UPDATE_NOW),
+    ]
+    .into_iter()
+    .filter(|(is_set, _)| *is_set)
+    .fold(of_key, |flags, (_, flag)| flags | flag)
 }
 
 /// A value that a client sent for a parameter, with memory for what must be spelled.

@@ -9,7 +9,7 @@ use mayfly_types::MySqlError;
 
 use super::Job;
 use crate::connection::Connection;
-use crate::outcome::{ColumnInfo, Outcome, columns_of};
+use crate::outcome::{ColumnInfo, Outcome};
 use crate::running::Running;
 
 /// The columns of the rows that a statement returns; none where it returns no rows, or tells its
@@ -28,7 +28,7 @@ pub(crate) async fn describe(
     match statement {
         Statement::Query(query) => {
             let ready = Box::pin(job.ready(*query)).await?;
-            Ok(columns_of(&ready.plan.schema(), Some(&ready.labels)))
+            Ok(ready.columns())
         }
         // They look at names only.
         Statement::Show(show) => match Box::pin(job.show(show)).await? {

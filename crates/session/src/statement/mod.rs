@@ -22,6 +22,7 @@ mod information;
 mod insert;
 mod known_tables;
 mod load;
+mod origins;
 mod point;
 mod query;
 mod repeated;

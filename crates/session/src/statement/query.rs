@@ -27,7 +27,7 @@ use tokio::sync::mpsc;
 use super::Job;
 use crate::errors;
 use crate::lowered;
-use crate::outcome::{Message, Outcome, RowStream, columns_of};
+use crate::outcome::{ColumnInfo, ColumnOrigin, Message, Outcome, RowStream, described};
 use crate::running::{AFTER_FAILURE, AFTER_SUCCESS};
 
 /// Batches that wait between the plan and the reader.
@@ -37,8 +37,16 @@ const BATCHES_AHEAD: usize = 1;
 pub(crate) struct Ready {
     pub(crate) plan: Arc<dyn ExecutionPlan>,
     pub(crate) labels: Vec<String>,
+    origins: Vec<Option<Arc<ColumnOrigin>>>,
     /// Whether its partitions are read one after the other.
     in_order: bool,
+}
+
+impl Ready {
+    /// What a client is told of its columns.
+    pub(crate) fn columns(&self) -> Vec<ColumnInfo> {
+        described(&self.plan.schema(), &self.labels, &self.origins)
+    }
 }
 
 impl Job {
@@ -60,7 +68,7 @@ impl Job {
         self.connection.local().calculated_rows = calculated;
         let query = self.limited(query);
         let ready = Box::pin(self.ready(query)).await?;
-        let columns = columns_of(&ready.plan.schema(), Some(&ready.labels));
+        let columns = ready.columns();
         let mut stream = self.rows(&ready)?;
         // A plan keeps what its operators share, such as the table of a hash join.
         drop(ready);
@@ -112,7 +120,12 @@ impl Job {
         };
         let plan = counting().map_err(|error| errors::from_plan(&error))?;
         let labels = vec!["count".to_owned()];
-        let ready = self.physical(Planned { plan, labels }).await?;
+        let planned = Planned {
+            plan,
+            labels,
+            origins: Vec::new(),
+        };
+        let ready = self.physical(planned).await?;
         let counted = self.small_result(&ready).await?;
         let counted = counted.column(0).as_primitive::<Int64Type>().value(0);
         Ok(u64::try_from(counted).unwrap_or_default())
@@ -217,6 +230,7 @@ impl Job {
         let plan = state.create_physical_plan(&planned.plan).await;
         Ok(Ready {
             plan: plan.map_err(|error| errors::from_plan(&error))?,
+            origins: self.origins(&planned.origins),
             labels: planned.labels,
             in_order: false,
         })

@@ -35,7 +35,7 @@ use super::Job;
 use super::few_rows::{rows_at_once, temp_tables};
 use crate::connection::{Connection, Local};
 use crate::lowered;
-use crate::outcome::{ColumnInfo, Outcome, columns_of};
+use crate::outcome::{ColumnInfo, Outcome, described};
 use crate::slow_log::Reads;
 use crate::stats::{Ended, StatementStats};
 
@@ -293,7 +293,11 @@ impl Job {
         }
         bound_to_few(&plan)?;
         Some(KeptPlan {
-            columns: columns_of(&plan.schema(), Some(&planned.labels)),
+            columns: described(
+                &plan.schema(),
+                &planned.labels,
+                &self.origins(&planned.origins),
+            ),
             plan,
             database,
             tables,

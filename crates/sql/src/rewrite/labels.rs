@@ -151,7 +151,7 @@ pub(super) fn name(
         let alias = if fresh && !(plain && has_wildcard) {
             name
         } else if outermost || !fresh {
-            format!("\u{1}column {index}")
+            hidden(index)
         } else {
             continue;
         };
@@ -167,6 +167,11 @@ pub(super) fn name(
         *item = SelectItem::ExprWithAlias { expr, alias };
     }
     items
+}
+
+/// A name that no statement can write, for the column at a place.
+pub(super) fn hidden(index: usize) -> String {
+    format!("\u{1}column {index}")
 }
 
 /// The labels of a select list, without those that a wildcard stands for.

@@ -10,6 +10,7 @@ pub(crate) mod expression;
 mod grouping;
 pub(crate) mod invisible;
 mod labels;
+mod order_names;
 pub(crate) mod refused;
 pub(crate) mod relation;
 mod tuple;
@@ -207,7 +208,22 @@ impl VisitorMut for Rewriter<'_> {
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        let Query { body, order_by, .. } = query;
+        let Query {
+            body,
+            order_by,
+            limit_clause,
+            ..
+        } = query;
+        if let (SetExpr::Select(select), Some(order_by)) = (body.as_mut(), order_by.as_mut()) {
+            let is_outermost = self.top_location == Some(select.select_token.0.span.start);
+            // Without LIMIT the order of a subquery says nothing.
+            if (is_outermost || limit_clause.is_some())
+                && let Err(error) =
+                    order_names::set_aliases_apart(select, order_by, self.bindings, is_outermost)
+            {
+                return self.stop(error);
+            }
+        }
         let known = grouping::Known {
             bindings: self.bindings,
             spellings: &self.spellings,

@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::lower;
-use crate::bindings::{Bindings, FILES};
+use crate::bindings::{Bindings, BoundTable, FILES};
 use crate::from_list::{is_by_name, joins_mut, tables};
 use crate::parse;
 use crate::references::{file_path, table_name};
@@ -191,4 +191,33 @@ fn file_alias(path: &str) -> String {
     } else {
         stem.to_owned()
     }
+}
+
+/// A base table of FROM: alias, database, name, columns.
+pub(super) fn base_table<'a>(
+    factor: &TableFactor,
+    bindings: &'a Bindings,
+) -> Option<(String, String, String, &'a BoundTable)> {
+    let TableFactor::Table { name, alias, .. } = factor else {
+        return None;
+    };
+    let parts: Vec<String> = name
+        .0
+        .iter()
+        .filter_map(|part| part.as_ident().map(|ident| ident.value.clone()))
+        .collect();
+    let (database, table) = match parts.as_slice() {
+        [table] => (bindings.database.clone()?, table.clone()),
+        [database, table] => (database.clone(), table.clone()),
+        _ => return None,
+    };
+    let bound = if database == FILES {
+        bindings.files.get(&table)?
+    } else {
+        bindings.tables.get(&(database.clone(), table.clone()))?
+    };
+    let alias = alias
+        .as_ref()
+        .map_or_else(|| table.clone(), |alias| alias.name.value.clone());
+    Some((alias, database, table, bound))
 }

@@ -15,7 +15,7 @@ use datafusion::error::Result;
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{
-    AggregateFunction, Case, Exists, InSubquery, SetComparison, Sort as SortExpr,
+    AggregateFunction, Case, Exists, InSubquery, SetComparison, SetQuantifier, Sort as SortExpr,
 };
 use datafusion::logical_expr::{
     Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Sort, Subquery, lit,
@@ -175,7 +175,16 @@ pub(super) fn quantified(comparison: SetComparison, schema: &DFSchema) -> Result
     let column = Expr::Column(plan.schema().columns()[0].clone());
     let mut both = schema.clone();
     both.merge(plan.schema());
-    let (left, right) = comparable(*expr, column.clone(), &both)?;
+    // `= ANY` is IN and `<> ALL` is NOT IN; under the others MariaDB has ENUM and SET as texts.
+    let is_in = matches!(
+        (op, quantifier),
+        (Operator::Eq, SetQuantifier::Any) | (Operator::NotEq, SetQuantifier::All)
+    );
+    let value = match listed::list_of(&expr, schema).filter(|_| !is_in) {
+        Some(list) => as_text(*expr, &list),
+        None => *expr,
+    };
+    let (left, right) = comparable(value, column.clone(), &both)?;
     let plan = if right == column {
         plan
     } else {

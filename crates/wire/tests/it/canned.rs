@@ -126,10 +126,10 @@ fn bigint(name: &str) -> ColumnDefinition {
 
 pub fn n_columns() -> Vec<ColumnDefinition> {
     let mut n = bigint("n");
-    n.schema = "test".to_owned();
-    n.table = "alias".to_owned();
-    n.original_table = "numbers".to_owned();
-    n.original_name = "number".to_owned();
+    n.schema = "test".into();
+    n.table = "alias".into();
+    n.original_table = "numbers".into();
+    n.original_name = "number".into();
     n.flags = mayfly_wire::ColumnFlags::PRI_KEY;
     vec![n, varchar("word")]
 }

@@ -16,10 +16,11 @@ use mayfly_table::{Column, Table};
 use mayfly_types::ColumnType;
 
 use super::known::{Action, Among, Cell, Choice, Given, NewValue, PointStatement};
-use crate::outcome::{ColumnInfo, columns_of};
+use crate::outcome::{ColumnInfo, ColumnOrigin, columns_of};
 use crate::statement::Job;
 use crate::statement::assign::sources;
 use crate::statement::change::deleted;
+use crate::statement::origins::Named;
 use crate::statement::rules::Rules;
 
 /// `SELECT` without anything: what a plain one has besides its list, its table and its condition.
@@ -219,7 +220,20 @@ impl Job {
             return None;
         }
         let of_table = columns_of(table.schema(), None);
-        let columns: Vec<ColumnInfo> = places.iter().map(|at| of_table[*at].clone()).collect();
+        let database = self.database_of(&mention.table).ok()?;
+        let shown = |place: &usize| ColumnInfo {
+            origin: Some(Arc::new(ColumnOrigin::of(
+                table.definition(),
+                *place,
+                &Named {
+                    database: &database,
+                    table: &mention.table.table,
+                    alias: &mention.alias,
+                },
+            ))),
+            ..of_table[*place].clone()
+        };
+        let columns: Vec<ColumnInfo> = places.iter().map(shown).collect();
         Some(PointStatement {
             name: mention.table,
             table: Arc::downgrade(&table),

@@ -1,48 +1,24 @@
 //! The columns of FROM, and the errors that name them.
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Select, SelectItem, SelectItemQualifiedWildcardKind, TableFactor,
+    Expr, Ident, Select, SelectItem, SelectItemQualifiedWildcardKind,
 };
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::aliases;
 use super::keys::flat_keys;
 use crate::bindings::{Bindings, BoundTable, FILES};
+use crate::rewrite::relation::base_table;
 
-/// The tables of FROM: alias, database, name, columns.
+/// The tables of FROM: alias, database, name, columns; `None` if there are others than base tables.
 pub(super) fn relations<'a>(
     select: &Select,
     bindings: &'a Bindings,
 ) -> Option<Vec<(String, String, String, &'a BoundTable)>> {
-    let mut found = Vec::new();
     let factors = select.from.iter().flat_map(|table| {
         std::iter::once(&table.relation).chain(table.joins.iter().map(|j| &j.relation))
     });
-    for factor in factors {
-        let TableFactor::Table { name, alias, .. } = factor else {
-            return None;
-        };
-        let parts: Vec<String> = name
-            .0
-            .iter()
-            .filter_map(|part| part.as_ident().map(|ident| ident.value.clone()))
-            .collect();
-        let (database, table) = match parts.as_slice() {
-            [table] => (bindings.database.clone()?, table.clone()),
-            [database, table] => (database.clone(), table.clone()),
-            _ => return None,
-        };
-        let bound = if database == FILES {
-            bindings.files.get(&table)?
-        } else {
-            bindings.tables.get(&(database.clone(), table.clone()))?
-        };
-        let alias = alias
-            .as_ref()
-            .map_or_else(|| table.clone(), |alias| alias.name.value.clone());
-        found.push((alias, database, table, bound));
-    }
-    Some(found)
+    factors.map(|factor| base_table(factor, bindings)).collect()
 }
 
 /// `*` in a grouped query, column by column, so that each can be wrapped.

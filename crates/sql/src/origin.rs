@@ -1,0 +1,150 @@
+//! Which columns of tables the columns of a result show: what a client is told beside their labels.
+//!
+//! A column that a query hands on has an origin, one that it computes has none. Looks at plans as
+//! they come from the planner, before any rule has changed them.
+
+use datafusion::common::{Column, TableReference};
+use datafusion::logical_expr::{Expr, LogicalPlan};
+
+use crate::bindings::FILES;
+
+/// The column of a table, or of a derived one, that a column of a result shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The database of the table; `None` for the current one.
+    pub database: Option<String>,
+    /// The name of the table, in lower case; that of a derived table is its alias.
+    pub table: String,
+    /// What the statement calls the table.
+    pub alias: String,
+    /// The name of the column, in lower case.
+    pub column: String,
+    /// Whether the table is a derived one: a subquery in FROM, or a common table expression.
+    pub is_derived: bool,
+}
+
+/// The origins of a plan's columns, one for each.
+pub(crate) fn origins(plan: &LogicalPlan) -> Vec<Option<Origin>> {
+    let places = 0..plan.schema().fields().len();
+    places.map(|place| origin(plan, place)).collect()
+}
+
+fn origin(plan: &LogicalPlan, place: usize) -> Option<Origin> {
+    match plan {
+        LogicalPlan::Projection(projection) => of_expr(&projection.expr[place], &projection.input),
+        LogicalPlan::Aggregate(aggregate) => {
+            of_expr(aggregate.group_expr.get(place)?, &aggregate.input)
+        }
+        LogicalPlan::Window(window) => {
+            let is_handed_on = place < window.input.schema().fields().len();
+            is_handed_on.then(|| origin(&window.input, place))?
+        }
+        LogicalPlan::Join(join) => match place.checked_sub(join.left.schema().fields().len()) {
+            None => origin(&join.left, place),
+            Some(place) => origin(&join.right, place),
+        },
+        LogicalPlan::SubqueryAlias(named) => {
+            let alias = named.alias.table().to_owned();
+            let inner = origin(&named.input, place);
+            if let LogicalPlan::TableScan(_) = named.input.as_ref() {
+                return Some(Origin { alias, ..inner? });
+            }
+            Some(Origin {
+                database: inner.and_then(|inner| inner.database),
+                table: alias.clone(),
+                alias,
+                column: plan.schema().field(place).name().clone(),
+                is_derived: true,
+            })
+        }
+        LogicalPlan::TableScan(scan) => {
+            let (database, table) = match &scan.table_name {
+                TableReference::Partial { schema, .. } if schema.as_ref() == FILES => return None,
+                TableReference::Bare { table } => (None, table),
+                TableReference::Partial { schema, table }
+                | TableReference::Full { schema, table, .. } => (Some(schema.to_string()), table),
+            };
+            Some(Origin {
+                database,
+                table: table.to_string(),
+                alias: table.to_string(),
+                column: plan.schema().field(place).name().clone(),
+                is_derived: false,
+            })
+        }
+        LogicalPlan::Filter(_)
+        | LogicalPlan::Sort(_)
+        | LogicalPlan::Limit(_)
+        | LogicalPlan::Distinct(_)
+        | LogicalPlan::Repartition(_) => origin(plan.inputs().first()?, place),
+        _ => None,
+    }
+}
+
+fn of_expr(expr: &Expr, input: &LogicalPlan) -> Option<Origin> {
+    match expr {
+        Expr::Alias(alias) => of_expr(&alias.expr, input),
+        Expr::Column(column) => origin(input, place_of(column, input)?),
+        _ => None,
+    }
+}
+
+fn place_of(column: &Column, input: &LogicalPlan) -> Option<usize> {
+    input.schema().maybe_index_of_column(column)
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::logical_expr::{LogicalPlanBuilder, col, table_scan};
+
+    use super::*;
+
+    fn scan(name: &str) -> LogicalPlanBuilder {
+        let fields = ["id", "n"].map(|name| Field::new(name, DataType::Int64, true));
+        table_scan(Some(name), &Schema::new(fields.to_vec()), None).unwrap()
+    }
+
+    fn shown(plan: &LogicalPlan) -> Vec<String> {
+        let origins = origins(plan).into_iter();
+        let shown = origins.map(|origin| match origin {
+            Some(Origin {
+                alias,
+                table,
+                column,
+                ..
+            }) => format!("{alias}={table}.{column}"),
+            None => "none".to_owned(),
+        });
+        shown.collect()
+    }
+
+    #[test]
+    fn columns_that_are_handed_on_have_an_origin() {
+        let plan = scan("t").alias("a").unwrap();
+        let list = vec![col("a.n").alias("x"), col("a.n") + col("a.id")];
+        let plan = plan.project(list).unwrap().limit(0, Some(1)).unwrap();
+        assert_eq!(shown(&plan.build().unwrap()), ["a=t.n", "none"]);
+    }
+
+    #[test]
+    fn those_of_derived_tables_are_theirs() {
+        let inner = scan("t").project(vec![col("t.id").alias("x")]).unwrap();
+        let plan = inner.alias("d").unwrap().build().unwrap();
+        assert_eq!(shown(&plan), ["d=d.x"]);
+        assert!(origins(&plan)[0].as_ref().unwrap().is_derived);
+    }
+
+    #[test]
+    fn both_sides_of_a_join_and_the_keys_of_groups() {
+        let right = scan("u").build().unwrap();
+        let plan = scan("t").cross_join(right).unwrap();
+        let keys = vec![col("u.n"), col("t.id")];
+        let plan = plan.aggregate(
+            keys,
+            vec![datafusion::functions_aggregate::sum::sum(col("t.n"))],
+        );
+        let plan = plan.unwrap().build().unwrap();
+        assert_eq!(shown(&plan), ["u=u.n", "t=t.id", "none"]);
+    }
+}

@@ -1,0 +1,154 @@
+//! Names in ORDER BY that are both a column and the alias of something else.
+//!
+//! Alone, a name is the alias: `SELECT -n AS n ... ORDER BY n`. Inside an expression and behind the
+//! name of a table it is the column: `ORDER BY n + 0`, `ORDER BY t.n`. The planner takes the alias
+//! every time, so where a column is meant the alias gets a name that nobody can write.
+//!
+//! **Source**: `find_order_in_list` of MariaDB's `sql/sql_select.cc`.
+
+use std::collections::HashMap;
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, OrderBy, OrderByKind, Select, SelectItem, SetExpr, TableFactor,
+};
+use mayfly_types::{ErrorCode, MySqlError};
+
+use super::labels::hidden;
+use super::relation::base_table;
+use crate::bindings::Bindings;
+use crate::from_list;
+use crate::select_list::expression_of;
+use crate::walk;
+
+/// Sets the aliases apart that the ORDER BY of a select does not mean.
+///
+/// The labels of the outermost select are kept elsewhere, so its columns may have any name.
+///
+/// # Errors
+/// 1235 in a subquery, whose columns need their names.
+pub(super) fn set_aliases_apart(
+    select: &mut Select,
+    order_by: &mut OrderBy,
+    bindings: &Bindings,
+    is_outermost: bool,
+) -> Result<(), MySqlError> {
+    let OrderByKind::Expressions(list) = &mut order_by.kind else {
+        return Ok(());
+    };
+    let mut apart = HashMap::new();
+    for (index, item) in select.projection.iter().enumerate() {
+        let SelectItem::ExprWithAlias { expr, alias } = item else {
+            continue;
+        };
+        let name = &alias.value;
+        let is_column_meant = list
+            .iter()
+            .any(|by| means_column(&by.expr, name, select, expr, bindings));
+        if !is_column(expr, name) && is_column_meant {
+            apart.insert(name.clone(), hidden(index));
+        }
+    }
+    if apart.is_empty() {
+        return Ok(());
+    }
+    if !is_outermost {
+        let what = "ORDER BY a column beside an alias of its name in a subquery";
+        return Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]));
+    }
+    let renamed = |ident: &Ident| {
+        apart
+            .get(&ident.value)
+            .map(|name| Ident::with_quote('`', name))
+    };
+    for item in &mut select.projection {
+        if let SelectItem::ExprWithAlias { alias, .. } = item
+            && let Some(name) = renamed(alias)
+        {
+            *alias = name;
+        }
+    }
+    for by in list {
+        if let Some(name) = alone(&by.expr).and_then(renamed) {
+            by.expr = Expr::Identifier(name);
+        }
+    }
+    // In HAVING an alias goes first.
+    if let Some(having) = &mut select.having {
+        walk::change_expressions(having, &mut |expr| {
+            if let Expr::Identifier(ident) = expr
+                && let Some(name) = renamed(ident)
+            {
+                *ident = name;
+            }
+        });
+    }
+    Ok(())
+}
+
+/// Whether an expression is a column of this name.
+fn is_column(expr: &Expr, name: &str) -> bool {
+    match expr {
+        Expr::Identifier(ident) => ident.value == name,
+        other => is_qualified(other, name),
+    }
+}
+
+fn is_qualified(expr: &Expr, name: &str) -> bool {
+    let Expr::CompoundIdentifier(parts) = expr else {
+        return false;
+    };
+    let is_variable = parts[0].value.starts_with('@');
+    !is_variable && parts.last().is_some_and(|part| part.value == name)
+}
+
+/// The name that an expression is, in parentheses or not.
+fn alone(expr: &Expr) -> Option<&Ident> {
+    match expr {
+        Expr::Identifier(ident) => Some(ident),
+        Expr::Nested(inner) => alone(inner),
+        _ => None,
+    }
+}
+
+/// Whether a key of ORDER BY takes a name for a column, where `aliased` has it for an alias.
+fn means_column(
+    key: &Expr,
+    name: &str,
+    select: &Select,
+    aliased: &Expr,
+    bindings: &Bindings,
+) -> bool {
+    if alone(key).is_some() {
+        return false;
+    }
+    let is_bare = |expr: &Expr| matches!(expr, Expr::Identifier(ident) if ident.value == name);
+    walk::finds(key, &mut |expr| is_qualified(expr, name))
+        || walk::finds(key, &mut |expr| is_bare(expr))
+            && (walk::finds(aliased, &mut |expr| is_column(expr, name))
+                || has_column(select, name, bindings))
+}
+
+/// Whether a table of FROM is known to have a column of this name.
+fn has_column(select: &Select, name: &str, bindings: &Bindings) -> bool {
+    let is_named = |item: &SelectItem| match item {
+        SelectItem::ExprWithAlias { alias, .. } => alias.value == name,
+        item => expression_of(item).is_some_and(|expr| is_column(expr, name)),
+    };
+    from_list::tables(&select.from)
+        .into_iter()
+        .any(|table| match table {
+            TableFactor::Derived {
+                alias, subquery, ..
+            } => {
+                let columns = alias.iter().flat_map(|alias| &alias.columns);
+                let mut names = columns.map(|column| &column.name.value).peekable();
+                match (names.peek(), subquery.body.as_ref()) {
+                    (Some(_), _) => names.any(|column| column == name),
+                    (None, SetExpr::Select(select)) => select.projection.iter().any(is_named),
+                    _ => false,
+                }
+            }
+            table => base_table(table, bindings)
+                .is_some_and(|(.., table)| table.columns.iter().any(|c| c.to_lowercase() == name)),
+        })
+}
