@@ -31,7 +31,7 @@ pub struct ColumnInfo {
 /// The column of a table that a column of a result shows, for drivers that write results back.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ColumnOrigin {
-    /// The database of the table; empty for a derived table that is computed.
+    /// The database of the table; empty for a derived table.
     pub database: Arc<str>,
     /// The name of the table; of a derived one its alias.
     pub table: Arc<str>,

@@ -11,7 +11,7 @@ use crate::bindings::FILES;
 /// The column of a table, or of a derived one, that a column of a result shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// The database of the table; `None` for the current one.
+    /// The database of the table; `None` for the current one, and for a derived table.
     pub database: Option<String>,
     /// The name of the table, in lower case; that of a derived table is its alias.
     pub table: String,
@@ -45,12 +45,12 @@ fn origin(plan: &LogicalPlan, place: usize) -> Option<Origin> {
         },
         LogicalPlan::SubqueryAlias(named) => {
             let alias = named.alias.table().to_owned();
-            let inner = origin(&named.input, place);
             if let LogicalPlan::TableScan(_) = named.input.as_ref() {
-                return Some(Origin { alias, ..inner? });
+                let inner = origin(&named.input, place)?;
+                return Some(Origin { alias, ..inner });
             }
             Some(Origin {
-                database: inner.and_then(|inner| inner.database),
+                database: None,
                 table: alias.clone(),
                 alias,
                 column: plan.schema().field(place).name().clone(),

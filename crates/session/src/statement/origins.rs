@@ -64,7 +64,6 @@ impl Job {
     fn looked_up(&self, origin: &Origin) -> Option<ColumnOrigin> {
         if origin.is_derived {
             return Some(ColumnOrigin {
-                database: origin.database.as_deref().unwrap_or_default().into(),
                 table: origin.table.as_str().into(),
                 alias: origin.alias.as_str().into(),
                 column: origin.column.as_str().into(),

@@ -135,6 +135,8 @@ fn summed(of: &ColumnType) -> ColumnType {
         }
         ColumnType::Decimal { .. } => of.clone(),
         ColumnType::Date => ColumnType::BigInt { unsigned: false },
+        ColumnType::Time { digits } => decimal(7, *digits),
+        ColumnType::DateTime { digits } | ColumnType::Timestamp { digits } => decimal(14, *digits),
         ColumnType::Null => ColumnType::DOUBLE,
         // 2^32 rows of 32-bit numbers add up to less than 2^63.
         of if of.is_integer() => ColumnType::BigInt { unsigned: false },

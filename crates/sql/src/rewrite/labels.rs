@@ -6,11 +6,15 @@
 use std::collections::{HashMap, HashSet};
 
 use datafusion::common::DFSchema;
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Select, SelectItem, Value};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor, Value,
+};
 
 use super::expression::call;
+use super::relation::base_table;
 use super::{lower, plain_column};
 use crate::bindings::Bindings;
+use crate::from_list;
 use crate::references::variable;
 use crate::select_list::is_wildcard;
 use crate::source::Source;
@@ -174,15 +178,63 @@ pub(super) fn hidden(index: usize) -> String {
     format!("\u{1}column {index}")
 }
 
-/// The labels of a select list, without those that a wildcard stands for.
-pub(super) fn of_items(select: &Select, source: &Source) -> Vec<String> {
+/// The labels of a query's columns, without those of wildcards over tables that are not known.
+pub(super) fn of_body(body: &SetExpr, source: &Source, bindings: &Bindings) -> Vec<String> {
+    let select = match body {
+        SetExpr::Select(select) => select,
+        SetExpr::SetOperation { left, .. } => return of_body(left, source, bindings),
+        SetExpr::Query(query) => return of_body(&query.body, source, bindings),
+        _ => return Vec::new(),
+    };
     let texts = source.items(select.select_token.0.span.start);
     let whole = texts.len() == select.projection.len();
-    let items = select.projection.iter().enumerate();
-    items
-        .filter(|(_, item)| !is_wildcard(item))
-        .map(|(index, item)| label(item, whole.then(|| texts[index].as_str())))
-        .collect()
+    let mut labels = Vec::new();
+    for (index, item) in select.projection.iter().enumerate() {
+        let only = match item {
+            SelectItem::Wildcard(_) => None,
+            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+                name.0.last().and_then(|part| part.as_ident())
+            }
+            item if is_wildcard(item) => continue,
+            item => {
+                labels.push(label(item, whole.then(|| texts[index].as_str())));
+                continue;
+            }
+        };
+        for table in from_list::tables(&select.from) {
+            labels.extend(of_table(table, only, source, bindings));
+        }
+    }
+    labels
+}
+
+/// The columns that `*` shows of a table, or `only.*`.
+fn of_table(
+    table: &TableFactor,
+    only: Option<&Ident>,
+    source: &Source,
+    bindings: &Bindings,
+) -> Vec<String> {
+    let is_meant = |name: &str| only.is_none_or(|only| only.value == name);
+    if let TableFactor::Derived {
+        alias: Some(alias),
+        subquery,
+        ..
+    } = table
+    {
+        return match (is_meant(&alias.name.value), alias.columns.as_slice()) {
+            (false, _) => Vec::new(),
+            (true, []) => of_body(&subquery.body, source, bindings),
+            (true, columns) => columns.iter().map(|c| c.name.value.clone()).collect(),
+        };
+    }
+    match base_table(table, bindings) {
+        Some((alias, _, _, bound)) if is_meant(&alias) => {
+            let shown = bound.columns.iter().filter(|column| bound.shows(column));
+            shown.cloned().collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Takes the MySQL types off the columns of a recursive common table expression.

@@ -395,10 +395,8 @@ impl Rewriter<'_> {
             .iter()
             .map(|column| column.name.value.clone())
             .collect();
-        if names.is_empty()
-            && let SetExpr::Select(select) = query.body.as_ref()
-        {
-            names = labels::of_items(select, self.source);
+        if names.is_empty() {
+            names = labels::of_body(&query.body, self.source, self.bindings);
         }
         let twice = names
             .into_iter()

@@ -13,6 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use mayfly_types::{ErrorCode, MySqlError};
 
+use super::grouping;
 use super::labels::hidden;
 use super::relation::base_table;
 use crate::bindings::Bindings;
@@ -55,6 +56,7 @@ pub(super) fn set_aliases_apart(
         let what = "ORDER BY a column beside an alias of its name in a subquery";
         return Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]));
     }
+    grouping::write_out_aliases(select, &apart, bindings);
     let renamed = |ident: &Ident| {
         apart
             .get(&ident.value)
@@ -71,16 +73,6 @@ pub(super) fn set_aliases_apart(
         if let Some(name) = alone(&by.expr).and_then(renamed) {
             by.expr = Expr::Identifier(name);
         }
-    }
-    // In HAVING an alias goes first.
-    if let Some(having) = &mut select.having {
-        walk::change_expressions(having, &mut |expr| {
-            if let Expr::Identifier(ident) = expr
-                && let Some(name) = renamed(ident)
-            {
-                *ident = name;
-            }
-        });
     }
     Ok(())
 }

@@ -3,8 +3,9 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use mysql_async::consts::ColumnFlags;
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Row, Value, params};
+use mysql_async::{Column, Conn, Row, Value, params};
 
 use super::running::{Server, code};
 use crate::program::{Ran, run_command};
@@ -83,6 +84,66 @@ async fn prepared_statements_take_values_of_all_types() {
         .await
         .unwrap_err();
     assert_eq!(code(&refused), 1062);
+}
+
+/// `alias=database.table.column` of a column of a result, and its flags.
+fn shown(column: &Column) -> String {
+    let flags = column.flags() & !ColumnFlags::NUM_FLAG & !ColumnFlags::BINARY_FLAG;
+    format!(
+        "{}={}.{}.{} {:?}",
+        column.table_str(),
+        column.schema_str(),
+        column.org_table_str(),
+        column.org_name_str(),
+        flags
+    )
+}
+
+#[tokio::test]
+async fn columns_tell_what_they_show() {
+    let mut server = Server::start(&[]);
+    let mut connection = server.connect().await;
+    connection
+        .query_drop(
+            "CREATE TEMPORARY TABLE t (Id INT PRIMARY KEY AUTO_INCREMENT, a INT NOT NULL, \
+             u INT UNIQUE, k INT, changed DATETIME ON UPDATE NOW(), KEY (k, u))",
+        )
+        .await
+        .unwrap();
+    let insert = "INSERT INTO t (a) VALUES (1)";
+    connection.query_drop(insert).await.unwrap();
+    let key = "NOT_NULL_FLAG | PRI_KEY_FLAG | AUTO_INCREMENT_FLAG | PART_KEY_FLAG";
+    let cases = [
+        (
+            "SELECT id FROM t WHERE id = 1",
+            vec![format!("t=test.t.Id ColumnFlags({key})")],
+        ),
+        (
+            "SELECT x.a AS renamed, x.id + 1, k, u, changed FROM t AS x ORDER BY a",
+            vec![
+                "x=test.t.a ColumnFlags(NOT_NULL_FLAG | NO_DEFAULT_VALUE_FLAG)".to_owned(),
+                "=.. ColumnFlags(0x0)".to_owned(),
+                "x=test.t.k ColumnFlags(MULTIPLE_KEY_FLAG | PART_KEY_FLAG)".to_owned(),
+                "x=test.t.u ColumnFlags(UNIQUE_KEY_FLAG | PART_KEY_FLAG)".to_owned(),
+                "x=test.t.changed ColumnFlags(ON_UPDATE_NOW_FLAG)".to_owned(),
+            ],
+        ),
+        (
+            "SELECT y FROM (SELECT DISTINCT a AS y FROM t) AS d",
+            vec!["d=.d.y ColumnFlags(NOT_NULL_FLAG)".to_owned()],
+        ),
+    ];
+    // The third time a statement of this shape is known.
+    for _ in 0..4 {
+        for (query, expected) in &cases {
+            let rows: Vec<Row> = connection.query(*query).await.unwrap();
+            let columns = rows[0].columns_ref();
+            let found: Vec<String> = columns.iter().map(shown).collect();
+            assert_eq!(&found, expected, "{query}");
+        }
+    }
+    drop(connection);
+    server.stop();
 }
 
 #[tokio::test]

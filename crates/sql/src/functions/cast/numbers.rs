@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, Decimal128Builder, Decimal256Builder, Float64Array};
 use arrow::compute::cast as arrow_cast;
 use arrow::datatypes::{
-    DataType, Decimal128Type, Decimal256Type, Float64Type, Int64Type, TimestampMicrosecondType,
-    UInt64Type, i256,
+    DataType, Decimal128Type, Decimal256Type, DurationMicrosecondType, Float64Type, Int64Type,
+    TimestampMicrosecondType, UInt64Type, i256,
 };
 use datafusion::error::Result;
 use mayfly_types::spelling::write_digits;
@@ -195,6 +195,17 @@ impl Conversions<'_> {
                     let moment = moment?;
                     let micros = i128::from(moment.rem_euclid(calendar::MICROS));
                     let whole = i128::from(calendar::number_of_moment(moment));
+                    let number = i256::from_i128(whole * i128::from(calendar::MICROS) + micros);
+                    Some(convert::rescale(number, 6, scale))
+                }));
+            }
+            DataType::Duration(_) => {
+                let times = convert::plain(array)?;
+                let times = times.as_primitive::<DurationMicrosecondType>();
+                values.extend(times.iter().map(|time| {
+                    let time = time?;
+                    let micros = i128::from(time % calendar::MICROS);
+                    let whole = i128::from(calendar::number_of_time(time));
                     let number = i256::from_i128(whole * i128::from(calendar::MICROS) + micros);
                     Some(convert::rescale(number, 6, scale))
                 }));

@@ -227,6 +227,28 @@ impl VisitorMut for Shadow<'_> {
     }
 }
 
+/// Writes the expressions of some aliases into HAVING, where an alias goes before a column unless
+/// that is grouped by.
+pub(super) fn write_out_aliases(
+    select: &mut Select,
+    chosen: &HashMap<String, String>,
+    bindings: &Bindings,
+) {
+    let named = aliases(select);
+    let keys = keys(select, &HashMap::new());
+    let chosen = named
+        .iter()
+        .filter(|(name, _)| chosen.contains_key(*name) && !keys.contains(&format!("`{name}`")));
+    let mut shadow = Shadow {
+        aliases: chosen.map(|(name, expr)| (name.as_str(), expr)).collect(),
+        aggregates: &bindings.aggregates,
+        depth: 0,
+    };
+    if let Some(having) = &mut select.having {
+        let _ = walk::write(having, &mut shadow);
+    }
+}
+
 fn is_named(expr: &Expr, name: &str) -> bool {
     matches!(expr, Expr::Identifier(ident) if ident.value == name)
 }
