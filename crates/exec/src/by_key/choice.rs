@@ -13,7 +13,7 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use datafusion::logical_expr::{BinaryExpr, Expr, Like, Operator};
 use mayfly_table::{Search, Table};
 use mayfly_types::ColumnType;
 
@@ -75,7 +75,7 @@ impl Access {
 }
 
 /// What conditions say of one column.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Wanted {
     /// The values that it may have.
     equal: Option<Vec<ArrayRef>>,
@@ -90,7 +90,7 @@ pub(crate) fn is_searchable(table: &Table, filter: &Expr) -> bool {
     }
     let mut wanted = HashMap::new();
     read(table, filter, &mut wanted);
-    !wanted.is_empty()
+    !wanted.is_empty() || branches(table, filter, &wanted).is_some()
 }
 
 /// The key that finds the fewest rows, if they are few enough. `covered` says which keys hold all
@@ -107,20 +107,18 @@ pub(crate) fn choose(
     if definition.keys.is_empty() || filters.is_empty() {
         return Ok(None);
     }
-    let mut wanted = HashMap::new();
-    for filter in filters {
-        read(table, filter, &mut wanted);
-    }
+    let alternatives = alternatives(table, filters);
     let mut best: Option<Choice> = None;
     for key in 0..definition.keys.len() {
-        let Some((searches, parts, access)) = searches(table, key, &wanted) else {
+        let Some((searches, parts, access)) = all_searches(table, key, &alternatives) else {
             continue;
         };
         let mut rows = 0_u64;
         for search in &searches {
             rows = rows.saturating_add(table.estimate(search).map_err(table_error)?);
         }
-        let is_covered = covered(key);
+        // What is read off a key is not looked at twice, so that ranges must not overlap.
+        let is_covered = alternatives.len() == 1 && covered(key);
         let is_better = |best: &Choice| (rows, !is_covered) < (best.rows, !best.is_covered);
         if best.as_ref().is_none_or(is_better) {
             best = Some(Choice {
@@ -162,6 +160,25 @@ pub(super) fn in_order(table: &Table, key: usize, filters: &[Expr]) -> InOrder {
             access: Access::Index,
         },
     }
+}
+
+/// What is asked of one key by any of several alternatives; `None` when one of them asks nothing of
+/// its first column.
+fn all_searches(
+    table: &Table,
+    key: usize,
+    alternatives: &[HashMap<usize, Wanted>],
+) -> Option<(Vec<Search>, usize, Access)> {
+    let mut found = (Vec::new(), 0, Access::Range);
+    for wanted in alternatives {
+        let (searches, parts, access) = searches(table, key, wanted)?;
+        found.0.extend(searches);
+        found.1 = parts.max(found.1);
+        if alternatives.len() == 1 {
+            found.2 = access;
+        }
+    }
+    (found.0.len() <= SEARCHES_MAX).then_some(found)
 }
 
 /// What is asked of one key, and how many of its columns that uses; `None` when nothing is asked of
@@ -230,6 +247,103 @@ pub(super) fn keeps_order(column_type: &ColumnType) -> bool {
     !matches!(column_type, ColumnType::Enum(_) | ColumnType::Set(_))
 }
 
+/// What rows must have, by one of several alternatives: those of the first OR whose every branch
+/// says something, each with what the other conditions say.
+fn alternatives(table: &Table, filters: &[Expr]) -> Vec<HashMap<usize, Wanted>> {
+    let mut wanted = HashMap::new();
+    for filter in filters {
+        read(table, filter, &mut wanted);
+    }
+    let mut conditions = filters
+        .iter()
+        .flat_map(|filter| split(filter, Operator::And));
+    let found = conditions.find_map(|condition| branches(table, condition, &wanted));
+    found.unwrap_or_else(|| vec![wanted])
+}
+
+/// The branches of an OR with what is wanted beside it; `None` if one says nothing of a column of
+/// its own.
+fn branches(
+    table: &Table,
+    condition: &Expr,
+    beside: &HashMap<usize, Wanted>,
+) -> Option<Vec<HashMap<usize, Wanted>>> {
+    let branches = split(condition, Operator::Or);
+    if !(2..=SEARCHES_MAX).contains(&branches.len()) {
+        return None;
+    }
+    let wanted = branches.into_iter().map(|branch| {
+        let mut own = HashMap::new();
+        read(table, branch, &mut own);
+        if own.is_empty() {
+            return None;
+        }
+        let mut wanted = beside.clone();
+        wanted.extend(own);
+        Some(wanted)
+    });
+    wanted.collect()
+}
+
+/// The sides of a chain of AND or of OR.
+fn split(expr: &Expr, by: Operator) -> Vec<&Expr> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if *op == by => {
+            let mut sides = split(left, by);
+            sides.extend(split(right, by));
+            sides
+        }
+        expr => vec![expr],
+    }
+}
+
+/// The column and the constants of `column = 1 OR column = 2 ...`.
+fn equalities(filter: &Expr) -> Option<(&str, Vec<Expr>)> {
+    let mut found: Option<&str> = None;
+    let mut values = Vec::new();
+    for side in split(filter, Operator::Or) {
+        let Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Operator::Eq,
+            right,
+        }) = side
+        else {
+            return None;
+        };
+        let (column, value) = match (left.as_ref(), right.as_ref()) {
+            (Expr::Column(column), value @ Expr::Literal(..))
+            | (value @ Expr::Literal(..), Expr::Column(column)) => (column, value),
+            _ => return None,
+        };
+        if found.is_some_and(|found| found != column.name) {
+            return None;
+        }
+        found = Some(&column.name);
+        values.push(value.clone());
+    }
+    Some((found?, values))
+}
+
+/// The texts that begin as a pattern of LIKE does: from the first, and up to the one behind them.
+fn beginning(pattern: &str) -> Option<(String, Option<String>)> {
+    let end = pattern.find(['%', '_', '\\']).unwrap_or(pattern.len());
+    let beginning = &pattern[..end];
+    if beginning.is_empty() {
+        return None;
+    }
+    // The next text of no greater length: its last character that has a next one is that.
+    let mut behind = beginning.to_owned();
+    let next = loop {
+        let Some(last) = behind.pop() else { break None };
+        let next = (u32::from(last) + 1..=u32::from(last) + 0x801).find_map(char::from_u32);
+        if let Some(next) = next {
+            behind.push(next);
+            break Some(behind);
+        }
+    };
+    Some((beginning.to_owned(), next))
+}
+
 /// Reads one condition.
 fn read(table: &Table, filter: &Expr, wanted: &mut HashMap<usize, Wanted>) {
     match filter {
@@ -240,6 +354,31 @@ fn read(table: &Table, filter: &Expr, wanted: &mut HashMap<usize, Wanted>) {
         }) => {
             read(table, left, wanted);
             read(table, right, wanted);
+        }
+        Expr::BinaryExpr(BinaryExpr {
+            op: Operator::Or, ..
+        }) => {
+            if let Some((column, values)) = equalities(filter) {
+                one_of(table, column, &values, wanted);
+            }
+        }
+        Expr::Like(Like {
+            negated: false,
+            expr,
+            pattern,
+            escape_char: None,
+            case_insensitive: false,
+        }) => {
+            if let (Expr::Column(column), Expr::Literal(pattern, _)) =
+                (expr.as_ref(), pattern.as_ref())
+                && let Some((low, high)) = pattern.try_as_str().flatten().and_then(beginning)
+            {
+                let text = |text: String| ScalarValue::Utf8View(Some(text));
+                compare(table, &column.name, Operator::GtEq, &text(low), wanted);
+                if let Some(high) = high {
+                    compare(table, &column.name, Operator::Lt, &text(high), wanted);
+                }
+            }
         }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             if let (Expr::Column(column), Expr::Literal(value, _)) = (left.as_ref(), right.as_ref())
@@ -386,4 +525,27 @@ fn is_binary(data_type: &DataType) -> bool {
         data_type,
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::beginning;
+
+    #[test]
+    fn texts_that_begin_alike_lie_between_two() {
+        let between = |pattern: &str| {
+            let (low, high) = beginning(pattern)?;
+            Some(format!("{low}..{}", high.unwrap_or_default()))
+        };
+        assert_eq!(between("abc%").as_deref(), Some("abc..abd"));
+        assert_eq!(between("ab_c").as_deref(), Some("ab..ac"));
+        assert_eq!(between("a\\%b%").as_deref(), Some("a..b"));
+        assert_eq!(between("%a"), None);
+        assert_eq!(
+            between("a\u{d7ff}%").as_deref(),
+            Some("a\u{d7ff}..a\u{e000}")
+        );
+        assert_eq!(between("a\u{10ffff}%").as_deref(), Some("a\u{10ffff}..b"));
+        assert_eq!(between("\u{10ffff}%").as_deref(), Some("\u{10ffff}.."));
+    }
 }
