@@ -128,9 +128,12 @@ impl Connection {
     }
 
     fn open_with(engine: Engine, id: u64, end: EndHandle) -> Arc<Connection> {
-        let quota = engine.shared().options.session_quota_bytes;
+        let quota = engine
+            .globals()
+            .variables
+            .number("max_tmp_session_space_usage");
         let options = AccountOptions {
-            disk_quota_bytes: quota,
+            disk_quota_bytes: Some(quota).filter(|bytes| *bytes > 0),
             ..AccountOptions::default()
         };
         let account = engine
@@ -219,8 +222,10 @@ impl Connection {
 
     /// The account that pays for one statement.
     pub(crate) fn statement_account(&self) -> Account {
+        let name = "mayfly_max_tmp_statement_space_usage";
+        let quota = self.local().variables.number(name);
         let options = AccountOptions {
-            disk_quota_bytes: self.engine.shared().options.statement_quota_bytes,
+            disk_quota_bytes: Some(quota).filter(|bytes| *bytes > 0),
             ..AccountOptions::default()
         };
         self.account.child("statement", options)

@@ -381,6 +381,10 @@ fn start_values(options: &EngineOptions, threads: usize, space: &Space) -> Varia
             options.session_quota_bytes.unwrap_or(0).to_string(),
         ),
         (
+            "mayfly_max_tmp_statement_space_usage",
+            options.statement_quota_bytes.unwrap_or(0).to_string(),
+        ),
+        (
             "max_tmp_total_space_usage",
             options.temp_limit_bytes.unwrap_or(0).to_string(),
         ),

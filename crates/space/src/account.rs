@@ -102,7 +102,8 @@ pub(crate) struct Node {
     peak_bytes: AtomicU64,
     disk_bytes: AtomicU64,
     disk_peak_bytes: AtomicU64,
-    disk_quota_bytes: Option<u64>,
+    /// `u64::MAX` for none.
+    disk_quota_bytes: AtomicU64,
     resident_max_bytes: Option<u64>,
     claim_max_kib: Option<u64>,
     /// `None` for the space's own.
@@ -148,7 +149,7 @@ impl Node {
             peak_bytes: AtomicU64::new(0),
             disk_bytes: AtomicU64::new(0),
             disk_peak_bytes: AtomicU64::new(0),
-            disk_quota_bytes: options.disk_quota_bytes,
+            disk_quota_bytes: AtomicU64::new(options.disk_quota_bytes.unwrap_or(u64::MAX)),
             resident_max_bytes: options.resident_max_bytes,
             claim_max_kib: options.claim_max_bytes.map(|bytes| bytes / KIB),
             compression: options.compression,
@@ -368,21 +369,27 @@ impl Node {
     pub(crate) fn take_disk(&self, bytes: u64) -> Result<()> {
         for (depth, node) in self.chain().enumerate() {
             let used = node.disk_bytes.fetch_add(bytes, Relaxed) + bytes;
-            match node.disk_quota_bytes {
-                Some(limit_bytes) if used > limit_bytes => {
-                    for node in self.chain().take(depth + 1) {
-                        node.disk_bytes.fetch_sub(bytes, Relaxed);
-                    }
-                    return Err(Error::QuotaReached {
-                        account: node.name.clone(),
-                        used_bytes: used - bytes,
-                        limit_bytes,
-                    });
+            let limit_bytes = node.disk_quota_bytes.load(Relaxed);
+            if used > limit_bytes {
+                for node in self.chain().take(depth + 1) {
+                    node.disk_bytes.fetch_sub(bytes, Relaxed);
                 }
-                _ => node.disk_peak_bytes.fetch_max(used, Relaxed),
-            };
+                return Err(Error::QuotaReached {
+                    account: node.name.clone(),
+                    used_bytes: used - bytes,
+                    limit_bytes,
+                });
+            }
+            node.disk_peak_bytes.fetch_max(used, Relaxed);
         }
         Ok(())
+    }
+
+    /// Sets how much disk the account and those below it may take from here on; what they have
+    /// stays theirs.
+    pub(crate) fn set_disk_quota(&self, bytes: Option<u64>) {
+        self.disk_quota_bytes
+            .store(bytes.unwrap_or(u64::MAX), Relaxed);
     }
 
     pub(crate) fn return_disk(&self, bytes: u64) {

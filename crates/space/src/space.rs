@@ -234,6 +234,12 @@ impl Account {
         }
     }
 
+    /// Sets how many bytes of disk this account and those below it may take from here on, `None`
+    /// for as many as there are. What they have already stays theirs.
+    pub fn set_disk_quota(&self, bytes: Option<u64>) {
+        self.node.set_disk_quota(bytes);
+    }
+
     /// How many keep this account alive: its handles, its children and its pages. One means that
     /// only the caller does.
     pub fn holders(&self) -> usize {

@@ -104,6 +104,10 @@ impl Job {
             if name == "slow_query_log" {
                 self.turn_slow_log(&text)?;
             }
+            if name == "max_tmp_total_space_usage" {
+                let root = self.connection.engine.space().root();
+                root.set_disk_quota(quota(&text));
+            }
             self.connection.engine.globals().variables.put(name, text);
             if NOTED.contains(&name) && definition.place == Where::Both {
                 let mine = self.connection.local().variables.text(name);
@@ -119,6 +123,9 @@ impl Job {
                 });
             }
         } else {
+            if name == "max_tmp_session_space_usage" {
+                self.connection.account.set_disk_quota(quota(&text));
+            }
             self.connection.local().variables.put(name, text);
         }
         Ok(())
@@ -198,4 +205,9 @@ impl Job {
         }
         Ok(())
     }
+}
+
+/// The bytes of a quota; 0 is none.
+fn quota(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|bytes| *bytes > 0)
 }
