@@ -258,6 +258,7 @@ impl Connection {
     pub(crate) fn changed_rows(&self, table: &Arc<Table>, rows: u64) {
         self.count(|status| status.handler_write += rows);
         let mut local = self.local();
+        local.end_single();
         if rows > 0 && local.is_in_transaction() && !local.temporary.has(table) {
             local.transaction.has_changed_shared();
         }
@@ -433,6 +434,9 @@ impl Connection {
             local.calculated_rows = None;
             local.status.questions += 1;
             local.row_count = i64::try_from(affected).unwrap_or(i64::MAX);
+            if error.is_none() {
+                local.end_single();
+            }
         }
         self.statement_finished(ended);
         if let Some(error) = error {
@@ -453,9 +457,25 @@ impl Local {
         self.transaction.is_begun() || !self.settings().autocommit
     }
 
+    /// Ends the transaction that a statement is where none is open: what SET TRANSACTION said was
+    /// for it.
+    pub(crate) fn end_single(&mut self) {
+        if self.next_access.is_some() && !self.is_in_transaction() {
+            self.next_access = None;
+        }
+    }
+
+    /// What was said of the transaction that is open, or of the one that a statement begins now.
+    pub(crate) fn transaction_access(&self) -> Option<Access> {
+        match self.transaction.is_begun() {
+            true => self.transaction.access(),
+            false => self.next_access,
+        }
+    }
+
     /// Whether shared tables may not be changed now.
     pub(crate) fn only_reads(&mut self) -> bool {
-        match self.transaction.access() {
+        match self.transaction_access() {
             Some(access) => access == Access::Read,
             None => self.settings().only_reads,
         }

@@ -36,8 +36,6 @@ impl Job {
         let database = self.database_of(&alter.table)?;
         let name = &alter.table.table;
         let temporary = self.connection.exists(&database, name, true);
-        // Also for a temporary table: only CREATE and DROP leave a transaction open.
-        self.connection.local().transaction.commit();
         let table = match self.table(&alter.table) {
             Err(error) if alter.if_exists && error.is(ErrorCode::NoSuchTable) => {
                 self.note(ErrorCode::NoSuchTable, &[&database, name]);
@@ -127,9 +125,6 @@ impl Job {
             }
             moved.insert(from, None);
             moved.insert(to, Some(found));
-        }
-        if moved.keys().any(|(temporary, _, _)| !temporary) {
-            self.connection.local().transaction.commit();
         }
         for temporary in [true, false] {
             let mut successions = Vec::new();
