@@ -111,24 +111,39 @@ pub enum Unfit {
 
 /// What is first found of that which an expression of a definition may not have.
 pub fn unfit(expression: &Expr) -> Option<Unfit> {
-    struct Find(Option<Unfit>);
+    find_unfit(expression, false)
+}
+
+/// The same of the expression of a default, which may differ in each row.
+pub fn unfit_default(expression: &Expr) -> Option<Unfit> {
+    find_unfit(expression, true)
+}
+
+fn find_unfit(expression: &Expr, is_default: bool) -> Option<Unfit> {
+    struct Find {
+        found: Option<Unfit>,
+        is_default: bool,
+    }
     impl Visitor for Find {
         type Break = ();
 
         fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
-            self.0 = Some(Unfit::Subquery);
+            self.found = Some(Unfit::Subquery);
             ControlFlow::Break(())
         }
 
         fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            self.0 = match expr {
+            self.found = match expr {
                 Expr::Function(function) => unfit_function(function),
                 Expr::Identifier(ident) if is_clock(ident) => {
                     Some(Unfit::Function(ident.value.to_ascii_lowercase()))
                 }
                 expr => variable(expr).map(|_| Unfit::Variable),
             };
-            match self.0 {
+            if self.is_default && matches!(self.found, Some(Unfit::Function(_))) {
+                self.found = None;
+            }
+            match self.found {
                 Some(_) => ControlFlow::Break(()),
                 None => ControlFlow::Continue(()),
             }
@@ -137,9 +152,10 @@ pub fn unfit(expression: &Expr) -> Option<Unfit> {
     if let Expr::Tuple(_) = bare(expression) {
         return Some(Unfit::Row);
     }
-    let mut find = Find(None);
+    let found = None;
+    let mut find = Find { found, is_default };
     let _ = walk::read(expression, &mut find);
-    find.0
+    find.found
 }
 
 fn unfit_function(function: &Function) -> Option<Unfit> {

@@ -18,6 +18,7 @@ use mayfly_types::{ErrorCode, MySqlError, Warning};
 use super::Job;
 use super::altered::{Altered, altered};
 use super::assign::zero;
+use super::defaults::Fallback;
 use super::define::check_table_name;
 use super::expressions::rename_checks;
 use super::insert::with_info;
@@ -294,14 +295,10 @@ impl Job {
             ..
         } = *made;
         to.set_auto_increment(from.auto_increment());
-        let names: Vec<String> = to
-            .columns()
-            .iter()
-            .map(|column| column.name.clone())
-            .collect();
+        let mut names: Vec<String> = Vec::with_capacity(sources.len());
         let mut copy = Copy {
             job: self,
-            columns: Vec::with_capacity(names.len()),
+            columns: Vec::with_capacity(sources.len()),
             strict: self.connection.local().variables.is_strict() && !ignore,
             row: 0,
         };
@@ -314,11 +311,13 @@ impl Job {
                 None if snapshot.row_count() == 0 => {
                     (column.clone(), Value::Same(ScalarValue::Null))
                 }
-                None => (
-                    column.clone(),
-                    Value::Same(self.value_of_added(column).await?),
-                ),
+                None => match value_of_added(column)? {
+                    Some(value) => (column.clone(), Value::Same(value)),
+                    // It is computed for each row.
+                    None => continue,
+                },
             });
+            names.push(column.name.clone());
         }
         if snapshot.row_count() == 0 {
             return Ok(Written::default());
@@ -338,31 +337,31 @@ impl Job {
         }
         writer.commit()
     }
+}
 
-    /// What a column that is added has in the rows that are there.
-    async fn value_of_added(&self, column: &Column) -> Result<ScalarValue, MySqlError> {
-        if column.is_auto_increment {
-            return Ok(ScalarValue::Null);
-        }
-        if let Some(value) = self.default_value(column).await? {
-            return Ok(value);
-        }
-        zero(&column.column_type).ok_or_else(|| {
-            let kind = column.column_type.to_string();
-            let kind = kind.split('(').next().unwrap_or_default();
-            let date = match kind {
-                "date" => "0000-00-00",
-                _ => "0000-00-00 00:00:00",
-            };
-            MySqlError::with_message(
-                ErrorCode::TruncatedValue,
-                format!(
-                    "Incorrect {kind} value: '{date}' for column '{}' at row 1",
-                    column.name
-                ),
-            )
-        })
+/// What a column that is added has in the rows that are there; `None` where it differs.
+fn value_of_added(column: &Column) -> Result<Option<ScalarValue>, MySqlError> {
+    match Fallback::of(column)? {
+        Fallback::Value(value) => return Ok(Some(value)),
+        Fallback::Expression(_) => return Ok(None),
+        Fallback::Missing => {}
     }
+    let zero = zero(&column.column_type).ok_or_else(|| {
+        let kind = column.column_type.to_string();
+        let kind = kind.split('(').next().unwrap_or_default();
+        let date = match kind {
+            "date" => "0000-00-00",
+            _ => "0000-00-00 00:00:00",
+        };
+        MySqlError::with_message(
+            ErrorCode::TruncatedValue,
+            format!(
+                "Incorrect {kind} value: '{date}' for column '{}' at row 1",
+                column.name
+            ),
+        )
+    })?;
+    Ok(Some(zero))
 }
 
 /// The table that takes the place of another.

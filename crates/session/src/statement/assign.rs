@@ -19,6 +19,7 @@ use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
 
 use super::Job;
 use super::counter::Counter;
+use super::defaults::Fallback;
 use super::rules::Rules;
 use crate::errors;
 
@@ -36,6 +37,8 @@ pub(crate) struct Values {
     ignores: bool,
     /// What the table makes of its rows.
     rules: Option<Arc<Rules>>,
+    /// The defaults that are computed for each row.
+    computed: Option<Rules>,
     /// What numbers rows that come, if a column does.
     pub(crate) counter: Option<Counter>,
 }
@@ -47,7 +50,7 @@ struct Target {
     /// Which column of the source fills it; `None` takes the default.
     source: Option<usize>,
     /// What it gets when the source has nothing.
-    default: Option<ScalarValue>,
+    default: Fallback,
 }
 
 impl Values {
@@ -83,21 +86,21 @@ impl Values {
         let state = job.connection.state()?;
         let schema = Arc::clone(table.schema());
         let mut columns = Vec::with_capacity(sources.len());
+        let mut defaults = Vec::new();
         for ((column, field), source) in table.columns().iter().zip(schema.fields()).zip(sources) {
             let convert = assignment(column.column_type.clone(), &column.name, strict);
-            let default = match column.is_auto_increment || column.generated.is_some() {
-                true => Some(ScalarValue::Null),
-                false => job.default_value(column).await?,
-            };
             let target = Target {
                 column: column.clone(),
                 field: Arc::clone(field),
                 convert,
                 source,
-                default,
+                default: Fallback::of(column)?,
             };
             if target.source.is_none() {
                 target.check_default(job, strict)?;
+                if let Fallback::Expression(expression) = &target.default {
+                    defaults.push((columns.len(), expression.clone()));
+                }
             }
             columns.push(target);
         }
@@ -110,25 +113,26 @@ impl Values {
             refuses_null: strict,
             ignores: ignore,
             rules: job.rules(table)?,
+            computed: Rules::of_defaults(job, table.definition(), defaults)?,
             counter: None,
             table: Arc::clone(table),
         })
     }
 
-    /// The value that DEFAULT stands for in a column.
-    pub(crate) fn default_of(&self, column: usize) -> Result<ScalarValue, MySqlError> {
+    /// What DEFAULT stands for in a column: a value or an expression.
+    pub(crate) fn default_of(&self, column: usize) -> Result<Fallback, MySqlError> {
         let target = &self.columns[column];
         match &target.default {
-            Some(value) => Ok(value.clone()),
-            None => {
+            Fallback::Missing => {
                 let code = ErrorCode::NoDefaultForField;
                 let zero = zero(&target.column.column_type).filter(|_| !self.strict);
                 let zero = zero.ok_or_else(|| MySqlError::new(code, &[&target.column.name]))?;
                 self.job
                     .connection
                     .warn(Warning::new(code, &[&target.column.name]));
-                Ok(zero)
+                Ok(Fallback::Value(zero))
             }
+            other => Ok(other.clone()),
         }
     }
 
@@ -216,9 +220,15 @@ impl Values {
                 )?,
                 None => {
                     let value = match &target.default {
-                        Some(value) => value.clone(),
+                        Fallback::Value(value) => value.clone(),
+                        Fallback::Expression(_) => {
+                            arrays.push(new_null_array(target.field.data_type(), rows));
+                            continue;
+                        }
                         // Checked when the statement began.
-                        None => zero(&target.column.column_type).unwrap_or(ScalarValue::Null),
+                        Fallback::Missing => {
+                            zero(&target.column.column_type).unwrap_or(ScalarValue::Null)
+                        }
                     };
                     let array = value
                         .to_array_of_size(rows)
@@ -228,7 +238,24 @@ impl Values {
                 }
             });
         }
+        if let Some(computed) = &self.computed {
+            self.compute(computed, &mut arrays, rows)?;
+        }
         Ok(arrays)
+    }
+
+    /// Computes columns from the others.
+    fn compute(
+        &self,
+        rules: &Rules,
+        arrays: &mut [ArrayRef],
+        rows: usize,
+    ) -> Result<(), MySqlError> {
+        for (number, place) in rules.computed().enumerate() {
+            let (values, field) = rules.values(number, arrays, rows)?;
+            arrays[place] = self.column(&self.columns[place], &values, &field)?;
+        }
+        Ok(())
     }
 
     /// Rows that [`Values::assigned`] has made, with their generated columns; and which of them
@@ -258,10 +285,7 @@ impl Values {
         let Some(rules) = &self.rules else {
             return Ok(None);
         };
-        for (number, place) in rules.generated().enumerate() {
-            let (values, field) = rules.values(number, arrays, rows)?;
-            arrays[place] = self.column(&self.columns[place], &values, &field)?;
-        }
+        self.compute(rules, arrays, rows)?;
         let Some(violated) = rules.violated(arrays, rows)? else {
             return Ok(None);
         };
@@ -329,7 +353,7 @@ impl Values {
 impl Target {
     /// A column that is left out must have a default.
     fn check_default(&self, job: &Job, strict: bool) -> Result<(), MySqlError> {
-        if self.default.is_some() {
+        if !matches!(self.default, Fallback::Missing) {
             return Ok(());
         }
         let code = ErrorCode::NoDefaultForField;

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::Expr;
 use mayfly_space::AccountOptions;
 use mayfly_sql::references::References;
@@ -12,9 +13,11 @@ use mayfly_table::{Column, Definition, Table};
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
 use super::define::{Draft, NAME_LENGTH, check_table_name};
+use super::evaluate::number_of_bits;
 use super::expressions::name_checks_anew;
 use super::insert::with_info;
 use super::query::Ready;
+use super::record::names_columns;
 use super::write::{Writer, Written};
 use super::{Job, information};
 use crate::connection::Connection;
@@ -274,7 +277,14 @@ impl Job {
             return Ok(());
         };
         let invalid = || MySqlError::new(ErrorCode::InvalidDefault, &[&column.name]);
-        let value = self.evaluate(default).await?;
+        if names_columns(default) {
+            return Ok(());
+        }
+        let bits = number_of_bits(default, column).map(|bits| ScalarValue::UInt64(Some(bits)));
+        let value = match bits {
+            Some(bits) => bits,
+            None => self.evaluate(default).await?,
+        };
         if value.is_null() && !column.is_nullable {
             return Err(invalid());
         }

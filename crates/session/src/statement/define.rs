@@ -14,7 +14,7 @@ use mayfly_sql::statement::{
 use mayfly_table::{Column, Definition, Generated, KEY_BYTES_MAX, Key, KeyKind, KeyPart};
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
-use super::expressions::{check_generated, checks};
+use super::expressions::{check_defaults, check_generated, checks};
 
 /// Most characters of a name.
 pub(crate) const NAME_LENGTH: usize = 64;
@@ -169,6 +169,7 @@ impl Draft {
         let keys = keys(&self.columns, self.keys)?;
         check_auto_increment(&self.columns, &keys)?;
         check_generated(&self.columns, &keys)?;
+        check_defaults(&self.columns)?;
         Ok(Definition {
             checks: checks(table, &self.columns, self.checks)?,
             columns: self.columns,

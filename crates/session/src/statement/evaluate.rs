@@ -1,11 +1,11 @@
-//! Expressions that stand alone: values of SET, of VALUES, of DEFAULT.
+//! Expressions that stand alone: values of SET and of VALUES.
 
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, SelectItem, SetExpr, Value};
 use mayfly_sql::literal::Literal;
 use mayfly_sql::{change, parse};
 use mayfly_table::Column;
-use mayfly_types::{ColumnType, ErrorCode, MySqlError};
+use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Job;
 use crate::errors;
@@ -52,22 +52,6 @@ impl Job {
                 ScalarValue::try_from_array(array, 0).map_err(|error| errors::from_plan(&error))
             })
             .collect()
-    }
-
-    /// What a column gets when nothing is given; `None` when something must be given.
-    pub(crate) async fn default_value(
-        &self,
-        column: &Column,
-    ) -> Result<Option<ScalarValue>, MySqlError> {
-        match &column.default {
-            Some(text) => Ok(Some(self.evaluate(&parse::parse_expression(text)?).await?)),
-            None if column.is_nullable => Ok(Some(ScalarValue::Null)),
-            None => Ok(match &column.column_type {
-                // The first word needs no DEFAULT.
-                ColumnType::Enum(words) => words.first().cloned().map(ScalarValue::from),
-                _ => None,
-            }),
-        }
     }
 }
 

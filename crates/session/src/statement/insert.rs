@@ -12,7 +12,9 @@ use mayfly_sql::statement::{Insert, InsertSource};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Job;
+use super::defaults::Fallback;
 use super::evaluate::literal;
+use super::record::{Record, names_columns};
 use super::write::{Writer, Written};
 use crate::errors;
 use crate::outcome::Outcome;
@@ -116,23 +118,39 @@ impl Job {
         let mut values = Vec::with_capacity(row.len());
         let mut computed = Vec::new();
         for (position, expression) in row.into_iter().enumerate() {
-            if expression.is_some() {
-                writer.refuse_value(filled[position])?;
-            }
-            values.push(match expression {
-                None => writer.default_of(filled[position])?,
-                Some(expression) => match literal(&expression)
-                    .or_else(|| writer.number_of_bits(filled[position], &expression))
-                {
-                    Some(value) => value,
-                    None => {
-                        computed.push((position, expression));
-                        ScalarValue::Null
+            let column = filled[position];
+            let given = match expression {
+                None => writer.default_of(column)?,
+                Some(expression) => {
+                    writer.refuse_value(column)?;
+                    // Bits are a number to a column of numbers, and text to others.
+                    let bits = || writer.number_of_bits(column, &expression);
+                    match bits().or_else(|| literal(&expression)) {
+                        Some(value) => Fallback::Value(value),
+                        None => Fallback::Expression(expression),
                     }
-                },
+                }
+            };
+            values.push(match given {
+                Fallback::Value(value) => value,
+                Fallback::Expression(expression) => {
+                    computed.push((position, expression));
+                    ScalarValue::Null
+                }
+                Fallback::Missing => ScalarValue::Null,
             });
         }
-        if !computed.is_empty() {
+        if computed.iter().any(|(_, value)| names_columns(value)) {
+            let mut record = Record::begin(writer.table())?;
+            let mut computed = computed.into_iter().peekable();
+            for (position, value) in values.iter_mut().enumerate() {
+                if let Some((_, mut expression)) = computed.next_if(|next| next.0 == position) {
+                    record.fill(&mut expression);
+                    *value = self.evaluate(&expression).await?;
+                }
+                record.set(filled[position], value)?;
+            }
+        } else if !computed.is_empty() {
             let (positions, expressions): (Vec<usize>, Vec<ast::Expr>) =
                 computed.into_iter().unzip();
             let results = Box::pin(self.evaluate_all(expressions)).await?;

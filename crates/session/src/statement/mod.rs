@@ -11,6 +11,7 @@ mod bind;
 mod change;
 mod counter;
 mod create;
+mod defaults;
 mod define;
 mod describe;
 mod duplicate;
@@ -24,6 +25,7 @@ mod known_tables;
 mod load;
 mod point;
 mod query;
+mod record;
 mod repeated;
 mod rules;
 mod set;
@@ -84,8 +86,9 @@ pub(crate) async fn run(
         ))
     ) || matches!(&parsed, Ok((statement, _)) if reads_counts(statement));
     job.connection.begin_statement(keeps_warnings);
-    let (statement, source) = parsed?;
+    let (mut statement, source) = parsed?;
     job.source = Arc::new(source);
+    job.name_defaults(&mut statement)?;
     let outcome = match Box::pin(job.point(&statement)).await? {
         Some(outcome) => outcome,
         None => job.dispatch(statement).await?,

@@ -18,6 +18,7 @@ use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 use super::assign::Values;
 use super::change::Updated;
 use super::counter::Counter;
+use super::defaults::Fallback;
 use super::duplicate::Updater;
 use super::evaluate::number_of_bits;
 use super::query::Ready;
@@ -212,7 +213,7 @@ impl Writer {
     }
 
     /// As [`Values::default_of`].
-    pub(crate) fn default_of(&self, column: usize) -> Result<ScalarValue, MySqlError> {
+    pub(crate) fn default_of(&self, column: usize) -> Result<Fallback, MySqlError> {
         self.values.default_of(column)
     }
 
@@ -220,6 +221,11 @@ impl Writer {
     pub(crate) fn number_of_bits(&self, column: usize, literal: &Expr) -> Option<ScalarValue> {
         let number = number_of_bits(literal, &self.table.columns()[column])?;
         Some(ScalarValue::UInt64(Some(number)))
+    }
+
+    /// The table.
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
     }
 
     /// As [`Values::filled`].

@@ -20,6 +20,7 @@ use crate::outcome::{ColumnInfo, columns_of};
 use crate::statement::Job;
 use crate::statement::assign::sources;
 use crate::statement::change::deleted;
+use crate::statement::evaluate::number_of_bits;
 use crate::statement::rules::Rules;
 
 /// `SELECT` without anything: what a plain one has besides its list, its table and its condition.
@@ -250,10 +251,16 @@ impl Job {
 fn default_of(column: &Column) -> Option<Cell> {
     match &column.default {
         _ if column.is_auto_increment => Some(Cell::Null),
-        Some(text) => match Literal::of(&parse::parse_expression(text).ok()?)? {
-            Some(literal) => Some(Cell::Default(literal)),
-            None => Some(Cell::Null),
-        },
+        Some(text) => {
+            let expression = parse::parse_expression(text).ok()?;
+            if number_of_bits(&expression, column).is_some() {
+                return None;
+            }
+            match Literal::of(&expression)? {
+                Some(literal) => Some(Cell::Default(literal)),
+                None => Some(Cell::Null),
+            }
+        }
         None => column.is_nullable.then_some(Cell::Null),
     }
 }
