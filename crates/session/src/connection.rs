@@ -94,6 +94,8 @@ pub(crate) struct Settings {
     only_reads: bool,
     /// Whether 0 in an AUTO_INCREMENT column asks for a number.
     pub(crate) counts_zero: bool,
+    /// The first number that the next INSERT gives, if it was said by `insert_id`; else 0.
+    pub(crate) insert_id: u64,
     /// Whether a SELECT returns all of its rows.
     pub(crate) selects_all: bool,
     /// How long a client may say nothing, in seconds: a program, and a person.
@@ -490,6 +492,7 @@ impl Local {
                 autocommit: self.variables.text("autocommit") != "OFF",
                 only_reads: self.variables.is_on("transaction_read_only"),
                 counts_zero: !self.variables.has_mode("NO_AUTO_VALUE_ON_ZERO"),
+                insert_id: self.variables.number("insert_id"),
                 selects_all: self.variables.number("sql_select_limit") == u64::MAX,
                 wait_timeout: self.variables.number("wait_timeout"),
                 interactive_timeout: self.variables.number("interactive_timeout"),

@@ -121,10 +121,15 @@ impl Mention {
         }
     }
 
-    /// Whether a name in front of FROM or of a column means this table.
-    pub fn is_named(&self, name: &TableName) -> bool {
+    /// Whether a name in front of FROM means this table, where `database` is the current one. An
+    /// alias stands in no database.
+    pub fn is_named(&self, name: &TableName, database: Option<&str>) -> bool {
+        let within = |name: &TableName| name.database.as_deref().or(database).map(str::to_owned);
         self.alias == name.table
-            && (name.database.is_none() || self.table.database == name.database)
+            && match self.alias == self.table.table {
+                true => within(&self.table) == within(name),
+                false => name.database.is_none(),
+            }
     }
 }
 

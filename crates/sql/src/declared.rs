@@ -198,6 +198,17 @@ fn is_clock(ident: &Ident) -> bool {
             .any(|clock| ident.value.eq_ignore_ascii_case(clock))
 }
 
+/// Whether an expression is CURRENT_TIMESTAMP, in any of its spellings.
+pub fn is_now(expression: &Expr) -> bool {
+    match bare(expression) {
+        Expr::Function(function) => name_of(function).is_some_and(|name| {
+            let mut called = CALLED.iter().filter(|(_, called)| *called == "now");
+            name == "now" || called.any(|(other, _)| *other == name)
+        }),
+        _ => false,
+    }
+}
+
 fn bare(expr: &Expr) -> &Expr {
     match expr {
         Expr::Nested(inner) => bare(inner),

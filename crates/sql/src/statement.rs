@@ -356,6 +356,8 @@ pub struct Insert {
     pub table: TableName,
     /// Columns named; empty: all.
     pub columns: Vec<String>,
+    /// Those among them whose table is named too, with that.
+    pub qualified: Vec<(TableName, String)>,
     /// The rows.
     pub source: InsertSource,
     /// IGNORE: bad values are adjusted, rows that break a key are left out.

@@ -197,7 +197,13 @@ impl Values {
         // A row that is left out gets no number.
         if let Some(counter) = &mut self.counter {
             let numbers = &mut arrays[counter.column];
+            let waited = counter.waits();
             *numbers = counter.fill(&self.table, numbers)?;
+            if waited && !counter.waits() {
+                // It was said for one statement.
+                let mut local = self.job.connection.local();
+                local.variables.put("insert_id", "0".to_owned());
+            }
         }
         self.batch(arrays, rows)
     }

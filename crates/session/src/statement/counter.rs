@@ -23,6 +23,8 @@ pub(crate) struct Counter {
     given: Vec<Option<u64>>,
     /// The first number of a row that is there.
     first: Option<u64>,
+    /// The next number, where `insert_id` said the first.
+    said: Option<u64>,
 }
 
 impl Counter {
@@ -45,7 +47,18 @@ impl Counter {
             last,
             given: Vec::new(),
             first: None,
+            said: None,
         })
+    }
+
+    /// Lets the first number be that of `insert_id`, unless that is 0.
+    pub(crate) fn begin_with(&mut self, insert_id: u64) {
+        self.said = Some(insert_id).filter(|id| *id > 0);
+    }
+
+    /// Whether the first number is still to be given that `insert_id` said.
+    pub(crate) fn waits(&self) -> bool {
+        self.said.is_some() && self.given.iter().all(Option::is_none)
     }
 
     /// Lets 0 stay 0.
@@ -99,11 +112,12 @@ impl Counter {
         let mut filled = Vec::with_capacity(values.len());
         for (row, is_missing) in missing.into_iter().enumerate() {
             if is_missing {
-                let next = table.auto_increment();
+                let next = self.said.unwrap_or_else(|| table.auto_increment());
                 if next > self.last {
                     return Err(MySqlError::new(ErrorCode::AutoIncrementFailed, &[]));
                 }
                 table.raise_auto_increment(next + 1);
+                self.said = self.said.map(|said| said + 1);
                 self.given.resize(row + 1, None);
                 self.given[row] = Some(next);
                 filled.push(next);

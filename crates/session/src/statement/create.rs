@@ -6,12 +6,14 @@ use std::sync::Arc;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::Expr;
 use mayfly_space::AccountOptions;
+use mayfly_sql::declared;
 use mayfly_sql::references::References;
 use mayfly_sql::statement::{CreateTable, DropTable, TableName};
 use mayfly_sql::stored::{self, Stored};
 use mayfly_table::{Column, Definition, Table};
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
+use super::defaults::Fallback;
 use super::define::{Draft, NAME_LENGTH, check_table_name};
 use super::evaluate::number_of_bits;
 use super::expressions::name_checks_anew;
@@ -102,6 +104,11 @@ impl Job {
         let name = &create.name.table;
         check_table_name(name)?;
         refuse_information(&database)?;
+        if let Some(like) = &create.like
+            && (self.database_of(like)?.as_str(), &like.table) == (database.as_str(), name)
+        {
+            return Err(MySqlError::new(ErrorCode::NotUniqueTable, &[name]));
+        }
         let dictionary = &self.connection.engine.shared().dictionary;
         if !dictionary.has_database(&database) {
             return Err(MySqlError::new(ErrorCode::UnknownDatabase, &[&database]));
@@ -118,9 +125,6 @@ impl Job {
         }
         if let Some(like) = &create.like {
             let model = self.table(like)?;
-            if *like == create.name {
-                return Err(MySqlError::new(ErrorCode::NotUniqueTable, &[&like.table]));
-            }
             let mut definition = model.definition().clone();
             name_checks_anew(&mut definition, name);
             let table = self
@@ -222,8 +226,9 @@ impl Job {
         Ok(())
     }
 
-    /// Adds the columns of a query behind the declared ones; a declared column of the same name
-    /// takes the value. Returns the names in the order of the query.
+    /// Adds the columns of a query behind those that are only declared. A declared column of the
+    /// same name stands among those of the query and takes the value. Returns the names in the order
+    /// of the query.
     fn selected_columns(
         &self,
         columns: &mut Vec<Column>,
@@ -236,20 +241,42 @@ impl Job {
                 return Err(MySqlError::new(ErrorCode::DuplicateColumn, &[label]));
             }
             names.push(label.clone());
-            if columns
-                .iter()
-                .any(|column| column.name.eq_ignore_ascii_case(label))
-            {
-                continue;
-            }
-            let column = Column::new(label, stored.column_type.clone(), stored.nullable);
-            let model = self.origin(stored);
+            let lower = label.to_lowercase();
+            let is_it = |column: &Column| column.name.to_lowercase() == lower;
+            let column = match columns.iter().position(is_it) {
+                Some(place) => columns.remove(place),
+                None => self.copied(stored),
+            };
             columns.push(Column {
-                default: model.and_then(|model| model.default),
+                name: label.clone(),
                 ..column
             });
         }
         Ok(names)
+    }
+
+    /// The column that takes a column of a query. Of the one that it is a copy of it keeps what a
+    /// row of its own needs: the constant that it gets where nothing is given, or the time.
+    fn copied(&self, stored: &Stored) -> Column {
+        let column = Column::new("", stored.column_type.clone(), stored.nullable);
+        let Some(model) = self.origin(stored) else {
+            return column;
+        };
+        let is_kept = match Fallback::of(&model) {
+            Ok(Fallback::Value(_)) => true,
+            Ok(Fallback::Expression(expression)) => declared::is_now(&expression),
+            _ => false,
+        };
+        let default = match model.is_auto_increment {
+            true => Some("0".to_owned()),
+            false => model.default.filter(|_| is_kept),
+        };
+        Column {
+            default,
+            on_update: model.on_update,
+            comment: model.comment,
+            ..column
+        }
     }
 
     /// The column of a table that a column of a query is a copy of.

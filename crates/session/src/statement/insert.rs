@@ -26,6 +26,20 @@ impl Job {
     pub(crate) async fn insert(&self, insert: Insert) -> Result<Outcome, MySqlError> {
         self.connection.count(|status| status.inserts += 1);
         let table = self.table(&insert.table)?;
+        for (named, column) in &insert.qualified {
+            let is_it = match named.database {
+                Some(_) => self.database_of(named)? == self.database_of(&insert.table)?,
+                None => true,
+            };
+            if !is_it || named.table != insert.table.table {
+                let name = match &named.database {
+                    Some(database) => format!("{database}.{}.{column}", named.table),
+                    None => format!("{}.{column}", named.table),
+                };
+                let code = ErrorCode::UnknownColumn;
+                return Err(MySqlError::new(code, &[&name, &"field list"]));
+            }
+        }
         // VALUES () stands for a row of defaults.
         let is_empty = |rows: &[Vec<Option<ast::Expr>>]| rows.iter().all(Vec::is_empty);
         let columns = &insert.columns;

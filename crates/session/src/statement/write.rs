@@ -122,8 +122,11 @@ impl Writer {
     ) -> Result<Writer, MySqlError> {
         let turn = job.turn(table).await;
         let mut values = Values::begin(job, table, names, ignore).await?;
-        let counts_zero = job.connection.local().settings().counts_zero;
-        values.counter = Counter::of(table, counts_zero);
+        let settings = job.connection.local().settings();
+        values.counter = Counter::of(table, settings.counts_zero);
+        if let Some(counter) = &mut values.counter {
+            counter.begin_with(settings.insert_id);
+        }
         let keys = &table.definition().keys;
         let ignores = ignore && keys.iter().any(|key| key.is_unique());
         Ok(Writer {

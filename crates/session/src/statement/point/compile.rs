@@ -19,7 +19,6 @@ use super::known::{Action, Among, Cell, Choice, Given, NewValue, PointStatement}
 use crate::outcome::{ColumnInfo, columns_of};
 use crate::statement::Job;
 use crate::statement::assign::sources;
-use crate::statement::change::deleted;
 use crate::statement::evaluate::number_of_bits;
 use crate::statement::rules::Rules;
 
@@ -101,7 +100,8 @@ impl Job {
         let is_plain = !insert.ignore
             && !insert.replace
             && insert.on_duplicate.is_empty()
-            && insert.alias.is_none();
+            && insert.alias.is_none()
+            && insert.qualified.is_empty();
         let InsertSource::Values(rows) = &insert.source else {
             return None;
         };
@@ -197,7 +197,7 @@ impl Job {
     fn delete_by_key(&self, delete: &Delete, constants: &mut Constants) -> Option<PointStatement> {
         let (table, mention) = self.chosen(&delete.choice)?;
         let mut from = delete.choice.from.clone();
-        deleted(&mentions(&mut from), &delete.targets).ok()?;
+        self.deleted(&mentions(&mut from), &delete.targets).ok()?;
         let condition = delete.choice.condition.as_ref()?;
         let rows = choice(condition, &table, &mention.alias, constants)?;
         Some(PointStatement {

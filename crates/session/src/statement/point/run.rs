@@ -69,7 +69,9 @@ fn insert(
 ) -> Found<Done> {
     let table = &target.table;
     let rows = given.rows;
-    if rows * width != given.constants.len() {
+    let says_number =
+        target.settings.insert_id > 0 && table.definition().auto_increment().is_some();
+    if rows * width != given.constants.len() || says_number {
         return Ok(None);
     }
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
