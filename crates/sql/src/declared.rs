@@ -236,8 +236,20 @@ pub fn text(expression: &Expr) -> String {
     expression.to_string()
 }
 
-/// An expression as it was written, in a form that can be read again.
+/// An expression as it was written, in a form that can be read again; CURRENT_TIMESTAMP in its first
+/// spelling.
 pub fn written(expression: &Expr) -> String {
+    if let Expr::Function(now) = expression
+        && is_now(expression)
+    {
+        let name = "CURRENT_TIMESTAMP";
+        return match &now.args {
+            FunctionArguments::List(list) if !list.args.is_empty() => {
+                format!("{name}({})", list.args[0])
+            }
+            _ => name.to_owned(),
+        };
+    }
     let mut expression = expression.clone();
     escape(&mut expression);
     expression.to_string()

@@ -57,7 +57,8 @@ impl Job {
         for note in altered.notes.drain(..) {
             self.connection.warn(note);
         }
-        self.check_new_defaults(&altered, &alter.actions).await?;
+        self.check_new_defaults(&mut altered, &alter.actions)
+            .await?;
         if let Some(engine) = &altered.engine {
             self.check_engine(engine, name)?;
         }
@@ -78,6 +79,7 @@ impl Job {
                 temporary,
                 ignore: alter.ignore,
                 keeps_rows: !altered.is_rebuilt,
+                first_number: altered.auto_increment,
             };
             let (new, rows) = self.make(&database, &table, &new_database, made).await?;
             if let Some(next) = altered.auto_increment {
@@ -146,6 +148,7 @@ impl Job {
                     temporary,
                     ignore: false,
                     keeps_rows: true,
+                    first_number: None,
                 };
                 let (renamed, _) = self.make(was_in, table, database, made).await?;
                 successions.push(renamed);
@@ -193,7 +196,7 @@ impl Job {
     /// Constant defaults must fit the columns as they will be.
     async fn check_new_defaults(
         &self,
-        altered: &Altered,
+        altered: &mut Altered,
         actions: &[AlterAction],
     ) -> Result<(), MySqlError> {
         for action in actions {
@@ -206,7 +209,7 @@ impl Job {
                 _ => continue,
             };
             if let Some(default) = default {
-                self.check_default(&altered.draft.columns, name, default)
+                self.check_default(&mut altered.draft.columns, name, default)
                     .await?;
             }
         }
@@ -292,9 +295,18 @@ impl Job {
             sources,
             ignore,
             keeps_rows,
+            first_number,
             ..
         } = *made;
-        to.set_auto_increment(from.auto_increment());
+        let counted = to.definition().auto_increment();
+        let was_counted = counted
+            .and_then(|column| sources[column])
+            .is_some_and(|source| from.columns()[source].is_auto_increment);
+        match was_counted {
+            true => to.set_auto_increment(from.auto_increment()),
+            // A column that is counted from here on begins anew.
+            false => to.set_auto_increment(first_number.unwrap_or(1)),
+        }
         let mut names: Vec<String> = Vec::with_capacity(sources.len());
         let mut copy = Copy {
             job: self,
@@ -326,8 +338,7 @@ impl Job {
         if keeps_rows {
             writer.keep_rows();
         }
-        let counted = to.definition().auto_increment();
-        if counted.is_some_and(|column| sources[column].is_some()) {
+        if was_counted {
             writer.keep_zeros();
         }
         for batch in snapshot.scan(0..snapshot.batch_count(), None) {
@@ -374,6 +385,8 @@ struct Made<'a> {
     ignore: bool,
     /// Whether rows stay what they are: nothing is computed anew, and nothing looked at.
     keeps_rows: bool,
+    /// The AUTO_INCREMENT option.
+    first_number: Option<u64>,
 }
 
 impl Made<'_> {

@@ -13,9 +13,10 @@ use mayfly_sql::stored::{self, Stored};
 use mayfly_table::{Column, Definition, Table};
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
-use super::defaults::Fallback;
+use super::assign::Values;
+use super::defaults::{Fallback, constant};
 use super::define::{Draft, NAME_LENGTH, check_table_name};
-use super::evaluate::number_of_bits;
+use super::evaluate::{is_constant, number_of_bits};
 use super::expressions::name_checks_anew;
 use super::insert::with_info;
 use super::query::Ready;
@@ -142,7 +143,7 @@ impl Job {
         let mut draft = Draft::of_statement(&create, pipes_as_concat);
         for column in &create.columns {
             if let Some(default) = &column.default {
-                self.check_default(&draft.columns, &column.name, default)
+                self.check_default(&mut draft.columns, &column.name, default)
                     .await?;
             }
         }
@@ -293,17 +294,18 @@ impl Job {
             .cloned()
     }
 
-    /// A constant default must fit its column, which is one of `columns`.
+    /// A constant default must fit its column, which is one of `columns`, and is kept as that keeps
+    /// it.
     pub(crate) async fn check_default(
         &self,
-        columns: &[Column],
+        columns: &mut [Column],
         name: &str,
         default: &Expr,
     ) -> Result<(), MySqlError> {
-        let Some(column) = columns.iter().find(|column| column.name == name) else {
+        let Some(column) = columns.iter_mut().find(|column| column.name == name) else {
             return Ok(());
         };
-        let invalid = || MySqlError::new(ErrorCode::InvalidDefault, &[&column.name]);
+        let invalid = || MySqlError::new(ErrorCode::InvalidDefault, &[&name]);
         if names_columns(default) {
             return Ok(());
         }
@@ -315,12 +317,13 @@ impl Job {
         if value.is_null() && !column.is_nullable {
             return Err(invalid());
         }
-        if super::evaluate::literal(default).is_none() || value.is_null() {
+        if !is_constant(default) || value.is_null() {
             return Ok(());
         }
         let probe = Column::new(&column.name, column.column_type.clone(), true);
-        let probe = Table::new("probe", vec![probe], &self.running.account);
-        let mut writer = Writer::begin(self, &Arc::new(probe), &[], false).await?;
+        // Not of the statement, which waits at its end until nobody has a part of its memory.
+        let probe = Table::new("probe", vec![probe], &self.connection.account);
+        let values = Values::begin_all(self, &Arc::new(probe), false).await?;
         let array = value
             .to_array()
             .map_err(|error| errors::from_plan(&error))?;
@@ -328,7 +331,14 @@ impl Job {
         let schema = Arc::new(arrow::datatypes::Schema::new(vec![field]));
         let batch = arrow::record_batch::RecordBatch::try_new(schema, vec![array])
             .map_err(|error| errors::from_plan(&error.into()))?;
-        writer.append(&batch).await.map_err(|_| invalid())
+        let kept = values.assigned(&batch).map_err(|_| invalid())?;
+        // Bytes that are no text stay as they were written.
+        if !column.column_type.is_binary() {
+            column.default = kept
+                .first()
+                .and_then(|kept| constant(kept, &column.column_type));
+        }
+        Ok(())
     }
 
     pub(crate) fn drop_table(&self, drop: &DropTable) -> Result<Outcome, MySqlError> {

@@ -4,6 +4,8 @@
 //! A constant is the same in all rows of a statement; an expression is computed for each row, and
 //! may name other columns of it.
 
+use arrow::array::{ArrayRef, AsArray};
+use arrow::datatypes::UInt64Type;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, Value};
 use mayfly_sql::change::{self, Mention};
@@ -14,6 +16,7 @@ use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
 use super::Job;
 use super::evaluate::{literal, number_of_bits};
+use crate::render;
 
 /// What stands for nothing in a column.
 #[derive(Clone)]
@@ -119,6 +122,23 @@ fn value_of(set: &mut SetColumn) -> Option<&mut Expr> {
     set.value.as_mut()
 }
 
+/// The text of a value that a column keeps, as its default.
+pub(crate) fn constant(value: &ArrayRef, of: &ColumnType) -> Option<String> {
+    let cell = render::cell(value, 0, of);
+    match of {
+        ColumnType::Bit { .. } => {
+            let bits = value.as_primitive_opt::<UInt64Type>()?;
+            Some(format!("b'{:b}'", bits.value(0)))
+        }
+        of if of.is_numeric() => cell,
+        _ => cell.map(|text| declared::written(&Expr::Value(text_value(text).into()))),
+    }
+}
+
+fn text_value(text: String) -> Value {
+    Value::SingleQuotedString(text)
+}
+
 /// The default of a column as an expression over the rows of its table.
 pub(crate) fn default_expression(column: &Column, alias: &str) -> Result<Expr, MySqlError> {
     let text = match Fallback::of(column)? {
@@ -133,7 +153,7 @@ pub(crate) fn default_expression(column: &Column, alias: &str) -> Result<Expr, M
             return Ok(Expr::Value(number.into()));
         }
         Fallback::Value(ScalarValue::Utf8(Some(word))) if column.default.is_none() => {
-            return Ok(Expr::Value(Value::SingleQuotedString(word).into()));
+            return Ok(Expr::Value(text_value(word).into()));
         }
         Fallback::Value(_) => column.default.as_deref().unwrap_or("NULL"),
     };

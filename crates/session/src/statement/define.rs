@@ -132,7 +132,7 @@ impl Draft {
         });
         Column {
             default: definition.default.as_ref().map(declared::written),
-            on_update: definition.on_update.as_ref().map(ToString::to_string),
+            on_update: definition.on_update.as_ref().map(declared::written),
             generated,
             is_auto_increment: definition.auto_increment,
             is_invisible: definition.invisible,

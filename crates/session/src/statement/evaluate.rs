@@ -72,6 +72,23 @@ pub(crate) fn literal(expression: &Expr) -> Option<ScalarValue> {
     }
 }
 
+/// Whether an expression is a value as it stands.
+pub(crate) fn is_constant(expression: &Expr) -> bool {
+    literal(expression).is_some() || is_bits(expression)
+}
+
+/// Whether an expression is a literal of bits: `0x41` or `b'101'`.
+pub(crate) fn is_bits(expression: &Expr) -> bool {
+    match expression {
+        Expr::Nested(inner) => is_bits(inner),
+        Expr::Value(value) => matches!(
+            value.value,
+            Value::HexStringLiteral(_) | Value::SingleQuotedByteStringLiteral(_)
+        ),
+        _ => false,
+    }
+}
+
 /// The number that `0x41` or `b'101'` is to a column of numbers; it is text to other columns.
 pub(crate) fn number_of_bits(expression: &Expr, column: &Column) -> Option<u64> {
     bits(expression).filter(|_| column.column_type.is_numeric())
