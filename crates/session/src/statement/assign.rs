@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, BooleanArray, new_null_array};
 use arrow::compute::kernels::zip::zip;
 use arrow::compute::{filter, is_null};
-use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
@@ -29,6 +29,8 @@ pub(crate) struct Values {
     table: Arc<Table>,
     columns: Vec<Target>,
     schema: SchemaRef,
+    /// The same, but for the column that is counted up, which may have NULL.
+    unnumbered: SchemaRef,
     options: Arc<ConfigOptions>,
     strict: bool,
     /// Whether NULL in a column that refuses it is an error.
@@ -107,6 +109,7 @@ impl Values {
         Ok(Values {
             job: job.clone(),
             columns,
+            unnumbered: unnumbered(table),
             schema,
             options: Arc::clone(state.config_options()),
             strict,
@@ -183,7 +186,7 @@ impl Values {
         filled.into_iter().map(|(_, index)| index).collect()
     }
 
-    /// A batch of the source as rows of the table.
+    /// A batch of the source as rows of the table, which have no numbers yet.
     pub(crate) fn converted(&mut self, batch: &RecordBatch) -> Result<RecordBatch, MySqlError> {
         let mut arrays = self.assigned(batch)?;
         let mut rows = batch.num_rows();
@@ -194,18 +197,47 @@ impl Values {
                 *array = kept.map_err(|error| errors::from_plan(&error.into()))?;
             }
         }
-        // A row that is left out gets no number.
-        if let Some(counter) = &mut self.counter {
-            let numbers = &mut arrays[counter.column];
-            let waited = counter.waits();
-            *numbers = counter.fill(&self.table, numbers)?;
-            if waited && !counter.waits() {
-                // It was said for one statement.
-                let mut local = self.job.connection.local();
-                local.variables.put("insert_id", "0".to_owned());
-            }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let schema = Arc::clone(&self.unnumbered);
+        RecordBatch::try_new_with_options(schema, arrays, &options)
+            .map_err(|error| errors::from_plan(&error.into()))
+    }
+
+    /// Rows with the numbers that they would get if none were left out, and whether some of them
+    /// have numbers of their own.
+    pub(crate) fn tried(&mut self, rows: &RecordBatch) -> Result<(RecordBatch, bool), MySqlError> {
+        let table = Arc::clone(&self.table);
+        self.with_numbers(rows, |counter, numbers| counter.tried(&table, numbers))
+    }
+
+    /// Rows with their numbers: those that are written.
+    pub(crate) fn numbered(&mut self, rows: &RecordBatch) -> Result<RecordBatch, MySqlError> {
+        let table = Arc::clone(&self.table);
+        let filled = self.with_numbers(rows, |counter, numbers| {
+            counter.fill(&table, numbers).map(|filled| (filled, false))
+        });
+        filled.map(|(rows, _)| rows)
+    }
+
+    fn with_numbers(
+        &mut self,
+        rows: &RecordBatch,
+        fill: impl FnOnce(&mut Counter, &ArrayRef) -> Result<(ArrayRef, bool), MySqlError>,
+    ) -> Result<(RecordBatch, bool), MySqlError> {
+        let Some(counter) = &mut self.counter else {
+            return Ok((rows.clone(), false));
+        };
+        let waited = counter.waits();
+        let mut arrays = rows.columns().to_vec();
+        let numbers = &mut arrays[counter.column];
+        let (filled, mixes) = fill(counter, numbers)?;
+        *numbers = filled;
+        if waited && !counter.waits() {
+            // It was said for one statement.
+            let mut local = self.job.connection.local();
+            local.variables.put("insert_id", "0".to_owned());
         }
-        self.batch(arrays, rows)
+        Ok((self.batch(arrays, rows.num_rows())?, mixes))
     }
 
     /// A batch of the source as columns of the table, of which the generated ones are yet to be
@@ -370,6 +402,19 @@ impl Target {
             .warn(Warning::new(code, &[&self.column.name]));
         Ok(())
     }
+}
+
+/// The schema of rows that have no numbers yet.
+fn unnumbered(table: &Table) -> SchemaRef {
+    let Some(counted) = table.definition().auto_increment() else {
+        return Arc::clone(table.schema());
+    };
+    let fields = table.schema().fields().iter().enumerate();
+    let fields = fields.map(|(place, field)| match place == counted {
+        true => Arc::new(field.as_ref().clone().with_nullable(true)),
+        false => Arc::clone(field),
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// For each column of the table, the place of its value in the source.

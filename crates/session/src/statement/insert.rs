@@ -62,6 +62,7 @@ impl Job {
                 if is_one && !insert.ignore {
                     writer.refuse_null();
                 }
+                writer.expect(rows.len());
                 let written = self.insert_values(writer, rows).await?;
                 Ok(match is_one {
                     true => Outcome::Done {

@@ -92,17 +92,18 @@ fn insert(
     };
     let mut counter = Counter::of(table, target.settings.counts_zero);
     if let Some(counter) = &mut counter {
+        counter.expect(rows);
         let numbers = &mut arrays[counter.column];
         *numbers = counter.fill(table, numbers)?;
     }
     let batch = batch_of(table, arrays, rows)?;
     let mut appender = table.begin_append();
     appender.append(&batch).map_err(table_error)?;
-    if let Some(counter) = &mut counter {
-        counter.written(0..rows);
-    }
     connection.before_change(table)?;
     appender.commit().map_err(table_error)?;
+    if let Some(counter) = &mut counter {
+        counter.written(table);
+    }
     Ok(Some(Done::Inserted {
         rows: rows as u64,
         first_number: counter.as_ref().and_then(Counter::first),
