@@ -236,9 +236,12 @@ pub fn text(expression: &Expr) -> String {
     expression.to_string()
 }
 
-/// An expression as it was written, in a form that can be read again; CURRENT_TIMESTAMP in its first
-/// spelling.
+/// An expression as it was written, in a form that can be read again: CURRENT_TIMESTAMP in its
+/// first spelling, names of columns without their table.
 pub fn written(expression: &Expr) -> String {
+    if !mentions(expression).is_empty() {
+        return text(expression);
+    }
     if let Expr::Function(now) = expression
         && is_now(expression)
     {
@@ -392,7 +395,7 @@ pub fn mentions(expression: &Expr) -> Vec<(Option<String>, String)> {
     let mut found = Vec::new();
     walk::finds(&expression, &mut |expr| {
         match expr {
-            Expr::Identifier(name) if !name.value.starts_with('@') => {
+            Expr::Identifier(name) if !name.value.starts_with('@') && !is_clock(name) => {
                 found.push((None, name.value.clone()));
             }
             Expr::CompoundIdentifier(names) if variable_free(names) => {

@@ -101,7 +101,7 @@ impl Values {
             if target.source.is_none() {
                 target.check_default(job, strict)?;
                 if let Fallback::Expression(expression) = &target.default {
-                    defaults.push((columns.len(), expression.clone()));
+                    defaults.push((columns.len(), expression.as_ref().clone()));
                 }
             }
             columns.push(target);

@@ -1,8 +1,8 @@
 //! AUTO_INCREMENT: numbers for rows that have none.
 //!
 //! Numbers are taken from the table as InnoDB takes them: an INSERT ... VALUES takes as many as it
-//! has rows when the first is needed, any other statement takes them one by one. What was taken does
-//! not come back, but within a statement a row that is left out, or that changes another one
+//! has rows when the first is needed, any other statement takes them one by one. What was taken
+//! does not come back, but within a statement a row that is left out, or that changes another one
 //! instead, leaves its number to the next. (MyISAM takes no more than it needs; InnoDB takes 1, 2,
 //! 4, ... for a statement whose rows it does not know, and so leaves gaps that are not made here.)
 

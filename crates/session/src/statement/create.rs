@@ -228,8 +228,8 @@ impl Job {
     }
 
     /// Adds the columns of a query behind those that are only declared. A declared column of the
-    /// same name stands among those of the query and takes the value. Returns the names in the order
-    /// of the query.
+    /// same name stands among those of the query and takes the value. Returns the names in the
+    /// order of the query.
     fn selected_columns(
         &self,
         columns: &mut Vec<Column>,

@@ -24,7 +24,7 @@ pub(crate) enum Fallback {
     /// The same in each row.
     Value(ScalarValue),
     /// Computed for each row.
-    Expression(Expr),
+    Expression(Box<Expr>),
     /// Something must be given.
     Missing,
 }
@@ -52,7 +52,7 @@ impl Fallback {
         let number = number.map(|number| ScalarValue::UInt64(Some(number)));
         Ok(match number.or_else(|| literal(&expression)) {
             Some(value) => Fallback::Value(value),
-            None => Fallback::Expression(expression),
+            None => Fallback::Expression(Box::new(expression)),
         })
     }
 }
@@ -146,7 +146,7 @@ pub(crate) fn default_expression(column: &Column, alias: &str) -> Result<Expr, M
             let code = ErrorCode::NoDefaultForField;
             return Err(MySqlError::new(code, &[&column.name]));
         }
-        Fallback::Expression(expression) => return Ok(of_table(expression, alias)),
+        Fallback::Expression(expression) => return Ok(of_table(*expression, alias)),
         Fallback::Value(_) if column.is_auto_increment => "0",
         Fallback::Value(ScalarValue::UInt64(Some(number))) => {
             let number = Value::Number(number.to_string(), false);

@@ -94,15 +94,20 @@ impl Draft {
     fn text(&mut self, expression: &Expr) -> String {
         let mut expression = expression.clone();
         declared::fix_pipes(&mut expression, self.pipes_as_concat);
-        let mentions = declared::mentions(&expression).into_iter();
-        let qualified = mentions.filter_map(|(table, column)| Some((table?, column)));
-        self.qualified.extend(qualified);
+        self.qualify(&expression);
         if !declared::survives(&expression) {
             let what = format!("an expression such as {expression} in a definition");
             let error = MySqlError::new(ErrorCode::NotSupportedYet, &[&what]);
             self.refused.get_or_insert(error);
         }
         declared::text(&expression)
+    }
+
+    /// Remembers which tables an expression names.
+    fn qualify(&mut self, expression: &Expr) {
+        let mentions = declared::mentions(expression).into_iter();
+        let qualified = mentions.filter_map(|(table, column)| Some((table?, column)));
+        self.qualified.extend(qualified);
     }
 
     /// A column as it was declared; what stands behind it becomes keys and constraints of the
@@ -130,6 +135,9 @@ impl Draft {
             expression: self.text(&generated.expression),
             is_stored: generated.stored,
         });
+        if let Some(default) = &definition.default {
+            self.qualify(default);
+        }
         Column {
             default: definition.default.as_ref().map(declared::written),
             on_update: definition.on_update.as_ref().map(declared::written),

@@ -142,14 +142,14 @@ impl Job {
                     let bits = || writer.number_of_bits(column, &expression);
                     match bits().or_else(|| literal(&expression)) {
                         Some(value) => Fallback::Value(value),
-                        None => Fallback::Expression(expression),
+                        None => Fallback::Expression(Box::new(expression)),
                     }
                 }
             };
             values.push(match given {
                 Fallback::Value(value) => value,
                 Fallback::Expression(expression) => {
-                    computed.push((position, expression));
+                    computed.push((position, *expression));
                     ScalarValue::Null
                 }
                 Fallback::Missing => ScalarValue::Null,

@@ -91,7 +91,7 @@ impl Job {
             if let Fallback::Expression(expression) = Fallback::of(column)?
                 && names_columns(&expression)
             {
-                defaults.push((place, expression));
+                defaults.push((place, *expression));
             }
         }
         Rules::of_defaults(self, definition, defaults).map(|_| ())

@@ -88,8 +88,8 @@ pub(super) fn is_never_null(name: &str) -> bool {
     )
 }
 
-/// Whether a DOUBLE is NULL only where an argument is, if a call makes one: numbers with an exponent
-/// and what is made of them.
+/// Whether a DOUBLE is NULL only where an argument is, if a call makes one: numbers with an
+/// exponent and what is made of them.
 pub(super) fn is_double(call: &ScalarFunction, of: &dyn Fn(&Expr) -> Shape) -> Option<bool> {
     match call.func.name() {
         "to_double" => match call.args.as_slice() {
