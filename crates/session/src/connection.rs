@@ -94,6 +94,8 @@ pub(crate) struct Settings {
     only_reads: bool,
     /// Whether 0 in an AUTO_INCREMENT column asks for a number.
     pub(crate) counts_zero: bool,
+    /// The first number that the next INSERT gives, if it was said by `insert_id`; else 0.
+    pub(crate) insert_id: u64,
     /// Whether a SELECT returns all of its rows.
     pub(crate) selects_all: bool,
     /// How long a client may say nothing, in seconds: a program, and a person.
@@ -263,6 +265,7 @@ impl Connection {
     pub(crate) fn changed_rows(&self, table: &Arc<Table>, rows: u64) {
         self.count(|status| status.handler_write += rows);
         let mut local = self.local();
+        local.end_single();
         if rows > 0 && local.is_in_transaction() && !local.temporary.has(table) {
             local.transaction.has_changed_shared();
         }
@@ -438,6 +441,9 @@ impl Connection {
             local.calculated_rows = None;
             local.status.questions += 1;
             local.row_count = i64::try_from(affected).unwrap_or(i64::MAX);
+            if error.is_none() {
+                local.end_single();
+            }
         }
         self.statement_finished(ended);
         if let Some(error) = error {
@@ -458,9 +464,25 @@ impl Local {
         self.transaction.is_begun() || !self.settings().autocommit
     }
 
+    /// Ends the transaction that a statement is where none is open: what SET TRANSACTION said was
+    /// for it.
+    pub(crate) fn end_single(&mut self) {
+        if self.next_access.is_some() && !self.is_in_transaction() {
+            self.next_access = None;
+        }
+    }
+
+    /// What was said of the transaction that is open, or of the one that a statement begins now.
+    pub(crate) fn transaction_access(&self) -> Option<Access> {
+        match self.transaction.is_begun() {
+            true => self.transaction.access(),
+            false => self.next_access,
+        }
+    }
+
     /// Whether shared tables may not be changed now.
     pub(crate) fn only_reads(&mut self) -> bool {
-        match self.transaction.access() {
+        match self.transaction_access() {
             Some(access) => access == Access::Read,
             None => self.settings().only_reads,
         }
@@ -475,6 +497,7 @@ impl Local {
                 autocommit: self.variables.text("autocommit") != "OFF",
                 only_reads: self.variables.is_on("transaction_read_only"),
                 counts_zero: !self.variables.has_mode("NO_AUTO_VALUE_ON_ZERO"),
+                insert_id: self.variables.number("insert_id"),
                 selects_all: self.variables.number("sql_select_limit") == u64::MAX,
                 wait_timeout: self.variables.number("wait_timeout"),
                 interactive_timeout: self.variables.number("interactive_timeout"),

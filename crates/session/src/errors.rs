@@ -6,6 +6,7 @@
 
 use std::error::Error;
 
+use arrow::array::{Array, AsArray};
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
 use datafusion::common::SchemaError;
@@ -79,10 +80,29 @@ pub(crate) fn entry_text(entry: &RecordBatch) -> String {
     let schema = entry.schema();
     let columns = entry.columns().iter().zip(schema.fields());
     let values = columns.map(|(column, field)| {
-        let cell = render::cell(column, 0, &ColumnType::from_arrow(field));
+        let of = ColumnType::from_arrow(field);
+        if let Some(bytes) = column.as_binary_view_opt().filter(|_| of.is_binary()) {
+            return match bytes.is_null(0) {
+                true => "NULL".to_owned(),
+                false => bytes_text(bytes.value(0)),
+            };
+        }
+        let cell = render::cell(column, 0, &of);
         cell.unwrap_or_else(|| "NULL".to_owned())
     });
     values.collect::<Vec<_>>().join("-")
+}
+
+/// Bytes as an error shows them: those that are no letters by their numbers.
+fn bytes_text(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            b' '..=b'~' => text.push(char::from(*byte)),
+            other => text.push_str(&format!("\\x{other:02X}")),
+        }
+    }
+    text
 }
 
 /// The error of the temp space.

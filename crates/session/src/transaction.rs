@@ -36,7 +36,7 @@ impl Transaction {
         self.access
     }
 
-    /// Whether BEGIN was given.
+    /// Whether BEGIN was given, or CHAIN.
     pub(crate) fn is_begun(&self) -> bool {
         self.is_begun
     }

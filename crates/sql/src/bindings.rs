@@ -68,7 +68,7 @@ pub struct Bindings {
 }
 
 /// The literal that stands for a value in a syntax tree.
-pub(crate) fn literal(value: &ScalarValue) -> Expr {
+pub fn literal(value: &ScalarValue) -> Expr {
     fn number(text: String) -> Expr {
         match text.strip_prefix('-') {
             Some(digits) => Expr::Nested(Box::new(Expr::UnaryOp {

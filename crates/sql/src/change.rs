@@ -4,10 +4,12 @@
 //! that they, and not other mentions of them, show the ids of their rows. DataFusion's own plans
 //! for UPDATE and DELETE are never used: they forget conditions that they cannot push down.
 
+use std::ops::ControlFlow;
+
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, EnumMember, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
     LimitClause, ObjectName, ObjectNamePart, OrderBy, OrderByKind, Query, SelectItem, SetExpr,
-    TableAlias, TableFactor, TableWithJoins,
+    TableAlias, TableFactor, TableWithJoins, VisitorMut,
 };
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
@@ -17,7 +19,7 @@ use crate::parse;
 use crate::references::{file_path, table_name};
 use crate::rewrite::{common_columns, refused};
 use crate::statement::{RowChoice, TableName};
-use crate::walk::change_expressions;
+use crate::walk::{self, change_expressions};
 
 /// The database under which tables that change are bound, by [`target_name`].
 pub const TARGETS: &str = "\u{1}changed";
@@ -119,10 +121,15 @@ impl Mention {
         }
     }
 
-    /// Whether a name in front of FROM or of a column means this table.
-    pub fn is_named(&self, name: &TableName) -> bool {
+    /// Whether a name in front of FROM means this table, where `database` is the current one. An
+    /// alias stands in no database.
+    pub fn is_named(&self, name: &TableName, database: Option<&str>) -> bool {
+        let within = |name: &TableName| name.database.as_deref().or(database).map(str::to_owned);
         self.alias == name.table
-            && (name.database.is_none() || self.table.database == name.database)
+            && match self.alias == self.table.table {
+                true => within(&self.table) == within(name),
+                false => name.database.is_none(),
+            }
     }
 }
 
@@ -310,24 +317,53 @@ pub fn query(choice: RowChoice, list: Vec<Expr>) -> Result<Query, MySqlError> {
     Ok(query)
 }
 
-/// Puts the value that a column gets into an expression that is assigned later: in an UPDATE of one
-/// table, MySQL computes assignments one after the other.
+/// Puts the value that a column gets into an expression that is assigned later: MySQL computes the
+/// assignments of an UPDATE of one table and the values of a row one after the other. A name that
+/// stands alone in a subquery is left to the tables of that.
 pub fn substitute(expr: &mut Expr, alias: &str, name: &str, value: &Expr) {
-    change_expressions(expr, &mut |expr| {
-        let is_it = match &*expr {
-            Expr::Identifier(ident) => ident.value.eq_ignore_ascii_case(name),
-            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
-                [.., table, column] => {
-                    table.value == alias && column.value.eq_ignore_ascii_case(name)
-                }
-                _ => false,
-            },
-            _ => false,
-        };
-        if is_it {
-            *expr = value.clone();
+    struct Substitute<'a> {
+        alias: &'a str,
+        name: &'a str,
+        value: &'a Expr,
+        depth: usize,
+    }
+    impl VisitorMut for Substitute<'_> {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
+            self.depth += 1;
+            ControlFlow::Continue(())
         }
-    });
+
+        fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
+            self.depth -= 1;
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            let is_name = |ident: &Ident| ident.value.eq_ignore_ascii_case(self.name);
+            let is_it = match &*expr {
+                Expr::Identifier(ident) => self.depth == 0 && is_name(ident),
+                Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                    [.., table, column] => table.value == self.alias && is_name(column),
+                    _ => false,
+                },
+                _ => false,
+            };
+            if is_it {
+                *expr = self.value.clone();
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let depth = 0;
+    let mut substitute = Substitute {
+        alias,
+        name,
+        value,
+        depth,
+    };
+    let _ = walk::write(expr, &mut substitute);
 }
 
 /// A value as a column of this type keeps it.

@@ -111,24 +111,39 @@ pub enum Unfit {
 
 /// What is first found of that which an expression of a definition may not have.
 pub fn unfit(expression: &Expr) -> Option<Unfit> {
-    struct Find(Option<Unfit>);
+    find_unfit(expression, false)
+}
+
+/// The same of the expression of a default, which may differ in each row.
+pub fn unfit_default(expression: &Expr) -> Option<Unfit> {
+    find_unfit(expression, true)
+}
+
+fn find_unfit(expression: &Expr, is_default: bool) -> Option<Unfit> {
+    struct Find {
+        found: Option<Unfit>,
+        is_default: bool,
+    }
     impl Visitor for Find {
         type Break = ();
 
         fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
-            self.0 = Some(Unfit::Subquery);
+            self.found = Some(Unfit::Subquery);
             ControlFlow::Break(())
         }
 
         fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            self.0 = match expr {
+            self.found = match expr {
                 Expr::Function(function) => unfit_function(function),
                 Expr::Identifier(ident) if is_clock(ident) => {
                     Some(Unfit::Function(ident.value.to_ascii_lowercase()))
                 }
                 expr => variable(expr).map(|_| Unfit::Variable),
             };
-            match self.0 {
+            if self.is_default && matches!(self.found, Some(Unfit::Function(_))) {
+                self.found = None;
+            }
+            match self.found {
                 Some(_) => ControlFlow::Break(()),
                 None => ControlFlow::Continue(()),
             }
@@ -137,9 +152,10 @@ pub fn unfit(expression: &Expr) -> Option<Unfit> {
     if let Expr::Tuple(_) = bare(expression) {
         return Some(Unfit::Row);
     }
-    let mut find = Find(None);
+    let found = None;
+    let mut find = Find { found, is_default };
     let _ = walk::read(expression, &mut find);
-    find.0
+    find.found
 }
 
 fn unfit_function(function: &Function) -> Option<Unfit> {
@@ -182,6 +198,17 @@ fn is_clock(ident: &Ident) -> bool {
             .any(|clock| ident.value.eq_ignore_ascii_case(clock))
 }
 
+/// Whether an expression is CURRENT_TIMESTAMP, in any of its spellings.
+pub fn is_now(expression: &Expr) -> bool {
+    match bare(expression) {
+        Expr::Function(function) => name_of(function).is_some_and(|name| {
+            let mut called = CALLED.iter().filter(|(_, called)| *called == "now");
+            name == "now" || called.any(|(other, _)| *other == name)
+        }),
+        _ => false,
+    }
+}
+
 fn bare(expr: &Expr) -> &Expr {
     match expr {
         Expr::Nested(inner) => bare(inner),
@@ -209,8 +236,23 @@ pub fn text(expression: &Expr) -> String {
     expression.to_string()
 }
 
-/// An expression as it was written, in a form that can be read again.
+/// An expression as it was written, in a form that can be read again: CURRENT_TIMESTAMP in its
+/// first spelling, names of columns without their table.
 pub fn written(expression: &Expr) -> String {
+    if !mentions(expression).is_empty() {
+        return text(expression);
+    }
+    if let Expr::Function(now) = expression
+        && is_now(expression)
+    {
+        let name = "CURRENT_TIMESTAMP";
+        return match &now.args {
+            FunctionArguments::List(list) if !list.args.is_empty() => {
+                format!("{name}({})", list.args[0])
+            }
+            _ => name.to_owned(),
+        };
+    }
     let mut expression = expression.clone();
     escape(&mut expression);
     expression.to_string()
@@ -353,7 +395,7 @@ pub fn mentions(expression: &Expr) -> Vec<(Option<String>, String)> {
     let mut found = Vec::new();
     walk::finds(&expression, &mut |expr| {
         match expr {
-            Expr::Identifier(name) if !name.value.starts_with('@') => {
+            Expr::Identifier(name) if !name.value.starts_with('@') && !is_clock(name) => {
                 found.push((None, name.value.clone()));
             }
             Expr::CompoundIdentifier(names) if variable_free(names) => {

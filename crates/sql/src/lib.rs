@@ -10,6 +10,7 @@ pub mod change;
 pub mod clause;
 pub mod compute;
 pub mod declared;
+pub mod defaults;
 pub mod dialect;
 mod from_list;
 pub mod functions;

@@ -72,9 +72,9 @@ pub enum Statement {
     /// BEGIN and START TRANSACTION.
     Begin(Option<Access>),
     /// COMMIT.
-    Commit,
+    Commit(Completion),
     /// ROLLBACK.
-    Rollback,
+    Rollback(Completion),
     /// SAVEPOINT.
     Savepoint(String),
     /// ROLLBACK TO SAVEPOINT.
@@ -356,6 +356,8 @@ pub struct Insert {
     pub table: TableName,
     /// Columns named; empty: all.
     pub columns: Vec<String>,
+    /// Those among them whose table is named too, with that.
+    pub qualified: Vec<(TableName, String)>,
     /// The rows.
     pub source: InsertSource,
     /// IGNORE: bad values are adjusted, rows that break a key are left out.
@@ -517,6 +519,17 @@ pub enum Access {
     Read,
     /// READ WRITE.
     Write,
+}
+
+/// What follows the end of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Completion {
+    /// NO CHAIN and NO RELEASE: nothing.
+    Nothing,
+    /// CHAIN: the next transaction begins at once, with the same access.
+    Chain,
+    /// RELEASE: the connection ends.
+    Release,
 }
 
 /// The filter at the end of SHOW.

@@ -48,7 +48,9 @@ pub use change::Change;
 pub use definition::{Check, Column, Definition, Generated, KEY_BYTES_MAX, Key, KeyKind, KeyPart};
 pub use dictionary::{Dictionary, Place, TemporaryTables};
 pub use error::{Error, Result};
-pub use keys::{Conflict, Conflicts, Lookup, Place as KeyPlace, Repeats, Search, Step};
+pub use keys::{
+    Conflict, Conflicts, Lookup, Place as KeyPlace, Repeats, Search, Step, entry as key_entry,
+};
 pub use run::{BatchRun, Drain};
 pub use snapshot::{Scan, TableSnapshot};
 pub use table::{ByKey, Saved, Table};

@@ -235,6 +235,11 @@ codes! {
     GeneratedNamedFunction = 3763, "HY000", "Expression of generated column '{}' contains a disallowed function: {}.";
     GeneratedRow = 3764, "HY000", "Expression of generated column '{}' cannot refer to a row value.";
     GeneratedVariable = 3765, "HY000", "Expression of generated column '{}' cannot refer user or system variables.";
+    DefaultNotPrior = 3767, "HY000", "Default value expression of column '{}' cannot refer to a column defined after it if that column is a generated column or has an expression as default value.";
+    DefaultAutoIncrement = 3768, "HY000", "Default value expression of column '{}' cannot refer to an auto-increment column.";
+    DefaultFunction = 3769, "HY000", "Default value expression of column '{}' contains a disallowed function.";
+    DefaultRow = 3771, "HY000", "Default value expression of column '{}' cannot refer to a row value.";
+    DefaultVariable = 3772, "HY000", "Default value expression of column '{}' cannot refer user or system variables.";
     CheckNotBoolean = 3812, "HY000", "An expression of non-boolean type specified to a check constraint '{}'.";
     CheckOtherColumn = 3813, "HY000", "Column check constraint '{}' references other column.";
     CheckNamedFunction = 3814, "HY000", "An expression of a check constraint '{}' contains disallowed function: {}.";

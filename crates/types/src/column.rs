@@ -477,7 +477,8 @@ fn list(f: &mut fmt::Formatter<'_>, name: &str, words: &[String]) -> fmt::Result
     write!(f, "{name}(")?;
     for (index, word) in words.iter().enumerate() {
         let comma = if index == 0 { "" } else { "," };
-        write!(f, "{comma}'{}'", word.replace('\'', "''"))?;
+        let word = word.replace('\\', "\\\\").replace('\'', "''");
+        write!(f, "{comma}'{word}'")?;
     }
     f.write_str(")")
 }

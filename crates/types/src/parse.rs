@@ -16,6 +16,10 @@ const VARCHAR_MAX_LENGTH: u32 = 16383;
 const VARBINARY_MAX_LENGTH: u32 = 65535;
 /// FLOAT(p) with more bits than this is DOUBLE.
 const FLOAT_MAX_BITS: u32 = 24;
+/// FLOAT(p) with more bits than this is nothing.
+const DOUBLE_MAX_BITS: u32 = 53;
+/// The most digits that a number is declared to be shown with.
+const DISPLAY_WIDTH_MAX: u8 = u8::MAX;
 
 /// The parts of a type's text: words in lower case, and what stood in parentheses.
 struct Parts {
@@ -50,6 +54,16 @@ fn read(parts: &Parts) -> Result<Option<ColumnType>, MySqlError> {
                 .map_err(|_| MySqlError::new(ErrorCode::Syntax, &[text, &1])),
         }
     };
+    let integer = |found: ColumnType| {
+        let width = parts.arguments.first().map(|text| text.parse::<u8>());
+        match width {
+            Some(Err(_)) => {
+                let code = ErrorCode::TooBigDisplayWidth;
+                Err(MySqlError::new(code, &[first, &DISPLAY_WIDTH_MAX]))
+            }
+            _ => Ok(found),
+        }
+    };
     let digits = || -> Result<u8, MySqlError> {
         let count = length(0)?;
         u8::try_from(count)
@@ -71,14 +85,17 @@ fn read(parts: &Parts) -> Result<Option<ColumnType>, MySqlError> {
     };
     Ok(Some(match first.as_str() {
         "bool" | "boolean" => ColumnType::Bool,
-        "tinyint" if !unsigned && length(0)? == 1 => ColumnType::Bool,
-        "tinyint" | "int1" => ColumnType::TinyInt { unsigned },
-        "smallint" | "int2" => ColumnType::SmallInt { unsigned },
-        "mediumint" | "middleint" | "int3" => ColumnType::MediumInt { unsigned },
-        "int" | "integer" | "int4" => ColumnType::Int { unsigned },
-        "bigint" | "int8" => ColumnType::BigInt { unsigned },
+        "tinyint" if !unsigned && parts.arguments == ["1"] => ColumnType::Bool,
+        "tinyint" | "int1" => integer(ColumnType::TinyInt { unsigned })?,
+        "smallint" | "int2" => integer(ColumnType::SmallInt { unsigned })?,
+        "mediumint" | "middleint" | "int3" => integer(ColumnType::MediumInt { unsigned })?,
+        "int" | "integer" | "int4" => integer(ColumnType::Int { unsigned })?,
+        "bigint" | "int8" => integer(ColumnType::BigInt { unsigned })?,
         "serial" => ColumnType::BigInt { unsigned: true },
         "decimal" | "dec" | "numeric" | "fixed" => decimal(parts, unsigned)?,
+        "float" | "float4" if parts.arguments.len() == 1 && length(0)? > DOUBLE_MAX_BITS => {
+            return Err(MySqlError::new(ErrorCode::ColumnSpecifier, &[first]));
+        }
         "float" | "float4" if parts.arguments.len() < 2 && length(0)? > FLOAT_MAX_BITS => {
             ColumnType::Double {
                 unsigned,
@@ -89,6 +106,7 @@ fn read(parts: &Parts) -> Result<Option<ColumnType>, MySqlError> {
             unsigned,
             digits: floating_digits(parts)?,
         },
+        "double" | "real" | "float8" if parts.arguments.len() == 1 => return Ok(None),
         "double" | "real" | "float8" => ColumnType::Double {
             unsigned,
             digits: floating_digits(parts)?,
@@ -109,9 +127,14 @@ fn read(parts: &Parts) -> Result<Option<ColumnType>, MySqlError> {
                 length: limited(1, VARCHAR_MAX_LENGTH)?,
             }
         }
-        "national" if matches!(second, "varchar" | "varcharacter") => ColumnType::VarChar {
-            length: limited(1, VARCHAR_MAX_LENGTH)?,
-        },
+        "national"
+            if matches!(second, "varchar" | "varcharacter")
+                || parts.words.iter().any(|word| word == "varying") =>
+        {
+            ColumnType::VarChar {
+                length: limited(1, VARCHAR_MAX_LENGTH)?,
+            }
+        }
         "national" | "char" | "character" | "nchar" => ColumnType::Char {
             length: limited(1, CHAR_MAX_LENGTH)?,
         },
@@ -183,15 +206,16 @@ fn floating_digits(parts: &Parts) -> Result<Option<Digits>, MySqlError> {
     let [total, fraction] = parts.arguments.as_slice() else {
         return Ok(None);
     };
+    let name = &parts.words[0];
     let number = |text: &String| {
-        text.parse::<u8>()
-            .map_err(|_| MySqlError::new(ErrorCode::Syntax, &[text, &1]))
+        let code = ErrorCode::TooBigDisplayWidth;
+        let too_wide = |_| MySqlError::new(code, &[name, &DISPLAY_WIDTH_MAX]);
+        text.parse::<u8>().map_err(too_wide)
     };
     let digits = Digits {
         total: number(total)?,
         fraction: number(fraction)?,
     };
-    let name = &parts.words[0];
     if digits.fraction > DECIMAL_MAX_SCALE {
         let arguments: [&dyn std::fmt::Display; 3] = [&digits.fraction, name, &DECIMAL_MAX_SCALE];
         return Err(MySqlError::new(ErrorCode::TooBigScale, &arguments));
@@ -309,6 +333,7 @@ mod tests {
             ("SET(' a ', 'b  ')", "set(' a','b')"),
             ("bit", "bit(1)"),
             ("serial", "bigint unsigned"),
+            ("enum('a\\\\b')", "enum('a\\\\b')"),
             ("char(32)", "char(32)"),
         ];
         for (text, expected) in table {
@@ -324,6 +349,9 @@ mod tests {
     fn refusals() {
         let table = [
             ("blub", 1064),
+            ("int(256)", 1439),
+            ("double(256,2)", 1439),
+            ("float(54)", 1063),
             ("int(", 1064),
             ("decimal(66,0)", 1426),
             ("decimal(40,31)", 1425),

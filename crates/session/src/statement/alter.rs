@@ -18,6 +18,7 @@ use mayfly_types::{ErrorCode, MySqlError, Warning};
 use super::Job;
 use super::altered::{Altered, altered};
 use super::assign::zero;
+use super::defaults::Fallback;
 use super::define::check_table_name;
 use super::expressions::rename_checks;
 use super::insert::with_info;
@@ -36,8 +37,6 @@ impl Job {
         let database = self.database_of(&alter.table)?;
         let name = &alter.table.table;
         let temporary = self.connection.exists(&database, name, true);
-        // Also for a temporary table: only CREATE and DROP leave a transaction open.
-        self.connection.local().transaction.commit();
         let table = match self.table(&alter.table) {
             Err(error) if alter.if_exists && error.is(ErrorCode::NoSuchTable) => {
                 self.note(ErrorCode::NoSuchTable, &[&database, name]);
@@ -58,7 +57,8 @@ impl Job {
         for note in altered.notes.drain(..) {
             self.connection.warn(note);
         }
-        self.check_new_defaults(&altered, &alter.actions).await?;
+        self.check_new_defaults(&mut altered, &alter.actions)
+            .await?;
         if let Some(engine) = &altered.engine {
             self.check_engine(engine, name)?;
         }
@@ -79,6 +79,7 @@ impl Job {
                 temporary,
                 ignore: alter.ignore,
                 keeps_rows: !altered.is_rebuilt,
+                first_number: altered.auto_increment,
             };
             let (new, rows) = self.make(&database, &table, &new_database, made).await?;
             if let Some(next) = altered.auto_increment {
@@ -128,9 +129,6 @@ impl Job {
             moved.insert(from, None);
             moved.insert(to, Some(found));
         }
-        if moved.keys().any(|(temporary, _, _)| !temporary) {
-            self.connection.local().transaction.commit();
-        }
         for temporary in [true, false] {
             let mut successions = Vec::new();
             for ((_, database, name), found) in moved.iter().filter(|(at, _)| at.0 == temporary) {
@@ -150,6 +148,7 @@ impl Job {
                     temporary,
                     ignore: false,
                     keeps_rows: true,
+                    first_number: None,
                 };
                 let (renamed, _) = self.make(was_in, table, database, made).await?;
                 successions.push(renamed);
@@ -197,7 +196,7 @@ impl Job {
     /// Constant defaults must fit the columns as they will be.
     async fn check_new_defaults(
         &self,
-        altered: &Altered,
+        altered: &mut Altered,
         actions: &[AlterAction],
     ) -> Result<(), MySqlError> {
         for action in actions {
@@ -210,7 +209,7 @@ impl Job {
                 _ => continue,
             };
             if let Some(default) = default {
-                self.check_default(&altered.draft.columns, name, default)
+                self.check_default(&mut altered.draft.columns, name, default)
                     .await?;
             }
         }
@@ -296,17 +295,22 @@ impl Job {
             sources,
             ignore,
             keeps_rows,
+            first_number,
             ..
         } = *made;
-        to.set_auto_increment(from.auto_increment());
-        let names: Vec<String> = to
-            .columns()
-            .iter()
-            .map(|column| column.name.clone())
-            .collect();
+        let counted = to.definition().auto_increment();
+        let was_counted = counted
+            .and_then(|column| sources[column])
+            .is_some_and(|source| from.columns()[source].is_auto_increment);
+        match was_counted {
+            true => to.set_auto_increment(from.auto_increment()),
+            // A column that is counted from here on begins anew.
+            false => to.set_auto_increment(first_number.unwrap_or(1)),
+        }
+        let mut names: Vec<String> = Vec::with_capacity(sources.len());
         let mut copy = Copy {
             job: self,
-            columns: Vec::with_capacity(names.len()),
+            columns: Vec::with_capacity(sources.len()),
             strict: self.connection.local().variables.is_strict() && !ignore,
             row: 0,
         };
@@ -319,11 +323,13 @@ impl Job {
                 None if snapshot.row_count() == 0 => {
                     (column.clone(), Value::Same(ScalarValue::Null))
                 }
-                None => (
-                    column.clone(),
-                    Value::Same(self.value_of_added(column).await?),
-                ),
+                None => match value_of_added(column)? {
+                    Some(value) => (column.clone(), Value::Same(value)),
+                    // It is computed for each row.
+                    None => continue,
+                },
             });
+            names.push(column.name.clone());
         }
         if snapshot.row_count() == 0 {
             return Ok(Written::default());
@@ -332,8 +338,7 @@ impl Job {
         if keeps_rows {
             writer.keep_rows();
         }
-        let counted = to.definition().auto_increment();
-        if counted.is_some_and(|column| sources[column].is_some()) {
+        if was_counted {
             writer.keep_zeros();
         }
         for batch in snapshot.scan(0..snapshot.batch_count(), None) {
@@ -343,31 +348,31 @@ impl Job {
         }
         writer.commit()
     }
+}
 
-    /// What a column that is added has in the rows that are there.
-    async fn value_of_added(&self, column: &Column) -> Result<ScalarValue, MySqlError> {
-        if column.is_auto_increment {
-            return Ok(ScalarValue::Null);
-        }
-        if let Some(value) = self.default_value(column).await? {
-            return Ok(value);
-        }
-        zero(&column.column_type).ok_or_else(|| {
-            let kind = column.column_type.to_string();
-            let kind = kind.split('(').next().unwrap_or_default();
-            let date = match kind {
-                "date" => "0000-00-00",
-                _ => "0000-00-00 00:00:00",
-            };
-            MySqlError::with_message(
-                ErrorCode::TruncatedValue,
-                format!(
-                    "Incorrect {kind} value: '{date}' for column '{}' at row 1",
-                    column.name
-                ),
-            )
-        })
+/// What a column that is added has in the rows that are there; `None` where it differs.
+fn value_of_added(column: &Column) -> Result<Option<ScalarValue>, MySqlError> {
+    match Fallback::of(column)? {
+        Fallback::Value(value) => return Ok(Some(value)),
+        Fallback::Expression(_) => return Ok(None),
+        Fallback::Missing => {}
     }
+    let zero = zero(&column.column_type).ok_or_else(|| {
+        let kind = column.column_type.to_string();
+        let kind = kind.split('(').next().unwrap_or_default();
+        let date = match kind {
+            "date" => "0000-00-00",
+            _ => "0000-00-00 00:00:00",
+        };
+        MySqlError::with_message(
+            ErrorCode::TruncatedValue,
+            format!(
+                "Incorrect {kind} value: '{date}' for column '{}' at row 1",
+                column.name
+            ),
+        )
+    })?;
+    Ok(Some(zero))
 }
 
 /// The table that takes the place of another.
@@ -380,6 +385,8 @@ struct Made<'a> {
     ignore: bool,
     /// Whether rows stay what they are: nothing is computed anew, and nothing looked at.
     keeps_rows: bool,
+    /// The AUTO_INCREMENT option.
+    first_number: Option<u64>,
 }
 
 impl Made<'_> {

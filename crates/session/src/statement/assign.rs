@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, BooleanArray, new_null_array};
 use arrow::compute::kernels::zip::zip;
 use arrow::compute::{filter, is_null};
-use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
@@ -19,6 +19,7 @@ use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
 
 use super::Job;
 use super::counter::Counter;
+use super::defaults::Fallback;
 use super::rules::Rules;
 use crate::errors;
 
@@ -28,6 +29,8 @@ pub(crate) struct Values {
     table: Arc<Table>,
     columns: Vec<Target>,
     schema: SchemaRef,
+    /// The same, but for the column that is counted up, which may have NULL.
+    unnumbered: SchemaRef,
     options: Arc<ConfigOptions>,
     strict: bool,
     /// Whether NULL in a column that refuses it is an error.
@@ -36,6 +39,8 @@ pub(crate) struct Values {
     ignores: bool,
     /// What the table makes of its rows.
     rules: Option<Arc<Rules>>,
+    /// The defaults that are computed for each row.
+    computed: Option<Rules>,
     /// What numbers rows that come, if a column does.
     pub(crate) counter: Option<Counter>,
 }
@@ -47,7 +52,7 @@ struct Target {
     /// Which column of the source fills it; `None` takes the default.
     source: Option<usize>,
     /// What it gets when the source has nothing.
-    default: Option<ScalarValue>,
+    default: Fallback,
 }
 
 impl Values {
@@ -83,52 +88,54 @@ impl Values {
         let state = job.connection.state()?;
         let schema = Arc::clone(table.schema());
         let mut columns = Vec::with_capacity(sources.len());
+        let mut defaults = Vec::new();
         for ((column, field), source) in table.columns().iter().zip(schema.fields()).zip(sources) {
             let convert = assignment(column.column_type.clone(), &column.name, strict);
-            let default = match column.is_auto_increment || column.generated.is_some() {
-                true => Some(ScalarValue::Null),
-                false => job.default_value(column).await?,
-            };
             let target = Target {
                 column: column.clone(),
                 field: Arc::clone(field),
                 convert,
                 source,
-                default,
+                default: Fallback::of(column)?,
             };
             if target.source.is_none() {
                 target.check_default(job, strict)?;
+                if let Fallback::Expression(expression) = &target.default {
+                    defaults.push((columns.len(), expression.as_ref().clone()));
+                }
             }
             columns.push(target);
         }
         Ok(Values {
             job: job.clone(),
             columns,
+            unnumbered: unnumbered(table),
             schema,
             options: Arc::clone(state.config_options()),
             strict,
             refuses_null: strict,
             ignores: ignore,
             rules: job.rules(table)?,
+            computed: Rules::of_defaults(job, table.definition(), defaults)?,
             counter: None,
             table: Arc::clone(table),
         })
     }
 
-    /// The value that DEFAULT stands for in a column.
-    pub(crate) fn default_of(&self, column: usize) -> Result<ScalarValue, MySqlError> {
+    /// What DEFAULT stands for in a column: a value or an expression.
+    pub(crate) fn default_of(&self, column: usize) -> Result<Fallback, MySqlError> {
         let target = &self.columns[column];
         match &target.default {
-            Some(value) => Ok(value.clone()),
-            None => {
+            Fallback::Missing => {
                 let code = ErrorCode::NoDefaultForField;
                 let zero = zero(&target.column.column_type).filter(|_| !self.strict);
                 let zero = zero.ok_or_else(|| MySqlError::new(code, &[&target.column.name]))?;
                 self.job
                     .connection
                     .warn(Warning::new(code, &[&target.column.name]));
-                Ok(zero)
+                Ok(Fallback::Value(zero))
             }
+            other => Ok(other.clone()),
         }
     }
 
@@ -179,7 +186,7 @@ impl Values {
         filled.into_iter().map(|(_, index)| index).collect()
     }
 
-    /// A batch of the source as rows of the table.
+    /// A batch of the source as rows of the table, which have no numbers yet.
     pub(crate) fn converted(&mut self, batch: &RecordBatch) -> Result<RecordBatch, MySqlError> {
         let mut arrays = self.assigned(batch)?;
         let mut rows = batch.num_rows();
@@ -190,12 +197,47 @@ impl Values {
                 *array = kept.map_err(|error| errors::from_plan(&error.into()))?;
             }
         }
-        // A row that is left out gets no number.
-        if let Some(counter) = &mut self.counter {
-            let numbers = &mut arrays[counter.column];
-            *numbers = counter.fill(&self.table, numbers)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let schema = Arc::clone(&self.unnumbered);
+        RecordBatch::try_new_with_options(schema, arrays, &options)
+            .map_err(|error| errors::from_plan(&error.into()))
+    }
+
+    /// Rows with the numbers that they would get if none were left out, and whether some of them
+    /// have numbers of their own.
+    pub(crate) fn tried(&mut self, rows: &RecordBatch) -> Result<(RecordBatch, bool), MySqlError> {
+        let table = Arc::clone(&self.table);
+        self.with_numbers(rows, |counter, numbers| counter.tried(&table, numbers))
+    }
+
+    /// Rows with their numbers: those that are written.
+    pub(crate) fn numbered(&mut self, rows: &RecordBatch) -> Result<RecordBatch, MySqlError> {
+        let table = Arc::clone(&self.table);
+        let filled = self.with_numbers(rows, |counter, numbers| {
+            counter.fill(&table, numbers).map(|filled| (filled, false))
+        });
+        filled.map(|(rows, _)| rows)
+    }
+
+    fn with_numbers(
+        &mut self,
+        rows: &RecordBatch,
+        fill: impl FnOnce(&mut Counter, &ArrayRef) -> Result<(ArrayRef, bool), MySqlError>,
+    ) -> Result<(RecordBatch, bool), MySqlError> {
+        let Some(counter) = &mut self.counter else {
+            return Ok((rows.clone(), false));
+        };
+        let waited = counter.waits();
+        let mut arrays = rows.columns().to_vec();
+        let numbers = &mut arrays[counter.column];
+        let (filled, mixes) = fill(counter, numbers)?;
+        *numbers = filled;
+        if waited && !counter.waits() {
+            // It was said for one statement.
+            let mut local = self.job.connection.local();
+            local.variables.put("insert_id", "0".to_owned());
         }
-        self.batch(arrays, rows)
+        Ok((self.batch(arrays, rows.num_rows())?, mixes))
     }
 
     /// A batch of the source as columns of the table, of which the generated ones are yet to be
@@ -216,9 +258,15 @@ impl Values {
                 )?,
                 None => {
                     let value = match &target.default {
-                        Some(value) => value.clone(),
+                        Fallback::Value(value) => value.clone(),
+                        Fallback::Expression(_) => {
+                            arrays.push(new_null_array(target.field.data_type(), rows));
+                            continue;
+                        }
                         // Checked when the statement began.
-                        None => zero(&target.column.column_type).unwrap_or(ScalarValue::Null),
+                        Fallback::Missing => {
+                            zero(&target.column.column_type).unwrap_or(ScalarValue::Null)
+                        }
                     };
                     let array = value
                         .to_array_of_size(rows)
@@ -228,7 +276,24 @@ impl Values {
                 }
             });
         }
+        if let Some(computed) = &self.computed {
+            self.compute(computed, &mut arrays, rows)?;
+        }
         Ok(arrays)
+    }
+
+    /// Computes columns from the others.
+    fn compute(
+        &self,
+        rules: &Rules,
+        arrays: &mut [ArrayRef],
+        rows: usize,
+    ) -> Result<(), MySqlError> {
+        for (number, place) in rules.computed().enumerate() {
+            let (values, field) = rules.values(number, arrays, rows)?;
+            arrays[place] = self.column(&self.columns[place], &values, &field)?;
+        }
+        Ok(())
     }
 
     /// Rows that [`Values::assigned`] has made, with their generated columns; and which of them
@@ -258,10 +323,7 @@ impl Values {
         let Some(rules) = &self.rules else {
             return Ok(None);
         };
-        for (number, place) in rules.generated().enumerate() {
-            let (values, field) = rules.values(number, arrays, rows)?;
-            arrays[place] = self.column(&self.columns[place], &values, &field)?;
-        }
+        self.compute(rules, arrays, rows)?;
         let Some(violated) = rules.violated(arrays, rows)? else {
             return Ok(None);
         };
@@ -329,7 +391,7 @@ impl Values {
 impl Target {
     /// A column that is left out must have a default.
     fn check_default(&self, job: &Job, strict: bool) -> Result<(), MySqlError> {
-        if self.default.is_some() {
+        if !matches!(self.default, Fallback::Missing) {
             return Ok(());
         }
         let code = ErrorCode::NoDefaultForField;
@@ -340,6 +402,19 @@ impl Target {
             .warn(Warning::new(code, &[&self.column.name]));
         Ok(())
     }
+}
+
+/// The schema of rows that have no numbers yet.
+fn unnumbered(table: &Table) -> SchemaRef {
+    let Some(counted) = table.definition().auto_increment() else {
+        return Arc::clone(table.schema());
+    };
+    let fields = table.schema().fields().iter().enumerate();
+    let fields = fields.map(|(place, field)| match place == counted {
+        true => Arc::new(field.as_ref().clone().with_nullable(true)),
+        false => Arc::clone(field),
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// For each column of the table, the place of its value in the source.

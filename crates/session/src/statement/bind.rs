@@ -127,6 +127,13 @@ impl Job {
         Ok(match name {
             "warning_count" => ScalarValue::Int64(i64::try_from(local.warning_count).ok()),
             "error_count" => count(|level| *level == mayfly_types::Level::Error),
+            "identity" | "last_insert_id" => {
+                let id = connection.values.lock().last_insert_id;
+                match i64::try_from(id) {
+                    Ok(id) => ScalarValue::Int64(Some(id)),
+                    Err(_) => ScalarValue::UInt64(Some(id)),
+                }
+            }
             "pseudo_thread_id" => ScalarValue::Int64(i64::try_from(connection.id).ok()),
             "timestamp" => ScalarValue::Float64(Some(match local.variables.text(name).parse() {
                 Ok(fixed) if fixed > 0.0 => fixed,

@@ -1,4 +1,10 @@
 //! AUTO_INCREMENT: numbers for rows that have none.
+//!
+//! Numbers are taken from the table as InnoDB takes them: an INSERT ... VALUES takes as many as it
+//! has rows when the first is needed, any other statement takes them one by one. What was taken
+//! does not come back, but within a statement a row that is left out, or that changes another one
+//! instead, leaves its number to the next. (MyISAM takes no more than it needs; InnoDB takes 1, 2,
+//! 4, ... for a statement whose rows it does not know, and so leaves gaps that are not made here.)
 
 use std::sync::Arc;
 
@@ -12,6 +18,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 use crate::errors;
 
 /// Gives numbers to the rows of one statement, in their order.
+#[derive(Clone)]
 pub(crate) struct Counter {
     /// The column that is counted up.
     pub(crate) column: usize,
@@ -19,10 +26,22 @@ pub(crate) struct Counter {
     counts_zero: bool,
     /// The greatest number that the column holds.
     last: u64,
+    /// The first number, where `insert_id` says it; else 0.
+    said: u64,
+    /// The rows of the statement, as far as they are known.
+    rows: u64,
+    /// The number that is given next; `None` before the first is needed.
+    next: Option<u64>,
+    /// Where the numbers end that were taken from the table.
+    taken: u64,
+    /// What follows the greatest number that a row brought itself.
+    behind_given: u64,
     /// The numbers that rows of the last batch were given.
-    given: Vec<Option<u64>>,
+    numbered: Vec<Option<u64>>,
     /// The first number of a row that is there.
     first: Option<u64>,
+    /// Whether nothing that is given counts.
+    is_trial: bool,
 }
 
 impl Counter {
@@ -43,9 +62,25 @@ impl Counter {
             column,
             counts_zero,
             last,
-            given: Vec::new(),
+            said: 0,
+            rows: 1,
+            next: None,
+            taken: 0,
+            behind_given: 0,
+            numbered: Vec::new(),
             first: None,
+            is_trial: false,
         })
+    }
+
+    /// Lets the first number be that of `insert_id`, unless that is 0.
+    pub(crate) fn begin_with(&mut self, insert_id: u64) {
+        self.said = insert_id;
+    }
+
+    /// Says how many rows will come.
+    pub(crate) fn expect(&mut self, rows: usize) {
+        self.rows = rows.max(1) as u64;
     }
 
     /// Lets 0 stay 0.
@@ -53,17 +88,27 @@ impl Counter {
         self.counts_zero = false;
     }
 
+    /// Whether the first number is still to be given that `insert_id` said.
+    pub(crate) fn waits(&self) -> bool {
+        self.said > 0 && self.next.is_none()
+    }
+
     /// The first number that was given to a row that is there: what LAST_INSERT_ID() says.
     pub(crate) fn first(&self) -> Option<u64> {
         self.first
     }
 
-    /// Some rows of the last batch were written.
-    pub(crate) fn written(&mut self, rows: impl IntoIterator<Item = usize>) {
+    /// The rows of the last batch will be there if the statement does not fail.
+    pub(crate) fn remember_first(&mut self) {
         if self.first.is_none() {
-            let mut given = rows.into_iter().filter_map(|row| *self.given.get(row)?);
-            self.first = given.next();
+            self.first = self.numbered.iter().flatten().next().copied();
         }
+    }
+
+    /// The rows of the last batch, and those before, are written.
+    pub(crate) fn written(&mut self, table: &Table) {
+        self.remember_first();
+        table.raise_auto_increment(self.behind_given);
     }
 
     /// Values that UPDATE gives push the counter up.
@@ -73,8 +118,31 @@ impl Counter {
         Ok(())
     }
 
-    /// The values of the column with a number where there was none. Greater values that are given
-    /// push the counter up.
+    /// The values as [`Counter::fill`] would make them if all rows were written, and whether rows
+    /// with a number of their own stand among those without. Numbers are taken, but none is given.
+    ///
+    /// # Errors
+    /// As [`Counter::fill`].
+    pub(crate) fn tried(
+        &mut self,
+        table: &Table,
+        values: &ArrayRef,
+    ) -> Result<(ArrayRef, bool), MySqlError> {
+        let (missing, _) =
+            look_at(values, self.counts_zero).map_err(|error| errors::from_plan(&error.into()))?;
+        let missing = missing.into_iter().filter(|missing| *missing).count();
+        if missing > 0 {
+            self.begin(table);
+        }
+        let mut trial = Counter {
+            is_trial: true,
+            ..self.clone()
+        };
+        let filled = trial.fill(table, values)?;
+        Ok((filled, missing > 0 && missing < values.len()))
+    }
+
+    /// The values of the column with a number where there was none.
     ///
     /// # Errors
     /// 1467 when the column cannot hold the next number.
@@ -83,11 +151,11 @@ impl Counter {
         table: &Table,
         values: &ArrayRef,
     ) -> Result<ArrayRef, MySqlError> {
-        let plan = |error: arrow::error::ArrowError| errors::from_plan(&error.into());
+        let plan = |error: ArrowError| errors::from_plan(&error.into());
         let (missing, greatest) = look_at(values, self.counts_zero).map_err(plan)?;
-        self.given.clear();
+        self.numbered.clear();
         if !missing.contains(&true) {
-            table.raise_auto_increment(greatest.saturating_add(1));
+            self.pass(greatest);
             return Ok(ArrayRef::clone(values));
         }
         let is_unsigned = values.data_type() == &DataType::UInt64;
@@ -99,13 +167,14 @@ impl Counter {
         let mut filled = Vec::with_capacity(values.len());
         for (row, is_missing) in missing.into_iter().enumerate() {
             if is_missing {
-                let next = table.auto_increment();
+                let next = self.begin(table);
                 if next > self.last {
                     return Err(MySqlError::new(ErrorCode::AutoIncrementFailed, &[]));
                 }
-                table.raise_auto_increment(next + 1);
-                self.given.resize(row + 1, None);
-                self.given[row] = Some(next);
+                self.next = Some(next + 1);
+                self.take(table, next + 1);
+                self.numbered.resize(row + 1, None);
+                self.numbered[row] = Some(next);
                 filled.push(next);
                 continue;
             }
@@ -113,12 +182,12 @@ impl Counter {
                 true => wide.as_primitive::<UInt64Type>().value(row),
                 false => {
                     let value = wide.as_primitive::<Int64Type>().value(row);
-                    table.raise_auto_increment(u64::try_from(value).map_or(0, |value| value + 1));
+                    self.pass(u64::try_from(value).unwrap_or(0));
                     value.cast_unsigned()
                 }
             };
             if is_unsigned {
-                table.raise_auto_increment(value.saturating_add(1));
+                self.pass(value);
             }
             filled.push(value);
         }
@@ -130,6 +199,38 @@ impl Counter {
             }
         };
         cast(&filled, values.data_type()).map_err(plan)
+    }
+
+    /// The number that is given next; those for all rows are taken with the first.
+    fn begin(&mut self, table: &Table) -> u64 {
+        if let Some(next) = self.next {
+            return next;
+        }
+        let next = match self.said {
+            0 => table.auto_increment().max(self.behind_given),
+            said => said,
+        };
+        self.next = Some(next);
+        self.take(
+            table,
+            next.saturating_add(self.rows)
+                .min(self.last.saturating_add(1)),
+        );
+        next
+    }
+
+    fn take(&mut self, table: &Table, end: u64) {
+        if end > self.taken && !self.is_trial {
+            self.taken = end;
+            table.raise_auto_increment(end);
+        }
+    }
+
+    /// A row brings a number itself.
+    fn pass(&mut self, number: u64) {
+        let behind = number.saturating_add(1);
+        self.behind_given = self.behind_given.max(behind);
+        self.next = self.next.map(|next| next.max(behind));
     }
 }
 

@@ -3,18 +3,24 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::Expr;
 use mayfly_space::AccountOptions;
+use mayfly_sql::declared;
 use mayfly_sql::references::References;
 use mayfly_sql::statement::{CreateTable, DropTable, TableName};
 use mayfly_sql::stored::{self, Stored};
 use mayfly_table::{Column, Definition, Table};
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
+use super::assign::Values;
+use super::defaults::{Fallback, constant};
 use super::define::{Draft, NAME_LENGTH, check_table_name};
+use super::evaluate::{is_constant, number_of_bits};
 use super::expressions::name_checks_anew;
 use super::insert::with_info;
 use super::query::Ready;
+use super::record::names_columns;
 use super::write::{Writer, Written};
 use super::{Job, information};
 use crate::connection::Connection;
@@ -99,6 +105,11 @@ impl Job {
         let name = &create.name.table;
         check_table_name(name)?;
         refuse_information(&database)?;
+        if let Some(like) = &create.like
+            && (self.database_of(like)?.as_str(), &like.table) == (database.as_str(), name)
+        {
+            return Err(MySqlError::new(ErrorCode::NotUniqueTable, &[name]));
+        }
         let dictionary = &self.connection.engine.shared().dictionary;
         if !dictionary.has_database(&database) {
             return Err(MySqlError::new(ErrorCode::UnknownDatabase, &[&database]));
@@ -115,9 +126,6 @@ impl Job {
         }
         if let Some(like) = &create.like {
             let model = self.table(like)?;
-            if *like == create.name {
-                return Err(MySqlError::new(ErrorCode::NotUniqueTable, &[&like.table]));
-            }
             let mut definition = model.definition().clone();
             name_checks_anew(&mut definition, name);
             let table = self
@@ -135,7 +143,7 @@ impl Job {
         let mut draft = Draft::of_statement(&create, pipes_as_concat);
         for column in &create.columns {
             if let Some(default) = &column.default {
-                self.check_default(&draft.columns, &column.name, default)
+                self.check_default(&mut draft.columns, &column.name, default)
                     .await?;
             }
         }
@@ -219,8 +227,9 @@ impl Job {
         Ok(())
     }
 
-    /// Adds the columns of a query behind the declared ones; a declared column of the same name
-    /// takes the value. Returns the names in the order of the query.
+    /// Adds the columns of a query behind those that are only declared. A declared column of the
+    /// same name stands among those of the query and takes the value. Returns the names in the
+    /// order of the query.
     fn selected_columns(
         &self,
         columns: &mut Vec<Column>,
@@ -233,20 +242,42 @@ impl Job {
                 return Err(MySqlError::new(ErrorCode::DuplicateColumn, &[label]));
             }
             names.push(label.clone());
-            if columns
-                .iter()
-                .any(|column| column.name.eq_ignore_ascii_case(label))
-            {
-                continue;
-            }
-            let column = Column::new(label, stored.column_type.clone(), stored.nullable);
-            let model = self.origin(stored);
+            let lower = label.to_lowercase();
+            let is_it = |column: &Column| column.name.to_lowercase() == lower;
+            let column = match columns.iter().position(is_it) {
+                Some(place) => columns.remove(place),
+                None => self.copied(stored),
+            };
             columns.push(Column {
-                default: model.and_then(|model| model.default),
+                name: label.clone(),
                 ..column
             });
         }
         Ok(names)
+    }
+
+    /// The column that takes a column of a query. Of the one that it is a copy of it keeps what a
+    /// row of its own needs: the constant that it gets where nothing is given, or the time.
+    fn copied(&self, stored: &Stored) -> Column {
+        let column = Column::new("", stored.column_type.clone(), stored.nullable);
+        let Some(model) = self.origin(stored) else {
+            return column;
+        };
+        let is_kept = match Fallback::of(&model) {
+            Ok(Fallback::Value(_)) => true,
+            Ok(Fallback::Expression(expression)) => declared::is_now(&expression),
+            _ => false,
+        };
+        let default = match model.is_auto_increment {
+            true => Some("0".to_owned()),
+            false => model.default.filter(|_| is_kept),
+        };
+        Column {
+            default,
+            on_update: model.on_update,
+            comment: model.comment,
+            ..column
+        }
     }
 
     /// The column of a table that a column of a query is a copy of.
@@ -263,27 +294,36 @@ impl Job {
             .cloned()
     }
 
-    /// A constant default must fit its column, which is one of `columns`.
+    /// A constant default must fit its column, which is one of `columns`, and is kept as that keeps
+    /// it.
     pub(crate) async fn check_default(
         &self,
-        columns: &[Column],
+        columns: &mut [Column],
         name: &str,
         default: &Expr,
     ) -> Result<(), MySqlError> {
-        let Some(column) = columns.iter().find(|column| column.name == name) else {
+        let Some(column) = columns.iter_mut().find(|column| column.name == name) else {
             return Ok(());
         };
-        let invalid = || MySqlError::new(ErrorCode::InvalidDefault, &[&column.name]);
-        let value = self.evaluate(default).await?;
+        let invalid = || MySqlError::new(ErrorCode::InvalidDefault, &[&name]);
+        if names_columns(default) {
+            return Ok(());
+        }
+        let bits = number_of_bits(default, column).map(|bits| ScalarValue::UInt64(Some(bits)));
+        let value = match bits {
+            Some(bits) => bits,
+            None => self.evaluate(default).await?,
+        };
         if value.is_null() && !column.is_nullable {
             return Err(invalid());
         }
-        if super::evaluate::literal(default).is_none() || value.is_null() {
+        if !is_constant(default) || value.is_null() {
             return Ok(());
         }
         let probe = Column::new(&column.name, column.column_type.clone(), true);
-        let probe = Table::new("probe", vec![probe], &self.running.account);
-        let mut writer = Writer::begin(self, &Arc::new(probe), &[], false).await?;
+        // Not of the statement, which waits at its end until nobody has a part of its memory.
+        let probe = Table::new("probe", vec![probe], &self.connection.account);
+        let values = Values::begin_all(self, &Arc::new(probe), false).await?;
         let array = value
             .to_array()
             .map_err(|error| errors::from_plan(&error))?;
@@ -291,7 +331,14 @@ impl Job {
         let schema = Arc::new(arrow::datatypes::Schema::new(vec![field]));
         let batch = arrow::record_batch::RecordBatch::try_new(schema, vec![array])
             .map_err(|error| errors::from_plan(&error.into()))?;
-        writer.append(&batch).await.map_err(|_| invalid())
+        let kept = values.assigned(&batch).map_err(|_| invalid())?;
+        // Bytes that are no text stay as they were written.
+        if !column.column_type.is_binary() {
+            column.default = kept
+                .first()
+                .and_then(|kept| constant(kept, &column.column_type));
+        }
+        Ok(())
     }
 
     pub(crate) fn drop_table(&self, drop: &DropTable) -> Result<Outcome, MySqlError> {

@@ -14,7 +14,7 @@ use mayfly_sql::statement::{
 use mayfly_table::{Column, Definition, Generated, KEY_BYTES_MAX, Key, KeyKind, KeyPart};
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
-use super::expressions::{check_generated, checks};
+use super::expressions::{check_defaults, check_generated, checks};
 
 /// Most characters of a name.
 pub(crate) const NAME_LENGTH: usize = 64;
@@ -94,15 +94,20 @@ impl Draft {
     fn text(&mut self, expression: &Expr) -> String {
         let mut expression = expression.clone();
         declared::fix_pipes(&mut expression, self.pipes_as_concat);
-        let mentions = declared::mentions(&expression).into_iter();
-        let qualified = mentions.filter_map(|(table, column)| Some((table?, column)));
-        self.qualified.extend(qualified);
+        self.qualify(&expression);
         if !declared::survives(&expression) {
             let what = format!("an expression such as {expression} in a definition");
             let error = MySqlError::new(ErrorCode::NotSupportedYet, &[&what]);
             self.refused.get_or_insert(error);
         }
         declared::text(&expression)
+    }
+
+    /// Remembers which tables an expression names.
+    fn qualify(&mut self, expression: &Expr) {
+        let mentions = declared::mentions(expression).into_iter();
+        let qualified = mentions.filter_map(|(table, column)| Some((table?, column)));
+        self.qualified.extend(qualified);
     }
 
     /// A column as it was declared; what stands behind it becomes keys and constraints of the
@@ -130,9 +135,12 @@ impl Draft {
             expression: self.text(&generated.expression),
             is_stored: generated.stored,
         });
+        if let Some(default) = &definition.default {
+            self.qualify(default);
+        }
         Column {
             default: definition.default.as_ref().map(declared::written),
-            on_update: definition.on_update.as_ref().map(ToString::to_string),
+            on_update: definition.on_update.as_ref().map(declared::written),
             generated,
             is_auto_increment: definition.auto_increment,
             is_invisible: definition.invisible,
@@ -169,6 +177,7 @@ impl Draft {
         let keys = keys(&self.columns, self.keys)?;
         check_auto_increment(&self.columns, &keys)?;
         check_generated(&self.columns, &keys)?;
+        check_defaults(&self.columns)?;
         Ok(Definition {
             checks: checks(table, &self.columns, self.checks)?,
             columns: self.columns,

@@ -18,13 +18,14 @@ pub(crate) async fn describe(
     connection: Arc<Connection>,
     running: Arc<Running>,
 ) -> Result<Vec<ColumnInfo>, MySqlError> {
-    let (statement, source) = parse::parse(&running.text)?;
+    let (mut statement, source) = parse::parse(&running.text)?;
     connection.begin_statement(true);
     let job = Job {
         connection,
         running,
         source: Arc::new(source),
     };
+    job.name_defaults(&mut statement)?;
     match statement {
         Statement::Query(query) => {
             let ready = Box::pin(job.ready(*query)).await?;

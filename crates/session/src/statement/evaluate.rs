@@ -1,11 +1,11 @@
-//! Expressions that stand alone: values of SET, of VALUES, of DEFAULT.
+//! Expressions that stand alone: values of SET and of VALUES.
 
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, SelectItem, SetExpr, Value};
 use mayfly_sql::literal::Literal;
 use mayfly_sql::{change, parse};
 use mayfly_table::Column;
-use mayfly_types::{ColumnType, ErrorCode, MySqlError};
+use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Job;
 use crate::errors;
@@ -53,22 +53,6 @@ impl Job {
             })
             .collect()
     }
-
-    /// What a column gets when nothing is given; `None` when something must be given.
-    pub(crate) async fn default_value(
-        &self,
-        column: &Column,
-    ) -> Result<Option<ScalarValue>, MySqlError> {
-        match &column.default {
-            Some(text) => Ok(Some(self.evaluate(&parse::parse_expression(text)?).await?)),
-            None if column.is_nullable => Ok(Some(ScalarValue::Null)),
-            None => Ok(match &column.column_type {
-                // The first word needs no DEFAULT.
-                ColumnType::Enum(words) => words.first().cloned().map(ScalarValue::from),
-                _ => None,
-            }),
-        }
-    }
 }
 
 /// The value of a plain literal; `None` for any other expression.
@@ -85,6 +69,23 @@ pub(crate) fn literal(expression: &Expr) -> Option<ScalarValue> {
     match Literal::of(expression)? {
         Some(literal) => literal.value(),
         None => Some(ScalarValue::Null),
+    }
+}
+
+/// Whether an expression is a value as it stands.
+pub(crate) fn is_constant(expression: &Expr) -> bool {
+    literal(expression).is_some() || is_bits(expression)
+}
+
+/// Whether an expression is a literal of bits: `0x41` or `b'101'`.
+pub(crate) fn is_bits(expression: &Expr) -> bool {
+    match expression {
+        Expr::Nested(inner) => is_bits(inner),
+        Expr::Value(value) => matches!(
+            value.value,
+            Value::HexStringLiteral(_) | Value::SingleQuotedByteStringLiteral(_)
+        ),
+        _ => false,
     }
 }
 

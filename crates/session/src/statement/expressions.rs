@@ -1,5 +1,5 @@
-//! What the expressions of a definition may be made of: those of generated columns and of CHECK
-//! constraints.
+//! What the expressions of a definition may be made of: those of generated columns, of defaults and
+//! of CHECK constraints.
 //!
 //! Owns the rules of MySQL for them, and the names of constraints. Never computes anything.
 
@@ -11,6 +11,7 @@ use mayfly_sql::parse::parse_expression;
 use mayfly_table::{Check, Column, Definition, Key, KeyKind};
 use mayfly_types::{ErrorCode, MySqlError};
 
+use super::defaults::Fallback;
 use super::define::{CheckDraft, NAME_LENGTH};
 
 /// The errors for what an expression may not have.
@@ -64,6 +65,45 @@ pub(crate) fn check_generated(columns: &[Column], keys: &[Key]) -> Result<(), My
         if !generated.is_stored && keys.iter().any(is_primary) {
             let what = "Defining a virtual generated column as primary key";
             return Err(MySqlError::new(ErrorCode::UnsupportedOnGenerated, &[&what]));
+        }
+    }
+    Ok(())
+}
+
+/// The expression of a default names columns that are known before it.
+pub(crate) fn check_defaults(columns: &[Column]) -> Result<(), MySqlError> {
+    for (place, column) in columns.iter().enumerate() {
+        let Fallback::Expression(expression) = Fallback::of(column)? else {
+            continue;
+        };
+        let name = &column.name;
+        if let Some(unfit) = declared::unfit_default(&expression) {
+            let code = match unfit {
+                Unfit::Variable => ErrorCode::DefaultVariable,
+                Unfit::Row => ErrorCode::DefaultRow,
+                _ => ErrorCode::DefaultFunction,
+            };
+            return Err(MySqlError::new(code, &[name]));
+        }
+        for (_, mentioned) in declared::mentions(&expression) {
+            let Some(source) = position(columns, &mentioned) else {
+                let clause = "default value expression";
+                let code = ErrorCode::UnknownColumn;
+                return Err(MySqlError::new(code, &[&mentioned, &clause]));
+            };
+            let of = &columns[source];
+            let is_expression = matches!(Fallback::of(of)?, Fallback::Expression(_));
+            if source >= place && (of.generated.is_some() || is_expression) {
+                return Err(MySqlError::new(ErrorCode::DefaultNotPrior, &[name]));
+            }
+            if of.is_auto_increment {
+                return Err(MySqlError::new(ErrorCode::DefaultAutoIncrement, &[name]));
+            }
+            if of.generated.is_some() {
+                // Generated columns are computed when all others are known.
+                let what = "a default that is computed from a generated column";
+                return Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]));
+            }
         }
     }
     Ok(())

@@ -12,7 +12,9 @@ use mayfly_sql::statement::{Insert, InsertSource};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Job;
+use super::defaults::Fallback;
 use super::evaluate::literal;
+use super::record::{Record, names_columns};
 use super::write::{Writer, Written};
 use crate::errors;
 use crate::outcome::Outcome;
@@ -24,6 +26,20 @@ impl Job {
     pub(crate) async fn insert(&self, insert: Insert) -> Result<Outcome, MySqlError> {
         self.connection.count(|status| status.inserts += 1);
         let table = self.table(&insert.table)?;
+        for (named, column) in &insert.qualified {
+            let is_it = match named.database {
+                Some(_) => self.database_of(named)? == self.database_of(&insert.table)?,
+                None => true,
+            };
+            if !is_it || named.table != insert.table.table {
+                let name = match &named.database {
+                    Some(database) => format!("{database}.{}.{column}", named.table),
+                    None => format!("{}.{column}", named.table),
+                };
+                let code = ErrorCode::UnknownColumn;
+                return Err(MySqlError::new(code, &[&name, &"field list"]));
+            }
+        }
         // VALUES () stands for a row of defaults.
         let is_empty = |rows: &[Vec<Option<ast::Expr>>]| rows.iter().all(Vec::is_empty);
         let columns = &insert.columns;
@@ -46,6 +62,7 @@ impl Job {
                 if is_one && !insert.ignore {
                     writer.refuse_null();
                 }
+                writer.expect(rows.len());
                 let written = self.insert_values(writer, rows).await?;
                 Ok(match is_one {
                     true => Outcome::Done {
@@ -116,23 +133,39 @@ impl Job {
         let mut values = Vec::with_capacity(row.len());
         let mut computed = Vec::new();
         for (position, expression) in row.into_iter().enumerate() {
-            if expression.is_some() {
-                writer.refuse_value(filled[position])?;
-            }
-            values.push(match expression {
-                None => writer.default_of(filled[position])?,
-                Some(expression) => match literal(&expression)
-                    .or_else(|| writer.number_of_bits(filled[position], &expression))
-                {
-                    Some(value) => value,
-                    None => {
-                        computed.push((position, expression));
-                        ScalarValue::Null
+            let column = filled[position];
+            let given = match expression {
+                None => writer.default_of(column)?,
+                Some(expression) => {
+                    writer.refuse_value(column)?;
+                    // Bits are a number to a column of numbers, and text to others.
+                    let bits = || writer.number_of_bits(column, &expression);
+                    match bits().or_else(|| literal(&expression)) {
+                        Some(value) => Fallback::Value(value),
+                        None => Fallback::Expression(Box::new(expression)),
                     }
-                },
+                }
+            };
+            values.push(match given {
+                Fallback::Value(value) => value,
+                Fallback::Expression(expression) => {
+                    computed.push((position, *expression));
+                    ScalarValue::Null
+                }
+                Fallback::Missing => ScalarValue::Null,
             });
         }
-        if !computed.is_empty() {
+        if computed.iter().any(|(_, value)| names_columns(value)) {
+            let mut record = Record::begin(writer.table())?;
+            let mut computed = computed.into_iter().peekable();
+            for (position, value) in values.iter_mut().enumerate() {
+                if let Some((_, mut expression)) = computed.next_if(|next| next.0 == position) {
+                    record.fill(&mut expression);
+                    *value = self.evaluate(&expression).await?;
+                }
+                record.set(filled[position], value)?;
+            }
+        } else if !computed.is_empty() {
             let (positions, expressions): (Vec<usize>, Vec<ast::Expr>) =
                 computed.into_iter().unzip();
             let results = Box::pin(self.evaluate_all(expressions)).await?;

@@ -102,6 +102,9 @@ pub(crate) fn run_known_table(
 impl Connection {
     fn run_table_text(&self, text: TableText<'_>) -> Option<Result<(), MySqlError>> {
         let mut local = self.local();
+        if local.only_reads() {
+            return None;
+        }
         let database = local.database.clone()?;
         match text {
             TableText::Create { name, rest } => {
@@ -123,6 +126,7 @@ impl Connection {
                 local.temporary.drop_table(&database, name).ok()?;
                 if !temporary {
                     local.transaction.commit();
+                    local.next_access = None;
                 }
                 Some(Ok(()))
             }

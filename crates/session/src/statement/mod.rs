@@ -11,6 +11,7 @@ mod bind;
 mod change;
 mod counter;
 mod create;
+mod defaults;
 mod define;
 mod describe;
 mod duplicate;
@@ -25,6 +26,7 @@ mod load;
 mod origins;
 mod point;
 mod query;
+mod record;
 mod repeated;
 mod rules;
 mod set;
@@ -34,8 +36,9 @@ mod write;
 use std::sync::Arc;
 
 use mayfly_sql::parse;
+use mayfly_sql::references::References;
 use mayfly_sql::source::Source;
-use mayfly_sql::statement::{Show, Statement, TableName};
+use mayfly_sql::statement::{Access, Completion, Show, Statement, TableName};
 use mayfly_table::Table;
 use mayfly_types::{ErrorCode, MySqlError, Warning};
 
@@ -84,8 +87,9 @@ pub(crate) async fn run(
         ))
     ) || matches!(&parsed, Ok((statement, _)) if reads_counts(statement));
     job.connection.begin_statement(keeps_warnings);
-    let (statement, source) = parsed?;
+    let (mut statement, source) = parsed?;
     job.source = Arc::new(source);
+    job.name_defaults(&mut statement)?;
     let outcome = match Box::pin(job.point(&statement)).await? {
         Some(outcome) => outcome,
         None => job.dispatch(statement).await?,
@@ -144,7 +148,7 @@ pub(crate) fn is_light(text: &str) -> bool {
 fn reads_counts(statement: &Statement) -> bool {
     match statement {
         Statement::Query(query) => {
-            let references = mayfly_sql::references::References::of_query(query);
+            let references = References::of_query(query);
             ["warning_count", "error_count"].iter().any(|name| {
                 references
                     .system_variables
@@ -159,13 +163,26 @@ fn reads_counts(statement: &Statement) -> bool {
 impl Job {
     async fn dispatch(&self, statement: Statement) -> Result<Outcome, MySqlError> {
         let connection = &self.connection;
-        if commits(&statement) {
+        if defines(&statement) {
             let mut local = connection.local();
-            local.transaction.commit();
+            if commits(&statement) {
+                local.transaction.commit();
+                local.next_access = None;
+            }
             if local.only_reads() {
                 return Err(MySqlError::new(ErrorCode::ReadOnlyTransaction, &[]));
             }
         }
+        let is_transaction = connection.local().next_access.is_some() && is_transaction(&statement);
+        let outcome = self.obey(statement).await?;
+        if is_transaction {
+            connection.local().end_single();
+        }
+        Ok(outcome)
+    }
+
+    async fn obey(&self, statement: Statement) -> Result<Outcome, MySqlError> {
+        let connection = &self.connection;
         // Boxed: a future is moved several times before it begins, with room for the largest of the
         // statements that it might run.
         match statement {
@@ -232,17 +249,20 @@ impl Job {
                 local.transaction.begin(access);
                 Ok(Outcome::done(0))
             }
-            Statement::Commit => {
+            Statement::Commit(completion) => {
+                let access = connection.local().transaction_access();
                 connection.local().transaction.commit();
-                Ok(Outcome::done(0))
+                Ok(self.complete(completion, access))
             }
-            Statement::Rollback => {
+            Statement::Rollback(completion) => {
+                let access = connection.local().transaction_access();
                 let mut local = connection.local();
                 if local.transaction.rollback() {
                     let code = ErrorCode::RollbackNonTransactional;
                     local.add_warning(Warning::new(code, &[]));
                 }
-                Ok(Outcome::done(0))
+                drop(local);
+                Ok(self.complete(completion, access))
             }
             Statement::Savepoint(name) => {
                 if connection.is_in_transaction() {
@@ -302,6 +322,19 @@ impl Job {
         }
     }
 
+    /// Does what follows the end of a transaction that had an access of its own, or had none.
+    fn complete(&self, completion: Completion, access: Option<Access>) -> Outcome {
+        let mut local = self.connection.local();
+        // What SET TRANSACTION said was for the transaction that has ended.
+        local.next_access = None;
+        match completion {
+            Completion::Nothing => {}
+            Completion::Chain => local.transaction.begin(access),
+            Completion::Release => self.connection.end.set(),
+        }
+        Outcome::done(0)
+    }
+
     fn kill(&self, id: u64, only_query: bool) -> Result<Outcome, MySqlError> {
         let found = self.connection.engine.open_connections();
         match found.into_iter().find(|connection| connection.id == id) {
@@ -359,15 +392,37 @@ impl Job {
     }
 }
 
-/// Whether a statement commits what was open before it begins.
+/// Whether a statement changes definitions, which a READ ONLY transaction does not allow: not even
+/// those of temporary tables, whose rows it may change.
+fn defines(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::CreateTable(_)
+            | Statement::DropTable(_)
+            | Statement::AlterTable(_)
+            | Statement::RenameTable(_)
+            | Statement::Truncate(_)
+            | Statement::DropAbsent(_)
+            | Statement::CreateDatabase { .. }
+            | Statement::DropDatabase { .. }
+    )
+}
+
+/// Whether a statement that changes definitions commits what was open before it begins: all do but
+/// those that say TEMPORARY.
 fn commits(statement: &Statement) -> bool {
     match statement {
         Statement::CreateTable(create) => !create.temporary,
         Statement::DropTable(drop) => !drop.temporary,
-        Statement::Truncate(_)
-        | Statement::DropAbsent(_)
-        | Statement::CreateDatabase { .. }
-        | Statement::DropDatabase { .. } => true,
+        _ => true,
+    }
+}
+
+/// Whether a statement that changes no rows is a transaction if none is open.
+fn is_transaction(statement: &Statement) -> bool {
+    match statement {
+        Statement::CreateTable(_) | Statement::DropTable(_) => true,
+        Statement::Query(query) => !References::of_query(query).tables.is_empty(),
         _ => false,
     }
 }

@@ -22,15 +22,17 @@ use mayfly_table::{Definition, Table};
 use mayfly_types::MySqlError;
 
 use super::Job;
+use super::defaults::Fallback;
 use super::query::in_database;
+use super::record::names_columns;
 use crate::errors;
 
 /// The rules of one table.
 pub(crate) struct Rules {
     /// The columns of the table; rows in the making have NULL where something is yet to come.
     schema: SchemaRef,
-    /// Generated columns by their places, in the order in which they depend on each other.
-    generated: Vec<(usize, Computed)>,
+    /// Columns that are computed by their places, in the order in which they depend on each other.
+    computed: Vec<(usize, Computed)>,
     /// Names of the constraints that are enforced, each with what is true where it is violated.
     checks: Vec<(String, Computed)>,
 }
@@ -84,8 +86,44 @@ impl Job {
         if Rules::exist(definition) {
             Rules::of(self, definition)?;
         }
-        Ok(())
+        let mut defaults = Vec::new();
+        for (place, column) in definition.columns.iter().enumerate() {
+            if let Fallback::Expression(expression) = Fallback::of(column)?
+                && names_columns(&expression)
+            {
+                defaults.push((place, *expression));
+            }
+        }
+        Rules::of_defaults(self, definition, defaults).map(|_| ())
     }
+}
+
+/// Makes expressions over the rows of a table ready.
+fn ready(
+    job: &Job,
+    definition: &Definition,
+    expressions: Vec<Expr>,
+    pipes_as_concat: bool,
+) -> Result<(SchemaRef, Vec<Computed>), MySqlError> {
+    let fields = definition.columns.iter().map(|column| {
+        let field = column.field();
+        field.with_nullable(true)
+    });
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let bindings = Bindings {
+        database: job.connection.local().database.clone(),
+        aggregates: Arc::clone(&job.connection.aggregates),
+        pipes_as_concat,
+        ..Bindings::default()
+    };
+    let planner = Planner {
+        state: job.connection.state()?,
+        type_planner: Some(type_planner()),
+        bindings: &bindings,
+    };
+    let ready = planner.computed(expressions, &schema);
+    let ready = ready.map_err(|error| in_database(errors::from_plan(&error), &bindings))?;
+    Ok((schema, ready))
 }
 
 impl Rules {
@@ -116,46 +154,52 @@ impl Rules {
             let condition = Expr::Nested(Box::new(condition));
             expressions.push(Expr::IsFalse(Box::new(condition)));
         }
-        let fields = definition.columns.iter().map(|column| {
-            let field = column.field();
-            field.with_nullable(true)
-        });
-        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        let bindings = Bindings {
-            database: job.connection.local().database.clone(),
-            aggregates: Arc::clone(&job.connection.aggregates),
-            // What `||` means was fixed when the table was made.
-            pipes_as_concat: true,
-            ..Bindings::default()
-        };
-        let planner = Planner {
-            state: job.connection.state()?,
-            type_planner: Some(type_planner()),
-            bindings: &bindings,
-        };
-        let ready = planner.computed(expressions, &schema);
-        let ready = ready.map_err(|error| in_database(errors::from_plan(&error), &bindings))?;
+        // What `||` means was fixed when the table was made.
+        let (schema, ready) = ready(job, definition, expressions, true)?;
         let mut ready = ready.into_iter();
         Ok(Rules {
             schema,
-            generated: places.into_iter().zip(ready.by_ref()).collect(),
+            computed: places.into_iter().zip(ready.by_ref()).collect(),
             checks: names.into_iter().zip(ready).collect(),
         })
     }
 
-    /// The places of the generated columns, in the order in which they are to be computed.
-    pub(crate) fn generated(&self) -> impl Iterator<Item = usize> {
-        self.generated.iter().map(|(place, _)| *place)
+    /// What computes the defaults of these columns; `None` if there are none. It is not kept for
+    /// other statements: that it is another time then, and other values come, may be in it.
+    ///
+    /// # Errors
+    /// Those of expressions that cannot be computed.
+    pub(crate) fn of_defaults(
+        job: &Job,
+        definition: &Definition,
+        defaults: Vec<(usize, Expr)>,
+    ) -> Result<Option<Rules>, MySqlError> {
+        if defaults.is_empty() {
+            return Ok(None);
+        }
+        let (places, expressions): (Vec<usize>, Vec<Expr>) = defaults.into_iter().unzip();
+        let pipes_as_concat = job.connection.values.lock().pipes_as_concat;
+        let (schema, ready) = ready(job, definition, expressions, pipes_as_concat)?;
+        Ok(Some(Rules {
+            schema,
+            computed: places.into_iter().zip(ready).collect(),
+            checks: Vec::new(),
+        }))
     }
 
-    /// The values of the n-th generated column, as yet of the type of its expression.
+    /// The places of the columns that are computed, in their order.
+    pub(crate) fn computed(&self) -> impl Iterator<Item = usize> {
+        self.computed.iter().map(|(place, _)| *place)
+    }
+
+    /// The values of the n-th column that is computed, as yet of the type of its expression.
     pub(crate) fn values(
         &self,
         number: usize,
         columns: &[ArrayRef],
         rows: usize,
     ) -> Result<(ArrayRef, FieldRef), MySqlError> {
-        let (_, computed) = &self.generated[number];
+        let (_, computed) = &self.computed[number];
         let values = computed.values(&self.batch(columns, rows)?);
         let values = values.map_err(|error| errors::from_plan(&error))?;
         Ok((values, Arc::clone(computed.field())))

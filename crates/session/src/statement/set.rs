@@ -19,6 +19,9 @@ const NOTED: [&str; 3] = [
     "tmp_memory_table_size",
 ];
 
+/// The variables that are what LAST_INSERT_ID() says.
+const LAST_INSERT_ID: [&str; 2] = ["identity", "last_insert_id"];
+
 impl Job {
     pub(crate) async fn set(&self, assignments: Vec<Assignment>) -> Result<Outcome, MySqlError> {
         // All values are computed before the first is assigned.
@@ -96,7 +99,12 @@ impl Job {
             return Err(not_supported("SET PERSIST: nothing survives a restart"));
         }
         let is_global = asked == Scope::Global;
+        let is_last_id = LAST_INSERT_ID.contains(&name);
         let text = match value {
+            None if is_last_id => {
+                let code = ErrorCode::NoDefaultForVariable;
+                return Err(MySqlError::new(code, &[&name]));
+            }
             None => self.default_text(definition, is_global),
             Some(value) => self.checked(definition, &value, is_global)?,
         };
@@ -122,6 +130,8 @@ impl Job {
                     ),
                 });
             }
+        } else if is_last_id {
+            self.connection.values.lock().last_insert_id = text.parse().unwrap_or(0);
         } else {
             if name == "max_tmp_session_space_usage" {
                 self.connection.account.set_disk_quota(quota(&text));

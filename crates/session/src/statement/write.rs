@@ -12,12 +12,13 @@ use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::Expr;
 use futures::StreamExt;
 use mayfly_sql::statement::SetColumn;
-use mayfly_table::{Appender, Conflicts, Repeats, Saved, Table};
+use mayfly_table::{Appender, Conflicts, Repeats, Saved, Table, key_entry};
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
 use super::assign::Values;
 use super::change::Updated;
 use super::counter::Counter;
+use super::defaults::Fallback;
 use super::duplicate::Updater;
 use super::evaluate::number_of_bits;
 use super::query::Ready;
@@ -121,8 +122,11 @@ impl Writer {
     ) -> Result<Writer, MySqlError> {
         let turn = job.turn(table).await;
         let mut values = Values::begin(job, table, names, ignore).await?;
-        let counts_zero = job.connection.local().settings().counts_zero;
-        values.counter = Counter::of(table, counts_zero);
+        let settings = job.connection.local().settings();
+        values.counter = Counter::of(table, settings.counts_zero);
+        if let Some(counter) = &mut values.counter {
+            counter.begin_with(settings.insert_id);
+        }
         let keys = &table.definition().keys;
         let ignores = ignore && keys.iter().any(|key| key.is_unique());
         Ok(Writer {
@@ -183,6 +187,13 @@ impl Writer {
         self.appender = None;
     }
 
+    /// Says how many rows will come.
+    pub(crate) fn expect(&mut self, rows: usize) {
+        if let Some(counter) = &mut self.values.counter {
+            counter.expect(rows);
+        }
+    }
+
     /// Keeps a 0 in an AUTO_INCREMENT column: it was there before.
     pub(crate) fn keep_zeros(&mut self) {
         if let Some(counter) = &mut self.values.counter {
@@ -212,7 +223,7 @@ impl Writer {
     }
 
     /// As [`Values::default_of`].
-    pub(crate) fn default_of(&self, column: usize) -> Result<ScalarValue, MySqlError> {
+    pub(crate) fn default_of(&self, column: usize) -> Result<Fallback, MySqlError> {
         self.values.default_of(column)
     }
 
@@ -220,6 +231,11 @@ impl Writer {
     pub(crate) fn number_of_bits(&self, column: usize, literal: &Expr) -> Option<ScalarValue> {
         let number = number_of_bits(literal, &self.table.columns()[column])?;
         Some(ScalarValue::UInt64(Some(number)))
+    }
+
+    /// The table.
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
     }
 
     /// As [`Values::filled`].
@@ -238,9 +254,12 @@ impl Writer {
         }
         self.written.rows += rows.num_rows() as u64;
         if let Some(appender) = &mut self.appender {
+            let rows = self.values.numbered(&rows)?;
             appender.append(&rows).map_err(table_error)?;
             self.written.inserted += rows.num_rows() as u64;
-            self.inserted(0..rows.num_rows());
+            if let Some(counter) = &mut self.values.counter {
+                counter.remember_first();
+            }
             return Ok(());
         }
         if self.before.0.is_none() {
@@ -248,7 +267,7 @@ impl Writer {
             self.before = Undo::begin(&self.table)?;
         }
         match &self.on_duplicate {
-            OnDuplicate::Fail | OnDuplicate::Ignore => self.append_ignoring(&rows),
+            OnDuplicate::Fail | OnDuplicate::Ignore => self.append_ignoring(rows),
             OnDuplicate::Replace => self.append_replacing(rows),
             OnDuplicate::Update(_) => Box::pin(self.append_updating(rows)).await,
         }
@@ -266,36 +285,45 @@ impl Writer {
     }
 
     /// Leaves out the rows that meet others, with a warning for each.
-    fn append_ignoring(&mut self, rows: &RecordBatch) -> Result<(), MySqlError> {
-        let conflicts = self.conflicts(rows, Repeats::Count)?;
-        let mut keeps = vec![true; rows.num_rows()];
-        for found in &conflicts.found {
-            // The first key tells.
-            if std::mem::replace(&mut keeps[found.row], false) {
-                let key = &self.table.definition().keys[found.key];
-                let columns: Vec<usize> = key.parts.iter().map(|part| part.column).collect();
-                let entry = rows
-                    .slice(found.row, 1)
-                    .project(&columns)
-                    .map_err(plan_error)?;
-                let text = errors::entry_text(&entry);
-                let warning = Warning::new(ErrorCode::DuplicateEntry, &[&text, &key.name]);
-                self.values.job().connection.warn(warning);
+    fn append_ignoring(&mut self, mut rows: RecordBatch) -> Result<(), MySqlError> {
+        loop {
+            let (tried, mixes) = self.values.tried(&rows)?;
+            let conflicts = self.conflicts(&tried, Repeats::Count)?;
+            if conflicts.found.is_empty() {
+                break;
+            }
+            let mut keeps = vec![true; rows.num_rows()];
+            for found in &conflicts.found {
+                // The first key tells.
+                if std::mem::replace(&mut keeps[found.row], false) {
+                    let key = &self.table.definition().keys[found.key];
+                    let columns: Vec<usize> = key.parts.iter().map(|part| part.column).collect();
+                    let row = tried.slice(found.row, 1);
+                    let row = row.project(&columns).map_err(plan_error)?;
+                    let prefixes = key.parts.iter().map(|part| part.prefix);
+                    let entry = key_entry(&row, prefixes).map_err(table_error)?;
+                    let text = errors::entry_text(&entry);
+                    let warning = Warning::new(ErrorCode::DuplicateEntry, &[&text, &key.name]);
+                    self.values.job().connection.warn(warning);
+                }
+            }
+            rows = filter_record_batch(&rows, &BooleanArray::from(keeps)).map_err(plan_error)?;
+            // A row may get the number of one that was left out, and another row have it.
+            if !mixes {
+                break;
             }
         }
-        let places: Vec<usize> = (0..keeps.len()).filter(|row| keeps[*row]).collect();
-        self.inserted(places);
-        let kept = match conflicts.found.is_empty() {
-            true => rows.clone(),
-            false => filter_record_batch(rows, &BooleanArray::from(keeps)).map_err(plan_error)?,
-        };
+        let kept = self.values.numbered(&rows)?;
         self.written.inserted += kept.num_rows() as u64;
-        self.table.append(&kept).map_err(table_error)
+        self.table.append(&kept).map_err(table_error)?;
+        self.inserted();
+        Ok(())
     }
 
     /// Takes out the rows that others meet.
-    fn append_replacing(&mut self, mut rest: RecordBatch) -> Result<(), MySqlError> {
-        self.inserted(0..rest.num_rows());
+    fn append_replacing(&mut self, rows: RecordBatch) -> Result<(), MySqlError> {
+        let mut rest = self.values.numbered(&rows)?;
+        self.inserted();
         let mut window = Window::of(&self.table);
         while rest.num_rows() > 0 {
             let asked = rest.slice(0, window.rows(rest.num_rows()));
@@ -353,16 +381,17 @@ impl Writer {
         // One row at a time where a changed row may meet one that comes with it.
         let mut one_by_one = updater.changes_unique();
         let ignores = updater.ignores();
-        let mut first = 0;
         let mut window = Window::of(&self.table);
         while rest.num_rows() > 0 {
             let asked = match one_by_one {
                 true => 1,
                 false => window.rows(rest.num_rows()),
             };
-            let conflicts = self.conflicts(&rest.slice(0, asked), Repeats::Stop)?;
+            let (tried, _) = self.values.tried(&rest.slice(0, asked))?;
+            let conflicts = self.conflicts(&tried, Repeats::Stop)?;
             window.looked_at(conflicts.rows);
-            let part = rest.slice(0, conflicts.rows);
+            let part = tried.slice(0, conflicts.rows);
+            let counter = self.values.counter.clone();
             let OnDuplicate::Update(updater) = &mut self.on_duplicate else {
                 return Ok(());
             };
@@ -376,9 +405,9 @@ impl Writer {
                     met.push((found.row as u32, number));
                 }
             }
-            let places: Vec<usize> = (0..is_new.len()).filter(|row| is_new[*row]).collect();
-            let new =
-                filter_record_batch(&part, &BooleanArray::from(is_new)).map_err(plan_error)?;
+            let unnumbered = rest.slice(0, conflicts.rows);
+            let new = filter_record_batch(&unnumbered, &BooleanArray::from(is_new));
+            let new = self.values.numbered(&new.map_err(plan_error)?)?;
             change.append(&new).map_err(table_error)?;
             let mut done = Updated::default();
             if !met.is_empty() {
@@ -388,31 +417,30 @@ impl Writer {
                 Ok(()) => {}
                 Err(mayfly_table::Error::DuplicateEntry { .. }) if part.num_rows() > 1 => {
                     one_by_one = true;
+                    self.values.counter = counter;
                     continue;
                 }
                 Err(error @ mayfly_table::Error::DuplicateEntry { .. }) if ignores => {
                     let error = table_error(error);
                     let level = Level::Warning;
                     self.values.job().connection.warn(Warning { level, error });
-                    first += part.num_rows();
                     rest = rest.slice(part.num_rows(), rest.num_rows() - part.num_rows());
                     continue;
                 }
                 Err(error) => return Err(table_error(error)),
             }
             rest = rest.slice(part.num_rows(), rest.num_rows() - part.num_rows());
-            self.inserted(places.into_iter().map(|row| first + row));
-            first += part.num_rows();
+            self.inserted();
             self.written.inserted += new.num_rows() as u64;
             self.written.updated += done.changed;
         }
         Ok(())
     }
 
-    /// Rows of the last batch that are new.
-    fn inserted(&mut self, rows: impl IntoIterator<Item = usize>) {
+    /// The rows that were numbered last are written.
+    fn inserted(&mut self) {
         if let Some(counter) = &mut self.values.counter {
-            counter.written(rows);
+            counter.written(&self.table);
         }
     }
 
@@ -426,6 +454,7 @@ impl Writer {
         if let Some(appender) = self.appender.take() {
             job.connection.before_change(&self.table)?;
             appender.commit().map_err(table_error)?;
+            self.inserted();
         }
         self.before.forget();
         let mut written = self.written;

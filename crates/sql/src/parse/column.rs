@@ -5,7 +5,7 @@
 use datafusion::sql::sqlparser::ast;
 use datafusion::sql::sqlparser::tokenizer::Token;
 use mayfly_table::KeyKind;
-use mayfly_types::{Collation, ColumnType, ErrorCode, MySqlError};
+use mayfly_types::{BlobSize, Collation, ColumnType, ErrorCode, MySqlError};
 
 use super::cursor::Cursor;
 use super::{Result, key, unsupported};
@@ -72,15 +72,12 @@ fn column_type(cursor: &mut Cursor<'_>, column: &str) -> Result<ColumnType> {
     let start = cursor.parser.peek_token_ref().clone();
     let mut text = cursor.any_word()?;
     let first = text.to_ascii_uppercase();
-    if ["DOUBLE", "CHARACTER", "CHAR", "NATIONAL", "NCHAR", "LONG"].contains(&first.as_str()) {
+    if first == "LONG" {
+        return Ok(long(cursor));
+    }
+    if ["DOUBLE", "CHARACTER", "CHAR", "NATIONAL", "NCHAR"].contains(&first.as_str()) {
         for _ in 0..2 {
-            let more = [
-                "PRECISION",
-                "VARYING",
-                "VARCHARACTER",
-                "VARCHAR",
-                "VARBINARY",
-            ];
+            let more = ["PRECISION", "VARYING", "VARCHARACTER", "VARCHAR"];
             let also =
                 first == "NATIONAL" && (cursor.peek_word("CHAR") || cursor.peek_word("CHARACTER"));
             if also || more.iter().any(|word| cursor.peek_word(word)) {
@@ -136,6 +133,18 @@ fn column_type(cursor: &mut Cursor<'_>, column: &str) -> Result<ColumnType> {
     })
 }
 
+/// What follows LONG, which has no length.
+fn long(cursor: &mut Cursor<'_>) -> ColumnType {
+    if cursor.word("VARBINARY") || cursor.word("BYTE") {
+        return ColumnType::Blob(BlobSize::Medium);
+    }
+    let _ = cursor.word("VARCHAR")
+        || cursor.word("VARCHARACTER")
+        || cursor.words(&["CHAR", "VARYING"])
+        || cursor.words(&["CHARACTER", "VARYING"]);
+    ColumnType::Text(BlobSize::Medium)
+}
+
 /// Reads what may follow a type; false where nothing of it does.
 fn attribute(cursor: &mut Cursor<'_>, definition: &mut ColumnDefinition) -> Result<bool> {
     if cursor.words(&["NOT", "NULL"]) {
@@ -151,6 +160,8 @@ fn attribute(cursor: &mut Cursor<'_>, definition: &mut ColumnDefinition) -> Resu
         if character_set(&cursor.value_word()?)? == "binary" {
             definition.column_type = as_binary(&definition.column_type);
         }
+    } else if cursor.word("BYTE") {
+        definition.column_type = as_binary(&definition.column_type);
     } else if cursor.word("COLLATE") {
         collation(&cursor.value_word()?)?;
     } else if cursor.word("VISIBLE") {

@@ -127,6 +127,10 @@ fn drop_absent(cursor: &mut Cursor<'_>, kind: Absent) -> Result<Statement> {
 
 fn create_table(cursor: &mut Cursor<'_>, temporary: bool, or_replace: bool) -> Result<Statement> {
     let if_not_exists = cursor.words(&["IF", "NOT", "EXISTS"]);
+    if or_replace && if_not_exists {
+        let (one, other) = ("OR REPLACE", "IF NOT EXISTS");
+        return Err(MySqlError::new(ErrorCode::WrongUsage, &[&one, &other]).into());
+    }
     let name = cursor.table_name()?;
     let mut table = CreateTable {
         temporary,

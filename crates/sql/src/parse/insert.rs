@@ -5,7 +5,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use super::change::assignment;
 use super::cursor::Cursor;
 use super::{Result, unsupported};
-use crate::statement::{Insert, InsertSource, Statement};
+use crate::statement::{Insert, InsertSource, Statement, TableName};
 
 pub(super) fn insert(cursor: &mut Cursor<'_>) -> Result<Statement> {
     let replace = cursor.word("REPLACE");
@@ -22,6 +22,7 @@ pub(super) fn insert(cursor: &mut Cursor<'_>) -> Result<Statement> {
     let mut insert = Insert {
         table,
         columns: Vec::new(),
+        qualified: Vec::new(),
         source: InsertSource::Values(Vec::new()),
         ignore,
         replace,
@@ -52,7 +53,7 @@ fn source(cursor: &mut Cursor<'_>, insert: &mut Insert) -> Result<()> {
     if cursor.word("SET") {
         let mut row = Vec::new();
         loop {
-            insert.columns.push(column(cursor)?);
+            column(cursor, insert)?;
             cursor.parser.expect_token(&Token::Eq)?;
             row.push(value(cursor)?);
             if !cursor.token(&Token::Comma) {
@@ -65,7 +66,7 @@ fn source(cursor: &mut Cursor<'_>, insert: &mut Insert) -> Result<()> {
     if cursor.peek() == Token::LParen && !starts_query(cursor) {
         cursor.skip();
         while !cursor.token(&Token::RParen) {
-            insert.columns.push(column(cursor)?);
+            column(cursor, insert)?;
             if !cursor.token(&Token::Comma) {
                 cursor.parser.expect_token(&Token::RParen)?;
                 break;
@@ -107,12 +108,19 @@ fn starts_query(cursor: &Cursor<'_>) -> bool {
 }
 
 /// A column, whose table may be named before it.
-fn column(cursor: &mut Cursor<'_>) -> Result<String> {
-    let mut name = cursor.name()?;
-    while cursor.token(&Token::Period) {
-        name = cursor.name()?;
+fn column(cursor: &mut Cursor<'_>, insert: &mut Insert) -> Result<()> {
+    let mut names = vec![cursor.name()?];
+    while names.len() < 3 && cursor.token(&Token::Period) {
+        names.push(cursor.any_word()?);
     }
-    Ok(name)
+    let column = names.pop().unwrap_or_default();
+    if let Some(table) = names.pop() {
+        let database = names.pop();
+        let table = TableName { database, table };
+        insert.qualified.push((table, column.clone()));
+    }
+    insert.columns.push(column);
+    Ok(())
 }
 
 fn rows(cursor: &mut Cursor<'_>) -> Result<Vec<Vec<Option<super::Expr>>>> {

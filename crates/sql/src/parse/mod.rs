@@ -220,8 +220,9 @@ fn statement(cursor: &mut Cursor<'_>) -> Result<Statement> {
             Ok(Statement::Begin(set::access(cursor)))
         }
         "COMMIT" => {
-            cursor.skip_rest();
-            Ok(Statement::Commit)
+            cursor.skip();
+            cursor.word("WORK");
+            Ok(Statement::Commit(set::completion(cursor)?))
         }
         "ROLLBACK" => {
             cursor.skip();
@@ -230,8 +231,7 @@ fn statement(cursor: &mut Cursor<'_>) -> Result<Statement> {
                 cursor.word("SAVEPOINT");
                 return Ok(Statement::RollbackTo(cursor.name()?));
             }
-            cursor.skip_rest();
-            Ok(Statement::Rollback)
+            Ok(Statement::Rollback(set::completion(cursor)?))
         }
         "SAVEPOINT" => {
             cursor.skip();

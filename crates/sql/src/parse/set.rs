@@ -1,11 +1,11 @@
-//! SET in all its forms.
+//! SET in all its forms, and what is said of transactions.
 
 use datafusion::sql::sqlparser::ast::Expr;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
 use super::{Result, unsupported};
-use crate::statement::{Access, Assignment, Scope, SetValue, Statement};
+use crate::statement::{Access, Assignment, Completion, Scope, SetValue, Statement};
 
 pub(super) fn set(cursor: &mut Cursor<'_>) -> Result<Statement> {
     cursor.expect("SET")?;
@@ -112,6 +112,23 @@ pub(super) fn access(cursor: &mut Cursor<'_>) -> Option<Access> {
         }
     }
     access
+}
+
+/// Reads what is to follow the end of a transaction.
+pub(super) fn completion(cursor: &mut Cursor<'_>) -> Result<Completion> {
+    let mut completion = Completion::Nothing;
+    if cursor.word("AND") {
+        if !cursor.word("NO") {
+            completion = Completion::Chain;
+        }
+        cursor.expect("CHAIN")?;
+    }
+    if cursor.word("NO") {
+        cursor.expect("RELEASE")?;
+    } else if completion != Completion::Chain && cursor.word("RELEASE") {
+        completion = Completion::Release;
+    }
+    Ok(completion)
 }
 
 /// The rest of `@@scope.name = value`.

@@ -88,6 +88,27 @@ pub(super) fn is_never_null(name: &str) -> bool {
     )
 }
 
+/// Whether a DOUBLE is NULL only where an argument is, if a call makes one: numbers with an
+/// exponent and what is made of them.
+pub(super) fn is_double(call: &ScalarFunction, of: &dyn Fn(&Expr) -> Shape) -> Option<bool> {
+    match call.func.name() {
+        "to_double" => match call.args.as_slice() {
+            [Expr::Literal(value, _)] => Some(value.is_null()),
+            _ => None,
+        },
+        "+" | "-" | "*" | "negate" | "abs" => {
+            let shapes: Vec<Shape> = call.args.iter().map(of).collect();
+            let is_double = |shape: &Shape| matches!(shape.kind, Kind::Double(_));
+            let are_numbers = shapes
+                .iter()
+                .all(|shape| is_double(shape) || shape.exact().is_some());
+            let makes_double = are_numbers && shapes.iter().any(is_double);
+            makes_double.then(|| shapes.iter().any(|shape| shape.nullable))
+        }
+        _ => None,
+    }
+}
+
 /// The values of CAST.
 pub(super) fn cast(from: &Shape, target: &ColumnType) -> Shape {
     let nullable = from.nullable;

@@ -162,15 +162,25 @@ fn origin(plan: &LogicalPlan, index: usize) -> Option<(TableReference, String)> 
                 _ => None,
             }
         }
-        LogicalPlan::SubqueryAlias(_)
-        | LogicalPlan::Filter(_)
+        // A derived table keeps nothing of the tables that it reads.
+        LogicalPlan::SubqueryAlias(alias) => match alias.input.as_ref() {
+            LogicalPlan::TableScan(_) | LogicalPlan::SubqueryAlias(_) => {
+                origin(&alias.input, index)
+            }
+            _ => None,
+        },
+        LogicalPlan::Filter(_)
         | LogicalPlan::Sort(_)
         | LogicalPlan::Limit(_)
         | LogicalPlan::Distinct(_) => match plan.inputs().as_slice() {
             [input] => origin(input, index),
             _ => None,
         },
-        LogicalPlan::Join(join) if join.join_type == JoinType::Inner => {
+        LogicalPlan::Aggregate(aggregate) => match aggregate.group_expr.get(index)? {
+            Expr::Column(column) => origin(&aggregate.input, position(&aggregate.input, column)?),
+            _ => None,
+        },
+        LogicalPlan::Join(join) if has_both_sides(join.join_type) => {
             let width = join.left.schema().fields().len();
             match index.checked_sub(width) {
                 None => origin(&join.left, index),
@@ -179,6 +189,14 @@ fn origin(plan: &LogicalPlan, index: usize) -> Option<(TableReference, String)> 
         }
         _ => None,
     }
+}
+
+/// Whether a join shows the columns of both of its inputs.
+fn has_both_sides(join_type: JoinType) -> bool {
+    matches!(
+        join_type,
+        JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full
+    )
 }
 
 fn position(plan: &LogicalPlan, column: &Column) -> Option<usize> {
@@ -197,7 +215,9 @@ fn shape(expr: &Expr, input: &LogicalPlan) -> Shape {
         Expr::Literal(value, _) => literal(value),
         Expr::ScalarFunction(call) => {
             let shape = calls::shape(call, &of).unwrap_or_else(|| by_field(expr, input));
-            if calls::is_never_null(call.func.name()) {
+            let is_never_null = calls::is_never_null(call.func.name())
+                || calls::is_double(call, &of).is_some_and(|nullable| !nullable);
+            if is_never_null {
                 shape.computed(false)
             } else {
                 shape

@@ -19,11 +19,13 @@ mod apply;
 mod conflict;
 mod decoder;
 mod encoder;
+mod entry;
 mod lookup;
 mod search;
 
 pub(crate) use apply::{Rows, Statement, build, rebuild, restore, verify};
 pub use conflict::{Conflict, Conflicts, Repeats};
+pub use entry::entry;
 pub use lookup::{Lookup, Place, Step};
 pub use search::Search;
 
@@ -58,6 +60,8 @@ struct Index {
     encoder: KeyEncoder,
     /// The columns of the key.
     columns: Vec<usize>,
+    /// How much of them the key keeps.
+    prefixes: Vec<Option<u32>>,
 }
 
 /// Rows of a page whose entries come or go.
@@ -78,6 +82,7 @@ impl Indexes {
                 tree: Tree::new(account, payload_bytes),
                 encoder: KeyEncoder::new(key, &definition.columns),
                 columns: key.parts.iter().map(|part| part.column).collect(),
+                prefixes: key.parts.iter().map(|part| part.prefix).collect(),
             }
         };
         let mut indexes = Vec::with_capacity(definition.keys.len());
@@ -201,7 +206,8 @@ impl Indexes {
 
     fn duplicate(&self, index: usize, rows: &KeyedRows<'_>, row: usize) -> Result<Error> {
         let index = &self.indexes[index];
-        let entry = rows.page.decode(&index.columns, &[rows.slots[row]])?;
+        let row = rows.page.decode(&index.columns, &[rows.slots[row]])?;
+        let entry = entry(&row, index.prefixes.iter().copied())?;
         Ok(Error::DuplicateEntry {
             key: index.name.clone(),
             entry: Box::new(entry),

@@ -110,7 +110,7 @@ impl Job {
     async fn try_delete(&self, delete: &Delete) -> Result<Option<u64>, MySqlError> {
         let mut choice = delete.choice.clone();
         let found = change::mentions(&mut choice.from);
-        let mentions = deleted(&found, &delete.targets)?;
+        let mentions = self.deleted(&found, &delete.targets)?;
         change::refuse_windows(choice.order_by.iter().map(|by| &by.expr))?;
         let (mut targets, _turns) = self.targets(mentions, &mut choice.from).await?;
         let list = targets.iter().map(Target::row_id).collect();
@@ -213,6 +213,39 @@ impl Job {
         undo.forget();
         self.connection.changed_rows(table, changed);
         Ok(changed)
+    }
+
+    /// The tables that lose rows.
+    pub(crate) fn deleted(
+        &self,
+        found: &[Mention],
+        targets: &[TableName],
+    ) -> Result<Vec<Mention>, MySqlError> {
+        if targets.is_empty() {
+            return match found {
+                [one] => Ok(vec![one.clone()]),
+                _ => {
+                    let near = "";
+                    Err(MySqlError::new(ErrorCode::Syntax, &[&near, &1]))
+                }
+            };
+        }
+        let database = self.connection.local().database.clone();
+        let mut mentions: Vec<Mention> = Vec::with_capacity(targets.len());
+        for target in targets {
+            let mention = found
+                .iter()
+                .find(|mention| mention.is_named(target, database.as_deref()))
+                .ok_or_else(|| {
+                    let code = ErrorCode::UnknownTableIn;
+                    MySqlError::new(code, &[&target.table, &"MULTI DELETE"])
+                })?;
+            if mentions.contains(mention) {
+                return Err(MySqlError::new(ErrorCode::NotUniqueTable, &[&target.table]));
+            }
+            mentions.push(mention.clone());
+        }
+        Ok(mentions)
     }
 
     /// The tables that change, whose mentions in FROM show the ids of their rows from now on, and
@@ -371,37 +404,6 @@ impl Job {
         }
         Ok((changed, places))
     }
-}
-
-/// The tables that lose rows.
-pub(crate) fn deleted(
-    found: &[Mention],
-    targets: &[TableName],
-) -> Result<Vec<Mention>, MySqlError> {
-    if targets.is_empty() {
-        return match found {
-            [one] => Ok(vec![one.clone()]),
-            _ => {
-                let near = "";
-                Err(MySqlError::new(ErrorCode::Syntax, &[&near, &1]))
-            }
-        };
-    }
-    let mut mentions: Vec<Mention> = Vec::with_capacity(targets.len());
-    for target in targets {
-        let mention = found
-            .iter()
-            .find(|mention| mention.is_named(target))
-            .ok_or_else(|| {
-                let code = ErrorCode::UnknownTableIn;
-                MySqlError::new(code, &[&target.table, &"MULTI DELETE"])
-            })?;
-        if mentions.contains(mention) {
-            return Err(MySqlError::new(ErrorCode::NotUniqueTable, &[&target.table]));
-        }
-        mentions.push(mention.clone());
-    }
-    Ok(mentions)
 }
 
 /// The ids that are there: an outer join has rows without one.

@@ -9,7 +9,6 @@ use arrow::compute::kernels::cmp::distinct;
 use arrow::compute::{filter, filter_record_batch};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, UInt64Type};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
-use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast;
 use mayfly_sql::change::{self, Mention, ROW_ID};
 use mayfly_sql::parse;
@@ -22,6 +21,7 @@ use crate::errors;
 use crate::statement::Job;
 use crate::statement::assign::Values;
 use crate::statement::counter::Counter;
+use crate::statement::defaults::{Fallback, default_expression};
 use crate::statement::evaluate::number_of_bits;
 
 /// Where the new value of a column stands.
@@ -154,7 +154,10 @@ impl Set {
                     fields[*column] = Arc::clone(&schema.fields()[*place]);
                 }
                 New::Default => {
-                    let value: ScalarValue = self.values.default_of(*column)?;
+                    // Those that are computed are among the values.
+                    let Fallback::Value(value) = self.values.default_of(*column)? else {
+                        continue;
+                    };
                     arrays[*column] = value
                         .to_array_of_size(rows)
                         .map_err(|error| errors::from_plan(&error))?;
@@ -211,7 +214,10 @@ fn assigned_values<'a>(
 ) -> Result<BTreeMap<usize, Option<ast::Expr>>, MySqlError> {
     let mut assigned: BTreeMap<usize, Option<ast::Expr>> = BTreeMap::new();
     for (set, column) in assignments {
-        let mut value = set.value.clone();
+        let mut value = match &set.value {
+            None => computed_default(&columns[column], alias)?,
+            given => given.clone(),
+        };
         if let Some(value) = &mut value {
             if let Some(number) = number_of_bits(value, &columns[column]) {
                 let number = ast::Value::Number(number.to_string(), false);
@@ -233,6 +239,15 @@ fn assigned_values<'a>(
         assigned.insert(column, value);
     }
     Ok(assigned)
+}
+
+/// What DEFAULT stands for where it is no constant, or another one than in a new row.
+fn computed_default(column: &Column, alias: &str) -> Result<Option<ast::Expr>, MySqlError> {
+    let is_computed = matches!(Fallback::of(column)?, Fallback::Expression(_));
+    match is_computed || column.is_auto_increment {
+        true => default_expression(column, alias).map(Some),
+        false => Ok(None),
+    }
 }
 
 /// Rows in memory of their own: views would pin the pages that they point into.

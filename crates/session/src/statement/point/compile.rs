@@ -19,7 +19,7 @@ use super::known::{Action, Among, Cell, Choice, Given, NewValue, PointStatement}
 use crate::outcome::{ColumnInfo, ColumnOrigin, columns_of};
 use crate::statement::Job;
 use crate::statement::assign::sources;
-use crate::statement::change::deleted;
+use crate::statement::evaluate::number_of_bits;
 use crate::statement::origins::Named;
 use crate::statement::rules::Rules;
 
@@ -101,7 +101,8 @@ impl Job {
         let is_plain = !insert.ignore
             && !insert.replace
             && insert.on_duplicate.is_empty()
-            && insert.alias.is_none();
+            && insert.alias.is_none()
+            && insert.qualified.is_empty();
         let InsertSource::Values(rows) = &insert.source else {
             return None;
         };
@@ -197,7 +198,7 @@ impl Job {
     fn delete_by_key(&self, delete: &Delete, constants: &mut Constants) -> Option<PointStatement> {
         let (table, mention) = self.chosen(&delete.choice)?;
         let mut from = delete.choice.from.clone();
-        deleted(&mentions(&mut from), &delete.targets).ok()?;
+        self.deleted(&mentions(&mut from), &delete.targets).ok()?;
         let condition = delete.choice.condition.as_ref()?;
         let rows = choice(condition, &table, &mention.alias, constants)?;
         Some(PointStatement {
@@ -264,10 +265,16 @@ impl Job {
 fn default_of(column: &Column) -> Option<Cell> {
     match &column.default {
         _ if column.is_auto_increment => Some(Cell::Null),
-        Some(text) => match Literal::of(&parse::parse_expression(text).ok()?)? {
-            Some(literal) => Some(Cell::Default(literal)),
-            None => Some(Cell::Null),
-        },
+        Some(text) => {
+            let expression = parse::parse_expression(text).ok()?;
+            if number_of_bits(&expression, column).is_some() {
+                return None;
+            }
+            match Literal::of(&expression)? {
+                Some(literal) => Some(Cell::Default(literal)),
+                None => Some(Cell::Null),
+            }
+        }
         None => column.is_nullable.then_some(Cell::Null),
     }
 }

@@ -69,7 +69,9 @@ fn insert(
 ) -> Found<Done> {
     let table = &target.table;
     let rows = given.rows;
-    if rows * width != given.constants.len() {
+    let says_number =
+        target.settings.insert_id > 0 && table.definition().auto_increment().is_some();
+    if rows * width != given.constants.len() || says_number {
         return Ok(None);
     }
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
@@ -90,17 +92,18 @@ fn insert(
     };
     let mut counter = Counter::of(table, target.settings.counts_zero);
     if let Some(counter) = &mut counter {
+        counter.expect(rows);
         let numbers = &mut arrays[counter.column];
         *numbers = counter.fill(table, numbers)?;
     }
     let batch = batch_of(table, arrays, rows)?;
     let mut appender = table.begin_append();
     appender.append(&batch).map_err(table_error)?;
-    if let Some(counter) = &mut counter {
-        counter.written(0..rows);
-    }
     connection.before_change(table)?;
     appender.commit().map_err(table_error)?;
+    if let Some(counter) = &mut counter {
+        counter.written(table);
+    }
     Ok(Some(Done::Inserted {
         rows: rows as u64,
         first_number: counter.as_ref().and_then(Counter::first),

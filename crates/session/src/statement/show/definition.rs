@@ -3,7 +3,7 @@
 use mayfly_table::{Check, Column, Definition, Key, KeyKind};
 use mayfly_types::ColumnType;
 
-use super::super::evaluate::literal;
+use super::super::evaluate::{is_bits, is_constant, literal};
 
 /// The lines between the parentheses: columns, keys, constraints.
 pub(crate) fn lines(definition: &Definition) -> Vec<String> {
@@ -83,6 +83,7 @@ fn column(column: &Column) -> String {
             };
             text.push_str(&format!(" DEFAULT {expression}"));
         }
+        Some(bits) if is_bits_text(bits) => text.push_str(&format!(" DEFAULT {bits}")),
         Some(default) => match default_value(default) {
             Some(value) => text.push_str(&format!(" DEFAULT {}", string(&value))),
             None => text.push_str(" DEFAULT NULL"),
@@ -118,7 +119,12 @@ pub(crate) fn default_value(text: &str) -> Option<String> {
 }
 
 pub(crate) fn is_expression(text: &str) -> bool {
-    mayfly_sql::parse::parse_expression(text).is_ok_and(|expression| literal(&expression).is_none())
+    mayfly_sql::parse::parse_expression(text).is_ok_and(|expression| !is_constant(&expression))
+}
+
+/// Whether a default is `b'101'`, which is shown as it stands.
+fn is_bits_text(text: &str) -> bool {
+    mayfly_sql::parse::parse_expression(text).is_ok_and(|expression| is_bits(&expression))
 }
 
 fn bare(text: &str) -> &str {
@@ -133,5 +139,6 @@ pub(crate) fn quoted(name: &str) -> String {
 
 /// A string as a literal.
 pub(crate) fn string(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
+    let text = text.replace('\\', "\\\\").replace('\'', "''");
+    format!("'{}'", text.replace('\n', "\\n").replace('\r', "\\r"))
 }

@@ -150,10 +150,10 @@ pub(super) fn engines() -> Listing {
     listing.push(vec![
         some("Mayfly"),
         some("DEFAULT"),
-        some("Append-only tables in one space of memory and disk"),
+        some("Temporary tables, transactions, row versions; one space of memory and disk"),
+        some("YES"),
         some("NO"),
-        some("NO"),
-        some("NO"),
+        some("YES"),
     ]);
     listing
 }
