@@ -78,7 +78,7 @@ impl Values {
         sources: Vec<Option<usize>>,
         ignore: bool,
     ) -> Result<Values, MySqlError> {
-        let strict = job.connection.local().variables.is_strict() && !ignore;
+        let strict = job.begin_assignments(ignore);
         job.running.also_count(table.account());
         let state = job.connection.state()?;
         let schema = Arc::clone(table.schema());
@@ -323,6 +323,15 @@ impl Values {
             .map_err(plan)?;
         let missing = is_null(&array).map_err(|error| plan(error.into()))?;
         zip(&missing, &value, &array).map_err(|error| plan(error.into()))
+    }
+}
+
+impl Job {
+    /// Notes that the statement stores values, and tells whether it refuses those that do not fit.
+    pub(crate) fn begin_assignments(&self, ignore: bool) -> bool {
+        let strict = self.connection.local().variables.is_strict() && !ignore;
+        self.connection.values.lock().refuses_division_by_zero = strict;
+        strict
     }
 }
 

@@ -45,6 +45,7 @@ use datafusion::functions_aggregate::{
 use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF};
 use datafusion::optimizer::Analyzer;
 
+pub use arithmetic::refusing_zero;
 pub use cast::assignment;
 pub use define::raise;
 pub use named_locks::{LockHolder, NamedLocks};

@@ -96,7 +96,7 @@ impl Arithmetic {
                 match narrow(self.operator, left, right, scales) {
                     Step::Value(value) => builder.append_value(value),
                     Step::Null => {
-                        self.division_by_zero(call);
+                        self.division_by_zero(call)?;
                         builder.append_null();
                     }
                     Step::Overflow => {
@@ -123,7 +123,7 @@ impl Arithmetic {
             };
             let divides = matches!(self.operator, Operator::Divide | Operator::Modulo);
             if divides && right == i256::ZERO {
-                self.division_by_zero(call);
+                self.division_by_zero(call)?;
                 values.push(None);
                 continue;
             }

@@ -1,12 +1,13 @@
 //! The operators on numbers: `+ - * / DIV % & | ^ << >> ~` and the sign.
 //!
 //! Exact numbers stay exact and fail with error 1690 where MySQL does, instead of wrapping; a
-//! division by zero is NULL. Texts are numbers by their prefix, times are numbers by their digits.
+//! division by zero is NULL, and an error in a strict statement that stores it. Texts are numbers by their prefix, times are numbers by their digits.
 //!
 //! **Cost**: whole numbers run through Arrow's kernels; DECIMAL runs on 128 bits as long as the
 //! declared digits fit, otherwise on 256.
 
 mod exact;
+mod refusing;
 mod shown;
 mod types;
 mod whole;
@@ -23,6 +24,8 @@ use datafusion::logical_expr::{
 };
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
+pub use refusing::refusing_zero;
+pub(crate) use refusing::refusing_zero_in;
 pub(crate) use shown::text;
 
 use super::define::{Call, invoke, raise};
@@ -77,7 +80,7 @@ impl Operator {
 /// The digits that `/` adds behind the point, unless `div_precision_increment` says otherwise.
 pub(crate) const DIVISION_DIGITS: u8 = 4;
 
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Arithmetic {
     operator: Operator,
     /// The expression for the text of an error; empty until the plan is typed.
@@ -89,6 +92,8 @@ struct Arithmetic {
     intermediate: bool,
     /// The digits that a division adds behind the point.
     more_digits: u8,
+    /// Whether a statement that refuses to divide by zero does so here.
+    refuses_zero: bool,
     signature: Signature,
 }
 
@@ -110,6 +115,7 @@ impl Arithmetic {
             decided: None,
             intermediate: false,
             more_digits,
+            refuses_zero: false,
             signature: Signature::user_defined(Volatility::Immutable),
         }
     }
@@ -146,12 +152,9 @@ pub(crate) fn intermediate(function: &ScalarUDF, scales: (u8, u8)) -> Option<Sca
     let more = division.more_digits.saturating_sub(added);
     let kept = whole(left + right + more);
     Some(ScalarUDF::new_from_impl(Arithmetic {
-        operator: Operator::Divide,
-        text: division.text.clone(),
         decided: Some(decimal(precision - scale, kept)),
         intermediate: true,
-        more_digits: division.more_digits,
-        signature: division.signature.clone(),
+        ..division.clone()
     }))
 }
 
@@ -166,7 +169,7 @@ pub(crate) fn decide(function: &ScalarUDF, of: &ColumnType, text: String) -> Opt
         ScalarUDF::new_from_impl(Arithmetic {
             text,
             decided: Some(of.clone()),
-            ..Arithmetic::new(operator.operator, operator.more_digits)
+            ..operator.clone()
         })
     })
 }
@@ -206,13 +209,25 @@ impl Arithmetic {
         }
     }
 
-    fn division_by_zero(&self, call: &Call<'_>) {
-        if call
-            .session
-            .is_some_and(|session| session.lock().warn_on_division_by_zero)
-        {
+    /// Tells of a division by zero, whose result is NULL.
+    fn division_by_zero(&self, call: &Call<'_>) -> Result<()> {
+        let Some(session) = call.session else {
+            return Ok(());
+        };
+        let (warns, refuses) = {
+            let values = session.lock();
+            (
+                values.warn_on_division_by_zero,
+                values.refuses_division_by_zero,
+            )
+        };
+        if warns && refuses && self.refuses_zero {
+            return Err(raise(MySqlError::new(ErrorCode::DivisionByZero, &[])));
+        }
+        if warns {
             call.warn(ErrorCode::DivisionByZero, &[]);
         }
+        Ok(())
     }
 
     fn doubles(&self, call: &Call<'_>) -> Result<ArrayRef> {
@@ -232,7 +247,7 @@ impl Arithmetic {
                 Operator::Subtract => left - right,
                 Operator::Multiply => left * right,
                 _ if right == 0.0 => {
-                    self.division_by_zero(call);
+                    self.division_by_zero(call)?;
                     builder.append_null();
                     continue;
                 }
