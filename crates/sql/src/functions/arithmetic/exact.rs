@@ -10,7 +10,7 @@ use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, UInt64Type, i25
 use datafusion::error::Result;
 use mayfly_types::ColumnType;
 
-use super::{Arithmetic, Operator};
+use super::{Arithmetic, Operator, kept_digits};
 use crate::functions::cast;
 use crate::functions::convert;
 use crate::functions::define::Call;
@@ -83,7 +83,7 @@ impl Arithmetic {
             left: left_scale,
             right: right_scale,
             result: scale,
-            cut: self.intermediate,
+            cut: self.intermediate || self.cuts_at(left_scale, right_scale, scale),
         };
         let narrow_result = matches!(call.result_type().data_type(), DataType::Decimal128(_, _));
         if let (true, Exact::Narrow(..), Exact::Narrow(..)) = (narrow_result, &left, &right) {
@@ -155,6 +155,15 @@ impl Arithmetic {
                 .finish()
                 .with_precision_and_scale(precision, scale)?,
         ))
+    }
+}
+
+impl Arithmetic {
+    /// Whether a quotient has no digits behind those of the result, by which it would be rounded.
+    fn cuts_at(&self, left: i8, right: i8, result: i8) -> bool {
+        let scales = (left.unsigned_abs(), right.unsigned_abs());
+        self.operator == Operator::Divide
+            && kept_digits(scales, self.more_digits) <= result.unsigned_abs()
     }
 }
 

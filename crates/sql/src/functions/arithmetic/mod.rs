@@ -146,16 +146,23 @@ pub(crate) fn intermediate(function: &ScalarUDF, scales: (u8, u8)) -> Option<Sca
     if division.operator != Operator::Divide || division.intermediate {
         return None;
     }
-    let whole = |digits: u8| digits.div_ceil(WORD_DIGITS) * WORD_DIGITS;
-    let (left, right) = (whole(scales.0), whole(scales.1));
-    let added = left - scales.0 + right - scales.1;
-    let more = division.more_digits.saturating_sub(added);
-    let kept = whole(left + right + more);
+    let kept = kept_digits(scales, division.more_digits);
     Some(ScalarUDF::new_from_impl(Arithmetic {
         decided: Some(decimal(precision - scale, kept)),
         intermediate: true,
         ..division.clone()
     }))
+}
+
+/// The digits behind the point that MySQL computes of a quotient, whose sides have so many: whole
+/// words of them.
+///
+/// Source: `do_div_mod` of MySQL's `strings/decimal.cc`.
+fn kept_digits(scales: (u8, u8), more_digits: u8) -> u8 {
+    let whole = |digits: u8| digits.div_ceil(WORD_DIGITS) * WORD_DIGITS;
+    let (left, right) = (whole(scales.0), whole(scales.1));
+    let added = left - scales.0 + right - scales.1;
+    whole(left + right + more_digits.saturating_sub(added))
 }
 
 /// The decimal digits that MySQL keeps in one word of an exact number.
@@ -324,11 +331,18 @@ impl ScalarUDFImpl for Arithmetic {
 
 /// The first argument divided by the second, as exact numbers of the result's type.
 pub(crate) fn divide(call: &Call<'_>) -> Result<ArrayRef> {
-    let division = Arithmetic::new(Operator::Divide, DIVISION_DIGITS);
     match call.result_type() {
         ColumnType::Decimal {
             precision, scale, ..
-        } => division.decimals(call, precision, scale.cast_signed()),
-        _ => division.doubles(call),
+        } => {
+            let before = match call.column_type(0) {
+                ColumnType::Decimal { scale, .. } => scale,
+                _ => 0,
+            };
+            let more_digits = scale.saturating_sub(before);
+            let division = Arithmetic::new(Operator::Divide, more_digits);
+            division.decimals(call, precision, scale.cast_signed())
+        }
+        _ => Arithmetic::new(Operator::Divide, DIVISION_DIGITS).doubles(call),
     }
 }
