@@ -13,7 +13,7 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
 use datafusion::scalar::ScalarValue;
-use mayfly_sql::functions::assignment;
+use mayfly_sql::functions::{assignment, skip_rows};
 use mayfly_table::{Column, Table};
 use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
 
@@ -285,6 +285,7 @@ impl Values {
         let same = array.data_type() == target.field.data_type()
             && ColumnType::from_arrow(field) == target.column.column_type;
         let array = if same {
+            skip_rows(&target.convert, array.len());
             Arc::clone(array)
         } else {
             let arguments = ScalarFunctionArgs {

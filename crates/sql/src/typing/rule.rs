@@ -23,7 +23,9 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 use mayfly_types::{BlobSize, COLLATION_KEY, ColumnType, TYPE_KEY};
 
-use super::compare::{COMPARE, Kind, comparable, compare, compare_now, kind, kind_of, truth};
+use super::compare::{
+    COMPARE, Kind, beside_year, comparable, compare, compare_now, kind, kind_of, truth,
+};
 use super::operators::repair;
 use super::{correlated, dependent, except, listed, looked_up, subquery, union, zero};
 use crate::functions::listed::text_type;
@@ -227,6 +229,10 @@ fn between_of(mut between: Between, schema: &DFSchema) -> Result<Expr> {
             }
         }
     }
+    for bound in [&mut between.low, &mut between.high] {
+        let of = std::mem::take(bound.as_mut());
+        **bound = beside_year(&between.expr, of, schema)?;
+    }
     let value = kind(&between.expr, schema)?;
     let plain = |bound: &Expr| -> Result<bool> {
         let bound = kind(bound, schema)?;
@@ -255,8 +261,11 @@ fn between_of(mut between: Between, schema: &DFSchema) -> Result<Expr> {
     })
 }
 
-fn in_list(list: InList, schema: &DFSchema) -> Result<Expr> {
+fn in_list(mut list: InList, schema: &DFSchema) -> Result<Expr> {
     let value = kind(&list.expr, schema)?;
+    for item in &mut list.list {
+        *item = beside_year(&list.expr, std::mem::take(item), schema)?;
+    }
     let mut same = value != Kind::Other;
     for item in &list.list {
         let item = kind(item, schema)?;
