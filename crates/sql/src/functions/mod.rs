@@ -27,6 +27,7 @@ pub(crate) mod listed;
 mod math;
 mod named_locks;
 mod number;
+pub(crate) mod octets;
 mod regexp;
 pub(crate) mod seeded;
 mod session_values;

@@ -363,9 +363,14 @@ fn like_of(like: Like, schema: &DFSchema) -> Result<Expr> {
         escape_char,
         case_insensitive,
     } = like;
-    let (expr, pattern) = (text(expr)?, text(pattern)?);
+    let of_bytes = kind(&expr, schema)? == Kind::Bytes || kind(&pattern, schema)? == Kind::Bytes;
+    let (expr, pattern) = match of_bytes {
+        true => (expr, pattern),
+        false => (text(expr)?, text(pattern)?),
+    };
     match escape_char {
-        Some(escape) if escape != '\\' => {
+        escape if of_bytes || escape.is_some_and(|escape| escape != '\\') => {
+            let escape = escape.unwrap_or('\\');
             let arguments = vec![*expr, *pattern, lit(escape.to_string())];
             let matched = call("like", arguments);
             Ok(if negated {
