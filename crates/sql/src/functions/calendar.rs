@@ -133,6 +133,11 @@ pub(crate) fn in_range(day: i64) -> bool {
     (day_of(0, 1, 1)..=day_of(YEAR_MAX, 12, 31)).contains(&day)
 }
 
+/// Whether a moment lies in MySQL's years.
+pub(crate) fn is_moment(moment: i64) -> bool {
+    in_range(moment.div_euclid(DAY_MICROS))
+}
+
 /// The week of a day and the year that the week belongs to, by MySQL's mode (0 to 7).
 ///
 /// Source: `calc_week` of MySQL's `sql-common/my_time.cc`.

@@ -17,6 +17,7 @@ use datafusion::logical_expr::{
 };
 use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
 
+use super::calendar;
 use super::convert;
 use super::octets;
 use super::session_values::SessionValues;
@@ -601,14 +602,14 @@ impl Call<'_> {
         Ok(Arc::new(builder.finish()))
     }
 
-    /// A moment for each row, in microseconds since 1970.
+    /// A moment for each row, in microseconds since 1970; NULL where it lies beyond MySQL's years.
     pub(crate) fn make_moments(
         &self,
         mut value: impl FnMut(usize) -> Result<Option<i64>>,
     ) -> Result<ArrayRef> {
         let mut builder = arrow::array::TimestampMicrosecondBuilder::with_capacity(self.rows);
         for row in 0..self.rows {
-            builder.append_option(value(row)?);
+            builder.append_option(value(row)?.filter(|moment| calendar::is_moment(*moment)));
         }
         Ok(Arc::new(builder.finish()))
     }

@@ -287,7 +287,13 @@ fn type_literal(literal: &mut TypedString) -> Result<(), MySqlError> {
     let moment = || calendar::read_moment(text).filter(|read| !read.has_garbage());
     let (what, is_one) = match literal.data_type {
         DataType::Date => ("DATE", moment().is_some_and(|read| !read.has_time)),
-        DataType::Time(..) => ("TIME", calendar::read_time(text).is_some()),
+        DataType::Time(..) => {
+            let is_whole = |read: calendar::ReadTime| !read.has_rest && !read.is_beyond;
+            (
+                "TIME",
+                calendar::read_whole_time(text).is_some_and(is_whole),
+            )
+        }
         DataType::Timestamp(..) => ("DATETIME", moment().is_some_and(|read| read.has_time)),
         _ => return Ok(()),
     };

@@ -185,8 +185,18 @@ pub(super) fn compare_now(arguments: Vec<Expr>, schema: &DFSchema) -> Result<Exp
 
 /// Two values as what they are compared as.
 pub(super) fn comparable(left: Expr, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
-    let right = beside_year(&left, right, schema)?;
-    let left = beside_year(&right, left, schema)?;
+    let is_constant = |expr: &Expr| matches!(expr, Expr::Literal(..) | Expr::Alias(_));
+    if is_constant(&right) && is_year(&left, schema)? {
+        return comparable_kinds(left, beside_year(right), schema);
+    }
+    if is_constant(&left) && is_year(&right, schema)? {
+        return comparable_kinds(beside_year(left), right, schema);
+    }
+    comparable_kinds(left, right, schema)
+}
+
+/// Two values of which neither is a constant beside a YEAR.
+fn comparable_kinds(left: Expr, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
     let kinds = (kind(&left, schema)?, kind(&right, schema)?);
     if kinds.0.is_number()
         && let Some(number) = listed::as_number(&right, schema)
@@ -250,34 +260,33 @@ fn whole_number(units: i128, scale: i8) -> Option<i128> {
     (units % one == 0).then_some(units / one)
 }
 
+/// Whether values are of the type YEAR.
+pub(super) fn is_year(expr: &Expr, schema: &DFSchema) -> Result<bool> {
+    if expr.get_type(schema)? != ColumnType::Year.data_type() {
+        return Ok(false);
+    }
+    Ok(ColumnType::from_arrow(&expr.to_field(schema)?.1) == ColumnType::Year)
+}
+
 /// A constant beside a YEAR, which means the year that the column would hold: 10 is 2010. What is
 /// no year, and all else, stays what it is.
-pub(super) fn beside_year(year: &Expr, value: Expr, schema: &DFSchema) -> Result<Expr> {
-    let text = || constant_text(&value).map(|text| (read_integer(text), text.len()));
+pub(super) fn beside_year(value: Expr) -> Expr {
     let (number, is_short) = match &value {
-        Expr::Literal(ScalarValue::Int64(Some(number)), _) => (i128::from(*number), false),
-        Expr::Literal(ScalarValue::Decimal128(Some(units), _, scale), _)
-            if let Some(number) = whole_number(*units, *scale) =>
-        {
-            (number, false)
+        Expr::Literal(ScalarValue::Int64(Some(number)), _) => (Some(i128::from(*number)), false),
+        Expr::Literal(ScalarValue::Decimal128(Some(units), _, scale), _) => {
+            (whole_number(*units, *scale), false)
         }
-        _ => match text() {
-            Some(((number, true), length)) => (number, length != 4),
-            _ => return Ok(value),
+        value => match constant_text(value).map(|text| (read_integer(text), text.len())) {
+            Some(((number, true), length)) => (Some(number), length != 4),
+            _ => (None, false),
         },
     };
-    let field = year.to_field(schema)?.1;
-    let is_year = field.data_type() == &ColumnType::Year.data_type()
-        && ColumnType::from_arrow(&field) == ColumnType::Year;
-    if !is_year {
-        return Ok(value);
-    }
-    let year = match calendar::year_of_number(number) {
+    let year = match number.and_then(calendar::year_of_number) {
         Some(0) if is_short => Some(2000),
         year => year,
     };
     let year = year.and_then(|year| i64::try_from(year).ok());
-    Ok(year.map_or(value, lit))
+    year.map_or(value, lit)
 }
 
 /// The number that `0x10` is where one is wanted; none beyond 8 bytes.

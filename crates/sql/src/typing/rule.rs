@@ -24,7 +24,7 @@ use datafusion::optimizer::AnalyzerRule;
 use mayfly_types::{BlobSize, COLLATION_KEY, ColumnType, TYPE_KEY};
 
 use super::compare::{
-    COMPARE, Kind, beside_year, comparable, compare, compare_now, kind, kind_of, truth,
+    COMPARE, Kind, beside_year, comparable, compare, compare_now, is_year, kind, kind_of, truth,
 };
 use super::operators::repair;
 use super::{correlated, dependent, except, listed, looked_up, subquery, union, zero};
@@ -229,9 +229,10 @@ fn between_of(mut between: Between, schema: &DFSchema) -> Result<Expr> {
             }
         }
     }
-    for bound in [&mut between.low, &mut between.high] {
-        let of = std::mem::take(bound.as_mut());
-        **bound = beside_year(&between.expr, of, schema)?;
+    if is_year(&between.expr, schema)? {
+        for bound in [&mut between.low, &mut between.high] {
+            **bound = beside_year(std::mem::take(bound.as_mut()));
+        }
     }
     let value = kind(&between.expr, schema)?;
     let plain = |bound: &Expr| -> Result<bool> {
@@ -263,8 +264,10 @@ fn between_of(mut between: Between, schema: &DFSchema) -> Result<Expr> {
 
 fn in_list(mut list: InList, schema: &DFSchema) -> Result<Expr> {
     let value = kind(&list.expr, schema)?;
-    for item in &mut list.list {
-        *item = beside_year(&list.expr, std::mem::take(item), schema)?;
+    if is_year(&list.expr, schema)? {
+        for item in &mut list.list {
+            *item = beside_year(std::mem::take(item));
+        }
     }
     let mut same = value != Kind::Other;
     for item in &list.list {

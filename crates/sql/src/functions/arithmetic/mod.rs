@@ -1,7 +1,8 @@
 //! The operators on numbers: `+ - * / DIV % & | ^ << >> ~` and the sign.
 //!
 //! Exact numbers stay exact and fail with error 1690 where MySQL does, instead of wrapping; a
-//! division by zero is NULL, and an error in a strict statement that stores it. Texts are numbers by their prefix, times are numbers by their digits.
+//! division by zero is NULL, and an error in a strict statement that stores it. Texts are numbers
+//! by their prefix, times are numbers by their digits.
 //!
 //! **Cost**: whole numbers run through Arrow's kernels; DECIMAL runs on 128 bits as long as the
 //! declared digits fit, otherwise on 256.

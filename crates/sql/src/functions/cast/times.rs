@@ -62,6 +62,17 @@ fn rounded_moment(micros: i64, digits: u8) -> i64 {
 impl Conversions<'_> {
     /// Days, moments and times; moments and times rounded to the digits of a second.
     pub(super) fn temporal(&self, array: &ArrayRef, digits: u8) -> Result<ArrayRef> {
+        let is_temporal = matches!(
+            array.data_type(),
+            DataType::Date32 | DataType::Timestamp(_, _) | DataType::Duration(_)
+        );
+        if self.is_cast() && is_temporal && digits >= 6 {
+            // Nothing is rounded.
+            return Ok(match self.target {
+                ColumnType::Time { .. } => Arc::new(convert::to_time(array, self.session)?),
+                _ => Arc::new(convert::to_moment(array, self.session)?),
+            });
+        }
         let values = match self.is_cast() {
             true => self.cast_micros(array, digits)?,
             false => self.assigned_micros(array, digits)?,
@@ -99,7 +110,7 @@ impl Conversions<'_> {
         let mut values = Vec::with_capacity(moments.len());
         for (row, moment) in moments.iter().enumerate() {
             let value = moment.map(|moment| rounded_moment(moment, digits));
-            let fits = |value: &i64| calendar::in_range(value.div_euclid(DAY_MICROS));
+            let fits = |value: &i64| calendar::is_moment(*value);
             let kept = value.filter(fits);
             if kept.is_none() && value.is_some() {
                 let text = convert::to_readable(&array.slice(row, 1), self.from)?;
@@ -196,7 +207,7 @@ impl Conversions<'_> {
                 let utc = moment - time_zone * MICROS;
                 (1..=i64::from(i32::MAX)).contains(&utc.div_euclid(MICROS))
             }
-            _ => calendar::in_range(moment.div_euclid(DAY_MICROS)),
+            _ => calendar::is_moment(moment),
         }
     }
 
@@ -260,7 +271,7 @@ fn moment_of_text(text: &str, time_zone: i64) -> Option<Found> {
     Some(Found {
         micros,
         is_whole: !read.has_garbage(),
-        is_beyond: !calendar::in_range(micros.div_euclid(DAY_MICROS)),
+        is_beyond: !calendar::is_moment(micros),
     })
 }
 
