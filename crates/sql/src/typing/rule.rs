@@ -538,7 +538,11 @@ fn function_of(function: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
     let decided = define::decide(&func, &of).or_else(|| arithmetic::decide(&func, &of, text));
     Ok(match (call, decided) {
         (Expr::ScalarFunction(call), Some(decided)) => {
-            let args = if arithmetic::is_exact(&decided) {
+            let rounds = matches!(
+                define::name_of(&decided),
+                Some("ceil" | "floor" | "round" | "truncate")
+            );
+            let args = if rounds || arithmetic::is_exact(&decided) {
                 call.args
                     .into_iter()
                     .map(|arg| intermediate(arg, schema))
@@ -557,6 +561,13 @@ fn intermediate(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let Expr::ScalarFunction(function) = &expr else {
         return Ok(expr);
     };
+    if let [operand] = function.args.as_slice() {
+        let negation = arithmetic::intermediate_negation(&function.func, type_of(operand, schema)?);
+        return Ok(match negation {
+            Some(negation) => negation.call(function.args.clone()),
+            None => expr,
+        });
+    }
     let [left, right] = function.args.as_slice() else {
         return Ok(expr);
     };

@@ -220,7 +220,8 @@ fn narrow(operator: Operator, left: i128, right: i128, scales: Scales) -> Step {
     let aligned = scales.left.max(scales.right);
     let align = |value: i128, scale: i8| value.checked_mul(power(aligned - scale)?);
     let value = match operator {
-        Operator::Negate => left.checked_neg(),
+        Operator::Negate if scales.left == scales.result => left.checked_neg(),
+        Operator::Negate => None,
         Operator::Divide | Operator::Modulo if right == 0 => return Step::Null,
         // (left / 10^l) / (right / 10^r) = left * 10^(result - l + r) / right / 10^result.
         Operator::Divide => power(scales.result - scales.left + scales.right)
@@ -257,7 +258,10 @@ fn wide(operator: Operator, left: i256, right: i256, scales: Scales) -> Option<i
         value.checked_mul(ten.checked_pow(u32::try_from(aligned - scale).ok()?)?)
     };
     match operator {
-        Operator::Negate => left.checked_neg(),
+        Operator::Negate => {
+            let negated = left.checked_neg()?;
+            Some(convert::rescale(negated, scales.left, scales.result))
+        }
         Operator::Divide => {
             let exponent =
                 i32::from(scales.result) - i32::from(scales.left) + i32::from(scales.right);

@@ -155,6 +155,20 @@ pub(crate) fn intermediate(function: &ScalarUDF, scales: (u8, u8)) -> Option<Sca
     }))
 }
 
+/// A decided negation as an argument of another operator: with the digits of its operand. `None`
+/// if the function is none.
+pub(crate) fn intermediate_negation(function: &ScalarUDF, of: ColumnType) -> Option<ScalarUDF> {
+    let negation = function.inner().downcast_ref::<Arithmetic>()?;
+    let is_exact = matches!(of, ColumnType::Decimal { .. })
+        && matches!(negation.decided, Some(ColumnType::Decimal { .. }));
+    (negation.operator == Operator::Negate && is_exact).then(|| {
+        ScalarUDF::new_from_impl(Arithmetic {
+            decided: Some(of),
+            ..negation.clone()
+        })
+    })
+}
+
 /// The digits behind the point that MySQL computes of a quotient, whose sides have so many: whole
 /// words of them.
 ///
