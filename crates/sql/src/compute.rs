@@ -14,6 +14,7 @@ use datafusion::logical_expr::{EmptyRelation, ExprSchemable, LogicalPlan, Projec
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::sql::sqlparser::ast;
 
+use crate::functions::arithmetic::refusing_zero_in;
 use crate::plan::Planner;
 
 /// An expression that is ready to run.
@@ -53,6 +54,7 @@ impl Planner<'_> {
         let mut list = Vec::with_capacity(expressions.len());
         for (index, expression) in expressions.into_iter().enumerate() {
             let expression = self.expression(expression, &schema)?;
+            let expression = refusing_zero_in(expression)?;
             list.push(expression.alias(format!("\u{1}value {index}")));
         }
         let rows = LogicalPlan::EmptyRelation(EmptyRelation {

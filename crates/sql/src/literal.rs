@@ -160,6 +160,9 @@ impl<'a> Literal<'a> {
         }
         if self.spelled.contains(['e', 'E']) {
             let value: f64 = self.spelled.parse().ok()?;
+            if value.is_infinite() {
+                return None;
+            }
             let value = if self.is_negative { -value } else { value };
             return Some(ScalarValue::Float64(Some(value)));
         }

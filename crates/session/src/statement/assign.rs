@@ -13,7 +13,7 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
 use datafusion::scalar::ScalarValue;
-use mayfly_sql::functions::assignment;
+use mayfly_sql::functions::{assignment, skip_rows};
 use mayfly_table::{Column, Table};
 use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
 
@@ -83,7 +83,7 @@ impl Values {
         sources: Vec<Option<usize>>,
         ignore: bool,
     ) -> Result<Values, MySqlError> {
-        let strict = job.connection.local().variables.is_strict() && !ignore;
+        let strict = job.begin_assignments(ignore);
         job.running.also_count(table.account());
         let state = job.connection.state()?;
         let schema = Arc::clone(table.schema());
@@ -347,6 +347,7 @@ impl Values {
         let same = array.data_type() == target.field.data_type()
             && ColumnType::from_arrow(field) == target.column.column_type;
         let array = if same {
+            skip_rows(&target.convert, array.len());
             Arc::clone(array)
         } else {
             let arguments = ScalarFunctionArgs {
@@ -385,6 +386,15 @@ impl Values {
             .map_err(plan)?;
         let missing = is_null(&array).map_err(|error| plan(error.into()))?;
         zip(&missing, &value, &array).map_err(|error| plan(error.into()))
+    }
+}
+
+impl Job {
+    /// Notes that the statement stores values, and tells whether it refuses those that do not fit.
+    pub(crate) fn begin_assignments(&self, ignore: bool) -> bool {
+        let strict = self.connection.local().variables.is_strict() && !ignore;
+        self.connection.values.lock().refuses_division_by_zero = strict;
+        strict
     }
 }
 

@@ -150,6 +150,7 @@ impl Job {
         let selected = match create.query.clone() {
             Some(query) => {
                 let bindings = self.bindings(&References::of_query(&query)).await?;
+                self.begin_assignments(create.ignore);
                 let planned = self.planned(*query, &bindings)?;
                 let stored = stored::columns(&planned.plan);
                 // Which of two rows stays, and which number one gets, depends on their order.

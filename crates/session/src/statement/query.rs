@@ -17,7 +17,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, execute_
 use datafusion::sql::sqlparser::ast;
 use futures::{StreamExt, TryStreamExt};
 use mayfly_sql::bindings::Bindings;
-use mayfly_sql::functions::waits;
+use mayfly_sql::functions::{refusing_zero, waits};
 use mayfly_sql::plan::{Planned, Planner};
 use mayfly_sql::references::References;
 use mayfly_sql::typing::type_planner;
@@ -165,9 +165,14 @@ impl Job {
             bindings,
         };
         let asked = query.clone();
-        planner
+        let mut planned = planner
             .query(query, &self.source)
-            .map_err(|error| self.placed(errors::from_plan(&error), &asked, bindings))
+            .map_err(|error| self.placed(errors::from_plan(&error), &asked, bindings))?;
+        if self.connection.values.lock().refuses_division_by_zero {
+            let plan = refusing_zero(planned.plan);
+            planned.plan = plan.map_err(|error| errors::from_plan(&error))?;
+        }
+        Ok(planned)
     }
 
     /// Adds to an error what only the statement knows: the clause, the database.

@@ -15,6 +15,10 @@ pub(crate) const EPOCH_DAYS: i64 = 719_528;
 /// Two-digit years below this belong to this century, the others to the last.
 const CENTURY_TURN: i64 = 70;
 const YEAR_MAX: i64 = 9999;
+/// More hours than TIME has, and few enough to compute with.
+const HOURS_MAX: i64 = 1_000_000;
+/// A text of fewer characters is a time and no moment.
+const MOMENT_TEXT_LEAST: usize = 12;
 
 pub(crate) const MONTHS: [&str; 12] = [
     "January",
@@ -129,6 +133,11 @@ pub(crate) fn in_range(day: i64) -> bool {
     (day_of(0, 1, 1)..=day_of(YEAR_MAX, 12, 31)).contains(&day)
 }
 
+/// Whether a moment lies in MySQL's years.
+pub(crate) fn is_moment(moment: i64) -> bool {
+    in_range(moment.div_euclid(DAY_MICROS))
+}
+
 /// The week of a day and the year that the week belongs to, by MySQL's mode (0 to 7).
 ///
 /// Source: `calc_week` of MySQL's `sql-common/my_time.cc`.
@@ -178,8 +187,48 @@ pub(crate) struct Read {
     pub(crate) has_time: bool,
     /// The digits of a second that the text had.
     pub(crate) digits: u8,
-    /// Whether something followed that does not belong there.
+    /// Whether something followed that does not belong there; an offset does only where it is
+    /// asked for.
     pub(crate) has_rest: bool,
+    /// The seconds by which the text says that its moment is ahead of UTC.
+    pub(crate) offset_seconds: Option<i64>,
+}
+
+impl Read {
+    /// The moment in a time zone: the text's own, unless it names another one.
+    pub(crate) fn moment_in(&self, time_zone_seconds: i64) -> i64 {
+        self.offset_seconds.map_or(self.moment, |offset| {
+            self.moment + (time_zone_seconds - offset) * MICROS
+        })
+    }
+
+    /// Whether something followed that is no offset either.
+    pub(crate) fn has_garbage(&self) -> bool {
+        self.has_rest && self.offset_seconds.is_none()
+    }
+}
+
+/// The seconds of an offset from UTC such as `+02:00`: from `-13:59` to `+14:00`.
+fn offset_seconds(text: &[u8]) -> Option<i64> {
+    let [sign @ (b'+' | b'-'), hours @ .., b':', ten, one] = text else {
+        return None;
+    };
+    let digits = [hours, &[*ten, *one]].concat();
+    if digits.len() != 4 || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let (hours, minutes) = (number(&digits[..2]), number(&digits[2..]));
+    let seconds = (hours * 60 + minutes) * 60;
+    let most = if *sign == b'-' {
+        14 * 3600 - 60
+    } else {
+        14 * 3600
+    };
+    // MySQL knows no `-00:00`.
+    if minutes > 59 || seconds > most || *sign == b'-' && seconds == 0 {
+        return None;
+    }
+    Some(if *sign == b'-' { -seconds } else { seconds })
 }
 
 fn full_year(year: i64, digits: usize) -> i64 {
@@ -223,7 +272,12 @@ pub(crate) fn read_moment(text: &str) -> Option<Read> {
     if digits == 0 {
         return None;
     }
-    if digits >= 5 && (digits == bytes.len() || matches!(bytes[digits], b'.' | b'T')) {
+    let is_packed = match bytes.get(digits) {
+        None | Some(b'.' | b'T') => digits >= 5,
+        // A date of eight digits is one with anything behind it.
+        Some(next) => digits == 8 && next.is_ascii_alphabetic(),
+    };
+    if is_packed {
         return read_packed(bytes, digits);
     }
     // Date and time with any punctuation between the parts.
@@ -292,11 +346,13 @@ pub(crate) fn read_moment(text: &str) -> Option<Read> {
         second: values[5],
         micro: 0,
     };
+    let rest = &bytes[at + used..];
     Some(Read {
         moment: parts.moment()? + micro,
         has_time: count > 3,
         digits: fraction_digits,
-        has_rest: at + used < bytes.len(),
+        has_rest: !rest.is_empty(),
+        offset_seconds: offset_seconds(rest).filter(|_| count > 3),
     })
 }
 
@@ -325,6 +381,7 @@ fn read_packed(bytes: &[u8], digits: usize) -> Option<Read> {
     let mut end = digits.min(year_digits + 10);
     let (mut micro, mut fraction_digits) = (0, 0);
     let has_time = digits > year_digits + 4;
+    let mut has_garbage = false;
     let mut moment = parts.moment()?;
     match bytes.get(end) {
         Some(b'.') if digits >= year_digits + 10 => {
@@ -333,18 +390,32 @@ fn read_packed(bytes: &[u8], digits: usize) -> Option<Read> {
             end += 1 + used;
         }
         Some(b'T') => {
-            let time = read_time(std::str::from_utf8(&bytes[end + 1..]).ok()?)?;
-            moment += time.0;
+            let time = read_whole_time(std::str::from_utf8(&bytes[end + 1..]).ok()?)?;
+            moment += time.micros;
+            has_garbage = time.has_rest || time.is_beyond;
             end = bytes.len();
         }
         _ => {}
     }
+    let rest = &bytes[end..];
     Some(Read {
         moment: moment + micro,
         has_time,
         digits: fraction_digits,
-        has_rest: end < bytes.len(),
+        has_rest: has_garbage || !rest.is_empty(),
+        offset_seconds: offset_seconds(rest).filter(|_| has_time),
     })
+}
+
+/// The year that a number stands for in a YEAR: two digits are a year near the turn of the
+/// century. `None` where it is none.
+pub(crate) fn year_of_number(number: i128) -> Option<i128> {
+    match number {
+        0 | 1901..=2155 => Some(number),
+        1..70 => Some(number + 2000),
+        70..100 => Some(number + 1900),
+        _ => None,
+    }
 }
 
 /// Reads a moment from a number such as 20240131 or 20240131120000.
@@ -397,17 +468,27 @@ pub(crate) fn number_of_time(micros: i64) -> i64 {
     if micros < 0 { -value } else { value }
 }
 
-/// Reads a time from a number such as 123000.
+/// Reads a time from a number such as 123000; the nearest one if TIME cannot hold it. What is too
+/// long for a time may be a moment.
 pub(crate) fn time_of_number(value: i64) -> Option<i64> {
+    Some(whole_time_of_number(value)?.micros)
+}
+
+/// As [`time_of_number`], and whether it is the nearest only.
+pub(crate) fn whole_time_of_number(value: i64) -> Option<ReadTime> {
+    const MOMENT_LEAST: i64 = 10_000_000_000;
+    if value >= MOMENT_LEAST {
+        let moment = moment_of_number(value)?;
+        return Some(ReadTime::of(moment.rem_euclid(DAY_MICROS), 0));
+    }
     let magnitude = value.checked_abs()?;
     let (minute, second) = (magnitude / 100 % 100, magnitude % 100);
     if minute > 59 || second > 59 {
         return None;
     }
-    let seconds = (magnitude / 10_000).min(1_000_000) * 3600 + minute * 60 + second;
-    Some(clip_time(
-        if value < 0 { -seconds } else { seconds } * MICROS,
-    ))
+    let seconds = (magnitude / 10_000).min(HOURS_MAX) * 3600 + minute * 60 + second;
+    let micros = if value < 0 { -seconds } else { seconds } * MICROS;
+    Some(ReadTime::of(micros, 0))
 }
 
 /// The nearest time that TIME can hold.
@@ -415,80 +496,109 @@ pub(crate) fn clip_time(micros: i64) -> i64 {
     micros.clamp(-TIME_MAX_MICROS, TIME_MAX_MICROS)
 }
 
-/// Reads a time in any of MySQL's forms: `[-][D ]hh:mm[:ss[.f]]`, `hhmmss`, `ss`, or the time of
-/// a moment. Returns the microseconds and the digits of a second.
+/// What a text that should be a time held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReadTime {
+    /// The time, or the nearest one that TIME can hold.
+    pub(crate) micros: i64,
+    /// The digits of a second that the text had.
+    pub(crate) digits: u8,
+    /// Whether something followed that does not belong there.
+    pub(crate) has_rest: bool,
+    /// Whether TIME cannot hold it. A fraction behind the greatest time is cut off silently.
+    pub(crate) is_beyond: bool,
+}
+
+impl ReadTime {
+    fn of(micros: i64, digits: u8) -> Self {
+        Self {
+            micros: clip_time(micros),
+            digits,
+            has_rest: false,
+            is_beyond: micros.abs() >= TIME_MAX_MICROS + MICROS,
+        }
+    }
+}
+
+/// Reads a time in any of MySQL's forms. Returns the microseconds and the digits of a second.
 pub(crate) fn read_time(text: &str) -> Option<(i64, u8)> {
+    let read = read_whole_time(text)?;
+    Some((read.micros, read.digits))
+}
+
+/// Reads `[-][D ]hh:mm[:ss[.f]]`, `hhmmss`, `ss`, or the time of a moment.
+///
+/// Source: `str_to_time` of MySQL's `sql-common/my_time.cc`.
+pub(crate) fn read_whole_time(text: &str) -> Option<ReadTime> {
     let trimmed = text.trim_ascii();
     let (negative, rest) = match trimmed.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, trimmed),
     };
     let bytes = rest.as_bytes();
-    let digits = bytes
-        .iter()
-        .take_while(|byte| byte.is_ascii_digit())
-        .count();
+    let width = |at: usize| {
+        let rest = bytes.get(at..).unwrap_or_default();
+        rest.iter().take_while(|byte| byte.is_ascii_digit()).count()
+    };
+    let digits = width(0);
     if digits == 0 || digits > 14 {
         return None;
     }
     // A full moment.
-    if !negative && (digits >= 8 || matches!(bytes.get(digits), Some(b'-' | b'/'))) {
-        let read = read_moment(trimmed)?;
-        return Some((read.moment.rem_euclid(DAY_MICROS), read.digits));
+    if !negative && bytes.len() >= MOMENT_TEXT_LEAST {
+        let is_packed = digits >= MOMENT_TEXT_LEAST;
+        let has_gap = bytes.iter().any(|byte| matches!(byte, b' ' | b'T'));
+        let read = read_moment(trimmed).filter(|read| read.has_time && (is_packed || has_gap));
+        if let Some(read) = read {
+            return Some(ReadTime {
+                has_rest: read.has_rest,
+                ..ReadTime::of(read.moment.rem_euclid(DAY_MICROS), read.digits)
+            });
+        }
+        // So many digits are no time.
+        if digits > 10 {
+            return None;
+        }
     }
-    let mut at = digits;
     let first = number(&bytes[..digits]);
-    let mut hours;
-    let (mut minutes, mut seconds) = (0, 0);
-    let part = |at: usize| {
-        let width = bytes[at..]
-            .iter()
-            .take_while(|b| b.is_ascii_digit())
-            .count()
-            .min(2);
-        (number(&bytes[at..at + width]), at + width, width)
+    let mut at = digits;
+    // Days, hours, minutes, seconds.
+    let mut parts = [0_i64; 4];
+    let follows = |at: usize, mark: u8| bytes.get(at) == Some(&mark) && width(at + 1) > 0;
+    let spaces = bytes[at..].iter().take_while(|byte| **byte == b' ').count();
+    let mut part = if spaces > 0 && width(at + spaces) > 0 {
+        parts[0] = first;
+        at += spaces;
+        Some(1)
+    } else if follows(at, b':') {
+        parts[1] = first;
+        at += 1;
+        Some(2)
+    } else {
+        parts = [0, first / 10_000, first / 100 % 100, first % 100];
+        None
     };
-    match bytes.get(at) {
-        Some(b':') => {
-            hours = first;
-            let (value, end, _) = part(at + 1);
-            minutes = value;
-            at = end;
-            if bytes.get(at) == Some(&b':') {
-                let (value, end, _) = part(at + 1);
-                seconds = value;
-                at = end;
-            }
-        }
-        Some(b' ') if bytes.get(at + 1).is_some_and(u8::is_ascii_digit) => {
-            let (value, end, _) = part(at + 1);
-            hours = first * 24 + value;
-            at = end;
-            if bytes.get(at) == Some(&b':') {
-                let (value, end, _) = part(at + 1);
-                minutes = value;
-                at = end;
-                if bytes.get(at) == Some(&b':') {
-                    let (value, end, _) = part(at + 1);
-                    seconds = value;
-                    at = end;
-                }
-            }
-        }
-        _ => {
-            hours = first / 10_000;
-            minutes = first / 100 % 100;
-            seconds = first % 100;
-        }
+    while let Some(place) = part {
+        let end = at + width(at);
+        // More digits than any part has are too many.
+        parts[place] = number(&bytes[at..end.min(at + 9)]);
+        at = end;
+        part = (place < 3 && follows(at, b':')).then_some(place + 1);
+        at += usize::from(part.is_some());
     }
+    let [days, hours, minutes, seconds] = parts;
     if minutes > 59 || seconds > 59 {
         return None;
     }
-    hours = hours.min(1_000_000);
-    let (mut micros, mut count) = (0, 0);
+    let hours = (days.min(HOURS_MAX) * 24 + hours).min(HOURS_MAX);
+    let (mut micros, mut count, mut used) = (0, 0, 0);
     if bytes.get(at) == Some(&b'.') {
-        (micros, count, _) = fraction(&bytes[at + 1..]);
+        (micros, count, used) = fraction(&bytes[at + 1..]);
+        used += 1;
     }
     let total = ((hours * 60 + minutes) * 60 + seconds) * MICROS + micros;
-    Some((clip_time(if negative { -total } else { total }), count))
+    Some(ReadTime {
+        has_rest: at + used < bytes.len(),
+        ..ReadTime::of(if negative { -total } else { total }, count)
+    })
 }

@@ -181,6 +181,35 @@ pub(crate) fn to_text(array: &ArrayRef, of: &ColumnType) -> Result<StringViewArr
     })
 }
 
+/// As [`to_text`], for values that are read as numbers or times: bytes that are no text are
+/// spelled as MySQL's warnings show them, since nothing is read from there on.
+pub(crate) fn to_readable(array: &ArrayRef, of: &ColumnType) -> Result<StringViewArray> {
+    if array.data_type() != &DataType::BinaryView {
+        return to_text(array, of);
+    }
+    let mut builder = StringViewBuilder::with_capacity(array.len());
+    for value in array.as_binary_view() {
+        match value.map(|bytes| (bytes, std::str::from_utf8(bytes))) {
+            None => builder.append_null(),
+            Some((_, Ok(text))) => builder.append_value(text),
+            Some((bytes, Err(_))) => builder.append_value(spelled(bytes)),
+        }
+    }
+    Ok(builder.finish())
+}
+
+/// Bytes as a message shows them.
+pub(crate) fn spelled(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            b' '..=b'~' => text.push(char::from(*byte)),
+            other => text.push_str(&format!("\\x{other:02X}")),
+        }
+    }
+    text
+}
+
 /// The values as bytes: those of their text, or the bytes themselves.
 pub(crate) fn to_bytes(array: &ArrayRef, of: &ColumnType) -> Result<BinaryViewArray> {
     let array = plain(array)?;
@@ -236,7 +265,7 @@ pub(crate) fn to_integer(array: &ArrayRef, session: Option<&SessionValues>) -> R
                 .unary(|v| clip(round_decimal(v, scale)))
         }
         DataType::Utf8View | DataType::BinaryView => {
-            let texts = to_text(&array, &ColumnType::Null)?;
+            let texts = to_readable(&array, &ColumnType::Null)?;
             let mut builder = Int64Builder::with_capacity(rows);
             for text in &texts {
                 builder.append_option(text.map(|text| {
@@ -270,7 +299,7 @@ pub(crate) fn to_bits(array: &ArrayRef, session: Option<&SessionValues>) -> Resu
     Ok(match array.data_type() {
         DataType::UInt64 => array.as_primitive::<UInt64Type>().clone(),
         DataType::Utf8View | DataType::BinaryView => {
-            let texts = to_text(&array, &ColumnType::Null)?;
+            let texts = to_readable(&array, &ColumnType::Null)?;
             let bits = texts.iter().map(|text| {
                 let text = text?;
                 let (value, whole) = number::read_integer(text);
@@ -333,7 +362,7 @@ pub(crate) fn to_double(array: &ArrayRef, session: Option<&SessionValues>) -> Re
         DataType::Float64 => array.as_primitive::<Float64Type>().clone(),
         DataType::Null => Float64Array::new_null(rows),
         DataType::Utf8View | DataType::BinaryView => {
-            let texts = to_text(&array, &ColumnType::Null)?;
+            let texts = to_readable(&array, &ColumnType::Null)?;
             let mut builder = Float64Builder::with_capacity(rows);
             for text in &texts {
                 builder.append_option(text.map(|text| {
@@ -389,6 +418,11 @@ pub(crate) fn nearest_double(value: i128, scale: i8) -> f64 {
     digits.parse().unwrap_or(f64::NAN)
 }
 
+/// How far the session's time zone is ahead of UTC.
+pub(crate) fn time_zone_seconds(session: Option<&SessionValues>) -> i64 {
+    session.map_or(0, |session| session.lock().time_zone_seconds.into())
+}
+
 /// The values as moments; NULL and a warning where a value is none.
 pub(crate) fn to_moment(
     array: &ArrayRef,
@@ -403,17 +437,18 @@ pub(crate) fn to_moment(
             .as_primitive::<Date32Type>()
             .unary(|day| i64::from(day) * DAY_MICROS),
         DataType::Utf8View | DataType::BinaryView => {
-            let texts = to_text(&array, &ColumnType::Null)?;
+            let texts = to_readable(&array, &ColumnType::Null)?;
+            let time_zone = time_zone_seconds(session);
             let mut builder = TimestampMicrosecondBuilder::with_capacity(rows);
             for text in &texts {
                 builder.append_option(text.and_then(|text| {
                     let read = calendar::read_moment(text);
                     match read {
                         None => warn_incorrect(session, &text),
-                        Some(read) if read.has_rest => warn(session, "datetime", &text),
+                        Some(read) if read.has_garbage() => warn(session, "datetime", &text),
                         Some(_) => {}
                     }
-                    read.map(|read| read.moment)
+                    read.map(|read| read.moment_in(time_zone))
                 }));
             }
             builder.finish()
@@ -460,15 +495,15 @@ pub(crate) fn to_time(
             .unary(|moment| moment.rem_euclid(DAY_MICROS)),
         DataType::Date32 => array.as_primitive::<Date32Type>().unary(|_| 0),
         DataType::Utf8View | DataType::BinaryView => {
-            let texts = to_text(&array, &ColumnType::Null)?;
+            let texts = to_readable(&array, &ColumnType::Null)?;
             let mut builder = DurationMicrosecondArray::builder(rows);
             for text in &texts {
                 builder.append_option(text.and_then(|text| {
-                    let read = calendar::read_time(text);
-                    if read.is_none() {
+                    let read = calendar::read_whole_time(text);
+                    if read.is_none_or(|read| read.has_rest || read.is_beyond) {
                         warn(session, "time", &text);
                     }
-                    read.map(|(micros, _)| micros)
+                    read.map(|read| read.micros)
                 }));
             }
             builder.finish()
@@ -478,30 +513,16 @@ pub(crate) fn to_time(
             let mut builder = DurationMicrosecondArray::builder(rows);
             for value in &integers {
                 builder.append_option(value.and_then(|value| {
-                    let micros = calendar::time_of_number(value);
-                    if micros.is_none() {
+                    let read = calendar::whole_time_of_number(value);
+                    if read.is_none_or(|read| read.is_beyond) {
                         warn(session, "time", &value);
                     }
-                    micros
+                    read.map(|read| read.micros)
                 }));
             }
             builder.finish()
         }
     })
-}
-
-/// The values as days; NULL and a warning where a value is none.
-pub(crate) fn to_day(
-    array: &ArrayRef,
-    session: Option<&SessionValues>,
-) -> Result<arrow::array::Date32Array> {
-    let array = plain(array)?;
-    if array.data_type() == &DataType::Date32 {
-        return Ok(array.as_primitive::<Date32Type>().clone());
-    }
-    Ok(to_moment(&array, session)?.unary(|moment| {
-        i32::try_from(moment.div_euclid(DAY_MICROS)).expect("a moment has a day of 32 bits")
-    }))
 }
 
 /// The values as truth: numbers that are not zero.

@@ -17,7 +17,9 @@ use datafusion::logical_expr::{
 };
 use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
 
+use super::calendar;
 use super::convert;
+use super::octets;
 use super::session_values::SessionValues;
 
 /// Wraps an error of MySQL so that it passes through DataFusion whole.
@@ -177,6 +179,13 @@ impl Function {
     }
 }
 
+impl Function {
+    /// The type of a result whose arguments may have bytes for characters.
+    fn of_bytes(&self, of: ColumnType, fields: &[FieldRef]) -> ColumnType {
+        octets::result_type(self.definition.name, fields, of)
+    }
+}
+
 /// The name of a function that is one line of the table.
 pub(crate) fn name_of(function: &ScalarUDF) -> Option<&'static str> {
     function
@@ -233,7 +242,10 @@ impl ScalarUDFImpl for Function {
             .map(|of| Arc::new(Field::new("", of.clone(), true)))
             .collect();
         let constants = vec![None; fields.len()];
-        let of = self.definition.returns.resolve(&fields, &constants)?;
+        let of = self.of_bytes(
+            self.definition.returns.resolve(&fields, &constants)?,
+            &fields,
+        );
         Ok(result_field("", &of).data_type().clone())
     }
 
@@ -242,15 +254,21 @@ impl ScalarUDFImpl for Function {
         let of = match &self.decided {
             Some(of) => of.clone(),
             None => {
-                let returns = self.definition.returns;
-                returns.resolve(arguments.arg_fields, arguments.scalar_arguments)?
+                let (returns, fields) = (self.definition.returns, arguments.arg_fields);
+                self.of_bytes(returns.resolve(fields, arguments.scalar_arguments)?, fields)
             }
         };
         Ok(result_field(self.name(), &of))
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        invoke(&arguments, self.definition.volatility, self.definition.body)
+        let definition = self.definition;
+        if octets::applies(definition.name, &arguments.arg_fields) {
+            let arguments = octets::arguments(&arguments)?;
+            let value = invoke(&arguments, definition.volatility, definition.body)?;
+            return octets::result(value);
+        }
+        invoke(&arguments, definition.volatility, definition.body)
     }
 }
 
@@ -584,14 +602,14 @@ impl Call<'_> {
         Ok(Arc::new(builder.finish()))
     }
 
-    /// A moment for each row, in microseconds since 1970.
+    /// A moment for each row, in microseconds since 1970; NULL where it lies beyond MySQL's years.
     pub(crate) fn make_moments(
         &self,
         mut value: impl FnMut(usize) -> Result<Option<i64>>,
     ) -> Result<ArrayRef> {
         let mut builder = arrow::array::TimestampMicrosecondBuilder::with_capacity(self.rows);
         for row in 0..self.rows {
-            builder.append_option(value(row)?);
+            builder.append_option(value(row)?.filter(|moment| calendar::is_moment(*moment)));
         }
         Ok(Arc::new(builder.finish()))
     }

@@ -13,7 +13,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, BooleanArray, StringViewBuilder};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, BinaryViewBuilder, BooleanArray};
 use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use arrow::row::{RowConverter, Rows, SortField};
@@ -99,8 +99,13 @@ impl AggregateUDFImpl for GroupConcat {
         Ok(format!("group_concat({}) {options:?}", arguments.join(",")))
     }
 
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Utf8View)
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(match types.first() {
+            Some(DataType::Binary | DataType::LargeBinary | DataType::BinaryView) => {
+                DataType::BinaryView
+            }
+            _ => DataType::Utf8View,
+        })
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
@@ -108,8 +113,8 @@ impl AggregateUDFImpl for GroupConcat {
         Ok(vec![Arc::new(Field::new(name, DataType::BinaryView, true))])
     }
 
-    fn accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        let mut groups = Groups::new(&self.options);
+    fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        let mut groups = Groups::new(&self.options, &arguments);
         groups.resize(1);
         Ok(Box::new(OneGroup { groups }))
     }
@@ -120,9 +125,9 @@ impl AggregateUDFImpl for GroupConcat {
 
     fn create_groups_accumulator(
         &self,
-        _: AccumulatorArgs<'_>,
+        arguments: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn GroupsAccumulator>> {
-        Ok(Box::new(Groups::new(&self.options)))
+        Ok(Box::new(Groups::new(&self.options, &arguments)))
     }
 }
 
@@ -130,6 +135,8 @@ impl AggregateUDFImpl for GroupConcat {
 #[derive(Debug)]
 struct Groups {
     options: Options,
+    /// Whether the values are bytes, and may be cut anywhere.
+    of_bytes: bool,
     states: Vec<State>,
     /// Bytes that the runs of all states have allocated.
     run_bytes: usize,
@@ -236,9 +243,15 @@ impl Options {
 }
 
 impl Groups {
-    fn new(options: &Options) -> Groups {
+    fn new(options: &Options, arguments: &AccumulatorArgs<'_>) -> Groups {
+        let of_bytes = arguments.return_field.data_type() == &DataType::BinaryView;
+        Groups::of(options, of_bytes)
+    }
+
+    fn of(options: &Options, of_bytes: bool) -> Groups {
         Groups {
             options: options.clone(),
+            of_bytes,
             states: Vec::new(),
             run_bytes: 0,
         }
@@ -272,7 +285,7 @@ impl Groups {
         values: &[ArrayRef],
         group_of: impl Fn(usize) -> Option<usize>,
     ) -> Result<()> {
-        let texts = convert::to_text(&values[0], &ColumnType::Null)?;
+        let texts = convert::to_bytes(&values[0], &ColumnType::Null)?;
         let keys = self.keys(values)?;
         for (row, text) in texts.iter().enumerate() {
             let (Some(text), Some(group)) = (text, group_of(row)) else {
@@ -285,7 +298,7 @@ impl Groups {
             let key = key.as_ref().map_or(&[][..], |key| key.data());
             self.append(group, 8 + key.len() + text.len(), |run| {
                 push_run(run, key);
-                push_run(run, text.as_bytes());
+                push_run(run, text);
             });
         }
         Ok(())
@@ -298,8 +311,8 @@ impl Groups {
         self.run_bytes = self.run_bytes - before + state.run.capacity();
     }
 
-    /// The text of a group; `None` if it had no value.
-    fn text(&self, state: &State) -> Option<String> {
+    /// The bytes of a group's text; `None` if it had no value.
+    fn text(&self, state: &State) -> Option<Vec<u8>> {
         let (entries, is_cut) = self.options.entries(&state.run);
         if entries.is_empty() {
             return None;
@@ -311,10 +324,23 @@ impl Groups {
             ));
         }
         let texts: Vec<&[u8]> = entries.iter().map(|(_, text)| *text).collect();
-        let all = texts.join(self.options.separator.as_bytes());
-        let text = String::from_utf8(all).expect("texts and separators are UTF-8");
-        let end = text.floor_char_boundary(self.options.limit().min(text.len()));
-        Some(text[..end].to_owned())
+        let mut text = texts.join(self.options.separator.as_bytes());
+        let mut end = self.options.limit().min(text.len());
+        // No character is cut: the bytes behind its first one begin with these bits.
+        while !self.of_bytes && text.get(end).is_some_and(|byte| byte & 0xC0 == 0x80) {
+            end -= 1;
+        }
+        text.truncate(end);
+        Some(text)
+    }
+
+    /// The texts of groups as a column of the result.
+    fn texts(&self, states: &[State]) -> Result<ArrayRef> {
+        let texts: BinaryViewArray = states.iter().map(|state| self.text(state)).collect();
+        Ok(match self.of_bytes {
+            true => Arc::new(texts),
+            false => Arc::new(texts.to_string_view()?),
+        })
     }
 
     /// The first states as `emit_to` says; they no longer count.
@@ -351,11 +377,7 @@ impl GroupsAccumulator for Groups {
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
         let states = self.take(emit_to);
-        let mut builder = StringViewBuilder::with_capacity(states.len());
-        states
-            .iter()
-            .for_each(|state| builder.append_option(self.text(state)));
-        Ok(Arc::new(builder.finish()))
+        self.texts(&states)
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
@@ -377,7 +399,7 @@ impl GroupsAccumulator for Groups {
         filter: Option<&BooleanArray>,
     ) -> Result<Vec<ArrayRef>> {
         let rows = values[0].len();
-        let mut single = Groups::new(&self.options);
+        let mut single = Groups::of(&self.options, self.of_bytes);
         single.resize(rows);
         single.add(values, |row| {
             filter
@@ -404,9 +426,8 @@ impl Accumulator for OneGroup {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        Ok(ScalarValue::Utf8View(
-            self.groups.text(&self.groups.states[0]),
-        ))
+        let text = self.groups.texts(&self.groups.states[..1])?;
+        ScalarValue::try_from_array(&text, 0)
     }
 
     fn size(&self) -> usize {

@@ -27,6 +27,7 @@ pub(crate) mod listed;
 mod math;
 mod named_locks;
 mod number;
+pub(crate) mod octets;
 mod regexp;
 pub(crate) mod seeded;
 mod session_values;
@@ -45,10 +46,11 @@ use datafusion::functions_aggregate::{
 use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF};
 use datafusion::optimizer::Analyzer;
 
-pub use cast::assignment;
+pub use arithmetic::refusing_zero;
+pub use cast::{assignment, skip_rows};
 pub use define::raise;
 pub use named_locks::{LockHolder, NamedLocks};
-pub(crate) use number::read_double;
+pub(crate) use number::{read_double, read_integer};
 pub use session_values::{SessionValues, Values};
 pub(crate) use waiting::has_waiting;
 pub use waiting::{Waiting, waits};

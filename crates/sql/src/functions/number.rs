@@ -55,10 +55,15 @@ pub(crate) fn begins_with_number(text: &str) -> bool {
 
 /// The number that a text starts with, and whether that was all of it.
 pub fn read_double(text: &str) -> (f64, bool) {
-    let (number, whole) = prefix(text);
-    let value: f64 = number.parse().unwrap_or(0.0);
+    let (value, whole) = read_unbounded(text);
     // MySQL clips what is too large for a double.
     (value.clamp(f64::MIN, f64::MAX), whole)
+}
+
+/// As [`read_double`], infinite where the number is too large for a double.
+pub(crate) fn read_unbounded(text: &str) -> (f64, bool) {
+    let (number, whole) = prefix(text);
+    (number.parse().unwrap_or(0.0), whole)
 }
 
 /// The whole number that a text starts with (no fraction, no exponent), and whether that was all.

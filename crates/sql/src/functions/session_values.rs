@@ -47,6 +47,8 @@ pub struct Values {
     pub recursion_depth_max: u64,
     /// Whether `sql_mode` has ERROR_FOR_DIVISION_BY_ZERO: then a division by zero warns.
     pub warn_on_division_by_zero: bool,
+    /// Whether the statement stores values in strict mode: then it does not warn but fails.
+    pub refuses_division_by_zero: bool,
     /// Whether `sql_mode` has PIPES_AS_CONCAT.
     pub pipes_as_concat: bool,
     /// Whether the statement is to end: what waits looks at it.
@@ -79,6 +81,7 @@ impl Default for Values {
             division_digits: 4,
             recursion_depth_max: 1000,
             warn_on_division_by_zero: true,
+            refuses_division_by_zero: false,
             pipes_as_concat: false,
             stop: Arc::default(),
             waiting: None,
@@ -109,6 +112,7 @@ impl SessionValues {
     pub fn begin(&self, now_micros: i64) {
         let mut values = self.lock();
         values.now_micros = now_micros;
+        values.refuses_division_by_zero = false;
         values.warnings.clear();
         values.warning_count = 0;
     }

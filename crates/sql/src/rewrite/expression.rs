@@ -63,6 +63,10 @@ pub(super) fn rewrite(
             Value::NationalStringLiteral(text) => {
                 value.value = Value::SingleQuotedString(text.clone());
             }
+            Value::Number(digits, _) if is_beyond(digits) => {
+                let code = ErrorCode::IllegalValueForType;
+                return Err(MySqlError::new(code, &[&"double", digits]));
+            }
             _ => {}
         },
         Expr::TypedString(literal) => type_literal(literal)?,
@@ -97,6 +101,11 @@ pub(super) fn rewrite(
     tuple::rewrite(expr)?;
     crate::typing::syntax::expression(expr);
     Ok(())
+}
+
+/// Whether a number with an exponent is too large for a DOUBLE.
+fn is_beyond(digits: &str) -> bool {
+    digits.contains(['e', 'E']) && digits.parse::<f64>().is_ok_and(f64::is_infinite)
 }
 
 /// `UTC_DATE` and its like are calls without parentheses.
@@ -275,10 +284,16 @@ fn type_literal(literal: &mut TypedString) -> Result<(), MySqlError> {
         None => 0,
     };
     let digits = (digits > 0).then_some(digits.min(6) as u64);
-    let moment = || calendar::read_moment(text).filter(|read| !read.has_rest);
+    let moment = || calendar::read_moment(text).filter(|read| !read.has_garbage());
     let (what, is_one) = match literal.data_type {
         DataType::Date => ("DATE", moment().is_some_and(|read| !read.has_time)),
-        DataType::Time(..) => ("TIME", calendar::read_time(text).is_some()),
+        DataType::Time(..) => {
+            let is_whole = |read: calendar::ReadTime| !read.has_rest && !read.is_beyond;
+            (
+                "TIME",
+                calendar::read_whole_time(text).is_some_and(is_whole),
+            )
+        }
         DataType::Timestamp(..) => ("DATETIME", moment().is_some_and(|read| read.has_time)),
         _ => return Ok(()),
     };

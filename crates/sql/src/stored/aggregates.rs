@@ -22,7 +22,10 @@ pub(super) fn shape(name: &str, arguments: &[Shape]) -> Option<Shape> {
         },
         "any_value" => first?.clone(),
         "bit_and" | "bit_or" | "bit_xor" => Shape::big(true, false),
-        "group_concat" => Shape::of(&ColumnType::Text(BlobSize::Normal), true),
+        "group_concat" => match first?.kind {
+            Kind::Bytes { .. } => Shape::of(&ColumnType::Blob(BlobSize::Normal), true),
+            _ => Shape::of(&ColumnType::Text(BlobSize::Normal), true),
+        },
         _ => return None,
     })
 }

@@ -7,6 +7,7 @@ use mayfly_types::{BlobSize, ColumnType};
 
 use super::aggregates;
 use super::shape::{Kind, Shape, together};
+use crate::functions::octets::returns_bytes;
 use crate::typing::compare::COMPARE;
 
 /// The digits that `/` adds behind the point.
@@ -24,6 +25,23 @@ struct Arguments<'a> {
 impl Arguments<'_> {
     fn chars(&self, index: usize) -> u64 {
         self.shapes.get(index).map_or(0, Shape::chars)
+    }
+
+    /// Takes texts for the bytes that they have if there are bytes beside them; whether there are.
+    fn count_bytes(&mut self) -> bool {
+        let is_bytes = |shape: &Shape| matches!(shape.kind, Kind::Bytes { .. });
+        if !self.shapes.iter().any(is_bytes) {
+            return false;
+        }
+        for index in 0..self.shapes.len() {
+            let bytes = match (&self.shapes[index].kind, self.constant_text(index)) {
+                (Kind::Text { .. }, Some(text)) => text.len() as u64,
+                (Kind::Text { chars }, None) => chars.saturating_mul(CHAR_BYTES),
+                _ => continue,
+            };
+            self.shapes[index].kind = Kind::Bytes { bytes };
+        }
+        true
     }
 
     fn any_nullable(&self) -> bool {
@@ -59,7 +77,7 @@ impl Arguments<'_> {
 
 /// The values of a call; `None` where the plan's own type says enough.
 pub(super) fn shape(call: &ScalarFunction, of: &dyn Fn(&Expr) -> Shape) -> Option<Shape> {
-    let arguments = Arguments {
+    let mut arguments = Arguments {
         exprs: &call.args,
         shapes: call.args.iter().map(of).collect(),
     };
@@ -71,7 +89,13 @@ pub(super) fn shape(call: &ScalarFunction, of: &dyn Fn(&Expr) -> Shape) -> Optio
         .or_else(|| chosen(name, &arguments))
         .or_else(|| small_number(name, &arguments))
         .or_else(|| bytes(name, &arguments))
-        .or_else(|| text_chars(name, &arguments).map(|chars| Shape::text(chars, true)))
+        .or_else(|| {
+            let of_bytes = returns_bytes(name) && arguments.count_bytes();
+            text_chars(name, &arguments).map(|chars| match of_bytes {
+                true => Shape::new(Kind::Bytes { bytes: chars }, true),
+                false => Shape::text(chars, true),
+            })
+        })
 }
 
 /// Functions that have a value always, whatever their type says.

@@ -9,7 +9,8 @@ use mayfly_types::{BlobSize, ColumnType, ErrorCode, MySqlError};
 
 use super::listed;
 use crate::functions::calendar::{self, DAY_MICROS};
-use crate::functions::{call, cast, raise};
+use crate::functions::convert::spelled;
+use crate::functions::{call, cast, raise, read_integer};
 use crate::literal::decimal_of;
 
 /// What a value is to a comparison.
@@ -184,6 +185,18 @@ pub(super) fn compare_now(arguments: Vec<Expr>, schema: &DFSchema) -> Result<Exp
 
 /// Two values as what they are compared as.
 pub(super) fn comparable(left: Expr, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
+    let is_constant = |expr: &Expr| matches!(expr, Expr::Literal(..) | Expr::Alias(_));
+    if is_constant(&right) && is_year(&left, schema)? {
+        return comparable_kinds(left, beside_year(right), schema);
+    }
+    if is_constant(&left) && is_year(&right, schema)? {
+        return comparable_kinds(beside_year(left), right, schema);
+    }
+    comparable_kinds(left, right, schema)
+}
+
+/// Two values of which neither is a constant beside a YEAR.
+fn comparable_kinds(left: Expr, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
     let kinds = (kind(&left, schema)?, kind(&right, schema)?);
     if kinds.0.is_number()
         && let Some(number) = listed::as_number(&right, schema)
@@ -212,11 +225,13 @@ pub(super) fn comparable(left: Expr, right: Expr, schema: &DFSchema) -> Result<(
         (a, Kind::Text | Kind::Bytes) if a.is_number() => (rounded(left, a), double(right)),
         (Kind::Text, Kind::Bytes) => (bytes(left), right),
         (Kind::Bytes, Kind::Text) => (left, bytes(right)),
-        (Kind::Text, b) if b.is_temporal() => {
-            let (right, left) = with_text(right, b, left)?;
+        (Kind::Text | Kind::Bytes, b) if b.is_temporal() => {
+            let (right, left) = with_text(right, b, text_of_bytes(left))?;
             (left, right)
         }
-        (a, Kind::Text) if a.is_temporal() => with_text(left, a, right)?,
+        (a, Kind::Text | Kind::Bytes) if a.is_temporal() => {
+            with_text(left, a, text_of_bytes(right))?
+        }
         (a, b) if a.is_temporal() && b.is_number() => {
             let right = number_as_time(right, a);
             if kind(&right, schema)?.is_temporal() {
@@ -237,6 +252,41 @@ pub(super) fn comparable(left: Expr, right: Expr, schema: &DFSchema) -> Result<(
         (Kind::Date | Kind::Moment, Kind::Time) => (left, moment(right)),
         _ => (left, right),
     })
+}
+
+/// A DECIMAL without a fraction.
+fn whole_number(units: i128, scale: i8) -> Option<i128> {
+    let one = 10_i128.checked_pow(u32::try_from(scale).ok()?)?;
+    (units % one == 0).then_some(units / one)
+}
+
+/// Whether values are of the type YEAR.
+pub(super) fn is_year(expr: &Expr, schema: &DFSchema) -> Result<bool> {
+    if expr.get_type(schema)? != ColumnType::Year.data_type() {
+        return Ok(false);
+    }
+    Ok(ColumnType::from_arrow(&expr.to_field(schema)?.1) == ColumnType::Year)
+}
+
+/// A constant beside a YEAR, which means the year that the column would hold: 10 is 2010. What is
+/// no year, and all else, stays what it is.
+pub(super) fn beside_year(value: Expr) -> Expr {
+    let (number, is_short) = match &value {
+        Expr::Literal(ScalarValue::Int64(Some(number)), _) => (Some(i128::from(*number)), false),
+        Expr::Literal(ScalarValue::Decimal128(Some(units), _, scale), _) => {
+            (whole_number(*units, *scale), false)
+        }
+        value => match constant_text(value).map(|text| (read_integer(text), text.len())) {
+            Some(((number, true), length)) => (Some(number), length != 4),
+            _ => (None, false),
+        },
+    };
+    let year = match number.and_then(calendar::year_of_number) {
+        Some(0) if is_short => Some(2000),
+        year => year,
+    };
+    let year = year.and_then(|year| i64::try_from(year).ok());
+    year.map_or(value, lit)
 }
 
 /// The number that `0x10` is where one is wanted; none beyond 8 bytes.
@@ -285,6 +335,20 @@ fn moment_literal(micros: i64) -> Expr {
     lit(ScalarValue::TimestampMicrosecond(Some(micros), None))
 }
 
+/// A constant of bytes as the text that it spells.
+fn text_of_bytes(expr: Expr) -> Expr {
+    match &expr {
+        Expr::Literal(
+            ScalarValue::Binary(Some(bytes)) | ScalarValue::BinaryView(Some(bytes)),
+            _,
+        ) => lit(match std::str::from_utf8(bytes) {
+            Ok(text) => text.to_owned(),
+            Err(_) => spelled(bytes),
+        }),
+        _ => expr,
+    }
+}
+
 /// A day, moment or time beside a text: the text becomes one, once if it is constant.
 fn with_text(time: Expr, kind: Kind, text: Expr) -> Result<(Expr, Expr)> {
     let Some(constant) = constant_text(&text) else {
@@ -307,6 +371,10 @@ fn with_text(time: Expr, kind: Kind, text: Expr) -> Result<(Expr, Expr)> {
         "DATETIME"
     };
     let read = calendar::read_moment(constant).ok_or_else(|| wrong(what, constant))?;
+    if read.offset_seconds.is_some() {
+        // What it means depends on the session.
+        return Ok((time, moment(text)));
+    }
     let day = read.moment.div_euclid(DAY_MICROS);
     if kind == Kind::Date && read.moment == day * DAY_MICROS {
         let day = i32::try_from(day).expect("a moment has a day of 32 bits");

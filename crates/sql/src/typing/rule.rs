@@ -23,7 +23,9 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 use mayfly_types::{BlobSize, COLLATION_KEY, ColumnType, TYPE_KEY};
 
-use super::compare::{COMPARE, Kind, comparable, compare, compare_now, kind, kind_of, truth};
+use super::compare::{
+    COMPARE, Kind, beside_year, comparable, compare, compare_now, is_year, kind, kind_of, truth,
+};
 use super::operators::repair;
 use super::{correlated, dependent, except, listed, looked_up, subquery, union, zero};
 use crate::functions::listed::text_type;
@@ -227,6 +229,11 @@ fn between_of(mut between: Between, schema: &DFSchema) -> Result<Expr> {
             }
         }
     }
+    if is_year(&between.expr, schema)? {
+        for bound in [&mut between.low, &mut between.high] {
+            **bound = beside_year(std::mem::take(bound.as_mut()));
+        }
+    }
     let value = kind(&between.expr, schema)?;
     let plain = |bound: &Expr| -> Result<bool> {
         let bound = kind(bound, schema)?;
@@ -255,8 +262,13 @@ fn between_of(mut between: Between, schema: &DFSchema) -> Result<Expr> {
     })
 }
 
-fn in_list(list: InList, schema: &DFSchema) -> Result<Expr> {
+fn in_list(mut list: InList, schema: &DFSchema) -> Result<Expr> {
     let value = kind(&list.expr, schema)?;
+    if is_year(&list.expr, schema)? {
+        for item in &mut list.list {
+            *item = beside_year(std::mem::take(item));
+        }
+    }
     let mut same = value != Kind::Other;
     for item in &list.list {
         let item = kind(item, schema)?;
@@ -354,9 +366,14 @@ fn like_of(like: Like, schema: &DFSchema) -> Result<Expr> {
         escape_char,
         case_insensitive,
     } = like;
-    let (expr, pattern) = (text(expr)?, text(pattern)?);
+    let of_bytes = kind(&expr, schema)? == Kind::Bytes || kind(&pattern, schema)? == Kind::Bytes;
+    let (expr, pattern) = match of_bytes {
+        true => (expr, pattern),
+        false => (text(expr)?, text(pattern)?),
+    };
     match escape_char {
-        Some(escape) if escape != '\\' => {
+        escape if of_bytes || escape.is_some_and(|escape| escape != '\\') => {
+            let escape = escape.unwrap_or('\\');
             let arguments = vec![*expr, *pattern, lit(escape.to_string())];
             let matched = call("like", arguments);
             Ok(if negated {
@@ -521,7 +538,11 @@ fn function_of(function: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
     let decided = define::decide(&func, &of).or_else(|| arithmetic::decide(&func, &of, text));
     Ok(match (call, decided) {
         (Expr::ScalarFunction(call), Some(decided)) => {
-            let args = if arithmetic::is_exact(&decided) {
+            let rounds = matches!(
+                define::name_of(&decided),
+                Some("ceil" | "floor" | "round" | "truncate")
+            );
+            let args = if rounds || arithmetic::is_exact(&decided) {
                 call.args
                     .into_iter()
                     .map(|arg| intermediate(arg, schema))
@@ -540,6 +561,13 @@ fn intermediate(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let Expr::ScalarFunction(function) = &expr else {
         return Ok(expr);
     };
+    if let [operand] = function.args.as_slice() {
+        let negation = arithmetic::intermediate_negation(&function.func, type_of(operand, schema)?);
+        return Ok(match negation {
+            Some(negation) => negation.call(function.args.clone()),
+            None => expr,
+        });
+    }
     let [left, right] = function.args.as_slice() else {
         return Ok(expr);
     };

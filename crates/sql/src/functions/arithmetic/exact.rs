@@ -10,7 +10,7 @@ use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, UInt64Type, i25
 use datafusion::error::Result;
 use mayfly_types::ColumnType;
 
-use super::{Arithmetic, Operator};
+use super::{Arithmetic, Operator, kept_digits};
 use crate::functions::cast;
 use crate::functions::convert;
 use crate::functions::define::Call;
@@ -83,7 +83,7 @@ impl Arithmetic {
             left: left_scale,
             right: right_scale,
             result: scale,
-            cut: self.intermediate,
+            cut: self.intermediate || self.cuts_at(left_scale, right_scale, scale),
         };
         let narrow_result = matches!(call.result_type().data_type(), DataType::Decimal128(_, _));
         if let (true, Exact::Narrow(..), Exact::Narrow(..)) = (narrow_result, &left, &right) {
@@ -96,7 +96,7 @@ impl Arithmetic {
                 match narrow(self.operator, left, right, scales) {
                     Step::Value(value) => builder.append_value(value),
                     Step::Null => {
-                        self.division_by_zero(call);
+                        self.division_by_zero(call)?;
                         builder.append_null();
                     }
                     Step::Overflow => {
@@ -123,7 +123,7 @@ impl Arithmetic {
             };
             let divides = matches!(self.operator, Operator::Divide | Operator::Modulo);
             if divides && right == i256::ZERO {
-                self.division_by_zero(call);
+                self.division_by_zero(call)?;
                 values.push(None);
                 continue;
             }
@@ -155,6 +155,15 @@ impl Arithmetic {
                 .finish()
                 .with_precision_and_scale(precision, scale)?,
         ))
+    }
+}
+
+impl Arithmetic {
+    /// Whether a quotient has no digits behind those of the result, by which it would be rounded.
+    fn cuts_at(&self, left: i8, right: i8, result: i8) -> bool {
+        let scales = (left.unsigned_abs(), right.unsigned_abs());
+        self.operator == Operator::Divide
+            && kept_digits(scales, self.more_digits) <= result.unsigned_abs()
     }
 }
 
@@ -211,7 +220,8 @@ fn narrow(operator: Operator, left: i128, right: i128, scales: Scales) -> Step {
     let aligned = scales.left.max(scales.right);
     let align = |value: i128, scale: i8| value.checked_mul(power(aligned - scale)?);
     let value = match operator {
-        Operator::Negate => left.checked_neg(),
+        Operator::Negate if scales.left == scales.result => left.checked_neg(),
+        Operator::Negate => None,
         Operator::Divide | Operator::Modulo if right == 0 => return Step::Null,
         // (left / 10^l) / (right / 10^r) = left * 10^(result - l + r) / right / 10^result.
         Operator::Divide => power(scales.result - scales.left + scales.right)
@@ -248,7 +258,10 @@ fn wide(operator: Operator, left: i256, right: i256, scales: Scales) -> Option<i
         value.checked_mul(ten.checked_pow(u32::try_from(aligned - scale).ok()?)?)
     };
     match operator {
-        Operator::Negate => left.checked_neg(),
+        Operator::Negate => {
+            let negated = left.checked_neg()?;
+            Some(convert::rescale(negated, scales.left, scales.result))
+        }
         Operator::Divide => {
             let exponent =
                 i32::from(scales.result) - i32::from(scales.left) + i32::from(scales.right);

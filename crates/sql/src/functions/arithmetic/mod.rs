@@ -1,12 +1,14 @@
 //! The operators on numbers: `+ - * / DIV % & | ^ << >> ~` and the sign.
 //!
 //! Exact numbers stay exact and fail with error 1690 where MySQL does, instead of wrapping; a
-//! division by zero is NULL. Texts are numbers by their prefix, times are numbers by their digits.
+//! division by zero is NULL, and an error in a strict statement that stores it. Texts are numbers
+//! by their prefix, times are numbers by their digits.
 //!
 //! **Cost**: whole numbers run through Arrow's kernels; DECIMAL runs on 128 bits as long as the
 //! declared digits fit, otherwise on 256.
 
 mod exact;
+mod refusing;
 mod shown;
 mod types;
 mod whole;
@@ -23,6 +25,8 @@ use datafusion::logical_expr::{
 };
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
+pub use refusing::refusing_zero;
+pub(crate) use refusing::refusing_zero_in;
 pub(crate) use shown::text;
 
 use super::define::{Call, invoke, raise};
@@ -77,7 +81,7 @@ impl Operator {
 /// The digits that `/` adds behind the point, unless `div_precision_increment` says otherwise.
 pub(crate) const DIVISION_DIGITS: u8 = 4;
 
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Arithmetic {
     operator: Operator,
     /// The expression for the text of an error; empty until the plan is typed.
@@ -89,6 +93,8 @@ struct Arithmetic {
     intermediate: bool,
     /// The digits that a division adds behind the point.
     more_digits: u8,
+    /// Whether a statement that refuses to divide by zero does so here.
+    refuses_zero: bool,
     signature: Signature,
 }
 
@@ -110,6 +116,7 @@ impl Arithmetic {
             decided: None,
             intermediate: false,
             more_digits,
+            refuses_zero: false,
             signature: Signature::user_defined(Volatility::Immutable),
         }
     }
@@ -140,19 +147,37 @@ pub(crate) fn intermediate(function: &ScalarUDF, scales: (u8, u8)) -> Option<Sca
     if division.operator != Operator::Divide || division.intermediate {
         return None;
     }
+    let kept = kept_digits(scales, division.more_digits);
+    Some(ScalarUDF::new_from_impl(Arithmetic {
+        decided: Some(decimal(precision - scale, kept)),
+        intermediate: true,
+        ..division.clone()
+    }))
+}
+
+/// A decided negation as an argument of another operator: with the digits of its operand. `None`
+/// if the function is none.
+pub(crate) fn intermediate_negation(function: &ScalarUDF, of: ColumnType) -> Option<ScalarUDF> {
+    let negation = function.inner().downcast_ref::<Arithmetic>()?;
+    let is_exact = matches!(of, ColumnType::Decimal { .. })
+        && matches!(negation.decided, Some(ColumnType::Decimal { .. }));
+    (negation.operator == Operator::Negate && is_exact).then(|| {
+        ScalarUDF::new_from_impl(Arithmetic {
+            decided: Some(of),
+            ..negation.clone()
+        })
+    })
+}
+
+/// The digits behind the point that MySQL computes of a quotient, whose sides have so many: whole
+/// words of them.
+///
+/// Source: `do_div_mod` of MySQL's `strings/decimal.cc`.
+fn kept_digits(scales: (u8, u8), more_digits: u8) -> u8 {
     let whole = |digits: u8| digits.div_ceil(WORD_DIGITS) * WORD_DIGITS;
     let (left, right) = (whole(scales.0), whole(scales.1));
     let added = left - scales.0 + right - scales.1;
-    let more = division.more_digits.saturating_sub(added);
-    let kept = whole(left + right + more);
-    Some(ScalarUDF::new_from_impl(Arithmetic {
-        operator: Operator::Divide,
-        text: division.text.clone(),
-        decided: Some(decimal(precision - scale, kept)),
-        intermediate: true,
-        more_digits: division.more_digits,
-        signature: division.signature.clone(),
-    }))
+    whole(left + right + more_digits.saturating_sub(added))
 }
 
 /// The decimal digits that MySQL keeps in one word of an exact number.
@@ -166,7 +191,7 @@ pub(crate) fn decide(function: &ScalarUDF, of: &ColumnType, text: String) -> Opt
         ScalarUDF::new_from_impl(Arithmetic {
             text,
             decided: Some(of.clone()),
-            ..Arithmetic::new(operator.operator, operator.more_digits)
+            ..operator.clone()
         })
     })
 }
@@ -206,13 +231,25 @@ impl Arithmetic {
         }
     }
 
-    fn division_by_zero(&self, call: &Call<'_>) {
-        if call
-            .session
-            .is_some_and(|session| session.lock().warn_on_division_by_zero)
-        {
+    /// Tells of a division by zero, whose result is NULL.
+    fn division_by_zero(&self, call: &Call<'_>) -> Result<()> {
+        let Some(session) = call.session else {
+            return Ok(());
+        };
+        let (warns, refuses) = {
+            let values = session.lock();
+            (
+                values.warn_on_division_by_zero,
+                values.refuses_division_by_zero,
+            )
+        };
+        if warns && refuses && self.refuses_zero {
+            return Err(raise(MySqlError::new(ErrorCode::DivisionByZero, &[])));
+        }
+        if warns {
             call.warn(ErrorCode::DivisionByZero, &[]);
         }
+        Ok(())
     }
 
     fn doubles(&self, call: &Call<'_>) -> Result<ArrayRef> {
@@ -232,7 +269,7 @@ impl Arithmetic {
                 Operator::Subtract => left - right,
                 Operator::Multiply => left * right,
                 _ if right == 0.0 => {
-                    self.division_by_zero(call);
+                    self.division_by_zero(call)?;
                     builder.append_null();
                     continue;
                 }
@@ -309,11 +346,18 @@ impl ScalarUDFImpl for Arithmetic {
 
 /// The first argument divided by the second, as exact numbers of the result's type.
 pub(crate) fn divide(call: &Call<'_>) -> Result<ArrayRef> {
-    let division = Arithmetic::new(Operator::Divide, DIVISION_DIGITS);
     match call.result_type() {
         ColumnType::Decimal {
             precision, scale, ..
-        } => division.decimals(call, precision, scale.cast_signed()),
-        _ => division.doubles(call),
+        } => {
+            let before = match call.column_type(0) {
+                ColumnType::Decimal { scale, .. } => scale,
+                _ => 0,
+            };
+            let more_digits = scale.saturating_sub(before);
+            let division = Arithmetic::new(Operator::Divide, more_digits);
+            division.decimals(call, precision, scale.cast_signed())
+        }
+        _ => Arithmetic::new(Operator::Divide, DIVISION_DIGITS).doubles(call),
     }
 }

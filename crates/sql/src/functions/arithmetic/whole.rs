@@ -59,7 +59,7 @@ impl Arithmetic {
                 return Ok(None);
             }
             if right.value(at_right) == 0 {
-                self.division_by_zero(call);
+                self.division_by_zero(call)?;
                 return Ok(None);
             }
             Ok(Some(
@@ -91,7 +91,7 @@ impl Arithmetic {
                     .ok_or_else(|| self.out_of_range(call))?,
                 Operator::Negate => -left,
                 _ if right == 0 => {
-                    self.division_by_zero(call);
+                    self.division_by_zero(call)?;
                     return Ok(None);
                 }
                 _ => left % right,
@@ -126,7 +126,7 @@ impl Arithmetic {
                         return Ok(None);
                     };
                     if right == 0.0 {
-                        self.division_by_zero(call);
+                        self.division_by_zero(call)?;
                         return Ok(None);
                     }
                     #[expect(clippy::cast_possible_truncation, reason = "truncation is meant")]
@@ -144,7 +144,7 @@ impl Arithmetic {
                     let left = convert::rescale(left, left_scale, scale);
                     let right = convert::rescale(right, right_scale, scale);
                     if right == i256::ZERO {
-                        self.division_by_zero(call);
+                        self.division_by_zero(call)?;
                         return Ok(None);
                     }
                     let value = left.checked_div(right).and_then(i256::to_i128);

@@ -87,6 +87,14 @@ pub fn assignment(target: ColumnType, column: &str, strict: bool) -> ScalarUDF {
     )
 }
 
+/// Notes that a function made by [`assignment`] need not look at some rows, which count all the
+/// same.
+pub fn skip_rows(function: &ScalarUDF, rows: usize) {
+    if let Some(conversion) = function.inner().downcast_ref::<Conversion>() {
+        conversion.rows.fetch_add(rows as u64, Ordering::Relaxed);
+    }
+}
+
 fn make(target: ColumnType, purpose: Purpose) -> ScalarUDF {
     let volatility = match purpose {
         Purpose::Cast => Volatility::Immutable,
@@ -278,14 +286,17 @@ impl Conversions<'_> {
             | ColumnType::SmallInt { .. }
             | ColumnType::MediumInt { .. }
             | ColumnType::Int { .. }
-            | ColumnType::BigInt { .. }
-            | ColumnType::Bit { .. }
-            | ColumnType::Year => self.integer(&array),
+            | ColumnType::BigInt { .. } => self.integer(&array),
+            ColumnType::Bit { .. } => self.bits(&array),
+            ColumnType::Year => self.year(&array),
             ColumnType::Decimal {
                 precision,
                 scale,
                 unsigned,
-            } => self.decimal(&array, *precision, scale.cast_signed(), *unsigned),
+            } => {
+                let what = if self.is_cast() { "DECIMAL" } else { "decimal" };
+                self.decimal(&array, (*precision, scale.cast_signed()), *unsigned, what)
+            }
             ColumnType::Float { unsigned, digits } | ColumnType::Double { unsigned, digits } => {
                 self.double(&array, *unsigned, *digits)
             }
@@ -333,6 +344,23 @@ impl Conversions<'_> {
                 (error, *strict)
             }
         };
+        self.report(error, strict)
+    }
+
+    /// Reports a value of a row that is wrong from its first byte on.
+    fn wrong_for_field(&self, row: usize, what: &str, value: &str) -> Result<()> {
+        let row = self.before + row as u64 + 1;
+        let code = ErrorCode::TruncatedWrongValueForField;
+        match self.purpose {
+            Purpose::Cast => Ok(()),
+            Purpose::Assign { column, strict } => {
+                let error = MySqlError::new(code, &[&what, &value, column, &row]);
+                self.report(error, *strict)
+            }
+        }
+    }
+
+    fn report(&self, error: MySqlError, strict: bool) -> Result<()> {
         if strict {
             return Err(raise(error));
         }

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Decimal128Builder, Decimal256Builder, Float64Array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, Decimal128Array, Decimal128Builder, Decimal256Builder, Float64Array,
+    StringViewArray, UInt16Array, UInt64Array,
+};
 use arrow::compute::cast as arrow_cast;
 use arrow::datatypes::{
     DataType, Decimal128Type, Decimal256Type, DurationMicrosecondType, Float64Type, Int64Type,
@@ -12,7 +15,7 @@ use datafusion::error::Result;
 use mayfly_types::spelling::write_digits;
 use mayfly_types::{ColumnType, Digits, ErrorCode};
 
-use super::{Conversions, is_widening};
+use super::{Conversions, Purpose, is_widening};
 use crate::functions::{calendar, convert, number, unify};
 
 impl Conversions<'_> {
@@ -43,7 +46,7 @@ impl Conversions<'_> {
         Ok(match array.data_type() {
             DataType::UInt64 => Arc::clone(array),
             DataType::Utf8View | DataType::BinaryView => {
-                let texts = convert::to_text(array, self.from)?;
+                let texts = convert::to_readable(array, self.from)?;
                 let mut builder = arrow::array::UInt64Builder::with_capacity(texts.len());
                 for (row, text) in texts.iter().enumerate() {
                     match text.map(|text| (text, number::read_integer(text))) {
@@ -106,37 +109,26 @@ impl Conversions<'_> {
             ColumnType::Int { unsigned } => of(32, *unsigned),
             ColumnType::BigInt { unsigned } => of(64, *unsigned),
             ColumnType::Bit { length } => of(u32::from(*length), true),
-            ColumnType::Year => (0, 2155),
             _ => of(8, false),
         }
     }
 
     pub(super) fn integer(&self, array: &ArrayRef) -> Result<ArrayRef> {
-        let to = self.target.data_type();
         let (least, greatest) = self.bounds();
-        // Exact numbers of 38 digits hold every integer; fractions are rounded on the way.
-        let exact = Conversions {
-            target: &unify::decimal(38, 0),
-            ..*self
-        };
-        let values = match array.data_type() {
-            DataType::Float32 | DataType::Float64 => {
-                let doubles = convert::to_double(array, self.session)?;
-                #[expect(clippy::cast_possible_truncation, reason = "clipping is meant")]
-                let rounded =
-                    doubles.unary::<_, Decimal128Type>(|value| value.round_ties_even() as i128);
-                Arc::new(rounded) as ArrayRef
+        let texts = match array.data_type() {
+            DataType::Utf8View | DataType::BinaryView => {
+                Some(convert::to_readable(array, self.from)?)
             }
-            _ => exact.decimal(array, 38, 0, false)?,
+            _ => None,
+        };
+        let values = match &texts {
+            Some(texts) => self.integers_of_texts(texts, (least, greatest))?,
+            None => self.whole_numbers(array)?,
         };
         let values = values.as_primitive::<Decimal128Type>();
         let mut adjusted: Option<Vec<Option<i128>>> = None;
         for (row, value) in values.iter().enumerate() {
-            let Some(mut value) = value else { continue };
-            if *self.target == ColumnType::Year && (1..100).contains(&value) {
-                value += if value < 70 { 2000 } else { 1900 };
-                adjusted.get_or_insert_with(|| values.iter().collect())[row] = Some(value);
-            }
+            let Some(value) = value else { continue };
             if value < least || value > greatest {
                 self.misfit(ErrorCode::OutOfRange, row, "INTEGER", &value.to_string())?;
                 let clipped = value.clamp(least, greatest);
@@ -146,20 +138,162 @@ impl Conversions<'_> {
         let adjusted = match adjusted {
             Some(values) => values
                 .into_iter()
-                .collect::<arrow::array::Decimal128Array>()
+                .collect::<Decimal128Array>()
                 .with_precision_and_scale(38, 0)?,
             None => values.clone().with_precision_and_scale(38, 0)?,
         };
         // An unsigned BIGINT beyond the signed range still fits: it was clipped to its own bounds.
-        Ok(arrow_cast(&adjusted, &to)?)
+        Ok(arrow_cast(&adjusted, &self.target.data_type())?)
     }
 
+    /// The whole numbers that texts begin with. What is out of bounds is not looked at further.
+    fn integers_of_texts(
+        &self,
+        texts: &StringViewArray,
+        (least, greatest): (i128, i128),
+    ) -> Result<ArrayRef> {
+        let mut builder = Decimal128Array::builder(texts.len());
+        for (row, text) in texts.iter().enumerate() {
+            let Some(text) = text else {
+                builder.append_null();
+                continue;
+            };
+            let (value, whole) = number::read_decimal(text, 0);
+            let is_negative = text.trim_start().starts_with('-');
+            let most = if is_negative { i128::MIN } else { i128::MAX };
+            let value = value.and_then(i256::to_i128).unwrap_or(most);
+            if !whole && (least..=greatest).contains(&value) {
+                let code = ErrorCode::TruncatedWrongValueForField;
+                let what = if self.is_cast() { "INTEGER" } else { "integer" };
+                self.misfit(code, row, what, text)?;
+            }
+            builder.append_value(value);
+        }
+        Ok(Arc::new(builder.finish()))
+    }
+
+    /// Exact numbers of 38 digits, which hold every integer; fractions are rounded on the way.
+    fn whole_numbers(&self, array: &ArrayRef) -> Result<ArrayRef> {
+        if let DataType::Float32 | DataType::Float64 = array.data_type() {
+            let doubles = convert::to_double(array, self.session)?;
+            #[expect(clippy::cast_possible_truncation, reason = "clipping is meant")]
+            let rounded =
+                doubles.unary::<_, Decimal128Type>(|value| value.round_ties_even() as i128);
+            return Ok(Arc::new(rounded));
+        }
+        let exact = Conversions {
+            target: &unify::decimal(38, 0),
+            ..*self
+        };
+        let what = if self.is_cast() { "INTEGER" } else { "integer" };
+        exact.decimal(array, (38, 0), false, what)
+    }
+
+    /// YEAR: the numbers 1 to 99 and all texts of fewer than four digits stand for years of this
+    /// century or the last. What is no year is the year zero.
+    pub(super) fn year(&self, array: &ArrayRef) -> Result<ArrayRef> {
+        if let DataType::Date32 | DataType::Timestamp(_, _) = array.data_type() {
+            let moments = convert::to_moment(array, self.session)?;
+            let years = moments.iter().map(|moment| {
+                let year = calendar::split(moment?).year;
+                Some(i128::from(year))
+            });
+            let years: Vec<_> = years.collect();
+            return self.years(years, |_| false);
+        }
+        let numbers = self.whole_numbers(array)?;
+        let numbers = numbers.as_primitive::<Decimal128Type>().iter().collect();
+        let texts = match array.data_type() {
+            DataType::Utf8View | DataType::BinaryView => {
+                Some(convert::to_readable(array, self.from)?)
+            }
+            _ => None,
+        };
+        let is_short = |row: usize| {
+            let text = texts.as_ref().map(|texts| texts.value(row));
+            text.is_some_and(|text| text.len() != 4 && number::begins_with_number(text))
+        };
+        self.years(numbers, is_short)
+    }
+
+    /// Numbers as years; a zero stands for the year 2000 where it `is_short`.
+    fn years(
+        &self,
+        mut numbers: Vec<Option<i128>>,
+        is_short: impl Fn(usize) -> bool,
+    ) -> Result<ArrayRef> {
+        for (row, number) in numbers.iter_mut().enumerate() {
+            let Some(number) = number else { continue };
+            *number = match calendar::year_of_number(*number) {
+                Some(0) if is_short(row) => 2000,
+                Some(year) => year,
+                None => {
+                    self.misfit(ErrorCode::OutOfRange, row, "INTEGER", &number.to_string())?;
+                    0
+                }
+            };
+        }
+        let years = numbers.into_iter().map(|year| {
+            let year = u16::try_from(year?);
+            Some(year.expect("a year has four digits"))
+        });
+        Ok(Arc::new(UInt16Array::from_iter(years)))
+    }
+
+    /// BIT: numbers by their bits, all others by the bytes of their texts.
+    pub(super) fn bits(&self, array: &ArrayRef) -> Result<ArrayRef> {
+        let (_, greatest) = self.bounds();
+        let greatest = u64::try_from(greatest).expect("a BIT has at most 64 bits");
+        let values: Vec<Option<Option<u64>>> = match array.data_type() {
+            of if of.is_numeric() || *of == DataType::Boolean => {
+                let numbers = self.whole_numbers(array)?;
+                let numbers = numbers.as_primitive::<Decimal128Type>().iter();
+                let bits = |number: i128| match u64::try_from(number) {
+                    Ok(bits) => Some(bits),
+                    Err(_) => i64::try_from(number).ok().map(i64::cast_unsigned),
+                };
+                numbers.map(|number| number.map(bits)).collect()
+            }
+            _ => {
+                let bytes = convert::to_bytes(array, self.from)?;
+                let bits = |bytes: &[u8]| {
+                    let first = bytes.iter().position(|byte| *byte != 0);
+                    let bytes = &bytes[first.unwrap_or(bytes.len())..];
+                    (bytes.len() <= 8).then(|| {
+                        { bytes.iter() }.fold(0, |bits, byte| bits << 8 | u64::from(*byte))
+                    })
+                };
+                bytes.iter().map(|bytes| bytes.map(bits)).collect()
+            }
+        };
+        let mut builder = UInt64Array::builder(values.len());
+        for (row, value) in values.into_iter().enumerate() {
+            builder.append_option(match value {
+                None => None,
+                Some(Some(bits)) if bits <= greatest => Some(bits),
+                Some(bits) => {
+                    let is_number = array.data_type().is_numeric();
+                    let code = match self.purpose {
+                        // A number of more than 64 bits is no value of any BIT.
+                        _ if is_number && bits.is_none() => ErrorCode::OutOfRange,
+                        Purpose::Assign { strict: true, .. } => ErrorCode::DataTooLong,
+                        _ => ErrorCode::OutOfRange,
+                    };
+                    self.misfit(code, row, "BIT", "")?;
+                    Some(greatest)
+                }
+            });
+        }
+        Ok(arrow_cast(&builder.finish(), &self.target.data_type())?)
+    }
+
+    /// Exact numbers; `what` is the name that an error gives them.
     pub(super) fn decimal(
         &self,
         array: &ArrayRef,
-        precision: u8,
-        scale: i8,
+        (precision, scale): (u8, i8),
         unsigned: bool,
+        what: &str,
     ) -> Result<ArrayRef> {
         let to = self.target.data_type();
         if is_widening(array.data_type(), self.target) && !unsigned {
@@ -211,7 +345,7 @@ impl Conversions<'_> {
                 }));
             }
             DataType::Utf8View | DataType::BinaryView => {
-                let texts = convert::to_text(array, self.from)?;
+                let texts = convert::to_readable(array, self.from)?;
                 for (row, text) in texts.iter().enumerate() {
                     let Some(text) = text else {
                         values.push(None);
@@ -220,11 +354,6 @@ impl Conversions<'_> {
                     let (value, whole) = number::read_decimal(text, scale);
                     if !whole {
                         let code = ErrorCode::TruncatedWrongValueForField;
-                        let what = if scale == 0 && !self.is_cast() {
-                            "integer"
-                        } else {
-                            "DECIMAL"
-                        };
                         self.misfit(code, row, what, text)?;
                     }
                     let negative = text.trim_start().starts_with('-');
@@ -236,7 +365,7 @@ impl Conversions<'_> {
                 }
             }
             DataType::Float32 | DataType::Float64 => {
-                let texts = convert::to_text(array, self.from)?;
+                let texts = convert::to_readable(array, self.from)?;
                 values.extend(texts.iter().map(|text| {
                     text.map(|text| {
                         number::read_decimal(text, scale)
@@ -298,48 +427,82 @@ impl Conversions<'_> {
         unsigned: bool,
         digits: Option<Digits>,
     ) -> Result<ArrayRef> {
-        let is_text = matches!(array.data_type(), DataType::Utf8View | DataType::BinaryView);
-        if is_text && !self.is_cast() {
-            for (row, text) in convert::to_text(array, self.from)?.iter().enumerate() {
-                if let Some(text) = text
-                    && !number::read_double(text).1
-                {
-                    let code = ErrorCode::TruncatedWrongValueForField;
-                    self.misfit(code, row, "double", text)?;
+        if self.is_cast() {
+            let mut doubles = convert::to_double(array, self.session)?;
+            let (least, greatest) = self.double_bounds(unsigned);
+            for (row, value) in doubles.iter().enumerate() {
+                if let Some(value) = value.filter(|value| !(least..=greatest).contains(value)) {
+                    self.misfit(ErrorCode::OutOfRange, row, "DOUBLE", &value.to_string())?;
                 }
             }
+            doubles = doubles.unary::<_, Float64Type>(|value| value.clamp(least, greatest));
+            return Ok(arrow_cast(&doubles, &self.target.data_type())?);
         }
-        let session = if self.is_cast() { self.session } else { None };
-        let mut doubles = convert::to_double(array, session)?;
-        if unsigned && doubles.iter().flatten().any(|value| value < 0.0) {
-            let negative = doubles
-                .iter()
-                .position(|v| v.is_some_and(|v| v < 0.0))
-                .unwrap_or(0);
-            self.misfit(ErrorCode::OutOfRange, negative, "DOUBLE", "negative")?;
-            doubles = doubles.unary::<_, Float64Type>(|value| value.max(0.0));
-        }
-        if let Some(digits) = digits.filter(|_| !self.is_cast()) {
-            doubles = self.rounded(&doubles, digits)?;
-        }
+        let doubles = self.read_doubles(array)?;
+        let doubles = self.fitting(&doubles, unsigned, digits)?;
         Ok(arrow_cast(&doubles, &self.target.data_type())?)
     }
 
-    /// Numbers for a column that has so many digits: rounded, and clipped to the greatest.
-    fn rounded(&self, doubles: &Float64Array, digits: Digits) -> Result<Float64Array> {
-        let Digits { total, fraction } = digits;
-        let unit = 10_f64.powi(i32::from(fraction));
-        let greatest = 10_f64.powi(i32::from(total - fraction)) - 1.0 / unit;
-        for (row, value) in doubles.iter().enumerate() {
-            if let Some(value) = value.filter(|value| value.abs() > greatest) {
+    /// The least and the greatest number of a floating-point type.
+    fn double_bounds(&self, unsigned: bool) -> (f64, f64) {
+        let greatest = match self.target {
+            ColumnType::Float { .. } => f64::from(f32::MAX),
+            _ => f64::MAX,
+        };
+        (if unsigned { 0.0 } else { -greatest }, greatest)
+    }
+
+    /// The numbers of an assignment, infinite where they are too large. What is too large is not
+    /// looked at further.
+    fn read_doubles(&self, array: &ArrayRef) -> Result<Float64Array> {
+        if !matches!(array.data_type(), DataType::Utf8View | DataType::BinaryView) {
+            return convert::to_double(array, None);
+        }
+        let texts = convert::to_readable(array, self.from)?;
+        let mut builder = Float64Array::builder(texts.len());
+        for (row, text) in texts.iter().enumerate() {
+            let Some(text) = text else {
+                builder.append_null();
+                continue;
+            };
+            let (value, whole) = number::read_unbounded(text);
+            if !whole && value.is_finite() {
+                let code = ErrorCode::TruncatedWrongValueForField;
+                self.misfit(code, row, "double", text)?;
+            }
+            builder.append_value(value);
+        }
+        Ok(builder.finish())
+    }
+
+    /// Numbers as a column holds them: rounded to its digits if it has any, and clipped.
+    fn fitting(
+        &self,
+        doubles: &Float64Array,
+        unsigned: bool,
+        digits: Option<Digits>,
+    ) -> Result<Float64Array> {
+        let (mut least, mut greatest) = self.double_bounds(unsigned);
+        let mut unit = None;
+        if let Some(Digits { total, fraction }) = digits {
+            let of_digits = 10_f64.powi(i32::from(fraction));
+            greatest = 10_f64.powi(i32::from(total - fraction)) - 1.0 / of_digits;
+            least = if unsigned { 0.0 } else { -greatest };
+            unit = Some(of_digits);
+        }
+        let rounded = doubles.unary::<_, Float64Type>(|value| match unit {
+            // From the floor, as MySQL does: which way half of a last digit goes depends on it.
+            Some(unit) if value.is_finite() => {
+                let whole = value.floor();
+                whole + ((value - whole) * unit).round_ties_even() / unit
+            }
+            _ => value,
+        });
+        for (row, value) in rounded.iter().enumerate() {
+            if let Some(value) = value.filter(|value| !(least..=greatest).contains(value)) {
                 self.misfit(ErrorCode::OutOfRange, row, "DOUBLE", &value.to_string())?;
             }
         }
-        Ok(doubles.unary(|value| {
-            // From the floor, as MySQL does: which way half of a last digit goes depends on it.
-            let whole = value.floor();
-            let rounded = whole + ((value - whole) * unit).round_ties_even() / unit;
-            rounded.clamp(-greatest, greatest)
-        }))
+        Ok(rounded.unary(|value| value.clamp(least, greatest)))
     }
 }

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BinaryViewBuilder, StringViewBuilder};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryViewBuilder, StringViewArray, StringViewBuilder,
+};
+use arrow::datatypes::DataType;
 use datafusion::error::Result;
 use mayfly_types::{ColumnType, ErrorCode};
 
@@ -10,8 +13,34 @@ use super::{Conversions, Purpose};
 use crate::functions::convert;
 
 impl Conversions<'_> {
+    /// Bytes for a column of texts: those that are no character become question marks.
+    fn text_of_bytes(&self, array: &ArrayRef) -> Result<StringViewArray> {
+        let values = array.as_binary_view();
+        let mut builder = StringViewBuilder::with_capacity(values.len());
+        for (row, value) in values.iter().enumerate() {
+            let Some(value) = value else {
+                builder.append_null();
+                continue;
+            };
+            let mut text = String::with_capacity(value.len());
+            for chunk in value.utf8_chunks() {
+                text.push_str(chunk.valid());
+                text.extend(chunk.invalid().iter().map(|_| '?'));
+            }
+            if let Err(error) = std::str::from_utf8(value) {
+                let wrong = convert::spelled(&value[error.valid_up_to()..]);
+                self.wrong_for_field(row, "string", &wrong)?;
+            }
+            builder.append_value(text);
+        }
+        Ok(builder.finish())
+    }
+
     pub(super) fn text(&self, array: &ArrayRef) -> Result<ArrayRef> {
-        let texts = convert::to_text(array, self.from)?;
+        let texts = match array.data_type() {
+            DataType::BinaryView if !self.is_cast() => self.text_of_bytes(array)?,
+            _ => convert::to_text(array, self.from)?,
+        };
         let limit = match self.target {
             ColumnType::Char { length } | ColumnType::VarChar { length } => *length as usize,
             ColumnType::Text(size) => usize::try_from(size.max_bytes()).unwrap_or(usize::MAX),
@@ -122,7 +151,11 @@ impl Conversions<'_> {
             if value.len() > limit {
                 let what = format!("BINARY({limit})");
                 let shown = String::from_utf8_lossy(value);
-                self.misfit(ErrorCode::DataTooLong, row, &what, &shown)?;
+                let code = match self.purpose {
+                    Purpose::Assign { strict: false, .. } => ErrorCode::DataTruncated,
+                    _ => ErrorCode::DataTooLong,
+                };
+                self.misfit(code, row, &what, &shown)?;
             }
             let mut kept = value[..value.len().min(limit)].to_vec();
             if padded {

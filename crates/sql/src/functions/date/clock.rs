@@ -245,6 +245,9 @@ fn offset(zone: &str, session_seconds: i32) -> Option<i64> {
     (hours <= 14 && minutes < 60).then_some(sign * (hours * 60 + minutes) * 60)
 }
 
+/// The last second that CONVERT_TZ converts: 3001-01-18 23:59:59.
+const CONVERTED_MAX_SECONDS: i64 = 32_536_771_199;
+
 fn convert_tz(call: &Call<'_>) -> Result<ArrayRef> {
     let (moments, from, to) = (call.moments(0)?, call.texts(1)?, call.texts(2)?);
     let local = call
@@ -252,12 +255,14 @@ fn convert_tz(call: &Call<'_>) -> Result<ArrayRef> {
         .map_or(0, |session| session.lock().time_zone_seconds);
     call.make_moments(|row| {
         let zones = from.at(row).zip(to.at(row));
-        let shift = zones
-            .and_then(|(from, to)| offset(from, local).zip(offset(to, local)))
-            .map(|(from, to)| (to - from) * MICROS);
-        Ok(moments
-            .at(row)
-            .zip(shift)
-            .map(|(moment, shift)| moment + shift))
+        let offsets = zones.and_then(|(from, to)| offset(from, local).zip(offset(to, local)));
+        Ok(moments.at(row).zip(offsets).map(|(moment, (from, to))| {
+            let utc = moment - from * MICROS;
+            // MySQL leaves alone what it cannot count in seconds of UTC.
+            match (1..=CONVERTED_MAX_SECONDS).contains(&utc.div_euclid(MICROS)) {
+                true => utc + to * MICROS,
+                false => moment,
+            }
+        }))
     })
 }

@@ -184,6 +184,9 @@ fn addtime(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
                         return Ok(false);
                     };
                     let moment = read.moment + sign * time;
+                    if !calendar::is_moment(moment) {
+                        return Ok(false);
+                    }
                     let fraction = moment.rem_euclid(MICROS) != 0;
                     spelling::write_moment(moment, if fraction { 6 } else { 0 }, out);
                 } else {

@@ -1,6 +1,8 @@
 //! Texts made of texts.
 
-use arrow::array::ArrayRef;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BinaryViewArray};
 use datafusion::error::Result;
 
 use super::{characters, fits, head};
@@ -157,16 +159,18 @@ fn lower(call: &Call<'_>) -> Result<ArrayRef> {
 }
 
 fn letters(call: &Call<'_>, ascii: fn(&mut str), other: fn(char) -> char) -> Result<ArrayRef> {
-    let is_binary = call.column_type(0).is_binary();
+    if call.column_type(0).is_binary() {
+        // Bytes have no letters.
+        let bytes = call.bytes(0)?;
+        let values: BinaryViewArray = (0..call.rows).map(|row| bytes.at(row)).collect();
+        return Ok(Arc::new(values));
+    }
     let texts = call.texts(0)?;
     call.make_texts(|row, out| {
         let Some(text) = texts.at(row) else {
             return Ok(false);
         };
-        if is_binary {
-            // Bytes have no letters.
-            out.push_str(text);
-        } else if text.is_ascii() {
+        if text.is_ascii() {
             out.push_str(text);
             ascii(out);
         } else {

@@ -154,6 +154,9 @@ fn ascii(call: &Call<'_>) -> Result<ArrayRef> {
 
 /// The bytes of the first character, read as one number.
 fn ord(call: &Call<'_>) -> Result<ArrayRef> {
+    if call.column_type(0).is_binary() {
+        return ascii(call);
+    }
     let texts = call.texts(0)?;
     call.make_integers(|row| {
         Ok(texts.at(row).map(|text| {
