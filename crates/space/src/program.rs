@@ -11,7 +11,7 @@
 //! **Heaps.** The allocator of glibc gives threads heaps of their own, and each keeps what was
 //! freed last: rows on their way from a file into a table at 64 MiB held 40 MiB of heap, and five
 //! heaps held 80. One for all of them keeps 60, and takes no more time on two cores; threads wait
-//! for each other there, so larger budgets have more.
+//! for each other there, so larger budgets have more, up to one for each processor.
 
 #![expect(
     unsafe_code,
@@ -77,22 +77,17 @@ fn drop_pages(mapping: CodeMapping) -> io::Result<()> {
 #[cfg(target_env = "gnu")]
 const MEMORY_PER_HEAP: u64 = 64 << 20;
 
-/// Budgets from which the allocator may have as many heaps as it likes.
-#[cfg(target_env = "gnu")]
-const HEAPS_MATTER_BELOW: u64 = 1 << 30;
-
-/// Makes the allocator keep no more than suits the budget of a space, where that is small and the
-/// allocator is that of glibc, unless the environment says how many heaps it may have. For programs
-/// that do little beside: it changes the whole process, and must be called before other threads are
-/// started.
+/// Makes the allocator keep no more than suits the budget of a space, where it is that of glibc,
+/// unless the environment says how many heaps it may have. For programs that do little beside: it
+/// changes the whole process, and must be called before other threads are started.
 pub fn limit_heaps(memory_bytes: u64) {
     #[cfg(target_env = "gnu")]
-    if memory_bytes < HEAPS_MATTER_BELOW
-        && ["MALLOC_ARENA_MAX", "GLIBC_TUNABLES"]
-            .iter()
-            .all(|name| std::env::var_os(name).is_none())
+    if ["MALLOC_ARENA_MAX", "GLIBC_TUNABLES"]
+        .iter()
+        .all(|name| std::env::var_os(name).is_none())
     {
-        let heaps = (memory_bytes / MEMORY_PER_HEAP).max(1);
+        let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+        let heaps = (memory_bytes / MEMORY_PER_HEAP).clamp(1, processors);
         let heaps = libc::c_int::try_from(heaps).unwrap_or(libc::c_int::MAX);
         // SAFETY: S8: sets a number under the allocator's own lock. What it refuses costs memory
         // and nothing else.

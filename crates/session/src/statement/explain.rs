@@ -18,8 +18,9 @@ use mayfly_exec::{
     Access, Found, KeyJoin, KeyOrder, KeyScan, TableScan, TempTable, Why, planned_temp_tables,
     unspillable,
 };
+use mayfly_sql::change;
 use mayfly_sql::references::References;
-use mayfly_sql::statement::{Explain, ExplainFormat, InsertSource, Statement};
+use mayfly_sql::statement::{Delete, Explain, ExplainFormat, InsertSource, Statement, Update};
 use mayfly_types::{ColumnType, MySqlError};
 
 use super::Job;
@@ -35,8 +36,20 @@ const LINE_LENGTH: usize = 400;
 
 impl Job {
     pub(crate) async fn explain(&self, explain: Explain) -> Result<Outcome, MySqlError> {
+        let mut changed = Changed::default();
         let query = match *explain.statement {
             Statement::Query(query) => *query,
+            Statement::Update(update) if !explain.analyze => {
+                changed = Changed::by_update(&update);
+                let values = update.assignments.into_iter();
+                let values = values.filter_map(|assignment| assignment.value);
+                let list = values.chain([lit(1)]).collect();
+                change::query(update.choice, list)?
+            }
+            Statement::Delete(delete) if !explain.analyze => {
+                changed = Changed::by_delete(&delete);
+                change::query(delete.choice, vec![lit(1)])?
+            }
             Statement::Insert(insert) if !explain.analyze => match insert.source {
                 InsertSource::Query(query) => *query,
                 InsertSource::Values(_) => {
@@ -50,7 +63,7 @@ impl Job {
             self.discard(&ready).await?;
         }
         let listing = match (explain.format, explain.analyze) {
-            (ExplainFormat::Traditional, false) => table(&logical, &ready),
+            (ExplainFormat::Traditional, false) => table(&logical, &ready, &changed),
             (ExplainFormat::Traditional, true) => measured(&self.running.report.tables()),
             (ExplainFormat::Tree, analyze) => {
                 let mut listing = Listing::new(&["EXPLAIN"]);
@@ -87,6 +100,48 @@ impl Job {
             batch.map_err(|error| errors::from_plan(&error))?;
         }
         Ok(())
+    }
+}
+
+fn lit(number: u8) -> ast::Expr {
+    ast::Expr::Value(ast::Value::Number(number.to_string(), false).into())
+}
+
+/// Which tables a statement changes beside reading them.
+#[derive(Default)]
+struct Changed {
+    /// What MySQL says of them: UPDATE or DELETE.
+    word: &'static str,
+    /// Their names or aliases; empty for the first table.
+    names: Vec<String>,
+}
+
+impl Changed {
+    fn by_update(update: &Update) -> Changed {
+        let assigned = update.assignments.iter();
+        Changed {
+            word: "UPDATE",
+            names: assigned.filter_map(|column| column.table.clone()).collect(),
+        }
+    }
+
+    fn by_delete(delete: &Delete) -> Changed {
+        let targets = delete.targets.iter();
+        Changed {
+            word: "DELETE",
+            names: targets.map(|target| target.table.clone()).collect(),
+        }
+    }
+
+    /// The word for a table that is read at a place, if it is changed.
+    fn word_for(&self, index: usize, name: &str) -> Option<&'static str> {
+        let name = name.rsplit('.').next().unwrap_or(name);
+        let is_named = || self.names.iter().any(|changed| changed == name);
+        let is_changed = match self.names.is_empty() {
+            true => index == 0,
+            false => is_named(),
+        };
+        (!self.word.is_empty() && is_changed).then_some(self.word)
     }
 }
 
@@ -261,7 +316,7 @@ fn leaves(plan: &Arc<dyn ExecutionPlan>, scans: &mut Vec<Scan>, found: &mut Vec<
     }
 }
 
-fn table(logical: &LogicalPlan, ready: &Ready) -> Listing {
+fn table(logical: &LogicalPlan, ready: &Ready, changed: &Changed) -> Listing {
     let mut listing = Listing::new(&[
         "id",
         "select_type",
@@ -330,7 +385,9 @@ fn table(logical: &LogicalPlan, ready: &Ready) -> Listing {
         if leaf.has_filter.unwrap_or(scan.has_filter) {
             extra.push("Using where");
         }
-        if leaf.key.as_ref().is_some_and(|found| found.is_covered) {
+        let word = changed.word_for(index, &scan.name);
+        // A row that changes is read whole.
+        if word.is_none() && leaf.key.as_ref().is_some_and(|found| found.is_covered) {
             extra.push("Using index");
         }
         if leaf.is_reversed {
@@ -346,7 +403,7 @@ fn table(logical: &LogicalPlan, ready: &Ready) -> Listing {
         let key = found.map(|found| KeyUse::of(found, leaf.asked.as_deref()));
         let access = found.map_or("ALL", |found| found.access.name());
         push(
-            "SIMPLE",
+            word.unwrap_or("SIMPLE"),
             Some(scan.name.clone()),
             some(access),
             key.as_ref(),
