@@ -34,6 +34,21 @@ pub const DEFAULT_DATABASE: &str = "test";
 /// Budgets from which the code that planning runs through (about 70 MB) no longer matters.
 const CODE_MATTERS_BELOW: u64 = 1 << 30;
 
+/// Budgets above which a part is left to those who read files: a row group of many columns takes
+/// tens of megabytes of heap for each worker. (Smaller budgets meet smaller pieces, or pay for
+/// them from what is stated to lie beyond the budget.)
+const READERS_ABOVE: u64 = 1 << 30;
+const READERS_SHARE: u64 = 16;
+const READERS_BYTES_MAX: u64 = 128 << 20;
+
+/// What of a budget pages and reservations may take.
+fn memory_of_space(memory_bytes: u64) -> u64 {
+    match memory_bytes > READERS_ABOVE {
+        true => memory_bytes - (memory_bytes / READERS_SHARE).min(READERS_BYTES_MAX),
+        false => memory_bytes,
+    }
+}
+
 /// Stack of a worker: nested expressions and plans recurse.
 const WORKER_STACK_BYTES: usize = 8 << 20;
 
@@ -165,7 +180,7 @@ impl Engine {
             threads => threads,
         };
         let space = Space::open(SpaceOptions {
-            memory_bytes: options.memory_bytes,
+            memory_bytes: memory_of_space(options.memory_bytes),
             temp_dirs: options.temp_dirs.clone(),
             temp_limit_bytes: options.temp_limit_bytes,
             io: options.io,
@@ -374,7 +389,7 @@ fn start_values(options: &EngineOptions, threads: usize, space: &Space) -> Varia
             { options.slow_log.as_ref() }
                 .map_or_else(String::new, |path| path.display().to_string()),
         ),
-        ("mayfly_memory_bytes", space.memory_bytes().to_string()),
+        ("mayfly_memory_bytes", options.memory_bytes.to_string()),
         ("mayfly_threads", threads.to_string()),
         (
             "max_tmp_session_space_usage",
