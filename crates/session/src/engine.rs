@@ -213,7 +213,7 @@ impl Engine {
             .map_err(|error| errors::from_table(&error))?;
         let table_account = space.root().child("tables", AccountOptions::default());
         let globals = Globals {
-            variables: start_values(&options, threads, &space),
+            variables: start_values(&options, threads),
             status: Status::default(),
             connections_made: 0,
         };
@@ -363,12 +363,12 @@ impl Drop for Shared {
     }
 }
 
-/// Global variables whose values are known only at the start.
 fn switch(is_on: bool) -> String {
     if is_on { "ON" } else { "OFF" }.to_owned()
 }
 
-fn start_values(options: &EngineOptions, threads: usize, space: &Space) -> Variables {
+/// Global variables whose values are known only at the start.
+fn start_values(options: &EngineOptions, threads: usize) -> Variables {
     let dirs: Vec<String> = if options.temp_dirs.is_empty() {
         vec![std::env::temp_dir().display().to_string()]
     } else {
