@@ -194,23 +194,36 @@ impl ExecutionPlan for SortOperator {
         let statement = StatementContext::of(&context)?;
         let space = statement.account.space();
         let partitions = self.properties().output_partitioning().partition_count();
-        let sizes = Sizes::new(
+        let mut sizes = Sizes::new(
             space.memory_bytes(),
             space.default_page_class(),
             partitions,
             context.session_config().batch_size(),
         );
-        let mut sorter = Sorter::new(
-            &statement,
-            SorterOptions {
+        // The second half of the budget is for those that do with less.
+        let is_crowded = |sizes: &Sizes| {
+            let claimed = space.memory_claimed_bytes() + sizes.minimum_bytes as u64;
+            claimed > space.memory_bytes() / 2
+        };
+        while is_crowded(&sizes)
+            && let Some(smaller) = sizes.smaller()
+        {
+            sizes = smaller;
+        }
+        let mut sorter = loop {
+            let options = SorterOptions {
                 spec: Arc::clone(&self.spec),
                 sizes,
                 fetch: self.stock.fetch(),
                 shared: self.shared.clone(),
                 temp_table_id: self.id,
                 partitions,
-            },
-        )?;
+            };
+            match Sorter::new(&statement, options) {
+                Ok(sorter) => break sorter,
+                Err(error) => sizes = sizes.smaller().ok_or(error)?,
+            }
+        };
         let mut input = self.stock.input().execute(partition, context)?;
         let baseline = BaselineMetrics::new(&self.metrics, partition);
         let runs = MetricBuilder::new(&self.metrics).counter("runs", partition);

@@ -78,6 +78,10 @@ fn frame_bytes(page_bytes: usize) -> usize {
     of_class.unwrap_or_else(|| page_bytes.next_multiple_of(PageClass::M1.bytes()))
 }
 
+fn minimum_bytes(page_class: PageClass) -> usize {
+    (MINIMUM_PAGES * page_class.bytes()).max(MINIMUM_BYTES)
+}
+
 impl Sizes {
     pub(super) fn new(
         memory_bytes: u64,
@@ -92,7 +96,7 @@ impl Sizes {
             .filter(|class| *class <= PAGE_CLASS_MAX)
             .filter(|class| class.bytes() <= share / PAGES_PER_SHARE)
             .fold(default_class.min(PageClass::K16), PageClass::max);
-        let minimum_bytes = (MINIMUM_PAGES * page_class.bytes()).max(MINIMUM_BYTES);
+        let minimum_bytes = minimum_bytes(page_class);
         Self {
             page_class,
             minimum_bytes,
@@ -101,6 +105,18 @@ impl Sizes {
             output_bytes: (share / 64).clamp(2 * page_class.bytes(), OUTPUT_BYTES_MAX),
             batch_rows,
         }
+    }
+
+    /// The same with smaller pages, where those take less to begin with: for many sorts at a time,
+    /// few of which will need more than their minimum.
+    pub(super) fn smaller(&self) -> Option<Self> {
+        let page_class = *PageClass::ALL.get(self.page_class.index().checked_sub(1)?)?;
+        let minimum_bytes = minimum_bytes(page_class);
+        (minimum_bytes < self.minimum_bytes).then_some(Self {
+            page_class,
+            minimum_bytes,
+            ..*self
+        })
     }
 
     fn output_rows(&self, row_bytes: usize) -> usize {

@@ -488,6 +488,22 @@ async fn a_budget_below_the_minimum_is_refused_before_work_starts() {
     );
 }
 
+/// As many as a server of 256 connections runs at a time.
+#[tokio::test]
+async fn many_sorts_share_a_budget_that_few_would_claim() {
+    let (data, ordering) = wide(100, 1, 48);
+    let space = open(1 << 30, None);
+    let mut sorts = Vec::new();
+    for _ in 0..512 {
+        let (task, _) = context(&space, 1024);
+        sorts.push(ours(&data, &ordering, None).execute(0, task).unwrap());
+    }
+    for mut sort in sorts {
+        assert_eq!(sort.next().await.unwrap().unwrap().num_rows(), 100);
+    }
+    check_nothing_left(&space, "many").await;
+}
+
 #[tokio::test]
 async fn dropping_the_stream_frees_everything() {
     let (data, ordering) = wide(50_000, 1, 48);
