@@ -1,7 +1,13 @@
 //! What plan nodes of one shape have in common.
 //!
 //! `ExecutionPlan` asks each node how its inputs and its expressions are visited and replaced. For
-//! one that has no input, and for one that hands on the rows of one, there is one answer.
+//! one that has no input, for one that hands on the rows of one, and for one that stands in the
+//! place of a node of DataFusion's, there is one answer.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::physical_plan::ExecutionPlan;
 
 /// `apply_expressions` of an `ExecutionPlan` that has none.
 #[macro_export]
@@ -110,4 +116,112 @@ macro_rules! pass_through_node {
 
         $crate::with_new_children!();
     };
+}
+
+/// What a node answers as the node of DataFusion's does that it stands for, its field `stock`, of
+/// one input: nearly all that plans ask. It is made anew by its own `try_from_stock(&stock) ->
+/// Result<Option<Self>>`; where that gives none, the stock node stays. Its `metrics` are a field.
+macro_rules! stock_node {
+    ($name:literal, $stock:ty) => {
+        fn name(&self) -> &'static str {
+            $name
+        }
+
+        fn properties(&self) -> &std::sync::Arc<datafusion::physical_plan::PlanProperties> {
+            self.stock.properties()
+        }
+
+        fn input_distribution_requirements(
+            &self,
+        ) -> datafusion::physical_plan::InputDistributionRequirements {
+            self.stock.input_distribution_requirements()
+        }
+
+        fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+            self.stock.benefits_from_input_partitioning()
+        }
+
+        fn children(
+            &self,
+        ) -> Vec<&std::sync::Arc<dyn datafusion::physical_plan::ExecutionPlan>> {
+            vec![self.stock.input()]
+        }
+
+        fn apply_expressions(
+            &self,
+            f: &mut dyn FnMut(
+                &std::sync::Arc<dyn datafusion::physical_expr::PhysicalExpr>,
+            ) -> datafusion::common::Result<
+                datafusion::common::tree_node::TreeNodeRecursion,
+            >,
+        ) -> datafusion::common::Result<datafusion::common::tree_node::TreeNodeRecursion> {
+            self.stock.apply_expressions(f)
+        }
+
+        fn replace_children(
+            self: std::sync::Arc<Self>,
+            children: Vec<std::sync::Arc<dyn datafusion::physical_plan::ExecutionPlan>>,
+            options: datafusion::physical_plan::execution_plan::ReplaceChildrenOptions,
+        ) -> datafusion::common::Result<std::sync::Arc<dyn datafusion::physical_plan::ExecutionPlan>>
+        {
+            let stock = std::sync::Arc::new(self.stock.clone());
+            let stock = stock.replace_children(children, options)?;
+            $crate::plan_node::ours_or_stock::<$stock, _>(stock, Self::try_from_stock)
+        }
+
+        $crate::with_new_children!();
+
+        fn reset_state(
+            self: std::sync::Arc<Self>,
+        ) -> datafusion::common::Result<std::sync::Arc<dyn datafusion::physical_plan::ExecutionPlan>>
+        {
+            let stock = std::sync::Arc::new(self.stock.clone()).reset_state()?;
+            $crate::plan_node::ours_or_stock::<$stock, _>(stock, Self::try_from_stock)
+        }
+
+        fn metrics(&self) -> Option<datafusion::physical_plan::metrics::MetricsSet> {
+            Some(self.metrics.clone_inner())
+        }
+
+        fn child_stats_requests(
+            &self,
+            partition: Option<usize>,
+        ) -> Vec<datafusion::physical_plan::statistics::ChildStats> {
+            self.stock.child_stats_requests(partition)
+        }
+
+        fn statistics_from_inputs(
+            &self,
+            input_stats: &[std::sync::Arc<datafusion::common::Statistics>],
+            args: &datafusion::physical_plan::statistics::StatisticsArgs,
+        ) -> datafusion::common::Result<std::sync::Arc<datafusion::common::Statistics>> {
+            self.stock.statistics_from_inputs(input_stats, args)
+        }
+
+        fn fetch(&self) -> Option<usize> {
+            self.stock.fetch()
+        }
+
+        fn cardinality_effect(
+            &self,
+        ) -> datafusion::physical_plan::execution_plan::CardinalityEffect {
+            self.stock.cardinality_effect()
+        }
+    };
+}
+pub(crate) use stock_node;
+
+/// The node of ours that stands for a stock node, or the stock node where there is none.
+pub(crate) fn ours_or_stock<S: ExecutionPlan, O: ExecutionPlan>(
+    stock: Arc<dyn ExecutionPlan>,
+    try_from_stock: impl FnOnce(&S) -> Result<Option<O>>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let ours = match stock.downcast_ref::<S>() {
+        Some(stock) => try_from_stock(stock)?,
+        None => None,
+    };
+    Ok(match ours {
+        Some(ours) => Arc::new(ours),
+        None => stock,
+    })
 }

@@ -227,6 +227,10 @@ impl TableProvider for TableSource {
     }
 }
 
+/// Fewer rows are not worth a partition of their own; and the rows of a small table come in the
+/// order in which they were written, as users of MySQL are used to.
+const PARTITION_ROWS: usize = 8192;
+
 /// Reads the rows of a snapshot.
 pub struct TableScan {
     source: Source,
@@ -244,7 +248,11 @@ impl TableScan {
             None => snapshot.batch_count(),
             Some(limit) => batches_within(snapshot, limit),
         };
-        let partitions = partitions_max.min(batches).max(1);
+        let rows: usize = (0..batches).map(|index| snapshot.rows_of(index)).sum();
+        let partitions = partitions_max
+            .min(batches)
+            .min(rows.div_ceil(PARTITION_ROWS))
+            .max(1);
         let ranges: Vec<_> = (0..partitions)
             .map(|index| batches * index / partitions..batches * (index + 1) / partitions)
             .collect();

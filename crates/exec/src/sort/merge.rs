@@ -3,31 +3,17 @@
 //! Owns: [`Run`] and [`Merger`]. Never: pins more than the current batch of each run and a few
 //! that the next output still refers to.
 //!
-//! ```text
-//!    run 0: batch batch [batch] ...     cursor: heads of the keys of one batch
-//!    run 1: batch [batch] batch ...        \
-//!    run 2: [batch] ...                     > tree of losers -> picks (batch, row) -> output
-//! ```
-//!
-//! A cursor compares the first sixteen key bytes as one integer and the remaining bytes only
-//! when those are equal; equal keys leave in the order of the runs, so the merge is stable.
-//!
 //! The current batches alias their pages, so one page a run stays pinned between two outputs, over
 //! an await of the consumer too. The sorter counts them when it chooses how many runs to merge.
-//!
-//! Cost: log2(runs) comparisons a row and one gather.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::compute::interleave_record_batch;
-use arrow::row::Rows;
 use datafusion::common::{DataFusionError, Result};
 use mayfly_table::{BatchRun, Drain};
 
-use super::keys::{HEAD_BYTES, KeyEncoder, head};
-use super::losers::LoserTree;
+use super::keys::KeyEncoder;
+use super::picker::{Limits, Picker};
 use crate::error::table_error;
 
 /// A sorted run in pages.
@@ -38,33 +24,11 @@ pub(super) struct Run {
     pub level: u64,
 }
 
-/// The place of a merge in one run.
-struct Cursor {
-    /// What is left of the run; a page is freed as soon as nothing refers to its batch.
-    drain: Drain,
-    /// First bytes of the keys of the current batch.
-    heads: Vec<u128>,
-    /// Whole keys of the current batch; empty when the heads decide.
-    rows: Rows,
-    row: usize,
-    /// Position of the current batch in `Merger::held`.
-    slot: usize,
-    live: bool,
-}
-
 /// A merge in progress.
 pub(super) struct Merger {
-    encoder: Arc<KeyEncoder>,
-    heads_decide: bool,
-    cursors: Vec<Cursor>,
-    tree: LoserTree,
-    held: Vec<RecordBatch>,
-    held_max: usize,
-    picks: Vec<(usize, usize)>,
-    /// The cursor whose batch ended and whose next one is not loaded yet.
-    waiting: Option<usize>,
-    batch_rows: usize,
-    rows_left: u64,
+    picker: Picker,
+    /// What is left of each run; a page is freed as soon as nothing refers to its batch.
+    drains: Vec<Drain>,
 }
 
 /// How a merge is to be done.
@@ -106,7 +70,7 @@ impl Merger {
         runs: Vec<Run>,
         options: MergeOptions,
     ) -> Result<Self, Opening> {
-        // The first page of every run, pinned until its cursor has it: draining a run cannot be
+        // The first page of every run, pinned until the picker has it: draining a run cannot be
         // taken back, so it begins only when all of them fit.
         let mut first = Vec::with_capacity(runs.len());
         for run in &runs {
@@ -123,127 +87,51 @@ impl Merger {
                 }
             }
         }
-        let mut merger = Self {
-            encoder: Arc::clone(encoder),
-            heads_decide: encoder.fits(HEAD_BYTES),
-            cursors: Vec::with_capacity(runs.len()),
-            tree: LoserTree::default(),
-            held: Vec::new(),
-            held_max: runs.len() + options.held_extra,
-            picks: Vec::new(),
-            waiting: None,
-            batch_rows: options.batch_rows,
-            rows_left: options.rows_max,
+        let limits = Limits {
+            rows: options.batch_rows,
+            bytes: usize::MAX,
+            held: runs.len() + options.held_extra,
         };
-        for (index, run) in runs.into_iter().enumerate() {
-            merger.cursors.push(Cursor {
-                drain: run.data.drain().map_err(table_error)?,
-                heads: Vec::new(),
-                rows: encoder.empty(),
-                row: 0,
-                slot: 0,
-                live: true,
-            });
+        let picker = Picker::new(encoder, runs.len(), limits, options.rows_max);
+        let drains = runs.into_iter().map(|run| run.data.drain());
+        let mut merger = Self {
+            picker,
+            drains: drains.collect::<Result<_, _>>().map_err(table_error)?,
+        };
+        while let Some(index) = merger.picker.waiting() {
             merger.load(index)?;
         }
-        merger.tree = LoserTree::new(merger.cursors.len(), |a, b| merger.compare(a, b));
         Ok(merger)
     }
 
-    /// Loads the next batch into a cursor, or ends the cursor.
+    /// Loads the next batch of a run, or ends it.
     fn load(&mut self, index: usize) -> Result<()> {
-        let cursor = &mut self.cursors[index];
-        let Some(batch) = cursor.drain.next() else {
-            cursor.live = false;
-            cursor.heads = Vec::new();
+        let Some(batch) = self.drains[index].next() else {
+            self.picker.end();
             return Ok(());
         };
         let batch = batch.map_err(table_error)?;
-        self.encoder.encode_into(&batch, &mut cursor.rows)?;
-        cursor.heads.clear();
-        cursor
-            .heads
-            .extend(cursor.rows.iter().map(|key| head(key.data())));
-        cursor.row = 0;
-        cursor.slot = self.held.len();
-        self.held.push(batch);
-        Ok(())
-    }
-
-    fn compare(&self, a: usize, b: usize) -> Ordering {
-        let (left, right) = (&self.cursors[a], &self.cursors[b]);
-        match (left.live, right.live) {
-            (true, true) => {}
-            (true, false) => return Ordering::Less,
-            (false, true) => return Ordering::Greater,
-            (false, false) => return a.cmp(&b),
-        }
-        let mut order = left.heads[left.row].cmp(&right.heads[right.row]);
-        if order.is_eq() && !self.heads_decide {
-            order = left.rows.row(left.row).cmp(&right.rows.row(right.row));
-        }
-        order.then(a.cmp(&b))
-    }
-
-    /// Plays the matches of one cursor again after its row changed.
-    fn replay(&mut self, cursor: usize) {
-        let mut tree = std::mem::take(&mut self.tree);
-        tree.replay(cursor, |a, b| self.compare(a, b));
-        self.tree = tree;
+        self.picker.enter(batch.clone(), &batch, 0)
     }
 
     /// The next rows in order, or none at the end. The batch may alias pages.
     pub(super) fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        while self.picks.len() < self.batch_rows && self.rows_left > 0 {
-            if let Some(index) = self.waiting {
-                if self.held.len() >= self.held_max && !self.picks.is_empty() {
+        while self.picker.has_room() {
+            if let Some(index) = self.picker.waiting() {
+                if self.picker.holds_enough() {
                     break;
                 }
                 match self.load(index) {
-                    Ok(()) => {
-                        self.waiting = None;
-                        self.replay(index);
-                    }
+                    Ok(()) => {}
                     // Batches that only the output refers to may be what is in the way.
-                    Err(_) if !self.picks.is_empty() => break,
+                    Err(_) if self.picker.has_picks() => break,
                     Err(error) => return Err(error),
                 }
             }
-            let Some(cursor) = self.cursors.get_mut(self.tree.winner()) else {
-                break;
-            };
-            if !cursor.live {
+            if !self.picker.pick() {
                 break;
             }
-            self.picks.push((cursor.slot, cursor.row));
-            self.rows_left -= 1;
-            cursor.row += 1;
-            let winner = self.tree.winner();
-            if cursor.row < cursor.heads.len() {
-                self.replay(winner);
-            } else {
-                self.waiting = Some(winner);
-            }
         }
-        if self.picks.is_empty() {
-            return Ok(None);
-        }
-        let batches: Vec<&RecordBatch> = self.held.iter().collect();
-        let output = interleave_record_batch(&batches, &self.picks)?;
-        self.picks.clear();
-        self.release_ended();
-        Ok(Some(output))
-    }
-
-    /// Keeps only the batches that cursors stand in.
-    fn release_ended(&mut self) {
-        let mut kept = Vec::with_capacity(self.cursors.len());
-        for cursor in &mut self.cursors {
-            if cursor.live && cursor.row < cursor.heads.len() {
-                kept.push(self.held[cursor.slot].clone());
-                cursor.slot = kept.len() - 1;
-            }
-        }
-        self.held = kept;
+        self.picker.output()
     }
 }

@@ -12,6 +12,9 @@
 //!   cutoff  what a limit rules out          merge    k runs into one stream
 //! ```
 //!
+//! Runs of one partition and partitions of one sort are merged alike: `merge` and `merge_operator`
+//! read the batches, `picker` holds one of each and says which rows are next, `losers` is its tree.
+//!
 //! Each partition sorts on its own, below a [`MergeOperator`] where the plan wants one stream. The
 //! sort is stable within a partition.
 //!
@@ -25,6 +28,7 @@ mod merge_operator;
 mod operator;
 mod order;
 mod pending;
+mod picker;
 mod sorter;
 mod spec;
 #[cfg(test)]

@@ -3,26 +3,20 @@
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{DataFusionError, Result, Statistics};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalExprRef};
-use datafusion::physical_plan::execution_plan::{CardinalityEffect, ReplaceChildrenOptions};
-use datafusion::physical_plan::metrics::{
-    BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
-};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::sorts::sort::SortExec;
-use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, InputDistributionRequirements, PlanProperties,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::{StreamExt, TryStreamExt};
 
 use super::cutoff::SharedCutoff;
 use super::sorter::{Sizes, Sorter, SorterOptions};
 use super::spec::SortSpec;
 use crate::context::StatementContext;
+use crate::plan_node::stock_node;
 use crate::report::{Why, next_temp_table_id};
 
 /// Sorts each partition of its input, in memory and in pages of the temp space.
@@ -94,17 +88,6 @@ impl SortOperator {
     pub fn input(&self) -> &Arc<dyn ExecutionPlan> {
         self.stock.input()
     }
-
-    fn rebuild(stock: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-        let ours = match stock.downcast_ref::<SortExec>() {
-            Some(sort) => Self::try_from_stock(sort)?,
-            None => None,
-        };
-        Ok(match ours {
-            Some(operator) => Arc::new(operator),
-            None => Arc::clone(stock),
-        })
-    }
 }
 
 impl fmt::Debug for SortOperator {
@@ -139,51 +122,10 @@ impl DisplayAs for SortOperator {
 }
 
 impl ExecutionPlan for SortOperator {
-    fn name(&self) -> &'static str {
-        "SortOperator"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.stock.properties()
-    }
-
-    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
-        self.stock.input_distribution_requirements()
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        self.stock.benefits_from_input_partitioning()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![self.stock.input()]
-    }
-
-    fn apply_expressions(
-        &self,
-        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        self.stock.apply_expressions(f)
-    }
+    stock_node!("SortOperator", SortExec);
 
     fn dynamic_expressions_produced(&self) -> Vec<Arc<dyn PhysicalExpr>> {
         self.stock.dynamic_expressions_produced()
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let stock: Arc<dyn ExecutionPlan> = Arc::new(self.stock.clone());
-        Self::rebuild(&stock.replace_children(children, options)?)
-    }
-
-    crate::with_new_children!();
-
-    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
-        let stock: Arc<dyn ExecutionPlan> = Arc::new(self.stock.clone());
-        Self::rebuild(&stock.reset_state()?)
     }
 
     fn execute(
@@ -258,29 +200,5 @@ impl ExecutionPlan for SortOperator {
             self.schema(),
             futures::stream::once(sorted).try_flatten(),
         )))
-    }
-
-    fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
-    }
-
-    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        self.stock.child_stats_requests(partition)
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        input_stats: &[Arc<Statistics>],
-        args: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        self.stock.statistics_from_inputs(input_stats, args)
-    }
-
-    fn fetch(&self) -> Option<usize> {
-        self.stock.fetch()
-    }
-
-    fn cardinality_effect(&self) -> CardinalityEffect {
-        self.stock.cardinality_effect()
     }
 }
