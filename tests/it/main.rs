@@ -15,5 +15,6 @@ mod process;
 mod recorded;
 mod repeated;
 mod shared;
+mod shortage;
 mod slt;
 mod waiting;

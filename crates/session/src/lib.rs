@@ -24,6 +24,7 @@ mod recursion;
 pub mod render;
 mod running;
 mod session;
+mod shortage;
 mod slow_log;
 mod statement;
 mod stats;

@@ -15,6 +15,7 @@ use tokio::task::AbortHandle;
 
 use crate::connection::Connection;
 use crate::progress::{self, Progress};
+use crate::shortage::Place;
 use crate::slow_log::Reads;
 use crate::stats::{Ended, StatementStats};
 
@@ -100,10 +101,13 @@ pub(crate) struct Running {
     // fixed
     connection: Arc<Connection>,
     started: Instant,
+    /// Whether it has been started before.
+    is_again: bool,
     pub(crate) text: String,
     pub(crate) account: Account,
     pub(crate) report: Arc<Report>,
     // state
+    place: Mutex<Option<Place>>,
     /// Rows returned or affected.
     rows: AtomicU64,
     is_query: AtomicBool,
@@ -128,9 +132,26 @@ impl Running {
         text: &str,
         account: Account,
     ) -> Arc<Running> {
+        Running::start(connection, text, account, None)
+    }
+
+    /// Starts a statement again that failed and was not finished.
+    pub(crate) fn again(&self) -> Arc<Running> {
+        let account = self.connection.statement_account();
+        Running::start(&self.connection, &self.text, account, Some(self.started))
+    }
+
+    fn start(
+        connection: &Arc<Connection>,
+        text: &str,
+        account: Account,
+        before: Option<Instant>,
+    ) -> Arc<Running> {
         let running = Arc::new(Running {
             connection: Arc::clone(connection),
-            started: Instant::now(),
+            started: before.unwrap_or_else(Instant::now),
+            is_again: before.is_some(),
+            place: Mutex::new(Some(connection.engine.shared().statements.enter())),
             text: text.to_owned(),
             account,
             report: Arc::new(Report::default()),
@@ -173,11 +194,22 @@ impl Running {
         }
     }
 
+    /// Whether the statement has been started before: it is counted already.
+    pub(crate) fn is_again(&self) -> bool {
+        self.is_again
+    }
+
+    /// Says that it does not run any more.
+    pub(crate) fn leave(&self) {
+        drop(lock(&self.place).take());
+    }
+
     /// Ends the statement after a time, as `max_execution_time` asks.
     pub(crate) fn end_after(self: &Arc<Self>, limit: Duration) {
+        let rest = limit.saturating_sub(self.started.elapsed());
         let running = Arc::downgrade(self);
         tokio::spawn(async move {
-            tokio::time::sleep(limit).await;
+            tokio::time::sleep(rest).await;
             if let Some(running) = running.upgrade() {
                 running.timed_out.store(true, Ordering::SeqCst);
                 running.abort();
@@ -276,6 +308,7 @@ impl Running {
         }
         self.take_plan();
         lock(&self.tasks).clear();
+        self.leave();
         let rows = self.rows.load(Ordering::Relaxed);
         let tables = self.report.tables();
         let mut counters = self.account.counters();

@@ -46,6 +46,7 @@ use crate::connection::Connection;
 use crate::errors;
 use crate::outcome::Outcome;
 use crate::running::Running;
+use crate::status::Status;
 
 pub(crate) use describe::describe;
 pub(crate) use known_tables::{KnownTables, run_known_table};
@@ -161,6 +162,13 @@ fn reads_counts(statement: &Statement) -> bool {
 }
 
 impl Job {
+    /// Counts the statement, also if it is started again.
+    fn count(&self, count: impl Fn(&mut Status)) {
+        if !self.running.is_again() {
+            self.connection.count(count);
+        }
+    }
+
     async fn dispatch(&self, statement: Statement) -> Result<Outcome, MySqlError> {
         let connection = &self.connection;
         if defines(&statement) {
@@ -187,7 +195,7 @@ impl Job {
         // statements that it might run.
         match statement {
             Statement::Query(query) => {
-                connection.count(|status| status.selects += 1);
+                self.count(|status| status.selects += 1);
                 Box::pin(self.query(*query)).await
             }
             Statement::Explain(explain) => Box::pin(self.explain(explain)).await,
