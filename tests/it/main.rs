@@ -12,6 +12,7 @@ mod groupings;
 mod partitioned;
 mod points;
 mod process;
+mod profiles;
 mod recorded;
 mod repeated;
 mod shared;

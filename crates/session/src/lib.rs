@@ -19,6 +19,7 @@ mod meaning;
 mod names;
 mod outcome;
 mod prepared;
+mod profile;
 mod progress;
 mod recursion;
 pub mod render;

@@ -12,6 +12,7 @@ use crate::errors;
 use crate::names;
 use crate::outcome::{ColumnInfo, Outcome, crashed, panic_text};
 use crate::prepared::Prepared;
+use crate::profile::Stage;
 use crate::progress::Progress;
 use crate::running::{AFTER_FAILURE, AFTER_SUCCESS, CancelHandle, EndHandle, Running};
 use crate::shortage;
@@ -144,6 +145,7 @@ impl Session {
         let mut turn = None;
         let mut ended = failed;
         while let Some(patience) = shortage::PATIENCE.checked_sub(running.elapsed()) {
+            running.enter(Stage::WaitingForMemory);
             running.leave();
             let wait = {
                 let statements = Arc::clone(statements);

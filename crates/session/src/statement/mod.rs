@@ -45,6 +45,7 @@ use mayfly_types::{ErrorCode, MySqlError, Warning};
 use crate::connection::Connection;
 use crate::errors;
 use crate::outcome::Outcome;
+use crate::profile::Stage;
 use crate::running::Running;
 use crate::status::Status;
 
@@ -80,6 +81,12 @@ pub(crate) async fn run(
         return ended.map(|outcome| job.settle(outcome));
     }
     let parsed = parse::parse(&job.running.text);
+    if matches!(
+        &parsed,
+        Ok((Statement::Show(Show::Profile(_) | Show::Profiles), _))
+    ) {
+        job.running.hide();
+    }
     let keeps_warnings = matches!(
         &parsed,
         Ok((
@@ -91,6 +98,7 @@ pub(crate) async fn run(
     let (mut statement, source) = parsed?;
     job.source = Arc::new(source);
     job.name_defaults(&mut statement)?;
+    job.running.enter(Stage::Executing);
     let outcome = match Box::pin(job.point(&statement)).await? {
         Some(outcome) => outcome,
         None => job.dispatch(statement).await?,
@@ -394,7 +402,12 @@ impl Job {
     pub(crate) async fn turn(&self, table: &Arc<Table>) -> Option<Turn> {
         let is_own = self.connection.local().temporary.has(table);
         match self.connection.turns_of(table, is_own) {
-            Some(turns) => Some(turns.lock_owned().await),
+            Some(turns) => {
+                self.running.enter(Stage::WaitingForTable);
+                let turn = turns.lock_owned().await;
+                self.running.enter(Stage::Executing);
+                Some(turn)
+            }
             None => None,
         }
     }

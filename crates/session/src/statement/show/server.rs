@@ -130,7 +130,11 @@ impl Job {
                 database,
                 some(if running.is_some() { "Query" } else { "Sleep" }),
                 some(elapsed),
-                some(if running.is_some() { "executing" } else { "" }),
+                some(
+                    running
+                        .as_ref()
+                        .map_or("", |running| running.stage().name()),
+                ),
                 running.map(|running| running.text.clone()),
             ]);
         }
