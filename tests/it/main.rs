@@ -18,4 +18,5 @@ mod repeated;
 mod shared;
 mod shortage;
 mod slt;
+mod temp_files;
 mod waiting;

@@ -38,7 +38,7 @@ mod yielding;
 pub use client_files::{FileRequest, FileRequests};
 pub use engine::{DEFAULT_DATABASE, Engine, EngineOptions, TestFaults, VERSION};
 pub use file_access::FileAccess;
-pub use mayfly_space::{Compression, IoMode, PageClass, limit_heaps};
+pub use mayfly_space::{Compression, FileStatus, IoMode, PageClass, limit_heaps};
 pub use mayfly_sql::pieces::statements;
 pub use outcome::{ColumnInfo, ColumnOrigin, KeyRole, Outcome, RowStream};
 pub use prepared::{Parameter, Prepared};

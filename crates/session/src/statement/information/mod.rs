@@ -31,11 +31,12 @@ const CATALOG: &str = "def";
 type Make = fn(&Job) -> Listing;
 
 /// The tables, in the order of their names.
-const TABLES: [(&str, Make); 16] = [
+const TABLES: [(&str, Make); 17] = [
     ("CHECK_CONSTRAINTS", constraints::check_constraints),
     ("COLUMNS", columns::columns),
     ("EVENTS", nothing::events),
     ("KEY_COLUMN_USAGE", constraints::key_column_usage),
+    ("MAYFLY_TEMP_FILES", tables::temp_files),
     ("MAYFLY_TEMPORARY_TABLES", tables::temporary_tables),
     ("PARAMETERS", nothing::parameters),
     ("PARTITIONS", nothing::partitions),

@@ -30,36 +30,15 @@ impl Job {
     }
 
     pub(super) fn list_status(&self, scope: Scope) -> Listing {
-        let engine = &self.connection.engine;
-        let space = engine.space();
-        let counters = space.counters();
-        let (status, connections) = {
-            let globals = engine.globals();
-            (globals.status, globals.connections_made)
+        let connection = &self.connection;
+        let rows = match scope {
+            Scope::Session => {
+                let status = connection.local().status;
+                let counters = connection.account.counters();
+                connection.engine.list_status(&status, &counters)
+            }
+            _ => connection.engine.status(),
         };
-        let status = match scope {
-            Scope::Session => self.connection.local().status,
-            _ => status,
-        };
-        let account = match scope {
-            Scope::Session => self.connection.account.counters(),
-            _ => counters,
-        };
-        let mut rows: Vec<(&str, u64)> = status.list(counters.files_created);
-        rows.extend([
-            ("Connections", connections),
-            ("Max_memory_used", account.peak_bytes),
-            ("Max_tmp_space_used", account.disk_peak_bytes),
-            ("Mayfly_memory_bytes", space.memory_bytes()),
-            (
-                "Memory_used",
-                account.resident_bytes + account.reserved_bytes,
-            ),
-            ("Threads_connected", engine.open_connections().len() as u64),
-            ("Tmp_space_used", account.disk_bytes_used),
-            ("Uptime", engine.shared().started.elapsed().as_secs()),
-        ]);
-        rows.sort_unstable();
         let mut listing = Listing::new(&["Variable_name", "Value"]);
         for (name, value) in rows {
             listing.push(vec![some(name), some(value)]);
