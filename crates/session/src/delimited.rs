@@ -6,7 +6,7 @@
 
 use std::io::{self, Read};
 
-use mayfly_sql::statement::LoadData;
+use mayfly_sql::statement::FileFormat;
 
 const CHUNK_BYTES: usize = 256 << 10;
 
@@ -21,14 +21,14 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    pub(crate) fn of(load: &LoadData) -> Shape {
+    pub(crate) fn of(format: &FileFormat) -> Shape {
         let byte = |c: Option<char>| c.and_then(|c| u8::try_from(c).ok());
         Shape {
-            field_end: load.field_terminator.clone().into_bytes(),
-            line_end: load.line_terminator.clone().into_bytes(),
-            line_start: load.line_start.clone().into_bytes(),
-            enclosure: byte(load.enclosure),
-            escape: byte(load.escape),
+            field_end: format.field_terminator.clone().into_bytes(),
+            line_end: format.line_terminator.clone().into_bytes(),
+            line_start: format.line_start.clone().into_bytes(),
+            enclosure: byte(format.enclosure),
+            escape: byte(format.escape),
         }
     }
 }

@@ -11,6 +11,7 @@ mod connection;
 mod delimited;
 mod engine;
 mod errors;
+mod export;
 mod file_access;
 mod files;
 mod listing;

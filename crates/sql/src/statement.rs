@@ -24,6 +24,8 @@ pub struct TableName {
 pub enum Statement {
     /// SELECT, WITH, VALUES, TABLE and their combinations.
     Query(Box<ast::Query>),
+    /// SELECT ... INTO.
+    QueryInto(Box<ast::Query>, Into),
     /// EXPLAIN and EXPLAIN ANALYZE.
     Explain(Explain),
     /// CREATE [TEMPORARY] TABLE.
@@ -441,6 +443,19 @@ pub struct LoadData {
     pub table: TableName,
     /// CHARACTER SET.
     pub character_set: Option<String>,
+    /// FIELDS and LINES.
+    pub format: FileFormat,
+    /// IGNORE n LINES.
+    pub skip_lines: u64,
+    /// Where the fields go; empty: to all columns in order.
+    pub targets: Vec<LoadTarget>,
+    /// SET column = expression.
+    pub assignments: Vec<(String, ast::Expr)>,
+}
+
+/// FIELDS and LINES of LOAD DATA and SELECT ... INTO OUTFILE.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileFormat {
     /// FIELDS TERMINATED BY.
     pub field_terminator: String,
     /// FIELDS ENCLOSED BY.
@@ -453,12 +468,38 @@ pub struct LoadData {
     pub line_start: String,
     /// LINES TERMINATED BY.
     pub line_terminator: String,
-    /// IGNORE n LINES.
-    pub skip_lines: u64,
-    /// Where the fields go; empty: to all columns in order.
-    pub targets: Vec<LoadTarget>,
-    /// SET column = expression.
-    pub assignments: Vec<(String, ast::Expr)>,
+}
+
+impl Default for FileFormat {
+    /// MySQL's: tab, no quotes, backslash, line feed.
+    fn default() -> Self {
+        FileFormat {
+            field_terminator: "\t".to_owned(),
+            enclosure: None,
+            optionally_enclosed: false,
+            escape: Some('\\'),
+            line_start: String::new(),
+            line_terminator: "\n".to_owned(),
+        }
+    }
+}
+
+/// Where the rows of SELECT ... INTO go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Into {
+    /// INTO OUTFILE.
+    OutFile {
+        /// The file, which must not exist.
+        path: String,
+        /// CHARACTER SET.
+        character_set: Option<String>,
+        /// FIELDS and LINES.
+        format: FileFormat,
+    },
+    /// INTO DUMPFILE: the cells of one row as they are.
+    DumpFile(String),
+    /// Variables of the user, in lower case, without `@`.
+    Variables(Vec<String>),
 }
 
 /// Which value of a variable is meant.

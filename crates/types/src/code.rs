@@ -36,6 +36,7 @@ macro_rules! codes {
 
 #[rustfmt::skip]
 codes! {
+    FileCreate = 1, "HY000", "Can't create/write to file '{}' (OS errno {} - {})";
     ClientFileNotFound = 2, "HY000", "File '{}' not found (OS errno {} - {})";
     WriteFile = 3, "HY000", "Error writing file '{}' (OS errno {} - {})";
     FileStat = 13, "HY000", "Can't get stat of '{}' (OS errno {} - {})";
@@ -176,6 +177,7 @@ codes! {
     NoSuchFunction = 1305, "42000", "{} {} does not exist";
     QueryInterrupted = 1317, "70100", "Query execution was interrupted";
     UndeclaredVariable = 1327, "42000", "Undeclared variable: {}";
+    NoData = 1329, "02000", "No data - zero rows fetched, selected, or processed";
     ViewNotObject = 1347, "HY000", "'{}.{}' is not {}";
     ViewSelectTemporaryTable = 1352, "HY000", "View's SELECT refers to a temporary table '{}'";
     ViewWrongList = 1353, "HY000", "In definition of view, derived table or common table expression, SELECT list and column names list have different column counts";

@@ -1,14 +1,17 @@
 //! Expressions that stand alone: values of SET and of VALUES.
 
+use arrow::array::ArrayRef;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, SelectItem, SetExpr, Value};
 use mayfly_sql::literal::Literal;
 use mayfly_sql::{change, parse};
 use mayfly_table::Column;
-use mayfly_types::{ErrorCode, MySqlError};
+use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
 use super::Job;
+use super::query::Ready;
 use crate::errors;
+use crate::render;
 
 impl Job {
     /// The value of an expression without columns.
@@ -22,25 +25,29 @@ impl Job {
         }
     }
 
+    /// The value of an expression for a variable of the user.
+    pub(crate) async fn evaluate_for_user(
+        &self,
+        expression: &Expr,
+    ) -> Result<ScalarValue, MySqlError> {
+        if let Some(value) = literal(expression) {
+            return Ok(value);
+        }
+        let ready = Box::pin(self.ready_alone(vec![expression.clone()])).await?;
+        let batch = self.small_result(&ready).await?;
+        match (batch.columns(), ready.columns().as_slice()) {
+            ([array], [column]) if batch.num_rows() == 1 => user_value(array, &column.column_type),
+            _ => Err(MySqlError::new(ErrorCode::OperandColumns, &[&1])),
+        }
+    }
+
     /// The values of several expressions without columns.
     pub(crate) async fn evaluate_all(
         &self,
         expressions: Vec<Expr>,
     ) -> Result<Vec<ScalarValue>, MySqlError> {
-        change::refuse_windows(&expressions)?;
         let count = expressions.len();
-        let mut query = parse::select_one()?;
-        if let SetExpr::Select(select) = query.body.as_mut() {
-            select.projection = expressions
-                .into_iter()
-                .enumerate()
-                .map(|(index, expr)| SelectItem::ExprWithAlias {
-                    expr,
-                    alias: format!("value {index}").as_str().into(),
-                })
-                .collect();
-        }
-        let ready = self.ready(query).await?;
+        let ready = self.ready_alone(expressions).await?;
         let batch = self.small_result(&ready).await?;
         if batch.num_columns() != count || batch.num_rows() != 1 {
             return Err(MySqlError::new(ErrorCode::OperandColumns, &[&1]));
@@ -52,6 +59,43 @@ impl Job {
                 ScalarValue::try_from_array(array, 0).map_err(|error| errors::from_plan(&error))
             })
             .collect()
+    }
+
+    /// The plan of expressions without columns.
+    async fn ready_alone(&self, expressions: Vec<Expr>) -> Result<Ready, MySqlError> {
+        change::refuse_windows(&expressions)?;
+        let mut query = parse::select_one()?;
+        if let SetExpr::Select(select) = query.body.as_mut() {
+            select.projection = expressions
+                .into_iter()
+                .enumerate()
+                .map(|(index, expr)| SelectItem::ExprWithAlias {
+                    expr,
+                    alias: format!("value {index}").as_str().into(),
+                })
+                .collect();
+        }
+        self.ready(query).await
+    }
+}
+
+/// The value that a variable of the user has after a cell was assigned to it: a number or a text.
+/// Moments are their texts, and all floating numbers are DOUBLE.
+pub(crate) fn user_value(
+    array: &ArrayRef,
+    column_type: &ColumnType,
+) -> Result<ScalarValue, MySqlError> {
+    let mut cell = Vec::new();
+    if array.data_type().is_temporal() && render::write_cell(&mut cell, array, 0, column_type) {
+        return Ok(ScalarValue::Utf8(Some(
+            String::from_utf8_lossy(&cell).into_owned(),
+        )));
+    }
+    let value = ScalarValue::try_from_array(array, 0);
+    match value.map_err(|error| errors::from_plan(&error))? {
+        ScalarValue::Float32(number) => Ok(ScalarValue::Float64(number.map(f64::from))),
+        value if value.data_type().is_temporal() => Ok(ScalarValue::Utf8(None)),
+        value => Ok(value),
     }
 }
 

@@ -63,7 +63,7 @@ impl Job {
 
     pub(crate) async fn load(&self, load: LoadData) -> Result<Outcome, MySqlError> {
         self.connection.count(|status| status.loads += 1);
-        if load.line_terminator.is_empty() || load.field_terminator.is_empty() {
+        if load.format.line_terminator.is_empty() || load.format.field_terminator.is_empty() {
             return Err(errors::not_supported(
                 "LOAD DATA without field or line terminator",
             ));
@@ -72,7 +72,7 @@ impl Job {
         let ignore = load.local || load.ignore;
         let plan = Plan::new(&load, &table)?;
         let file = self.file(&load).await?;
-        let mut records = Records::new(file, Shape::of(&load));
+        let mut records = Records::new(file, Shape::of(&load.format));
         let read_error = |error: io::Error| match error.downcast::<MySqlError>() {
             Ok(told) => told,
             Err(error) => cannot_open(&load.path, &error),

@@ -21,6 +21,7 @@ mod expressions;
 mod few_rows;
 mod information;
 mod insert;
+mod into;
 mod known_tables;
 mod load;
 mod origins;
@@ -205,6 +206,10 @@ impl Job {
             Statement::Query(query) => {
                 self.count(|status| status.selects += 1);
                 Box::pin(self.query(*query)).await
+            }
+            Statement::QueryInto(query, into) => {
+                self.count(|status| status.selects += 1);
+                Box::pin(self.query_into(*query, into)).await
             }
             Statement::Explain(explain) => Box::pin(self.explain(explain)).await,
             Statement::CreateTable(table) => Box::pin(self.create_table(*table)).await,
@@ -443,7 +448,9 @@ fn commits(statement: &Statement) -> bool {
 fn is_transaction(statement: &Statement) -> bool {
     match statement {
         Statement::CreateTable(_) | Statement::DropTable(_) => true,
-        Statement::Query(query) => !References::of_query(query).tables.is_empty(),
+        Statement::Query(query) | Statement::QueryInto(query, _) => {
+            !References::of_query(query).tables.is_empty()
+        }
         _ => false,
     }
 }

@@ -28,8 +28,8 @@ impl Job {
         let mut values = Vec::with_capacity(assignments.len());
         for assignment in &assignments {
             values.push(match assignment {
-                Assignment::User { value, .. }
-                | Assignment::System {
+                Assignment::User { value, .. } => self.evaluate_for_user(value).await?,
+                Assignment::System {
                     value: SetValue::Expression(value),
                     ..
                 } => self.evaluate(value).await?,

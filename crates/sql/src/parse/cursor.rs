@@ -177,28 +177,6 @@ impl Cursor<'_> {
         self.words(&["LOCK", "IN", "SHARE", "MODE"]);
         Ok(query)
     }
-
-    /// Finds `SELECT ... INTO`, which sqlparser reads in another sense.
-    pub(crate) fn select_into(&self) -> Option<&'static str> {
-        let mut ahead = 0;
-        loop {
-            match &self.parser.peek_nth_token_ref(ahead).token {
-                Token::EOF | Token::SemiColon => return None,
-                Token::Word(word)
-                    if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("into") =>
-                {
-                    return Some(if self.is_word(ahead + 1, "OUTFILE") {
-                        "SELECT INTO OUTFILE"
-                    } else if self.is_word(ahead + 1, "DUMPFILE") {
-                        "SELECT INTO DUMPFILE"
-                    } else {
-                        "SELECT INTO"
-                    });
-                }
-                _ => ahead += 1,
-            }
-        }
-    }
 }
 
 /// The table that an object name means.

@@ -5,7 +5,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use super::cursor::Cursor;
 use super::{Result, unsupported};
-use crate::statement::{LoadData, LoadTarget, Statement, TableName};
+use crate::statement::{FileFormat, LoadData, LoadTarget, Statement, TableName};
 
 pub(super) fn load(cursor: &mut Cursor<'_>) -> Result<Statement> {
     cursor.expect("LOAD")?;
@@ -32,27 +32,8 @@ pub(super) fn load(cursor: &mut Cursor<'_>) -> Result<Statement> {
     if cursor.peek_word("PARTITION") {
         return unsupported("PARTITION");
     }
-    if cursor.words(&["CHARACTER", "SET"]) || cursor.word("CHARSET") {
-        let name = cursor.value_word()?.to_ascii_lowercase();
-        if !["utf8mb4", "utf8mb3", "utf8", "ascii", "binary", "latin1"].contains(&name.as_str()) {
-            return Err(MySqlError::new(ErrorCode::UnknownCharacterSet, &[&name]).into());
-        }
-        load.character_set = Some(name);
-    }
-    if cursor.word("FIELDS") || cursor.word("COLUMNS") {
-        fields(cursor, &mut load)?;
-    }
-    if cursor.word("LINES") {
-        loop {
-            if cursor.words(&["STARTING", "BY"]) {
-                load.line_start = cursor.string()?;
-            } else if cursor.words(&["TERMINATED", "BY"]) {
-                load.line_terminator = cursor.string()?;
-            } else {
-                break;
-            }
-        }
-    }
+    load.character_set = character_set(cursor)?;
+    load.format = format(cursor)?;
     if cursor.word("IGNORE") {
         load.skip_lines = cursor.parser.parse_literal_uint()?;
         if !cursor.word("LINES") {
@@ -85,7 +66,6 @@ pub(super) fn load(cursor: &mut Cursor<'_>) -> Result<Statement> {
     Ok(Statement::LoadData(Box::new(load)))
 }
 
-/// MySQL's defaults: tab, no quotes, backslash, line feed.
 fn defaults(table: TableName) -> LoadData {
     LoadData {
         local: false,
@@ -94,29 +74,56 @@ fn defaults(table: TableName) -> LoadData {
         path: String::new(),
         table,
         character_set: None,
-        field_terminator: "\t".to_owned(),
-        enclosure: None,
-        optionally_enclosed: false,
-        escape: Some('\\'),
-        line_start: String::new(),
-        line_terminator: "\n".to_owned(),
+        format: FileFormat::default(),
         skip_lines: 0,
         targets: Vec::new(),
         assignments: Vec::new(),
     }
 }
 
-fn fields(cursor: &mut Cursor<'_>, load: &mut LoadData) -> Result<()> {
+/// CHARACTER SET of a file.
+pub(super) fn character_set(cursor: &mut Cursor<'_>) -> Result<Option<String>> {
+    if !cursor.words(&["CHARACTER", "SET"]) && !cursor.word("CHARSET") {
+        return Ok(None);
+    }
+    let name = cursor.value_word()?.to_ascii_lowercase();
+    if !["utf8mb4", "utf8mb3", "utf8", "ascii", "binary", "latin1"].contains(&name.as_str()) {
+        return Err(MySqlError::new(ErrorCode::UnknownCharacterSet, &[&name]).into());
+    }
+    Ok(Some(name))
+}
+
+/// FIELDS and LINES.
+pub(super) fn format(cursor: &mut Cursor<'_>) -> Result<FileFormat> {
+    let mut format = FileFormat::default();
+    if cursor.word("FIELDS") || cursor.word("COLUMNS") {
+        fields(cursor, &mut format)?;
+    }
+    if cursor.word("LINES") {
+        loop {
+            if cursor.words(&["STARTING", "BY"]) {
+                format.line_start = cursor.string()?;
+            } else if cursor.words(&["TERMINATED", "BY"]) {
+                format.line_terminator = cursor.string()?;
+            } else {
+                break;
+            }
+        }
+    }
+    Ok(format)
+}
+
+fn fields(cursor: &mut Cursor<'_>, format: &mut FileFormat) -> Result<()> {
     loop {
         if cursor.words(&["TERMINATED", "BY"]) {
-            load.field_terminator = cursor.string()?;
+            format.field_terminator = cursor.string()?;
         } else if cursor.words(&["ESCAPED", "BY"]) {
-            load.escape = one_character(&cursor.string()?)?;
+            format.escape = one_character(&cursor.string()?)?;
         } else if cursor.words(&["OPTIONALLY", "ENCLOSED", "BY"]) {
-            load.optionally_enclosed = true;
-            load.enclosure = one_character(&cursor.string()?)?;
+            format.optionally_enclosed = true;
+            format.enclosure = one_character(&cursor.string()?)?;
         } else if cursor.words(&["ENCLOSED", "BY"]) {
-            load.enclosure = one_character(&cursor.string()?)?;
+            format.enclosure = one_character(&cursor.string()?)?;
         } else {
             return Ok(());
         }

@@ -10,6 +10,7 @@ mod column;
 mod create;
 mod cursor;
 mod insert;
+mod into;
 mod key;
 mod load;
 mod reserved;
@@ -53,6 +54,19 @@ impl From<MySqlError> for Refusal {
     }
 }
 
+impl Refusal {
+    /// The error that the user sees, where the refusal says itself where it is.
+    fn of_text(self, text: &str) -> MySqlError {
+        match self {
+            Refusal::Known(error) => error,
+            Refusal::Syntax(error) => {
+                let (line, column) = place(&error.to_string()).unwrap_or_default();
+                syntax_error(text, line, column)
+            }
+        }
+    }
+}
+
 pub(crate) type Result<T> = std::result::Result<T, Refusal>;
 
 /// Reads one statement. A `;` at its end is allowed.
@@ -65,13 +79,18 @@ pub fn parse(text: &str) -> std::result::Result<(Statement, Source), MySqlError>
         .map_err(|error| syntax_error(text, error.location.line, error.location.column))?;
     let source = Source::new(text, &tokens);
     let refused = tokens::check(text, &tokens).err();
+    let mut tokens = tokens;
+    let into = into::cut(&mut tokens).map_err(|refusal| refusal.of_text(text))?;
     let parser = Parser::new(&dialect)
         .with_recursion_limit(RECURSION_LIMIT)
         .with_tokens_with_locations(tokens);
     let mut cursor = Cursor { parser };
     match statement(&mut cursor).and_then(|statement| {
         cursor.end()?;
-        Ok(statement)
+        Ok(match (statement, into) {
+            (Statement::Query(query), Some(into)) => Statement::QueryInto(query, into),
+            (statement, _) => statement,
+        })
     }) {
         Ok(statement) => {
             if let Some(at) = reserved::find(&statement) {
@@ -184,9 +203,6 @@ fn statement(cursor: &mut Cursor<'_>) -> Result<Statement> {
     };
     match first.as_str() {
         "SELECT" | "WITH" | "VALUES" | "TABLE" => {
-            if let Some(what) = cursor.select_into() {
-                return unsupported(what);
-            }
             let query = cursor.query()?;
             Ok(Statement::Query(query))
         }

@@ -1,4 +1,4 @@
-//! Words that cannot be names without quotes.
+//! Words that cannot be names without quotes, and INTO where it cannot be.
 //!
 //! sqlparser takes most of MySQL's reserved words as names, so that `SELECT NOT` would ask for a
 //! column. The list holds what MySQL and MariaDB both reserve: a column called `rank` is welcome.
@@ -17,7 +17,7 @@ use crate::walk;
 pub(super) fn find(statement: &Statement) -> Option<Location> {
     let mut names = Names { found: None };
     match statement {
-        Statement::Query(query) => names.read(query),
+        Statement::Query(query) | Statement::QueryInto(query, _) => names.read(query),
         Statement::Explain(explain) => return find(&explain.statement),
         Statement::CreateTable(table) => table.query.iter().for_each(|query| names.read(query)),
         Statement::Insert(insert) => {
@@ -95,6 +95,11 @@ impl Visitor for Names {
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        // The one place of INTO was cut out before: this would make a table.
+        if let Some(into) = &select.into {
+            self.found = Some(into.name.span().start);
+            return ControlFlow::Break(());
+        }
         for item in &select.projection {
             if let SelectItem::ExprWithAlias { alias, .. } = item {
                 self.check(alias)?;

@@ -1,0 +1,103 @@
+//! SELECT ... INTO: where the rows of a query go that no client sees.
+//!
+//! Owns the clause; it stands in front of FROM or at the end, so it is cut out of the tokens, and
+//! what is left is a query like any other.
+
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use mayfly_types::{ErrorCode, MySqlError};
+
+use super::cursor::Cursor;
+use super::load;
+use super::{Parser, RECURSION_LIMIT, Result};
+use crate::dialect::MayflyDialect;
+use crate::statement::Into;
+
+/// Words that a query begins with.
+const BEGINNINGS: [&str; 4] = ["SELECT", "WITH", "VALUES", "TABLE"];
+/// Words that join queries: the clause may only stand in the last one.
+const JOINTS: [&str; 3] = ["UNION", "EXCEPT", "INTERSECT"];
+
+/// Takes the clause out of the tokens of a query; leaves those of any other statement as they are.
+pub(super) fn cut(tokens: &mut Vec<TokenWithSpan>) -> Result<Option<Into>> {
+    let Some(start) = find(tokens) else {
+        return Ok(None);
+    };
+    let parser = Parser::new(&MayflyDialect)
+        .with_recursion_limit(RECURSION_LIMIT)
+        .with_tokens_with_locations(tokens[start + 1..].to_vec());
+    let mut cursor = Cursor { parser };
+    let into = clause(&mut cursor)?;
+    // The tokens that the cursor has passed, and INTO itself.
+    let end = start + 1 + cursor.parser.index();
+    let behind = at_top(&tokens[end..]).find(|(_, token)| is_any(token, &JOINTS));
+    if let Some((at, _)) = behind {
+        let rest = tokens[end + at..].to_vec();
+        let parser = Parser::new(&MayflyDialect).with_tokens_with_locations(rest);
+        return Cursor { parser }.fail("the end of the statement");
+    }
+    tokens.drain(start..end);
+    Ok(Some(into))
+}
+
+/// Where the word INTO stands that begins the clause of a query.
+fn find(tokens: &[TokenWithSpan]) -> Option<usize> {
+    let mut significant = tokens.iter().filter(|token| !is_space(token));
+    let first = significant.next()?;
+    if first.token != Token::LParen && !is_any(first, &BEGINNINGS) {
+        return None;
+    }
+    let found = at_top(tokens).find(|(_, token)| is_any(token, &["INTO"]));
+    found.map(|(at, _)| at)
+}
+
+/// The tokens outside of parentheses, with their places.
+fn at_top(tokens: &[TokenWithSpan]) -> impl Iterator<Item = (usize, &TokenWithSpan)> {
+    let mut depth = 0_usize;
+    tokens.iter().enumerate().filter(move |(_, token)| {
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0
+    })
+}
+
+fn is_space(token: &TokenWithSpan) -> bool {
+    matches!(token.token, Token::Whitespace(_))
+}
+
+fn is_any(token: &TokenWithSpan, words: &[&str]) -> bool {
+    matches!(&token.token, Token::Word(word) if word.quote_style.is_none()
+        && words.iter().any(|known| word.value.eq_ignore_ascii_case(known)))
+}
+
+fn clause(cursor: &mut Cursor<'_>) -> Result<Into> {
+    if cursor.word("OUTFILE") {
+        let path = cursor.string()?;
+        let character_set = load::character_set(cursor)?;
+        let format = load::format(cursor)?;
+        return Ok(Into::OutFile {
+            path,
+            character_set,
+            format,
+        });
+    }
+    if cursor.word("DUMPFILE") {
+        return Ok(Into::DumpFile(cursor.string()?));
+    }
+    let mut variables = Vec::new();
+    loop {
+        let name = cursor.name()?;
+        match name.strip_prefix('@') {
+            Some(variable) if !variable.starts_with('@') => {
+                variables.push(variable.to_ascii_lowercase());
+            }
+            Some(_) => return cursor.fail("a variable"),
+            None => return Err(MySqlError::new(ErrorCode::UndeclaredVariable, &[&name]).into()),
+        }
+        if !cursor.token(&Token::Comma) {
+            return Ok(Into::Variables(variables));
+        }
+    }
+}
