@@ -524,9 +524,7 @@ impl Local {
                 interactive_timeout: self.variables.number("interactive_timeout"),
                 profiling: self.variables.is_on("profiling"),
                 profiles_max: self.variables.number("profiling_history_size"),
-                statement_quota_bytes: self
-                    .variables
-                    .quota("mayfly_max_tmp_statement_space_usage"),
+                statement_quota_bytes: self.variables.quota("mayfly_max_tmp_statement_space_usage"),
                 slow: SlowSettings::new(
                     &self.variables.text("long_query_time"),
                     &self.variables.text("log_slow_verbosity"),
