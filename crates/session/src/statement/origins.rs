@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use arrow::datatypes::Schema;
 use mayfly_sql::origin::Origin;
-use mayfly_sql::statement::TableName;
 use mayfly_table::{Definition, Key, KeyKind};
 
 use super::Job;
@@ -83,12 +82,8 @@ impl Job {
             table: &origin.table,
             alias: &origin.alias,
         };
-        if origin.is_derived {
+        let Some(name) = origin.table_name() else {
             return Some(ColumnOrigin::with_names(&named_in(""), &origin.column));
-        }
-        let name = TableName {
-            database: origin.database.clone(),
-            table: origin.table.clone(),
         };
         let database = self.database_of(&name).ok()?;
         let named = named_in(&database);

@@ -39,7 +39,7 @@ const BATCHES_AHEAD: usize = 1;
 pub(crate) struct Ready {
     pub(crate) plan: Arc<dyn ExecutionPlan>,
     pub(crate) labels: Vec<String>,
-    origins: Vec<Option<Origin>>,
+    pub(super) origins: Vec<Option<Origin>>,
     /// Whether its partitions are read one after the other.
     in_order: bool,
 }
