@@ -54,16 +54,34 @@ pub(crate) fn finds(node: &impl Visit, is_it: &mut dyn FnMut(&Expr) -> bool) -> 
 
 /// Changes the expressions inside an expression, itself included, children first.
 pub fn change_expressions(expr: &mut Expr, change: &mut dyn FnMut(&mut Expr)) {
-    struct Change<'a>(&'a mut dyn FnMut(&mut Expr));
+    change_with_depth(expr, &mut |expr, _| change(expr));
+}
+
+/// Does the same, and says of each in how many subqueries it stands.
+pub(crate) fn change_with_depth(expr: &mut Expr, change: &mut dyn FnMut(&mut Expr, usize)) {
+    struct Change<'a> {
+        change: &'a mut dyn FnMut(&mut Expr, usize),
+        depth: usize,
+    }
     impl VisitorMut for Change<'_> {
         type Break = ();
 
+        fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
+            self.depth += 1;
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
+            self.depth -= 1;
+            ControlFlow::Continue(())
+        }
+
         fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-            (self.0)(expr);
+            (self.change)(expr, self.depth);
             ControlFlow::Continue(())
         }
     }
-    let _ = write(expr, &mut Change(change));
+    let _ = write(expr, &mut Change { change, depth: 0 });
 }
 
 struct Reader<'a>(&'a mut dyn Visitor<Break = ()>);
