@@ -7,8 +7,11 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, StringViewBuilder, new_null_array};
-use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
+use arrow::array::{Array, ArrayRef, PrimitiveBuilder, StringViewBuilder, new_null_array};
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Date32Type, DurationMicrosecondType, Field, FieldRef,
+    Float64Type, Int64Type, TimeUnit, TimestampMicrosecondType, UInt64Type,
+};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
@@ -237,10 +240,7 @@ impl ScalarUDFImpl for Function {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        let fields: Vec<FieldRef> = types
-            .iter()
-            .map(|of| Arc::new(Field::new("", of.clone(), true)))
-            .collect();
+        let fields = nameless(types);
         let constants = vec![None; fields.len()];
         let of = self.of_bytes(
             self.definition.returns.resolve(&fields, &constants)?,
@@ -545,25 +545,17 @@ impl Call<'_> {
     /// A whole number for each row.
     pub(crate) fn make_integers(
         &self,
-        mut value: impl FnMut(usize) -> Result<Option<i64>>,
+        value: impl FnMut(usize) -> Result<Option<i64>>,
     ) -> Result<ArrayRef> {
-        let mut builder = arrow::array::Int64Builder::with_capacity(self.rows);
-        for row in 0..self.rows {
-            builder.append_option(value(row)?);
-        }
-        Ok(Arc::new(builder.finish()))
+        self.make::<Int64Type>(value)
     }
 
     /// An unsigned number for each row.
     pub(crate) fn make_unsigned(
         &self,
-        mut value: impl FnMut(usize) -> Result<Option<u64>>,
+        value: impl FnMut(usize) -> Result<Option<u64>>,
     ) -> Result<ArrayRef> {
-        let mut builder = arrow::array::UInt64Builder::with_capacity(self.rows);
-        for row in 0..self.rows {
-            builder.append_option(value(row)?);
-        }
-        Ok(Arc::new(builder.finish()))
+        self.make::<UInt64Type>(value)
     }
 
     /// A floating-point number for each row; NULL where it is not finite.
@@ -571,11 +563,7 @@ impl Call<'_> {
         &self,
         mut value: impl FnMut(usize) -> Option<f64>,
     ) -> Result<ArrayRef> {
-        let mut builder = arrow::array::Float64Builder::with_capacity(self.rows);
-        for row in 0..self.rows {
-            builder.append_option(value(row).filter(|value| value.is_finite()));
-        }
-        Ok(Arc::new(builder.finish()))
+        self.make::<Float64Type>(|row| Ok(value(row).filter(|value| value.is_finite())))
     }
 
     /// A truth value for each row.
@@ -593,13 +581,9 @@ impl Call<'_> {
     /// A day for each row, counted from 1970.
     pub(crate) fn make_dates(
         &self,
-        mut value: impl FnMut(usize) -> Result<Option<i32>>,
+        value: impl FnMut(usize) -> Result<Option<i32>>,
     ) -> Result<ArrayRef> {
-        let mut builder = arrow::array::Date32Builder::with_capacity(self.rows);
-        for row in 0..self.rows {
-            builder.append_option(value(row)?);
-        }
-        Ok(Arc::new(builder.finish()))
+        self.make::<Date32Type>(value)
     }
 
     /// A moment for each row, in microseconds since 1970; NULL where it lies beyond MySQL's years.
@@ -607,19 +591,24 @@ impl Call<'_> {
         &self,
         mut value: impl FnMut(usize) -> Result<Option<i64>>,
     ) -> Result<ArrayRef> {
-        let mut builder = arrow::array::TimestampMicrosecondBuilder::with_capacity(self.rows);
-        for row in 0..self.rows {
-            builder.append_option(value(row)?.filter(|moment| calendar::is_moment(*moment)));
-        }
-        Ok(Arc::new(builder.finish()))
+        self.make::<TimestampMicrosecondType>(|row| {
+            Ok(value(row)?.filter(|moment| calendar::is_moment(*moment)))
+        })
     }
 
     /// A signed time for each row, in microseconds.
     pub(crate) fn make_times(
         &self,
-        mut value: impl FnMut(usize) -> Result<Option<i64>>,
+        value: impl FnMut(usize) -> Result<Option<i64>>,
     ) -> Result<ArrayRef> {
-        let mut builder = arrow::array::DurationMicrosecondBuilder::with_capacity(self.rows);
+        self.make::<DurationMicrosecondType>(value)
+    }
+
+    fn make<T: ArrowPrimitiveType>(
+        &self,
+        mut value: impl FnMut(usize) -> Result<Option<T::Native>>,
+    ) -> Result<ArrayRef> {
+        let mut builder = PrimitiveBuilder::<T>::with_capacity(self.rows);
         for row in 0..self.rows {
             builder.append_option(value(row)?);
         }
@@ -630,6 +619,13 @@ impl Call<'_> {
     pub(crate) fn make_nulls(&self) -> ArrayRef {
         new_null_array(self.result.data_type(), self.rows)
     }
+}
+
+/// Columns of some types that nothing else is known of.
+pub(crate) fn nameless(types: &[DataType]) -> Vec<FieldRef> {
+    let columns = types.iter();
+    let columns = columns.map(|of| Arc::new(Field::new("", of.clone(), true)));
+    columns.collect()
 }
 
 /// The Arrow type of moments.
