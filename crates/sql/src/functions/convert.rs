@@ -20,10 +20,11 @@ use datafusion::error::Result;
 use mayfly_types::{ColumnType, ErrorCode, Level, MySqlError, Warning, spelling};
 
 use super::calendar::{self, DAY_MICROS};
-use super::define::{MOMENT, raise};
+use super::define::raise;
 use super::number;
 use super::session_values::SessionValues;
 
+const MOMENT: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 const TIME: DataType = DataType::Duration(TimeUnit::Microsecond);
 
 /// The array with an Arrow type that the conversions know: no dictionaries, no small offsets.

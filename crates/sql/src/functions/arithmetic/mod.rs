@@ -29,7 +29,8 @@ pub use refusing::refusing_zero;
 pub(crate) use refusing::refusing_zero_in;
 pub(crate) use shown::text;
 
-use super::define::{Call, invoke, nameless, raise};
+use super::call::{Call, invoke};
+use super::define::{nameless, raise};
 use super::unify::decimal;
 
 /// An operator on numbers.

@@ -10,9 +10,9 @@ use mayfly_types::ColumnType;
 
 use super::types::counted;
 use super::{Arithmetic, Operator};
+use crate::functions::call::Call;
 use crate::functions::cast;
 use crate::functions::convert;
-use crate::functions::define::Call;
 
 impl Arithmetic {
     /// Signed whole numbers of up to 64 bits.

@@ -8,7 +8,8 @@ use mayfly_types::spelling::{self, write_padded, write_two};
 use mayfly_types::{ColumnType, ErrorCode};
 
 use crate::functions::calendar::{self, DAY_MICROS, MICROS, MONTHS, Parts, WEEKDAYS};
-use crate::functions::define::{Call, Definition, Returns, pure};
+use crate::functions::call::Call;
+use crate::functions::define::{Definition, Returns, pure};
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     pure("date_format", &[], (2, 2), Returns::Text, |call| {
