@@ -23,6 +23,22 @@ pub(crate) fn write(
     node.visit(&mut Writer(writer))
 }
 
+/// What a visitor does that counts in its field `depth` in how many queries it is.
+macro_rules! counts_depth {
+    ($query:ty) => {
+        fn pre_visit_query(&mut self, _query: $query) -> std::ops::ControlFlow<()> {
+            self.depth += 1;
+            std::ops::ControlFlow::Continue(())
+        }
+
+        fn post_visit_query(&mut self, _query: $query) -> std::ops::ControlFlow<()> {
+            self.depth -= 1;
+            std::ops::ControlFlow::Continue(())
+        }
+    };
+}
+pub(crate) use counts_depth;
+
 /// Whether an expression that does not stand in a subquery is what is looked for.
 pub(crate) fn finds(node: &impl Visit, is_it: &mut dyn FnMut(&Expr) -> bool) -> bool {
     struct Find<'a> {
@@ -32,15 +48,7 @@ pub(crate) fn finds(node: &impl Visit, is_it: &mut dyn FnMut(&Expr) -> bool) -> 
     impl Visitor for Find<'_> {
         type Break = ();
 
-        fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
-            self.depth += 1;
-            ControlFlow::Continue(())
-        }
-
-        fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
-            self.depth -= 1;
-            ControlFlow::Continue(())
-        }
+        counts_depth!(&Query);
 
         fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
             match self.depth == 0 && (self.is_it)(expr) {
@@ -66,15 +74,7 @@ pub(crate) fn change_with_depth(expr: &mut Expr, change: &mut dyn FnMut(&mut Exp
     impl VisitorMut for Change<'_> {
         type Break = ();
 
-        fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
-            self.depth += 1;
-            ControlFlow::Continue(())
-        }
-
-        fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
-            self.depth -= 1;
-            ControlFlow::Continue(())
-        }
+        counts_depth!(&mut Query);
 
         fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
             (self.change)(expr, self.depth);
