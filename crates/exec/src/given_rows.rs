@@ -14,14 +14,10 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Result, internal_datafusion_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableType};
-use datafusion::physical_expr::EquivalenceProperties;
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
-use crate::plan_node::leaf_node;
+use crate::plan_node::{leaf_node, leaf_properties};
 
 /// A `TableProvider` whose rows come later.
 #[derive(Debug)]
@@ -58,16 +54,11 @@ impl TableProvider for GivenRows {
             None => (0..self.schema.fields().len()).collect(),
         };
         let schema = Arc::new(self.schema.project(&columns)?);
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(schema),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
+        let properties = leaf_properties(schema, 1);
         Ok(Arc::new(GivenRowsScan {
             columns,
             rows: Mutex::new(None),
-            properties: Arc::new(properties),
+            properties,
         }))
     }
 }

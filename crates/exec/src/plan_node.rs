@@ -6,8 +6,15 @@
 
 use std::sync::Arc;
 
-use datafusion::common::Result;
-use datafusion::physical_plan::ExecutionPlan;
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::common::stats::Precision;
+use datafusion::common::{Result, Statistics};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{ExecutionPlan, Partitioning, PlanProperties};
 
 /// `apply_expressions` of an `ExecutionPlan` that has none.
 #[macro_export]
@@ -65,6 +72,34 @@ macro_rules! leaf_node {
     };
 }
 pub(crate) use leaf_node;
+
+/// The properties of a leaf whose rows come in no order.
+pub(crate) fn leaf_properties(schema: SchemaRef, partitions: usize) -> Arc<PlanProperties> {
+    Arc::new(PlanProperties::new(
+        EquivalenceProperties::new(schema),
+        Partitioning::UnknownPartitioning(partitions),
+        EmissionType::Incremental,
+        Boundedness::Bounded,
+    ))
+}
+
+/// What is known of a node's rows if it is no more than their number.
+pub(crate) fn row_statistics(
+    node: &dyn ExecutionPlan,
+    rows: Precision<usize>,
+) -> Result<Arc<Statistics>> {
+    let statistics = Statistics::new_unknown(&node.schema());
+    Ok(Arc::new(statistics.with_num_rows(rows)))
+}
+
+/// The stream of a node's batches, each made when it is asked for.
+pub(crate) fn stream_of(
+    node: &dyn ExecutionPlan,
+    batches: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
+) -> SendableRecordBatchStream {
+    let batches = futures::stream::iter(batches);
+    Box::pin(RecordBatchStreamAdapter::new(node.schema(), batches))
+}
 
 /// `with_new_children` of an `ExecutionPlan`: replaces them and knows nothing of their properties.
 #[macro_export]

@@ -18,20 +18,15 @@ use datafusion::common::stats::Precision;
 use datafusion::common::{Result, Statistics, internal_datafusion_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
-use datafusion::physical_expr::EquivalenceProperties;
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use mayfly_space::{Account, Reservation};
 use mayfly_table::{Change, Table, TableSnapshot};
 
 use crate::by_key::{self, Choice, Found, KeyScan, Source};
 use crate::error::{space_error, table_error};
-use crate::plan_node::leaf_node;
+use crate::plan_node::{leaf_node, leaf_properties, row_statistics, stream_of};
 use crate::scan_columns::ScanColumns;
 
 /// Pages of a scan that are pinned at once: the one it reads and one that a batch still holds.
@@ -256,17 +251,12 @@ impl TableScan {
         let ranges: Vec<_> = (0..partitions)
             .map(|index| batches * index / partitions..batches * (index + 1) / partitions)
             .collect();
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(Arc::clone(&columns.schema)),
-            Partitioning::UnknownPartitioning(ranges.len()),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
+        let properties = leaf_properties(Arc::clone(&columns.schema), ranges.len());
         Self {
             source,
             limit,
             ranges,
-            properties: Arc::new(properties),
+            properties,
             metrics: ExecutionPlanMetricsSet::new(),
         }
     }
@@ -384,10 +374,7 @@ impl ExecutionPlan for TableScan {
             }
             Some(batch)
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(
-            self.schema(),
-            futures::stream::iter(batches),
-        )))
+        Ok(stream_of(self, batches))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
@@ -404,7 +391,6 @@ impl ExecutionPlan for TableScan {
             None => &self.ranges,
         };
         let rows = Precision::Exact(self.rows_of(ranges));
-        let statistics = Statistics::new_unknown(&self.schema()).with_num_rows(rows);
-        Ok(Arc::new(statistics))
+        row_statistics(self, rows)
     }
 }

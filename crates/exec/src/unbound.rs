@@ -21,14 +21,11 @@ use datafusion::common::stats::Precision;
 use datafusion::common::{Result, Statistics, internal_datafusion_err, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
-use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::empty::EmptyExec;
-use datafusion::physical_plan::execution_plan::{
-    Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
@@ -39,14 +36,13 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning,
-    PlanProperties,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
 use mayfly_table::Table;
 
 use crate::by_key::{self, Access, KeyJoin, KeyScan};
 use crate::padding::ForgetConstants;
-use crate::plan_node::leaf_node;
+use crate::plan_node::{leaf_node, leaf_properties, row_statistics};
 use crate::provider::{TableScan, TableSource};
 use crate::sort::MergeOperator;
 
@@ -100,19 +96,14 @@ impl TableProvider for UnboundTable {
             Some(columns) => Arc::new(self.schema.project(columns)?),
             None => Arc::clone(&self.schema),
         };
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(schema),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
+        let properties = leaf_properties(schema, 1);
         Ok(Arc::new(UnboundScan {
             rows: usize::try_from(self.table()?.row_count()).unwrap_or(usize::MAX),
             table: Weak::clone(&self.table),
             projection: projection.cloned(),
             filters: filters.to_vec(),
             limit,
-            properties: Arc::new(properties),
+            properties,
         }))
     }
 }
@@ -171,10 +162,7 @@ impl ExecutionPlan for UnboundScan {
         _input_stats: &[Arc<Statistics>],
         _args: &StatisticsArgs,
     ) -> Result<Arc<Statistics>> {
-        let statistics = Statistics::new_unknown(&self.schema());
-        Ok(Arc::new(
-            statistics.with_num_rows(Precision::Inexact(self.rows)),
-        ))
+        row_statistics(self, Precision::Inexact(self.rows))
     }
 }
 

@@ -107,6 +107,8 @@ pub(crate) struct Settings {
     /// Whether statements are profiled, and how many of them are kept.
     pub(crate) profiling: bool,
     pub(crate) profiles_max: u64,
+    /// How much of the temp file one statement may take.
+    statement_quota_bytes: Option<u64>,
     /// Which statements are slow, and what is said of them.
     slow: SlowSettings,
 }
@@ -139,9 +141,9 @@ impl Connection {
         let quota = engine
             .globals()
             .variables
-            .number("max_tmp_session_space_usage");
+            .quota("max_tmp_session_space_usage");
         let options = AccountOptions {
-            disk_quota_bytes: Some(quota).filter(|bytes| *bytes > 0),
+            disk_quota_bytes: quota,
             ..AccountOptions::default()
         };
         let account = engine
@@ -231,10 +233,8 @@ impl Connection {
 
     /// The account that pays for one statement.
     pub(crate) fn statement_account(&self) -> Account {
-        let name = "mayfly_max_tmp_statement_space_usage";
-        let quota = self.local().variables.number(name);
         let options = AccountOptions {
-            disk_quota_bytes: Some(quota).filter(|bytes| *bytes > 0),
+            disk_quota_bytes: self.local().settings().statement_quota_bytes,
             ..AccountOptions::default()
         };
         self.account.child("statement", options)
@@ -524,6 +524,7 @@ impl Local {
                 interactive_timeout: self.variables.number("interactive_timeout"),
                 profiling: self.variables.is_on("profiling"),
                 profiles_max: self.variables.number("profiling_history_size"),
+                statement_quota_bytes: self.variables.quota("mayfly_max_tmp_statement_space_usage"),
                 slow: SlowSettings::new(
                     &self.variables.text("long_query_time"),
                     &self.variables.text("log_slow_verbosity"),

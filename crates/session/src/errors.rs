@@ -13,6 +13,7 @@ use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use mayfly_exec::find_space_error;
 use mayfly_table::KEY_BYTES_MAX;
+use mayfly_types::spelling::shown_bytes;
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
 use crate::render;
@@ -84,25 +85,13 @@ pub(crate) fn entry_text(entry: &RecordBatch) -> String {
         if let Some(bytes) = column.as_binary_view_opt().filter(|_| of.is_binary()) {
             return match bytes.is_null(0) {
                 true => "NULL".to_owned(),
-                false => bytes_text(bytes.value(0)),
+                false => shown_bytes(bytes.value(0)),
             };
         }
         let cell = render::cell(column, 0, &of);
         cell.unwrap_or_else(|| "NULL".to_owned())
     });
     values.collect::<Vec<_>>().join("-")
-}
-
-/// Bytes as an error shows them: those that are no letters by their numbers.
-fn bytes_text(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for byte in bytes {
-        match byte {
-            b' '..=b'~' => text.push(char::from(*byte)),
-            other => text.push_str(&format!("\\x{other:02X}")),
-        }
-    }
-    text
 }
 
 /// How the text begins where less than the whole budget is missing.

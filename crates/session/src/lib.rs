@@ -1,8 +1,23 @@
 //! Engine and connections: what a front end holds.
 //!
-//! Owns the engine (temp space, workers, shared tables, global variables) and the sessions
-//! (variables, temporary tables, warnings, statistics). Never speaks the wire protocol and never
-//! prints.
+//! **Owns** the engine (temp space, workers, shared tables, global variables) and the sessions
+//! (variables, temporary tables, warnings, statistics). **Never** speaks the wire protocol and
+//! never prints.
+//!
+//! ```text
+//!   session, prepared             what a user holds; outcome comes back: rows or counts
+//!      |
+//!   connection, variables,        the state of one connection
+//!   transaction, status
+//!      |
+//!   running, profile, stats       one statement while it runs, and what it cost
+//!      |
+//!   statement                     a module for each kind of them, point for those on few rows
+//!      |-- meaning                DataFusion with MySQL's functions, rules and our operators
+//!      |-- files, lowered         what may stand in FROM beside tables
+//!      |
+//!   engine                        temp space, workers, shared tables, global variables
+//! ```
 
 #![forbid(unsafe_code)]
 

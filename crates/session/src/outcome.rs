@@ -132,19 +132,6 @@ pub(crate) fn columns_of(schema: &Schema, labels: Option<&[String]>) -> Vec<Colu
         .collect()
 }
 
-/// Describes the columns of a query.
-pub(crate) fn described(
-    schema: &Schema,
-    labels: &[String],
-    origins: &[Option<Arc<ColumnOrigin>>],
-) -> Vec<ColumnInfo> {
-    let mut columns = columns_of(schema, Some(labels));
-    for (column, origin) in columns.iter_mut().zip(origins) {
-        column.origin.clone_from(origin);
-    }
-    columns
-}
-
 /// Rows of a result set, computed while they are read.
 pub struct RowStream {
     first: Option<RecordBatch>,

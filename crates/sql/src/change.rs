@@ -4,12 +4,10 @@
 //! that they, and not other mentions of them, show the ids of their rows. DataFusion's own plans
 //! for UPDATE and DELETE are never used: they forget conditions that they cannot push down.
 
-use std::ops::ControlFlow;
-
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, EnumMember, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
     LimitClause, ObjectName, ObjectNamePart, OrderBy, OrderByKind, Query, SelectItem, SetExpr,
-    TableAlias, TableFactor, TableWithJoins, VisitorMut,
+    TableAlias, TableFactor, TableWithJoins,
 };
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
@@ -19,7 +17,7 @@ use crate::parse;
 use crate::references::{file_path, table_name};
 use crate::rewrite::{common_columns, refused};
 use crate::statement::{RowChoice, TableName};
-use crate::walk::{self, change_expressions};
+use crate::walk::{change_expressions, change_with_depth};
 
 /// The database under which tables that change are bound, by [`target_name`].
 pub const TARGETS: &str = "\u{1}changed";
@@ -321,49 +319,20 @@ pub fn query(choice: RowChoice, list: Vec<Expr>) -> Result<Query, MySqlError> {
 /// assignments of an UPDATE of one table and the values of a row one after the other. A name that
 /// stands alone in a subquery is left to the tables of that.
 pub fn substitute(expr: &mut Expr, alias: &str, name: &str, value: &Expr) {
-    struct Substitute<'a> {
-        alias: &'a str,
-        name: &'a str,
-        value: &'a Expr,
-        depth: usize,
-    }
-    impl VisitorMut for Substitute<'_> {
-        type Break = ();
-
-        fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
-            self.depth += 1;
-            ControlFlow::Continue(())
-        }
-
-        fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
-            self.depth -= 1;
-            ControlFlow::Continue(())
-        }
-
-        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-            let is_name = |ident: &Ident| ident.value.eq_ignore_ascii_case(self.name);
-            let is_it = match &*expr {
-                Expr::Identifier(ident) => self.depth == 0 && is_name(ident),
-                Expr::CompoundIdentifier(parts) => match parts.as_slice() {
-                    [.., table, column] => table.value == self.alias && is_name(column),
-                    _ => false,
-                },
+    let is_name = |ident: &Ident| ident.value.eq_ignore_ascii_case(name);
+    change_with_depth(expr, &mut |expr, depth| {
+        let is_it = match &*expr {
+            Expr::Identifier(ident) => depth == 0 && is_name(ident),
+            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                [.., table, column] => table.value == alias && is_name(column),
                 _ => false,
-            };
-            if is_it {
-                *expr = self.value.clone();
-            }
-            ControlFlow::Continue(())
+            },
+            _ => false,
+        };
+        if is_it {
+            *expr = value.clone();
         }
-    }
-    let depth = 0;
-    let mut substitute = Substitute {
-        alias,
-        name,
-        value,
-        depth,
-    };
-    let _ = walk::write(expr, &mut substitute);
+    });
 }
 
 /// A value as a column of this type keeps it.

@@ -1,7 +1,22 @@
 //! From MySQL text to its meaning and to a plan.
 //!
-//! Owns the dialect, the statements, the rewrites, the functions and the typing. Never keeps
-//! state between statements and never touches the temp space.
+//! **Owns** the dialect, the statements, the rewrites, the functions and the typing. **Never**
+//! keeps state between statements, and never touches the temp space.
+//!
+//! ```text
+//!   text
+//!     | dialect, source, parse       what stands in it
+//!   statement
+//!     | references -> bindings       names that it has, tables that the session has for them
+//!     | change, defaults, rewrite    the syntax tree as DataFusion's planner is to read it
+//!     | plan, typing, functions      MySQL's operators, conversions and functions in it
+//!   plan --> origin, stored          tables that its columns are from, columns that take its rows
+//!
+//!   template, literal, repeatable,
+//!   table_text                       statements that come again, known by their text
+//!   pieces                           several statements in one text, statements with parameters
+//!   declared, compute                expressions of tables: their text, and their values
+//! ```
 
 #![forbid(unsafe_code)]
 

@@ -1,12 +1,15 @@
 //! Which columns of tables the columns of a result show: what a client is told beside their labels.
 //!
-//! A column that a query hands on has an origin, one that it computes has none. Looks at plans as
-//! they come from the planner, before any rule has changed them.
+//! A column that a query hands on has an origin, one that it computes has none, nor has one of a
+//! UNION, an INTERSECT or an EXCEPT. Looks at plans as they come from the planner, before any rule
+//! has changed them.
 
-use datafusion::common::{Column, TableReference};
+use datafusion::common::TableReference;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use crate::bindings::FILES;
+use crate::statement::TableName;
+use crate::typing::except::is_set_operation;
 
 /// The column of a table, or of a derived one, that a column of a result shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +24,16 @@ pub struct Origin {
     pub column: String,
     /// Whether the table is a derived one: a subquery in FROM, or a common table expression.
     pub is_derived: bool,
+}
+
+impl Origin {
+    /// The name of the table; `None` for a derived one.
+    pub fn table_name(&self) -> Option<TableName> {
+        (!self.is_derived).then(|| TableName {
+            database: self.database.clone(),
+            table: self.table.clone(),
+        })
+    }
 }
 
 /// The origins of a plan's columns, one for each.
@@ -39,6 +52,7 @@ fn origin(plan: &LogicalPlan, place: usize) -> Option<Origin> {
             let is_handed_on = place < window.input.schema().fields().len();
             is_handed_on.then(|| origin(&window.input, place))?
         }
+        LogicalPlan::Join(join) if is_set_operation(join) => None,
         LogicalPlan::Join(join) => match place.checked_sub(join.left.schema().fields().len()) {
             None => origin(&join.left, place),
             Some(place) => origin(&join.right, place),
@@ -84,13 +98,9 @@ fn origin(plan: &LogicalPlan, place: usize) -> Option<Origin> {
 fn of_expr(expr: &Expr, input: &LogicalPlan) -> Option<Origin> {
     match expr {
         Expr::Alias(alias) => of_expr(&alias.expr, input),
-        Expr::Column(column) => origin(input, place_of(column, input)?),
+        Expr::Column(column) => origin(input, input.schema().maybe_index_of_column(column)?),
         _ => None,
     }
-}
-
-fn place_of(column: &Column, input: &LogicalPlan) -> Option<usize> {
-    input.schema().maybe_index_of_column(column)
 }
 
 #[cfg(test)]
@@ -133,6 +143,17 @@ mod tests {
         let plan = inner.alias("d").unwrap().build().unwrap();
         assert_eq!(shown(&plan), ["d=d.x"]);
         assert!(origins(&plan)[0].as_ref().unwrap().is_derived);
+    }
+
+    #[test]
+    fn those_of_set_operations_have_none() {
+        let side = || scan("t").build().unwrap();
+        let plan = LogicalPlanBuilder::intersect(side(), side(), false).unwrap();
+        assert_eq!(shown(&plan), ["none", "none"]);
+        let plan = LogicalPlanBuilder::except(side(), side(), true).unwrap();
+        assert_eq!(shown(&plan), ["none", "none"]);
+        let plan = scan("t").union(side()).unwrap().build().unwrap();
+        assert_eq!(shown(&plan), ["none", "none"]);
     }
 
     #[test]

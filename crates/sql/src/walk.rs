@@ -23,6 +23,22 @@ pub(crate) fn write(
     node.visit(&mut Writer(writer))
 }
 
+/// What a visitor does that counts in its field `depth` in how many queries it is.
+macro_rules! counts_depth {
+    ($query:ty) => {
+        fn pre_visit_query(&mut self, _query: $query) -> std::ops::ControlFlow<()> {
+            self.depth += 1;
+            std::ops::ControlFlow::Continue(())
+        }
+
+        fn post_visit_query(&mut self, _query: $query) -> std::ops::ControlFlow<()> {
+            self.depth -= 1;
+            std::ops::ControlFlow::Continue(())
+        }
+    };
+}
+pub(crate) use counts_depth;
+
 /// Whether an expression that does not stand in a subquery is what is looked for.
 pub(crate) fn finds(node: &impl Visit, is_it: &mut dyn FnMut(&Expr) -> bool) -> bool {
     struct Find<'a> {
@@ -32,15 +48,7 @@ pub(crate) fn finds(node: &impl Visit, is_it: &mut dyn FnMut(&Expr) -> bool) -> 
     impl Visitor for Find<'_> {
         type Break = ();
 
-        fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
-            self.depth += 1;
-            ControlFlow::Continue(())
-        }
-
-        fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
-            self.depth -= 1;
-            ControlFlow::Continue(())
-        }
+        counts_depth!(&Query);
 
         fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
             match self.depth == 0 && (self.is_it)(expr) {
@@ -54,16 +62,26 @@ pub(crate) fn finds(node: &impl Visit, is_it: &mut dyn FnMut(&Expr) -> bool) -> 
 
 /// Changes the expressions inside an expression, itself included, children first.
 pub fn change_expressions(expr: &mut Expr, change: &mut dyn FnMut(&mut Expr)) {
-    struct Change<'a>(&'a mut dyn FnMut(&mut Expr));
+    change_with_depth(expr, &mut |expr, _| change(expr));
+}
+
+/// Does the same, and says of each in how many subqueries it stands.
+pub(crate) fn change_with_depth(expr: &mut Expr, change: &mut dyn FnMut(&mut Expr, usize)) {
+    struct Change<'a> {
+        change: &'a mut dyn FnMut(&mut Expr, usize),
+        depth: usize,
+    }
     impl VisitorMut for Change<'_> {
         type Break = ();
 
+        counts_depth!(&mut Query);
+
         fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-            (self.0)(expr);
+            (self.change)(expr, self.depth);
             ControlFlow::Continue(())
         }
     }
-    let _ = write(expr, &mut Change(change));
+    let _ = write(expr, &mut Change { change, depth: 0 });
 }
 
 struct Reader<'a>(&'a mut dyn Visitor<Break = ()>);

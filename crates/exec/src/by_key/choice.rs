@@ -13,6 +13,7 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::utils::split_binary;
 use datafusion::logical_expr::{BinaryExpr, Expr, Like, Operator};
 use mayfly_table::{Search, Table};
 use mayfly_types::ColumnType;
@@ -88,8 +89,7 @@ pub(crate) fn is_searchable(table: &Table, filter: &Expr) -> bool {
     if table.definition().keys.is_empty() {
         return false;
     }
-    let mut wanted = HashMap::new();
-    read(table, filter, &mut wanted);
+    let wanted = wanted(table, [filter]);
     !wanted.is_empty() || branches(table, filter, &wanted).is_some()
 }
 
@@ -140,10 +140,7 @@ pub(crate) fn choose(
 
 /// What conditions ask of a key whose order is to be kept.
 pub(super) fn in_order(table: &Table, key: usize, filters: &[Expr]) -> InOrder {
-    let mut wanted = HashMap::new();
-    for filter in filters {
-        read(table, filter, &mut wanted);
-    }
+    let mut wanted = wanted(table, filters);
     for of_column in wanted.values_mut() {
         let several = |values: &mut Vec<ArrayRef>| values.len() != 1;
         of_column.equal.take_if(several);
@@ -250,13 +247,10 @@ pub(super) fn keeps_order(column_type: &ColumnType) -> bool {
 /// What rows must have, by one of several alternatives: those of the first OR whose every branch
 /// says something, each with what the other conditions say.
 fn alternatives(table: &Table, filters: &[Expr]) -> Vec<HashMap<usize, Wanted>> {
-    let mut wanted = HashMap::new();
-    for filter in filters {
-        read(table, filter, &mut wanted);
-    }
+    let wanted = wanted(table, filters);
     let mut conditions = filters
         .iter()
-        .flat_map(|filter| split(filter, Operator::And));
+        .flat_map(|filter| split_binary(filter, Operator::And));
     let found = conditions.find_map(|condition| branches(table, condition, &wanted));
     found.unwrap_or_else(|| vec![wanted])
 }
@@ -268,40 +262,27 @@ fn branches(
     condition: &Expr,
     beside: &HashMap<usize, Wanted>,
 ) -> Option<Vec<HashMap<usize, Wanted>>> {
-    let branches = split(condition, Operator::Or);
+    let branches = split_binary(condition, Operator::Or);
     if !(2..=SEARCHES_MAX).contains(&branches.len()) {
         return None;
     }
-    let wanted = branches.into_iter().map(|branch| {
-        let mut own = HashMap::new();
-        read(table, branch, &mut own);
+    let alternatives = branches.into_iter().map(|branch| {
+        let own = wanted(table, [branch]);
         if own.is_empty() {
             return None;
         }
-        let mut wanted = beside.clone();
-        wanted.extend(own);
-        Some(wanted)
+        let mut both = beside.clone();
+        both.extend(own);
+        Some(both)
     });
-    wanted.collect()
-}
-
-/// The sides of a chain of AND or of OR.
-fn split(expr: &Expr, by: Operator) -> Vec<&Expr> {
-    match expr {
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) if *op == by => {
-            let mut sides = split(left, by);
-            sides.extend(split(right, by));
-            sides
-        }
-        expr => vec![expr],
-    }
+    alternatives.collect()
 }
 
 /// The column and the constants of `column = 1 OR column = 2 ...`.
 fn equalities(filter: &Expr) -> Option<(&str, Vec<Expr>)> {
     let mut found: Option<&str> = None;
     let mut values = Vec::new();
-    for side in split(filter, Operator::Or) {
+    for side in split_binary(filter, Operator::Or) {
         let Expr::BinaryExpr(BinaryExpr {
             left,
             op: Operator::Eq,
@@ -342,6 +323,18 @@ fn beginning(pattern: &str) -> Option<(String, Option<String>)> {
         }
     };
     Some((beginning.to_owned(), next))
+}
+
+/// What conditions say of columns, all of them together.
+fn wanted<'a>(
+    table: &Table,
+    conditions: impl IntoIterator<Item = &'a Expr>,
+) -> HashMap<usize, Wanted> {
+    let mut wanted = HashMap::new();
+    for condition in conditions {
+        read(table, condition, &mut wanted);
+    }
+    wanted
 }
 
 /// Reads one condition.

@@ -29,7 +29,7 @@ use super::pipeline::Pipeline;
 use super::scan::Found;
 use crate::context::StatementContext;
 use crate::error::{space_error, table_error};
-use crate::plan_node::leaf_node;
+use crate::plan_node::{leaf_node, row_statistics};
 
 /// The rows that are shown take at most so much memory, and those that are read at once.
 pub(super) const KEPT_BYTES_MAX: u64 = 1 << 20;
@@ -163,8 +163,7 @@ impl ExecutionPlan for KeyOrder {
         let rows = self.spec.pipeline.source.snapshot.row_count();
         let rows = usize::try_from(rows).unwrap_or(usize::MAX);
         let rows = Precision::Inexact(self.spec.fetch.min(rows));
-        let statistics = Statistics::new_unknown(&self.schema()).with_num_rows(rows);
-        Ok(Arc::new(statistics))
+        row_statistics(self, rows)
     }
 
     fn fetch(&self) -> Option<usize> {

@@ -8,15 +8,11 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::{Result, internal_datafusion_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::EquivalenceProperties;
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::StreamExt;
 
-use crate::plan_node::leaf_node;
+use crate::plan_node::{leaf_node, leaf_properties};
 
 /// Gives the rows that were read of a stream, and then its rest; once.
 pub(super) struct Replay {
@@ -33,15 +29,10 @@ pub(super) struct Rest {
 
 impl Replay {
     pub(super) fn new(schema: SchemaRef, rest: Rest) -> Self {
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(schema),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
+        let properties = leaf_properties(schema, 1);
         Self {
             rest: Mutex::new(Some(rest)),
-            properties: Arc::new(properties),
+            properties,
         }
     }
 }

@@ -11,21 +11,16 @@ use arrow::datatypes::SchemaRef;
 use datafusion::common::stats::Precision;
 use datafusion::common::{Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::EquivalenceProperties;
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use mayfly_space::Reservation;
 use mayfly_table::{Key, Table, TableSnapshot};
 
 use super::Access;
 use super::pipeline::Source;
 use crate::error::{space_error, table_error};
-use crate::plan_node::leaf_node;
+use crate::plan_node::{leaf_node, leaf_properties, row_statistics, stream_of};
 
 /// Reads some rows of a snapshot by their ids.
 pub struct KeyScan {
@@ -83,17 +78,12 @@ impl KeyScan {
     }
 
     fn of(found: Found, rows: Rows, schema: SchemaRef) -> Self {
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(schema),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
+        let properties = leaf_properties(schema, 1);
         Self {
             found,
             rows,
             reservation: None,
-            properties: Arc::new(properties),
+            properties,
             metrics: ExecutionPlanMetricsSet::new(),
         }
     }
@@ -142,10 +132,7 @@ impl KeyScan {
             baseline.record_output(batch.num_rows());
             Ok(batch)
         });
-        Box::pin(RecordBatchStreamAdapter::new(
-            self.schema(),
-            futures::stream::iter(batches),
-        ))
+        stream_of(self, batches)
     }
 }
 
@@ -221,10 +208,7 @@ impl ExecutionPlan for KeyScan {
             }
             Some(rows)
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(
-            self.schema(),
-            futures::stream::iter(batches),
-        )))
+        Ok(stream_of(self, batches))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
@@ -237,7 +221,6 @@ impl ExecutionPlan for KeyScan {
         _args: &StatisticsArgs,
     ) -> Result<Arc<Statistics>> {
         let rows = Precision::Exact(self.row_count());
-        let statistics = Statistics::new_unknown(&self.schema()).with_num_rows(rows);
-        Ok(Arc::new(statistics))
+        row_statistics(self, rows)
     }
 }

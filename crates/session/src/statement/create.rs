@@ -7,6 +7,7 @@ use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::Expr;
 use mayfly_space::AccountOptions;
 use mayfly_sql::declared;
+use mayfly_sql::origin::Origin;
 use mayfly_sql::references::References;
 use mayfly_sql::statement::{CreateTable, DropTable, TableName};
 use mayfly_sql::stored::{self, Stored};
@@ -159,7 +160,7 @@ impl Job {
                     true => self.physical_in_order(planned).await?,
                     false => self.physical(planned).await?,
                 };
-                let names = self.selected_columns(&mut draft.columns, &ready.labels, &stored)?;
+                let names = self.selected_columns(&mut draft.columns, &ready, &stored)?;
                 Some((ready, names))
             }
             None => None,
@@ -234,11 +235,12 @@ impl Job {
     fn selected_columns(
         &self,
         columns: &mut Vec<Column>,
-        labels: &[String],
+        ready: &Ready,
         stored: &[Stored],
     ) -> Result<Vec<String>, MySqlError> {
-        let mut names: Vec<String> = Vec::with_capacity(labels.len());
-        for (stored, label) in stored.iter().zip(labels) {
+        let mut names: Vec<String> = Vec::with_capacity(ready.labels.len());
+        let selected = stored.iter().zip(&ready.origins);
+        for ((stored, origin), label) in selected.zip(&ready.labels) {
             if names.iter().any(|name| name.eq_ignore_ascii_case(label)) {
                 return Err(MySqlError::new(ErrorCode::DuplicateColumn, &[label]));
             }
@@ -247,7 +249,7 @@ impl Job {
             let is_it = |column: &Column| column.name.to_lowercase() == lower;
             let column = match columns.iter().position(is_it) {
                 Some(place) => columns.remove(place),
-                None => self.copied(stored),
+                None => self.copied(stored, origin.as_ref()),
             };
             columns.push(Column {
                 name: label.clone(),
@@ -259,9 +261,9 @@ impl Job {
 
     /// The column that takes a column of a query. Of the one that it is a copy of it keeps what a
     /// row of its own needs: the constant that it gets where nothing is given, or the time.
-    fn copied(&self, stored: &Stored) -> Column {
+    fn copied(&self, stored: &Stored, origin: Option<&Origin>) -> Column {
         let column = Column::new("", stored.column_type.clone(), stored.nullable);
-        let Some(model) = self.origin(stored) else {
+        let Some(model) = origin.and_then(|origin| self.column_of(origin)) else {
             return column;
         };
         let is_kept = match Fallback::of(&model) {
@@ -282,17 +284,10 @@ impl Job {
     }
 
     /// The column of a table that a column of a query is a copy of.
-    fn origin(&self, stored: &Stored) -> Option<Column> {
-        let (table, column) = stored.origin.as_ref()?;
-        let name = TableName {
-            database: table.schema().map(str::to_owned),
-            table: table.table().to_owned(),
-        };
-        let table = self.table(&name).ok()?;
-        let mut columns = table.columns().iter();
-        columns
-            .find(|found| found.name.to_lowercase() == *column)
-            .cloned()
+    fn column_of(&self, origin: &Origin) -> Option<Column> {
+        let table = self.table(&origin.table_name()?).ok()?;
+        let place = table.definition().column(&origin.column)?;
+        Some(table.columns()[place].clone())
     }
 
     /// A constant default must fit its column, which is one of `columns`, and is kept as that keeps

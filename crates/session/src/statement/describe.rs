@@ -29,7 +29,7 @@ pub(crate) async fn describe(
     match statement {
         Statement::Query(query) => {
             let ready = Box::pin(job.ready(*query)).await?;
-            Ok(ready.columns())
+            Ok(ready.columns(&job))
         }
         // They look at names only.
         Statement::Show(show) => match Box::pin(job.show(show)).await? {

@@ -36,18 +36,18 @@ const LINE_LENGTH: usize = 400;
 
 impl Job {
     pub(crate) async fn explain(&self, explain: Explain) -> Result<Outcome, MySqlError> {
-        let mut changed = Changed::default();
+        let mut changed = None;
         let query = match *explain.statement {
             Statement::Query(query) => *query,
             Statement::Update(update) if !explain.analyze => {
-                changed = Changed::by_update(&update);
+                changed = Some(Changed::by_update(&update));
                 let values = update.assignments.into_iter();
                 let values = values.filter_map(|assignment| assignment.value);
                 let list = values.chain([lit(1)]).collect();
                 change::query(update.choice, list)?
             }
             Statement::Delete(delete) if !explain.analyze => {
-                changed = Changed::by_delete(&delete);
+                changed = Some(Changed::by_delete(&delete));
                 change::query(delete.choice, vec![lit(1)])?
             }
             Statement::Insert(insert) if !explain.analyze => match insert.source {
@@ -63,7 +63,7 @@ impl Job {
             self.discard(&ready).await?;
         }
         let listing = match (explain.format, explain.analyze) {
-            (ExplainFormat::Traditional, false) => table(&logical, &ready, &changed),
+            (ExplainFormat::Traditional, false) => table(&logical, &ready, changed.as_ref()),
             (ExplainFormat::Traditional, true) => measured(&self.running.report.tables()),
             (ExplainFormat::Tree, analyze) => {
                 let mut listing = Listing::new(&["EXPLAIN"]);
@@ -108,7 +108,6 @@ fn lit(number: u8) -> ast::Expr {
 }
 
 /// Which tables a statement changes beside reading them.
-#[derive(Default)]
 struct Changed {
     /// What MySQL says of them: UPDATE or DELETE.
     word: &'static str,
@@ -141,7 +140,7 @@ impl Changed {
             true => index == 0,
             false => is_named(),
         };
-        (!self.word.is_empty() && is_changed).then_some(self.word)
+        is_changed.then_some(self.word)
     }
 }
 
@@ -316,7 +315,7 @@ fn leaves(plan: &Arc<dyn ExecutionPlan>, scans: &mut Vec<Scan>, found: &mut Vec<
     }
 }
 
-fn table(logical: &LogicalPlan, ready: &Ready, changed: &Changed) -> Listing {
+fn table(logical: &LogicalPlan, ready: &Ready, changed: Option<&Changed>) -> Listing {
     let mut listing = Listing::new(&[
         "id",
         "select_type",
@@ -385,7 +384,7 @@ fn table(logical: &LogicalPlan, ready: &Ready, changed: &Changed) -> Listing {
         if leaf.has_filter.unwrap_or(scan.has_filter) {
             extra.push("Using where");
         }
-        let word = changed.word_for(index, &scan.name);
+        let word = changed.and_then(|changed| changed.word_for(index, &scan.name));
         // A row that changes is read whole.
         if word.is_none() && leaf.key.as_ref().is_some_and(|found| found.is_covered) {
             extra.push("Using index");

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::Schema;
 use mayfly_sql::origin::Origin;
-use mayfly_sql::statement::TableName;
 use mayfly_table::{Definition, Key, KeyKind};
 
 use super::Job;
-use crate::outcome::{ColumnOrigin, KeyRole};
+use crate::outcome::{ColumnInfo, ColumnOrigin, KeyRole, columns_of};
 
 /// A table as a statement names it.
 pub(super) struct Named<'a> {
@@ -36,63 +36,63 @@ impl ColumnOrigin {
         } else {
             KeyRole::None
         };
+        let names = ColumnOrigin::with_names(named, &column.name);
         let is_given = column.default.is_some() || column.generated.is_some();
         ColumnOrigin {
-            database: named.database.into(),
-            table: named.table.into(),
-            alias: named.alias.into(),
-            column: column.name.as_str().into(),
             key,
             is_in_key: keys.iter().any(is_in),
             is_auto_increment: column.is_auto_increment,
             needs_value: !column.is_nullable && !is_given && !column.is_auto_increment,
             sets_itself: column.on_update.is_some(),
+            ..names
+        }
+    }
+
+    /// A column of which no more than its names is known.
+    fn with_names(named: &Named<'_>, column: &str) -> ColumnOrigin {
+        ColumnOrigin {
+            database: named.database.into(),
+            table: named.table.into(),
+            alias: named.alias.into(),
+            column: column.into(),
+            ..ColumnOrigin::default()
         }
     }
 }
 
 impl Job {
-    /// Looks up what the tables say of their columns.
-    pub(super) fn origins(&self, origins: &[Option<Origin>]) -> Vec<Option<Arc<ColumnOrigin>>> {
-        let found = origins.iter().map(|origin| match origin {
-            Some(origin) => self.looked_up(origin).map(Arc::new),
-            None => None,
-        });
-        found.collect()
+    /// Describes the columns of a query, with what the tables say of those that they are from.
+    pub(super) fn described(
+        &self,
+        schema: &Schema,
+        labels: &[String],
+        origins: &[Option<Origin>],
+    ) -> Vec<ColumnInfo> {
+        let mut columns = columns_of(schema, Some(labels));
+        for (column, origin) in columns.iter_mut().zip(origins) {
+            let found = origin.as_ref().and_then(|origin| self.looked_up(origin));
+            column.origin = found.map(Arc::new);
+        }
+        columns
     }
 
     fn looked_up(&self, origin: &Origin) -> Option<ColumnOrigin> {
-        if origin.is_derived {
-            return Some(ColumnOrigin {
-                table: origin.table.as_str().into(),
-                alias: origin.alias.as_str().into(),
-                column: origin.column.as_str().into(),
-                ..ColumnOrigin::default()
-            });
-        }
-        let name = TableName {
-            database: origin.database.clone(),
-            table: origin.table.clone(),
-        };
-        let database = self.database_of(&name).ok()?;
-        let named = Named {
-            database: &database,
+        let named_in = |database| Named {
+            database,
             table: &origin.table,
             alias: &origin.alias,
         };
+        let Some(name) = origin.table_name() else {
+            return Some(ColumnOrigin::with_names(&named_in(""), &origin.column));
+        };
+        let database = self.database_of(&name).ok()?;
+        let named = named_in(&database);
         let Ok(table) = self.table(&name) else {
             // A table of information_schema.
-            return Some(ColumnOrigin {
-                database: named.database.into(),
-                table: named.table.into(),
-                alias: named.alias.into(),
-                column: origin.column.as_str().into(),
-                ..ColumnOrigin::default()
-            });
+            return Some(ColumnOrigin::with_names(&named, &origin.column));
         };
         let definition = table.definition();
-        let mut columns = definition.columns.iter();
-        let place = columns.position(|column| column.name.to_lowercase() == origin.column)?;
+        let place = definition.column(&origin.column)?;
         Some(ColumnOrigin::of(definition, place, &named))
     }
 }

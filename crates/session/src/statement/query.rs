@@ -18,6 +18,7 @@ use datafusion::sql::sqlparser::ast;
 use futures::{StreamExt, TryStreamExt};
 use mayfly_sql::bindings::Bindings;
 use mayfly_sql::functions::{refusing_zero, waits};
+use mayfly_sql::origin::Origin;
 use mayfly_sql::plan::{Planned, Planner};
 use mayfly_sql::references::References;
 use mayfly_sql::typing::type_planner;
@@ -27,7 +28,7 @@ use tokio::sync::mpsc;
 use super::Job;
 use crate::errors;
 use crate::lowered;
-use crate::outcome::{ColumnInfo, ColumnOrigin, Message, Outcome, RowStream, described};
+use crate::outcome::{ColumnInfo, Message, Outcome, RowStream};
 use crate::profile::Stage;
 use crate::running::{AFTER_FAILURE, AFTER_SUCCESS};
 
@@ -38,15 +39,15 @@ const BATCHES_AHEAD: usize = 1;
 pub(crate) struct Ready {
     pub(crate) plan: Arc<dyn ExecutionPlan>,
     pub(crate) labels: Vec<String>,
-    origins: Vec<Option<Arc<ColumnOrigin>>>,
+    pub(super) origins: Vec<Option<Origin>>,
     /// Whether its partitions are read one after the other.
     in_order: bool,
 }
 
 impl Ready {
     /// What a client is told of its columns.
-    pub(crate) fn columns(&self) -> Vec<ColumnInfo> {
-        described(&self.plan.schema(), &self.labels, &self.origins)
+    pub(crate) fn columns(&self, job: &Job) -> Vec<ColumnInfo> {
+        job.described(&self.plan.schema(), &self.labels, &self.origins)
     }
 }
 
@@ -69,7 +70,7 @@ impl Job {
         self.connection.local().calculated_rows = calculated;
         let query = self.limited(query);
         let ready = Box::pin(self.ready(query)).await?;
-        let columns = ready.columns();
+        let columns = ready.columns(self);
         let mut stream = self.rows(&ready)?;
         // A plan keeps what its operators share, such as the table of a hash join.
         drop(ready);
@@ -239,7 +240,7 @@ impl Job {
         let plan = state.create_physical_plan(&planned.plan).await;
         Ok(Ready {
             plan: plan.map_err(|error| errors::from_plan(&error))?,
-            origins: self.origins(&planned.origins),
+            origins: planned.origins,
             labels: planned.labels,
             in_order: false,
         })

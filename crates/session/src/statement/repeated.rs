@@ -35,7 +35,7 @@ use super::Job;
 use super::few_rows::{rows_at_once, temp_tables};
 use crate::connection::{Connection, Local};
 use crate::lowered;
-use crate::outcome::{ColumnInfo, Outcome, described};
+use crate::outcome::{ColumnInfo, Outcome};
 use crate::slow_log::Reads;
 use crate::stats::{Ended, StatementStats};
 
@@ -294,11 +294,7 @@ impl Job {
         }
         bound_to_few(&plan)?;
         Some(KeptPlan {
-            columns: described(
-                &plan.schema(),
-                &planned.labels,
-                &self.origins(&planned.origins),
-            ),
+            columns: self.described(&plan.schema(), &planned.labels, &planned.origins),
             plan,
             database,
             tables,

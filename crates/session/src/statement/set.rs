@@ -112,11 +112,12 @@ impl Job {
             if name == "slow_query_log" {
                 self.turn_slow_log(&text)?;
             }
+            let engine = &self.connection.engine;
+            engine.globals().variables.put(name, text);
             if name == "max_tmp_total_space_usage" {
-                let root = self.connection.engine.space().root();
-                root.set_disk_quota(quota(&text));
+                let quota = engine.globals().variables.quota(name);
+                engine.space().root().set_disk_quota(quota);
             }
-            self.connection.engine.globals().variables.put(name, text);
             if NOTED.contains(&name) && definition.place == Where::Both {
                 let mine = self.connection.local().variables.text(name);
                 self.connection.warn(Warning {
@@ -133,10 +134,11 @@ impl Job {
         } else if is_last_id {
             self.connection.values.lock().last_insert_id = text.parse().unwrap_or(0);
         } else {
-            if name == "max_tmp_session_space_usage" {
-                self.connection.account.set_disk_quota(quota(&text));
-            }
             self.connection.local().variables.put(name, text);
+            if name == "max_tmp_session_space_usage" {
+                let quota = self.connection.local().variables.quota(name);
+                self.connection.account.set_disk_quota(quota);
+            }
         }
         Ok(())
     }
@@ -215,9 +217,4 @@ impl Job {
         }
         Ok(())
     }
-}
-
-/// The bytes of a quota; 0 is none.
-fn quota(text: &str) -> Option<u64> {
-    text.parse().ok().filter(|bytes| *bytes > 0)
 }

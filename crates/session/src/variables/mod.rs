@@ -35,6 +35,11 @@ impl Variables {
         self.text(name).parse().unwrap_or(0)
     }
 
+    /// The bytes of a quota; 0 is none.
+    pub(crate) fn quota(&self, name: &str) -> Option<u64> {
+        Some(self.number(name)).filter(|bytes| *bytes > 0)
+    }
+
     /// Whether a switch is on.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.text(name) == "ON"

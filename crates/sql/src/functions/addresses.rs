@@ -11,7 +11,8 @@ use datafusion::error::Result;
 use mayfly_types::{ErrorCode, MySqlError};
 use uuid::Uuid;
 
-use super::define::{Call, Definition, Returns, pure, raise};
+use super::call::Call;
+use super::define::{Definition, Returns, pure, raise};
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     pure("inet6_aton", &[], (1, 1), Returns::Bytes, inet6_aton),

@@ -9,7 +9,8 @@ use md5::{Digest, Md5};
 use sha1::Sha1;
 use sha2::{Sha224, Sha256, Sha384, Sha512};
 
-use super::define::{Call, Definition, MANY, Returns, pure};
+use super::call::Call;
+use super::define::{Definition, MANY, Returns, pure};
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     pure("hex", &[], (1, 1), Returns::Text, hex),

@@ -13,9 +13,10 @@ use datafusion::common::{ScalarValue, internal_err};
 use datafusion::error::Result;
 use mayfly_types::{BlobSize, ColumnType};
 
+use super::call::Call;
 use super::cast::convert_array;
 use super::convert;
-use super::define::{Call, Definition, MANY, Returns, pure, result_field};
+use super::define::{Definition, MANY, Returns, pure, result_field};
 use super::unify::unify;
 use crate::typing::compare::COMPARE;
 

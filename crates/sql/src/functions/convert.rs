@@ -20,10 +20,11 @@ use datafusion::error::Result;
 use mayfly_types::{ColumnType, ErrorCode, Level, MySqlError, Warning, spelling};
 
 use super::calendar::{self, DAY_MICROS};
-use super::define::{MOMENT, raise};
+use super::define::raise;
 use super::number;
 use super::session_values::SessionValues;
 
+const MOMENT: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 const TIME: DataType = DataType::Duration(TimeUnit::Microsecond);
 
 /// The array with an Arrow type that the conversions know: no dictionaries, no small offsets.
@@ -192,22 +193,10 @@ pub(crate) fn to_readable(array: &ArrayRef, of: &ColumnType) -> Result<StringVie
         match value.map(|bytes| (bytes, std::str::from_utf8(bytes))) {
             None => builder.append_null(),
             Some((_, Ok(text))) => builder.append_value(text),
-            Some((bytes, Err(_))) => builder.append_value(spelled(bytes)),
+            Some((bytes, Err(_))) => builder.append_value(spelling::shown_bytes(bytes)),
         }
     }
     Ok(builder.finish())
-}
-
-/// Bytes as a message shows them.
-pub(crate) fn spelled(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for byte in bytes {
-        match byte {
-            b' '..=b'~' => text.push(char::from(*byte)),
-            other => text.push_str(&format!("\\x{other:02X}")),
-        }
-    }
-    text
 }
 
 /// The values as bytes: those of their text, or the bytes themselves.

@@ -8,7 +8,8 @@ use datafusion::error::Result;
 use mayfly_types::{Collation, ColumnType};
 
 use super::arithmetic::DIVISION_DIGITS;
-use super::define::{Call, Definition, MANY, Returns, pure, stable, volatile};
+use super::call::Call;
+use super::define::{Definition, MANY, Returns, pure, stable, volatile};
 use super::session_values::Values;
 use super::unify::{decimal, double, shown_digits};
 

@@ -23,7 +23,7 @@ use datafusion::logical_expr::{
 };
 use mayfly_types::ColumnType;
 
-use super::define::invoke;
+use super::call::invoke;
 use super::{cast, convert};
 
 /// The words of a SET whose bits a BIGINT with a sign holds.

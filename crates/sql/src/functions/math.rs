@@ -10,9 +10,10 @@ use datafusion::error::Result;
 use mayfly_types::spelling::write_digits;
 use mayfly_types::{ColumnType, Digits, ErrorCode, MySqlError};
 
+use super::call::Call;
 use super::cast::convert_array;
 use super::convert;
-use super::define::{Call, Definition, Returns, pure, raise, volatile};
+use super::define::{Definition, Returns, pure, raise, volatile};
 use super::unify::{decimal, double, exact_digits, shown_digits};
 
 pub(super) static FUNCTIONS: &[Definition] = &[

@@ -16,6 +16,7 @@ pub(crate) mod any_value;
 pub(crate) mod arithmetic;
 mod bytes;
 pub(crate) mod calendar;
+mod call;
 pub(crate) mod cast;
 mod control;
 pub(crate) mod convert;

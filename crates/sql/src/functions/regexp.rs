@@ -8,7 +8,8 @@ use datafusion::error::Result;
 use mayfly_types::{ErrorCode, MySqlError};
 use regex::{Regex, RegexBuilder};
 
-use super::define::{Call, Definition, Returns, Texts, pure, raise};
+use super::call::{Call, Texts};
+use super::define::{Definition, Returns, pure, raise};
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     pure("regexp_like", &[], (2, 3), Returns::Boolean, like),

@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 };
 use mayfly_types::{ErrorCode, MySqlError};
 
-use super::define::raise;
+use super::define::{nameless, raise};
 
 /// The functions, none of which has a name that a statement can write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -78,11 +78,7 @@ impl ScalarUDFImpl for OfSubquery {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        let fields: Vec<FieldRef> = types
-            .iter()
-            .map(|of| Arc::new(Field::new("", of.clone(), true)))
-            .collect();
-        Ok(self.result(&fields).data_type().clone())
+        Ok(self.result(&nameless(types)).data_type().clone())
     }
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {

@@ -17,7 +17,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use mayfly_types::{ErrorCode, MySqlError};
 
-use super::define::{Call, Definition, Returns, name_of, raise, volatile};
+use super::call::Call;
+use super::define::{Definition, Returns, name_of, raise, volatile};
 use super::named_locks::{LockHolder, Waited};
 
 /// How often a statement that waits looks whether it is to end.

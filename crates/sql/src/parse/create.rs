@@ -10,7 +10,7 @@ use super::column::{character_set, collation, column};
 use super::cursor::Cursor;
 use super::key::{self, Constraint};
 use super::{Result, unsupported};
-use crate::statement::{Absent, CreateTable, DropAbsent, DropTable, Statement};
+use crate::statement::{Absent, CreateTable, DropAbsent, DropTable, Statement, TableName};
 
 pub(super) fn create(cursor: &mut Cursor<'_>) -> Result<Statement> {
     cursor.expect("CREATE")?;
@@ -89,16 +89,21 @@ pub(super) fn drop(cursor: &mut Cursor<'_>) -> Result<Statement> {
         };
     }
     let if_exists = cursor.words(&["IF", "EXISTS"]);
+    Ok(Statement::DropTable(DropTable {
+        temporary,
+        if_exists,
+        names: dropped(cursor)?,
+    }))
+}
+
+/// The names of tables or views that are dropped, and words that change nothing.
+fn dropped(cursor: &mut Cursor<'_>) -> Result<Vec<TableName>> {
     let mut names = vec![cursor.table_name()?];
     while cursor.token(&Token::Comma) {
         names.push(cursor.table_name()?);
     }
     let _ = cursor.word("RESTRICT") || cursor.word("CASCADE");
-    Ok(Statement::DropTable(DropTable {
-        temporary,
-        if_exists,
-        names,
-    }))
+    Ok(names)
 }
 
 const ABSENT: [(&str, Absent); 5] = [
@@ -111,13 +116,10 @@ const ABSENT: [(&str, Absent); 5] = [
 
 fn drop_absent(cursor: &mut Cursor<'_>, kind: Absent) -> Result<Statement> {
     let if_exists = cursor.words(&["IF", "EXISTS"]);
-    let mut names = vec![cursor.table_name()?];
-    if kind == Absent::View {
-        while cursor.token(&Token::Comma) {
-            names.push(cursor.table_name()?);
-        }
-        let _ = cursor.word("RESTRICT") || cursor.word("CASCADE");
-    }
+    let names = match kind {
+        Absent::View => dropped(cursor)?,
+        _ => vec![cursor.table_name()?],
+    };
     Ok(Statement::DropAbsent(DropAbsent {
         kind,
         if_exists,

@@ -13,7 +13,7 @@ mod aggregates;
 mod calls;
 mod shape;
 
-use datafusion::common::{Column, DFSchema, ScalarValue, TableReference};
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{Case, WindowFunction};
 use datafusion::logical_expr::{
     Expr, ExprSchemable, JoinType, LogicalPlan, Operator, WindowFunctionDefinition,
@@ -30,8 +30,6 @@ pub struct Stored {
     pub column_type: ColumnType,
     /// Whether it takes NULL.
     pub nullable: bool,
-    /// The table and the column that it is a copy of.
-    pub origin: Option<(TableReference, String)>,
 }
 
 /// The columns that take the rows of a plan.
@@ -47,7 +45,6 @@ pub fn columns(plan: &LogicalPlan) -> Vec<Stored> {
             Stored {
                 column_type,
                 nullable: shape.nullable,
-                origin: origin(plan, index),
             }
         })
         .collect()
@@ -143,72 +140,12 @@ fn nullable(shape: Shape) -> Shape {
     }
 }
 
-/// The table column that a column of a plan hands on.
-fn origin(plan: &LogicalPlan, index: usize) -> Option<(TableReference, String)> {
-    match plan {
-        LogicalPlan::TableScan(scan) => {
-            let name = plan.schema().field(index).name().clone();
-            Some((scan.table_name.clone(), name))
-        }
-        LogicalPlan::Projection(projection) => {
-            let mut expr = &projection.expr[index];
-            while let Expr::Alias(alias) = expr {
-                expr = &alias.expr;
-            }
-            match expr {
-                Expr::Column(column) => {
-                    origin(&projection.input, position(&projection.input, column)?)
-                }
-                _ => None,
-            }
-        }
-        // A derived table keeps nothing of the tables that it reads.
-        LogicalPlan::SubqueryAlias(alias) => match alias.input.as_ref() {
-            LogicalPlan::TableScan(_) | LogicalPlan::SubqueryAlias(_) => {
-                origin(&alias.input, index)
-            }
-            _ => None,
-        },
-        LogicalPlan::Filter(_)
-        | LogicalPlan::Sort(_)
-        | LogicalPlan::Limit(_)
-        | LogicalPlan::Distinct(_) => match plan.inputs().as_slice() {
-            [input] => origin(input, index),
-            _ => None,
-        },
-        LogicalPlan::Aggregate(aggregate) => match aggregate.group_expr.get(index)? {
-            Expr::Column(column) => origin(&aggregate.input, position(&aggregate.input, column)?),
-            _ => None,
-        },
-        LogicalPlan::Join(join) if has_both_sides(join.join_type) => {
-            let width = join.left.schema().fields().len();
-            match index.checked_sub(width) {
-                None => origin(&join.left, index),
-                Some(index) => origin(&join.right, index),
-            }
-        }
-        _ => None,
-    }
-}
-
-/// Whether a join shows the columns of both of its inputs.
-fn has_both_sides(join_type: JoinType) -> bool {
-    matches!(
-        join_type,
-        JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full
-    )
-}
-
-fn position(plan: &LogicalPlan, column: &Column) -> Option<usize> {
-    plan.schema().maybe_index_of_column(column)
-}
-
 /// The values of an expression over the rows of a plan.
 fn shape(expr: &Expr, input: &LogicalPlan) -> Shape {
     let of = |expr: &Expr| shape(expr, input);
     match expr {
         Expr::Alias(alias) => of(&alias.expr),
-        Expr::Column(named) => match position(input, named) {
+        Expr::Column(named) => match input.schema().maybe_index_of_column(named) {
             Some(index) => column(input, index),
             None => by_field(expr, input),
         },

@@ -5,11 +5,11 @@ use datafusion::common::DFSchema;
 use datafusion::common::{ScalarValue, internal_datafusion_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, lit};
+use mayfly_types::spelling::shown_bytes;
 use mayfly_types::{BlobSize, ColumnType, ErrorCode, MySqlError};
 
 use super::listed;
 use crate::functions::calendar::{self, DAY_MICROS};
-use crate::functions::convert::spelled;
 use crate::functions::{call, cast, raise, read_integer};
 use crate::literal::decimal_of;
 
@@ -343,7 +343,7 @@ fn text_of_bytes(expr: Expr) -> Expr {
             _,
         ) => lit(match std::str::from_utf8(bytes) {
             Ok(text) => text.to_owned(),
-            Err(_) => spelled(bytes),
+            Err(_) => shown_bytes(bytes),
         }),
         _ => expr,
     }

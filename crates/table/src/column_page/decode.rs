@@ -19,9 +19,9 @@ use arrow_schema::DataType;
 use arrow_select::take::take;
 use bytes::Bytes;
 
+use super::layout::{ENTRY_BYTES, Entry, HEADER_BYTES, MAGIC, align, read_u32};
 use super::stored::StoredRows;
-use super::{ALIGNMENT, ENTRY_BYTES, HEADER_BYTES, MAGIC, PREFIX_BYTES};
-use super::{Entry, Format, Kind, Rows, align, read_u32};
+use super::{ALIGNMENT, Format, Kind, PREFIX_BYTES, Rows};
 use crate::error::{Error, Result};
 use crate::text::{text, text_view, views};
 

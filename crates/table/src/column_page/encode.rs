@@ -14,9 +14,8 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::concat;
 
-use super::{
-    Entry, Format, Kind, Layout, PREFIX_BYTES, PREFIXED_BYTES, Rows, ValueBytes, align, expect_u32,
-};
+use super::layout::{Entry, Layout, ValueBytes, align, expect_u32};
+use super::{Format, Kind, PREFIX_BYTES, PREFIXED_BYTES, Rows};
 use crate::error::Result;
 
 /// Bytes that a view holds in itself.

@@ -12,7 +12,8 @@ use arrow_buffer::bit_util::get_bit;
 
 use super::decode::{Source, check, corrupt};
 use super::encode::set_ones;
-use super::{ENTRY_BYTES, Entry, Format, HEADER_BYTES, Kind, Layout, ValueBytes, read_u32};
+use super::layout::{ENTRY_BYTES, Entry, HEADER_BYTES, Layout, ValueBytes, read_u32};
+use super::{Format, Kind};
 use crate::error::Result;
 
 /// A page whose values are read in place.

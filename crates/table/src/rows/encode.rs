@@ -83,26 +83,14 @@ impl RowBlock {
         layout: &RowLayout,
         input: &GroupInput<'_>,
     ) -> KeysView<'_> {
-        self.key_lens.clear();
-        self.key_lens
-            .resize(input.rows, fixed(layout.key.fixed_bytes));
-        add_byte_lengths(&layout.key, input.key, &mut self.key_lens);
+        self.measure_keys(layout, input);
         self.offsets.clear();
         let mut end = 0u32;
         for len in &self.key_lens {
             self.offsets.push(end);
             end += len;
         }
-        self.bytes.clear();
-        self.bytes.resize(end as usize, 0);
-        self.fill_cursors(|_| 0);
-        encode_section(
-            &layout.key,
-            input.key,
-            &mut self.bytes,
-            &self.offsets,
-            &mut self.cursors,
-        );
+        self.write_keys(layout, input, end, 0);
         self.hashes.clear();
         let keys = self.offsets.iter().zip(&self.key_lens);
         self.hashes.extend(keys.map(|(start, len)| {
@@ -128,10 +116,7 @@ impl RowBlock {
     /// Replaces the block's rows by those of `input`.
     pub(crate) fn encode(&mut self, layout: &RowLayout, input: &GroupInput<'_>) {
         let key_start = layout.key_start();
-        self.key_lens.clear();
-        self.key_lens
-            .resize(input.rows, fixed(layout.key.fixed_bytes));
-        add_byte_lengths(&layout.key, input.key, &mut self.key_lens);
+        self.measure_keys(layout, input);
         self.totals.clear();
         self.totals
             .resize(input.rows, fixed(key_start + layout.payload.fixed_bytes));
@@ -144,17 +129,7 @@ impl RowBlock {
             *total = (*total + key_len).next_multiple_of(ROW_ALIGN as u32);
             end += *total;
         }
-        self.bytes.clear();
-        self.bytes.resize(end as usize, 0);
-
-        self.fill_cursors(|_| fixed(key_start));
-        encode_section(
-            &layout.key,
-            input.key,
-            &mut self.bytes,
-            &self.offsets,
-            &mut self.cursors,
-        );
+        self.write_keys(layout, input, end, fixed(key_start));
         if !layout.payload.columns.is_empty() {
             let key_lens = std::mem::take(&mut self.key_lens);
             self.fill_cursors(|row| fixed(key_start) + key_lens[row]);
@@ -178,6 +153,34 @@ impl RowBlock {
             layout.set_row_len(row_bytes, self.totals[row] as usize);
             self.hashes.push(hash);
         }
+    }
+
+    fn measure_keys(&mut self, layout: &RowLayout, input: &GroupInput<'_>) {
+        self.key_lens.clear();
+        self.key_lens
+            .resize(input.rows, fixed(layout.key.fixed_bytes));
+        add_byte_lengths(&layout.key, input.key, &mut self.key_lens);
+    }
+
+    /// Makes room for rows of some bytes and writes their keys, each so far behind the start of its
+    /// row.
+    fn write_keys(
+        &mut self,
+        layout: &RowLayout,
+        input: &GroupInput<'_>,
+        bytes: u32,
+        key_start: u32,
+    ) {
+        self.bytes.clear();
+        self.bytes.resize(bytes as usize, 0);
+        self.fill_cursors(|_| key_start);
+        encode_section(
+            &layout.key,
+            input.key,
+            &mut self.bytes,
+            &self.offsets,
+            &mut self.cursors,
+        );
     }
 
     /// Gives back what a row took that was longer than a block.

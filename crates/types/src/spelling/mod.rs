@@ -5,10 +5,12 @@
 //!
 //! **Never** knows where a value lies: it is handed over as a Rust number or text.
 
+mod bytes;
 mod calendar;
 mod document;
 mod number;
 
+pub use bytes::shown_bytes;
 pub use calendar::{
     DAY_MICROS, SECOND_MICROS, date_of, write_date, write_moment, write_padded, write_time,
     write_two,

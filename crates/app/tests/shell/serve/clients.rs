@@ -132,6 +132,10 @@ async fn columns_tell_what_they_show() {
             "SELECT y FROM (SELECT DISTINCT a AS y FROM t) AS d",
             vec!["d=.d.y ColumnFlags(NOT_NULL_FLAG)".to_owned()],
         ),
+        (
+            "SELECT a FROM t INTERSECT SELECT a FROM t",
+            vec!["=.. ColumnFlags(NOT_NULL_FLAG)".to_owned()],
+        ),
     ];
     // The third time a statement of this shape is known.
     for _ in 0..4 {

@@ -3,7 +3,7 @@
 use mayfly_types::Collation;
 
 use super::super::Job;
-use super::super::show::tables::{next_number, row_format, sizes};
+use super::super::show::tables::status;
 use super::{CATALOG, DATABASE, names};
 use crate::listing::{Listing, some};
 
@@ -83,12 +83,7 @@ pub(super) fn tables(job: &Job) -> Listing {
             some(table.name()),
             some(kind),
         ];
-        let (format, options) = row_format(&table);
-        row.extend([some("Mayfly"), some(10), some(format)]);
-        row.extend(sizes(&table));
-        row.push(next_number(&table).map(|next| next.to_string()));
-        row.extend([None, None, None, some(Collation::default()), None]);
-        row.extend([some(options), some(&table.definition().comment)]);
+        row.extend(status(&table));
         listing.push(row);
     }
     listing

@@ -37,7 +37,6 @@ use super::known::{Action, Choice, PointStatement};
 use super::taken_apart;
 use crate::connection::Connection;
 use crate::lowered;
-use crate::outcome::described;
 use crate::statement::Job;
 use crate::statement::few_rows::{rows_at_once, temp_tables};
 
@@ -219,11 +218,7 @@ impl Job {
         if plan.output_partitioning().partition_count() != 1 {
             return None;
         }
-        let columns = described(
-            &plan.schema(),
-            &planned.labels,
-            &self.origins(&planned.origins),
-        );
+        let columns = self.described(&plan.schema(), &planned.labels, &planned.origins);
         let over = Remainder {
             columns: GivenRowsScan::find(&plan)?.columns().to_vec(),
             context: self.connection.few_rows_context()?,

@@ -98,12 +98,7 @@ impl Job {
         ]);
         for (table, is_temporary) in self.tables_of(database) {
             let mut row = vec![some(table.name())];
-            let (format, options) = row_format(&table);
-            row.extend([some("Mayfly"), some(10), some(format)]);
-            row.extend(sizes(&table));
-            row.push(next_number(&table).map(|next| next.to_string()));
-            row.extend([None, None, None, some(Collation::default()), None]);
-            row.extend([some(options), some(&table.definition().comment)]);
+            row.extend(status(&table));
             row.push(some(if is_temporary { "Y" } else { "N" }));
             listing.push(row);
         }
@@ -195,8 +190,19 @@ impl Job {
     }
 }
 
+/// The status of a table, from its engine to its comment.
+pub(crate) fn status(table: &Table) -> Vec<Option<String>> {
+    let (format, options) = row_format(table);
+    let mut row = vec![some("Mayfly"), some(10), some(format)];
+    row.extend(sizes(table));
+    row.push(next_number(table).map(|next| next.to_string()));
+    row.extend([None, None, None, some(Collation::default()), None]);
+    row.extend([some(options), some(&table.definition().comment)]);
+    row
+}
+
 /// The row format, and the options that the table was created with.
-pub(crate) fn row_format(table: &mayfly_table::Table) -> (&'static str, &'static str) {
+fn row_format(table: &Table) -> (&'static str, &'static str) {
     match table.definition().is_compressed {
         true => ("Compressed", "row_format=COMPRESSED"),
         false => ("Dynamic", ""),
@@ -204,13 +210,13 @@ pub(crate) fn row_format(table: &mayfly_table::Table) -> (&'static str, &'static
 }
 
 /// The AUTO_INCREMENT value that comes next, where a column has it.
-pub(crate) fn next_number(table: &mayfly_table::Table) -> Option<u64> {
+fn next_number(table: &Table) -> Option<u64> {
     let column = table.definition().auto_increment();
     column.map(|_| table.auto_increment())
 }
 
 /// Rows, bytes of a row, of all of them, the most that there may be, of indexes, and what is free.
-pub(crate) fn sizes(table: &Table) -> [Option<String>; 6] {
+fn sizes(table: &Table) -> [Option<String>; 6] {
     let rows = table.row_count();
     let bytes = table.bytes();
     let average = bytes.checked_div(rows).unwrap_or(0);

@@ -11,9 +11,9 @@ use datafusion::error::Result;
 use mayfly_types::ColumnType;
 
 use super::{Arithmetic, Operator, kept_digits};
+use crate::functions::call::Call;
 use crate::functions::cast;
 use crate::functions::convert;
-use crate::functions::define::Call;
 use crate::functions::unify::decimal;
 
 impl Arithmetic {

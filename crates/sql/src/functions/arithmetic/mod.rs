@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field, FieldRef};
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -29,7 +29,8 @@ pub use refusing::refusing_zero;
 pub(crate) use refusing::refusing_zero_in;
 pub(crate) use shown::text;
 
-use super::define::{Call, invoke, raise};
+use super::call::{Call, invoke};
+use super::define::{nameless, raise};
 use super::unify::decimal;
 
 /// An operator on numbers.
@@ -319,11 +320,7 @@ impl ScalarUDFImpl for Arithmetic {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        let fields: Vec<FieldRef> = types
-            .iter()
-            .map(|of| Arc::new(Field::new("", of.clone(), true)))
-            .collect();
-        Ok(self.result(&fields, &[])?.data_type())
+        Ok(self.result(&nameless(types), &[])?.data_type())
     }
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {

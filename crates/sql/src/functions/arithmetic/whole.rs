@@ -10,9 +10,9 @@ use mayfly_types::ColumnType;
 
 use super::types::counted;
 use super::{Arithmetic, Operator};
+use crate::functions::call::Call;
 use crate::functions::cast;
 use crate::functions::convert;
-use crate::functions::define::Call;
 
 impl Arithmetic {
     /// Signed whole numbers of up to 64 bits.
@@ -98,17 +98,26 @@ impl Arithmetic {
             };
             Ok(Some(value))
         };
+        self.in_range(call, of, value)
+    }
+
+    /// Whole numbers of a type, which must hold them all.
+    fn in_range(
+        &self,
+        call: &Call<'_>,
+        of: &ColumnType,
+        value: impl Fn(usize) -> Result<Option<i128>>,
+    ) -> Result<ArrayRef> {
+        let out_of_range = |_| self.out_of_range(call);
         if *of == (ColumnType::BigInt { unsigned: true }) {
             return call.make_unsigned(|row| {
-                value(row)?
-                    .map(|value| u64::try_from(value).map_err(|_| self.out_of_range(call)))
-                    .transpose()
+                let value = value(row)?.map(|value| u64::try_from(value).map_err(out_of_range));
+                value.transpose()
             });
         }
         call.make_integers(|row| {
-            value(row)?
-                .map(|value| i64::try_from(value).map_err(|_| self.out_of_range(call)))
-                .transpose()
+            let value = value(row)?.map(|value| i64::try_from(value).map_err(out_of_range));
+            value.transpose()
         })
     }
 
@@ -117,7 +126,6 @@ impl Arithmetic {
             let of = counted(&call.column_type(index));
             matches!(of, ColumnType::Double { .. } | ColumnType::Float { .. })
         };
-        let unsigned = call.result_type() == ColumnType::BigInt { unsigned: true };
         let quotient: Box<dyn Fn(usize) -> Result<Option<i128>> + '_> =
             if is_double(0) || is_double(1) {
                 let (left, right) = (call.doubles(0)?, call.doubles(1)?);
@@ -151,18 +159,7 @@ impl Arithmetic {
                     value.map(Some).ok_or_else(|| self.out_of_range(call))
                 })
             };
-        if unsigned {
-            return call.make_unsigned(|row| {
-                quotient(row)?
-                    .map(|value| u64::try_from(value).map_err(|_| self.out_of_range(call)))
-                    .transpose()
-            });
-        }
-        call.make_integers(|row| {
-            quotient(row)?
-                .map(|value| i64::try_from(value).map_err(|_| self.out_of_range(call)))
-                .transpose()
-        })
+        self.in_range(call, &call.result_type(), quotient)
     }
 
     pub(super) fn bits(&self, call: &Call<'_>) -> Result<ArrayRef> {

@@ -23,8 +23,9 @@ use datafusion::logical_expr::{
 };
 use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
 
+use super::call::{Call, invoke};
 use super::convert;
-use super::define::{Call, invoke, raise};
+use super::define::raise;
 use super::listed;
 use super::number;
 use super::session_values::SessionValues;

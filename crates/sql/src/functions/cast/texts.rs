@@ -7,6 +7,7 @@ use arrow::array::{
 };
 use arrow::datatypes::DataType;
 use datafusion::error::Result;
+use mayfly_types::spelling::shown_bytes;
 use mayfly_types::{ColumnType, ErrorCode};
 
 use super::{Conversions, Purpose};
@@ -28,7 +29,7 @@ impl Conversions<'_> {
                 text.extend(chunk.invalid().iter().map(|_| '?'));
             }
             if let Err(error) = std::str::from_utf8(value) {
-                let wrong = convert::spelled(&value[error.valid_up_to()..]);
+                let wrong = shown_bytes(&value[error.valid_up_to()..]);
                 self.wrong_for_field(row, "string", &wrong)?;
             }
             builder.append_value(text);

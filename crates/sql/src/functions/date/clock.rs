@@ -10,7 +10,8 @@ use mayfly_types::{BlobSize, ColumnType, ErrorCode, MySqlError};
 
 use super::{day32, format, moment_of, most_digits};
 use crate::functions::calendar::{DAY_MICROS, MICROS};
-use crate::functions::define::{Call, Definition, Returns, raise, stable, volatile};
+use crate::functions::call::Call;
+use crate::functions::define::{Definition, Returns, raise, stable, volatile};
 use crate::functions::{cast, unify};
 
 pub(super) static FUNCTIONS: &[Definition] = &[

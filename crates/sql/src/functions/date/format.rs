@@ -8,7 +8,8 @@ use mayfly_types::spelling::{self, write_padded, write_two};
 use mayfly_types::{ColumnType, ErrorCode};
 
 use crate::functions::calendar::{self, DAY_MICROS, MICROS, MONTHS, Parts, WEEKDAYS};
-use crate::functions::define::{Call, Definition, Returns, pure};
+use crate::functions::call::Call;
+use crate::functions::define::{Definition, Returns, pure};
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     pure("date_format", &[], (2, 2), Returns::Text, |call| {
@@ -46,45 +47,56 @@ fn index(value: i64) -> usize {
     usize::try_from(value).expect("a weekday or month is not negative")
 }
 
+/// Appends a pattern, whose parts behind a percent sign `write` appends. Ends where `write` does.
+fn fill(pattern: &str, out: &mut String, mut write: impl FnMut(char, &mut String) -> bool) -> bool {
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        if character != '%' {
+            out.push(character);
+        } else if let Some(part) = characters.next()
+            && !write(part, out)
+        {
+            return false;
+        }
+    }
+    true
+}
+
 fn write_time(format: &str, time: i64, out: &mut String) -> bool {
+    fill(format, out, |part, out| write_part_of_time(part, time, out))
+}
+
+fn write_part_of_time(part: char, time: i64, out: &mut String) -> bool {
     let seconds = time / MICROS;
     let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     let half = (hour % 24 + 11) % 12 + 1;
     let noon = if hour % 24 < 12 { "AM" } else { "PM" };
-    let mut characters = format.chars();
-    while let Some(character) = characters.next() {
-        if character != '%' {
-            out.push(character);
-            continue;
+    match part {
+        'H' => write_two(hour, out),
+        'k' => write_padded(hour, 1, out),
+        'h' | 'I' => write_two(half, out),
+        'l' => write_padded(half, 1, out),
+        'i' => write_two(minute, out),
+        's' | 'S' => write_two(second, out),
+        'f' => write_padded(time % MICROS, 6, out),
+        'p' => out.push_str(noon),
+        'r' => {
+            write_two(half, out);
+            out.push(':');
+            write_two(minute, out);
+            out.push(':');
+            write_two(second, out);
+            out.push(' ');
+            out.push_str(noon);
         }
-        match characters.next() {
-            Some('H') => write_two(hour, out),
-            Some('k') => write_padded(hour, 1, out),
-            Some('h' | 'I') => write_two(half, out),
-            Some('l') => write_padded(half, 1, out),
-            Some('i') => write_two(minute, out),
-            Some('s' | 'S') => write_two(second, out),
-            Some('f') => write_padded(time % MICROS, 6, out),
-            Some('p') => out.push_str(noon),
-            Some('r') => {
-                write_two(half, out);
-                out.push(':');
-                write_two(minute, out);
-                out.push(':');
-                write_two(second, out);
-                out.push(' ');
-                out.push_str(noon);
-            }
-            Some('T') => spelling::write_time(time, 0, out),
-            Some('d' | 'm' | 'y') => out.push_str("00"),
-            Some('c' | 'e') => out.push('0'),
-            Some('Y') => out.push_str("0000"),
-            Some('a' | 'b' | 'D' | 'j' | 'M' | 'U' | 'u' | 'V' | 'v' | 'W' | 'w' | 'X' | 'x') => {
-                return false;
-            }
-            Some(other) => out.push(other),
-            None => {}
+        'T' => spelling::write_time(time, 0, out),
+        'd' | 'm' | 'y' => out.push_str("00"),
+        'c' | 'e' => out.push('0'),
+        'Y' => out.push_str("0000"),
+        'a' | 'b' | 'D' | 'j' | 'M' | 'U' | 'u' | 'V' | 'v' | 'W' | 'w' | 'X' | 'x' => {
+            return false;
         }
+        other => out.push(other),
     }
     true
 }
@@ -94,17 +106,12 @@ pub(super) fn write(format: &str, moment: i64, out: &mut String) -> bool {
     let parts = calendar::split(moment);
     let day = moment.div_euclid(DAY_MICROS);
     let time = moment.rem_euclid(DAY_MICROS);
-    let mut characters = format.chars();
-    while let Some(character) = characters.next() {
-        if character != '%' {
-            out.push(character);
-            continue;
-        }
-        match characters.next() {
-            Some('a') => out.push_str(&WEEKDAYS[index(calendar::weekday(day))][..3]),
-            Some('b') => out.push_str(&MONTHS[index(parts.month - 1)][..3]),
-            Some('c') => write_padded(parts.month, 1, out),
-            Some('D') => {
+    fill(format, out, |part, out| {
+        match part {
+            'a' => out.push_str(&WEEKDAYS[index(calendar::weekday(day))][..3]),
+            'b' => out.push_str(&MONTHS[index(parts.month - 1)][..3]),
+            'c' => write_padded(parts.month, 1, out),
+            'D' => {
                 write_padded(parts.day, 1, out);
                 out.push_str(match (parts.day, parts.day % 10) {
                     (11..=13, _) => "th",
@@ -114,30 +121,25 @@ pub(super) fn write(format: &str, moment: i64, out: &mut String) -> bool {
                     _ => "th",
                 });
             }
-            Some('d') => write_two(parts.day, out),
-            Some('e') => write_padded(parts.day, 1, out),
-            Some('j') => write_padded(calendar::day_of_year(day), 3, out),
-            Some('M') => out.push_str(MONTHS[index(parts.month - 1)]),
-            Some('m') => write_two(parts.month, out),
-            Some('U') => write_two(calendar::week(day, 0).0, out),
-            Some('u') => write_two(calendar::week(day, 1).0, out),
-            Some('V') => write_two(calendar::week(day, 2).0, out),
-            Some('v') => write_two(calendar::week(day, 3).0, out),
-            Some('W') => out.push_str(WEEKDAYS[index(calendar::weekday(day))]),
-            Some('w') => write_padded((calendar::weekday(day) + 1) % 7, 1, out),
-            Some('X') => write_padded(calendar::week(day, 2).1, 4, out),
-            Some('x') => write_padded(calendar::week(day, 3).1, 4, out),
-            Some('Y') => write_padded(parts.year, 4, out),
-            Some('y') => write_two(parts.year % 100, out),
-            Some(specifier) => {
-                let mut pattern = String::from('%');
-                pattern.push(specifier);
-                write_time(&pattern, time, out);
-            }
-            None => {}
+            'd' => write_two(parts.day, out),
+            'e' => write_padded(parts.day, 1, out),
+            'j' => write_padded(calendar::day_of_year(day), 3, out),
+            'M' => out.push_str(MONTHS[index(parts.month - 1)]),
+            'm' => write_two(parts.month, out),
+            'U' => write_two(calendar::week(day, 0).0, out),
+            'u' => write_two(calendar::week(day, 1).0, out),
+            'V' => write_two(calendar::week(day, 2).0, out),
+            'v' => write_two(calendar::week(day, 3).0, out),
+            'W' => out.push_str(WEEKDAYS[index(calendar::weekday(day))]),
+            'w' => write_padded((calendar::weekday(day) + 1) % 7, 1, out),
+            'X' => write_padded(calendar::week(day, 2).1, 4, out),
+            'x' => write_padded(calendar::week(day, 3).1, 4, out),
+            'Y' => write_padded(parts.year, 4, out),
+            'y' => write_two(parts.year % 100, out),
+            other => return write_part_of_time(other, time, out),
         }
-    }
-    true
+        true
+    })
 }
 
 /// DATE, TIME or DATETIME, by what a constant pattern holds.

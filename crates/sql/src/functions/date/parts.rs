@@ -8,7 +8,8 @@ use super::interval::unit;
 use crate::functions::calendar::{
     self, DAY_MICROS, DAY_SECONDS, EPOCH_DAYS, MICROS, MONTHS, Parts, WEEKDAYS,
 };
-use crate::functions::define::{Call, Definition, Returns, pure, stable};
+use crate::functions::call::Call;
+use crate::functions::define::{Definition, Returns, pure, stable};
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     pure("year", &[], (1, 1), Returns::Integer, |call| {

@@ -11,7 +11,8 @@ use mayfly_types::{BlobSize, ColumnType, ErrorCode, spelling};
 use super::interval::{Interval, Unit, add, months_between, unit};
 use super::{constant_text, day32};
 use crate::functions::calendar::{self, DAY_MICROS, MICROS};
-use crate::functions::define::{Call, Definition, Returns, pure};
+use crate::functions::call::Call;
+use crate::functions::define::{Definition, Returns, pure};
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     pure(

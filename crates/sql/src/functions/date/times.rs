@@ -7,7 +7,8 @@ use mayfly_types::{BlobSize, ColumnType, spelling};
 
 use super::{day32, moment_of, most_digits, time_of};
 use crate::functions::calendar::{self, DAY_MICROS, MICROS};
-use crate::functions::define::{Call, Definition, Returns, pure};
+use crate::functions::call::Call;
+use crate::functions::define::{Definition, Returns, pure};
 use crate::functions::number;
 
 pub(super) static FUNCTIONS: &[Definition] = &[

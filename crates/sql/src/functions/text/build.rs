@@ -6,7 +6,8 @@ use arrow::array::{ArrayRef, BinaryViewArray};
 use datafusion::error::Result;
 
 use super::{characters, fits, head};
-use crate::functions::define::{Call, Definition, MANY, Returns, pure};
+use crate::functions::call::Call;
+use crate::functions::define::{Definition, MANY, Returns, pure};
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     pure("concat", &[], (1, MANY), Returns::Text, concat),

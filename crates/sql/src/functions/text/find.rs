@@ -5,7 +5,8 @@ use arrow::datatypes::DataType;
 use datafusion::error::Result;
 
 use super::{characters, count, head};
-use crate::functions::define::{Call, Definition, MANY, Returns, pure};
+use crate::functions::call::Call;
+use crate::functions::define::{Definition, MANY, Returns, pure};
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     pure(

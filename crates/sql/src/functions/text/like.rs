@@ -3,7 +3,8 @@
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
 
-use crate::functions::define::{Call, Definition, Returns, pure};
+use crate::functions::call::Call;
+use crate::functions::define::{Definition, Returns, pure};
 
 pub(super) static FUNCTIONS: &[Definition] = &[pure("like", &[], (2, 3), Returns::Boolean, like)];
 

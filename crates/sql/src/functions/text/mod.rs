@@ -9,7 +9,8 @@ mod shape;
 
 use mayfly_types::ErrorCode;
 
-use super::define::{Call, Definition};
+use super::call::Call;
+use super::define::Definition;
 
 pub(super) static TABLES: [&[Definition]; 5] = [
     build::FUNCTIONS,

@@ -10,7 +10,8 @@ use arrow::datatypes::{
 use datafusion::error::Result;
 
 use super::{characters, head, tail};
-use crate::functions::define::{Call, Definition, MANY, Returns, Texts, pure};
+use crate::functions::call::{Call, Texts};
+use crate::functions::define::{Definition, MANY, Returns, pure};
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     pure("left", &[], (2, 2), Returns::Text, left),

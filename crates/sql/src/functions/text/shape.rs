@@ -5,7 +5,8 @@ use arrow::datatypes::DataType;
 use datafusion::error::Result;
 use mayfly_types::spelling::write_digits;
 
-use crate::functions::define::{Call, Definition, Returns, pure};
+use crate::functions::call::Call;
+use crate::functions::define::{Definition, Returns, pure};
 use crate::functions::number;
 
 pub(super) static FUNCTIONS: &[Definition] = &[

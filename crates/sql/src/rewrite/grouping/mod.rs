@@ -120,25 +120,14 @@ fn apply_select(
     }
     // With those that were wrapped above.
     let named = aliases(select);
-    if let Some(columns) = relations(select, bindings)
-        && let Some(having) = &mut select.having
-    {
+    if let Some(columns) = relations(select, bindings) {
         let is_column = |name: &str| {
             let mut tables = columns.iter().map(|(.., table)| table);
             tables.any(|table| table.columns.iter().any(|c| c.to_lowercase() == name))
         };
-        let mut shadow = Shadow {
-            aliases: named
-                .iter()
-                .filter(|(name, expr)| {
-                    is_column(name) && !keys.contains(&format!("`{name}`")) && !is_named(expr, name)
-                })
-                .map(|(name, expr)| (name.as_str(), expr))
-                .collect(),
-            aggregates,
-            depth: 0,
-        };
-        let _ = walk::write(having, &mut shadow);
+        let named =
+            { named.iter() }.filter(|(name, expr)| is_column(name) && !is_named(expr, name));
+        shadow_columns(select, named, &keys, aggregates);
     }
     if let Some(having) = &mut select.having {
         let mut found = Loose::new(&keys, aggregates, Some(&outputs), &determined);
@@ -181,10 +170,29 @@ fn apply_select(
     Ok(())
 }
 
-/// In HAVING an alias goes before a column of a table, unless that is grouped by; inside an
-/// aggregate the column is meant.
+/// Writes the expressions of some aliases into HAVING, where an alias goes before a column of a
+/// table, unless that is grouped by.
+fn shadow_columns<'a>(
+    select: &mut Select,
+    named: impl Iterator<Item = (&'a String, &'a Expr)>,
+    keys: &HashSet<String>,
+    aggregates: &HashSet<String>,
+) {
+    let Some(having) = &mut select.having else {
+        return;
+    };
+    let named = named.filter(|(name, _)| !keys.contains(&format!("`{name}`")));
+    let mut shadow = Shadow {
+        aliases: named.map(|(name, expr)| (name.as_str(), expr)).collect(),
+        aggregates,
+        depth: 0,
+    };
+    let _ = walk::write(having, &mut shadow);
+}
+
+/// Puts expressions in the place of aliases; inside an aggregate a column is meant.
 struct Shadow<'a> {
-    /// Aliases that are columns as well.
+    /// Aliases, by their names.
     aliases: HashMap<&'a str, &'a Expr>,
     aggregates: &'a HashSet<String>,
     depth: usize,
@@ -199,15 +207,7 @@ impl Shadow<'_> {
 impl VisitorMut for Shadow<'_> {
     type Break = ();
 
-    fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
+    walk::counts_depth!(&mut Query);
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         self.depth += usize::from(self.enters(expr));
@@ -227,8 +227,7 @@ impl VisitorMut for Shadow<'_> {
     }
 }
 
-/// Writes the expressions of some aliases into HAVING, where an alias goes before a column unless
-/// that is grouped by.
+/// Writes the expressions of the chosen aliases into HAVING.
 pub(super) fn write_out_aliases(
     select: &mut Select,
     chosen: &HashMap<String, String>,
@@ -236,17 +235,8 @@ pub(super) fn write_out_aliases(
 ) {
     let named = aliases(select);
     let keys = keys(select, &HashMap::new());
-    let chosen = named
-        .iter()
-        .filter(|(name, _)| chosen.contains_key(*name) && !keys.contains(&format!("`{name}`")));
-    let mut shadow = Shadow {
-        aliases: chosen.map(|(name, expr)| (name.as_str(), expr)).collect(),
-        aggregates: &bindings.aggregates,
-        depth: 0,
-    };
-    if let Some(having) = &mut select.having {
-        let _ = walk::write(having, &mut shadow);
-    }
+    let named = { named.iter() }.filter(|(name, _)| chosen.contains_key(*name));
+    shadow_columns(select, named, &keys, &bindings.aggregates);
 }
 
 fn is_named(expr: &Expr, name: &str) -> bool {

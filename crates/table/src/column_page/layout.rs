@@ -1,0 +1,183 @@
+//! The header and the directory of a page: where its columns lie.
+
+use super::{Format, Kind};
+use crate::error::{Error, Result};
+
+pub(super) const MAGIC: u32 = u32::from_le_bytes(*b"MFCP");
+pub(super) const HEADER_BYTES: usize = 64;
+pub(super) const ENTRY_BYTES: usize = 32;
+/// Arrow's recommended alignment: a cache line, and the widest vector register.
+pub(crate) const ALIGNMENT: usize = 64;
+/// Most bytes of a page: what its 32-bit offsets, which Arrow reads as signed, can address.
+const PAGE_BYTES_MAX: usize = i32::MAX as usize;
+
+pub(super) const fn align(bytes: usize) -> usize {
+    bytes.next_multiple_of(ALIGNMENT)
+}
+
+/// One column of a page's directory; offsets are in bytes from the start of the page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) kind: u32,
+    pub(super) null_count: u32,
+    /// Zero if no value is null.
+    pub(super) validity_offset: u32,
+    pub(super) values_offset: u32,
+    pub(super) values_bytes: u32,
+    pub(super) data_offset: u32,
+    pub(super) data_bytes: u32,
+    /// Behind the data, without padding.
+    pub(super) prefix_bytes: u32,
+}
+
+/// The bytes of text or binary values, or of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ValueBytes {
+    pub(super) data: usize,
+    pub(super) prefixes: usize,
+}
+
+impl ValueBytes {
+    pub(super) fn sum(self) -> usize {
+        self.data + self.prefixes
+    }
+
+    pub(super) fn plus(self, other: ValueBytes) -> ValueBytes {
+        ValueBytes {
+            data: self.data + other.data,
+            prefixes: self.prefixes + other.prefixes,
+        }
+    }
+}
+
+/// Where the columns of a page lie.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub(super) entries: Vec<Entry>,
+    pub(super) len_bytes: usize,
+}
+
+impl Layout {
+    /// A page without columns yet.
+    pub(super) fn new(format: &Format) -> Self {
+        Self {
+            entries: Vec::with_capacity(format.kinds.len()),
+            len_bytes: align(HEADER_BYTES + ENTRY_BYTES * format.kinds.len()),
+        }
+    }
+
+    /// Places the next column.
+    pub(super) fn place(
+        &mut self,
+        kind: Kind,
+        rows: usize,
+        null_count: usize,
+        bytes: ValueBytes,
+    ) -> Result<()> {
+        let mut entry = Entry {
+            kind: kind.tag(),
+            null_count: narrow(null_count)?,
+            ..Entry::default()
+        };
+        if null_count > 0 {
+            (entry.validity_offset, _) = self.take(rows.div_ceil(8))?;
+        }
+        let values_bytes = match kind {
+            Kind::Null => None,
+            Kind::Boolean => Some(rows.div_ceil(8)),
+            Kind::Fixed { width } => Some(rows * width),
+            Kind::Bytes | Kind::Text => Some((rows + 1) * size_of::<i32>()),
+            Kind::Stream => Some(bytes.data),
+        };
+        if let Some(bytes) = values_bytes {
+            (entry.values_offset, entry.values_bytes) = self.take(bytes)?;
+        }
+        if matches!(kind, Kind::Bytes | Kind::Text) {
+            (entry.data_offset, _) = self.take(bytes.sum())?;
+            entry.data_bytes = narrow(bytes.data)?;
+            entry.prefix_bytes = narrow(bytes.prefixes)?;
+        }
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    fn take(&mut self, len_bytes: usize) -> Result<(u32, u32)> {
+        let offset = self.len_bytes;
+        let end = offset.saturating_add(len_bytes);
+        let place = (narrow(offset)?, narrow(len_bytes)?);
+        narrow(end)?;
+        self.len_bytes = align(end);
+        Ok(place)
+    }
+
+    /// Writes header and directory.
+    pub(super) fn write(&self, row_count: usize, page: &mut [u8]) {
+        let directory_bytes = HEADER_BYTES + ENTRY_BYTES * self.entries.len();
+        page[..align(directory_bytes)].fill(0);
+        let words = [
+            MAGIC,
+            expect_u32(row_count),
+            expect_u32(self.entries.len()),
+            expect_u32(self.len_bytes),
+        ];
+        for (slot, word) in page.chunks_exact_mut(size_of::<u32>()).zip(words) {
+            slot.copy_from_slice(&word.to_le_bytes());
+        }
+        let slots = page[HEADER_BYTES..directory_bytes].chunks_exact_mut(ENTRY_BYTES);
+        for (slot, entry) in slots.zip(&self.entries) {
+            entry.write(slot);
+        }
+    }
+}
+
+pub(super) fn narrow(bytes: usize) -> Result<u32> {
+    u32::try_from(bytes)
+        .ok()
+        .filter(|_| bytes <= PAGE_BYTES_MAX)
+        .ok_or(Error::RowTooLong {
+            row_bytes: bytes as u64,
+            limit_bytes: PAGE_BYTES_MAX as u64,
+        })
+}
+
+pub(super) fn expect_u32(value: usize) -> u32 {
+    u32::try_from(value).expect("a page's numbers are below 2 GiB")
+}
+
+impl Entry {
+    pub(super) fn write(&self, out: &mut [u8]) {
+        let words = [
+            self.kind,
+            self.null_count,
+            self.validity_offset,
+            self.values_offset,
+            self.values_bytes,
+            self.data_offset,
+            self.data_bytes,
+            self.prefix_bytes,
+        ];
+        for (slot, word) in out.chunks_exact_mut(size_of::<u32>()).zip(words) {
+            slot.copy_from_slice(&word.to_le_bytes());
+        }
+    }
+
+    pub(super) fn read(bytes: &[u8]) -> Self {
+        let word = |index: usize| read_u32(bytes, index * size_of::<u32>());
+        Self {
+            kind: word(0),
+            null_count: word(1),
+            validity_offset: word(2),
+            values_offset: word(3),
+            values_bytes: word(4),
+            data_offset: word(5),
+            data_bytes: word(6),
+            prefix_bytes: word(7),
+        }
+    }
+}
+
+pub(super) fn read_u32(bytes: &[u8], offset: usize) -> u32 {
+    let mut word = [0; size_of::<u32>()];
+    word.copy_from_slice(&bytes[offset..offset + size_of::<u32>()]);
+    u32::from_le_bytes(word)
+}
