@@ -35,7 +35,7 @@ impl Job {
         }
         let ready = Box::pin(self.ready_alone(vec![expression.clone()])).await?;
         let batch = self.small_result(&ready).await?;
-        match (batch.columns(), ready.columns().as_slice()) {
+        match (batch.columns(), ready.columns(self).as_slice()) {
             ([array], [column]) if batch.num_rows() == 1 => user_value(array, &column.column_type),
             _ => Err(MySqlError::new(ErrorCode::OperandColumns, &[&1])),
         }

@@ -63,7 +63,7 @@ impl Job {
             ));
         }
         let ready = self.ready_into(query).await?;
-        let export = Export::new(format, ready.columns());
+        let export = Export::new(format, ready.columns(self));
         let mut file = NewFile::create(self, path)?;
         let mut rows = 0;
         let mut bytes = Vec::new();
@@ -89,7 +89,7 @@ impl Job {
 
     async fn dump_row(&self, query: ast::Query, path: &str) -> Result<Outcome, MySqlError> {
         let ready = self.ready_into(query).await?;
-        let columns = ready.columns();
+        let columns = ready.columns(self);
         let mut file = NewFile::create(self, path)?;
         let (first, has_more) = self.first_row(&ready).await?;
         let Some(batch) = first else {
@@ -122,7 +122,7 @@ impl Job {
             self.connection.warn(Warning::new(ErrorCode::NoData, &[]));
             return Ok(self.found(0));
         };
-        let columns = ready.columns();
+        let columns = ready.columns(self);
         let cells = batch.columns().iter().zip(&columns);
         let values = cells.map(|(array, column)| user_value(array, &column.column_type));
         let values = values.collect::<Result<Vec<_>, _>>()?;
