@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use arrow::datatypes::Schema;
+use arrow::datatypes::{DataType, Schema};
 use arrow::record_batch::RecordBatch;
 use futures::Stream;
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
@@ -114,6 +114,16 @@ impl Outcome {
     }
 }
 
+/// Bytes of a label; what is longer is cut, as in MySQL and MariaDB. Drivers read it as one packet.
+const LABEL_BYTES_MAX: usize = 255;
+
+fn shortened(label: &str) -> &str {
+    match label.len() > LABEL_BYTES_MAX {
+        true => &label[..label.floor_char_boundary(LABEL_BYTES_MAX)],
+        false => label,
+    }
+}
+
 /// Describes the fields of a schema; labels replace the names where given.
 pub(crate) fn columns_of(schema: &Schema, labels: Option<&[String]>) -> Vec<ColumnInfo> {
     schema
@@ -121,10 +131,12 @@ pub(crate) fn columns_of(schema: &Schema, labels: Option<&[String]>) -> Vec<Colu
         .iter()
         .enumerate()
         .map(|(index, field)| ColumnInfo {
-            name: labels
-                .and_then(|labels| labels.get(index))
-                .unwrap_or(field.name())
-                .clone(),
+            name: shortened(
+                labels
+                    .and_then(|labels| labels.get(index))
+                    .unwrap_or(field.name()),
+            )
+            .to_owned(),
             column_type: ColumnType::from_arrow(field),
             nullable: field.is_nullable(),
             origin: None,
@@ -139,8 +151,14 @@ pub(crate) fn described(
     origins: &[Option<Arc<ColumnOrigin>>],
 ) -> Vec<ColumnInfo> {
     let mut columns = columns_of(schema, Some(labels));
-    for (column, origin) in columns.iter_mut().zip(origins) {
+    let fields = schema.fields().iter();
+    for ((column, origin), field) in columns.iter_mut().zip(origins).zip(fields) {
         column.origin.clone_from(origin);
+        // A comparison. Drivers take TINYINT(1) for a declared BOOLEAN and make a type of their
+        // language of it.
+        if origin.is_none() && *field.data_type() == DataType::Boolean {
+            column.column_type = ColumnType::BigInt { unsigned: false };
+        }
     }
     columns
 }

@@ -45,6 +45,11 @@ impl Job {
             Scope::Session => self.connection.account.counters(),
             _ => counters,
         };
+        let encryption = match scope {
+            Scope::Session => self.connection.local().encryption.clone(),
+            _ => None,
+        };
+        let (tls_version, cipher) = encryption.unwrap_or_default();
         let mut rows: Vec<(&str, u64)> = status.list(counters.files_created);
         rows.extend([
             ("Connections", connections),
@@ -59,6 +64,9 @@ impl Job {
             ("Tmp_space_used", account.disk_bytes_used),
             ("Uptime", engine.shared().started.elapsed().as_secs()),
         ]);
+        let numbers = rows.iter().map(|(name, value)| (*name, value.to_string()));
+        let texts = [("Ssl_cipher", cipher), ("Ssl_version", tls_version)];
+        let mut rows: Vec<(&str, String)> = numbers.chain(texts).collect();
         rows.sort_unstable();
         let mut listing = Listing::new(&["Variable_name", "Value"]);
         for (name, value) in rows {
