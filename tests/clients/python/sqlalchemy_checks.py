@@ -166,7 +166,7 @@ def compiled(kind, connection):
     text = re.split(" (?:CHARACTER SET|COLLATE)", text)[0].replace("NUMERIC", "DECIMAL")
     text = text.replace("DECIMAL(5)", "DECIMAL(5, 0)").replace("BOOL", "TINYINT")
     # MariaDB has widths of integers.
-    return re.sub(r"(INT|INTEGER)\(\d+\)", r"\1", text) if on_mariadb() else text
+    return re.sub(r"(INT|INTEGER|YEAR)\(\d+\)", r"\1", text) if on_mariadb() else text
 
 
 def prepared(driver):
