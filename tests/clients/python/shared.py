@@ -87,7 +87,8 @@ def run(checks, driver):
         except Exception as error:
             failed = True
             place = traceback.extract_tb(error.__traceback__)
-            own = [frame for frame in place if "/clients/python/" in frame.filename][-1]
+            here = os.path.dirname(__file__)
+            own = [frame for frame in place if os.path.dirname(frame.filename) == here][-1]
             text = " ".join(f"{type(error).__name__}: {error}".split())
             print(f"{name}\tFAIL\tline {own.lineno}: {text}", flush=True)
     sys.exit(1 if failed else 0)
