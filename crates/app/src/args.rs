@@ -172,6 +172,9 @@ pub struct ServeArguments {
     /// caching_sha2_password]
     #[arg(long)]
     pub native_passwords: bool,
+    /// Port of this machine where Prometheus reads the status counters [default: none]
+    #[arg(long, value_name = "PORT")]
+    pub metrics_port: Option<u16>,
     /// Directory whose files statements may read [default: none]
     #[arg(long, value_name = "DIR")]
     pub secure_file_priv: Option<PathBuf>,

@@ -22,6 +22,7 @@ use crate::client_files::ClientFiles;
 use crate::engine::{DEFAULT_DATABASE, Engine};
 use crate::errors;
 use crate::meaning;
+use crate::profile::{Cost, Profiles, Stage};
 use crate::running::{CancelHandle, EndHandle, Running};
 use crate::slow_log::{Entry, SlowSettings};
 use crate::statement::{Known, KnownTables, Lately, Repeated, Turns};
@@ -85,6 +86,8 @@ pub(crate) struct Local {
     pub(crate) few_rows: Option<(u64, Arc<TaskContext>)>,
     /// What tables make of their rows, ready for the next statement.
     pub(crate) rules: Lately,
+    /// What SHOW PROFILES lists.
+    pub(crate) profiles: Profiles,
 }
 
 /// What statements ask of the variables all the time, as it was at one version of them.
@@ -105,6 +108,9 @@ pub(crate) struct Settings {
     /// How long a client may say nothing, in seconds: a program, and a person.
     pub(crate) wait_timeout: u64,
     pub(crate) interactive_timeout: u64,
+    /// Whether statements are profiled, and how many of them are kept.
+    pub(crate) profiling: bool,
+    pub(crate) profiles_max: u64,
     /// Which statements are slow, and what is said of them.
     slow: SlowSettings,
 }
@@ -199,6 +205,7 @@ impl Connection {
                 repeated: Repeated::default(),
                 few_rows: None,
                 rules: Lately::default(),
+                profiles: Profiles::default(),
             }),
             account,
         })
@@ -404,6 +411,14 @@ impl Connection {
         local.status.add_statement(tables, counters, sent);
         local.last = stats;
         local.last_tables = tables.to_vec();
+        let settings = local.settings();
+        if settings.profiling && !ended.stages.is_empty() {
+            let duration = Duration::from_secs_f64(stats.elapsed_ms / 1000.0);
+            let stages = ended.stages.to_vec();
+            local
+                .profiles
+                .add(ended.text, duration, stages, settings.profiles_max);
+        }
         if ended.is_query {
             local.found_rows = local.calculated_rows.take().unwrap_or(stats.rows);
             local.row_count = -1;
@@ -451,7 +466,13 @@ impl Connection {
                 local.end_single();
             }
         }
-        self.statement_finished(ended);
+        // Too short for more than one stage.
+        let took = Duration::from_secs_f64(ended.stats.elapsed_ms / 1000.0);
+        let stages = [Cost::of_time(Stage::Executing, took)];
+        self.statement_finished(&Ended {
+            stages: &stages,
+            ..*ended
+        });
         if let Some(error) = error {
             self.failed(error);
         }
@@ -508,6 +529,8 @@ impl Local {
                 converts_text: !self.variables.text("character_set_results").is_empty(),
                 wait_timeout: self.variables.number("wait_timeout"),
                 interactive_timeout: self.variables.number("interactive_timeout"),
+                profiling: self.variables.is_on("profiling"),
+                profiles_max: self.variables.number("profiling_history_size"),
                 slow: SlowSettings::new(
                     &self.variables.text("long_query_time"),
                     &self.variables.text("log_slow_verbosity"),

@@ -20,6 +20,7 @@ use crate::connection::Connection;
 use crate::errors;
 use crate::file_access::FileAccess;
 use crate::session::Session;
+use crate::shortage::Statements;
 use crate::slow_log::SlowLog;
 use crate::status::Status;
 use crate::variables::Variables;
@@ -141,6 +142,8 @@ pub(crate) struct Shared {
     pub(crate) named_locks: Arc<NamedLocks>,
     /// Where functions wait.
     pub(crate) waiting_room: Arc<WaitingRoom>,
+    /// The statements that run, and those that wait for memory.
+    pub(crate) statements: Arc<Statements>,
     /// Whose turn it is to write a table with keys, by the address of the table.
     turns: Mutex<HashMap<usize, Weak<tokio::sync::Mutex<()>>>>,
     // resources
@@ -233,6 +236,7 @@ impl Engine {
                 kept_plans: Arc::default(),
                 named_locks: Arc::default(),
                 waiting_room: Arc::default(),
+                statements: Arc::default(),
                 turns: Mutex::default(),
                 runtime: Some(runtime),
             }),

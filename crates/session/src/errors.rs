@@ -105,6 +105,15 @@ fn bytes_text(bytes: &[u8]) -> String {
     text
 }
 
+/// How the text begins where less than the whole budget is missing.
+const PROMISED: &str = "Out of memory: other work has been promised the memory budget";
+
+/// Whether a statement may not fail any more when others have ended.
+pub(crate) fn may_pass(error: &MySqlError) -> bool {
+    error.is(ErrorCode::OutOfSortMemory)
+        || error.is(ErrorCode::OutOfResources) && error.message.starts_with(PROMISED)
+}
+
 /// The error of the temp space.
 pub(crate) fn from_space(error: &mayfly_space::Error) -> MySqlError {
     use mayfly_space::Error as Space;
@@ -126,13 +135,24 @@ pub(crate) fn from_space(error: &mayfly_space::Error) -> MySqlError {
         Space::MinimumNotMet {
             needed_bytes,
             limit_bytes,
-        } => text(
+        } if needed_bytes > limit_bytes => text(
             ErrorCode::OutOfResources,
             format!(
                 "Out of memory: the statement needs at least {} MiB, and the memory budget is {}; \
                  raise --memory",
                 needed_bytes.div_ceil(MIB),
                 size(*limit_bytes)
+            ),
+        ),
+        Space::MinimumNotMet {
+            needed_bytes,
+            limit_bytes,
+        } => text(
+            ErrorCode::OutOfResources,
+            format!(
+                "{PROMISED} of {}, and the statement needs {} more; raise --memory",
+                size(*limit_bytes),
+                size(*needed_bytes)
             ),
         ),
         Space::QuotaReached {

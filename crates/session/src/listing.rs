@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, StringViewArray};
+use arrow::compute::cast;
 use arrow::datatypes::{Field, Schema};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use mayfly_types::{ColumnType, MySqlError};
@@ -12,9 +13,20 @@ use crate::errors;
 /// Longest text of a listing's column, as its declared type says it.
 const TEXT_LENGTH: u32 = 1024;
 
+/// Digits of a number of seconds, before and behind the point, as MySQL declares them.
+const SECONDS: (u8, u8) = (9, 6);
+
+/// What the cells of a column are.
+#[derive(Clone, Copy)]
+enum Cells {
+    Texts,
+    Numbers,
+    Seconds,
+}
+
 /// A table that is written row by row.
 pub(crate) struct Listing {
-    columns: Vec<(&'static str, bool)>,
+    columns: Vec<(&'static str, Cells)>,
     rows: Vec<Vec<Option<String>>>,
 }
 
@@ -22,15 +34,26 @@ impl Listing {
     /// A listing of text columns.
     pub(crate) fn new(columns: &[&'static str]) -> Listing {
         Listing {
-            columns: columns.iter().map(|name| (*name, false)).collect(),
+            columns: columns.iter().map(|name| (*name, Cells::Texts)).collect(),
             rows: Vec::new(),
         }
     }
 
     /// Makes some columns numbers.
-    pub(crate) fn with_numbers(mut self, names: &[&str]) -> Listing {
-        for (name, is_number) in &mut self.columns {
-            *is_number = names.contains(name);
+    pub(crate) fn with_numbers(self, names: &[&str]) -> Listing {
+        self.with(Cells::Numbers, names)
+    }
+
+    /// Makes some columns times in seconds.
+    pub(crate) fn with_seconds(self, names: &[&str]) -> Listing {
+        self.with(Cells::Seconds, names)
+    }
+
+    fn with(mut self, new: Cells, names: &[&str]) -> Listing {
+        for (name, cells) in &mut self.columns {
+            if names.contains(name) {
+                *cells = new;
+            }
         }
         self
     }
@@ -49,7 +72,7 @@ impl Listing {
     pub(crate) fn batch(&self, name: Option<&str>) -> Result<RecordBatch, MySqlError> {
         let mut fields = Vec::with_capacity(self.columns.len());
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.columns.len());
-        for (index, (label, is_number)) in self.columns.iter().enumerate() {
+        for (index, (label, kind)) in self.columns.iter().enumerate() {
             let label = if index == 0 {
                 name.unwrap_or(label)
             } else {
@@ -59,14 +82,30 @@ impl Listing {
                 .rows
                 .iter()
                 .map(|row| row.get(index).cloned().flatten());
-            if *is_number {
-                let column_type = ColumnType::BigInt { unsigned: false };
-                fields.push(column_type.to_arrow(label, true));
-                let numbers = cells.map(|cell| cell.and_then(|text| text.parse::<i64>().ok()));
-                arrays.push(Arc::new(Int64Array::from_iter(numbers)));
-            } else {
-                fields.push(text_field(label));
-                arrays.push(Arc::new(StringViewArray::from_iter(cells)));
+            match kind {
+                Cells::Texts => {
+                    fields.push(text_field(label));
+                    arrays.push(Arc::new(StringViewArray::from_iter(cells)));
+                }
+                Cells::Numbers => {
+                    let column_type = ColumnType::BigInt { unsigned: false };
+                    fields.push(column_type.to_arrow(label, true));
+                    let numbers = cells.map(|cell| cell.and_then(|text| text.parse::<i64>().ok()));
+                    arrays.push(Arc::new(Int64Array::from_iter(numbers)));
+                }
+                Cells::Seconds => {
+                    let (precision, scale) = SECONDS;
+                    let column_type = ColumnType::Decimal {
+                        precision,
+                        scale,
+                        unsigned: false,
+                    };
+                    let field = column_type.to_arrow(label, true);
+                    let texts: ArrayRef = Arc::new(StringViewArray::from_iter(cells));
+                    let seconds = cast(&texts, field.data_type());
+                    arrays.push(seconds.map_err(|error| errors::from_plan(&error.into()))?);
+                    fields.push(field);
+                }
             }
         }
         let options = RecordBatchOptions::new().with_row_count(Some(self.rows.len()));

@@ -198,10 +198,15 @@ impl RowStream {
                 stream.finish();
                 Ok(stream)
             }
-            Some(Message::Failed(error)) => Err(stream.fail(error)),
+            // Whoever runs the statement ends it: it may be started again.
+            Some(Message::Failed(error)) => {
+                stream.running = None;
+                Err(error)
+            }
             None => {
                 let error = stream.lost();
-                Err(stream.fail(error))
+                stream.running = None;
+                Err(error)
             }
         }
     }

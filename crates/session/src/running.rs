@@ -3,7 +3,7 @@
 //! Owns the abort handles of the statement's tasks. Statistics are taken once, by whoever comes
 //! first: the task that ends, or the reader that lets go.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,9 @@ use mayfly_types::{ErrorCode, MySqlError};
 use tokio::task::AbortHandle;
 
 use crate::connection::Connection;
+use crate::profile::{Marks, Stage};
 use crate::progress::{self, Progress};
+use crate::shortage::Place;
 use crate::slow_log::Reads;
 use crate::stats::{Ended, StatementStats};
 
@@ -100,10 +102,16 @@ pub(crate) struct Running {
     // fixed
     connection: Arc<Connection>,
     started: Instant,
+    /// Whether it has been started before.
+    is_again: bool,
     pub(crate) text: String,
     pub(crate) account: Account,
     pub(crate) report: Arc<Report>,
     // state
+    stage: AtomicU8,
+    /// The stages so far, where the statement is profiled.
+    marks: Mutex<Option<Marks>>,
+    place: Mutex<Option<Place>>,
     /// Rows returned or affected.
     rows: AtomicU64,
     is_query: AtomicBool,
@@ -128,9 +136,42 @@ impl Running {
         text: &str,
         account: Account,
     ) -> Arc<Running> {
+        let is_profiled = connection.local().settings().profiling;
+        let marks = is_profiled.then(Marks::default);
+        let running = Running::start(connection, text, account, None, marks);
+        running.enter(Stage::Starting);
+        running
+    }
+
+    /// Starts a statement again that failed and was not finished.
+    pub(crate) fn again(&self) -> Arc<Running> {
+        let account = self.connection.statement_account();
+        let marks = lock(&self.marks).take();
+        let again = Running::start(
+            &self.connection,
+            &self.text,
+            account,
+            Some(self.started),
+            marks,
+        );
+        again.enter(Stage::Starting);
+        again
+    }
+
+    fn start(
+        connection: &Arc<Connection>,
+        text: &str,
+        account: Account,
+        before: Option<Instant>,
+        marks: Option<Marks>,
+    ) -> Arc<Running> {
         let running = Arc::new(Running {
             connection: Arc::clone(connection),
-            started: Instant::now(),
+            started: before.unwrap_or_else(Instant::now),
+            is_again: before.is_some(),
+            stage: AtomicU8::new(Stage::default() as u8),
+            marks: Mutex::new(marks),
+            place: Mutex::new(Some(connection.engine.shared().statements.enter())),
             text: text.to_owned(),
             account,
             report: Arc::new(Report::default()),
@@ -173,11 +214,39 @@ impl Running {
         }
     }
 
+    /// Whether the statement has been started before: it is counted already.
+    pub(crate) fn is_again(&self) -> bool {
+        self.is_again
+    }
+
+    /// Says what the statement does from now on.
+    pub(crate) fn enter(&self, stage: Stage) {
+        self.stage.store(stage as u8, Ordering::Relaxed);
+        if let Some(marks) = lock(&self.marks).as_mut() {
+            marks.enter(stage, &self.account.counters());
+        }
+    }
+
+    pub(crate) fn stage(&self) -> Stage {
+        Stage::of(self.stage.load(Ordering::Relaxed))
+    }
+
+    /// Keeps the statement out of SHOW PROFILES.
+    pub(crate) fn hide(&self) {
+        *lock(&self.marks) = None;
+    }
+
+    /// Says that it does not run any more.
+    pub(crate) fn leave(&self) {
+        drop(lock(&self.place).take());
+    }
+
     /// Ends the statement after a time, as `max_execution_time` asks.
     pub(crate) fn end_after(self: &Arc<Self>, limit: Duration) {
+        let rest = limit.saturating_sub(self.started.elapsed());
         let running = Arc::downgrade(self);
         tokio::spawn(async move {
-            tokio::time::sleep(limit).await;
+            tokio::time::sleep(rest).await;
             if let Some(running) = running.upgrade() {
                 running.timed_out.store(true, Ordering::SeqCst);
                 running.abort();
@@ -248,6 +317,7 @@ impl Running {
     /// Waits until nothing that worked for the statement holds its memory any more, at most
     /// `patience`. A task that was stopped ends only with the step that it is in.
     pub(crate) async fn let_go(&self, patience: Duration) {
+        self.enter(Stage::RemovingTmpTable);
         self.take_plan();
         let started = Instant::now();
         let mut turns = 0;
@@ -274,8 +344,10 @@ impl Running {
         if self.finished.swap(true, Ordering::SeqCst) {
             return;
         }
+        self.enter(Stage::QueryEnd);
         self.take_plan();
         lock(&self.tasks).clear();
+        self.leave();
         let rows = self.rows.load(Ordering::Relaxed);
         let tables = self.report.tables();
         let mut counters = self.account.counters();
@@ -286,6 +358,8 @@ impl Running {
             counters.peak_bytes = counters.peak_bytes.max(after.resident_bytes);
         }
         let stats = StatementStats::new(self.started.elapsed(), rows, &tables, &counters);
+        let marks = lock(&self.marks).take();
+        let stages = marks.map_or(Vec::new(), |marks| marks.costs(&counters));
         self.connection.statement_finished(&Ended {
             text: &self.text,
             stats,
@@ -293,6 +367,7 @@ impl Running {
             reads: *lock(&self.reads),
             tables: &tables,
             counters: &counters,
+            stages: &stages,
         });
         self.connection.cancel.clear(self);
     }

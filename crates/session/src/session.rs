@@ -8,11 +8,14 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::client_files::{ClientFiles, FileRequests};
 use crate::connection::Connection;
+use crate::errors;
 use crate::names;
 use crate::outcome::{ColumnInfo, Outcome, crashed, panic_text};
 use crate::prepared::Prepared;
+use crate::profile::Stage;
 use crate::progress::Progress;
 use crate::running::{AFTER_FAILURE, AFTER_SUCCESS, CancelHandle, EndHandle, Running};
+use crate::shortage;
 use crate::statement::{self, Attempt};
 use crate::stats::StatementStats;
 
@@ -91,20 +94,15 @@ impl Session {
         }
         let connection = Arc::clone(&self.connection);
         let account = connection.statement_account();
-        let running = Running::begin(&connection, statement, account);
+        let mut running = Running::begin(&connection, statement, account);
         let mut guard = AbortOnDrop(Some(Arc::clone(&running)));
-        let run = statement::run(connection, Arc::clone(&running));
-        let ended = match statement::is_light(statement) {
-            true => self.run_light(&running, run).await,
-            false => {
-                self.connection.engine.make_room_for_planning();
-                self.run_on_workers(&running, run).await
-            }
-        };
-        match &ended {
-            Ok(Outcome::Rows { .. }) => {}
-            Ok(Outcome::Done { .. }) => running.let_go(AFTER_SUCCESS).await,
-            Err(_) => running.let_go(AFTER_FAILURE).await,
+        let was_alone = self.is_alone();
+        let mut ended = self.run_once(&running).await;
+        if ended.as_ref().is_err_and(errors::may_pass)
+            && shortage::may_run_again(statement)
+            && !(was_alone && self.is_alone())
+        {
+            (running, ended) = self.run_in_turn(running, ended, &mut guard).await;
         }
         guard.0 = None;
         ended.map_err(|error| {
@@ -112,6 +110,65 @@ impl Session {
             running.fail(&error);
             error
         })
+    }
+
+    /// Whether its statement is the only one of the engine that runs.
+    fn is_alone(&self) -> bool {
+        self.connection.engine.shared().statements.running() == 1
+    }
+
+    async fn run_once(&self, running: &Arc<Running>) -> Result<Outcome, MySqlError> {
+        let run = statement::run(Arc::clone(&self.connection), Arc::clone(running));
+        let ended = match statement::is_light(&running.text) {
+            true => self.run_light(running, run).await,
+            false => {
+                self.connection.engine.make_room_for_planning();
+                self.run_on_workers(running, run).await
+            }
+        };
+        match &ended {
+            Ok(Outcome::Rows { .. }) => {}
+            Ok(Outcome::Done { .. }) => running.let_go(AFTER_SUCCESS).await,
+            Err(_) => running.let_go(AFTER_FAILURE).await,
+        }
+        ended
+    }
+
+    /// Starts a statement again that found the memory taken by others, as often as some of them end
+    /// while it is patient.
+    async fn run_in_turn(
+        &self,
+        first: Arc<Running>,
+        failed: Result<Outcome, MySqlError>,
+        guard: &mut AbortOnDrop,
+    ) -> (Arc<Running>, Result<Outcome, MySqlError>) {
+        let statements = &self.connection.engine.shared().statements;
+        let mut running = first;
+        let mut turn = None;
+        let mut ended = failed;
+        while let Some(patience) = shortage::PATIENCE.checked_sub(running.elapsed()) {
+            running.enter(Stage::WaitingForMemory);
+            running.leave();
+            let wait = {
+                let statements = Arc::clone(statements);
+                let turn = turn.take();
+                async move { Ok(statements.next_turn(turn, patience).await) }
+            };
+            turn = match self.run_on_workers(&running, wait).await {
+                Ok(Some(turn)) if running.interrupted().is_none() => Some(turn),
+                Ok(_) => break,
+                Err(error) => return (running, Err(error)),
+            };
+            running = running.again();
+            guard.0 = Some(Arc::clone(&running));
+            let was_alone = self.is_alone();
+            ended = self.run_once(&running).await;
+            let may_pass = ended.as_ref().is_err_and(errors::may_pass);
+            if !may_pass || was_alone && self.is_alone() {
+                break;
+            }
+        }
+        (running, ended)
     }
 
     /// The columns of the rows that a statement would return; none if it returns no rows. Nothing

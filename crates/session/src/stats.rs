@@ -5,6 +5,7 @@ use std::time::Duration;
 use mayfly_exec::TempTable;
 use mayfly_space::Counters;
 
+use crate::profile::Cost;
 use crate::slow_log::Reads;
 
 /// What one statement cost.
@@ -35,6 +36,8 @@ pub(crate) struct Ended<'a> {
     pub(crate) reads: Reads,
     pub(crate) tables: &'a [TempTable],
     pub(crate) counters: &'a Counters,
+    /// The stages it was in; none where it ended at once.
+    pub(crate) stages: &'a [Cost],
 }
 
 impl StatementStats {

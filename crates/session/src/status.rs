@@ -3,6 +3,8 @@
 use mayfly_exec::{TempTable, Why};
 use mayfly_space::Counters;
 
+use crate::engine::Engine;
+
 /// Counters that SHOW STATUS lists; they only grow, until FLUSH STATUS.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Status {
@@ -108,5 +110,36 @@ impl Status {
             ("Sort_rows", self.sort_rows),
             ("Sort_scan", self.sort_scan),
         ]
+    }
+}
+
+impl Engine {
+    /// What SHOW GLOBAL STATUS lists, in its order.
+    pub fn status(&self) -> Vec<(&'static str, u64)> {
+        let status = self.globals().status;
+        self.list_status(&status, &self.space().counters())
+    }
+
+    /// The counters of statements and of memory, with what concerns all sessions.
+    pub(crate) fn list_status(
+        &self,
+        status: &Status,
+        memory: &Counters,
+    ) -> Vec<(&'static str, u64)> {
+        let space = self.space();
+        let mut rows = status.list(space.counters().files_created);
+        rows.extend([
+            ("Connections", self.globals().connections_made),
+            ("Max_memory_used", memory.peak_bytes),
+            ("Max_tmp_space_used", memory.disk_peak_bytes),
+            ("Mayfly_memory_bytes", space.memory_bytes()),
+            ("Memory_used", memory.resident_bytes + memory.reserved_bytes),
+            ("Threads_connected", self.open_connections().len() as u64),
+            ("Threads_running", self.shared().statements.running() as u64),
+            ("Tmp_space_used", memory.disk_bytes_used),
+            ("Uptime", self.shared().started.elapsed().as_secs()),
+        ]);
+        rows.sort_unstable();
+        rows
     }
 }

@@ -45,10 +45,12 @@
 //! - **S7** Code is never written while it runs: a page of it that is dropped comes back from the
 //!   program's file with the same bytes.
 //! - **S8** Limits of the allocator change where memory comes from, not what was given out.
+//! - **S9** A system call that libc does not wrap is given words of the size and number that the
+//!   kernel's interface names.
 //!
 //! Unsafe code is in `arena/memory.rs` (the range), `guard.rs` (slices of frames),
 //! `io/segment.rs` and `io/ring.rs` (the kernel), `io/map.rs` (mapped reads), `program.rs` (code,
-//! limits of the allocator).
+//! limits of the allocator), `file/cached.rs` (a system call).
 //!
 //! # Example
 //!
@@ -98,6 +100,7 @@ mod writer;
 pub use class::PageClass;
 pub use counters::Counters;
 pub use error::{Error, Result};
+pub use file::{CachedBytes, FileStatus};
 pub use guard::{ReadGuard, WriteGuard};
 pub use options::{AccountOptions, Compression, Faults, IoMode, NextUse, Operation, SpaceOptions};
 pub use page::Page;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::account::{Node, count};
 use crate::arena::{Arena, Size};
 use crate::core::Core;
-use crate::file::Files;
+use crate::file::{FileStatus, Files};
 use crate::order::Order;
 use crate::page::{Page, PageInner};
 use crate::prefetch::{self, Requests};
@@ -176,6 +176,11 @@ impl Space {
     /// Bytes allocated in temp files, used or not.
     pub fn file_bytes(&self) -> u64 {
         self.core().files.allocated_bytes()
+    }
+
+    /// The temp files that are open, one for each directory that was needed.
+    pub fn files(&self) -> Vec<FileStatus> {
+        self.core().files.status()
     }
 
     /// Lends memory to the program's own code, for a process whose budget is not much larger than

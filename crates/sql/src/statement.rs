@@ -596,8 +596,46 @@ pub enum Show {
     Collations(Filter),
     /// SHOW [FULL] PROCESSLIST.
     ProcessList,
+    /// SHOW PROFILES.
+    Profiles,
+    /// SHOW PROFILE.
+    Profile(ProfileQuery),
     /// SHOW EVENTS, TRIGGERS, FUNCTION STATUS, PROCEDURE STATUS: there are none.
     Nothing(Nothing),
+}
+
+/// What SHOW PROFILE asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProfileQuery {
+    /// The kinds of resources, beside the time.
+    pub kinds: Vec<ProfileKind>,
+    /// The number of a statement; the last one if none is given.
+    pub query: Option<u64>,
+    /// Stages that are left out before the first one.
+    pub offset: u64,
+    /// Most stages.
+    pub limit: Option<u64>,
+}
+
+/// A kind of resources in SHOW PROFILE, in the order of its columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProfileKind {
+    /// CPU.
+    Cpu,
+    /// CONTEXT SWITCHES.
+    ContextSwitches,
+    /// BLOCK IO.
+    BlockIo,
+    /// IPC.
+    Messages,
+    /// PAGE FAULTS.
+    PageFaults,
+    /// SWAPS.
+    Swaps,
+    /// SOURCE.
+    Source,
+    /// MEMORY, which MySQL parses and does not have.
+    Memory,
 }
 
 /// What there is none of here.

@@ -12,6 +12,7 @@
 
 mod columns;
 mod connection;
+mod metrics;
 mod users;
 
 use std::fs::Permissions;
@@ -40,6 +41,7 @@ use tokio::task::JoinSet;
 use crate::args::{ServeArguments, UserArguments, UserCommand};
 use crate::config::{self, Config};
 use connection::Client;
+use metrics::Metrics;
 use users::Users;
 
 /// Stack of a thread that speaks with clients: short statements are read and run on it.
@@ -123,6 +125,9 @@ pub fn serve(arguments: ServeArguments) -> Result<ExitCode> {
     // Whether it is allowed is asked when it is: `local_infile` can change.
     settings.local_infile = true;
     let engine = config::open(config.engine)?;
+    if let Some(metrics) = &sockets.metrics {
+        metrics.serve(engine.clone())?;
+    }
     let shared = Shared {
         engine,
         users,
@@ -130,10 +135,6 @@ pub fn serve(arguments: ServeArguments) -> Result<ExitCode> {
         connections: AtomicU64::new(0),
     };
     let endpoint = Endpoint::new(MySqlServer(Arc::new(shared)), settings);
-    eprintln!(
-        "mayfly {VERSION} is ready for connections: {}",
-        sockets.describe()
-    );
     run(&Arc::new(endpoint), &sockets, threads)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -174,6 +175,7 @@ fn read_password() -> Result<String> {
 struct Sockets {
     tcp: Vec<TcpListener>,
     unix: Option<UnixSocket>,
+    metrics: Option<Metrics>,
 }
 
 /// A Unix socket, whose file goes when it does.
@@ -226,7 +228,13 @@ impl Sockets {
             Some(path) => Some(UnixSocket::open(path, users.are_known())?),
             None => None,
         };
-        Ok(Sockets { tcp, unix })
+        let metrics = match arguments.metrics_port {
+            Some(port) => {
+                Some(Metrics::open(port).with_context(|| format!("--metrics-port {port}"))?)
+            }
+            None => None,
+        };
+        Ok(Sockets { tcp, unix, metrics })
     }
 
     /// The sockets once more, for the reactor of a thread.
@@ -256,7 +264,12 @@ impl Sockets {
             .unix
             .iter()
             .map(|socket| socket.path.display().to_string());
-        tcp.chain(unix).collect::<Vec<_>>().join(", ")
+        let mut text = tcp.chain(unix).collect::<Vec<_>>().join(", ");
+        if let Some(metrics) = &self.metrics {
+            text.push_str("; counters: ");
+            text.push_str(&metrics.describe());
+        }
+        text
     }
 }
 

@@ -217,7 +217,7 @@ impl Picker {
         true
     }
 
-    /// The rows that were picked, or none at the end. The batch may alias the batches of the inputs.
+    /// The rows that were picked, or none at the end. They may alias the batches of the inputs.
     pub(super) fn output(&mut self) -> Result<Option<RecordBatch>> {
         if self.picks.is_empty() {
             return Ok(None);

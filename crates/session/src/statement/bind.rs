@@ -13,11 +13,13 @@ use super::{Job, information};
 use crate::file_access::FileAccess;
 use crate::files;
 use crate::lowered;
+use crate::profile::Stage;
 use crate::variables::{Where, as_scalar, find};
 
 impl Job {
     /// Everything that the planner needs to know about these references.
     pub(crate) async fn bindings(&self, references: &References) -> Result<Bindings, MySqlError> {
+        self.running.enter(Stage::OpeningTables);
         let connection = &self.connection;
         let mut bindings = Bindings {
             aggregates: Arc::clone(&connection.aggregates),

@@ -94,7 +94,7 @@ impl Job {
 
     pub(crate) async fn create_table(&self, create: CreateTable) -> Result<Outcome, MySqlError> {
         let temporary = create.temporary;
-        self.connection.count(|status| {
+        self.count(|status| {
             if temporary {
                 status.temporary_creates += 1;
             } else {

@@ -24,7 +24,7 @@ const ROWS_TOGETHER: usize = 1024;
 
 impl Job {
     pub(crate) async fn insert(&self, insert: Insert) -> Result<Outcome, MySqlError> {
-        self.connection.count(|status| status.inserts += 1);
+        self.count(|status| status.inserts += 1);
         let table = self.table(&insert.table)?;
         for (named, column) in &insert.qualified {
             let is_it = match named.database {

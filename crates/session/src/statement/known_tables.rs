@@ -94,6 +94,7 @@ pub(crate) fn run_known_table(
         reads: Reads::default(),
         tables: &[],
         counters: &nothing,
+        stages: &[],
     };
     connection.ended_at_once(&told, 0, ended.as_ref().err());
     Some(ended.map(|()| Outcome::done(0)))

@@ -45,7 +45,9 @@ use mayfly_types::{ErrorCode, MySqlError, Warning};
 use crate::connection::Connection;
 use crate::errors;
 use crate::outcome::Outcome;
+use crate::profile::Stage;
 use crate::running::Running;
+use crate::status::Status;
 
 pub(crate) use describe::describe;
 pub(crate) use known_tables::{KnownTables, run_known_table};
@@ -79,6 +81,12 @@ pub(crate) async fn run(
         return ended.map(|outcome| job.settle(outcome));
     }
     let parsed = parse::parse(&job.running.text);
+    if matches!(
+        &parsed,
+        Ok((Statement::Show(Show::Profile(_) | Show::Profiles), _))
+    ) {
+        job.running.hide();
+    }
     let keeps_warnings = matches!(
         &parsed,
         Ok((
@@ -90,6 +98,7 @@ pub(crate) async fn run(
     let (mut statement, source) = parsed?;
     job.source = Arc::new(source);
     job.name_defaults(&mut statement)?;
+    job.running.enter(Stage::Executing);
     let outcome = match Box::pin(job.point(&statement)).await? {
         Some(outcome) => outcome,
         None => job.dispatch(statement).await?,
@@ -161,6 +170,13 @@ fn reads_counts(statement: &Statement) -> bool {
 }
 
 impl Job {
+    /// Counts the statement, also if it is started again.
+    fn count(&self, count: impl Fn(&mut Status)) {
+        if !self.running.is_again() {
+            self.connection.count(count);
+        }
+    }
+
     async fn dispatch(&self, statement: Statement) -> Result<Outcome, MySqlError> {
         let connection = &self.connection;
         if defines(&statement) {
@@ -187,7 +203,7 @@ impl Job {
         // statements that it might run.
         match statement {
             Statement::Query(query) => {
-                connection.count(|status| status.selects += 1);
+                self.count(|status| status.selects += 1);
                 Box::pin(self.query(*query)).await
             }
             Statement::Explain(explain) => Box::pin(self.explain(explain)).await,
@@ -386,7 +402,12 @@ impl Job {
     pub(crate) async fn turn(&self, table: &Arc<Table>) -> Option<Turn> {
         let is_own = self.connection.local().temporary.has(table);
         match self.connection.turns_of(table, is_own) {
-            Some(turns) => Some(turns.lock_owned().await),
+            Some(turns) => {
+                self.running.enter(Stage::WaitingForTable);
+                let turn = turns.lock_owned().await;
+                self.running.enter(Stage::Executing);
+                Some(turn)
+            }
             None => None,
         }
     }

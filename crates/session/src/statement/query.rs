@@ -28,6 +28,7 @@ use super::Job;
 use crate::errors;
 use crate::lowered;
 use crate::outcome::{ColumnInfo, ColumnOrigin, Message, Outcome, RowStream, described};
+use crate::profile::Stage;
 use crate::running::{AFTER_FAILURE, AFTER_SUCCESS};
 
 /// Batches that wait between the plan and the reader.
@@ -79,6 +80,7 @@ impl Job {
                 let message = match batch {
                     Ok(batch) if batch.num_rows() == 0 => continue,
                     Ok(batch) => {
+                        running.enter(Stage::SendingData);
                         running.add_rows(batch.num_rows() as u64);
                         Message::Batch(batch)
                     }
@@ -158,6 +160,7 @@ impl Job {
         query: ast::Query,
         bindings: &Bindings,
     ) -> Result<Planned, MySqlError> {
+        self.running.enter(Stage::Optimizing);
         let state = self.connection.state()?;
         let planner = Planner {
             state,
@@ -232,6 +235,7 @@ impl Job {
         state: &SessionState,
         planned: Planned,
     ) -> Result<Ready, MySqlError> {
+        self.running.enter(Stage::Preparing);
         let plan = state.create_physical_plan(&planned.plan).await;
         Ok(Ready {
             plan: plan.map_err(|error| errors::from_plan(&error))?,
@@ -243,6 +247,7 @@ impl Job {
 
     /// Starts a plan, in the order of its partitions if it is to keep one.
     pub(crate) fn rows(&self, ready: &Ready) -> Result<SendableRecordBatchStream, MySqlError> {
+        self.running.enter(Stage::Executing);
         if !ready.in_order {
             return self.stream(&ready.plan);
         }
@@ -268,6 +273,7 @@ impl Job {
         &self,
         plan: &Arc<dyn ExecutionPlan>,
     ) -> Result<SendableRecordBatchStream, MySqlError> {
+        self.running.enter(Stage::Executing);
         self.running.set_plan(plan);
         let start = || -> PlanResult<SendableRecordBatchStream> {
             let context = self.connection.task_context(&self.running)?;

@@ -174,6 +174,7 @@ pub(crate) fn run_repeated(connection: &Arc<Connection>, text: &str) -> Option<O
         },
         tables: &temp_tables,
         counters: &counters,
+        stages: &[],
     };
     connection.count(|status| {
         status.selects += 1;

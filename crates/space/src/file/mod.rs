@@ -7,6 +7,7 @@
 //! A file is opened when the first byte is needed and grows by `fallocate` in large steps, so
 //! that a full disk is met before any data has left memory.
 
+mod cached;
 mod ranges;
 
 use std::fs::File;
@@ -17,6 +18,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::{Error, Faults, IoMode, Operation, Result, lock};
 use ranges::Ranges;
+
+pub use cached::CachedBytes;
 
 /// The alignment of everything in a temp file.
 pub(crate) const SECTOR: u64 = 4096;
@@ -43,6 +46,19 @@ struct TempFile {
     dir: PathBuf,
     handle: OnceLock<Arc<Handle>>,
     growing: Mutex<Growing>,
+}
+
+/// What is known of a temp file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileStatus {
+    /// Its directory; it has no name.
+    pub dir: PathBuf,
+    /// Bytes allocated.
+    pub allocated_bytes: u64,
+    /// Bytes in use.
+    pub used_bytes: u64,
+    /// What the page cache has of it; `None` where the kernel does not say (before Linux 6.5).
+    pub cached: Option<CachedBytes>,
 }
 
 /// The temp files of a space.
@@ -112,6 +128,22 @@ impl Files {
             .iter()
             .filter(|file| file.handle.get().is_some())
             .count() as u64
+    }
+
+    /// The files that are open.
+    pub(crate) fn status(&self) -> Vec<FileStatus> {
+        let open = self.files.iter();
+        let open = open.filter_map(|file| Some((file, file.handle.get()?)));
+        open.map(|(file, handle)| {
+            let growing = lock(&file.growing);
+            FileStatus {
+                dir: file.dir.clone(),
+                allocated_bytes: growing.len,
+                used_bytes: growing.len - growing.ranges.free_bytes(),
+                cached: cached::cached_bytes(&handle.file),
+            }
+        })
+        .collect()
     }
 
     /// Takes `len` bytes of some file, growing one if none has as many in one piece.

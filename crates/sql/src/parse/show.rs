@@ -4,7 +4,9 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
 use super::{Result, unsupported};
-use crate::statement::{Filter, Nothing, Scope, Show, Statement, TableName};
+use crate::statement::{
+    Filter, Nothing, ProfileKind, ProfileQuery, Scope, Show, Statement, TableName,
+};
 
 pub(super) fn show(cursor: &mut Cursor<'_>) -> Result<Statement> {
     cursor.expect("SHOW")?;
@@ -85,6 +87,10 @@ pub(super) fn show(cursor: &mut Cursor<'_>) -> Result<Statement> {
         Show::CharacterSets(filter(cursor)?)
     } else if cursor.word("COLLATION") {
         Show::Collations(filter(cursor)?)
+    } else if cursor.word("PROFILES") {
+        Show::Profiles
+    } else if cursor.word("PROFILE") {
+        profile(cursor)?
     } else if cursor.word("EVENTS") {
         nothing(cursor, Nothing::Events)?
     } else if cursor.word("TRIGGERS") {
@@ -104,8 +110,6 @@ pub(super) fn show(cursor: &mut Cursor<'_>) -> Result<Statement> {
             "PLUGINS",
             "PRIVILEGES",
             "PROCEDURE",
-            "PROFILE",
-            "PROFILES",
             "RELAYLOG",
             "REPLICA",
             "REPLICAS",
@@ -161,7 +165,59 @@ fn filter(cursor: &mut Cursor<'_>) -> Result<Filter> {
     Ok(Filter::default())
 }
 
+fn profile(cursor: &mut Cursor<'_>) -> Result<Show> {
+    const KINDS: [(&[&str], &[ProfileKind]); 9] = [
+        (
+            &["ALL"],
+            &[
+                ProfileKind::Cpu,
+                ProfileKind::ContextSwitches,
+                ProfileKind::BlockIo,
+                ProfileKind::Messages,
+                ProfileKind::PageFaults,
+                ProfileKind::Swaps,
+                ProfileKind::Source,
+            ],
+        ),
+        (&["BLOCK", "IO"], &[ProfileKind::BlockIo]),
+        (&["CONTEXT", "SWITCHES"], &[ProfileKind::ContextSwitches]),
+        (&["CPU"], &[ProfileKind::Cpu]),
+        (&["IPC"], &[ProfileKind::Messages]),
+        (&["MEMORY"], &[ProfileKind::Memory]),
+        (&["PAGE", "FAULTS"], &[ProfileKind::PageFaults]),
+        (&["SOURCE"], &[ProfileKind::Source]),
+        (&["SWAPS"], &[ProfileKind::Swaps]),
+    ];
+    let mut asked = ProfileQuery::default();
+    loop {
+        let found = KINDS.iter().find(|(words, _)| cursor.words(words));
+        match found {
+            Some((_, kinds)) => asked.kinds.extend(*kinds),
+            None if asked.kinds.is_empty() => break,
+            None => return cursor.fail("a kind of resources"),
+        }
+        if !cursor.token(&Token::Comma) {
+            break;
+        }
+    }
+    if cursor.words(&["FOR", "QUERY"]) {
+        asked.query = Some(cursor.parser.parse_literal_uint()?);
+    }
+    (asked.offset, asked.limit) = limit(cursor)?;
+    Ok(Show::Profile(asked))
+}
+
 fn warnings(cursor: &mut Cursor<'_>, errors_only: bool) -> Result<Show> {
+    let (offset, limit) = limit(cursor)?;
+    Ok(Show::Warnings {
+        errors_only,
+        offset,
+        limit,
+    })
+}
+
+/// LIMIT: the rows to leave out, and the most rows.
+fn limit(cursor: &mut Cursor<'_>) -> Result<(u64, Option<u64>)> {
     let mut offset = 0;
     let mut limit = None;
     if cursor.word("LIMIT") {
@@ -174,9 +230,5 @@ fn warnings(cursor: &mut Cursor<'_>, errors_only: bool) -> Result<Show> {
             offset = cursor.parser.parse_literal_uint()?;
         }
     }
-    Ok(Show::Warnings {
-        errors_only,
-        offset,
-        limit,
-    })
+    Ok((offset, limit))
 }

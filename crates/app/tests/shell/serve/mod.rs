@@ -2,6 +2,7 @@
 
 mod clients;
 mod drivers;
+mod metrics;
 mod running;
 mod shell;
 mod slow_log;

@@ -11,6 +11,8 @@ pub struct Server {
     child: Child,
     pub port: u16,
     pub directory: tempfile::TempDir,
+    /// Where it shows its counters.
+    pub metrics: Option<String>,
 }
 
 impl Server {
@@ -52,6 +54,9 @@ impl Server {
             child,
             port: port.parse().expect("a port"),
             directory,
+            metrics: ready
+                .split_once("counters: ")
+                .map(|(_, url)| url.trim().to_owned()),
         }
     }
 

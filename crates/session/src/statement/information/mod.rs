@@ -18,6 +18,7 @@ use mayfly_table::Table;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Job;
+use super::show::profile;
 use crate::listing::Listing;
 use crate::lowered;
 
@@ -30,14 +31,16 @@ const CATALOG: &str = "def";
 type Make = fn(&Job) -> Listing;
 
 /// The tables, in the order of their names.
-const TABLES: [(&str, Make); 15] = [
+const TABLES: [(&str, Make); 17] = [
     ("CHECK_CONSTRAINTS", constraints::check_constraints),
     ("COLUMNS", columns::columns),
     ("EVENTS", nothing::events),
     ("KEY_COLUMN_USAGE", constraints::key_column_usage),
+    ("MAYFLY_TEMP_FILES", tables::temp_files),
     ("MAYFLY_TEMPORARY_TABLES", tables::temporary_tables),
     ("PARAMETERS", nothing::parameters),
     ("PARTITIONS", nothing::partitions),
+    ("PROFILING", profile::profiling),
     ("REFERENTIAL_CONSTRAINTS", nothing::referential_constraints),
     ("ROUTINES", nothing::routines),
     ("SCHEMATA", tables::schemata),

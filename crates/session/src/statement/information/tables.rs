@@ -130,3 +130,49 @@ pub(super) fn temporary_tables(job: &Job) -> Listing {
     }
     listing
 }
+
+/// The temp files, what the operating system keeps of them, and how often that helped.
+pub(super) fn temp_files(job: &Job) -> Listing {
+    let numbers = [
+        "FILE_BYTES",
+        "USED_BYTES",
+        "CACHED_BYTES",
+        "DIRTY_BYTES",
+        "RECENTLY_EVICTED_BYTES",
+        "BYTES_READ",
+        "DEVICE_BYTES_READ",
+        "BYTES_WRITTEN",
+        "DEVICE_BYTES_WRITTEN",
+    ];
+    let names: Vec<&str> = ["DIRECTORY", "IO"].into_iter().chain(numbers).collect();
+    let names: Vec<&str> = names.into_iter().chain(["HIT_RATE"]).collect();
+    let mut listing = Listing::new(&names)
+        .with_numbers(&numbers)
+        .with_seconds(&["HIT_RATE"]);
+    let space = job.connection.engine.space();
+    let io = format!("{:?}", space.options().io).to_lowercase();
+    let (files, counters) = (space.files(), space.counters());
+    // The kernel counts for the whole process.
+    let is_only = files.len() == 1;
+    let of_all = |value: u64| is_only.then(|| value.to_string());
+    let missed = counters.device_bytes_read as f64 / counters.bytes_read.max(1) as f64;
+    let is_known = is_only && counters.bytes_read > 0;
+    for file in files {
+        let cached = file.cached;
+        listing.push(vec![
+            some(file.dir.display()),
+            some(&io),
+            some(file.allocated_bytes),
+            some(file.used_bytes),
+            cached.map(|bytes| bytes.cached.to_string()),
+            cached.map(|bytes| bytes.dirty.to_string()),
+            cached.map(|bytes| bytes.recently_evicted.to_string()),
+            of_all(counters.bytes_read),
+            of_all(counters.device_bytes_read),
+            of_all(counters.bytes_written),
+            of_all(counters.device_bytes_written),
+            is_known.then(|| format!("{:.6}", (1.0 - missed).max(0.0))),
+        ]);
+    }
+    listing
+}

@@ -160,6 +160,7 @@ pub(crate) fn run_known(connection: &Arc<Connection>, text: &str, held: Option<T
         },
         tables,
         counters: &counters,
+        stages: &[],
     };
     let counts_found = connection.local().counts_found;
     let affected = ended.as_ref().map_or(0, |done| done.affected(counts_found));

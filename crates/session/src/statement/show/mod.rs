@@ -3,6 +3,7 @@
 pub(super) mod columns;
 pub(super) mod definition;
 pub(super) mod keys;
+pub(super) mod profile;
 mod server;
 pub(super) mod tables;
 
@@ -90,6 +91,14 @@ impl Job {
                 limit,
             } => {
                 let listing = self.list_warnings(errors_only, offset, limit);
+                self.filtered(listing, Filter::default(), None).await
+            }
+            Show::Profiles => {
+                let listing = self.list_profiles();
+                self.filtered(listing, Filter::default(), None).await
+            }
+            Show::Profile(asked) => {
+                let listing = self.show_profile(&asked);
                 self.filtered(listing, Filter::default(), None).await
             }
             Show::WarningCount { errors_only } => {

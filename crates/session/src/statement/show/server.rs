@@ -30,42 +30,22 @@ impl Job {
     }
 
     pub(super) fn list_status(&self, scope: Scope) -> Listing {
-        let engine = &self.connection.engine;
-        let space = engine.space();
-        let counters = space.counters();
-        let (status, connections) = {
-            let globals = engine.globals();
-            (globals.status, globals.connections_made)
-        };
-        let status = match scope {
-            Scope::Session => self.connection.local().status,
-            _ => status,
-        };
-        let account = match scope {
-            Scope::Session => self.connection.account.counters(),
-            _ => counters,
+        let connection = &self.connection;
+        let rows = match scope {
+            Scope::Session => {
+                let status = connection.local().status;
+                let counters = connection.account.counters();
+                connection.engine.list_status(&status, &counters)
+            }
+            _ => connection.engine.status(),
         };
         let encryption = match scope {
-            Scope::Session => self.connection.local().encryption.clone(),
+            Scope::Session => connection.local().encryption.clone(),
             _ => None,
         };
         let (tls_version, cipher) = encryption.unwrap_or_default();
-        let mut rows: Vec<(&str, u64)> = status.list(counters.files_created);
-        rows.extend([
-            ("Connections", connections),
-            ("Max_memory_used", account.peak_bytes),
-            ("Max_tmp_space_used", account.disk_peak_bytes),
-            ("Mayfly_memory_bytes", space.memory_bytes()),
-            (
-                "Memory_used",
-                account.resident_bytes + account.reserved_bytes,
-            ),
-            ("Threads_connected", engine.open_connections().len() as u64),
-            ("Tmp_space_used", account.disk_bytes_used),
-            ("Uptime", engine.shared().started.elapsed().as_secs()),
-        ]);
-        let numbers = rows.iter().map(|(name, value)| (*name, value.to_string()));
         let texts = [("Ssl_cipher", cipher), ("Ssl_version", tls_version)];
+        let numbers = rows.iter().map(|(name, value)| (*name, value.to_string()));
         let mut rows: Vec<(&str, String)> = numbers.chain(texts).collect();
         rows.sort_unstable();
         let mut listing = Listing::new(&["Variable_name", "Value"]);
@@ -138,7 +118,11 @@ impl Job {
                 database,
                 some(if running.is_some() { "Query" } else { "Sleep" }),
                 some(elapsed),
-                some(if running.is_some() { "executing" } else { "" }),
+                some(
+                    running
+                        .as_ref()
+                        .map_or("", |running| running.stage().name()),
+                ),
                 running.map(|running| running.text.clone()),
             ]);
         }

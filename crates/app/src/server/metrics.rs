@@ -1,0 +1,237 @@
+//! What a monitor reads: the status counters over HTTP, in Prometheus' text format.
+//!
+//! **Owns** a loopback port of its own and the thread behind it. **Never** writes, and answers one
+//! path. Names are those of Prometheus' mysqld_exporter, so that its dashboards show this server.
+//!
+//! One request a connection, and one connection at a time: who does not send his request soon is
+//! hung up on. Cost: nothing while nobody asks; an answer reads the counters once.
+
+use std::fmt::Write as _;
+use std::io::{ErrorKind, Read, Result, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use mayfly_session::{Engine, FileStatus, VERSION};
+
+/// How long a client may take to send its request, and to read the answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The longest request.
+const REQUEST_BYTES_MAX: usize = 8 << 10;
+
+/// The counters that may fall; all others only grow.
+const GAUGES: [&str; 9] = [
+    "Max_memory_used",
+    "Max_tmp_space_used",
+    "Mayfly_memory_bytes",
+    "Mayfly_peak_memory_bytes",
+    "Memory_used",
+    "Threads_connected",
+    "Threads_running",
+    "Tmp_space_used",
+    "Uptime",
+];
+
+/// Where metrics are asked for.
+pub struct Metrics {
+    listener: TcpListener,
+}
+
+impl Metrics {
+    /// Listens on a port of this machine, for this machine.
+    ///
+    /// # Errors
+    /// Where the port is taken.
+    pub fn open(port: u16) -> Result<Metrics> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+        Ok(Metrics { listener })
+    }
+
+    /// Where it listens.
+    pub fn describe(&self) -> String {
+        let address = self.listener.local_addr();
+        address.map_or_else(
+            |error| error.to_string(),
+            |at| format!("http://{at}/metrics"),
+        )
+    }
+
+    /// Answers for as long as the program runs.
+    ///
+    /// # Errors
+    /// Where there is no thread or descriptor left.
+    pub fn serve(&self, engine: Engine) -> Result<()> {
+        let listener = self.listener.try_clone()?;
+        let thread = std::thread::Builder::new().name("mayfly-metrics".to_owned());
+        thread.spawn(move || {
+            for client in listener.incoming() {
+                match client {
+                    // How a request ended is between its client and the network.
+                    Ok(client) => drop(answer(client, &engine)),
+                    Err(_) => std::thread::sleep(PATIENCE),
+                }
+            }
+        })?;
+        Ok(())
+    }
+}
+
+/// Reads one request and answers it.
+fn answer(mut client: TcpStream, engine: &Engine) -> Result<()> {
+    client.set_write_timeout(Some(PATIENCE))?;
+    let request = read_request(&mut client)?;
+    let (status, body) = match request_line(&request) {
+        Some(("GET", "/metrics")) => ("200 OK", text(&engine.status(), &engine.space().files())),
+        Some(("GET", _)) => ("404 Not Found", "There is /metrics.\n".to_owned()),
+        Some(_) => ("405 Method Not Allowed", String::new()),
+        None => ("400 Bad Request", String::new()),
+    };
+    write!(
+        client,
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )?;
+    client.flush()
+}
+
+/// The bytes up to the empty line behind the headers.
+fn read_request(client: &mut TcpStream) -> Result<Vec<u8>> {
+    let started = Instant::now();
+    let mut request = Vec::new();
+    let mut part = [0; 1024];
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+        let rest = PATIENCE.saturating_sub(started.elapsed());
+        if rest.is_zero() || request.len() > REQUEST_BYTES_MAX {
+            return Err(ErrorKind::InvalidData.into());
+        }
+        client.set_read_timeout(Some(rest))?;
+        match client.read(&mut part)? {
+            0 => return Err(ErrorKind::UnexpectedEof.into()),
+            count => request.extend_from_slice(&part[..count]),
+        }
+    }
+    Ok(request)
+}
+
+/// Method and path of a request, the path without its query.
+fn request_line(request: &[u8]) -> Option<(&str, &str)> {
+    let line = request.split(|byte| *byte == b'\r').next()?;
+    let mut words = std::str::from_utf8(line).ok()?.split(' ');
+    let (method, target, version) = (words.next()?, words.next()?, words.next()?);
+    let path = target.split('?').next()?;
+    (version.starts_with("HTTP/1.") && words.next().is_none()).then_some((method, path))
+}
+
+/// The counters in Prometheus' format.
+fn text(status: &[(&'static str, u64)], files: &[FileStatus]) -> String {
+    let mut text = String::with_capacity(8 << 10);
+    let mut metric = |name: &str, kind: &str, labels: &str, value: u64, is_first: bool| {
+        if is_first {
+            let _ = writeln!(text, "# TYPE {name} {kind}");
+        }
+        let _ = writeln!(text, "{name}{labels} {value}");
+    };
+    metric("mysql_up", "gauge", "", 1, true);
+    let labels = format!("{{version=\"{VERSION}\"}}");
+    metric("mysql_version_info", "gauge", &labels, 1, true);
+    let (commands, others): (Vec<_>, Vec<_>) = status
+        .iter()
+        .partition(|(name, _)| name.starts_with("Com_"));
+    for (number, (name, value)) in commands.into_iter().enumerate() {
+        let labels = format!("{{command=\"{}\"}}", &name["Com_".len()..]);
+        let name = "mysql_global_status_commands_total";
+        metric(name, "counter", &labels, value, number == 0);
+    }
+    for (name, value) in others {
+        let kind = match GAUGES.contains(&name) {
+            true => "gauge",
+            false => "counter",
+        };
+        let name = format!("mysql_global_status_{}", name.to_ascii_lowercase());
+        metric(&name, kind, "", value, true);
+    }
+    type Read = fn(&FileStatus) -> Option<u64>;
+    let of_files: [(&str, Read); 4] = [
+        ("allocated_bytes", |file| Some(file.allocated_bytes)),
+        ("used_bytes", |file| Some(file.used_bytes)),
+        ("cached_bytes", |file| Some(file.cached?.cached)),
+        ("dirty_bytes", |file| Some(file.cached?.dirty)),
+    ];
+    for (name, read) in of_files {
+        let name = format!("mayfly_temp_file_{name}");
+        for (number, file) in files.iter().enumerate() {
+            let directory = escaped(&file.dir.to_string_lossy());
+            let labels = format!("{{directory=\"{directory}\"}}");
+            if let Some(value) = read(file) {
+                metric(&name, "gauge", &labels, value, number == 0);
+            }
+        }
+    }
+    text
+}
+
+/// The value of a label.
+fn escaped(value: &str) -> String {
+    let value = value.replace('\\', "\\\\").replace('"', "\\\"");
+    value.replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn requests_are_read_by_their_first_line() {
+        let line = |text: &'static str| request_line(text.as_bytes());
+        assert_eq!(
+            line("GET /metrics HTTP/1.1\r\n\r\n"),
+            Some(("GET", "/metrics"))
+        );
+        assert_eq!(
+            line("GET /metrics?x=1 HTTP/1.0\r\n\r\n"),
+            Some(("GET", "/metrics"))
+        );
+        assert_eq!(line("POST / HTTP/1.1\r\n\r\n"), Some(("POST", "/")));
+        for bad in [
+            "",
+            "GET\r\n\r\n",
+            "GET / HTTP/2\r\n\r\n",
+            "GET / a HTTP/1.1\r\n",
+        ] {
+            assert_eq!(line(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn counters_have_the_names_of_the_exporter() {
+        let status = [
+            ("Com_insert", 1),
+            ("Com_select", 2),
+            ("Memory_used", 3),
+            ("Questions", 4),
+        ];
+        let file = FileStatus {
+            dir: PathBuf::from("/a\"b\\c"),
+            allocated_bytes: 5,
+            used_bytes: 6,
+            cached: None,
+        };
+        let version = format!("mysql_version_info{{version=\"{VERSION}\"}} 1\n");
+        let expected = [
+            "# TYPE mysql_up gauge\nmysql_up 1\n# TYPE mysql_version_info gauge\n",
+            &version,
+            "# TYPE mysql_global_status_commands_total counter\n",
+            "mysql_global_status_commands_total{command=\"insert\"} 1\n",
+            "mysql_global_status_commands_total{command=\"select\"} 2\n",
+            "# TYPE mysql_global_status_memory_used gauge\nmysql_global_status_memory_used 3\n",
+            "# TYPE mysql_global_status_questions counter\nmysql_global_status_questions 4\n",
+            "# TYPE mayfly_temp_file_allocated_bytes gauge\n",
+            "mayfly_temp_file_allocated_bytes{directory=\"/a\\\"b\\\\c\"} 5\n",
+            "# TYPE mayfly_temp_file_used_bytes gauge\n",
+            "mayfly_temp_file_used_bytes{directory=\"/a\\\"b\\\\c\"} 6\n",
+        ];
+        assert_eq!(text(&status, &[file]), expected.concat());
+    }
+}

@@ -1,0 +1,87 @@
+//! Statements that find the memory taken by others wait until some of these have ended.
+//!
+//! Owns the count of running statements and the queue of those that start again. A statement admits
+//! what it needs at least when it starts (see `Account::admit`); where others have admitted the
+//! rest of the budget it has sent nothing yet, and is run again. **Never** waits where nobody else
+//! runs: then the budget is too small, and the error stands.
+//!
+//! One at a time starts again, in the order of the queue: the others would plan in vain. Newcomers
+//! are not held back, so a statement in the queue may lose its chance to them; its patience ends.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{Notify, OwnedMutexGuard};
+
+/// How long a statement waits for memory, as long as InnoDB waits for a lock.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(50);
+
+/// The statements of an engine that have a task.
+#[derive(Default)]
+pub(crate) struct Statements {
+    running: AtomicUsize,
+    ended: Notify,
+    queue: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// What counts one of them until it is dropped.
+pub(crate) struct Place(Arc<Statements>);
+
+/// The right to start again.
+pub(crate) type Turn = OwnedMutexGuard<()>;
+
+impl Statements {
+    /// Counts a statement.
+    pub(crate) fn enter(self: &Arc<Self>) -> Place {
+        self.running.fetch_add(1, Ordering::SeqCst);
+        Place(Arc::clone(self))
+    }
+
+    /// How many are counted.
+    pub(crate) fn running(&self) -> usize {
+        self.running.load(Ordering::SeqCst)
+    }
+
+    /// Waits until a statement that is not counted any more may start again: it is its turn, which
+    /// it may hold already, and one of those that ran has ended. `None` if its patience ends first.
+    pub(crate) async fn next_turn(&self, held: Option<Turn>, patience: Duration) -> Option<Turn> {
+        let next = async {
+            let turn = match held {
+                Some(turn) => turn,
+                None => Arc::clone(&self.queue).lock_owned().await,
+            };
+            self.one_ended().await;
+            turn
+        };
+        tokio::time::timeout(patience, next).await.ok()
+    }
+
+    /// Waits until one of those that run has ended; not at all where none does.
+    async fn one_ended(&self) {
+        let ended = self.ended.notified();
+        tokio::pin!(ended);
+        // From here on none is missed.
+        ended.as_mut().enable();
+        if self.running() > 0 {
+            ended.await;
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::SeqCst);
+        self.0.ended.notify_waiters();
+    }
+}
+
+/// Whether a statement that has failed may run a second time as if it had not run before: what it
+/// wrote is taken back, but neither what the client sent for it nor its variables are.
+pub(crate) fn may_run_again(text: &str) -> bool {
+    let begins_with_load = text
+        .trim_start()
+        .get(..4)
+        .is_some_and(|word| word.eq_ignore_ascii_case("load"));
+    !begins_with_load && !text.contains(":=")
+}

@@ -1,0 +1,128 @@
+//! Statements that find the memory taken by others: they wait, and give the same rows.
+
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use mayfly_session::{Engine, Outcome, Session};
+
+use crate::engine::{check_nothing_left, open, rows, run};
+
+const MEMORY_BYTES: u64 = 4 << 20;
+const ROWS: u64 = 40_000;
+const GROUPED: &str = "SELECT c, COUNT(*) FROM t GROUP BY c ORDER BY c";
+const SORTED: &str = "SELECT a, c FROM t ORDER BY c, a";
+/// Much longer than a statement takes that waits for nobody.
+const SOON: Duration = Duration::from_secs(20);
+
+async fn fill(engine: &Engine) -> Session {
+    let mut session = engine.connect();
+    rows(
+        &mut session,
+        "CREATE TABLE t (a INT PRIMARY KEY, c VARCHAR(40))",
+    )
+    .await;
+    let values: Vec<_> = (0..ROWS)
+        .map(|a| format!("({a}, 'a text of group {}')", a * 7919 % 5000))
+        .collect();
+    for part in values.chunks(1000) {
+        let sql = format!("INSERT INTO t VALUES {}", part.join(", "));
+        rows(&mut session, &sql).await;
+    }
+    session
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_statements_share_little_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(MEMORY_BYTES, directory.path());
+    let mut session = fill(&engine).await;
+    let expected = rows(&mut session, GROUPED).await;
+    assert_eq!(expected.len(), 5000);
+    let started: Vec<_> = (0..24)
+        .map(|_| {
+            let mut session = engine.connect();
+            tokio::spawn(async move { run(&mut session, GROUPED).await })
+        })
+        .collect();
+    for task in started {
+        let found = task.await.unwrap().unwrap().unwrap();
+        assert!(found == expected);
+    }
+    let selects = "SHOW GLOBAL STATUS LIKE 'Com_select'";
+    assert_eq!(rows(&mut session, selects).await, [["Com_select", "25"]]);
+    rows(&mut session, "DROP TABLE t").await;
+    drop(session);
+    check_nothing_left(&engine, "many statements").await;
+}
+
+/// Sessions whose rows nobody reads: their statements keep the memory, until another one waits.
+async fn hold_memory(engine: &Engine) -> Vec<(Session, Outcome)> {
+    let mut held = Vec::new();
+    loop {
+        let mut session = engine.connect();
+        let begin = session.execute(SORTED);
+        let begun = tokio::time::timeout(Duration::from_secs(2), begin).await;
+        match begun {
+            Ok(begun) => held.push((session, begun.unwrap())),
+            Err(_) => break,
+        }
+    }
+    assert!(!held.is_empty(), "one of them fits");
+    held
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_for_memory_can_be_killed_and_goes_on_when_there_is_some() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(MEMORY_BYTES, directory.path());
+    let mut session = fill(&engine).await;
+    let expected = rows(&mut session, SORTED).await;
+    let held = hold_memory(&engine).await;
+    let wait = || {
+        let mut session = engine.connect();
+        let id = session.id();
+        let task = tokio::spawn(async move { run(&mut session, SORTED).await });
+        (id, task)
+    };
+    let (killed, first) = wait();
+    let (_, second) = wait();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(
+        !first.is_finished() && !second.is_finished(),
+        "nobody waits"
+    );
+    rows(&mut session, &format!("KILL QUERY {killed}")).await;
+    let error = first.await.unwrap().expect_err("it was killed");
+    assert_eq!(error.code, 1317, "{error}");
+    let started = Instant::now();
+    for (session, outcome) in held {
+        let Outcome::Rows { mut batches, .. } = outcome else {
+            panic!("a query has rows");
+        };
+        assert!(batches.next().await.is_some());
+        drop((batches, session));
+    }
+    let found = second.await.unwrap().unwrap().unwrap();
+    assert!(found == expected);
+    assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
+    rows(&mut session, "DROP TABLE t").await;
+    drop(session);
+    check_nothing_left(&engine, "who waited").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_waits_for_memory_that_is_his_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(1 << 20, directory.path());
+    let mut session = engine.connect();
+    rows(&mut session, "CREATE TABLE t (n INT)").await;
+    rows(&mut session, "INSERT INTO t VALUES (1), (2), (3)").await;
+    let mut sql = "SELECT n AS a FROM t".to_owned();
+    for level in 0..16 {
+        sql = format!("SELECT MAX(a) AS a FROM ({sql}) q{level} GROUP BY a % 7");
+    }
+    let started = Instant::now();
+    let error = run(&mut session, &sql).await.expect_err("it is too much");
+    assert_eq!(error.code, 1041, "{error}");
+    assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
+}
