@@ -70,6 +70,8 @@ pub(crate) struct Local {
     settings: Settings,
     /// Whether the rows that an UPDATE found count as affected, and not only those that changed.
     pub(crate) counts_found: bool,
+    /// How the connection is encrypted: what `Ssl_version` and `Ssl_cipher` say.
+    pub(crate) encryption: Option<(String, String)>,
     /// The version of the variables that functions were told of.
     told_version: Option<u64>,
     /// What NOW() says where `timestamp` is set.
@@ -101,6 +103,8 @@ pub(crate) struct Settings {
     pub(crate) insert_id: u64,
     /// Whether a SELECT returns all of its rows.
     pub(crate) selects_all: bool,
+    /// Whether the client has a character set to which texts are converted.
+    pub(crate) converts_text: bool,
     /// How long a client may say nothing, in seconds: a program, and a person.
     pub(crate) wait_timeout: u64,
     pub(crate) interactive_timeout: u64,
@@ -126,6 +130,7 @@ impl Connection {
             let (mut new, old) = (new.local(), self.local());
             new.database.clone_from(&old.database);
             new.counts_found = old.counts_found;
+            new.encryption.clone_from(&old.encryption);
         }
         let user = self.values.lock().user.clone();
         new.values.lock().user = user;
@@ -194,6 +199,7 @@ impl Connection {
                 transaction: Transaction::default(),
                 settings: Settings::default(),
                 counts_found: false,
+                encryption: None,
                 told_version: None,
                 fixed_now_micros: None,
                 known: Known::default(),
@@ -520,6 +526,7 @@ impl Local {
                 counts_zero: !self.variables.has_mode("NO_AUTO_VALUE_ON_ZERO"),
                 insert_id: self.variables.number("insert_id"),
                 selects_all: self.variables.number("sql_select_limit") == u64::MAX,
+                converts_text: !self.variables.text("character_set_results").is_empty(),
                 wait_timeout: self.variables.number("wait_timeout"),
                 interactive_timeout: self.variables.number("interactive_timeout"),
                 profiling: self.variables.is_on("profiling"),

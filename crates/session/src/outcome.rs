@@ -114,6 +114,16 @@ impl Outcome {
     }
 }
 
+/// Bytes of a label; what is longer is cut, as in MySQL and MariaDB. Drivers read it as one packet.
+const LABEL_BYTES_MAX: usize = 255;
+
+fn shortened(label: &str) -> &str {
+    match label.len() > LABEL_BYTES_MAX {
+        true => &label[..label.floor_char_boundary(LABEL_BYTES_MAX)],
+        false => label,
+    }
+}
+
 /// Describes the fields of a schema; labels replace the names where given.
 pub(crate) fn columns_of(schema: &Schema, labels: Option<&[String]>) -> Vec<ColumnInfo> {
     schema
@@ -121,10 +131,12 @@ pub(crate) fn columns_of(schema: &Schema, labels: Option<&[String]>) -> Vec<Colu
         .iter()
         .enumerate()
         .map(|(index, field)| ColumnInfo {
-            name: labels
-                .and_then(|labels| labels.get(index))
-                .unwrap_or(field.name())
-                .clone(),
+            name: shortened(
+                labels
+                    .and_then(|labels| labels.get(index))
+                    .unwrap_or(field.name()),
+            )
+            .to_owned(),
             column_type: ColumnType::from_arrow(field),
             nullable: field.is_nullable(),
             origin: None,

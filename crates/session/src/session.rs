@@ -33,6 +33,8 @@ pub struct State {
     pub is_in_transaction: bool,
     /// `@@autocommit`.
     pub autocommits: bool,
+    /// Whether the client has texts converted: `@@character_set_results` is not NULL.
+    pub converts_text: bool,
     /// Entries that SHOW WARNINGS would list.
     pub warnings: u16,
 }
@@ -206,6 +208,7 @@ impl Session {
         State {
             is_in_transaction: local.transaction.is_begun(),
             autocommits: local.settings().autocommit,
+            converts_text: local.settings().converts_text,
             warnings: u16::try_from(local.warning_count).unwrap_or(u16::MAX),
         }
     }
@@ -233,6 +236,11 @@ impl Session {
     /// Says who the user is: `CURRENT_USER()`, as `name@host`.
     pub fn set_user(&mut self, user: &str) {
         self.connection.values.lock().user = user.to_owned();
+    }
+
+    /// Says how the connection is encrypted: the version of TLS and the cipher suite.
+    pub fn set_encryption(&mut self, version: &str, cipher: &str) {
+        self.connection.local().encryption = Some((version.to_owned(), cipher.to_owned()));
     }
 
     /// Tells when somebody ends the connection.

@@ -550,6 +550,8 @@ pub enum Assignment {
     Transaction {
         scope: Option<Scope>,
         access: Option<Access>,
+        /// What `transaction_isolation` says of it; it has no other effect.
+        isolation: Option<&'static str>,
     },
 }
 

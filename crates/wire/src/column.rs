@@ -71,6 +71,9 @@ pub struct ColumnDefinition {
     pub flags: ColumnFlags,
     /// Number of the collation, for columns of text; others are sent as binary.
     pub collation_id: u16,
+    /// Whether texts are converted to a character set of the client. To one that wants them as they
+    /// are (`character_set_results` is NULL), the length of a TEXT is that of its own bytes.
+    pub converts_text: bool,
     /// What COM_FIELD_LIST shows as the default: `Some(None)` for NULL. `None` elsewhere.
     pub default_value: Option<Option<String>>,
 }
@@ -88,6 +91,7 @@ impl ColumnDefinition {
             schema: Arc::default(),
             flags: ColumnFlags::empty(),
             collation_id: UTF8MB4_COLLATION_ID,
+            converts_text: true,
             default_value: None,
         }
     }
@@ -103,6 +107,9 @@ impl ColumnDefinition {
     /// Appends the payload of the packet.
     pub(crate) fn write(&self, out: &mut BytesMut, encoding: TextEncoding) {
         let mut facts = Facts::of(&self.column_type, self.collation_id);
+        if let (ColumnType::Text(size), false) = (&self.column_type, self.converts_text) {
+            facts.length_bytes = own_bytes(*size);
+        }
         // Numbers of a table are not compared by their bytes; those of an expression have a
         // collation, which is binary.
         if self.original_table.is_empty() && self.column_type.is_numeric() {
@@ -233,8 +240,7 @@ impl Facts {
             }
             ColumnType::Blob(size) => {
                 let flags = ColumnFlags::BLOB | ColumnFlags::BINARY;
-                let length_bytes = u32::try_from(size.max_bytes()).unwrap_or(u32::MAX);
-                Facts::plain(wire_type::BLOB, length_bytes, 0, flags)
+                Facts::plain(wire_type::BLOB, own_bytes(*size), 0, flags)
             }
             ColumnType::Json => {
                 let flags = ColumnFlags::BLOB | ColumnFlags::BINARY;
@@ -278,9 +284,12 @@ fn count(word: &str) -> u32 {
 
 /// The length of a TEXT: the bytes that it may have, times the bytes of a character, as MySQL does.
 fn text_bytes(size: BlobSize) -> u32 {
-    u32::try_from(size.max_bytes())
-        .unwrap_or(u32::MAX)
-        .saturating_mul(CHARACTER_BYTES)
+    own_bytes(size).saturating_mul(CHARACTER_BYTES)
+}
+
+/// The bytes that a TEXT or BLOB may have.
+fn own_bytes(size: BlobSize) -> u32 {
+    u32::try_from(size.max_bytes()).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -290,8 +299,13 @@ mod tests {
 
     /// Type, length, decimals, collation and flags of the packet of a table's column.
     fn facts(declared: &str) -> (u8, u32, u8, u16, u16) {
+        facts_to(declared, true)
+    }
+
+    fn facts_to(declared: &str, converts_text: bool) -> (u8, u32, u8, u16, u16) {
         let column = ColumnDefinition {
             original_table: "t".into(),
+            converts_text,
             ..ColumnDefinition::new("c", declared.parse().expect(declared), true)
         };
         let mut packet = BytesMut::new();
@@ -353,6 +367,19 @@ mod tests {
             ("set('a','b','c')", (254, 20, 0, 255, 2048)),
         ] {
             assert_eq!(facts(declared), expected, "{declared}");
+        }
+    }
+
+    #[test]
+    fn texts_that_are_not_converted_have_their_own_length() {
+        for (declared, length) in [
+            ("tinytext", 255),
+            ("text", 65_535),
+            ("mediumtext", 16_777_215),
+            ("longtext", u32::MAX),
+            ("varchar(40)", 160),
+        ] {
+            assert_eq!(facts_to(declared, false).1, length, "{declared}");
         }
     }
 }

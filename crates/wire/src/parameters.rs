@@ -107,19 +107,18 @@ pub(crate) fn parse<'a>(
         }
         *types = declared;
     }
-    if types.len() != usize::from(count) {
-        return Err(wrong_arguments("mysqld_stmt_execute"));
-    }
     let mut parameters = Vec::with_capacity(usize::from(count));
-    for (index, declared) in (0..count).zip(types.iter()) {
+    for index in 0..count {
         let byte = null_bits.get(usize::from(index / 8));
         let is_null = byte.is_some_and(|byte| byte >> (index % 8) & 1 == 1);
-        parameters.push(if let Some(data) = long_data.get(&index) {
-            declared.counted(data)
-        } else if is_null {
-            Parameter::Null
-        } else {
-            declared.read(&mut reader)?
+        let declared = types.get(usize::from(index));
+        let data = long_data.get(&index);
+        parameters.push(match (declared, data) {
+            (Some(declared), Some(data)) => declared.counted(data),
+            // NULL needs no type: Connector/J sends none for it.
+            (_, None) if is_null => Parameter::Null,
+            (Some(declared), None) => declared.read(&mut reader)?,
+            (None, _) => return Err(wrong_arguments("mysqld_stmt_execute")),
         });
     }
     Ok(parameters)
@@ -310,6 +309,15 @@ mod tests {
                 time(true, 2, 3, 4, 5, 6),
             ]
         );
+    }
+
+    #[test]
+    fn nulls_need_no_types() {
+        let (mut types, none) = (Vec::new(), BTreeMap::new());
+        let read = parse(b"\x03\0", 2, &mut types, &none).expect("parameters");
+        assert_eq!(read, [Parameter::Null, Parameter::Null]);
+        let refused = parse(b"\x01\0\x05", 2, &mut types, &none).expect_err("no type");
+        assert_eq!(refused.code, 1210);
     }
 
     #[test]

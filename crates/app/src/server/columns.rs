@@ -6,13 +6,16 @@ use std::sync::Arc;
 use mayfly_session::{ColumnInfo, ColumnOrigin, KeyRole, Parameter};
 use mayfly_wire::{ColumnDefinition, ColumnFlags, Parameter as Sent};
 
-/// A column as the protocol tells it.
-pub fn definition(column: &ColumnInfo) -> ColumnDefinition {
-    let definition = ColumnDefinition::new(
-        column.name.clone(),
-        column.column_type.clone(),
-        column.nullable,
-    );
+/// A column as the protocol tells it, to a client that has its texts converted or does not.
+pub fn definition(column: &ColumnInfo, converts_text: bool) -> ColumnDefinition {
+    let definition = ColumnDefinition {
+        converts_text,
+        ..ColumnDefinition::new(
+            column.name.clone(),
+            column.column_type.clone(),
+            column.nullable,
+        )
+    };
     let Some(origin) = &column.origin else {
         return definition;
     };

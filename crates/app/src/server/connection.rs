@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use mayfly_session::{
-    EndHandle, FileRequest, FileRequests, Outcome, Prepared, Session, statements,
+    ColumnInfo, EndHandle, FileRequest, FileRequests, Outcome, Prepared, Session, statements,
 };
 use mayfly_types::{ErrorCode, MySqlError};
 use mayfly_wire::{
@@ -58,6 +58,9 @@ impl Client {
         let user = format!("{}@{}", login.user, login.peer.host());
         self.session.set_user(&user);
         self.session.count_found_rows(login.found_rows);
+        if let Some(tls) = &login.tls {
+            self.session.set_encryption(&tls.version, &tls.cipher);
+        }
         if let Some(database) = login.database.as_deref().filter(|name| !name.is_empty()) {
             self.change_database(database).await?;
         }
@@ -132,7 +135,7 @@ impl Client {
                 columns,
                 mut batches,
             } => {
-                let columns: Vec<ColumnDefinition> = columns.iter().map(definition).collect();
+                let columns = self.definitions(&columns);
                 let mut rows = reply.rows(&columns, self.status()).await?;
                 while let Some(batch) = batches.next().await {
                     let batch = batch?;
@@ -153,6 +156,15 @@ impl Client {
                 rows.finish(&summary).await
             }
         }
+    }
+
+    /// What the client is told of the columns of a result.
+    fn definitions(&self, columns: &[ColumnInfo]) -> Vec<ColumnDefinition> {
+        let converts_text = self.session.state().converts_text;
+        let columns = columns.iter();
+        columns
+            .map(|column| definition(column, converts_text))
+            .collect()
     }
 
     /// What a statement may have changed in the session.
@@ -192,7 +204,7 @@ impl Connection for Client {
         let prepared = self.session.prepare(text(statement)?).await?;
         Ok(Described {
             parameters: vec![ColumnDefinition::parameter(); prepared.parameter_count()],
-            columns: prepared.columns().iter().map(definition).collect(),
+            columns: self.definitions(prepared.columns()),
             warnings: 0,
             statement: prepared,
         })
@@ -228,11 +240,11 @@ impl Connection for Client {
         let name = text(table)?.replace('`', "``");
         let query = format!("SELECT * FROM `{name}` LIMIT 0");
         let columns = self.session.describe(&query).await?;
-        let columns = columns.iter().map(|column| ColumnDefinition {
-            default_value: Some(None),
-            ..definition(column)
-        });
-        Ok(columns.collect())
+        let mut columns = self.definitions(&columns);
+        for column in &mut columns {
+            column.default_value = Some(None);
+        }
+        Ok(columns)
     }
 
     fn statistics(&mut self) -> String {

@@ -138,6 +138,25 @@ pub(crate) fn number_of_bits(expression: &Expr, column: &Column) -> Option<u64> 
     bits(expression).filter(|_| column.column_type.is_numeric())
 }
 
+/// The bytes that `x'0041'` is to a column that is not one of numbers. As an expression it would be
+/// named by its bytes in each step of a plan, which takes a second for 3 MB.
+pub(crate) fn bytes(expression: &Expr, column: &Column) -> Option<Vec<u8>> {
+    let digits = match expression {
+        Expr::Nested(inner) => return bytes(inner, column),
+        Expr::Value(value) => match &value.value {
+            Value::HexStringLiteral(digits) => digits.as_bytes(),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    if column.column_type.is_numeric() || !digits.len().is_multiple_of(2) {
+        return None;
+    }
+    let value = |digit: u8| char::from(digit).to_digit(16);
+    let byte = |pair: &[u8]| u8::try_from(value(pair[0])? << 4 | value(pair[1])?).ok();
+    digits.chunks_exact(2).map(byte).collect()
+}
+
 fn bits(expression: &Expr) -> Option<u64> {
     let (digits, radix) = match expression {
         Expr::Nested(inner) => return bits(inner),

@@ -140,7 +140,8 @@ impl Job {
                     writer.refuse_value(column)?;
                     // Bits are a number to a column of numbers, and text to others.
                     let bits = || writer.number_of_bits(column, &expression);
-                    match bits().or_else(|| literal(&expression)) {
+                    let bytes = || writer.bytes(column, &expression);
+                    match bits().or_else(bytes).or_else(|| literal(&expression)) {
                         Some(value) => Fallback::Value(value),
                         None => Fallback::Expression(Box::new(expression)),
                     }

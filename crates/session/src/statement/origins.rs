@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::Schema;
+use arrow::datatypes::{DataType, Schema};
 use mayfly_sql::origin::Origin;
 use mayfly_table::{Definition, Key, KeyKind};
+use mayfly_types::ColumnType;
 
 use super::Job;
 use crate::outcome::{ColumnInfo, ColumnOrigin, KeyRole, columns_of};
@@ -69,9 +70,15 @@ impl Job {
         origins: &[Option<Origin>],
     ) -> Vec<ColumnInfo> {
         let mut columns = columns_of(schema, Some(labels));
-        for (column, origin) in columns.iter_mut().zip(origins) {
+        let fields = schema.fields().iter();
+        for ((column, origin), field) in columns.iter_mut().zip(origins).zip(fields) {
             let found = origin.as_ref().and_then(|origin| self.looked_up(origin));
             column.origin = found.map(Arc::new);
+            // A comparison. Drivers take TINYINT(1) for a declared BOOLEAN and make a type of their
+            // language of it.
+            if column.origin.is_none() && *field.data_type() == DataType::Boolean {
+                column.column_type = ColumnType::BigInt { unsigned: false };
+            }
         }
         columns
     }

@@ -67,18 +67,38 @@ impl Job {
                         local.variables.put(variable, name.to_ascii_lowercase());
                     }
                 }
+                // The isolation of the next transaction alone is in no variable.
                 Assignment::Transaction {
-                    access: Some(access),
+                    access,
                     scope: None,
-                } => self.connection.local().next_access = Some(access),
-                Assignment::Transaction {
-                    access: Some(access),
-                    scope,
+                    ..
                 } => {
-                    let only_reads = ScalarValue::Int64(Some(i64::from(access == Access::Read)));
-                    self.set_variable(scope, "transaction_read_only", Some(only_reads))?;
+                    if access.is_some() {
+                        self.connection.local().next_access = access;
+                    }
                 }
-                Assignment::Transaction { access: None, .. } => {}
+                Assignment::Transaction {
+                    access,
+                    scope,
+                    isolation,
+                } => {
+                    let only_reads = access.map(|access| i64::from(access == Access::Read));
+                    let of_variables = [
+                        (
+                            "transaction_read_only",
+                            only_reads.map(|only| ScalarValue::Int64(Some(only))),
+                        ),
+                        (
+                            "transaction_isolation",
+                            isolation.map(|level| ScalarValue::Utf8(Some(level.to_owned()))),
+                        ),
+                    ];
+                    for (variable, value) in of_variables {
+                        if value.is_some() {
+                            self.set_variable(scope, variable, value)?;
+                        }
+                    }
+                }
             }
         }
         Ok(Outcome::done(0))

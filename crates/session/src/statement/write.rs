@@ -20,7 +20,7 @@ use super::change::Updated;
 use super::counter::Counter;
 use super::defaults::Fallback;
 use super::duplicate::Updater;
-use super::evaluate::number_of_bits;
+use super::evaluate::{bytes, number_of_bits};
 use super::query::Ready;
 use super::{Job, Turn};
 use crate::errors;
@@ -231,6 +231,12 @@ impl Writer {
     pub(crate) fn number_of_bits(&self, column: usize, literal: &Expr) -> Option<ScalarValue> {
         let number = number_of_bits(literal, &self.table.columns()[column])?;
         Some(ScalarValue::UInt64(Some(number)))
+    }
+
+    /// What a literal of bytes is to a column that is not one of numbers.
+    pub(crate) fn bytes(&self, column: usize, literal: &Expr) -> Option<ScalarValue> {
+        let bytes = bytes(literal, &self.table.columns()[column])?;
+        Some(ScalarValue::Binary(Some(bytes)))
     }
 
     /// The table.

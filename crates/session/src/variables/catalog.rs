@@ -292,6 +292,7 @@ pub(crate) const REFUSED_MODES: &[&str] = &[
 /// MariaDB's and MySQL's two names for one variable; the second is stored.
 pub(crate) const ALIASES: &[(&str, &str)] = &[
     ("tmp_memory_table_size", "tmp_table_size"),
+    ("tx_isolation", "transaction_isolation"),
     ("tx_read_only", "transaction_read_only"),
 ];
 

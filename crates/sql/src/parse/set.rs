@@ -67,9 +67,11 @@ fn assignment(cursor: &mut Cursor<'_>, scope: &mut Option<Scope>) -> Result<Assi
         }
     }
     if cursor.word("TRANSACTION") {
+        let (access, isolation) = characteristics(cursor);
         return Ok(Assignment::Transaction {
             scope: *scope,
-            access: access(cursor),
+            access,
+            isolation,
         });
     }
     let name = cursor.name()?;
@@ -98,20 +100,32 @@ fn assignment(cursor: &mut Cursor<'_>, scope: &mut Option<Scope>) -> Result<Assi
     })
 }
 
-/// Reads what a transaction is to be, of which all but READ ONLY and READ WRITE changes nothing
-/// here.
+/// Reads what START TRANSACTION says of it.
 pub(super) fn access(cursor: &mut Cursor<'_>) -> Option<Access> {
-    let mut access = None;
+    characteristics(cursor).0
+}
+
+/// Reads what a transaction is to be: its access, and its isolation as the variable spells it.
+fn characteristics(cursor: &mut Cursor<'_>) -> (Option<Access>, Option<&'static str>) {
+    let (mut access, mut isolation) = (None, None);
     while !matches!(cursor.peek(), Token::EOF | Token::SemiColon) {
         if cursor.words(&["READ", "ONLY"]) {
             access = Some(Access::Read);
         } else if cursor.words(&["READ", "WRITE"]) {
             access = Some(Access::Write);
+        } else if cursor.words(&["READ", "COMMITTED"]) {
+            isolation = Some("READ-COMMITTED");
+        } else if cursor.words(&["READ", "UNCOMMITTED"]) {
+            isolation = Some("READ-UNCOMMITTED");
+        } else if cursor.words(&["REPEATABLE", "READ"]) {
+            isolation = Some("REPEATABLE-READ");
+        } else if cursor.word("SERIALIZABLE") {
+            isolation = Some("SERIALIZABLE");
         } else {
             cursor.skip();
         }
     }
-    access
+    (access, isolation)
 }
 
 /// Reads what is to follow the end of a transaction.

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use mysql_async::consts::ColumnFlags;
+use mysql_async::consts::{ColumnFlags, ColumnType};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Column, Conn, Row, Value, params};
 
@@ -148,6 +148,48 @@ async fn columns_tell_what_they_show() {
     }
     drop(connection);
     server.stop();
+}
+
+#[tokio::test]
+async fn drivers_are_told_what_they_build_on() {
+    let server = Server::start(&[]);
+    let mut connection = server.connect().await;
+    connection
+        .query_drop("CREATE TEMPORARY TABLE t (id INT PRIMARY KEY, flag BOOLEAN, body TEXT)")
+        .await
+        .unwrap();
+    connection
+        .query_drop("INSERT INTO t VALUES (1, TRUE, 'x')")
+        .await
+        .unwrap();
+    // A comparison is a BIGINT in both protocols, and a declared BOOLEAN a TINYINT.
+    let query = "SELECT flag, id > 0, body FROM t WHERE id = 1";
+    for _ in 0..4 {
+        let text: Row = connection.query_first(query).await.unwrap().unwrap();
+        let binary: Row = connection.exec_first(query, ()).await.unwrap().unwrap();
+        assert_eq!(binary[1], Value::Int(1));
+        for row in [text, binary] {
+            let columns = row.columns_ref();
+            let types: Vec<ColumnType> = columns.iter().map(Column::column_type).collect();
+            assert_eq!(types[0], ColumnType::MYSQL_TYPE_TINY);
+            assert_eq!(types[1], ColumnType::MYSQL_TYPE_LONGLONG);
+            assert_eq!(columns[2].column_length(), 4 * 65_535);
+        }
+    }
+    // Without a character set of results a TEXT has the length of its own bytes.
+    connection
+        .query_drop("SET character_set_results = NULL")
+        .await
+        .unwrap();
+    let row: Row = connection.query_first(query).await.unwrap().unwrap();
+    assert_eq!(row.columns_ref()[2].column_length(), 65_535);
+    // A label ends at 255 bytes, between two characters.
+    let long = format!("SELECT '{}', x'00ff'", "\u{20ac}".repeat(100));
+    let row: Row = connection.query_first(long).await.unwrap().unwrap();
+    assert_eq!(row.columns_ref()[0].name_str(), "\u{20ac}".repeat(85));
+    let tls: Vec<(String, String)> = connection.query("SHOW STATUS LIKE 'Ssl_%'").await.unwrap();
+    let names = ["Ssl_cipher", "Ssl_version"];
+    assert_eq!(tls, names.map(|name| (name.to_owned(), String::new())));
 }
 
 #[tokio::test]

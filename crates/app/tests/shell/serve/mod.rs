@@ -1,6 +1,7 @@
 //! `mayfly serve` as MySQL's clients meet it.
 
 mod clients;
+mod drivers;
 mod metrics;
 mod running;
 mod shell;

@@ -39,6 +39,15 @@ impl Job {
             }
             _ => connection.engine.status(),
         };
+        let encryption = match scope {
+            Scope::Session => connection.local().encryption.clone(),
+            _ => None,
+        };
+        let (tls_version, cipher) = encryption.unwrap_or_default();
+        let texts = [("Ssl_cipher", cipher), ("Ssl_version", tls_version)];
+        let numbers = rows.iter().map(|(name, value)| (*name, value.to_string()));
+        let mut rows: Vec<(&str, String)> = numbers.chain(texts).collect();
+        rows.sort_unstable();
         let mut listing = Listing::new(&["Variable_name", "Value"]);
         for (name, value) in rows {
             listing.push(vec![some(name), some(value)]);
