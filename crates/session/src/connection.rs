@@ -16,7 +16,7 @@ use mayfly_space::{Account, AccountOptions};
 use mayfly_sql::functions::{LockHolder, SessionValues, Values, Waiting};
 use mayfly_sql::statement::Access;
 use mayfly_table::{Table, TemporaryTables};
-use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
+use mayfly_types::{CharacterSet, ErrorCode, Level, MySqlError, Warning};
 
 use crate::client_files::ClientFiles;
 use crate::engine::{DEFAULT_DATABASE, Engine};
@@ -101,6 +101,10 @@ pub(crate) struct Settings {
     /// How long a client may say nothing, in seconds: a program, and a person.
     pub(crate) wait_timeout: u64,
     pub(crate) interactive_timeout: u64,
+    /// What the client sends is in this character set.
+    pub(crate) client_set: CharacterSet,
+    /// What it reads is in this one, with the number of its collation; `None`: nothing is converted.
+    pub(crate) results_set: Option<(CharacterSet, u16)>,
     /// Which statements are slow, and what is said of them.
     slow: SlowSettings,
 }
@@ -501,6 +505,8 @@ impl Local {
                 selects_all: self.variables.number("sql_select_limit") == u64::MAX,
                 wait_timeout: self.variables.number("wait_timeout"),
                 interactive_timeout: self.variables.number("interactive_timeout"),
+                client_set: self.variables.client_set(),
+                results_set: self.variables.results_set(),
                 slow: SlowSettings::new(
                     &self.variables.text("long_query_time"),
                     &self.variables.text("log_slow_verbosity"),

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use mayfly_types::{ErrorCode, MySqlError};
+use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 
 use crate::client_files::{ClientFiles, FileRequests};
 use crate::connection::Connection;
@@ -34,6 +34,11 @@ pub struct State {
     pub autocommits: bool,
     /// Entries that SHOW WARNINGS would list.
     pub warnings: u16,
+    /// `@@character_set_client`.
+    pub client_set: CharacterSet,
+    /// `@@character_set_results`, with the number of the collation that clients are told of; `None`
+    /// where nothing is converted.
+    pub results_set: Option<(CharacterSet, u16)>,
 }
 
 /// Stops a statement whose caller has lost interest.
@@ -201,11 +206,26 @@ impl Session {
     /// The state that clients are told of after each statement.
     pub fn state(&self) -> State {
         let mut local = self.connection.local();
+        let settings = local.settings();
         State {
             is_in_transaction: local.transaction.is_begun(),
-            autocommits: local.settings().autocommit,
+            autocommits: settings.autocommit,
             warnings: u16::try_from(local.warning_count).unwrap_or(u16::MAX),
+            client_set: settings.client_set,
+            results_set: settings.results_set,
         }
+    }
+
+    /// Takes the character set that a client names by the number of a collation when it connects, as
+    /// SET NAMES would; the engine's default for a number that means none.
+    ///
+    /// # Errors
+    /// 1115 and 1231 for sets in which nobody can be served.
+    pub fn set_client_collation(&mut self, id: u16) -> Result<(), MySqlError> {
+        if let Some((set, collation)) = CharacterSet::of_collation_id(id)? {
+            self.connection.local().variables.set_names(set, collation);
+        }
+        Ok(())
     }
 
     /// How long a client may say nothing, in seconds: `@@interactive_timeout` if a person waits,

@@ -4,7 +4,7 @@
 
 use datafusion::sql::sqlparser::ast;
 use mayfly_table::KeyKind;
-use mayfly_types::ColumnType;
+use mayfly_types::{CharacterSet, ColumnType};
 
 /// A table as a statement names it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -440,7 +440,7 @@ pub struct LoadData {
     /// The table.
     pub table: TableName,
     /// CHARACTER SET.
-    pub character_set: Option<String>,
+    pub character_set: Option<CharacterSet>,
     /// FIELDS TERMINATED BY.
     pub field_terminator: String,
     /// FIELDS ENCLOSED BY.

@@ -12,6 +12,7 @@ use arrow_array::RecordBatch;
 use mayfly_types::MySqlError;
 
 use crate::column::ColumnDefinition;
+use crate::encoding::TextEncoding;
 use crate::error::Failure;
 use crate::login::{Account, Login, Peer};
 use crate::parameters::Parameter;
@@ -67,6 +68,12 @@ pub trait Connection: Send {
 
     /// The flags for answers that no statement gives, such as that to COM_PING.
     fn status(&self) -> crate::ServerStatus;
+
+    /// How texts are written to a client that has just logged in, was reset or changed its user:
+    /// `character_set_results`. Statements that change it tell the [`Reply`].
+    fn text_encoding(&self) -> TextEncoding {
+        TextEncoding::default()
+    }
 
     /// COM_QUERY. The text is as the client sent it, in its `character_set_client`; more than one
     /// statement is allowed in it if [`Reply::allows_multi_statements`].

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use mayfly_session::{
-    EndHandle, FileRequest, FileRequests, Outcome, Prepared, Session, statements,
+    EndHandle, FileRequest, FileRequests, Outcome, Prepared, Session, State, statements,
 };
-use mayfly_types::{ErrorCode, MySqlError};
+use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 use mayfly_wire::{
     Answered, ColumnDefinition, Connection, Failure, Login, NoCursor, Parameter,
-    Prepared as Described, Reply, ServerStatus, SessionChange, Summary,
+    Prepared as Described, Reply, ServerStatus, SessionChange, Summary, TextEncoding,
 };
 
 use super::columns::{Value, definition};
@@ -28,6 +28,8 @@ pub struct Client {
     end: EndHandle,
     // state
     session: Session,
+    /// What it sends is in this character set.
+    set: CharacterSet,
     /// The files that it asks for.
     files: FileRequests,
     // resources
@@ -47,6 +49,7 @@ impl Client {
             shared,
             interactive: login.interactive,
             session,
+            set: CharacterSet::default(),
             _place: place,
         };
         client.begin(login).await?;
@@ -58,6 +61,8 @@ impl Client {
         let user = format!("{}@{}", login.user, login.peer.host());
         self.session.set_user(&user);
         self.session.count_found_rows(login.found_rows);
+        self.session.set_client_collation(login.collation_id)?;
+        self.set = self.session.state().client_set;
         if let Some(database) = login.database.as_deref().filter(|name| !name.is_empty()) {
             self.change_database(database).await?;
         }
@@ -65,15 +70,35 @@ impl Client {
     }
 
     async fn change_database(&mut self, name: &[u8]) -> Result<(), MySqlError> {
-        let name = text(name)?.replace('`', "``");
+        let name = self.set.decode(name)?.replace('`', "``");
         self.session.execute(&format!("USE `{name}`")).await?;
         Ok(())
     }
 
     /// Runs statements that stand in one text.
-    async fn run_all(&mut self, text: &str, reply: &mut Reply) -> Answered {
+    async fn run_all(&mut self, text: &[u8], reply: &mut Reply) -> Answered {
+        // One that changes the character set of the client ends what was read in it.
+        let mut rest = text;
+        while let Some(read) = self.run_until_other_set(rest, reply).await? {
+            rest = rest.get(read..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// Runs statements of a text until one changes the character set of the client; gives the bytes
+    /// that were read if more follow.
+    async fn run_until_other_set(
+        &mut self,
+        text: &[u8],
+        reply: &mut Reply,
+    ) -> Result<Option<usize>, Failure> {
+        let set = self.set;
+        let decoded = set.decode(text)?;
+        // mysqlslap sends the end of its own strings too.
+        let text = decoded.trim_end_matches('\0');
         if !reply.allows_multi_statements() {
-            return self.run(text, false, reply).await;
+            self.run(text, false, reply).await?;
+            return Ok(None);
         }
         let cuts = match text.len() > SHORT_BYTES_MAX {
             // Others wait for this thread.
@@ -87,9 +112,21 @@ impl Client {
         };
         let last = cuts.len().saturating_sub(1);
         for (place, range) in cuts.into_iter().enumerate() {
+            let end = range.end;
             self.run(&text[range], place < last, reply).await?;
+            if self.set != set && place < last {
+                return Ok(Some(set.encoded_bytes(&text[..end])));
+            }
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// Takes the character sets that the session has from here on; gives its state.
+    fn look(&mut self, reply: &mut Reply) -> State {
+        let state = self.session.state();
+        self.set = state.client_set;
+        reply.set_text_encoding(encoding(&state));
+        state
     }
 
     /// Runs a statement, and fetches the files that it asks for meanwhile.
@@ -111,7 +148,10 @@ impl Client {
             true => ServerStatus::MORE_RESULTS_EXISTS,
             false => ServerStatus::empty(),
         };
-        match self.executed(statement, reply).await? {
+        let executed = self.executed(statement, reply).await;
+        // Of several assignments the first may have been made.
+        let state = self.look(reply);
+        match executed? {
             Outcome::Done {
                 affected_rows,
                 last_insert_id,
@@ -121,7 +161,7 @@ impl Client {
                 let summary = Summary {
                     affected_rows,
                     last_insert_id,
-                    status: self.status() | more,
+                    status: status(&state) | more,
                     warnings,
                     info,
                     changes: self.changes(statement),
@@ -133,7 +173,7 @@ impl Client {
                 mut batches,
             } => {
                 let columns: Vec<ColumnDefinition> = columns.iter().map(definition).collect();
-                let mut rows = reply.rows(&columns, self.status()).await?;
+                let mut rows = reply.rows(&columns, status(&state)).await?;
                 while let Some(batch) = batches.next().await {
                     let batch = batch?;
                     tokio::select! {
@@ -145,9 +185,10 @@ impl Client {
                         }
                     }
                 }
+                let state = self.session.state();
                 let summary = Summary {
-                    status: self.status() | more,
-                    warnings: self.session.state().warnings,
+                    status: status(&state) | more,
+                    warnings: state.warnings,
                     ..Summary::default()
                 };
                 rows.finish(&summary).await
@@ -173,23 +214,20 @@ impl Connection for Client {
     type Cursor = NoCursor;
 
     fn status(&self) -> ServerStatus {
-        let state = self.session.state();
-        let flag = |is_set: bool, flag: ServerStatus| match is_set {
-            true => flag,
-            false => ServerStatus::empty(),
-        };
-        flag(state.autocommits, ServerStatus::AUTOCOMMIT)
-            | flag(state.is_in_transaction, ServerStatus::IN_TRANS)
+        status(&self.session.state())
+    }
+
+    fn text_encoding(&self) -> TextEncoding {
+        encoding(&self.session.state())
     }
 
     async fn query(&mut self, query: &[u8], reply: &mut Reply) -> Answered {
-        // mysqlslap sends the end of its own strings too.
-        let query = text(query)?.trim_end_matches('\0');
         self.run_all(query, reply).await
     }
 
     async fn prepare(&mut self, statement: &[u8]) -> Result<Described<Prepared>, MySqlError> {
-        let prepared = self.session.prepare(text(statement)?).await?;
+        let text = self.set.decode(statement)?;
+        let prepared = self.session.prepare(&text).await?;
         Ok(Described {
             parameters: vec![ColumnDefinition::parameter(); prepared.parameter_count()],
             columns: prepared.columns().iter().map(definition).collect(),
@@ -204,7 +242,9 @@ impl Connection for Client {
         parameters: &[Parameter<'_>],
         reply: &mut Reply,
     ) -> Answered {
-        let values: Vec<Value<'_>> = parameters.iter().map(Value::of).collect();
+        let set = self.set;
+        let values = parameters.iter().map(|sent| Value::of(sent, set));
+        let values: Vec<Value<'_>> = values.collect();
         let values: Vec<_> = values.iter().map(Value::parameter).collect();
         let text = statement.with(&values)?;
         self.run(&text, false, reply).await
@@ -225,7 +265,7 @@ impl Connection for Client {
         // The shell asks for all columns; nobody is known to send a pattern.
         _pattern: &[u8],
     ) -> Result<Vec<ColumnDefinition>, MySqlError> {
-        let name = text(table)?.replace('`', "``");
+        let name = self.set.decode(table)?.replace('`', "``");
         let query = format!("SELECT * FROM `{name}` LIMIT 0");
         let columns = self.session.describe(&query).await?;
         let columns = columns.iter().map(|column| ColumnDefinition {
@@ -248,6 +288,7 @@ impl Connection for Client {
 
     async fn reset(&mut self) -> Result<Summary, MySqlError> {
         self.session.reset();
+        self.set = self.session.state().client_set;
         Ok(Summary::new(self.status()))
     }
 
@@ -298,15 +339,20 @@ async fn fetch(request: FileRequest, reply: &mut Reply, end: &EndHandle) -> Resu
     }
 }
 
-/// What a client sent as text in `utf8mb4`.
-fn text(bytes: &[u8]) -> Result<&str, MySqlError> {
-    std::str::from_utf8(bytes).map_err(|error| {
-        let rest = bytes.get(error.valid_up_to()..).unwrap_or_default();
-        let wrong: String = rest
-            .iter()
-            .take(6)
-            .map(|byte| format!("\\x{byte:02X}"))
-            .collect();
-        MySqlError::new(ErrorCode::InvalidCharacterString, &[&"utf8mb4", &wrong])
-    })
+/// The flags of a state.
+fn status(state: &State) -> ServerStatus {
+    let flag = |is_set: bool, flag: ServerStatus| match is_set {
+        true => flag,
+        false => ServerStatus::empty(),
+    };
+    flag(state.autocommits, ServerStatus::AUTOCOMMIT)
+        | flag(state.is_in_transaction, ServerStatus::IN_TRANS)
+}
+
+/// How the client reads its results.
+fn encoding(state: &State) -> TextEncoding {
+    match state.results_set {
+        Some((set, collation_id)) => TextEncoding::with_collation(set, collation_id),
+        None => TextEncoding::UNCONVERTED,
+    }
 }

@@ -1,7 +1,7 @@
 //! LOAD DATA [LOCAL] INFILE.
 
 use datafusion::sql::sqlparser::tokenizer::Token;
-use mayfly_types::{ErrorCode, MySqlError};
+use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 
 use super::cursor::Cursor;
 use super::{Result, unsupported};
@@ -33,11 +33,7 @@ pub(super) fn load(cursor: &mut Cursor<'_>) -> Result<Statement> {
         return unsupported("PARTITION");
     }
     if cursor.words(&["CHARACTER", "SET"]) || cursor.word("CHARSET") {
-        let name = cursor.value_word()?.to_ascii_lowercase();
-        if !["utf8mb4", "utf8mb3", "utf8", "ascii", "binary", "latin1"].contains(&name.as_str()) {
-            return Err(MySqlError::new(ErrorCode::UnknownCharacterSet, &[&name]).into());
-        }
-        load.character_set = Some(name);
+        load.character_set = Some(CharacterSet::parse(&cursor.value_word()?)?);
     }
     if cursor.word("FIELDS") || cursor.word("COLUMNS") {
         fields(cursor, &mut load)?;

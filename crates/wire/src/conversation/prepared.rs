@@ -138,7 +138,7 @@ impl<S: Server> Conversation<'_, S> {
             let rows = BatchRows::new(&batch, &fetching.columns)?;
             let end = rows.count().min(start.saturating_add(wanted));
             for row_index in start..end {
-                rows.write(&mut self.reply, &fetching.columns, row_index)?;
+                rows.write_encoded(&mut self.reply, &fetching.columns, row_index)?;
                 self.reply.relieve().await?;
             }
             wanted -= end - start;

@@ -1,5 +1,6 @@
 //! `mayfly serve` as MySQL's clients meet it.
 
+mod character_sets;
 mod clients;
 mod running;
 mod shell;
