@@ -9,8 +9,9 @@ use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 use crate::client_files::{ClientFiles, FileRequests};
 use crate::connection::Connection;
 use crate::errors;
+use crate::kept::KeptRows;
 use crate::names;
-use crate::outcome::{ColumnInfo, Outcome, crashed, panic_text};
+use crate::outcome::{ColumnInfo, Outcome, RowStream, crashed, panic_text};
 use crate::prepared::Prepared;
 use crate::progress::Progress;
 use crate::running::{AFTER_FAILURE, AFTER_SUCCESS, CancelHandle, EndHandle, Running};
@@ -187,6 +188,17 @@ impl Session {
         guard.0 = None;
         running.finish();
         ended.map_err(|error| running.interrupted().unwrap_or(error))
+    }
+
+    /// Keeps the rows of a statement in the temp space, for whoever reads them piece by piece while
+    /// other statements run. The statement is over then. Dropping the future stops it.
+    ///
+    /// # Errors
+    /// Those of the statement, and those of the temp space: memory, disk, a quota.
+    pub async fn keep(&self, batches: RowStream) -> Result<KeptRows, MySqlError> {
+        let account = self.connection.statement_account();
+        let workers = self.connection.engine.runtime().clone();
+        KeptRows::of(batches, account, workers).await
     }
 
     /// Cuts a statement at its parameters and looks at its columns.

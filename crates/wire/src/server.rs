@@ -214,13 +214,17 @@ pub struct OpenCursor<C> {
     pub cursor: C,
 }
 
-/// Rows that are computed when they are asked for. Dropping it stops the statement.
+/// Rows that are given when they are asked for. Dropping it closes it.
 pub trait Cursor: Send {
-    /// The next rows, `None` after the last.
+    /// The next rows, `None` after the last: at most `rows_max` of them, and at least one. What is
+    /// not asked for need not be held.
     ///
     /// # Errors
     /// Those of the statement; the cursor is closed then.
-    fn next(&mut self) -> impl Future<Output = Result<Option<RecordBatch>, MySqlError>> + Send;
+    fn next(
+        &mut self,
+        rows_max: usize,
+    ) -> impl Future<Output = Result<Option<RecordBatch>, MySqlError>> + Send;
 }
 
 /// The cursor of a connection that opens none.
@@ -228,7 +232,7 @@ pub trait Cursor: Send {
 pub enum NoCursor {}
 
 impl Cursor for NoCursor {
-    async fn next(&mut self) -> Result<Option<RecordBatch>, MySqlError> {
+    async fn next(&mut self, _rows_max: usize) -> Result<Option<RecordBatch>, MySqlError> {
         match *self {}
     }
 }

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use mayfly_session::{
-    EndHandle, FileRequest, FileRequests, Outcome, Prepared, Session, State, statements,
+    EndHandle, FileRequest, FileRequests, KeptRows, Outcome, Prepared, Session, State, client_text,
+    statements,
 };
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 use mayfly_wire::{
-    Answered, ColumnDefinition, Connection, Failure, Login, NoCursor, Parameter,
-    Prepared as Described, Reply, ServerStatus, SessionChange, Summary, TextEncoding,
+    Answered, ColumnDefinition, Connection, Cursor, Failure, Login, OpenCursor, Parameter,
+    Prepared as Described, RecordBatch, Reply, ServerStatus, SessionChange, Summary, TextEncoding,
 };
 
 use super::columns::{Value, definition};
@@ -93,9 +94,9 @@ impl Client {
         reply: &mut Reply,
     ) -> Result<Option<usize>, Failure> {
         let set = self.set;
-        let decoded = set.decode(text)?;
+        let read = client_text(text, set)?;
         // mysqlslap sends the end of its own strings too.
-        let text = decoded.trim_end_matches('\0');
+        let text = read.text.trim_end_matches('\0');
         if !reply.allows_multi_statements() {
             self.run(text, false, reply).await?;
             return Ok(None);
@@ -114,7 +115,7 @@ impl Client {
         for (place, range) in cuts.into_iter().enumerate() {
             let end = range.end;
             self.run(&text[range], place < last, reply).await?;
-            if self.set != set && place < last {
+            if self.set != set && place < last && read.is_whole {
                 return Ok(Some(set.encoded_bytes(&text[..end])));
             }
         }
@@ -144,14 +145,27 @@ impl Client {
     }
 
     async fn run(&mut self, statement: &str, leads: bool, reply: &mut Reply) -> Answered {
+        let executed = self.executed(statement, reply).await;
+        // Of several assignments the first may have been made.
+        let state = self.look(reply);
+        self.answer(executed?, statement, leads, &state, reply)
+            .await
+    }
+
+    /// Sends the result of a statement.
+    async fn answer(
+        &mut self,
+        outcome: Outcome,
+        statement: &str,
+        leads: bool,
+        state: &State,
+        reply: &mut Reply,
+    ) -> Answered {
         let more = match leads {
             true => ServerStatus::MORE_RESULTS_EXISTS,
             false => ServerStatus::empty(),
         };
-        let executed = self.executed(statement, reply).await;
-        // Of several assignments the first may have been made.
-        let state = self.look(reply);
-        match executed? {
+        match outcome {
             Outcome::Done {
                 affected_rows,
                 last_insert_id,
@@ -161,7 +175,7 @@ impl Client {
                 let summary = Summary {
                     affected_rows,
                     last_insert_id,
-                    status: status(&state) | more,
+                    status: status(state) | more,
                     warnings,
                     info,
                     changes: self.changes(statement),
@@ -173,7 +187,7 @@ impl Client {
                 mut batches,
             } => {
                 let columns: Vec<ColumnDefinition> = columns.iter().map(definition).collect();
-                let mut rows = reply.rows(&columns, status(&state)).await?;
+                let mut rows = reply.rows(&columns, status(state)).await?;
                 while let Some(batch) = batches.next().await {
                     let batch = batch?;
                     tokio::select! {
@@ -196,6 +210,18 @@ impl Client {
         }
     }
 
+    /// A prepared statement with the values that a client sent for it.
+    fn text_of(
+        &self,
+        statement: &Prepared,
+        parameters: &[Parameter<'_>],
+    ) -> Result<String, MySqlError> {
+        let values = parameters.iter().map(|sent| Value::of(sent, self.set));
+        let values: Vec<Value<'_>> = values.collect();
+        let values: Vec<_> = values.iter().map(Value::parameter).collect();
+        statement.with(&values)
+    }
+
     /// What a statement may have changed in the session.
     fn changes(&self, statement: &str) -> Vec<SessionChange> {
         let first = statement.trim_start().as_bytes();
@@ -209,9 +235,18 @@ impl Client {
     }
 }
 
+/// The rows of a cursor.
+pub struct Fetched(KeptRows);
+
+impl Cursor for Fetched {
+    async fn next(&mut self, rows_max: usize) -> Result<Option<RecordBatch>, MySqlError> {
+        self.0.next(rows_max).await
+    }
+}
+
 impl Connection for Client {
     type Statement = Prepared;
-    type Cursor = NoCursor;
+    type Cursor = Fetched;
 
     fn status(&self) -> ServerStatus {
         status(&self.session.state())
@@ -226,8 +261,8 @@ impl Connection for Client {
     }
 
     async fn prepare(&mut self, statement: &[u8]) -> Result<Described<Prepared>, MySqlError> {
-        let text = self.set.decode(statement)?;
-        let prepared = self.session.prepare(&text).await?;
+        let read = client_text(statement, self.set)?;
+        let prepared = self.session.prepare(&read.text).await?;
         Ok(Described {
             parameters: vec![ColumnDefinition::parameter(); prepared.parameter_count()],
             columns: prepared.columns().iter().map(definition).collect(),
@@ -242,12 +277,35 @@ impl Connection for Client {
         parameters: &[Parameter<'_>],
         reply: &mut Reply,
     ) -> Answered {
-        let set = self.set;
-        let values = parameters.iter().map(|sent| Value::of(sent, set));
-        let values: Vec<Value<'_>> = values.collect();
-        let values: Vec<_> = values.iter().map(Value::parameter).collect();
-        let text = statement.with(&values)?;
+        let text = self.text_of(statement, parameters)?;
         self.run(&text, false, reply).await
+    }
+
+    /// The rows are kept before the first is read, as MySQL does: what other statements do to their
+    /// tables does not concern them, and they hold no memory that others wait for.
+    async fn open_cursor(
+        &mut self,
+        statement: &mut Prepared,
+        parameters: &[Parameter<'_>],
+        reply: &mut Reply,
+    ) -> Result<Option<OpenCursor<Fetched>>, Failure> {
+        let text = self.text_of(statement, parameters)?;
+        let executed = self.executed(&text, reply).await;
+        let state = self.look(reply);
+        match executed? {
+            Outcome::Rows { columns, batches } => {
+                let kept = self.session.keep(batches).await?;
+                Ok(Some(OpenCursor {
+                    columns: columns.iter().map(definition).collect(),
+                    warnings: self.session.state().warnings,
+                    cursor: Fetched(kept),
+                }))
+            }
+            done @ Outcome::Done { .. } => {
+                self.answer(done, &text, false, &state, reply).await?;
+                Ok(None)
+            }
+        }
     }
 
     async fn use_database(&mut self, name: &[u8]) -> Result<Summary, MySqlError> {

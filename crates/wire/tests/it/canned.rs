@@ -529,12 +529,12 @@ pub struct CannedCursor {
 }
 
 impl Cursor for CannedCursor {
-    async fn next(&mut self) -> Result<Option<RecordBatch>, MySqlError> {
+    async fn next(&mut self, rows_max: usize) -> Result<Option<RecordBatch>, MySqlError> {
         if self.next >= self.count {
             return Ok(None);
         }
         let start = self.next;
-        self.next = self.count.min(start + BATCH_ROWS);
+        self.next = self.count.min(start + BATCH_ROWS.min(rows_max));
         Ok(Some(n_batch(start, self.next - start)))
     }
 }

@@ -175,8 +175,8 @@ async fn set_names_sets_what_it_sets_in_mysql() {
     }
     // Statements and their parameters that are no text of the set.
     for (set, text) in [
-        ("utf8mb4", &b"SELECT '\xFC'"[..]),
-        ("ascii", "SELECT '\u{FC}'".as_bytes()),
+        ("utf8mb4", &b"SELECT 1 AS `\xFC`"[..]),
+        ("ascii", "SELECT 1 AS `\u{FC}`".as_bytes()),
     ] {
         let names = format!("SET NAMES {set}");
         connection.query_drop(&names).await.unwrap();
@@ -184,6 +184,17 @@ async fn set_names_sets_what_it_sets_in_mysql() {
         assert_eq!(code(&refused), 1300);
         assert!(refused.to_string().contains(set), "{refused}");
     }
+    // Literals that are bytes, as clients write them.
+    connection.query_drop("SET NAMES utf8mb4").await.unwrap();
+    let cells = first(
+        &mut connection,
+        b"SELECT _binary'\xFF\\0', '\xFE', HEX('\xFF\xFE')",
+    )
+    .await;
+    assert_eq!(
+        cells,
+        [b"\xFF\0".to_vec(), b"\xFE".to_vec(), b"FFFE".to_vec()]
+    );
     connection.query_drop("SET NAMES latin1").await.unwrap();
     assert!(connection.reset().await.unwrap());
     assert_eq!(variables(&mut connection).await, ours);

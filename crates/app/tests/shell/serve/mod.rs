@@ -2,6 +2,7 @@
 
 mod character_sets;
 mod clients;
+mod cursors;
 mod running;
 mod shell;
 mod slow_log;
