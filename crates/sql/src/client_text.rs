@@ -24,16 +24,16 @@ pub struct Read<'a> {
 /// # Errors
 /// 1300 for bytes outside of literals and comments that are no characters of the set.
 pub fn read(bytes: &[u8], set: CharacterSet) -> Result<Read<'_>, MySqlError> {
-    let is_plain = match set.decode(bytes) {
+    match set.decode(bytes) {
         // Text of a set that knows every byte may be no text.
-        Ok(Cow::Owned(_)) => !has_introducer(bytes),
-        read => read.is_ok(),
-    };
-    if is_plain {
-        return Ok(Read {
-            text: set.decode(bytes)?,
-            is_whole: true,
-        });
+        Ok(Cow::Owned(_)) if has_introducer(bytes) => {}
+        Ok(text) => {
+            return Ok(Read {
+                text,
+                is_whole: true,
+            });
+        }
+        Err(_) => {}
     }
     let mut writer = Writer {
         set,

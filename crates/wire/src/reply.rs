@@ -306,9 +306,14 @@ impl Reply {
         self.capabilities.contains(Capabilities::DEPRECATE_EOF)
     }
 
+    /// Whether enough has gathered to be sent.
+    pub(crate) fn is_full(&self) -> bool {
+        self.sender.waiting_bytes() >= FLUSH_BYTES
+    }
+
     /// Sends what has gathered if that is worth it.
     pub(crate) async fn relieve(&mut self) -> Result<(), Failure> {
-        if self.sender.waiting_bytes() >= FLUSH_BYTES {
+        if self.is_full() {
             self.sender.flush().await?;
         }
         Ok(())

@@ -20,6 +20,8 @@ use super::{Place, Shared};
 
 /// Bytes of a text that is cut into statements on the thread of its client.
 const SHORT_BYTES_MAX: usize = 64 << 10;
+/// Parameters of a statement that can be told to a client.
+const PARAMETERS_MAX: usize = u16::MAX as usize;
 
 /// A client that has logged in.
 pub struct Client {
@@ -263,8 +265,10 @@ impl Connection for Client {
     async fn prepare(&mut self, statement: &[u8]) -> Result<Described<Prepared>, MySqlError> {
         let read = client_text(statement, self.set)?;
         let prepared = self.session.prepare(&read.text).await?;
+        // More than the protocol can count are refused by it.
+        let parameters = prepared.parameter_count().min(PARAMETERS_MAX + 1);
         Ok(Described {
-            parameters: vec![ColumnDefinition::parameter(); prepared.parameter_count()],
+            parameters: vec![ColumnDefinition::parameter(); parameters],
             columns: prepared.columns().iter().map(definition).collect(),
             warnings: 0,
             statement: prepared,

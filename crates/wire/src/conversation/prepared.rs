@@ -129,7 +129,16 @@ impl<S: Server> Conversation<'_, S> {
             let rows = BatchRows::new(&batch, &fetching.columns)?;
             for row_index in 0..rows.count() {
                 rows.write_encoded(&mut self.reply, &fetching.columns, row_index)?;
-                self.reply.relieve().await?;
+                if self.reply.is_full() {
+                    tokio::select! {
+                        biased;
+                        sent = self.reply.relieve() => sent?,
+                        // The client may take its time to read.
+                        () = self.connection.killed() => {
+                            return Err(MySqlError::new(ErrorCode::QueryInterrupted, &[]).into());
+                        }
+                    }
+                }
             }
             wanted = wanted.saturating_sub(rows.count());
         }
