@@ -18,13 +18,14 @@ const ROWS: &str = r#"INSERT INTO o VALUES
 
 /// What stands behind the name of the file, for the files in `tests/recorded/outfile`, which
 /// MariaDB 11.8 wrote.
-const FORMATS: [&str; 6] = [
+const FORMATS: [&str; 7] = [
     "FROM o",
     r#"FIELDS TERMINATED BY ',' ENCLOSED BY '"' LINES TERMINATED BY '\r\n' FROM o"#,
     r#"FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '"' ESCAPED BY '' FROM o"#,
     r"FIELDS TERMINATED BY 'n' ESCAPED BY '#' LINES STARTING BY '>>' TERMINATED BY '|\n' FROM o ORDER BY i DESC LIMIT 2",
     "FIELDS TERMINATED BY '1' ENCLOSED BY '0' FROM o",
     "FIELDS TERMINATED BY 't' ENCLOSED BY 'b' FROM o",
+    r#"CHARACTER SET latin1 FIELDS TERMINATED BY ';;' ESCAPED BY '"' ENCLOSED BY '"' FROM o"#,
 ];
 
 fn recorded(name: &str) -> Vec<u8> {

@@ -16,7 +16,7 @@ use mayfly_space::{Account, AccountOptions};
 use mayfly_sql::functions::{LockHolder, SessionValues, Values, Waiting};
 use mayfly_sql::statement::Access;
 use mayfly_table::{Table, TemporaryTables};
-use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
+use mayfly_types::{CharacterSet, ErrorCode, Level, MySqlError, Warning};
 
 use crate::client_files::ClientFiles;
 use crate::engine::{DEFAULT_DATABASE, Engine};
@@ -103,8 +103,6 @@ pub(crate) struct Settings {
     pub(crate) insert_id: u64,
     /// Whether a SELECT returns all of its rows.
     pub(crate) selects_all: bool,
-    /// Whether the client has a character set to which texts are converted.
-    pub(crate) converts_text: bool,
     /// How long a client may say nothing, in seconds: a program, and a person.
     pub(crate) wait_timeout: u64,
     pub(crate) interactive_timeout: u64,
@@ -113,6 +111,10 @@ pub(crate) struct Settings {
     pub(crate) profiles_max: u64,
     /// How much of the temp file one statement may take.
     statement_quota_bytes: Option<u64>,
+    /// What the client sends is in this character set.
+    pub(crate) client_set: CharacterSet,
+    /// What it reads is in this one, with the number of its collation; `None`: nothing is converted.
+    pub(crate) results_set: Option<(CharacterSet, u16)>,
     /// Which statements are slow, and what is said of them.
     slow: SlowSettings,
 }
@@ -526,12 +528,13 @@ impl Local {
                 counts_zero: !self.variables.has_mode("NO_AUTO_VALUE_ON_ZERO"),
                 insert_id: self.variables.number("insert_id"),
                 selects_all: self.variables.number("sql_select_limit") == u64::MAX,
-                converts_text: !self.variables.text("character_set_results").is_empty(),
                 wait_timeout: self.variables.number("wait_timeout"),
                 interactive_timeout: self.variables.number("interactive_timeout"),
                 profiling: self.variables.is_on("profiling"),
                 profiles_max: self.variables.number("profiling_history_size"),
                 statement_quota_bytes: self.variables.quota("mayfly_max_tmp_statement_space_usage"),
+                client_set: self.variables.client_set(),
+                results_set: self.variables.results_set(),
                 slow: SlowSettings::new(
                     &self.variables.text("long_query_time"),
                     &self.variables.text("log_slow_verbosity"),

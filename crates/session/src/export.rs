@@ -7,9 +7,11 @@
 //! depends on whether the field is enclosed, and on whether its quotes or its end could be taken
 //! for an escape or a number.
 
+use std::borrow::Cow;
+
 use arrow::record_batch::RecordBatch;
 use mayfly_sql::statement::FileFormat;
-use mayfly_types::ColumnType;
+use mayfly_types::{CharacterSet, ColumnType};
 
 use crate::outcome::ColumnInfo;
 use crate::render;
@@ -22,6 +24,8 @@ const NUMBERS: &[u8] = b".0123456789e+-";
 /// How rows are written.
 pub(crate) struct Export {
     columns: Vec<Column>,
+    /// Texts are written in this set.
+    set: CharacterSet,
     field_end: Vec<u8>,
     line_start: Vec<u8>,
     line_end: Vec<u8>,
@@ -33,12 +37,13 @@ pub(crate) struct Export {
 
 struct Column {
     column_type: ColumnType,
+    is_text: bool,
     is_enclosed: bool,
     is_escaped: bool,
 }
 
 impl Export {
-    pub(crate) fn new(format: &FileFormat, columns: Vec<ColumnInfo>) -> Export {
+    pub(crate) fn new(format: &FileFormat, set: CharacterSet, columns: Vec<ColumnInfo>) -> Export {
         let byte = |c: Option<char>| c.and_then(|c| u8::try_from(c).ok());
         let field_end = format.field_terminator.clone().into_bytes();
         // Without an end of lines, fields go on.
@@ -52,6 +57,7 @@ impl Export {
         let columns = columns.into_iter().map(|column| {
             let is_text = is_text(&column.column_type);
             Column {
+                is_text: column.column_type.is_text() || column.column_type == ColumnType::Json,
                 column_type: column.column_type,
                 is_enclosed: enclosure.is_some() && (is_text || !format.optionally_enclosed),
                 is_escaped: is_text || looks_like_a_number,
@@ -59,6 +65,7 @@ impl Export {
         });
         Export {
             columns: columns.collect(),
+            set,
             field_end,
             line_start: format.line_start.clone().into_bytes(),
             line_end,
@@ -78,7 +85,11 @@ impl Export {
             }
             cell.clear();
             if render::write_cell(&mut cell, array, row, &column.column_type) {
-                self.write_value(out, &cell, column);
+                let value = match column.is_text {
+                    true => self.set.encode(&cell),
+                    false => Cow::Borrowed(cell.as_slice()),
+                };
+                self.write_value(out, &value, column);
             } else {
                 match self.escape {
                     Some(escape) => out.extend_from_slice(&[escape, b'N']),

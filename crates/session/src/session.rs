@@ -4,13 +4,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use mayfly_types::{ErrorCode, MySqlError};
+use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 
 use crate::client_files::{ClientFiles, FileRequests};
 use crate::connection::Connection;
 use crate::errors;
+use crate::kept::KeptRows;
 use crate::names;
-use crate::outcome::{ColumnInfo, Outcome, crashed, panic_text};
+use crate::outcome::{ColumnInfo, Outcome, RowStream, crashed, panic_text};
 use crate::prepared::Prepared;
 use crate::profile::Stage;
 use crate::progress::Progress;
@@ -33,10 +34,13 @@ pub struct State {
     pub is_in_transaction: bool,
     /// `@@autocommit`.
     pub autocommits: bool,
-    /// Whether the client has texts converted: `@@character_set_results` is not NULL.
-    pub converts_text: bool,
     /// Entries that SHOW WARNINGS would list.
     pub warnings: u16,
+    /// `@@character_set_client`.
+    pub client_set: CharacterSet,
+    /// `@@character_set_results`, with the number of the collation that clients are told of; `None`
+    /// where nothing is converted.
+    pub results_set: Option<(CharacterSet, u16)>,
 }
 
 /// Stops a statement whose caller has lost interest.
@@ -188,6 +192,17 @@ impl Session {
         ended.map_err(|error| running.interrupted().unwrap_or(error))
     }
 
+    /// Keeps the rows of a statement in the temp space, for whoever reads them piece by piece while
+    /// other statements run. The statement is over then. Dropping the future stops it.
+    ///
+    /// # Errors
+    /// Those of the statement, and those of the temp space: memory, disk, a quota.
+    pub async fn keep(&self, batches: RowStream) -> Result<KeptRows, MySqlError> {
+        let account = self.connection.statement_account();
+        let workers = self.connection.engine.runtime().clone();
+        KeptRows::of(batches, account, workers).await
+    }
+
     /// Cuts a statement at its parameters and looks at its columns.
     ///
     /// # Errors
@@ -205,12 +220,26 @@ impl Session {
     /// The state that clients are told of after each statement.
     pub fn state(&self) -> State {
         let mut local = self.connection.local();
+        let settings = local.settings();
         State {
             is_in_transaction: local.transaction.is_begun(),
-            autocommits: local.settings().autocommit,
-            converts_text: local.settings().converts_text,
+            autocommits: settings.autocommit,
             warnings: u16::try_from(local.warning_count).unwrap_or(u16::MAX),
+            client_set: settings.client_set,
+            results_set: settings.results_set,
         }
+    }
+
+    /// Takes the character set that a client names by the number of a collation when it connects, as
+    /// SET NAMES would; the engine's default for a number that means none.
+    ///
+    /// # Errors
+    /// 1115 and 1231 for sets in which nobody can be served.
+    pub fn set_client_collation(&mut self, id: u16) -> Result<(), MySqlError> {
+        if let Some((set, collation)) = CharacterSet::of_collation_id(id)? {
+            self.connection.local().variables.set_names(set, collation);
+        }
+        Ok(())
     }
 
     /// How long a client may say nothing, in seconds: `@@interactive_timeout` if a person waits,

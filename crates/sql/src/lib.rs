@@ -23,6 +23,7 @@
 pub mod bindings;
 pub mod change;
 pub mod clause;
+pub mod client_text;
 pub mod compute;
 pub mod declared;
 pub mod defaults;

@@ -4,7 +4,7 @@
 
 use datafusion::sql::sqlparser::ast;
 use mayfly_table::KeyKind;
-use mayfly_types::ColumnType;
+use mayfly_types::{CharacterSet, ColumnType};
 
 /// A table as a statement names it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -442,7 +442,7 @@ pub struct LoadData {
     /// The table.
     pub table: TableName,
     /// CHARACTER SET.
-    pub character_set: Option<String>,
+    pub character_set: Option<CharacterSet>,
     /// FIELDS and LINES.
     pub format: FileFormat,
     /// IGNORE n LINES.
@@ -492,7 +492,7 @@ pub enum Into {
         /// The file, which must not exist.
         path: String,
         /// CHARACTER SET.
-        character_set: Option<String>,
+        character_set: Option<CharacterSet>,
         /// FIELDS and LINES.
         format: FileFormat,
     },

@@ -1,14 +1,15 @@
 //! The words of MySQL: column types, collations, error codes, and how values are spelled.
 //!
 //! **Owns** the mapping between MySQL column types and Arrow fields, the table of error numbers
-//! with their SQLSTATE and text, the collations that the engine knows, and the text of a number, a
-//! day or a time.
+//! with their SQLSTATE and text, the collations that the engine knows, the character sets that its
+//! clients may speak, and the text of a number, a day or a time.
 //!
 //! **Never** holds state, reads or writes anything, or knows where a value lies: it is vocabulary
 //! that every floor may share.
 
 #![forbid(unsafe_code)]
 
+mod character_set;
 mod code;
 mod collation;
 mod column;
@@ -16,6 +17,7 @@ mod error;
 mod parse;
 pub mod spelling;
 
+pub use character_set::CharacterSet;
 pub use code::ErrorCode;
 pub use collation::Collation;
 pub use column::{BlobSize, COLLATION_KEY, ColumnType, Digits, TYPE_KEY};

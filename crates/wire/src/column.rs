@@ -16,8 +16,6 @@ use crate::flags::ColumnFlags;
 pub const BINARY_COLLATION_ID: u16 = 63;
 /// `utf8mb4_0900_ai_ci`, which MySQL 8 names for texts in utf8mb4.
 pub const UTF8MB4_COLLATION_ID: u16 = 255;
-/// The bytes that a character of utf8mb4 may have.
-const CHARACTER_BYTES: u32 = 4;
 /// Decimals of a floating-point number that shows as many as it has: `DECIMAL_NOT_SPECIFIED`.
 const ALL_DECIMALS: u8 = 31;
 
@@ -69,11 +67,9 @@ pub struct ColumnDefinition {
     pub schema: Arc<str>,
     /// Flags that the type does not imply: keys, AUTO_INCREMENT, defaults.
     pub flags: ColumnFlags,
-    /// Number of the collation, for columns of text; others are sent as binary.
+    /// Number of the collation, for columns of text; others are sent as binary. Clients read it only
+    /// where nothing is converted, else that of what they read: [`TextEncoding`].
     pub collation_id: u16,
-    /// Whether texts are converted to a character set of the client. To one that wants them as they
-    /// are (`character_set_results` is NULL), the length of a TEXT is that of its own bytes.
-    pub converts_text: bool,
     /// What COM_FIELD_LIST shows as the default: `Some(None)` for NULL. `None` elsewhere.
     pub default_value: Option<Option<String>>,
 }
@@ -91,7 +87,6 @@ impl ColumnDefinition {
             schema: Arc::default(),
             flags: ColumnFlags::empty(),
             collation_id: UTF8MB4_COLLATION_ID,
-            converts_text: true,
             default_value: None,
         }
     }
@@ -106,10 +101,7 @@ impl ColumnDefinition {
 
     /// Appends the payload of the packet.
     pub(crate) fn write(&self, out: &mut BytesMut, encoding: TextEncoding) {
-        let mut facts = Facts::of(&self.column_type, self.collation_id);
-        if let (ColumnType::Text(size), false) = (&self.column_type, self.converts_text) {
-            facts.length_bytes = own_bytes(*size);
-        }
+        let mut facts = Facts::of(&self.column_type, self.collation_id, encoding);
         // Numbers of a table are not compared by their bytes; those of an expression have a
         // collation, which is binary.
         if self.original_table.is_empty() && self.column_type.is_numeric() {
@@ -135,7 +127,7 @@ impl ColumnDefinition {
         match &self.default_value {
             None => {}
             Some(None) => put_u8(out, 0xFB),
-            Some(Some(text)) => put_bytes(out, text.as_bytes()),
+            Some(Some(text)) => put_bytes(out, &encoding.encode(text.as_bytes())),
         }
     }
 }
@@ -150,7 +142,17 @@ struct Facts {
 }
 
 impl Facts {
-    fn of(column_type: &ColumnType, collation_id: u16) -> Facts {
+    fn of(column_type: &ColumnType, collation_id: u16, encoding: TextEncoding) -> Facts {
+        let collation_id = encoding.told_collation(collation_id);
+        let text = |wire_type: u8, characters: u32, flags: ColumnFlags| Facts {
+            collation_id,
+            ..Facts::plain(
+                wire_type,
+                characters.saturating_mul(encoding.character_bytes()),
+                0,
+                flags,
+            )
+        };
         let number = |wire_type: u8, signed_length: u32, unsigned: bool, unsigned_length: u32| {
             let sign = match unsigned {
                 true => ColumnFlags::UNSIGNED,
@@ -204,32 +206,24 @@ impl Facts {
             ColumnType::DateTime { digits } => Facts::moment(wire_type::DATETIME, 19, *digits),
             ColumnType::Timestamp { digits } => Facts::moment(wire_type::TIMESTAMP, 19, *digits),
             ColumnType::Null => Facts::plain(wire_type::NULL, 0, 0, ColumnFlags::BINARY),
-            ColumnType::Char { length } => Facts::text(
-                wire_type::STRING,
-                *length,
-                collation_id,
-                ColumnFlags::empty(),
-            ),
-            ColumnType::VarChar { length } => Facts::text(
-                wire_type::VAR_STRING,
-                *length,
-                collation_id,
-                ColumnFlags::empty(),
-            ),
+            ColumnType::Char { length } => text(wire_type::STRING, *length, ColumnFlags::empty()),
+            ColumnType::VarChar { length } => {
+                text(wire_type::VAR_STRING, *length, ColumnFlags::empty())
+            }
             ColumnType::Enum(words) => {
                 let length = words.iter().map(|word| count(word)).max().unwrap_or(0);
-                Facts::text(wire_type::STRING, length, collation_id, ColumnFlags::ENUM)
+                text(wire_type::STRING, length, ColumnFlags::ENUM)
             }
             ColumnType::Set(words) => {
                 let commas = u32::try_from(words.len().saturating_sub(1)).unwrap_or(u32::MAX);
                 let length = words
                     .iter()
                     .fold(commas, |sum, word| sum.saturating_add(count(word)));
-                Facts::text(wire_type::STRING, length, collation_id, ColumnFlags::SET)
+                text(wire_type::STRING, length, ColumnFlags::SET)
             }
             ColumnType::Text(size) => Facts {
                 collation_id,
-                length_bytes: text_bytes(*size),
+                length_bytes: text_bytes(*size, encoding),
                 ..Facts::plain(wire_type::BLOB, 0, 0, ColumnFlags::BLOB)
             },
             ColumnType::Binary { length } => {
@@ -240,7 +234,12 @@ impl Facts {
             }
             ColumnType::Blob(size) => {
                 let flags = ColumnFlags::BLOB | ColumnFlags::BINARY;
-                Facts::plain(wire_type::BLOB, own_bytes(*size), 0, flags)
+                Facts::plain(
+                    wire_type::BLOB,
+                    u32::try_from(size.max_bytes()).unwrap_or(u32::MAX),
+                    0,
+                    flags,
+                )
             }
             ColumnType::Json => {
                 let flags = ColumnFlags::BLOB | ColumnFlags::BINARY;
@@ -264,18 +263,6 @@ impl Facts {
         let length_bytes = length_bytes + fraction;
         Facts::plain(wire_type, length_bytes, digits, ColumnFlags::BINARY)
     }
-
-    fn text(wire_type: u8, characters: u32, collation_id: u16, flags: ColumnFlags) -> Facts {
-        Facts {
-            collation_id,
-            ..Facts::plain(
-                wire_type,
-                characters.saturating_mul(CHARACTER_BYTES),
-                0,
-                flags,
-            )
-        }
-    }
 }
 
 fn count(word: &str) -> u32 {
@@ -283,33 +270,26 @@ fn count(word: &str) -> u32 {
 }
 
 /// The length of a TEXT: the bytes that it may have, times the bytes of a character, as MySQL does.
-fn text_bytes(size: BlobSize) -> u32 {
-    own_bytes(size).saturating_mul(CHARACTER_BYTES)
-}
-
-/// The bytes that a TEXT or BLOB may have.
-fn own_bytes(size: BlobSize) -> u32 {
-    u32::try_from(size.max_bytes()).unwrap_or(u32::MAX)
+fn text_bytes(size: BlobSize, encoding: TextEncoding) -> u32 {
+    u32::try_from(size.max_bytes())
+        .unwrap_or(u32::MAX)
+        .saturating_mul(encoding.byte_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::bytes_in::Reader;
+    use mayfly_types::CharacterSet;
 
     /// Type, length, decimals, collation and flags of the packet of a table's column.
-    fn facts(declared: &str) -> (u8, u32, u8, u16, u16) {
-        facts_to(declared, true)
-    }
-
-    fn facts_to(declared: &str, converts_text: bool) -> (u8, u32, u8, u16, u16) {
+    fn facts(declared: &str, encoding: TextEncoding) -> (u8, u32, u8, u16, u16) {
         let column = ColumnDefinition {
             original_table: "t".into(),
-            converts_text,
             ..ColumnDefinition::new("c", declared.parse().expect(declared), true)
         };
         let mut packet = BytesMut::new();
-        column.write(&mut packet, TextEncoding::Utf8);
+        column.write(&mut packet, encoding);
         let mut reader = Reader::new(&packet);
         for _ in 0..6 {
             reader.counted().expect("a name");
@@ -366,20 +346,40 @@ mod tests {
             ("enum('red','green')", (254, 20, 0, 255, 256)),
             ("set('a','b','c')", (254, 20, 0, 255, 2048)),
         ] {
-            assert_eq!(facts(declared), expected, "{declared}");
+            let encoding = TextEncoding::default();
+            assert_eq!(facts(declared, encoding), expected, "{declared}");
         }
     }
 
+    /// What MariaDB 11.8 sends after SET NAMES; utf8mb4 columns where nothing is converted.
     #[test]
-    fn texts_that_are_not_converted_have_their_own_length() {
-        for (declared, length) in [
-            ("tinytext", 255),
-            ("text", 65_535),
-            ("mediumtext", 16_777_215),
-            ("longtext", u32::MAX),
-            ("varchar(40)", 160),
+    fn texts_are_described_in_the_set_of_results() {
+        let binary = TextEncoding::of(CharacterSet::Binary);
+        let latin1 = TextEncoding::with_collation(CharacterSet::Latin1, 47);
+        let utf8mb3 = TextEncoding::of(CharacterSet::Utf8mb3);
+        for (encoding, collation_id, lengths) in [
+            (latin1, 47, [10, 255, 65_535, u32::MAX, 2]),
+            (binary, 63, [10, 255, 65_535, u32::MAX, 2]),
+            (utf8mb3, 33, [30, 765, 196_605, u32::MAX, 6]),
+            (
+                TextEncoding::UNCONVERTED,
+                255,
+                [40, 255, 65_535, u32::MAX, 8],
+            ),
         ] {
-            assert_eq!(facts_to(declared, false).1, length, "{declared}");
+            let declared = [
+                "varchar(10)",
+                "tinytext",
+                "text",
+                "longtext",
+                "enum('a','b\u{20AC}')",
+            ];
+            for (declared, length) in declared.into_iter().zip(lengths) {
+                let (_, told_length, _, told_id, _) = facts(declared, encoding);
+                assert_eq!((told_length, told_id), (length, collation_id), "{declared}");
+            }
+            assert_eq!(facts("int", encoding), (3, 11, 0, 63, 0));
+            assert_eq!(facts("varbinary(3)", encoding), (253, 3, 0, 63, 128));
         }
     }
 }

@@ -1,44 +1,85 @@
-//! Texts in the client's `character_set_results`.
+//! Texts as a client reads them: `character_set_results`.
 
 use std::borrow::Cow;
 
-/// How texts, names of columns and errors are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TextEncoding {
-    /// As they are: utf8mb4, utf8mb3, binary, or no conversion at all.
-    #[default]
-    Utf8,
-    /// MySQL's latin1, which is Windows' code page 1252. What it does not have becomes `?`.
-    Latin1,
+use mayfly_types::CharacterSet;
+
+/// How texts, names of columns and errors are written, and what is said of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextEncoding {
+    /// `None` for NULL: nothing is converted, and columns are described in their own set.
+    set: Option<CharacterSet>,
+    collation_id: u16,
 }
 
-/// The characters from 0x80 to 0x9F; those that the code page leaves out stand for themselves.
-const HIGH_CONTROLS: [char; 32] = [
-    '\u{20AC}', '\u{81}', '\u{201A}', '\u{192}', '\u{201E}', '\u{2026}', '\u{2020}', '\u{2021}',
-    '\u{2C6}', '\u{2030}', '\u{160}', '\u{2039}', '\u{152}', '\u{8D}', '\u{17D}', '\u{8F}',
-    '\u{90}', '\u{2018}', '\u{2019}', '\u{201C}', '\u{201D}', '\u{2022}', '\u{2013}', '\u{2014}',
-    '\u{2DC}', '\u{2122}', '\u{161}', '\u{203A}', '\u{153}', '\u{9D}', '\u{17E}', '\u{178}',
-];
-
-impl TextEncoding {
-    /// A text that is UTF-8 in this encoding.
-    pub(crate) fn encode(self, text: &[u8]) -> Cow<'_, [u8]> {
-        if self == TextEncoding::Utf8 || text.is_ascii() {
-            return Cow::Borrowed(text);
-        }
-        let text = String::from_utf8_lossy(text);
-        Cow::Owned(text.chars().map(latin1).collect())
+impl Default for TextEncoding {
+    fn default() -> TextEncoding {
+        TextEncoding::of(CharacterSet::default())
     }
 }
 
-fn latin1(character: char) -> u8 {
-    match u8::try_from(character) {
-        Ok(byte) if !(0x80..0xA0).contains(&byte) => byte,
-        _ => (0x80..=0x9F)
-            .zip(HIGH_CONTROLS)
-            .find_map(|(byte, other)| (other == character).then_some(byte))
-            .unwrap_or(b'?'),
+impl TextEncoding {
+    /// What `character_set_results` is NULL for: texts as they are.
+    pub const UNCONVERTED: TextEncoding = TextEncoding {
+        set: None,
+        collation_id: CharacterSet::Utf8mb4.default_collation_id(),
+    };
+
+    /// Texts in a character set.
+    pub const fn of(set: CharacterSet) -> TextEncoding {
+        TextEncoding::with_collation(set, set.default_collation_id())
+    }
+
+    /// The same, told by the number of a collation of the set.
+    pub const fn with_collation(set: CharacterSet, collation_id: u16) -> TextEncoding {
+        TextEncoding {
+            set: Some(set),
+            collation_id,
+        }
+    }
+
+    /// Whether a text may have to be written otherwise than it is.
+    pub(crate) fn converts(self) -> bool {
+        self.set.is_some_and(CharacterSet::converts)
+    }
+
+    /// A text that is UTF-8 in this encoding; what it does not have becomes `?`.
+    pub(crate) fn encode(self, text: &[u8]) -> Cow<'_, [u8]> {
+        match self.set {
+            Some(set) => set.encode(text),
+            None => Cow::Borrowed(text),
+        }
+    }
+
+    /// The text of an error: what the set does not have is spelled by its number, as MySQL does.
+    pub(crate) fn encode_message(self, text: &str) -> Cow<'_, [u8]> {
+        let set = self.set.unwrap_or_default();
+        set.encode_or(text.as_bytes(), |character, out| {
+            match u32::from(character) {
+                number @ 0..=0xFFFF => out.extend_from_slice(format!("\\{number:04X}").as_bytes()),
+                // Messages have no characters beyond them.
+                _ => out.push(b'?'),
+            }
+        })
+    }
+
+    /// What clients are told of a column's collation that has that number.
+    pub(crate) fn told_collation(self, of_column: u16) -> u16 {
+        match self.set {
+            Some(_) => self.collation_id,
+            None => of_column,
+        }
+    }
+
+    /// The most bytes that a character of a column may need.
+    pub(crate) fn character_bytes(self) -> u32 {
+        self.set.unwrap_or_default().character_bytes()
+    }
+
+    /// The most bytes that a byte of a long text may become: MySQL multiplies them as if each were
+    /// a character.
+    pub(crate) fn byte_bytes(self) -> u32 {
+        self.set.map_or(1, CharacterSet::character_bytes)
     }
 }
 
@@ -47,19 +88,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn latin1_is_code_page_1252() {
-        for (text, expected) in [
-            ("abc", b"abc".as_slice()),
-            ("gr\u{FC}n", b"gr\xFCn"),
-            ("\u{20AC} 5", b"\x80 5"),
-            ("\u{178}\u{81}", b"\x9F\x81"),
-            ("\u{1F41D}\u{80}", b"??"),
-        ] {
-            assert_eq!(&*TextEncoding::Latin1.encode(text.as_bytes()), expected);
-            assert_eq!(
-                &*TextEncoding::Utf8.encode(text.as_bytes()),
-                text.as_bytes()
-            );
-        }
+    fn errors_spell_what_a_set_does_not_have() {
+        let latin1 = TextEncoding::of(CharacterSet::Latin1);
+        let message = latin1.encode_message("Table 't.\u{FC}\u{6F22}\u{1F600}'");
+        assert_eq!(&*message, b"Table 't.\xFC\\6F22?'");
+        let text = "\u{FC}\u{6F22}";
+        let none = TextEncoding::UNCONVERTED;
+        assert_eq!(&*none.encode_message(text), text.as_bytes());
+        assert_eq!(&*none.encode(text.as_bytes()), text.as_bytes());
     }
 }

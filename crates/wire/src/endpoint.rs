@@ -8,6 +8,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use bytes::BytesMut;
+use mayfly_types::CharacterSet;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::watch;
 
@@ -139,7 +140,7 @@ impl<S: Server> Endpoint<S> {
         let offered = offered(&self.settings);
         let Ok(response) = Response::parse(&packet, offered) else {
             let error = bad_handshake();
-            sender.packet(|out| packets::write_error(out, &error, TextEncoding::Utf8));
+            sender.packet(|out| packets::write_error(out, &error, TextEncoding::default()));
             sender.flush().await?;
             sender.close().await;
             return Err(error.into());
@@ -150,7 +151,7 @@ impl<S: Server> Endpoint<S> {
         let method = method_of(response.method_name, capabilities);
         let mut login = Login {
             connection_id,
-            user: String::from_utf8_lossy(response.user).into_owned(),
+            user: text_of(response.user, u16::from(response.collation_id)),
             peer,
             database: response.database.map(<[u8]>::to_vec),
             collation_id: u16::from(response.collation_id),
@@ -173,6 +174,7 @@ impl<S: Server> Endpoint<S> {
             Ok(connection) => connection,
             Err(failure) => return Err(end(&mut reply, failure).await),
         };
+        reply.set_text_encoding(crate::server::Connection::text_encoding(&connection));
         let summary = Summary::new(crate::server::Connection::status(&connection));
         reply.end_result(&summary, packets::OK);
         reply.sender.flush().await?;
@@ -237,10 +239,11 @@ impl<S: Server> Endpoint<S> {
         let capabilities = reply.capabilities();
         let asked = ChangeUser::parse(packet, capabilities)
             .map_err(|malformed| Failure::Protocol(malformed.into()))?;
+        let collation_id = asked.collation_id.unwrap_or(before.collation_id);
         let login = Login {
-            user: String::from_utf8_lossy(asked.user).into_owned(),
+            user: text_of(asked.user, collation_id),
             database: asked.database.map(<[u8]>::to_vec),
-            collation_id: asked.collation_id.unwrap_or(before.collation_id),
+            collation_id,
             attributes: asked.attributes,
             ..before.clone()
         };
@@ -270,6 +273,17 @@ pub(crate) async fn end(reply: &mut Reply, failure: Failure) -> ConnectionError 
         reply.sender.close().await;
     }
     failure.into()
+}
+
+/// A name of the handshake, in the character set that the client speaks.
+fn text_of(name: &[u8], collation_id: u16) -> String {
+    let named = CharacterSet::of_collation_id(collation_id).ok().flatten();
+    let (set, _) = named.unwrap_or_default();
+    match set.decode(name) {
+        Ok(name) => name.into_owned(),
+        // No user has such a name.
+        Err(_) => String::from_utf8_lossy(name).into_owned(),
+    }
 }
 
 fn method_of(name: Option<&[u8]>, capabilities: Capabilities) -> Option<Method> {

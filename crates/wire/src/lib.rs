@@ -74,6 +74,8 @@ mod statements;
 mod tls;
 mod value;
 
+/// What rows come in.
+pub use arrow_array::RecordBatch;
 pub use auth::{Method, NoRandomness, Secret, ShaCryptHash};
 pub use column::{BINARY_COLLATION_ID, ColumnDefinition, UTF8MB4_COLLATION_ID};
 pub use encoding::TextEncoding;

@@ -61,7 +61,7 @@ pub struct Login {
     pub peer: Peer,
     /// The database to begin in.
     pub database: Option<Vec<u8>>,
-    /// Number of the collation whose character set the client speaks, as
+    /// Number of the collation whose character set the client speaks and wants to read, as
     /// `information_schema.COLLATIONS.ID`; 0 to 255 from the handshake, any from COM_CHANGE_USER.
     pub collation_id: u16,
     /// What the client tells about itself, in its order: `_client_name`, `program_name`, ...

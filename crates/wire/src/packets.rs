@@ -92,7 +92,7 @@ pub(crate) fn write_error(out: &mut BytesMut, error: &MySqlError, encoding: Text
     put_u16(out, error.code);
     out.extend_from_slice(b"#");
     out.extend_from_slice(error.sqlstate.as_bytes());
-    out.extend_from_slice(&encoding.encode(shortened(&error.message).as_bytes()));
+    out.extend_from_slice(&encoding.encode_message(shortened(&error.message)));
 }
 
 /// An ERR packet instead of a greeting: it has no SQLSTATE, since nothing is known of the client.

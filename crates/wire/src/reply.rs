@@ -167,8 +167,9 @@ impl Reply {
         self.capabilities.contains(Capabilities::LOCAL_FILES)
     }
 
-    /// Sets how texts are written from here on, for this connection: `character_set_results`.
-    /// Collations of columns are told as their definitions say.
+    /// Sets how texts are written from the next result on: `character_set_results`. A statement that
+    /// may have changed it says so before its result; after a login, a reset and a change of the user
+    /// [`Connection::text_encoding`](crate::Connection::text_encoding) is asked.
     pub fn set_text_encoding(&mut self, encoding: TextEncoding) {
         self.encoding = encoding;
     }
@@ -305,9 +306,14 @@ impl Reply {
         self.capabilities.contains(Capabilities::DEPRECATE_EOF)
     }
 
+    /// Whether enough has gathered to be sent.
+    pub(crate) fn is_full(&self) -> bool {
+        self.sender.waiting_bytes() >= FLUSH_BYTES
+    }
+
     /// Sends what has gathered if that is worth it.
     pub(crate) async fn relieve(&mut self) -> Result<(), Failure> {
-        if self.sender.waiting_bytes() >= FLUSH_BYTES {
+        if self.is_full() {
             self.sender.flush().await?;
         }
         Ok(())

@@ -12,6 +12,7 @@ use arrow_array::RecordBatch;
 use mayfly_types::MySqlError;
 
 use crate::column::ColumnDefinition;
+use crate::encoding::TextEncoding;
 use crate::error::Failure;
 use crate::login::{Account, Login, Peer};
 use crate::parameters::Parameter;
@@ -67,6 +68,12 @@ pub trait Connection: Send {
 
     /// The flags for answers that no statement gives, such as that to COM_PING.
     fn status(&self) -> crate::ServerStatus;
+
+    /// How texts are written to a client that has just logged in, was reset or changed its user:
+    /// `character_set_results`. Statements that change it tell the [`Reply`].
+    fn text_encoding(&self) -> TextEncoding {
+        TextEncoding::default()
+    }
 
     /// COM_QUERY. The text is as the client sent it, in its `character_set_client`; more than one
     /// statement is allowed in it if [`Reply::allows_multi_statements`].
@@ -207,13 +214,17 @@ pub struct OpenCursor<C> {
     pub cursor: C,
 }
 
-/// Rows that are computed when they are asked for. Dropping it stops the statement.
+/// Rows that are given when they are asked for. Dropping it closes it.
 pub trait Cursor: Send {
-    /// The next rows, `None` after the last.
+    /// The next rows, `None` after the last: at most `rows_max` of them, and at least one. What is
+    /// not asked for need not be held.
     ///
     /// # Errors
     /// Those of the statement; the cursor is closed then.
-    fn next(&mut self) -> impl Future<Output = Result<Option<RecordBatch>, MySqlError>> + Send;
+    fn next(
+        &mut self,
+        rows_max: usize,
+    ) -> impl Future<Output = Result<Option<RecordBatch>, MySqlError>> + Send;
 }
 
 /// The cursor of a connection that opens none.
@@ -221,7 +232,7 @@ pub trait Cursor: Send {
 pub enum NoCursor {}
 
 impl Cursor for NoCursor {
-    async fn next(&mut self) -> Result<Option<RecordBatch>, MySqlError> {
+    async fn next(&mut self, _rows_max: usize) -> Result<Option<RecordBatch>, MySqlError> {
         match *self {}
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use arrow_array::RecordBatch;
 use bytes::BytesMut;
 use mayfly_types::MySqlError;
 
@@ -29,12 +28,10 @@ pub(crate) struct Statement<S, C> {
     pub(crate) cursor: Option<Fetching<C>>,
 }
 
-/// A cursor and how far it was read.
+/// A cursor and the columns of its rows.
 pub(crate) struct Fetching<C> {
     pub(crate) columns: Vec<ColumnDefinition>,
     pub(crate) cursor: C,
-    /// The batch that rows are taken from, and the next of its rows.
-    pub(crate) batch: Option<(RecordBatch, usize)>,
 }
 
 impl<S, C> Statements<S, C> {

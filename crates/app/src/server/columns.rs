@@ -1,21 +1,20 @@
 //! Columns and parameters between a session and the protocol.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::sync::Arc;
 
 use mayfly_session::{ColumnInfo, ColumnOrigin, KeyRole, Parameter};
+use mayfly_types::CharacterSet;
 use mayfly_wire::{ColumnDefinition, ColumnFlags, Parameter as Sent};
 
-/// A column as the protocol tells it, to a client that has its texts converted or does not.
-pub fn definition(column: &ColumnInfo, converts_text: bool) -> ColumnDefinition {
-    let definition = ColumnDefinition {
-        converts_text,
-        ..ColumnDefinition::new(
-            column.name.clone(),
-            column.column_type.clone(),
-            column.nullable,
-        )
-    };
+/// A column as the protocol tells it.
+pub fn definition(column: &ColumnInfo) -> ColumnDefinition {
+    let definition = ColumnDefinition::new(
+        column.name.clone(),
+        column.column_type.clone(),
+        column.nullable,
+    );
     let Some(origin) = &column.origin else {
         return definition;
     };
@@ -54,11 +53,8 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    pub fn of(sent: &Sent<'a>) -> Value<'a> {
-        let text = |bytes: &'a [u8]| match std::str::from_utf8(bytes) {
-            Ok(text) => Parameter::Text(text),
-            Err(_) => Parameter::Bytes(bytes),
-        };
+    /// A text is in the character set that the client speaks; one that is none of it is bytes.
+    pub fn of(sent: &Sent<'a>, set: CharacterSet) -> Value<'a> {
         Value::Ready(match *sent {
             Sent::Null => Parameter::Null,
             Sent::Integer(number) => Parameter::Integer(number),
@@ -69,7 +65,11 @@ impl<'a> Value<'a> {
                 Ok(digits) => Parameter::Decimal(digits),
                 Err(_) => Parameter::Bytes(digits),
             },
-            Sent::Text(bytes) => text(bytes),
+            Sent::Text(bytes) => match set.decode(bytes) {
+                Ok(Cow::Borrowed(text)) => Parameter::Text(text),
+                Ok(Cow::Owned(text)) => return Value::Text(text),
+                Err(_) => Parameter::Bytes(bytes),
+            },
             Sent::Bytes(bytes) => Parameter::Bytes(bytes),
             Sent::Date { year, month, day } => {
                 return Value::Text(format!("{year:04}-{month:02}-{day:02}"));

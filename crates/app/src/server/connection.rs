@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use mayfly_session::{
-    ColumnInfo, EndHandle, FileRequest, FileRequests, Outcome, Prepared, Session, statements,
+    EndHandle, FileRequest, FileRequests, KeptRows, Outcome, Prepared, Session, State, client_text,
+    statements,
 };
-use mayfly_types::{ErrorCode, MySqlError};
+use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 use mayfly_wire::{
-    Answered, ColumnDefinition, Connection, Failure, Login, NoCursor, Parameter,
-    Prepared as Described, Reply, ServerStatus, SessionChange, Summary,
+    Answered, ColumnDefinition, Connection, Cursor, Failure, Login, OpenCursor, Parameter,
+    Prepared as Described, RecordBatch, Reply, ServerStatus, SessionChange, Summary, TextEncoding,
 };
 
 use super::columns::{Value, definition};
@@ -19,6 +20,8 @@ use super::{Place, Shared};
 
 /// Bytes of a text that is cut into statements on the thread of its client.
 const SHORT_BYTES_MAX: usize = 64 << 10;
+/// Parameters of a statement that can be told to a client.
+const PARAMETERS_MAX: usize = u16::MAX as usize;
 
 /// A client that has logged in.
 pub struct Client {
@@ -28,6 +31,8 @@ pub struct Client {
     end: EndHandle,
     // state
     session: Session,
+    /// What it sends is in this character set.
+    set: CharacterSet,
     /// The files that it asks for.
     files: FileRequests,
     // resources
@@ -47,6 +52,7 @@ impl Client {
             shared,
             interactive: login.interactive,
             session,
+            set: CharacterSet::default(),
             _place: place,
         };
         client.begin(login).await?;
@@ -61,6 +67,8 @@ impl Client {
         if let Some(tls) = &login.tls {
             self.session.set_encryption(&tls.version, &tls.cipher);
         }
+        self.session.set_client_collation(login.collation_id)?;
+        self.set = self.session.state().client_set;
         if let Some(database) = login.database.as_deref().filter(|name| !name.is_empty()) {
             self.change_database(database).await?;
         }
@@ -68,15 +76,35 @@ impl Client {
     }
 
     async fn change_database(&mut self, name: &[u8]) -> Result<(), MySqlError> {
-        let name = text(name)?.replace('`', "``");
+        let name = self.set.decode(name)?.replace('`', "``");
         self.session.execute(&format!("USE `{name}`")).await?;
         Ok(())
     }
 
     /// Runs statements that stand in one text.
-    async fn run_all(&mut self, text: &str, reply: &mut Reply) -> Answered {
+    async fn run_all(&mut self, text: &[u8], reply: &mut Reply) -> Answered {
+        // One that changes the character set of the client ends what was read in it.
+        let mut rest = text;
+        while let Some(read) = self.run_until_other_set(rest, reply).await? {
+            rest = rest.get(read..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// Runs statements of a text until one changes the character set of the client; gives the bytes
+    /// that were read if more follow.
+    async fn run_until_other_set(
+        &mut self,
+        text: &[u8],
+        reply: &mut Reply,
+    ) -> Result<Option<usize>, Failure> {
+        let set = self.set;
+        let read = client_text(text, set)?;
+        // mysqlslap sends the end of its own strings too.
+        let text = read.text.trim_end_matches('\0');
         if !reply.allows_multi_statements() {
-            return self.run(text, false, reply).await;
+            self.run(text, false, reply).await?;
+            return Ok(None);
         }
         let cuts = match text.len() > SHORT_BYTES_MAX {
             // Others wait for this thread.
@@ -90,9 +118,21 @@ impl Client {
         };
         let last = cuts.len().saturating_sub(1);
         for (place, range) in cuts.into_iter().enumerate() {
+            let end = range.end;
             self.run(&text[range], place < last, reply).await?;
+            if self.set != set && place < last && read.is_whole {
+                return Ok(Some(set.encoded_bytes(&text[..end])));
+            }
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// Takes the character sets that the session has from here on; gives its state.
+    fn look(&mut self, reply: &mut Reply) -> State {
+        let state = self.session.state();
+        self.set = state.client_set;
+        reply.set_text_encoding(encoding(&state));
+        state
     }
 
     /// Runs a statement, and fetches the files that it asks for meanwhile.
@@ -110,11 +150,27 @@ impl Client {
     }
 
     async fn run(&mut self, statement: &str, leads: bool, reply: &mut Reply) -> Answered {
+        let executed = self.executed(statement, reply).await;
+        // Of several assignments the first may have been made.
+        let state = self.look(reply);
+        self.answer(executed?, statement, leads, &state, reply)
+            .await
+    }
+
+    /// Sends the result of a statement.
+    async fn answer(
+        &mut self,
+        outcome: Outcome,
+        statement: &str,
+        leads: bool,
+        state: &State,
+        reply: &mut Reply,
+    ) -> Answered {
         let more = match leads {
             true => ServerStatus::MORE_RESULTS_EXISTS,
             false => ServerStatus::empty(),
         };
-        match self.executed(statement, reply).await? {
+        match outcome {
             Outcome::Done {
                 affected_rows,
                 last_insert_id,
@@ -124,7 +180,7 @@ impl Client {
                 let summary = Summary {
                     affected_rows,
                     last_insert_id,
-                    status: self.status() | more,
+                    status: status(state) | more,
                     warnings,
                     info,
                     changes: self.changes(statement),
@@ -135,8 +191,8 @@ impl Client {
                 columns,
                 mut batches,
             } => {
-                let columns = self.definitions(&columns);
-                let mut rows = reply.rows(&columns, self.status()).await?;
+                let columns: Vec<ColumnDefinition> = columns.iter().map(definition).collect();
+                let mut rows = reply.rows(&columns, status(state)).await?;
                 while let Some(batch) = batches.next().await {
                     let batch = batch?;
                     tokio::select! {
@@ -148,9 +204,10 @@ impl Client {
                         }
                     }
                 }
+                let state = self.session.state();
                 let summary = Summary {
-                    status: self.status() | more,
-                    warnings: self.session.state().warnings,
+                    status: status(&state) | more,
+                    warnings: state.warnings,
                     ..Summary::default()
                 };
                 rows.finish(&summary).await
@@ -158,13 +215,16 @@ impl Client {
         }
     }
 
-    /// What the client is told of the columns of a result.
-    fn definitions(&self, columns: &[ColumnInfo]) -> Vec<ColumnDefinition> {
-        let converts_text = self.session.state().converts_text;
-        let columns = columns.iter();
-        columns
-            .map(|column| definition(column, converts_text))
-            .collect()
+    /// A prepared statement with the values that a client sent for it.
+    fn text_of(
+        &self,
+        statement: &Prepared,
+        parameters: &[Parameter<'_>],
+    ) -> Result<String, MySqlError> {
+        let values = parameters.iter().map(|sent| Value::of(sent, self.set));
+        let values: Vec<Value<'_>> = values.collect();
+        let values: Vec<_> = values.iter().map(Value::parameter).collect();
+        statement.with(&values)
     }
 
     /// What a statement may have changed in the session.
@@ -180,31 +240,39 @@ impl Client {
     }
 }
 
+/// The rows of a cursor.
+pub struct Fetched(KeptRows);
+
+impl Cursor for Fetched {
+    async fn next(&mut self, rows_max: usize) -> Result<Option<RecordBatch>, MySqlError> {
+        self.0.next(rows_max).await
+    }
+}
+
 impl Connection for Client {
     type Statement = Prepared;
-    type Cursor = NoCursor;
+    type Cursor = Fetched;
 
     fn status(&self) -> ServerStatus {
-        let state = self.session.state();
-        let flag = |is_set: bool, flag: ServerStatus| match is_set {
-            true => flag,
-            false => ServerStatus::empty(),
-        };
-        flag(state.autocommits, ServerStatus::AUTOCOMMIT)
-            | flag(state.is_in_transaction, ServerStatus::IN_TRANS)
+        status(&self.session.state())
+    }
+
+    fn text_encoding(&self) -> TextEncoding {
+        encoding(&self.session.state())
     }
 
     async fn query(&mut self, query: &[u8], reply: &mut Reply) -> Answered {
-        // mysqlslap sends the end of its own strings too.
-        let query = text(query)?.trim_end_matches('\0');
         self.run_all(query, reply).await
     }
 
     async fn prepare(&mut self, statement: &[u8]) -> Result<Described<Prepared>, MySqlError> {
-        let prepared = self.session.prepare(text(statement)?).await?;
+        let read = client_text(statement, self.set)?;
+        let prepared = self.session.prepare(&read.text).await?;
+        // More than the protocol can count are refused by it.
+        let parameters = prepared.parameter_count().min(PARAMETERS_MAX + 1);
         Ok(Described {
-            parameters: vec![ColumnDefinition::parameter(); prepared.parameter_count()],
-            columns: self.definitions(prepared.columns()),
+            parameters: vec![ColumnDefinition::parameter(); parameters],
+            columns: prepared.columns().iter().map(definition).collect(),
             warnings: 0,
             statement: prepared,
         })
@@ -216,10 +284,35 @@ impl Connection for Client {
         parameters: &[Parameter<'_>],
         reply: &mut Reply,
     ) -> Answered {
-        let values: Vec<Value<'_>> = parameters.iter().map(Value::of).collect();
-        let values: Vec<_> = values.iter().map(Value::parameter).collect();
-        let text = statement.with(&values)?;
+        let text = self.text_of(statement, parameters)?;
         self.run(&text, false, reply).await
+    }
+
+    /// The rows are kept before the first is read, as MySQL does: what other statements do to their
+    /// tables does not concern them, and they hold no memory that others wait for.
+    async fn open_cursor(
+        &mut self,
+        statement: &mut Prepared,
+        parameters: &[Parameter<'_>],
+        reply: &mut Reply,
+    ) -> Result<Option<OpenCursor<Fetched>>, Failure> {
+        let text = self.text_of(statement, parameters)?;
+        let executed = self.executed(&text, reply).await;
+        let state = self.look(reply);
+        match executed? {
+            Outcome::Rows { columns, batches } => {
+                let kept = self.session.keep(batches).await?;
+                Ok(Some(OpenCursor {
+                    columns: columns.iter().map(definition).collect(),
+                    warnings: self.session.state().warnings,
+                    cursor: Fetched(kept),
+                }))
+            }
+            done @ Outcome::Done { .. } => {
+                self.answer(done, &text, false, &state, reply).await?;
+                Ok(None)
+            }
+        }
     }
 
     async fn use_database(&mut self, name: &[u8]) -> Result<Summary, MySqlError> {
@@ -237,14 +330,14 @@ impl Connection for Client {
         // The shell asks for all columns; nobody is known to send a pattern.
         _pattern: &[u8],
     ) -> Result<Vec<ColumnDefinition>, MySqlError> {
-        let name = text(table)?.replace('`', "``");
+        let name = self.set.decode(table)?.replace('`', "``");
         let query = format!("SELECT * FROM `{name}` LIMIT 0");
         let columns = self.session.describe(&query).await?;
-        let mut columns = self.definitions(&columns);
-        for column in &mut columns {
-            column.default_value = Some(None);
-        }
-        Ok(columns)
+        let columns = columns.iter().map(|column| ColumnDefinition {
+            default_value: Some(None),
+            ..definition(column)
+        });
+        Ok(columns.collect())
     }
 
     fn statistics(&mut self) -> String {
@@ -260,6 +353,7 @@ impl Connection for Client {
 
     async fn reset(&mut self) -> Result<Summary, MySqlError> {
         self.session.reset();
+        self.set = self.session.state().client_set;
         Ok(Summary::new(self.status()))
     }
 
@@ -310,15 +404,20 @@ async fn fetch(request: FileRequest, reply: &mut Reply, end: &EndHandle) -> Resu
     }
 }
 
-/// What a client sent as text in `utf8mb4`.
-fn text(bytes: &[u8]) -> Result<&str, MySqlError> {
-    std::str::from_utf8(bytes).map_err(|error| {
-        let rest = bytes.get(error.valid_up_to()..).unwrap_or_default();
-        let wrong: String = rest
-            .iter()
-            .take(6)
-            .map(|byte| format!("\\x{byte:02X}"))
-            .collect();
-        MySqlError::new(ErrorCode::InvalidCharacterString, &[&"utf8mb4", &wrong])
-    })
+/// The flags of a state.
+fn status(state: &State) -> ServerStatus {
+    let flag = |is_set: bool, flag: ServerStatus| match is_set {
+        true => flag,
+        false => ServerStatus::empty(),
+    };
+    flag(state.autocommits, ServerStatus::AUTOCOMMIT)
+        | flag(state.is_in_transaction, ServerStatus::IN_TRANS)
+}
+
+/// How the client reads its results.
+fn encoding(state: &State) -> TextEncoding {
+    match state.results_set {
+        Some((set, collation_id)) => TextEncoding::with_collation(set, collation_id),
+        None => TextEncoding::UNCONVERTED,
+    }
 }

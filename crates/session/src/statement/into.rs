@@ -10,7 +10,7 @@ use arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
 use mayfly_sql::statement::{FileFormat, Into};
-use mayfly_types::{ErrorCode, MySqlError, Warning};
+use mayfly_types::{CharacterSet, ErrorCode, MySqlError, Warning};
 
 use super::Job;
 use super::evaluate::user_value;
@@ -20,8 +20,6 @@ use crate::export::Export;
 use crate::outcome::Outcome;
 use crate::render;
 
-/// Character sets that texts are in already.
-const AS_THEY_ARE: [&str; 4] = ["utf8mb4", "utf8mb3", "utf8", "binary"];
 /// Bytes that are written together.
 const BUFFER_BYTES: usize = 256 << 10;
 
@@ -38,13 +36,8 @@ impl Job {
                 character_set,
                 format,
             } => {
-                if let Some(name) = character_set
-                    && !AS_THEY_ARE.contains(&name.as_str())
-                {
-                    let what = format!("INTO OUTFILE ... CHARACTER SET {name}");
-                    return Err(errors::not_supported(&what));
-                }
-                self.write_rows(query, &path, &format).await
+                let set = character_set.unwrap_or_default();
+                self.write_rows(query, &path, set, &format).await
             }
             Into::DumpFile(path) => self.dump_row(query, &path).await,
             Into::Variables(names) => self.assign_row(query, names).await,
@@ -55,6 +48,7 @@ impl Job {
         &self,
         query: ast::Query,
         path: &str,
+        set: CharacterSet,
         format: &FileFormat,
     ) -> Result<Outcome, MySqlError> {
         if format.field_terminator.is_empty() && format.enclosure.is_none() {
@@ -63,7 +57,7 @@ impl Job {
             ));
         }
         let ready = self.ready_into(query).await?;
-        let export = Export::new(format, ready.columns(self));
+        let export = Export::new(format, set, ready.columns(self));
         let mut file = NewFile::create(self, path)?;
         let mut rows = 0;
         let mut bytes = Vec::new();

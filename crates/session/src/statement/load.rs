@@ -16,7 +16,7 @@ use mayfly_sql::parse;
 use mayfly_sql::statement::{LoadData, LoadTarget, Statement};
 use mayfly_sql::walk::change_expressions;
 use mayfly_table::Table;
-use mayfly_types::{ErrorCode, MySqlError, Warning};
+use mayfly_types::{CharacterSet, ErrorCode, MySqlError, Warning};
 
 use super::Job;
 use super::write::Writer;
@@ -84,8 +84,8 @@ impl Job {
             writer.replace();
         }
         let strict = self.connection.local().variables.is_strict() && !ignore;
-        let latin1 = load.character_set.as_deref() == Some("latin1");
-        let mut columns = Columns::new(&plan.schema, latin1);
+        let set = load.character_set.unwrap_or_default();
+        let mut columns = Columns::new(&plan.schema, set);
         let mut record = Record::default();
         let mut row = 0_u64;
         loop {
@@ -323,14 +323,14 @@ enum Builder {
 /// The columns of a batch while it is read.
 struct Columns {
     schema: SchemaRef,
-    latin1: bool,
+    set: CharacterSet,
     builders: Vec<Builder>,
     rows: usize,
     bytes: usize,
 }
 
 impl Columns {
-    fn new(schema: &SchemaRef, latin1: bool) -> Columns {
+    fn new(schema: &SchemaRef, set: CharacterSet) -> Columns {
         let builders = schema
             .fields()
             .iter()
@@ -341,7 +341,7 @@ impl Columns {
             .collect();
         Columns {
             schema: Arc::clone(schema),
-            latin1,
+            set,
             builders,
             rows: 0,
             bytes: 0,
@@ -365,17 +365,13 @@ impl Columns {
                 Builder::Bytes(builder) => builder.append_option(field),
                 Builder::Text(builder) => match field {
                     None => builder.append_null(),
-                    Some(bytes) if self.latin1 => {
-                        builder
-                            .append_value(bytes.iter().map(|b| char::from(*b)).collect::<String>());
-                    }
-                    Some(bytes) => match std::str::from_utf8(bytes) {
+                    Some(bytes) => match self.set.decode(bytes) {
                         Ok(text) => builder.append_value(text),
                         Err(_) => {
                             let shown = String::from_utf8_lossy(bytes);
                             let text = format!("{shown} (row {row})");
                             let code = ErrorCode::InvalidCharacterString;
-                            return Err(MySqlError::new(code, &[&"utf8mb4", &text]));
+                            return Err(MySqlError::new(code, &[&self.set.name(), &text]));
                         }
                     },
                 },

@@ -2,14 +2,12 @@
 
 use datafusion::scalar::ScalarValue;
 use mayfly_sql::statement::{Access, Assignment, Scope, SetValue};
-use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
+use mayfly_types::{CharacterSet, ErrorCode, Level, MySqlError, Warning};
 
 use super::Job;
 use crate::errors::not_supported;
 use crate::outcome::Outcome;
-use crate::variables::{
-    Definition, Where, check, check_character_set, check_collation, check_scope, find,
-};
+use crate::variables::{Definition, Where, check, check_scope, find};
 
 /// Variables whose global value an existing session does not see, which surprises often enough to
 /// be said.
@@ -60,11 +58,14 @@ impl Job {
                     self.set_names(character_set, collation)?;
                 }
                 Assignment::CharacterSet(name) => {
-                    let name = name.unwrap_or_else(|| "utf8mb4".to_owned());
-                    check_character_set(&name)?;
+                    let set = character_set_of_client(name.as_deref())?;
                     let mut local = self.connection.local();
+                    let variables = &mut local.variables;
+                    // Literals are read as if they stood in the database.
+                    let collation = variables.text("collation_database");
+                    variables.put_with_pair("collation_connection", collation);
                     for variable in ["character_set_client", "character_set_results"] {
-                        local.variables.put(variable, name.to_ascii_lowercase());
+                        variables.put(variable, set.name().to_owned());
                     }
                 }
                 // The isolation of the next transaction alone is in no variable.
@@ -133,7 +134,7 @@ impl Job {
                 self.turn_slow_log(&text)?;
             }
             let engine = &self.connection.engine;
-            engine.globals().variables.put(name, text);
+            engine.globals().variables.put_with_pair(name, text);
             if name == "max_tmp_total_space_usage" {
                 let quota = engine.globals().variables.quota(name);
                 engine.space().root().set_disk_quota(quota);
@@ -154,7 +155,7 @@ impl Job {
         } else if is_last_id {
             self.connection.values.lock().last_insert_id = text.parse().unwrap_or(0);
         } else {
-            self.connection.local().variables.put(name, text);
+            self.connection.local().variables.put_with_pair(name, text);
             if name == "max_tmp_session_space_usage" {
                 let quota = self.connection.local().variables.quota(name);
                 self.connection.account.set_disk_quota(quota);
@@ -215,26 +216,21 @@ impl Job {
         character_set: Option<String>,
         collation: Option<String>,
     ) -> Result<(), MySqlError> {
-        let name = character_set
-            .unwrap_or_else(|| "utf8mb4".to_owned())
-            .to_ascii_lowercase();
-        check_character_set(&name)?;
-        if let Some(collation) = &collation {
-            check_collation(&collation.to_ascii_lowercase())?;
-        }
-        let mut local = self.connection.local();
-        for variable in [
-            "character_set_client",
-            "character_set_connection",
-            "character_set_results",
-        ] {
-            local.variables.put(variable, name.clone());
-        }
-        if let Some(collation) = collation {
-            local
-                .variables
-                .put("collation_connection", collation.to_ascii_lowercase());
-        }
+        let set = character_set_of_client(character_set.as_deref())?;
+        let collation = match collation {
+            Some(name) if CharacterSet::of_collation(&name)? != set => {
+                let code = ErrorCode::CollationCharacterSet;
+                return Err(MySqlError::new(code, &[&name, &set.name()]));
+            }
+            Some(name) => name.to_ascii_lowercase(),
+            None => set.default_collation().to_owned(),
+        };
+        self.connection.local().variables.set_names(set, &collation);
         Ok(())
     }
+}
+
+/// The set that a statement names for what the client sends; without a name the default.
+fn character_set_of_client(name: Option<&str>) -> Result<CharacterSet, MySqlError> {
+    name.map_or(Ok(CharacterSet::default()), CharacterSet::parse_of_client)
 }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use datafusion::scalar::ScalarValue;
 use mayfly_sql::statement::Scope;
-use mayfly_types::{Collation, ErrorCode, MySqlError, Warning};
+use mayfly_types::{CharacterSet, ErrorCode, MySqlError, Warning};
 
 pub(crate) use catalog::{CATALOG, Definition, Kind, Where, find};
 
@@ -88,6 +88,7 @@ pub(crate) fn as_scalar(definition: &Definition, text: &str) -> ScalarValue {
             Err(_) => ScalarValue::Null,
         },
         Kind::Fraction => ScalarValue::Float64(text.parse().ok()),
+        Kind::CharacterSet if text.is_empty() => ScalarValue::Utf8(None),
         _ => ScalarValue::Utf8(Some(text.to_owned())),
     }
 }
@@ -180,18 +181,13 @@ pub(crate) fn check(
         }
         Kind::SqlMode => sql_mode(&text(value).ok_or_else(wrong_value)?),
         Kind::CharacterSet => {
-            if value.is_null() {
+            // NULL is the absence of any conversion.
+            if value.is_null() && definition.name == "character_set_results" {
                 return Ok(String::new());
             }
-            let name = text(value).ok_or_else(wrong_value)?.to_ascii_lowercase();
-            check_character_set(&name)?;
-            Ok(name)
+            character_set(definition.name, value).map(|set| set.name().to_owned())
         }
-        Kind::Collation => {
-            let name = text(value).ok_or_else(wrong_value)?.to_ascii_lowercase();
-            check_collation(&name)?;
-            Ok(name)
-        }
+        Kind::Collation => collation(value).ok_or_else(wrong_value)?,
         Kind::Flags => flags(&text(value).ok_or_else(wrong_value)?, current, definition),
         Kind::TimeZone => {
             let zone = text(value).ok_or_else(wrong_value)?;
@@ -202,27 +198,91 @@ pub(crate) fn check(
     }
 }
 
-/// Text is UTF-8 throughout; other character sets that a client may name are subsets of it.
-pub(crate) fn check_character_set(name: &str) -> Result<(), MySqlError> {
-    let name = name.to_ascii_lowercase();
-    if ["utf8mb4", "utf8mb3", "utf8", "ascii", "binary", "latin1"].contains(&name.as_str()) {
-        return Ok(());
+/// The character set that a variable is set to: by its name, or by the number of a collation.
+fn character_set(name: &'static str, value: &ScalarValue) -> Result<CharacterSet, MySqlError> {
+    if let Some(id) = integer(value) {
+        let of_id = u16::try_from(id).ok().map(CharacterSet::of_collation_id);
+        let of_id = of_id.and_then(Result::ok).flatten();
+        let unknown = || MySqlError::new(ErrorCode::UnknownCharacterSet, &[&id]);
+        return of_id.map(|(set, _)| set).ok_or_else(unknown);
     }
-    Err(MySqlError::new(ErrorCode::UnknownCharacterSet, &[&name]))
+    match text(value) {
+        Some(word) if name == "character_set_client" => CharacterSet::parse_of_client(&word),
+        Some(word) => CharacterSet::parse(&word),
+        None => {
+            let code = ErrorCode::WrongValueForVariable;
+            Err(MySqlError::new(code, &[&name, &show(value)]))
+        }
+    }
 }
 
-/// Clients name their default collation when they connect, so that every collation of UTF-8 is
-/// accepted for a connection; comparison stays by code point.
-pub(crate) fn check_collation(name: &str) -> Result<(), MySqlError> {
-    let known = Collation::parse(name).is_some()
-        || name.starts_with("utf8mb4_")
-        || name.starts_with("utf8mb3_")
-        || name.starts_with("utf8_")
-        || name.starts_with("latin1_");
-    if known {
-        Ok(())
-    } else {
-        Err(MySqlError::new(ErrorCode::UnknownCollation, &[&name]))
+/// Clients name their default collation when they connect, so that every collation of the sets
+/// that are served is accepted for a connection; comparison stays by code point.
+fn collation(value: &ScalarValue) -> Option<Result<String, MySqlError>> {
+    if let Some(id) = integer(value) {
+        let of_id = u16::try_from(id).ok().map(CharacterSet::of_collation_id);
+        let of_id = of_id.and_then(Result::ok).flatten();
+        let unknown = || MySqlError::new(ErrorCode::UnknownCollation, &[&id]);
+        return Some(of_id.map(|(_, name)| name.to_owned()).ok_or_else(unknown));
+    }
+    let name = text(value)?.to_ascii_lowercase();
+    Some(CharacterSet::of_collation(&name).map(|_| name))
+}
+
+/// The variables that come in pairs: a character set, and a collation of it.
+const PAIRS: [(&str, &str); 3] = [
+    ("character_set_connection", "collation_connection"),
+    ("character_set_database", "collation_database"),
+    ("character_set_server", "collation_server"),
+];
+
+impl Variables {
+    /// Puts a value that has been checked, and what follows from it: a collation has a character
+    /// set, and a character set a collation that it means.
+    pub(crate) fn put_with_pair(&mut self, name: &str, value: String) {
+        if let Some((_, of_set)) = PAIRS.iter().find(|(set, _)| *set == name)
+            && let Ok(set) = CharacterSet::parse(&value)
+        {
+            self.put(of_set, set.default_collation().to_owned());
+        }
+        if let Some((set, _)) = PAIRS.iter().find(|(_, collation)| *collation == name)
+            && let Ok(of_collation) = CharacterSet::of_collation(&value)
+        {
+            self.put(set, of_collation.name().to_owned());
+        }
+        self.put(name, value);
+    }
+
+    /// What SET NAMES does. Variables that have their value already stay untouched.
+    pub(crate) fn set_names(&mut self, set: CharacterSet, collation: &str) {
+        for (name, value) in [
+            ("character_set_client", set.name()),
+            ("character_set_results", set.name()),
+            ("character_set_connection", set.name()),
+            ("collation_connection", collation),
+        ] {
+            if self.text(name) != value {
+                self.put(name, value.to_owned());
+            }
+        }
+    }
+
+    /// The character set of what a client sends.
+    pub(crate) fn client_set(&self) -> CharacterSet {
+        CharacterSet::parse(&self.text("character_set_client")).unwrap_or_default()
+    }
+
+    /// The character set of what a client reads, and the collation that it is told of; `None` if
+    /// nothing is converted.
+    pub(crate) fn results_set(&self) -> Option<(CharacterSet, u16)> {
+        let set = CharacterSet::parse(&self.text("character_set_results")).ok()?;
+        let collation = self.text("collation_connection");
+        // The one that SET NAMES or the login named with it.
+        let id = match CharacterSet::of_collation(&collation) {
+            Ok(of_collation) if of_collation == set => set.collation_id(&collation),
+            _ => set.default_collation_id(),
+        };
+        Some((set, id))
     }
 }
 

@@ -1,7 +1,7 @@
 //! LOAD DATA [LOCAL] INFILE.
 
 use datafusion::sql::sqlparser::tokenizer::Token;
-use mayfly_types::{ErrorCode, MySqlError};
+use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 
 use super::cursor::Cursor;
 use super::{Result, unsupported};
@@ -82,15 +82,11 @@ fn defaults(table: TableName) -> LoadData {
 }
 
 /// CHARACTER SET of a file.
-pub(super) fn character_set(cursor: &mut Cursor<'_>) -> Result<Option<String>> {
+pub(super) fn character_set(cursor: &mut Cursor<'_>) -> Result<Option<CharacterSet>> {
     if !cursor.words(&["CHARACTER", "SET"]) && !cursor.word("CHARSET") {
         return Ok(None);
     }
-    let name = cursor.value_word()?.to_ascii_lowercase();
-    if !["utf8mb4", "utf8mb3", "utf8", "ascii", "binary", "latin1"].contains(&name.as_str()) {
-        return Err(MySqlError::new(ErrorCode::UnknownCharacterSet, &[&name]).into());
-    }
-    Ok(Some(name))
+    Ok(Some(CharacterSet::parse(&cursor.value_word()?)?))
 }
 
 /// FIELDS and LINES.

@@ -198,8 +198,10 @@ impl<'e, S: Server> Conversation<'e, S> {
             Command::ResetConnection => {
                 self.close_statements();
                 let reset = self.connection.reset();
-                let summary = watched(&self.receiver, reset).await??;
-                self.finish(&summary);
+                let reset = watched(&self.receiver, reset).await?;
+                self.reply
+                    .set_text_encoding(self.connection.text_encoding());
+                self.finish(&reset?);
             }
             Command::ChangeUser(rest) => {
                 let endpoint = self.endpoint;
@@ -207,6 +209,8 @@ impl<'e, S: Server> Conversation<'e, S> {
                 self.login = Box::pin(changed).await?;
                 self.close_statements();
                 let changed = self.connection.change_user(&self.login).await;
+                self.reply
+                    .set_text_encoding(self.connection.text_encoding());
                 self.finish(&changed.map_err(Failure::Protocol)?);
             }
             Command::Quit => return Ok(Next::End),

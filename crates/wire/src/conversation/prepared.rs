@@ -102,11 +102,7 @@ impl<S: Server> Conversation<'_, S> {
             .sender
             .packet(|out| put_length(out, columns.len() as u64));
         self.reply.write_bare_definitions(&columns);
-        statement.cursor = Some(Fetching {
-            columns,
-            cursor,
-            batch: None,
-        });
+        statement.cursor = Some(Fetching { columns, cursor });
         let summary = Summary {
             status: self.connection.status() | ServerStatus::CURSOR_EXISTS,
             warnings,
@@ -125,26 +121,26 @@ impl<S: Server> Conversation<'_, S> {
         let mut wanted = row_count as usize;
         let mut is_over = false;
         while wanted > 0 && !is_over {
-            let (batch, start) = match fetching.batch.take() {
-                Some(batch) => batch,
-                None => match watched(&self.receiver, fetching.cursor.next()).await?? {
-                    Some(batch) => (batch, 0),
-                    None => {
-                        is_over = true;
-                        continue;
-                    }
-                },
+            let next = fetching.cursor.next(wanted);
+            let Some(batch) = watched(&self.receiver, next).await?? else {
+                is_over = true;
+                continue;
             };
             let rows = BatchRows::new(&batch, &fetching.columns)?;
-            let end = rows.count().min(start.saturating_add(wanted));
-            for row_index in start..end {
-                rows.write(&mut self.reply, &fetching.columns, row_index)?;
-                self.reply.relieve().await?;
+            for row_index in 0..rows.count() {
+                rows.write_encoded(&mut self.reply, &fetching.columns, row_index)?;
+                if self.reply.is_full() {
+                    tokio::select! {
+                        biased;
+                        sent = self.reply.relieve() => sent?,
+                        // The client may take its time to read.
+                        () = self.connection.killed() => {
+                            return Err(MySqlError::new(ErrorCode::QueryInterrupted, &[]).into());
+                        }
+                    }
+                }
             }
-            wanted -= end - start;
-            if end < rows.count() {
-                fetching.batch = Some((batch, end));
-            }
+            wanted = wanted.saturating_sub(rows.count());
         }
         let flag = match is_over {
             true => ServerStatus::LAST_ROW_SENT,

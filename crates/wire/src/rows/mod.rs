@@ -20,7 +20,6 @@ use bytes::{BufMut, BytesMut};
 use mayfly_types::MySqlError;
 
 use crate::column::ColumnDefinition;
-use crate::encoding::TextEncoding;
 use crate::error::{Failure, internal, packet_too_large};
 use crate::packets;
 use crate::reply::{Format, Reply, Summary};
@@ -51,8 +50,18 @@ impl<'a> Rows<'a> {
     /// `max_allowed_packet`; 1105 for a batch that does not fit the columns.
     pub async fn push_batch(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
         let batch = BatchRows::new(batch, self.columns)?;
+        match self.reply.encoding.converts() {
+            true => self.push_rows::<true>(&batch).await,
+            false => self.push_rows::<false>(&batch).await,
+        }
+    }
+
+    async fn push_rows<const CONVERTS: bool>(
+        &mut self,
+        batch: &BatchRows<'_>,
+    ) -> Result<(), Failure> {
         for row in 0..batch.count() {
-            batch.write(self.reply, self.columns, row)?;
+            batch.write::<CONVERTS>(self.reply, self.columns, row)?;
             self.reply.relieve().await?;
         }
         Ok(())
@@ -66,13 +75,23 @@ impl<'a> Rows<'a> {
         &mut self,
         values: impl IntoIterator<Item = Value<'v>>,
     ) -> Result<(), Failure> {
+        match self.reply.encoding.converts() {
+            true => self.push_values::<true>(values),
+            false => self.push_values::<false>(values),
+        }
+    }
+
+    fn push_values<'v, const CONVERTS: bool>(
+        &mut self,
+        values: impl IntoIterator<Item = Value<'v>>,
+    ) -> Result<(), Failure> {
         let mut row = RowWriter::begin(self.reply, self.columns.len());
         let mut values = values.into_iter();
         for (index, column) in self.columns.iter().enumerate() {
             let value = values.next();
             let written = value
                 .ok_or_else(|| internal("a row with too few values"))
-                .and_then(|value| row.push(index, value, column));
+                .and_then(|value| row.push::<CONVERTS>(index, value, column));
             if let Err(error) = written {
                 return Err(row.abandon(error).into());
             }
@@ -128,8 +147,20 @@ impl<'a> BatchRows<'a> {
         self.count
     }
 
-    /// Appends one row.
-    pub(crate) fn write(
+    /// Appends one row, its texts in the encoding of the results.
+    pub(crate) fn write_encoded(
+        &self,
+        reply: &mut Reply,
+        columns: &[ColumnDefinition],
+        row_index: usize,
+    ) -> Result<(), MySqlError> {
+        match reply.encoding.converts() {
+            true => self.write::<true>(reply, columns, row_index),
+            false => self.write::<false>(reply, columns, row_index),
+        }
+    }
+
+    fn write<const CONVERTS: bool>(
         &self,
         reply: &mut Reply,
         columns: &[ColumnDefinition],
@@ -138,8 +169,8 @@ impl<'a> BatchRows<'a> {
         let mut row = RowWriter::begin(reply, columns.len());
         for (index, (cells, column)) in self.cells.iter().zip(columns).enumerate() {
             let pushed = match cells.document(row_index) {
-                Some(document) => row.push(index, Value::Bytes(&document), column),
-                None => row.push(index, cells.value(row_index), column),
+                Some(document) => row.push::<CONVERTS>(index, Value::Bytes(&document), column),
+                None => row.push::<CONVERTS>(index, cells.value(row_index), column),
             };
             if let Err(error) = pushed {
                 return Err(row.abandon(error));
@@ -174,7 +205,9 @@ impl<'a> RowWriter<'a> {
         }
     }
 
-    fn push(
+    /// Appends a cell. Whether texts are converted is known for a result: where they are not, a cell
+    /// does not ask.
+    fn push<const CONVERTS: bool>(
         &mut self,
         index: usize,
         value: Value<'_>,
@@ -184,9 +217,7 @@ impl<'a> RowWriter<'a> {
         let out = self.reply.sender.payload();
         let encoded;
         let value = match value {
-            Value::Bytes(text)
-                if encoding != TextEncoding::Utf8 && !column.column_type.is_binary() =>
-            {
+            Value::Bytes(text) if CONVERTS && !column.column_type.is_binary() => {
                 encoded = encoding.encode(text);
                 Value::Bytes(&encoded)
             }

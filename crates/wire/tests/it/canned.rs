@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::{Field, Schema};
-use mayfly_types::{ColumnType, ErrorCode, MySqlError};
+use mayfly_types::{CharacterSet, ColumnType, ErrorCode, MySqlError};
 use mayfly_wire::{
     Account, Answered, ColumnDefinition, Connection, Cursor, Failure, Login, OpenCursor, Parameter,
     Peer, Prepared, Reply, Secret, Server, ServerStatus, SessionChange, Summary, TextEncoding,
@@ -221,7 +221,7 @@ impl CannedConnection {
                     .await
             }
             "latin1" => {
-                reply.set_text_encoding(TextEncoding::Latin1);
+                reply.set_text_encoding(TextEncoding::of(CharacterSet::Latin1));
                 reply.done(&end).await
             }
             // What clients send by themselves.
@@ -529,12 +529,12 @@ pub struct CannedCursor {
 }
 
 impl Cursor for CannedCursor {
-    async fn next(&mut self) -> Result<Option<RecordBatch>, MySqlError> {
+    async fn next(&mut self, rows_max: usize) -> Result<Option<RecordBatch>, MySqlError> {
         if self.next >= self.count {
             return Ok(None);
         }
         let start = self.next;
-        self.next = self.count.min(start + BATCH_ROWS);
+        self.next = self.count.min(start + BATCH_ROWS.min(rows_max));
         Ok(Some(n_batch(start, self.next - start)))
     }
 }

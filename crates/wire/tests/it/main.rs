@@ -5,5 +5,8 @@ mod async_client;
 mod canned;
 mod harness;
 mod packets;
+mod parrot;
+mod random;
 mod shell;
+mod stranger;
 mod strangers;

@@ -1,6 +1,8 @@
 //! `mayfly serve` as MySQL's clients meet it.
 
+mod character_sets;
 mod clients;
+mod cursors;
 mod drivers;
 mod metrics;
 mod running;
