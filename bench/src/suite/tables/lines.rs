@@ -119,7 +119,8 @@ impl Line {
         self.rounds.iter().map(value).collect()
     }
 
-    /// The part of the limit that is reached: each round has the machine as it was then.
+    /// The part of the limit that is reached: each round has the machine as it was then. 0 where
+    /// there is no limit.
     fn efficiency(&self) -> f64 {
         median(&self.values(|round| round.limit_ns / round.ns))
     }
@@ -159,6 +160,8 @@ pub(super) fn sheet(section: &str, lines: &[Line]) -> Sheet {
         let least = times.iter().copied().fold(f64::INFINITY, f64::min);
         let most = times.iter().copied().fold(0.0, f64::max);
         let limit = median(&line.values(|round| round.limit_ns));
+        let has_limit = limit > 0.0;
+        let efficiency = format!("{:.0} %", line.efficiency() * 100.0);
         let goal = match line.goal {
             Some(Goal::Efficiency(least)) => format!(">= {:.0} %", least * 100.0),
             Some(Goal::Nanoseconds(most)) => format!("<= {most:.0} ns"),
@@ -174,8 +177,12 @@ pub(super) fn sheet(section: &str, lines: &[Line]) -> Sheet {
             time(median(&times)),
             time(least),
             time(most),
-            time(limit),
-            format!("{:.0} %", line.efficiency() * 100.0),
+            if has_limit {
+                time(limit)
+            } else {
+                String::new()
+            },
+            if has_limit { efficiency } else { String::new() },
             goal,
             reads,
         ]);

@@ -8,7 +8,7 @@
 use std::hint::black_box;
 use std::ops::Bound;
 
-use mayfly_space::{AccountOptions, Space};
+use mayfly_space::{Account, AccountOptions, Space};
 use mayfly_table::tree::{Builder, KeyRange};
 use mayfly_table::{Result, Tree};
 
@@ -79,7 +79,7 @@ fn fill(tree: &mut Tree, entries: u64, key: impl Fn(u64) -> [u8; 8]) -> Result<(
 }
 
 fn in_memory(bench: &mut Bench<'_>, entries: u64) -> Result<Vec<Line>> {
-    let space = bench.space((entries * 80).max(16 << 20))?;
+    let space = bench.space((entries * 96).max(16 << 20))?;
     let mut lines = Vec::new();
     let mut rounds = Rounds {
         machine: &mut bench.machine,
@@ -125,6 +125,7 @@ fn in_memory(bench: &mut Bench<'_>, entries: u64) -> Result<Vec<Line>> {
     })?);
     rounds.count = bench.rounds;
     lines.extend(reads(&mut rounds, &whole, entries, 500_000)?);
+    lines.push(consecutive(&mut rounds, &account, entries)?);
     let changed = entries.min(200_000);
     let mut random = SplitMix64::new(3);
     lines.push(rounds.line("update, random", changed, cold, || {
@@ -143,6 +144,24 @@ fn in_memory(bench: &mut Bench<'_>, entries: u64) -> Result<Vec<Line>> {
         Ok::<_, mayfly_table::Error>(())
     })?);
     Ok(lines)
+}
+
+/// Lookups among consecutive integers, as AUTO_INCREMENT gives them.
+fn consecutive(rounds: &mut Rounds<'_>, account: &Account, entries: u64) -> Result<Line> {
+    let mut builder = Builder::new(account, 8, 100);
+    for n in 0..entries {
+        builder.push(&n.to_be_bytes(), &n.to_le_bytes())?;
+    }
+    let tree = builder.finish();
+    let mut random = SplitMix64::new(11);
+    let count = entries.min(500_000);
+    let line = rounds.line("point lookup, consecutive integers", count, cold, || {
+        for _ in 0..count {
+            black_box(tree.get(&(random.next() % entries).to_be_bytes())?);
+        }
+        Ok::<_, mayfly_table::Error>(())
+    })?;
+    Ok(line.with_goal(GOAL))
 }
 
 fn in_a_quarter(bench: &mut Bench<'_>, entries: u64) -> Result<Vec<Line>> {
@@ -211,17 +230,32 @@ fn reads(rounds: &mut Rounds<'_>, tree: &Tree, entries: u64, count: u64) -> Resu
     let mut lines = Vec::new();
     let mut random = SplitMix64::new(7);
     let mut key = || scatter(random.next() % entries);
-    let line = rounds.line("point lookup, random", count, cold, || {
+    let goal = |line: Line| match in_memory {
+        true => line.with_goal(GOAL),
+        false => line,
+    };
+    lines.push(goal(rounds.line(
+        "point lookup, random",
+        count,
+        cold,
+        || {
+            for _ in 0..count {
+                black_box(tree.get(&key())?);
+            }
+            Ok::<_, mayfly_table::Error>(())
+        },
+    )?));
+    // The next key is not known before the last one is found.
+    let (mut random_one, mut last) = (SplitMix64::new(13), 0);
+    let one_by_one = rounds.line("point lookup, one by one", count, cold, || {
         for _ in 0..count {
-            black_box(tree.get(&key())?);
+            let number = random_one.next().wrapping_add(last) % entries;
+            let found = tree.get(&scatter(number))?;
+            last = found.and_then(|payload| payload.row_id()).unwrap_or(0);
         }
         Ok::<_, mayfly_table::Error>(())
     })?;
-    lines.push(if in_memory {
-        line.with_goal(GOAL)
-    } else {
-        line
-    });
+    lines.push(goal(one_by_one));
     lines.push(
         rounds.line("point lookup, random, a cursor", count, cold, || {
             let mut cursor = tree.cursor();
