@@ -21,6 +21,8 @@ pub enum Benchmark {
     Pages,
     /// The temp space alone: device, scatter, huge pages, compression.
     Space,
+    /// The structures of tables: dictionary, B+tree, rows, undo, scan.
+    Tables,
     /// Time over memory, from eight times the data to a sixteenth of it.
     Cliff,
     /// Seven workloads of sysbench on one table, in memory and in a quarter of it.
@@ -41,6 +43,7 @@ impl Benchmark {
             Self::Groupings => "groupings",
             Self::Pages => "pages",
             Self::Space => "space",
+            Self::Tables => "tables",
             Self::Cliff => "cliff",
             Self::Seed2 => "seed2",
             Self::Seed3 => "seed3",
@@ -121,7 +124,7 @@ pub struct BenchArgs {
     /// Run only the cases whose name contains this text.
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
-    /// Rows of the table of `seed2`.
+    /// Rows of the table of `seed2`; entries of the B+trees of `tables`.
     #[arg(long, value_name = "N")]
     pub rows: Option<u64>,
     /// Seconds of a run of `seed2`.

@@ -3,7 +3,7 @@
 //! Owns: benchmark data, the drivers of all systems, cells of results, tables and the report.
 //! Never: runs the engine in its own process. Mayfly is measured like its peers, as a child
 //! process, so that the peak resident size is seen from outside; one such child is this program
-//! again as its users embed it. Only `space` calls a floor of Mayfly directly.
+//! again as its users embed it. Only `space` and `tables` call floors of Mayfly directly.
 //!
 //! ```text
 //! suite (cases, figures) -> runner (turns, warm-up, checks) -> systems (drivers) -> child, cgroup
@@ -101,6 +101,9 @@ fn measure(
     if benchmark == Benchmark::Space {
         return suite::space::run(args, temp_dir, results);
     }
+    if benchmark == Benchmark::Tables {
+        return suite::tables::run(args, temp_dir, results);
+    }
     let suffix = if args.full { "-full" } else { "" };
     // A turn of a script or a load is many statements; a run of a cell is two.
     let many = [Benchmark::Seed2, Benchmark::Seed3, Benchmark::Seed4].contains(&benchmark);
@@ -151,7 +154,11 @@ fn measure(
         }
         Benchmark::Pages => suite::pages::run(&mut runner, args.full, results)?,
         Benchmark::Cliff => suite::cliff::run(&mut runner, args.full, results)?,
-        Benchmark::Space | Benchmark::Seed2 | Benchmark::Seed3 | Benchmark::Seed4 => {}
+        Benchmark::Space
+        | Benchmark::Tables
+        | Benchmark::Seed2
+        | Benchmark::Seed3
+        | Benchmark::Seed4 => {}
     }
     results.common_figures();
     Ok(())

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::args::{Limit, SystemName};
 use crate::loads::LoadRun;
 use crate::scripts::Turn;
+use crate::suite::tables::Line;
 
 /// Everything of one benchmark.
 #[derive(Debug, Default, Serialize)]
@@ -25,6 +26,9 @@ pub(crate) struct Results {
     /// Every run of every load.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) loads: Vec<LoadRun>,
+    /// Every round of every structure.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) lines: Vec<Line>,
 }
 
 /// A plain table.

@@ -9,3 +9,4 @@ pub(crate) mod seed2;
 pub(crate) mod seed3;
 pub(crate) mod seed4;
 pub(crate) mod space;
+pub(crate) mod tables;

@@ -8,10 +8,12 @@
 //! Names are compared byte by byte, as MySQL does on Linux (`lower_case_table_names=0`).
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::error::{Error, Result};
+use crate::journal::{Journal, Mutation, Unlogged};
 use crate::table::Table;
 
 type Tables = HashMap<String, Arc<Table>>;
@@ -21,16 +23,32 @@ type Databases = HashMap<String, Tables>;
 pub type Place = (String, Arc<Table>);
 
 /// The databases of a server and the tables that all its sessions share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Dictionary {
+    journal: Box<dyn Journal>,
     databases: RwLock<Databases>,
     version: AtomicU64,
 }
 
+impl Default for Dictionary {
+    fn default() -> Self {
+        Self::with_journal(Box::new(Unlogged))
+    }
+}
+
 impl Dictionary {
-    /// A dictionary without databases.
+    /// A dictionary without databases, forgotten with the process.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A dictionary without databases, whose mutations are told to a journal.
+    pub fn with_journal(journal: Box<dyn Journal>) -> Self {
+        Self {
+            journal,
+            databases: RwLock::default(),
+            version: AtomicU64::new(0),
+        }
     }
 
     /// A number that differs after each change: a plan made under another version may be wrong.
@@ -41,7 +59,7 @@ impl Dictionary {
     /// Creates an empty database.
     ///
     /// # Errors
-    /// [`Error::DatabaseExists`].
+    /// [`Error::DatabaseExists`]; those of the journal.
     pub fn create_database(&self, database: &str) -> Result<()> {
         let mut databases = self.write();
         if databases.contains_key(database) {
@@ -49,6 +67,8 @@ impl Dictionary {
                 database: database.to_owned(),
             });
         }
+        self.journal
+            .record(&Mutation::CreateDatabase { database })?;
         databases.insert(database.to_owned(), Tables::new());
         self.change();
         Ok(())
@@ -57,12 +77,17 @@ impl Dictionary {
     /// Drops a database and tells how many tables it had.
     ///
     /// # Errors
-    /// [`Error::UnknownDatabase`].
+    /// [`Error::UnknownDatabase`]; those of the journal.
     pub fn drop_database(&self, database: &str) -> Result<usize> {
-        let dropped = self.write().remove(database);
-        let tables = dropped.ok_or_else(|| unknown_database(database))?;
+        let mut databases = self.write();
+        if !databases.contains_key(database) {
+            return Err(unknown_database(database));
+        }
+        self.journal.record(&Mutation::DropDatabase { database })?;
+        let dropped = databases.remove(database);
         self.change();
-        Ok(tables.len())
+        drop(databases);
+        Ok(dropped.map_or(0, |tables| tables.len()))
     }
 
     /// Whether there is such a database.
@@ -107,11 +132,16 @@ impl Dictionary {
     /// without its rows.
     ///
     /// # Errors
-    /// [`Error::UnknownDatabase`], [`Error::TableExists`].
+    /// [`Error::UnknownDatabase`], [`Error::TableExists`]; those of the journal.
     pub fn create_table(&self, database: &str, table: Arc<Table>) -> Result<()> {
         let mut databases = self.write();
         let tables = databases.get_mut(database);
-        insert(tables.ok_or_else(|| unknown_database(database))?, table)?;
+        let tables = tables.ok_or_else(|| unknown_database(database))?;
+        let told = |table: &Table| {
+            let mutation = Mutation::CreateTable { database, table };
+            self.journal.record(&mutation)
+        };
+        insert(tables, table, told)?;
         self.change();
         Ok(())
     }
@@ -119,15 +149,21 @@ impl Dictionary {
     /// Forgets a table; its rows are freed when the last reader lets go of them.
     ///
     /// # Errors
-    /// [`Error::UnknownDatabase`], [`Error::UnknownTable`].
+    /// [`Error::UnknownDatabase`], [`Error::UnknownTable`]; those of the journal.
     pub fn drop_table(&self, database: &str, table: &str) -> Result<Arc<Table>> {
         let mut databases = self.write();
         let tables = databases.get_mut(database);
         let tables = tables.ok_or_else(|| unknown_database(database))?;
-        let dropped = tables.remove(table);
-        let dropped = dropped.ok_or_else(|| unknown_table(database, table))?;
+        let found = tables.get(table).map(Arc::clone);
+        let found = found.ok_or_else(|| unknown_table(database, table))?;
+        let told = Mutation::DropTable {
+            database,
+            table: &found,
+        };
+        self.journal.record(&told)?;
+        tables.remove(table);
         self.change();
-        Ok(dropped)
+        Ok(found)
     }
 
     /// Puts tables in the place of others, all at once: what `gone` names is forgotten, each table
@@ -135,7 +171,7 @@ impl Dictionary {
     ///
     /// # Errors
     /// [`Error::Changed`] if a table is no longer the one of its name; [`Error::TableExists`],
-    /// [`Error::UnknownDatabase`]. Nothing has changed then.
+    /// [`Error::UnknownDatabase`]; those of the journal. Nothing has changed then.
     pub fn exchange(&self, gone: &[Place], come: &[Place]) -> Result<()> {
         let mut databases = self.write();
         for (database, _) in come {
@@ -143,7 +179,9 @@ impl Dictionary {
                 return Err(unknown_database(database));
             }
         }
-        exchange(&mut databases, gone, come)?;
+        check_exchange(&databases, gone, come)?;
+        self.journal.record(&Mutation::Exchange { gone, come })?;
+        exchange(&mut databases, gone, come);
         self.change();
         Ok(())
     }
@@ -191,7 +229,7 @@ impl TemporaryTables {
     /// not matter.
     pub fn create(&mut self, database: &str, table: Arc<Table>) -> Result<()> {
         match self.databases.get_mut(database) {
-            Some(tables) => insert(tables, table)?,
+            Some(tables) => insert(tables, table, |_| Ok(()))?,
             None => {
                 let tables = HashMap::from([(table.name().to_owned(), table)]);
                 self.databases.insert(database.to_owned(), tables);
@@ -218,7 +256,8 @@ impl TemporaryTables {
     /// # Errors
     /// [`Error::Changed`], [`Error::TableExists`]. Nothing has changed then.
     pub fn exchange(&mut self, gone: &[Place], come: &[Place]) -> Result<()> {
-        exchange(&mut self.databases, gone, come)?;
+        check_exchange(&self.databases, gone, come)?;
+        exchange(&mut self.databases, gone, come);
         self.version += 1;
         Ok(())
     }
@@ -266,17 +305,26 @@ impl TemporaryTables {
     }
 }
 
-fn insert(tables: &mut Tables, table: Arc<Table>) -> Result<()> {
-    if tables.contains_key(table.name()) {
-        return Err(Error::TableExists {
+/// Makes a table known under its name, which `told` may still refuse.
+fn insert(
+    tables: &mut Tables,
+    table: Arc<Table>,
+    told: impl FnOnce(&Table) -> Result<()>,
+) -> Result<()> {
+    match tables.entry(table.name().to_owned()) {
+        Entry::Occupied(_) => Err(Error::TableExists {
             table: table.name().to_owned(),
-        });
+        }),
+        Entry::Vacant(free) => {
+            told(&table)?;
+            free.insert(table);
+            Ok(())
+        }
     }
-    tables.insert(table.name().to_owned(), table);
-    Ok(())
 }
 
-fn exchange(databases: &mut Databases, gone: &[Place], come: &[Place]) -> Result<()> {
+/// Whether tables can take the place of others.
+fn check_exchange(databases: &Databases, gone: &[Place], come: &[Place]) -> Result<()> {
     for (database, table) in gone {
         let found = databases
             .get(database)
@@ -299,6 +347,10 @@ fn exchange(databases: &mut Databases, gone: &[Place], come: &[Place]) -> Result
             });
         }
     }
+    Ok(())
+}
+
+fn exchange(databases: &mut Databases, gone: &[Place], come: &[Place]) {
     for (database, table) in gone {
         if let Some(tables) = databases.get_mut(database) {
             tables.remove(table.name());
@@ -308,7 +360,6 @@ fn exchange(databases: &mut Databases, gone: &[Place], come: &[Place]) -> Result
         let tables = databases.entry(database.clone()).or_default();
         tables.insert(table.name().to_owned(), Arc::clone(table));
     }
-    Ok(())
 }
 
 fn sorted<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {

@@ -17,6 +17,8 @@
 //!
 //!   keys        values -> row numbers, by a tree each: the indexes of a table
 //!     tree      sorted keys -> payloads
+//!
+//!   journal     is told of each mutation; nobody listens to those of temporary tables
 //! ```
 
 // One file is allowed to: `text`.
@@ -31,6 +33,7 @@ mod content;
 pub mod definition;
 pub mod dictionary;
 mod error;
+pub mod journal;
 pub mod keys;
 mod replace;
 pub mod rows;
@@ -48,6 +51,7 @@ pub use change::Change;
 pub use definition::{Check, Column, Definition, Generated, KEY_BYTES_MAX, Key, KeyKind, KeyPart};
 pub use dictionary::{Dictionary, Place, TemporaryTables};
 pub use error::{Error, Result};
+pub use journal::{Journal, Mutation, RowChange, Unlogged};
 pub use keys::{
     Conflict, Conflicts, Lookup, Place as KeyPlace, Repeats, Search, Step, entry as key_entry,
 };

@@ -42,6 +42,7 @@ use crate::column_page::Format;
 use crate::content::Content;
 use crate::definition::{Column, Definition};
 use crate::error::{Error, Result};
+use crate::journal::{Journal, Mutation, RowChange, Unlogged};
 use crate::keys::{self, Conflicts, Indexes, Repeats, Search};
 use crate::replace::ReplacedPages;
 use crate::sealed::Writer;
@@ -58,6 +59,7 @@ pub struct Table {
     /// Made when rows come: many a table is created and dropped without one.
     layout: OnceLock<Layout>,
     created: SystemTime,
+    journal: Box<dyn Journal>,
     // State.
     state: Mutex<State>,
     /// The AUTO_INCREMENT value that comes next.
@@ -124,6 +126,7 @@ impl Table {
             layout: OnceLock::new(),
             definition,
             created: SystemTime::now(),
+            journal: Box::new(Unlogged),
             state: Mutex::new(State {
                 version: 0,
                 content: Content::default(),
@@ -135,6 +138,12 @@ impl Table {
             auto_increment: AtomicU64::new(1),
             account,
         }
+    }
+
+    /// The same table, whose mutations are told to a journal from now on.
+    pub fn with_journal(mut self, journal: Box<dyn Journal>) -> Self {
+        self.journal = journal;
+        self
     }
 
     /// The name, without its database.
@@ -292,15 +301,21 @@ impl Table {
     }
 
     /// Removes all rows. Snapshots keep theirs.
-    pub fn truncate(&self) {
+    ///
+    /// # Errors
+    /// Those of the journal: a temporary table has none.
+    pub fn truncate(&self) -> Result<()> {
         let mut state = self.state();
-        state.version += 1;
+        let version = state.version + 1;
+        self.journal.record(&Mutation::Truncate { version })?;
+        state.version = version;
         state.content = Content::default();
         if let Some(indexes) = &mut state.indexes {
             indexes.clear();
         }
         state.updated = Some(SystemTime::now());
         self.set_auto_increment(1);
+        Ok(())
     }
 
     /// The state of the table, to go back to. It keeps the pages that it needs.
@@ -311,6 +326,7 @@ impl Table {
         let state = self.state();
         Ok(Saved {
             table: Arc::clone(self),
+            version: state.version,
             updated: state.updated,
             content: state.content.saved(&self.account)?,
         })
@@ -362,12 +378,29 @@ impl Table {
             }
         }
 
+        let changes = writer.row_count > 0 || removal.row_count > 0 || !replaced.is_empty();
+        if changes {
+            let told = self.journal.record(&Mutation::Rows(RowChange {
+                version: state.version + 1,
+                auto_increment: self.auto_increment(),
+                width: self.columns().len(),
+                writer: &writer,
+                removal,
+                replaced,
+            }));
+            if told.is_err() {
+                // The entries of its rows are in the keys.
+                state.indexes.iter_mut().for_each(Indexes::mark_stale);
+                return told;
+            }
+        }
+
         // Nothing below can fail.
         state.content.replace(next);
         if let Some(indexes) = &mut state.indexes {
             indexes.end_change();
         }
-        if writer.row_count > 0 || removal.row_count > 0 || !replaced.is_empty() {
+        if changes {
             state.next_number = next_number.unwrap_or_default();
             state.version += 1;
             state.updated = Some(SystemTime::now());
@@ -472,6 +505,7 @@ impl fmt::Debug for Table {
 /// A state of a table to go back to.
 pub struct Saved {
     table: Arc<Table>,
+    version: u64,
     content: Content,
     updated: Option<SystemTime>,
 }
@@ -487,6 +521,7 @@ impl Saved {
     pub fn restore(self) {
         let mut state = self.table.state();
         let state = &mut *state;
+        self.table.journal.undo(self.version, state.version + 1);
         let (now, then) = (state.content.rows(), self.content.rows());
         if let Some(indexes) = &mut state.indexes {
             keys::restore(indexes, &self.table.layout().format, now, then);

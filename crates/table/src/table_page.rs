@@ -176,19 +176,24 @@ impl TablePage {
         StoredRows::open(format, &bytes)?.place_of(number)
     }
 
+    /// Whether this is the same view of the same page.
+    pub(crate) fn is_same(&self, other: &TablePage) -> bool {
+        let is_left_alike = match (&self.left, &other.left) {
+            (Some(left), Some(other)) => Arc::ptr_eq(left, other),
+            (left, other) => left.is_none() && other.is_none(),
+        };
+        is_left_alike && self.number() == other.number()
+    }
+
     /// The slots that have a row here and not in another view of the page; `None` when there are
     /// none.
     pub(crate) fn slots_without(&self, other: &TablePage) -> Option<Slots> {
-        let other_left = other.left.as_ref()?;
-        if let Some(left) = &self.left
-            && Arc::ptr_eq(left, other_left)
-        {
-            return None;
-        }
-        let slots = self.slots().into_iter();
-        let slots: Slots = slots
-            .filter(|slot| !other_left.rows.value(*slot as usize))
-            .collect();
+        let gone = !&other.left.as_ref()?.rows;
+        let alone = match &self.left {
+            Some(left) => &gone & &left.rows,
+            None => gone,
+        };
+        let slots: Slots = alone.set_indices_u32().collect();
         (!slots.is_empty()).then_some(slots)
     }
 

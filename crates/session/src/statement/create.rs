@@ -384,7 +384,8 @@ impl Job {
     pub(crate) async fn truncate(&self, name: &TableName) -> Result<Outcome, MySqlError> {
         let table = self.table(name)?;
         let _turn = self.turn(&table).await;
-        table.truncate();
+        let truncated = table.truncate();
+        truncated.map_err(|error| errors::from_table(&error))?;
         Ok(Outcome::done(0))
     }
 }

@@ -6,17 +6,95 @@ use super::{MeasureOptions, Table, each, mix, rate};
 use crate::arena::Memory;
 use crate::{AccountOptions, Error, PageClass, Result, Space, SpaceOptions};
 
+/// Bytes that a processor reads at once.
+const LINE: usize = 64;
+/// Lines of a walk: 512 MiB, which no cache holds.
+const LINES: usize = 1 << 23;
+/// Each line leads to one that is far away, and all are met before one is met again: a linear
+/// congruential generator of full period (Hull and Dobell, 1962).
+const MULTIPLIER: usize = 0x5851_f42d;
+
+/// Memory whose loads are timed again and again, beside what is measured: on a machine that others
+/// use too they take twice as long at one time as at another.
+pub struct MemoryWalk {
+    memory: Memory,
+    at: usize,
+}
+
+impl MemoryWalk {
+    /// 512 MiB, in huge pages if the kernel has some.
+    ///
+    /// # Errors
+    /// If there is no such memory.
+    pub fn new(huge_pages: bool) -> Result<Self> {
+        let mut memory = reserve(LINES * LINE, huge_pages)?;
+        let lines = memory.bytes_mut().as_chunks_mut::<LINE>().0;
+        for (line, bytes) in lines.iter_mut().enumerate() {
+            let next = line.wrapping_mul(MULTIPLIER).wrapping_add(1) % LINES;
+            bytes.fill(line as u8);
+            bytes[..8].copy_from_slice(&((next * LINE) as u64).to_le_bytes());
+        }
+        Ok(Self { memory, at: 0 })
+    }
+
+    fn words(&mut self) -> &[[u8; 8]] {
+        self.memory.bytes_mut().as_chunks().0
+    }
+
+    /// Nanoseconds of a load whose address is the value of the load before.
+    pub fn dependent_ns(&mut self, count: u64) -> f64 {
+        let mut at = self.at;
+        let words = self.words();
+        let started = Instant::now();
+        for _ in 0..count {
+            at = u64::from_le_bytes(words[at / 8]) as usize;
+        }
+        let each = each(started.elapsed(), count);
+        self.at = std::hint::black_box(at);
+        each
+    }
+
+    /// Nanoseconds of a load at a random place that does not wait for the one before.
+    pub fn random_ns(&mut self, count: u64) -> f64 {
+        let words = self.words();
+        let started = Instant::now();
+        let place = |n: u64| mix(n) as usize % (LINES * LINE / 8);
+        let sum = (0..count).fold(0, |sum, n| sum ^ words[place(n)][0]);
+        std::hint::black_box(sum);
+        each(started.elapsed(), count)
+    }
+
+    /// Nanoseconds a byte of reading everything from its beginning to its end.
+    pub fn read_ns_per_byte(&mut self) -> f64 {
+        let words = self.words();
+        let started = Instant::now();
+        let sum = words.iter().map(|word| u64::from_le_bytes(*word));
+        std::hint::black_box(sum.fold(0, |sum, word| sum ^ word));
+        each(started.elapsed(), (LINES * LINE) as u64)
+    }
+}
+
+impl std::fmt::Debug for MemoryWalk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryWalk").finish_non_exhaustive()
+    }
+}
+
+fn reserve(len: usize, huge: bool) -> Result<Memory> {
+    Memory::reserve(len, huge).map_err(|source| Error::Io {
+        operation: "map",
+        dir: std::env::temp_dir(),
+        source,
+    })
+}
+
 /// Random and sequential access with and without huge pages.
 pub fn huge_pages(options: &MeasureOptions) -> Result<Table> {
     let mut rows = Vec::new();
     for (name, huge) in [("4 KiB", false), ("2 MiB", true)] {
+        let chased = MemoryWalk::new(huge)?.dependent_ns(1_000_000);
         let len = options.bytes as usize / (2 << 20) * (2 << 20);
-        let reserved = Memory::reserve(len, huge).map_err(|source| Error::Io {
-            operation: "map",
-            dir: std::env::temp_dir(),
-            source,
-        });
-        let mut memory = reserved?;
+        let mut memory = reserve(len, huge)?;
         // The first time a virtual machine touches memory its host has to find it; the fastest
         // of three rounds is the kernel's own work.
         let mut touched = Duration::MAX;
@@ -37,13 +115,7 @@ pub fn huge_pages(options: &MeasureOptions) -> Result<Table> {
             sum += u64::from(bytes[mix(n) as usize % len]);
         }
         let gathered = each(started.elapsed(), count);
-        let started = Instant::now();
-        let mut at = std::hint::black_box(sum);
-        for n in 0..count / 8 {
-            at = mix(at ^ n ^ u64::from(bytes[at as usize % len]));
-        }
-        let chased = each(started.elapsed(), count / 8);
-        std::hint::black_box(at);
+        std::hint::black_box(sum);
         let (from, to) = bytes.split_at_mut(len / 2);
         let started = Instant::now();
         to.copy_from_slice(from);

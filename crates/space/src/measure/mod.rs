@@ -13,7 +13,7 @@ use std::time::Duration;
 
 pub use codecs::codecs;
 pub use device::{buffered_and_direct, busy_cores, device, fresh_and_recycled};
-pub use memory::{frames, huge_pages, scatter};
+pub use memory::{MemoryWalk, frames, huge_pages, scatter};
 
 use crate::Result;
 

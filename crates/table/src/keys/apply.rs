@@ -109,8 +109,8 @@ fn steps_between<'a>(
 ) -> Result<Vec<Step<'a>>> {
     let mut steps = Vec::new();
     for (rows, others, comes) in [(from, to, false), (to, from, true)] {
-        let pages = OtherPages::of(others);
-        for page in rows.pages {
+        let pages = OtherPages::of(others, rows);
+        for page in rows.pages_other_than(others) {
             pages.steps_of(page, comes, indexes, format, &mut steps)?;
         }
         // Rows of the tail may be named on both sides, and then go and come again.
@@ -129,15 +129,12 @@ struct OtherPages<'a> {
 }
 
 impl<'a> OtherPages<'a> {
-    fn of(rows: Rows<'a>) -> OtherPages<'a> {
+    fn of(rows: Rows<'a>, others: Rows<'_>) -> OtherPages<'a> {
+        let pages = || rows.pages_other_than(others);
         let first = |page: &'a TablePage| Some((page.row_numbers()?.first, page));
         OtherPages {
-            by_number: rows
-                .pages
-                .iter()
-                .map(|page| (page.number(), page))
-                .collect(),
-            by_first_row: rows.pages.iter().filter_map(first).collect(),
+            by_number: pages().map(|page| (page.number(), page)).collect(),
+            by_first_row: pages().filter_map(first).collect(),
         }
     }
 
@@ -258,6 +255,17 @@ fn undo(indexes: &mut Indexes, format: &Format, steps: &[Step<'_>]) {
 impl<'a> Rows<'a> {
     fn source(self, batch: usize) -> Batch<'a> {
         Batch::of(self.pages, self.tail.segments(), batch)
+    }
+
+    /// The pages that have others in their places, or the same with other rows left. Most are the
+    /// same when little has happened between two states.
+    fn pages_other_than(self, others: Rows<'_>) -> impl Iterator<Item = &'a TablePage> {
+        let places = self.pages.iter().enumerate();
+        let differs = move |(place, page): &(usize, &TablePage)| {
+            let other = others.pages.get(*place);
+            other.is_none_or(|other| !page.is_same(other))
+        };
+        places.filter(differs).map(|(_, page)| page)
     }
 
     fn steps(self, comes: bool) -> impl Iterator<Item = Step<'a>> {

@@ -336,18 +336,16 @@ impl Index {
 
     /// Takes out entries in some order; on an error, how many were taken out before.
     fn remove_all(&mut self, keys: &EncodedKeys, order: &[u32]) -> Result<(), (usize, Error)> {
-        let mut writer = self.tree.writer();
-        for (done, row) in order.iter().enumerate() {
-            match writer.remove(keys.key(*row as usize)) {
-                Ok(Some(_)) => {}
-                Ok(None) => {
-                    let what = "an index without the entry of a row";
-                    return Err((done, Error::CorruptPage { what }));
-                }
-                Err(error) => return Err((done, error)),
+        let sorted = order.iter().map(|row| keys.key(*row as usize));
+        let mut done = 0;
+        match self.tree.writer().remove_sorted(sorted, &mut done) {
+            Ok(()) if done == order.len() => Ok(()),
+            Ok(()) => {
+                let what = "an index without the entry of a row";
+                Err((done, Error::CorruptPage { what }))
             }
+            Err(error) => Err((done, error)),
         }
-        Ok(())
     }
 }
 

@@ -52,6 +52,7 @@ impl Table {
             definition: Arc::new(definition.clone()),
             layout: OnceLock::new(),
             created: SystemTime::now(),
+            journal: self.journal.successor(),
             state: Mutex::new(State {
                 version: 0,
                 content,

@@ -225,6 +225,32 @@ impl<'a> NodeMut<'a> {
         self.refresh_hints(position, count);
     }
 
+    /// Removes the entries at ascending positions. Slots move once, whatever the number of entries.
+    pub(super) fn remove_all(&mut self, positions: &[usize]) {
+        let node = self.node();
+        let (before, payload_bytes) = (node.count(), node.payload_bytes());
+        let Some(&first) = positions.first() else {
+            return;
+        };
+        if positions.len() == before {
+            self.empty();
+            return;
+        }
+        let gone = positions.iter().map(|position| node.slot(*position));
+        let bytes: usize = gone.map(|slot| payload_bytes + slot.tail_len()).sum();
+        self.set_u16(field::DEAD_BYTES, node.dead_bytes() + bytes);
+        let ends = positions[1..].iter().copied().chain([before]);
+        let mut to = first;
+        for (position, end) in positions.iter().zip(ends) {
+            let stay = position + 1..end;
+            self.bytes
+                .copy_within(slot_at(stay.start)..slot_at(stay.end), slot_at(to));
+            to += stay.len();
+        }
+        self.set_u16(field::COUNT, to);
+        self.refresh_hints(first, before);
+    }
+
     /// Removes the entries from `count` on.
     pub(super) fn truncate(&mut self, count: usize) {
         let node = self.node();

@@ -22,8 +22,9 @@ pub(super) struct Hint {
 impl Hint {
     /// The leaf that `key` belongs to, if it is this one.
     pub(super) fn leaf_of(&self, key: &[u8]) -> Option<u32> {
-        let is_inside =
-            self.is_bounded && key >= &self.low[..] && (!self.has_high || key < &self.high[..]);
+        let is_inside = self.is_bounded
+            && (self.low.is_empty() || key >= &self.low[..])
+            && (!self.has_high || key < &self.high[..]);
         self.leaf.filter(|_| is_inside)
     }
 

@@ -40,11 +40,11 @@
 //! # Cost
 //!
 //! A search in a node reads two lines of header and hints, the slots between two hints at once,
-//! and the entry. `examples/tree_speed.rs` measures it against four dependent loads from memory:
-//! 10 million random keys of 8 bytes take 256 MiB, and a search among them 1.6 to 1.8 times as long
-//! as those loads (1.1 us on a machine that needs 160 ns a load). A cursor finds sorted keys in
-//! 40 ns each. Ascending and descending insertions leave full leaves, random ones two thirds full.
-//! With a quarter of the tree in memory, the time of random changes is that of reading pages.
+//! and the entry. `mayfly bench tables` measures it against four dependent loads from memory: 10
+//! million random keys of 8 bytes take 256 MiB, and a search among them about as long as those
+//! loads (0.7 us on a machine that needs 160 ns a load). A cursor finds sorted keys in 25 to 40 ns
+//! each. Ascending and descending insertions leave full leaves, random ones two thirds full. With a
+//! quarter of the tree in memory, the time of random changes is that of reading pages.
 //!
 //! # Source
 //!

@@ -3,6 +3,9 @@
 //! **Owns** nothing between calls. **Never** fails for what only tidies up: a leaf that became
 //! empty stays if the page of its parent cannot be had, and neighbours are merged only if both are
 //! in memory.
+//!
+//! **Cost**: an entry that goes from the front of a leaf moves all slots behind it. Where many go,
+//! in the order of their keys, those of a leaf go at once.
 
 use super::edit::{NodeMut, merged};
 use super::node::{NODE_BYTES, Node};
@@ -53,6 +56,74 @@ impl Tree {
             let _stays = self.merge(held, key);
         }
         Ok(Some(payload))
+    }
+
+    /// Removes the entries of ascending keys, those of a leaf at once, and counts them in `done`.
+    /// Ends at the first key that has no entry.
+    pub(super) fn remove_sorted<'k>(
+        &mut self,
+        held: &mut Option<Held>,
+        keys: impl Iterator<Item = &'k [u8]>,
+        done: &mut usize,
+    ) -> Result<()> {
+        let mut positions = Vec::new();
+        let mut last: &[u8] = &[];
+        for key in keys {
+            let mut found = held
+                .as_ref()
+                .map(|leaf| Node::new(&leaf.guard).search(key))
+                .filter(|found| found.is_equal);
+            if found.is_none() {
+                *done += self.remove_positions(held, &mut positions, last);
+                if self.is_empty() {
+                    return Ok(());
+                }
+                self.hold(held, key)?;
+                let leaf = held.as_ref().expect("the leaf is held");
+                found = Some(Node::new(&leaf.guard).search(key));
+            }
+            let found = found.filter(|found| {
+                let is_next = positions.last().is_none_or(|last| found.position > *last);
+                found.is_equal && is_next
+            });
+            let Some(found) = found else {
+                break;
+            };
+            positions.push(found.position);
+            last = key;
+        }
+        *done += self.remove_positions(held, &mut positions, last);
+        Ok(())
+    }
+
+    /// Removes entries of the held leaf, of which `key` is one; how many they were.
+    fn remove_positions(
+        &mut self,
+        held: &mut Option<Held>,
+        positions: &mut Vec<usize>,
+        key: &[u8],
+    ) -> usize {
+        let count = positions.len();
+        let Some(leaf) = held.as_mut().filter(|_| count > 0) else {
+            return 0;
+        };
+        let mut node = NodeMut::new(&mut leaf.guard);
+        node.remove_all(positions);
+        positions.clear();
+        self.entry_count -= count as u64;
+        let node = node.node();
+        if self.entry_count == 0 {
+            *held = None;
+            self.clear();
+        } else if node.count() == 0 {
+            let number = leaf.number;
+            *held = None;
+            // As for one entry.
+            let _stays = self.unlink(number, key);
+        } else if node.used_bytes() < node.capacity() / SPARSE_PART && self.levels.len() > 1 {
+            let _stays = self.merge(held, key);
+        }
+        count
     }
 
     /// Frees an empty leaf and the ancestors that lead to nothing else.

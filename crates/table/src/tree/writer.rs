@@ -128,6 +128,19 @@ impl Writer<'_> {
         self.tree.remove_held(&mut self.held, key)
     }
 
+    /// Removes the entries of ascending keys and counts those that went in `done`: all of them, or
+    /// those before the first key that has no entry.
+    ///
+    /// # Errors
+    /// As for [`Tree::remove`]; what was counted has gone.
+    pub fn remove_sorted<'k>(
+        &mut self,
+        keys: impl Iterator<Item = &'k [u8]>,
+        done: &mut usize,
+    ) -> Result<()> {
+        self.tree.remove_sorted(&mut self.held, keys, done)
+    }
+
     /// The tree as it is at this moment. Gives the held leaf back first, since reading a page that
     /// is held for changes would wait for ever.
     pub fn tree(&mut self) -> &Tree {

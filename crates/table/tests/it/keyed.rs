@@ -408,7 +408,7 @@ fn model(seed: u64, budget: u64) {
                 }
             }
             8 if random.chance(10) => {
-                table.truncate();
+                table.truncate().unwrap();
                 expect.clear();
             }
             _ => search(&mut random, &table, &expect),

@@ -4,6 +4,7 @@ mod batches;
 mod by_key;
 mod dictionaries;
 mod faults;
+mod journals;
 mod kept_numbers;
 mod keyed;
 mod long_texts;

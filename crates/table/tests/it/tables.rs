@@ -148,7 +148,7 @@ fn model(seed: u64, budget: u64) {
                 _ => saved = Some((table.save().unwrap(), expect.clone())),
             },
             12 if random.chance(20) => {
-                table.truncate();
+                table.truncate().unwrap();
                 expect.clear();
             }
             _ => {

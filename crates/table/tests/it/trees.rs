@@ -150,6 +150,38 @@ fn assert_seeks(tree: &Tree, model: &Model, shape: Shape, random: &mut Random, u
     assert_eq!(cursor.key(), last.map_or(&[][..], |key| key));
 }
 
+/// Removes some entries in the order of their keys, sometimes up to one that is not there.
+fn remove_sorted(tree: &mut Tree, model: &mut Model, random: &mut Random) {
+    let part = [0.01, 0.3, 0.9, 1.0][random.below(4) as usize];
+    let mut keys: Vec<Vec<u8>> = model.keys().cloned().collect();
+    keys.retain(|_| random.chance(part));
+    let mut expect = keys.len();
+    if random.chance(0.3) && !keys.is_empty() {
+        expect = random.below(keys.len() as u64) as usize + 1;
+        let missing = match random.chance(0.5) {
+            true => keys[expect - 1].clone(),
+            false => [&keys[expect - 1][..], &[0; 9]].concat(),
+        };
+        if missing.len() > MAX_KEY_BYTES {
+            return;
+        }
+        let is_there = missing != keys[expect - 1] && model.contains_key(&missing);
+        match is_there {
+            true => expect = keys.len(),
+            false => keys.insert(expect, missing),
+        }
+    }
+    let mut done = 0;
+    let sorted = keys.iter().map(Vec::as_slice);
+    tree.writer().remove_sorted(sorted, &mut done).unwrap();
+    assert_eq!(done, expect);
+    keys[..done].iter().for_each(|key| {
+        model.remove(key);
+    });
+    tree.verify().unwrap();
+    assert_same(tree, model);
+}
+
 /// Changes tree and model alike, for a while.
 fn run_model(memory_bytes: u64, shape: Shape, seed: u64, steps: u64) {
     eprintln!("budget {memory_bytes}, {shape:?}, seed {seed}");
@@ -205,11 +237,17 @@ fn run_model(memory_bytes: u64, shape: Shape, seed: u64, steps: u64) {
             assert_range(&tree, &model, range);
             let estimate = tree.estimate(range).unwrap();
             assert!(estimate <= tree.len());
+            if random.chance(0.3) {
+                remove_sorted(&mut tree, &mut model, &mut random);
+            }
         }
     }
     tree.verify().unwrap();
     assert_same(&tree, &model);
     // And through writers, to nothing.
+    while random.chance(0.5) {
+        remove_sorted(&mut tree, &mut model, &mut random);
+    }
     let mut writer = tree.writer();
     for (key, row) in model {
         let payload = writer.remove(&key).unwrap();
