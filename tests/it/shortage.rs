@@ -4,8 +4,10 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use mayfly_session::{Engine, Outcome, Session};
+use mayfly_types::MySqlError;
+use tokio::task::JoinHandle;
 
-use crate::engine::{check_nothing_left, open, rows, run};
+use crate::engine::{check_nothing_left, open, read, rows, run};
 
 const MEMORY_BYTES: u64 = 4 << 20;
 const ROWS: u64 = 40_000;
@@ -55,20 +57,34 @@ async fn many_statements_share_little_memory() {
     check_nothing_left(&engine, "many statements").await;
 }
 
-/// Sessions whose rows nobody reads: their statements keep the memory, until another one waits.
-async fn hold_memory(engine: &Engine) -> Vec<(Session, Outcome)> {
-    let mut held = Vec::new();
+type Begun = Result<Outcome, MySqlError>;
+
+/// Begins a statement whose rows nobody reads: it keeps its memory as soon as it has some.
+fn begin(engine: &Engine) -> (u64, JoinHandle<(Session, Begun)>) {
+    let mut session = engine.connect();
+    let id = session.id();
+    let task = tokio::spawn(async move {
+        let begun = session.execute(SORTED).await;
+        (session, begun)
+    });
+    (id, task)
+}
+
+/// Waits until a statement has begun, or waits for memory; whether it does.
+async fn waits<T>(watcher: &mut Session, id: u64, task: &JoinHandle<T>) -> bool {
     loop {
-        let mut session = engine.connect();
-        let begin = session.execute(SORTED);
-        let begun = tokio::time::timeout(Duration::from_secs(2), begin).await;
-        match begun {
-            Ok(begun) => held.push((session, begun.unwrap())),
-            Err(_) => break,
+        if task.is_finished() {
+            return false;
         }
+        let shown = rows(watcher, "SHOW PROCESSLIST").await;
+        let is_waiting = |row: &Vec<String>| {
+            row[0] == id.to_string() && row.iter().any(|cell| cell == "Waiting for memory")
+        };
+        if shown.iter().any(is_waiting) {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert!(!held.is_empty(), "one of them fits");
-    held
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -77,22 +93,20 @@ async fn who_waits_for_memory_can_be_killed_and_goes_on_when_there_is_some() {
     let engine = open(MEMORY_BYTES, directory.path());
     let mut session = fill(&engine).await;
     let expected = rows(&mut session, SORTED).await;
-    let held = hold_memory(&engine).await;
-    let wait = || {
-        let mut session = engine.connect();
-        let id = session.id();
-        let task = tokio::spawn(async move { run(&mut session, SORTED).await });
-        (id, task)
+    let mut held = Vec::new();
+    let (killed, first) = loop {
+        let (id, task) = begin(&engine);
+        if waits(&mut session, id, &task).await {
+            break (id, task);
+        }
+        let (session, begun) = task.await.unwrap();
+        held.push((session, begun.expect("there was memory")));
     };
-    let (killed, first) = wait();
-    let (_, second) = wait();
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    assert!(
-        !first.is_finished() && !second.is_finished(),
-        "nobody waits"
-    );
+    let (id, second) = begin(&engine);
+    assert!(waits(&mut session, id, &second).await);
     rows(&mut session, &format!("KILL QUERY {killed}")).await;
-    let error = first.await.unwrap().expect_err("it was killed");
+    let (_, ended) = first.await.unwrap();
+    let error = ended.err().expect("it was killed");
     assert_eq!(error.code, 1317, "{error}");
     let started = Instant::now();
     for (session, outcome) in held {
@@ -102,7 +116,8 @@ async fn who_waits_for_memory_can_be_killed_and_goes_on_when_there_is_some() {
         assert!(batches.next().await.is_some());
         drop((batches, session));
     }
-    let found = second.await.unwrap().unwrap().unwrap();
+    let (_, begun) = second.await.unwrap();
+    let found = read(begun.unwrap()).await.unwrap().unwrap();
     assert!(found == expected);
     assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
     rows(&mut session, "DROP TABLE t").await;
