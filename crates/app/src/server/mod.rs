@@ -7,9 +7,10 @@
 //!   accept -> thread of clients (a few; each speaks with many) -> session -> engine's workers
 //! ```
 //!
-//! A client stays on the thread that took it in. Statements on few rows run there; all others run
+//! A client stays on the thread that took it in, the one with the fewest clients. Statements on few rows run there; all others run
 //! on the engine's workers, so that a large query does not hold up the clients of its thread.
 
+mod balance;
 mod columns;
 mod connection;
 mod metrics;
@@ -40,6 +41,7 @@ use tokio::task::JoinSet;
 
 use crate::args::{ServeArguments, UserArguments, UserCommand};
 use crate::config::{self, Config};
+use balance::Balance;
 use connection::Client;
 use metrics::Metrics;
 use users::Users;
@@ -299,6 +301,7 @@ impl UnixSocket {
 /// Speaks with clients on some threads until a signal says to stop.
 fn run(endpoint: &Arc<Endpoint<MySqlServer>>, sockets: &Sockets, threads: usize) -> Result<()> {
     let stopping = watch::Sender::new(false);
+    let balance = &Balance::new(threads);
     thread::scope(|scope| -> Result<()> {
         let mut speaking = Vec::new();
         for number in 0..threads {
@@ -306,7 +309,9 @@ fn run(endpoint: &Arc<Endpoint<MySqlServer>>, sockets: &Sockets, threads: usize)
             let thread = thread::Builder::new()
                 .name(format!("mayfly-client-{number}"))
                 .stack_size(STACK_BYTES)
-                .spawn_scoped(scope, move || speak(endpoint, sockets, stopped))?;
+                .spawn_scoped(scope, move || {
+                    speak(endpoint, sockets, (balance, number), stopped)
+                })?;
             speaking.push(thread);
         }
         let waited = wait_for_signal(sockets);
@@ -346,6 +351,7 @@ fn wait_for_signal(sockets: &Sockets) -> Result<()> {
 fn speak(
     endpoint: &Arc<Endpoint<MySqlServer>>,
     sockets: &Sockets,
+    (balance, thread): (&Arc<Balance>, usize),
     mut stopped: watch::Receiver<bool>,
 ) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -357,14 +363,16 @@ fn speak(
         loop {
             let incoming = tokio::select! {
                 _ = stopped.wait_for(|stopped| *stopped) => break,
-                incoming = accept(&listeners) => incoming,
+                incoming = balance.next(thread, || accept(&listeners)) => incoming,
                 // What ended is let go.
                 Some(_) = clients.join_next() => continue,
             };
             match incoming {
                 Ok(incoming) => {
                     let endpoint = Arc::clone(endpoint);
+                    let counted = balance.enter(thread);
                     clients.spawn(async move {
+                        let _counted = counted;
                         // How a connection ended is between the client and the network.
                         let _ = endpoint.serve_incoming(incoming).await;
                     });
