@@ -14,7 +14,7 @@ const ROWS: &str = r#"INSERT INTO o VALUES
      '2024-05-06'),
     (-2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
     (3, 0, -1, 1e300, 'tab\there \\ back "quo" \'s\' n\nl', x'00ff27', NULL, NULL, 1901, 'a', 256, NULL),
-    (4, 4, 4, 4, 'ntb,;é', ' ', NULL, NULL, NULL, NULL, 0, NULL)"#;
+    (4, 4, 4, 4, CONCAT('ntb,;', _utf8mb4 x'c3a9'), ' ', NULL, NULL, NULL, NULL, 0, NULL)"#;
 
 /// What stands behind the name of the file, for the files in `tests/recorded/outfile`, which
 /// MariaDB 11.8 wrote.

@@ -113,7 +113,8 @@ pub(crate) struct Settings {
     statement_quota_bytes: Option<u64>,
     /// What the client sends is in this character set.
     pub(crate) client_set: CharacterSet,
-    /// What it reads is in this one, with the number of its collation; `None`: nothing is converted.
+    /// What it reads is in this one, with the number of its collation; `None`: nothing is
+    /// converted.
     pub(crate) results_set: Option<(CharacterSet, u16)>,
     /// Which statements are slow, and what is said of them.
     slow: SlowSettings,

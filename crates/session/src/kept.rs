@@ -45,8 +45,8 @@ impl KeptRows {
         })
     }
 
-    /// The next rows, at most `rows_max` of them, and `None` after the last. The batch holds its page
-    /// as long as it lives.
+    /// The next rows, at most `rows_max` of them, and `None` after the last. The batch holds its
+    /// page as long as it lives.
     ///
     /// # Errors
     /// Those of the temp space: the memory for a page is not there, or it cannot be read.

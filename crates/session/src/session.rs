@@ -230,8 +230,8 @@ impl Session {
         }
     }
 
-    /// Takes the character set that a client names by the number of a collation when it connects, as
-    /// SET NAMES would; the engine's default for a number that means none.
+    /// Takes the character set that a client names by the number of a collation when it connects,
+    /// as SET NAMES would; the engine's default for a number that means none.
     ///
     /// # Errors
     /// 1115 and 1231 for sets in which nobody can be served.

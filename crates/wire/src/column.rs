@@ -67,8 +67,8 @@ pub struct ColumnDefinition {
     pub schema: Arc<str>,
     /// Flags that the type does not imply: keys, AUTO_INCREMENT, defaults.
     pub flags: ColumnFlags,
-    /// Number of the collation, for columns of text; others are sent as binary. Clients read it only
-    /// where nothing is converted, else that of what they read: [`TextEncoding`].
+    /// Number of the collation, for columns of text; others are sent as binary. Clients read it
+    /// only where nothing is converted, else that of what they read: [`TextEncoding`].
     pub collation_id: u16,
     /// What COM_FIELD_LIST shows as the default: `Some(None)` for NULL. `None` elsewhere.
     pub default_value: Option<Option<String>>,

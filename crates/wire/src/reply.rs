@@ -167,9 +167,9 @@ impl Reply {
         self.capabilities.contains(Capabilities::LOCAL_FILES)
     }
 
-    /// Sets how texts are written from the next result on: `character_set_results`. A statement that
-    /// may have changed it says so before its result; after a login, a reset and a change of the user
-    /// [`Connection::text_encoding`](crate::Connection::text_encoding) is asked.
+    /// Sets how texts are written from the next result on: `character_set_results`. A statement
+    /// that may have changed it says so before its result; after a login, a reset and a change of
+    /// the user [`Connection::text_encoding`](crate::Connection::text_encoding) is asked.
     pub fn set_text_encoding(&mut self, encoding: TextEncoding) {
         self.encoding = encoding;
     }

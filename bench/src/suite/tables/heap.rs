@@ -2,8 +2,8 @@
 //!
 //! Limits: a row is found by four dependent loads, the last of them the row's; what is written is
 //! copied once; an entry of a key that comes or goes takes 30 ns, if its leaf is in the cache; a
-//! change in place with what takes it back 50 ns; a scan reads the bytes of the rows at the speed of
-//! reading memory in the same round. What is only a matter of the list of pages has no limit.
+//! change in place with what takes it back 50 ns; a scan reads the bytes of the rows at the speed
+//! of reading memory in the same round. What is only a matter of the list of pages has no limit.
 
 use std::hint::black_box;
 use std::sync::Arc;

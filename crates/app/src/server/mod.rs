@@ -7,8 +7,9 @@
 //!   accept -> thread of clients (a few; each speaks with many) -> session -> engine's workers
 //! ```
 //!
-//! A client stays on the thread that took it in, the one with the fewest clients. Statements on few rows run there; all others run
-//! on the engine's workers, so that a large query does not hold up the clients of its thread.
+//! A client stays on the thread that took it in, the one with the fewest clients. Statements on
+//! few rows run there; all others run on the engine's workers, so that a large query does not hold
+//! up the clients of its thread.
 
 mod balance;
 mod columns;

@@ -366,9 +366,9 @@ impl<'a> Node<'a> {
     /// How the key of a slot compares with a probe of the same head.
     fn order_behind_heads(self, slot: Slot, probe: Probe<'_>) -> std::cmp::Ordering {
         let lengths = slot.len().cmp(&probe.len);
-        // Where the head is all there is, `memcmp` is not called for no bytes: with it a cursor over
-        // integers took six times as long (it may read under an empty mask, which is slow where no
-        // memory lies).
+        // Where the head is all there is, `memcmp` is not called for no bytes: with it a cursor
+        // over integers took six times as long (it may read under an empty mask, which is slow
+        // where no memory lies).
         if slot.tail_len() == 0 || probe.tail.is_empty() {
             return lengths;
         }

@@ -205,8 +205,8 @@ impl<'a> RowWriter<'a> {
         }
     }
 
-    /// Appends a cell. Whether texts are converted is known for a result: where they are not, a cell
-    /// does not ask.
+    /// Appends a cell. Whether texts are converted is known for a result: where they are not, a
+    /// cell does not ask.
     fn push<const CONVERTS: bool>(
         &mut self,
         index: usize,
