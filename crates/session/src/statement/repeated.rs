@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -55,6 +55,9 @@ const ROWS_MAX: u64 = 4096;
 const BYTES_MAX: u64 = 2 << 20;
 /// A plan that takes longer is given up: others wait for this thread.
 const LONG: Duration = Duration::from_millis(5);
+/// So often in a row. On a busy machine any run may be interrupted for longer, and a plan that is
+/// given up comes back only after twice as many runs as the time before.
+const LONG_RUNS_MAX: u32 = 4;
 
 /// The plans of a connection.
 #[derive(Default)]
@@ -104,7 +107,20 @@ struct KeptPlan {
     tables: Vec<(TableName, Weak<Table>)>,
     /// The version of the variables that it was made with.
     variables: u64,
+    /// The last runs that took long, without one between them that did not.
+    long_runs: AtomicU32,
     _place: Place,
+}
+
+impl KeptPlan {
+    /// Whether the plan takes long time and again; `took` is its last run.
+    fn is_too_long(&self, took: Duration) -> bool {
+        if took <= LONG {
+            self.long_runs.store(0, Ordering::Relaxed);
+            return false;
+        }
+        self.long_runs.fetch_add(1, Ordering::Relaxed) + 1 >= LONG_RUNS_MAX
+    }
 }
 
 /// The room of a plan among those of all connections.
@@ -148,7 +164,7 @@ pub(crate) fn run_repeated(connection: &Arc<Connection>, text: &str) -> Option<O
         .collect();
     let run = catch_unwind(AssertUnwindSafe(|| kept.run(connection)));
     let ran = run.ok().flatten();
-    if ran.is_none() || started.elapsed() > LONG {
+    if ran.is_none() || kept.is_too_long(started.elapsed()) {
         connection.local().repeated.plans.remove(text);
     }
     let Some((rows, plan)) = ran else {
@@ -299,6 +315,7 @@ impl Job {
             database,
             tables,
             variables,
+            long_runs: AtomicU32::new(0),
             _place: place,
         })
     }
