@@ -47,6 +47,7 @@
 )]
 
 mod auth;
+mod balance;
 mod bytes_in;
 mod bytes_out;
 mod clock;
@@ -77,6 +78,7 @@ mod value;
 /// What rows come in.
 pub use arrow_array::RecordBatch;
 pub use auth::{Method, NoRandomness, Secret, ShaCryptHash};
+pub use balance::{Balance, Counted};
 pub use column::{BINARY_COLLATION_ID, ColumnDefinition, UTF8MB4_COLLATION_ID};
 pub use encoding::TextEncoding;
 pub use endpoint::Endpoint;

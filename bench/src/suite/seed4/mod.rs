@@ -29,7 +29,7 @@ const CLIENTS: usize = 2;
 /// The memory of every system.
 const MEMORY_LIMIT: Limit = Limit::mib(1024);
 /// Queries of a run; the page has as many as the full one.
-const QUICK_QUERIES: u64 = 4_000;
+const QUICK_QUERIES: u64 = 20_000;
 const FULL_QUERIES: u64 = 100_000;
 
 /// The two cells, and the most of MariaDB's time that is allowed in each.

@@ -11,7 +11,6 @@
 //! few rows run there; all others run on the engine's workers, so that a large query does not hold
 //! up the clients of its thread.
 
-mod balance;
 mod columns;
 mod connection;
 mod metrics;
@@ -33,7 +32,7 @@ use anyhow::{Context, Result, bail};
 use mayfly_session::{Engine, FileAccess, VERSION};
 use mayfly_types::MySqlError;
 use mayfly_wire::{
-    Account, Endpoint, Incoming, Listener, Login, Method, Peer, Server, Settings, Tls,
+    Account, Balance, Endpoint, Incoming, Listener, Login, Method, Peer, Server, Settings, Tls,
     too_many_connections,
 };
 use tokio::signal::unix::{SignalKind, signal};
@@ -42,7 +41,6 @@ use tokio::task::JoinSet;
 
 use crate::args::{ServeArguments, UserArguments, UserCommand};
 use crate::config::{self, Config};
-use balance::Balance;
 use connection::Client;
 use metrics::Metrics;
 use users::Users;

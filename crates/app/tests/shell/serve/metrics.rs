@@ -59,6 +59,18 @@ async fn a_monitor_reads_the_counters() {
     assert!(value("mysql_global_status_created_tmp_tables") >= 3);
     assert_eq!(value("mysql_global_status_threads_connected"), 1);
     assert_eq!(value("mysql_global_status_mayfly_memory_bytes"), 64 << 20);
+    for line in [
+        "# TYPE mysql_up gauge",
+        "# TYPE mysql_global_status_commands_total counter",
+        "# TYPE mysql_global_status_memory_used gauge",
+        "# TYPE mysql_global_status_questions counter",
+    ] {
+        assert_eq!(
+            body.lines().filter(|found| *found == line).count(),
+            1,
+            "{line}"
+        );
+    }
     let nothing = ask(&url, "GET /other HTTP/1.1\r\n\r\n");
     assert!(nothing.starts_with("HTTP/1.1 404 "), "{nothing}");
     let refused = ask(&url, "POST /metrics HTTP/1.1\r\n\r\n");

@@ -1,4 +1,5 @@
-//! Which thread takes the next client in: one that speaks with no more clients than any other.
+//! Which thread takes the next client in: the one with the fewest clients, and in turns where
+//! several have as few.
 //!
 //! Left to the kernel, two busy clients land on one thread as often as not, and have half of the
 //! rate that two threads would give them.
@@ -11,6 +12,8 @@ use tokio::sync::Notify;
 /// The clients of each thread.
 pub struct Balance {
     clients: Vec<AtomicUsize>,
+    /// The thread that took the last one.
+    last: AtomicUsize,
     changed: Notify,
 }
 
@@ -21,16 +24,21 @@ pub struct Counted {
 }
 
 impl Balance {
+    /// Threads without clients.
     pub fn new(threads: usize) -> Arc<Balance> {
         Arc::new(Balance {
             clients: (0..threads).map(|_| AtomicUsize::new(0)).collect(),
+            last: AtomicUsize::new(threads.saturating_sub(1)),
             changed: Notify::new(),
         })
     }
 
     /// Counts a client that a thread has taken in.
     pub fn enter(self: &Arc<Self>, thread: usize) -> Counted {
-        self.clients[thread].fetch_add(1, Ordering::SeqCst);
+        if let Some(clients) = self.clients.get(thread) {
+            clients.fetch_add(1, Ordering::SeqCst);
+        }
+        self.last.store(thread, Ordering::SeqCst);
         self.changed.notify_waiters();
         Counted {
             balance: Arc::clone(self),
@@ -38,12 +46,15 @@ impl Balance {
         }
     }
 
-    /// Whether no other thread has fewer clients.
-    fn is_least(&self, thread: usize) -> bool {
-        let mine = self.clients[thread].load(Ordering::SeqCst);
-        let all = self.clients.iter();
-        all.map(|clients| clients.load(Ordering::SeqCst))
-            .all(|others| mine <= others)
+    /// Whether it is the turn of a thread: of those with the fewest clients the first one behind
+    /// the thread that took the last one. (The idle client that a program keeps beside its busy
+    /// ones counts as much as they do.)
+    fn is_next(&self, thread: usize) -> bool {
+        let behind = self.last.load(Ordering::SeqCst) + 1;
+        let all = self.clients.iter().enumerate();
+        let in_turn = all.clone().skip(behind).chain(all.take(behind));
+        let next = in_turn.min_by_key(|(_, clients)| clients.load(Ordering::SeqCst));
+        next.is_some_and(|(number, _)| number == thread)
     }
 
     /// The next client that a thread is to take in. `accept` may be dropped and made anew while
@@ -54,7 +65,7 @@ impl Balance {
             tokio::pin!(changed);
             // From here on no change is missed.
             changed.as_mut().enable();
-            if !self.is_least(thread) {
+            if !self.is_next(thread) {
                 changed.await;
                 continue;
             }
@@ -68,7 +79,9 @@ impl Balance {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.balance.clients[self.thread].fetch_sub(1, Ordering::SeqCst);
+        if let Some(clients) = self.balance.clients.get(self.thread) {
+            clients.fetch_sub(1, Ordering::SeqCst);
+        }
         self.balance.changed.notify_waiters();
     }
 }
@@ -90,7 +103,15 @@ mod tests {
         tokio::pin!(waiting);
         let soon = Duration::from_millis(20);
         assert!(tokio::time::timeout(soon, &mut waiting).await.is_err());
-        drop(first);
+        let second = balance.enter(1);
+        // Both have one, and the other thread took the last.
         waiting.await;
+        let third = balance.enter(0);
+        drop((first, second));
+        // One is left, on thread 0.
+        let waiting = balance.next(0, || ready(()));
+        assert!(tokio::time::timeout(soon, waiting).await.is_err());
+        drop(third);
+        balance.next(1, || ready(())).await;
     }
 }
