@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
 
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 
@@ -77,24 +78,10 @@ impl Session {
     /// # Errors
     /// Whatever MySQL would answer; the session stays usable.
     pub async fn execute(&mut self, statement: &str) -> Result<Outcome, MySqlError> {
-        let mut attempt = statement::run_known(&self.connection, statement, None);
-        while let Attempt::Busy(turns) = attempt {
-            let turn = tokio::select! {
-                turn = turns.lock_owned() => turn,
-                () = self.connection.end.wait() => {
-                    return Err(MySqlError::new(ErrorCode::QueryInterrupted, &[]));
-                }
-            };
-            attempt = statement::run_known(&self.connection, statement, Some(turn));
-        }
-        if let Attempt::Ended(ended) = attempt {
+        let started = Instant::now();
+        if let Some(ended) = self.run_at_once(statement).await {
+            share_thread(started.elapsed()).await;
             return ended;
-        }
-        if let Some(ended) = statement::run_known_table(&self.connection, statement) {
-            return ended;
-        }
-        if let Some(outcome) = statement::run_repeated(&self.connection, statement) {
-            return Ok(outcome);
         }
         let connection = Arc::clone(&self.connection);
         let account = connection.statement_account();
@@ -114,6 +101,26 @@ impl Session {
             running.fail(&error);
             error
         })
+    }
+
+    /// Runs a statement of a shape or a text that was seen before, on this thread; `None` for any
+    /// other one, of which nothing was done.
+    async fn run_at_once(&self, statement: &str) -> Option<Result<Outcome, MySqlError>> {
+        let mut attempt = statement::run_known(&self.connection, statement, None);
+        while let Attempt::Busy(turns) = attempt {
+            let turn = tokio::select! {
+                turn = turns.lock_owned() => turn,
+                () = self.connection.end.wait() => {
+                    return Some(Err(MySqlError::new(ErrorCode::QueryInterrupted, &[])));
+                }
+            };
+            attempt = statement::run_known(&self.connection, statement, Some(turn));
+        }
+        if let Attempt::Ended(ended) = attempt {
+            return Some(ended);
+        }
+        let ended = statement::run_known_table(&self.connection, statement);
+        ended.or_else(|| statement::run_repeated(&self.connection, statement).map(Ok))
     }
 
     /// Whether its statement is the only one of the engine that runs.
@@ -355,6 +362,20 @@ impl ProgressHandle {
     /// How far the running statement has come; zero between statements.
     pub fn read(&self) -> Progress {
         self.cancel.progress()
+    }
+}
+
+/// Work for which a statement pays with one step of its task.
+const STEP: Duration = Duration::from_micros(50);
+/// The steps that a task may take before it yields.
+const STEPS_MAX: u128 = 128;
+
+/// Lets the other tasks of this thread go on now and then: a task whose statements are all over at
+/// once never waits for anything.
+async fn share_thread(took: Duration) {
+    let steps = took.as_nanos() / STEP.as_nanos() + 1;
+    for _ in 0..steps.min(STEPS_MAX) {
+        tokio::task::coop::consume_budget().await;
     }
 }
 
