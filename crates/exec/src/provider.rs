@@ -222,9 +222,11 @@ impl TableProvider for TableSource {
     }
 }
 
-/// Fewer rows are not worth a partition of their own; and the rows of a small table come in the
-/// order in which they were written, as users of MySQL are used to.
-const PARTITION_ROWS: usize = 8192;
+/// Up to so many rows and bytes a table is one partition: no more are worth it, and the rows of a
+/// small table come in the order in which they were written, as users of MySQL are used to. (Few
+/// long rows are several: what hands the rows of one on to others holds many pages.)
+const SMALL_ROWS: usize = 8192;
+const SMALL_BYTES: u64 = 1 << 20;
 
 /// Reads the rows of a snapshot.
 pub struct TableScan {
@@ -244,10 +246,11 @@ impl TableScan {
             Some(limit) => batches_within(snapshot, limit),
         };
         let rows: usize = (0..batches).map(|index| snapshot.rows_of(index)).sum();
-        let partitions = partitions_max
-            .min(batches)
-            .min(rows.div_ceil(PARTITION_ROWS))
-            .max(1);
+        let bytes_max = batches as u64 * snapshot.page_bytes_max(0..batches);
+        let partitions = match rows <= SMALL_ROWS && bytes_max <= SMALL_BYTES {
+            true => 1,
+            false => partitions_max.min(batches).max(1),
+        };
         let ranges: Vec<_> = (0..partitions)
             .map(|index| batches * index / partitions..batches * (index + 1) / partitions)
             .collect();
