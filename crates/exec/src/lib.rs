@@ -12,7 +12,8 @@
 //!            |-- temp_file  spills of stock operators  --+--> mayfly_space
 //!   aggregate, sort, provider --> mayfly_table (rows, runs) --+
 //!   by_key        rows that keys find: conditions, joins, orders
-//!   given_rows, unbound   plans that are kept, over rows that come later
+//!   short_plan    plans of few rows that run again and again; given_rows, unbound: their tables
+//!   nested_loop   joins without an equality, where memory is short
 //!   padding   what is not known of columns that are filled up with NULLs
 //!   context, report   what a statement gives, what its temporary tables cost
 //! ```
@@ -28,12 +29,14 @@ pub mod error;
 mod given_rows;
 mod install;
 pub mod memory;
+mod nested_loop;
 mod padding;
 mod plan_node;
 pub mod provider;
 pub mod report;
 pub mod rule;
 mod scan_columns;
+mod short_plan;
 pub mod sort;
 pub mod temp_file;
 mod unbound;
@@ -48,7 +51,8 @@ pub use padding::{ForgetConstants, KnowPadding};
 pub use provider::{TableScan, TableSource};
 pub use report::{Report, TempTable, Why, next_temp_table_id};
 pub use rule::{SwapOperators, planned_temp_tables, unspillable};
-pub use unbound::{Size, UnboundTable, bound, size_at_most};
+pub use short_plan::{ShortPlan, ShortRun, Size};
+pub use unbound::UnboundTable;
 
 #[cfg(test)]
 mod tests;

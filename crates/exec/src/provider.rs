@@ -24,10 +24,11 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use mayfly_space::{Account, Reservation};
 use mayfly_table::{Change, Table, TableSnapshot};
 
-use crate::by_key::{self, Choice, Found, KeyScan, Source};
+use crate::by_key::{self, Choice, Found, FoundRows, KeyScan, Source};
 use crate::error::{space_error, table_error};
 use crate::plan_node::{leaf_node, leaf_properties, row_statistics, stream_of};
 use crate::scan_columns::ScanColumns;
+use crate::short_plan::Size;
 
 /// Pages of a scan that are pinned at once: the one it reads and one that a batch still holds.
 const SCAN_PAGES: u64 = 2;
@@ -84,35 +85,91 @@ impl TableSource {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        // The keys hold the rows as they are now.
-        let covered = |key| {
-            let columns = projection.filter(|_| self.snapshot.is_none());
-            columns.is_some_and(|columns| self.table.covers(key, columns))
-        };
-        if let Some(choice) = by_key::choose(&self.table, filters, covered)?
-            && let Some(scan) = self.key_scan(&choice, projection, filters)?
-        {
-            return Ok(Arc::new(scan));
-        }
-        let snapshot = self.snapshot.clone();
-        let snapshot = snapshot.unwrap_or_else(|| self.table.snapshot());
-        let source = Source {
-            table: Arc::clone(&self.table),
-            columns: ScanColumns::new(&self.schema, &snapshot, projection)?,
-            snapshot: Arc::new(snapshot),
-            filters: filters.to_vec(),
-            found: None,
-        };
-        Ok(Arc::new(TableScan::new(source, limit, partitions_max)))
+        let columns = self.columns(projection)?;
+        Ok(match self.by_key(&columns, filters)? {
+            Some(by_key) => {
+                let scan = KeyScan::new(by_key.found, by_key.rows.narrowed_by(filters));
+                Arc::new(scan.holding(by_key.reservation))
+            }
+            None => {
+                let source = self.source(columns, filters.to_vec());
+                Arc::new(TableScan::new(source, limit, partitions_max))
+            }
+        })
     }
 
-    /// The rows that a key finds; `None` if they are more than was thought.
-    fn key_scan(
+    /// Reads them at once, if they are few: `None` if they are more than `most`.
+    ///
+    /// # Errors
+    /// If a page or an index cannot be read.
+    pub(crate) fn rows_now(
         &self,
-        choice: &Choice,
-        projection: Option<&Vec<usize>>,
+        columns: &ScanColumns,
         filters: &[Expr],
-    ) -> Result<Option<KeyScan>> {
+        limit: Option<usize>,
+        most: Size,
+    ) -> Result<Option<RowsNow>> {
+        let is_much = |rows: usize| {
+            let rows = rows as u64;
+            rows > most.rows || bytes_of(&self.table, rows) > most.bytes_read
+        };
+        let (rows, key) = match self.by_key(columns, filters)? {
+            Some(by_key) if is_much(by_key.rows.count()) => return Ok(None),
+            Some(by_key) => (by_key.rows.read()?, Some(by_key.found.key)),
+            None => {
+                let source = self.source(columns.clone(), Vec::new());
+                let snapshot = &source.snapshot;
+                let batches = match limit {
+                    None => snapshot.batch_count(),
+                    Some(limit) => batches_within(snapshot, limit),
+                };
+                if is_much((0..batches).map(|index| snapshot.rows_of(index)).sum()) {
+                    return Ok(None);
+                }
+                (source.all(batches)?, None)
+            }
+        };
+        Ok(Some(RowsNow {
+            bytes_read: bytes_of(&self.table, rows.num_rows() as u64),
+            rows,
+            is_by_key: key.is_some(),
+        }))
+    }
+
+    /// What is shown of the rows.
+    pub(crate) fn columns(&self, projection: Option<&Vec<usize>>) -> Result<ScanColumns> {
+        let width = self.table.schema().fields().len();
+        ScanColumns::new(&self.schema, width, projection)
+    }
+
+    fn source(&self, columns: ScanColumns, filters: Vec<Expr>) -> Source {
+        let snapshot = self.snapshot.clone();
+        let snapshot = snapshot.unwrap_or_else(|| self.table.snapshot());
+        Source {
+            table: Arc::clone(&self.table),
+            columns,
+            snapshot: Arc::new(snapshot),
+            filters,
+            found: None,
+        }
+    }
+
+    /// The rows that a key finds; `None` if no key finds few.
+    fn by_key(&self, columns: &ScanColumns, filters: &[Expr]) -> Result<Option<FoundByKey>> {
+        // The keys hold the rows as they are now.
+        let covered = |key| {
+            let columns = columns.projection.as_ref();
+            let columns = columns.filter(|_| self.snapshot.is_none());
+            columns.is_some_and(|columns| self.table.covers(key, columns))
+        };
+        match by_key::choose(&self.table, filters, covered)? {
+            Some(choice) => self.found(&choice, columns),
+            None => Ok(None),
+        }
+    }
+
+    /// What a search finds; `None` if it is more than was thought.
+    fn found(&self, choice: &Choice, columns: &ScanColumns) -> Result<Option<FoundByKey>> {
         let limit = usize::try_from(choice.rows.saturating_mul(2).saturating_add(64));
         let limit = limit.unwrap_or(usize::MAX);
         let found = Found {
@@ -123,7 +180,7 @@ impl TableSource {
             is_covered: choice.is_covered,
         };
         if choice.is_covered {
-            return self.covered(choice, found, projection, limit);
+            return self.covered(choice, found, columns, limit);
         }
         let searched = self.table.search(&choice.searches, limit);
         let Some((now, numbers)) = searched.map_err(table_error)? else {
@@ -138,13 +195,16 @@ impl TableSource {
         let ids = snapshot.locate(numbers).map_err(table_error)?;
         let source = Source {
             table: Arc::clone(&self.table),
-            columns: ScanColumns::new(&self.schema, &snapshot, projection)?,
+            columns: columns.clone(),
             snapshot: Arc::new(snapshot),
-            filters: filters.to_vec(),
+            filters: Vec::new(),
             found: Some(ids.len()),
         };
-        let scan = KeyScan::new(found, source, ids);
-        Ok(Some(scan.holding(reservation)))
+        Ok(Some(FoundByKey {
+            found,
+            rows: FoundRows::by_ids(source, ids),
+            reservation,
+        }))
     }
 
     /// The rows that a key finds and holds.
@@ -152,25 +212,52 @@ impl TableSource {
         &self,
         choice: &Choice,
         found: Found,
-        projection: Option<&Vec<usize>>,
+        columns: &ScanColumns,
         limit: usize,
-    ) -> Result<Option<KeyScan>> {
-        let columns = projection.map_or(&[][..], Vec::as_slice);
+    ) -> Result<Option<FoundByKey>> {
+        let places = columns.projection.as_deref().unwrap_or_default();
         let entry_bytes = self.table.index_bytes() / self.table.row_count().max(1);
-        let row_bytes = entry_bytes + KEY_SCAN_ROW_BYTES * columns.len() as u64;
+        let row_bytes = entry_bytes + KEY_SCAN_ROW_BYTES * places.len() as u64;
         let bytes = choice.rows.saturating_mul(row_bytes);
         let Some(reservation) = reserved(self.table.account(), bytes) else {
             return Ok(None);
         };
-        let values = self.table.search_values(&choice.searches, columns, limit);
+        let values = self.table.search_values(&choice.searches, places, limit);
         let Some((values, count)) = values.map_err(table_error)? else {
             return Ok(None);
         };
         let options = RecordBatchOptions::new().with_row_count(Some(count));
-        let schema = Arc::new(self.schema.project(columns)?);
+        let schema = Arc::clone(&columns.schema);
         let rows = RecordBatch::try_new_with_options(schema, values, &options)?;
-        Ok(Some(KeyScan::covered(found, rows).holding(reservation)))
+        Ok(Some(FoundByKey {
+            found,
+            rows: FoundRows::Covered(rows),
+            reservation,
+        }))
     }
+}
+
+/// What a key finds.
+struct FoundByKey {
+    found: Found,
+    rows: FoundRows,
+    /// Memory of the rows or their ids.
+    reservation: Option<Reservation>,
+}
+
+/// Rows of a table that were read at once.
+pub(crate) struct RowsNow {
+    pub(crate) rows: RecordBatch,
+    /// Bytes of the table that they are, about.
+    pub(crate) bytes_read: u64,
+    /// Whether a key found them.
+    pub(crate) is_by_key: bool,
+}
+
+/// The bytes of some rows of a table, if they are as long as the others.
+pub(crate) fn bytes_of(table: &Table, rows: u64) -> u64 {
+    let row_bytes = table.bytes() / table.row_count().max(1);
+    rows.saturating_mul(row_bytes)
 }
 
 /// Memory for what a search finds, if it needs any; `None` if there is none.
@@ -267,16 +354,6 @@ impl TableScan {
     /// What is read; `None` if not all rows are.
     pub(crate) fn source(&self) -> Option<Source> {
         self.limit.is_none().then(|| self.source.clone())
-    }
-
-    /// The table.
-    pub(crate) fn table(&self) -> &Table {
-        &self.source.table
-    }
-
-    /// The rows that are read.
-    pub(crate) fn row_count(&self) -> usize {
-        self.rows_of(&self.ranges)
     }
 
     fn rows_of(&self, ranges: &[Range<usize>]) -> usize {

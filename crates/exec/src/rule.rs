@@ -17,6 +17,7 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 
 use crate::aggregate::{self, AggregateOperator};
 use crate::by_key;
+use crate::nested_loop;
 use crate::report::Why;
 use crate::sort::{MergeOperator, SortOperator};
 
@@ -47,6 +48,10 @@ impl PhysicalOptimizerRule for SwapOperators {
 
 fn replace(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let plan = by_key::replace(plan)?;
+    if plan.transformed {
+        return Ok(plan);
+    }
+    let plan = nested_loop::replace(plan.data)?;
     if plan.transformed {
         return Ok(plan);
     }

@@ -6,7 +6,6 @@ use arrow::array::UInt64Array;
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use datafusion::common::Result;
-use mayfly_table::TableSnapshot;
 
 /// Some columns of a table, and among them the ids of its rows if they are asked for.
 #[derive(Debug, Clone)]
@@ -20,13 +19,13 @@ pub(crate) struct ScanColumns {
 }
 
 impl ScanColumns {
-    /// Columns of a schema: the table's, and behind them the ids where it has one more.
+    /// Columns of a schema: the `width` ones of the table, and behind them the ids where it has one
+    /// more.
     pub(crate) fn new(
         schema: &SchemaRef,
-        snapshot: &TableSnapshot,
+        width: usize,
         projection: Option<&Vec<usize>>,
     ) -> Result<Self> {
-        let width = snapshot.schema().fields().len();
         let shown = match projection {
             Some(columns) => Arc::new(schema.project(columns)?),
             None => Arc::clone(schema),

@@ -122,7 +122,7 @@ pub(crate) struct Running {
     finished: AtomicBool,
     /// Whether its error is listed.
     failed: AtomicBool,
-    /// Accounts of the tables that the statement writes, and their bytes before it.
+    /// Accounts of the tables that the statement names, and what they had moved before it.
     written: Mutex<Vec<(Account, Counters)>>,
     plan: Mutex<Option<Arc<dyn ExecutionPlan>>>,
     /// What the plan had read when it was let go, where slow statements are logged.
@@ -258,7 +258,7 @@ impl Running {
         self.rows.fetch_add(rows, Ordering::Relaxed);
     }
 
-    /// Counts what a table that the statement writes moves to and from disk.
+    /// Counts what a table that the statement names moves to and from disk.
     pub(crate) fn also_count(&self, account: &Account) {
         self.also_count_since(account, account.counters());
     }
@@ -353,8 +353,7 @@ impl Running {
         let mut counters = self.account.counters();
         for (account, before) in lock(&self.written).drain(..) {
             let after = account.counters();
-            counters.bytes_written += after.bytes_written.saturating_sub(before.bytes_written);
-            counters.bytes_read += after.bytes_read.saturating_sub(before.bytes_read);
+            counters.add_moved(&after, &before);
             counters.peak_bytes = counters.peak_bytes.max(after.resident_bytes);
         }
         let stats = StatementStats::new(self.started.elapsed(), rows, &tables, &counters);

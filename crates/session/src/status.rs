@@ -74,6 +74,19 @@ impl Status {
         self.wait_nanos += counters.wait_nanos;
     }
 
+    /// Puts what all accounts together moved in the place of what statements did: a page may be
+    /// written after its statement, and two statements may wait for one page.
+    fn moved_by_all(&mut self, memory: &Counters) {
+        self.temp_bytes_written = memory.bytes_written;
+        self.temp_bytes_read = memory.bytes_read;
+        self.temp_bytes_wasted = memory.wasted_write_bytes;
+        self.device_bytes_written = memory.device_bytes_written;
+        self.device_bytes_read = memory.device_bytes_read;
+        self.evictions = memory.evictions;
+        self.waits = memory.waits;
+        self.wait_nanos = memory.wait_nanos;
+    }
+
     /// Names and values, in the order of SHOW STATUS.
     pub(crate) fn list(&self, files_created: u64) -> Vec<(&'static str, u64)> {
         vec![
@@ -116,8 +129,10 @@ impl Status {
 impl Engine {
     /// What SHOW GLOBAL STATUS lists, in its order.
     pub fn status(&self) -> Vec<(&'static str, u64)> {
-        let status = self.globals().status;
-        self.list_status(&status, &self.space().counters())
+        let mut status = self.globals().status;
+        let memory = self.space().counters();
+        status.moved_by_all(&memory);
+        self.list_status(&status, &memory)
     }
 
     /// The counters of statements and of memory, with what concerns all sessions.

@@ -49,3 +49,29 @@ pub struct Counters {
     /// The highest number of disk bytes in use.
     pub disk_peak_bytes: u64,
 }
+
+impl Counters {
+    /// Adds what an account moved, and how long it waited, between two readings of its counters.
+    pub fn add_moved(&mut self, after: &Counters, before: &Counters) {
+        let mut add = |of: fn(&Counters) -> u64, to: fn(&mut Counters) -> &mut u64| {
+            *to(self) += of(after).saturating_sub(of(before));
+        };
+        add(|from| from.bytes_written, |to| &mut to.bytes_written);
+        add(|from| from.bytes_read, |to| &mut to.bytes_read);
+        add(
+            |from| from.device_bytes_written,
+            |to| &mut to.device_bytes_written,
+        );
+        add(
+            |from| from.device_bytes_read,
+            |to| &mut to.device_bytes_read,
+        );
+        add(
+            |from| from.wasted_write_bytes,
+            |to| &mut to.wasted_write_bytes,
+        );
+        add(|from| from.evictions, |to| &mut to.evictions);
+        add(|from| from.waits, |to| &mut to.waits);
+        add(|from| from.wait_nanos, |to| &mut to.wait_nanos);
+    }
+}

@@ -14,7 +14,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use mayfly_table::Lookup;
 
-use super::pipeline::Pipeline;
+use super::pipeline::{Source, Steps};
 
 /// What a join by key shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(super) struct Spec {
     /// The side of the stock join that is looked up.
     pub(super) outer: JoinSide,
     /// What is done to the rows of the table.
-    pub(super) pipeline: Pipeline,
+    pub(super) steps: Steps,
     pub(super) key: usize,
     /// What the key is asked for: expressions over the outer side, and the types of its columns.
     pub(super) values: Vec<(Arc<dyn PhysicalExpr>, DataType)>,
@@ -52,7 +52,7 @@ pub(super) struct Spec {
 impl Spec {
     /// Whether pairs are checked further than by the key.
     pub(super) fn is_checked(&self) -> bool {
-        !self.equal.is_empty() || self.filter.is_some() || self.pipeline.has_filter()
+        !self.equal.is_empty() || self.filter.is_some() || self.steps.has_filter()
     }
 
     /// What the key is asked for; a value that its column cannot hold becomes NULL, as which it
@@ -120,11 +120,16 @@ impl Chunk {
     }
 
     /// The next rows of the join, perhaps none; `None` at the end.
-    pub(super) fn next(&mut self, spec: &Spec, rows_max: usize) -> Result<Option<RecordBatch>> {
+    pub(super) fn next(
+        &mut self,
+        spec: &Spec,
+        source: &Source,
+        rows_max: usize,
+    ) -> Result<Option<RecordBatch>> {
         if self.at < self.pairs.len() {
             let from = self.at;
             self.at = (from + rows_max).min(self.pairs.len());
-            return self.join(spec, from).map(Some);
+            return self.join(spec, source, from).map(Some);
         }
         if std::mem::replace(&mut self.is_done, true) {
             return Ok(None);
@@ -146,12 +151,12 @@ impl Chunk {
     }
 
     /// Joins the pairs from `from` on.
-    fn join(&mut self, spec: &Spec, from: usize) -> Result<RecordBatch> {
+    fn join(&mut self, spec: &Spec, source: &Source, from: usize) -> Result<RecordBatch> {
         let pairs = &self.pairs[from..self.at];
         let mut numbers: Vec<u64> = pairs.iter().map(|(number, _)| *number).collect();
         numbers.dedup();
-        let rows = spec.pipeline.source.rows(&numbers)?;
-        let (inner, places) = spec.pipeline.run(rows)?;
+        let rows = source.rows(&numbers)?;
+        let (inner, places) = spec.steps.run(rows)?;
         // Where each row that was read is now.
         let mut now = vec![None; numbers.len()];
         for (index, place) in places.values().iter().enumerate() {

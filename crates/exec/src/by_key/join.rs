@@ -40,6 +40,7 @@ use mayfly_space::{Admission, Reservation};
 use mayfly_table::ByKey;
 
 use super::chunk::{Chunk, Kind, Spec};
+use super::pipeline::Source;
 use super::replay::{Replay, Rest};
 use super::scan::Found;
 use crate::context::StatementContext;
@@ -56,6 +57,8 @@ const PAIR_BYTES: u64 = 32;
 /// Joins rows with those of a table that a key finds.
 pub struct KeyJoin {
     spec: Arc<Spec>,
+    /// The table.
+    source: Source,
     found: Found,
     /// How many rows of the table one outer row finds, about.
     rows_each: u64,
@@ -70,6 +73,7 @@ pub struct KeyJoin {
 impl KeyJoin {
     pub(super) fn new(
         spec: Spec,
+        source: Source,
         found: Found,
         rows_each: u64,
         limit: u64,
@@ -84,6 +88,7 @@ impl KeyJoin {
         );
         Ok(Self {
             spec: Arc::new(spec),
+            source,
             found,
             rows_each,
             limit,
@@ -176,6 +181,7 @@ impl ExecutionPlan for KeyJoin {
             .ok_or_else(|| internal_datafusion_err!("a join by key has an outer side"))?;
         Ok(Arc::new(Self {
             spec: Arc::clone(&self.spec),
+            source: self.source.clone(),
             found: self.found.clone(),
             rows_each: self.rows_each,
             limit: self.limit,
@@ -196,13 +202,14 @@ impl ExecutionPlan for KeyJoin {
         let statement = StatementContext::of(&context)?;
         let memory_bytes = statement.account.space().memory_bytes();
         let chunk_bytes = (memory_bytes / CHUNKS_PER_MEMORY).min(CHUNK_BYTES_MAX);
-        let source = &self.spec.pipeline.source;
+        let source = &self.source;
         let batch_rows = context.session_config().batch_size() as u64;
         let output_rows = (chunk_bytes / source.row_bytes()).clamp(1, batch_rows);
         // The page that it reads may not be taken by the operators that it feeds.
         let admission = source.snapshot.account().admit(source.page_bytes_max());
         let run = Run {
             spec: Arc::clone(&self.spec),
+            source: source.clone(),
             stock: Arc::clone(&self.stock),
             statement,
             chunk_bytes,
@@ -249,6 +256,7 @@ pub(super) fn in_one_partition(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn Executio
 struct Run {
     // Fixed.
     spec: Arc<Spec>,
+    source: Source,
     stock: Arc<HashJoinExec>,
     statement: Arc<StatementContext>,
     context: Arc<TaskContext>,
@@ -287,7 +295,7 @@ impl Run {
                 // An input that is always ready would never let a cancelled statement end.
                 tokio::task::coop::consume_budget().await;
                 let timer = self.baseline.elapsed_compute().timer();
-                let batch = chunk.next(&self.spec, self.output_rows)?;
+                let batch = chunk.next(&self.spec, &self.source, self.output_rows)?;
                 timer.done();
                 match batch {
                     Some(batch) => batch,
@@ -375,7 +383,7 @@ impl Run {
         let Ok(mut reservation) = self.statement.account.reserve(self.chunk_bytes) else {
             return Ok(None);
         };
-        let source = &self.spec.pipeline.source;
+        let source = &self.source;
         let found = source
             .table
             .lookup(&source.snapshot, self.spec.key, &values, self.limit)

@@ -18,6 +18,7 @@ use mayfly_table::{Key, Table};
 use super::choice::Access;
 use super::chunk::{Kind, Spec};
 use super::join::{KeyJoin, in_one_partition};
+use super::look_up::LookUp;
 use super::pipeline::{Pipeline, is_exchange};
 use super::rows_by_key;
 use super::scan::Found;
@@ -29,15 +30,21 @@ const DOUBTED_PART: u64 = 8;
 
 type Expr = Arc<dyn PhysicalExpr>;
 
-/// A side of a join, looked up by the other one.
-struct Candidate {
+/// A side of a join that the other one may look up.
+struct Side {
     kind: Kind,
     outer: JoinSide,
     pipeline: Pipeline,
     key: usize,
     /// For each part of the key that is used, which of the equalities it is.
     parts: Vec<usize>,
+    /// How many rows one outer row finds, about.
     rows_each: u64,
+}
+
+/// A side that is worth to be looked up.
+struct Candidate {
+    side: Side,
     /// Rows that are found, as far as is known.
     rows: Option<u64>,
     limit: u64,
@@ -48,8 +55,7 @@ struct Candidate {
 /// # Errors
 /// If an index cannot be read.
 pub(super) fn replace(join: &HashJoinExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    let is_plain = join.null_equality() == NullEquality::NullEqualsNothing && !join.null_aware;
-    if !is_plain || join.properties().output_ordering().is_some() {
+    if !may_be_by_key(join) {
         return Ok(None);
     }
     let partitions = join.properties().output_partitioning().partition_count();
@@ -62,7 +68,10 @@ pub(super) fn replace(join: &HashJoinExec) -> Result<Option<Arc<dyn ExecutionPla
     };
     let mut best: Option<Candidate> = None;
     for outer in [JoinSide::Left, JoinSide::Right] {
-        let Some(candidate) = candidate(join, outer)? else {
+        let Some(side) = side(join, outer)? else {
+            continue;
+        };
+        let Some(candidate) = side.candidate(join)? else {
             continue;
         };
         let rows = |candidate: &Candidate| candidate.rows.unwrap_or(u64::MAX);
@@ -83,7 +92,47 @@ pub(super) fn replace(join: &HashJoinExec) -> Result<Option<Arc<dyn ExecutionPla
     }))
 }
 
-fn candidate(join: &HashJoinExec, outer: JoinSide) -> Result<Option<Candidate>> {
+/// The ways in which a join may look rows up, with that of the fewest rows first, whether they are
+/// worth it now or not.
+///
+/// # Errors
+/// If an index cannot be read.
+pub(crate) fn look_ups(join: &HashJoinExec) -> Result<Vec<LookUp>> {
+    if !may_be_by_key(join) {
+        return Ok(Vec::new());
+    }
+    let mut found = Vec::new();
+    for outer in [JoinSide::Left, JoinSide::Right] {
+        if let Some(side) = side(join, outer)? {
+            let outer = side.outer_plan(join);
+            let outer_rows = *expected_rows(outer.as_ref())
+                .get_value()
+                .unwrap_or(&usize::MAX);
+            found.push(((outer_rows as u64).saturating_mul(side.rows_each), side));
+        }
+    }
+    found.sort_by_key(|(rows, _)| *rows);
+    let found = found.into_iter().map(|(_, side)| {
+        let (spec, rows_each) = (side.spec(join), side.rows_each);
+        LookUp::new(spec, &side.pipeline.source, rows_each, join.fetch())
+    });
+    Ok(found.collect())
+}
+
+/// Whether a join is of a kind that a key may answer.
+fn may_be_by_key(join: &HashJoinExec) -> bool {
+    join.null_equality() == NullEquality::NullEqualsNothing
+        && !join.null_aware
+        && join.properties().output_ordering().is_none()
+}
+
+/// What is known of the rows of a plan.
+fn expected_rows(plan: &dyn ExecutionPlan) -> Precision<usize> {
+    let statistics = StatisticsContext::new().compute(plan, &StatisticsArgs::new());
+    statistics.map_or(Precision::Absent, |found| found.num_rows)
+}
+
+fn side(join: &HashJoinExec, outer: JoinSide) -> Result<Option<Side>> {
     let is_left = outer == JoinSide::Left;
     let kind = match join.join_type() {
         JoinType::Inner => Kind::Inner,
@@ -120,27 +169,13 @@ fn candidate(join: &HashJoinExec, outer: JoinSide) -> Result<Option<Candidate>> 
     let Some((key, parts, rows_each)) = best_key(&table, &columns)? else {
         return Ok(None);
     };
-    let row_count = pipeline.source.snapshot.row_count();
-    let limit = rows_by_key(row_count);
-    let statistics = StatisticsContext::new().compute(outer_plan.as_ref(), &StatisticsArgs::new());
-    let expected = statistics.map_or(Precision::Absent, |found| found.num_rows);
-    let rows = |outer: usize| (outer as u64).saturating_mul(rows_each);
-    let (rows, limit) = match expected {
-        Precision::Exact(outer) if rows(outer) > limit => return Ok(None),
-        Precision::Exact(outer) => (Some(rows(outer)), limit),
-        Precision::Inexact(outer) if rows(outer) <= limit => (Some(rows(outer)), limit),
-        Precision::Inexact(outer) => (Some(rows(outer)), limit / DOUBTED_PART),
-        Precision::Absent => (None, limit / DOUBTED_PART),
-    };
-    Ok(Some(Candidate {
+    Ok(Some(Side {
         kind,
         outer,
         pipeline,
         key,
         parts,
         rows_each,
-        rows,
-        limit,
     }))
 }
 
@@ -214,19 +249,44 @@ fn rows_each(table: &Table, index: usize, key: &Key, parts: usize) -> Result<u64
     Ok(table.row_count().div_ceil(distinct.max(1)).max(1))
 }
 
-impl Candidate {
-    fn join(self, join: &HashJoinExec) -> Result<KeyJoin> {
-        let is_left = self.outer == JoinSide::Left;
-        let table = Arc::clone(&self.pipeline.source.table);
-        let key = &table.definition().keys[self.key];
-        let outer_plan = if is_left { join.left() } else { join.right() };
-        let inner_plan = if is_left { join.right() } else { join.left() };
-        let mut outer = outer_plan;
-        while is_exchange(outer)
-            && let Some(below) = outer.children().into_iter().next()
-        {
-            outer = below;
+impl Side {
+    fn outer_plan<'a>(&self, join: &'a HashJoinExec) -> &'a Arc<dyn ExecutionPlan> {
+        match self.outer {
+            JoinSide::Left => join.left(),
+            _ => join.right(),
         }
+    }
+
+    fn inner_plan<'a>(&self, join: &'a HashJoinExec) -> &'a Arc<dyn ExecutionPlan> {
+        match self.outer {
+            JoinSide::Left => join.right(),
+            _ => join.left(),
+        }
+    }
+
+    /// The side with what it finds, if that is little.
+    fn candidate(self, join: &HashJoinExec) -> Result<Option<Candidate>> {
+        let limit = rows_by_key(self.pipeline.source.snapshot.row_count());
+        let rows = |outer: usize| (outer as u64).saturating_mul(self.rows_each);
+        let (rows, limit) = match expected_rows(self.outer_plan(join).as_ref()) {
+            Precision::Exact(outer) if rows(outer) > limit => return Ok(None),
+            Precision::Exact(outer) => (Some(rows(outer)), limit),
+            Precision::Inexact(outer) if rows(outer) <= limit => (Some(rows(outer)), limit),
+            Precision::Inexact(outer) => (Some(rows(outer)), limit / DOUBTED_PART),
+            Precision::Absent => (None, limit / DOUBTED_PART),
+        };
+        Ok(Some(Candidate {
+            side: self,
+            rows,
+            limit,
+        }))
+    }
+
+    /// What is joined with what.
+    fn spec(&self, join: &HashJoinExec) -> Spec {
+        let is_left = self.outer == JoinSide::Left;
+        let table = &self.pipeline.source.table;
+        let key = &table.definition().keys[self.key];
         let mut values = Vec::new();
         let mut is_sure = vec![false; join.on().len()];
         for (part, equality) in key.parts.iter().zip(&self.parts) {
@@ -251,40 +311,55 @@ impl Candidate {
                 .map(move |column| (side, column))
                 .collect::<Vec<_>>()
         };
-        let inner_side = self.outer.negate();
         let all = match self.kind {
             Kind::Inner | Kind::Outer => {
                 let mut all = side(JoinSide::Left, join.left());
                 all.extend(side(JoinSide::Right, join.right()));
                 all
             }
-            Kind::Semi | Kind::Anti => side(self.outer, outer_plan),
-            Kind::InnerSemi => side(inner_side, inner_plan),
+            Kind::Semi | Kind::Anti => side(self.outer, self.outer_plan(join)),
+            Kind::InnerSemi => side(self.outer.negate(), self.inner_plan(join)),
         };
         let columns = match &join.projection {
             Some(projection) => projection.iter().map(|column| all[*column]).collect(),
             None => all,
         };
-        let is_whole = key.is_unique() && self.parts.len() == key.parts.len();
-        let found = Found {
-            table: Arc::clone(&table),
-            key: self.key,
-            parts: self.parts.len(),
-            access: if is_whole { Access::EqRef } else { Access::Ref },
-            is_covered: false,
-        };
-        let outer = in_one_partition(Arc::clone(outer));
-        let spec = Spec {
+        Spec {
             kind: self.kind,
             outer: self.outer,
-            pipeline: self.pipeline,
+            steps: self.pipeline.steps.clone(),
             key: self.key,
             values,
             equal,
             filter: join.filter().cloned(),
             columns,
             schema: join.schema(),
+        }
+    }
+}
+
+impl Candidate {
+    fn join(self, join: &HashJoinExec) -> Result<KeyJoin> {
+        let side = self.side;
+        let spec = side.spec(join);
+        let mut outer = side.outer_plan(join);
+        while is_exchange(outer)
+            && let Some(below) = outer.children().into_iter().next()
+        {
+            outer = below;
+        }
+        let outer = in_one_partition(Arc::clone(outer));
+        let table = Arc::clone(&side.pipeline.source.table);
+        let key = &table.definition().keys[side.key];
+        let is_whole = key.is_unique() && side.parts.len() == key.parts.len();
+        let found = Found {
+            key: side.key,
+            parts: side.parts.len(),
+            access: if is_whole { Access::EqRef } else { Access::Ref },
+            is_covered: false,
+            table,
         };
-        KeyJoin::new(spec, found, self.rows_each, self.limit, join, outer)
+        let source = side.pipeline.source;
+        KeyJoin::new(spec, source, found, side.rows_each, self.limit, join, outer)
     }
 }

@@ -213,7 +213,7 @@ impl Spec {
             limit -= step.numbers.len();
             step_rows *= 2;
             if !step.numbers.is_empty() {
-                let (rows, _) = self.pipeline.run(source.rows(&step.numbers)?)?;
+                let (rows, _) = self.pipeline.steps.run(source.rows(&step.numbers)?)?;
                 let rows = rows.slice(0, rows.num_rows().min(left));
                 left -= rows.num_rows();
                 if rows.num_rows() > 0 {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
-use arrow::compute::{filter, filter_record_batch};
+use arrow::compute::{concat_batches, filter, filter_record_batch};
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::cast::as_boolean_array;
 use datafusion::common::{Result, internal_datafusion_err};
@@ -30,9 +30,12 @@ use crate::scan_columns::ScanColumns;
 #[derive(Clone)]
 pub(crate) struct Pipeline {
     pub(crate) source: Source,
-    /// From the table on.
-    steps: Vec<Step>,
+    pub(crate) steps: Steps,
 }
+
+/// What is done to the rows of a table, from the table on.
+#[derive(Clone)]
+pub(crate) struct Steps(Vec<Step>);
 
 /// The rows of a table that a plan reads.
 #[derive(Clone)]
@@ -97,13 +100,8 @@ impl Pipeline {
             plan = plan.children().into_iter().next()?;
         };
         steps.reverse();
+        let steps = Steps(steps);
         Some(Self { source, steps })
-    }
-
-    /// Whether rows may be lost on the way.
-    pub(crate) fn has_filter(&self) -> bool {
-        let is_filter = |step: &Step| matches!(step, Step::Filter { .. });
-        self.steps.iter().any(is_filter)
     }
 
     /// The column of the table that an expression over the result is.
@@ -119,7 +117,7 @@ impl Pipeline {
     ) -> Option<(usize, Option<DataType>)> {
         let mut cast = None;
         let mut index = index_or_cast(expr, &mut cast)?;
-        for step in self.steps.iter().rev() {
+        for step in self.steps.0.iter().rev() {
             index = match step {
                 Step::Filter { projection, .. } => match projection {
                     Some(columns) => *columns.get(index)?,
@@ -130,12 +128,20 @@ impl Pipeline {
         }
         Some((self.source.columns.of_table(index)?, cast))
     }
+}
+
+impl Steps {
+    /// Whether rows may be lost on the way.
+    pub(crate) fn has_filter(&self) -> bool {
+        let is_filter = |step: &Step| matches!(step, Step::Filter { .. });
+        self.0.iter().any(is_filter)
+    }
 
     /// Runs rows of the table through it; where each row that comes out stood.
     pub(crate) fn run(&self, rows: RecordBatch) -> Result<(RecordBatch, UInt32Array)> {
         let mut places = UInt32Array::from_iter_values(0..rows.num_rows() as u32);
         let mut rows = rows;
-        for step in &self.steps {
+        for step in &self.0 {
             match step {
                 Step::Filter {
                     predicate,
@@ -179,8 +185,30 @@ impl Source {
         if ids.len() != numbers.len() {
             return Err(internal_datafusion_err!("a key without its row"));
         }
-        let rows = self.snapshot.rows(&ids, self.columns.projection.as_deref());
-        self.columns.show(rows.map_err(table_error)?, || ids.into())
+        self.rows_by_id(&ids)
+    }
+
+    /// Rows by their ids, in the order of the ids.
+    pub(crate) fn rows_by_id(&self, ids: &[u64]) -> Result<RecordBatch> {
+        let rows = self.snapshot.rows(ids, self.columns.projection.as_deref());
+        self.columns
+            .show(rows.map_err(table_error)?, || ids.to_vec().into())
+    }
+
+    /// The rows of the leading batches.
+    pub(crate) fn all(&self, batches: usize) -> Result<RecordBatch> {
+        let scan = self
+            .snapshot
+            .scan(0..batches, self.columns.projection.clone());
+        let shown = scan.zip(0..).map(|(rows, batch)| {
+            let rows = rows.map_err(table_error)?;
+            self.columns.show(rows, || self.snapshot.row_ids(batch))
+        });
+        let shown = shown.collect::<Result<Vec<_>>>()?;
+        match shown.as_slice() {
+            [rows] => Ok(rows.clone()),
+            shown => Ok(concat_batches(&self.columns.schema, shown)?),
+        }
     }
 
     /// Bytes of a row, about.

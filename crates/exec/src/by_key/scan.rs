@@ -11,6 +11,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion::common::stats::Precision;
 use datafusion::common::{Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
@@ -25,7 +26,7 @@ use crate::plan_node::{leaf_node, leaf_properties, row_statistics, stream_of};
 /// Reads some rows of a snapshot by their ids.
 pub struct KeyScan {
     found: Found,
-    rows: Rows,
+    rows: FoundRows,
     /// Memory of the rows or their ids.
     reservation: Option<Reservation>,
     properties: Arc<PlanProperties>,
@@ -33,11 +34,54 @@ pub struct KeyScan {
 }
 
 /// What was found.
-enum Rows {
+pub(crate) enum FoundRows {
     /// Ids of rows in the order of the pages.
     Ids { source: Source, ids: Arc<Vec<u64>> },
     /// What the key itself says of them.
     Covered(RecordBatch),
+}
+
+impl FoundRows {
+    /// Some rows of a table.
+    pub(crate) fn by_ids(source: Source, mut ids: Vec<u64>) -> FoundRows {
+        ids.sort_unstable();
+        let ids = Arc::new(ids);
+        FoundRows::Ids { source, ids }
+    }
+
+    /// The same, with conditions that are checked above.
+    pub(crate) fn narrowed_by(mut self, filters: &[Expr]) -> FoundRows {
+        if let FoundRows::Ids { source, .. } = &mut self {
+            source.filters = filters.to_vec();
+        }
+        self
+    }
+
+    /// The number of rows.
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            FoundRows::Ids { ids, .. } => ids.len(),
+            FoundRows::Covered(rows) => rows.num_rows(),
+        }
+    }
+
+    /// The rows in one batch.
+    ///
+    /// # Errors
+    /// If a page cannot be read.
+    pub(crate) fn read(&self) -> Result<RecordBatch> {
+        match self {
+            FoundRows::Ids { source, ids } => source.rows_by_id(ids),
+            FoundRows::Covered(rows) => Ok(rows.clone()),
+        }
+    }
+
+    fn schema(&self) -> SchemaRef {
+        match self {
+            FoundRows::Ids { source, .. } => Arc::clone(&source.columns.schema),
+            FoundRows::Covered(rows) => rows.schema(),
+        }
+    }
 }
 
 /// The key of a scan, as EXPLAIN shows it.
@@ -63,22 +107,9 @@ impl Found {
 }
 
 impl KeyScan {
-    /// The scan of some rows of a table.
-    pub(crate) fn new(found: Found, source: Source, mut ids: Vec<u64>) -> Self {
-        ids.sort_unstable();
-        let schema = Arc::clone(&source.columns.schema);
-        let ids = Arc::new(ids);
-        Self::of(found, Rows::Ids { source, ids }, schema)
-    }
-
-    /// The scan of rows that a key holds.
-    pub(crate) fn covered(found: Found, rows: RecordBatch) -> Self {
-        let schema = rows.schema();
-        Self::of(found, Rows::Covered(rows), schema)
-    }
-
-    fn of(found: Found, rows: Rows, schema: SchemaRef) -> Self {
-        let properties = leaf_properties(schema, 1);
+    /// The scan of rows that were found.
+    pub(crate) fn new(found: Found, rows: FoundRows) -> Self {
+        let properties = leaf_properties(rows.schema(), 1);
         Self {
             found,
             rows,
@@ -99,8 +130,8 @@ impl KeyScan {
     /// Where the rows come from, if not off the key.
     pub(super) fn source(&self) -> Option<&Source> {
         match &self.rows {
-            Rows::Ids { source, .. } => Some(source),
-            Rows::Covered(_) => None,
+            FoundRows::Ids { source, .. } => Some(source),
+            FoundRows::Covered(_) => None,
         }
     }
 
@@ -111,10 +142,7 @@ impl KeyScan {
 
     /// The number of rows.
     pub fn row_count(&self) -> usize {
-        match &self.rows {
-            Rows::Ids { ids, .. } => ids.len(),
-            Rows::Covered(rows) => rows.num_rows(),
-        }
+        self.rows.count()
     }
 }
 
@@ -156,8 +184,8 @@ impl DisplayAs for KeyScan {
         write!(f, "KeyScan: table={table}, key={key}")?;
         write!(f, ", rows={}", self.row_count())?;
         match &self.rows {
-            Rows::Ids { .. } => Ok(()),
-            Rows::Covered(_) => write!(f, ", covered"),
+            FoundRows::Ids { .. } => Ok(()),
+            FoundRows::Covered(_) => write!(f, ", covered"),
         }
     }
 }
@@ -172,8 +200,8 @@ impl ExecutionPlan for KeyScan {
     ) -> Result<SendableRecordBatchStream> {
         let baseline = BaselineMetrics::new(&self.metrics, partition);
         let (source, ids) = match &self.rows {
-            Rows::Ids { source, ids } => (source, Arc::clone(ids)),
-            Rows::Covered(rows) => {
+            FoundRows::Ids { source, ids } => (source, Arc::clone(ids)),
+            FoundRows::Covered(rows) => {
                 let batch_rows = context.session_config().batch_size();
                 return Ok(self.slices(rows.clone(), batch_rows, baseline));
             }

@@ -64,6 +64,7 @@ impl Job {
             let Ok(table) = self.table(name) else {
                 continue;
             };
+            self.running.also_count(table.account());
             let unique = unique_columns(&table);
             let invisible = invisible_columns(&table);
             let bound = lowered::bind(Arc::new(TableSource::new(table)))?;

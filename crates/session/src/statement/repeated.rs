@@ -1,15 +1,15 @@
 //! Queries over few rows whose text comes again: their plan is kept.
 //!
 //! Owns the plans of a connection, by the text of their statement, and the check that they mean
-//! what they meant. A plan is kept without rows (see [`mayfly_exec::bound`]), so it holds no page
-//! and no table; for each run it is bound to the rows of now. It runs on the thread that asks, and
-//! only where no operator can return more than a few thousand rows; where one can, planning is not
-//! what takes the time, and the statement goes the long way with all threads.
+//! what they meant. A plan is kept without rows (see [`mayfly_exec::ShortPlan`]), so it holds no
+//! page and no table. It runs over the rows of now, on the thread that asks, and only as long as no
+//! step returns more than a few thousand rows; where one does, planning is not what takes the
+//! time, and the statement goes the long way with all threads.
 //!
 //! **Never** fails: where a kept plan cannot run to its end at once, nothing was done, and the
 //! statement goes the long way from its beginning.
 //!
-//! **Cost**: a tenth of a millisecond, where a plan takes several; each plan that is kept is
+//! **Cost**: some ten microseconds, where a plan takes milliseconds; each plan that is kept is
 //! thought to take [`PLAN_BYTES`], which are reserved.
 
 use std::collections::HashMap;
@@ -21,10 +21,8 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use arrow::datatypes::DataType;
-use arrow::record_batch::RecordBatch;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::sql::sqlparser::ast::Query;
-use mayfly_exec::{UnboundTable, bound, size_at_most};
+use mayfly_exec::{ShortPlan, ShortRun, Size, UnboundTable};
 use mayfly_space::{Counters, Reservation};
 use mayfly_sql::references::References;
 use mayfly_sql::repeatable::is_repeatable;
@@ -32,7 +30,6 @@ use mayfly_sql::statement::TableName;
 use mayfly_table::Table;
 
 use super::Job;
-use super::few_rows::{rows_at_once, temp_tables};
 use crate::connection::{Connection, Local};
 use crate::lowered;
 use crate::outcome::{ColumnInfo, Outcome};
@@ -50,9 +47,11 @@ const PLANS_PER_MEMORY: u64 = 16;
 const MEMORY_BYTES_MIN: u64 = 16 << 20;
 /// Texts that are remembered to have come.
 const SEEN_MAX: usize = 256;
-/// The rows of any operator at most, and the bytes of those that are read.
-const ROWS_MAX: u64 = 4096;
-const BYTES_MAX: u64 = 2 << 20;
+/// What a plan may have to do.
+const SIZE_MAX: Size = Size {
+    rows: 4096,
+    bytes_read: 2 << 20,
+};
 /// A plan that takes longer is given up: others wait for this thread.
 const LONG: Duration = Duration::from_millis(5);
 /// So often in a row. On a busy machine any run may be interrupted for longer, and a plan that is
@@ -100,7 +99,7 @@ impl Repeated {
 
 /// A plan without rows.
 struct KeptPlan {
-    plan: Arc<dyn ExecutionPlan>,
+    plan: ShortPlan,
     columns: Vec<ColumnInfo>,
     /// What its names meant.
     database: Option<String>,
@@ -167,28 +166,25 @@ pub(crate) fn run_repeated(connection: &Arc<Connection>, text: &str) -> Option<O
     if ran.is_none() || kept.is_too_long(started.elapsed()) {
         connection.local().repeated.plans.remove(text);
     }
-    let Some((rows, plan)) = ran else {
+    let Some(ran) = ran else {
         // Its rows are no longer few, or it fails; the long way finds out, and says why.
         return None;
     };
     let mut counters = Counters::default();
     for (table, before) in tables.iter().zip(before) {
-        let after = table.account().counters();
-        counters.bytes_read += after.bytes_read.saturating_sub(before.bytes_read);
-        counters.bytes_written += after.bytes_written.saturating_sub(before.bytes_written);
+        counters.add_moved(&table.account().counters(), &before);
     }
-    let temp_tables = temp_tables(&plan);
-    let row_count = rows.num_rows() as u64;
-    let is_logged = connection.engine.shared().slow_log.is_some();
+    let row_count = ran.rows.num_rows() as u64;
     let told = Ended {
         text,
-        stats: StatementStats::new(started.elapsed(), row_count, &temp_tables, &counters),
+        stats: StatementStats::new(started.elapsed(), row_count, &ran.temp_tables, &counters),
         is_query: true,
-        reads: match is_logged {
-            true => Reads::of_plan(&plan),
-            false => Reads::default(),
+        reads: Reads {
+            rows: ran.rows_read,
+            has_full_scan: ran.has_full_scan,
+            has_full_join: ran.has_full_join,
         },
-        tables: &temp_tables,
+        tables: &ran.temp_tables,
         counters: &counters,
         stages: &[],
     };
@@ -197,7 +193,7 @@ pub(crate) fn run_repeated(connection: &Arc<Connection>, text: &str) -> Option<O
         status.plans_reused += 1;
     });
     connection.ended_at_once(&told, row_count, None);
-    Some(Outcome::known(kept.columns.clone(), rows))
+    Some(Outcome::known(kept.columns.clone(), ran.rows))
 }
 
 impl Connection {
@@ -233,21 +229,12 @@ impl KeptPlan {
         tables.collect()
     }
 
-    /// The rows, and the plan that gave them; `None` if it cannot run here.
-    fn run(&self, connection: &Connection) -> Option<(RecordBatch, Arc<dyn ExecutionPlan>)> {
-        let plan = bound_to_few(&self.plan)?;
+    /// Runs the plan; `None` if it cannot run here.
+    fn run(&self, connection: &Connection) -> Option<ShortRun> {
         let context = connection.few_rows_context()?;
         let _entered = connection.engine.runtime().enter();
-        let rows = rows_at_once(&plan, &context)?;
-        Some((rows, plan))
+        self.plan.run(None, SIZE_MAX, &context).ok()?
     }
-}
-
-/// A plan over the rows of now, if they are few.
-fn bound_to_few(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
-    let plan = bound(plan).ok()??;
-    let size = size_at_most(&plan)?;
-    (size.rows <= ROWS_MAX && size.bytes_read <= BYTES_MAX).then_some(plan)
 }
 
 /// Whether a table has times, which become moments of today where they are compared with others.
@@ -305,12 +292,12 @@ impl Job {
         let planned = self.planned(self.limited(query.clone()), &bindings).ok()?;
         let state = self.few_rows_state()?;
         let plan = state.create_physical_plan(&planned.plan).await.ok()?;
-        if plan.output_partitioning().partition_count() != 1 {
-            return None;
-        }
-        bound_to_few(&plan)?;
+        let plan = ShortPlan::of(&plan).ok()??;
+        // What has too many rows now is not tried again soon.
+        let context = connection.few_rows_context()?;
+        plan.run(None, SIZE_MAX, &context).ok()??;
         Some(KeptPlan {
-            columns: self.described(&plan.schema(), &planned.labels, &planned.origins),
+            columns: self.described(plan.schema(), &planned.labels, &planned.origins),
             plan,
             database,
             tables,

@@ -185,12 +185,12 @@ fn taken_apart(text: &str) -> Option<(Vec<u8>, Given<'_>)> {
 /// The bytes that a table moved to and from disk since `before`.
 fn moved(table: &Table, before: &Counters) -> Counters {
     let after = table.account().counters();
-    Counters {
-        bytes_written: after.bytes_written.saturating_sub(before.bytes_written),
-        bytes_read: after.bytes_read.saturating_sub(before.bytes_read),
+    let mut moved = Counters {
         peak_bytes: after.resident_bytes,
         ..Counters::default()
-    }
+    };
+    moved.add_moved(&after, before);
+    moved
 }
 
 impl Job {

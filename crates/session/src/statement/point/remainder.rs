@@ -20,13 +20,11 @@ use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
 use datafusion::execution::TaskContext;
-use datafusion::physical_plan::execution_plan::reset_plan_states;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Distinct, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
     GroupByExpr, LimitClause, OrderByKind, Query, SelectItem, SetExpr,
 };
-use mayfly_exec::{GivenRows, GivenRowsScan, TempTable};
+use mayfly_exec::{GivenRows, GivenRowsScan, ShortPlan, Size, TempTable};
 use mayfly_sql::change::Mention;
 use mayfly_sql::literal::Literal;
 use mayfly_sql::references::References;
@@ -38,14 +36,13 @@ use super::taken_apart;
 use crate::connection::Connection;
 use crate::lowered;
 use crate::statement::Job;
-use crate::statement::few_rows::{rows_at_once, temp_tables};
 
 /// Aggregates whose value depends on their arguments only.
 const AGGREGATES: [&str; 5] = ["avg", "count", "max", "min", "sum"];
 
 /// A plan over rows that are given to it.
 pub(crate) struct Remainder {
-    plan: Arc<dyn ExecutionPlan>,
+    plan: ShortPlan,
     context: Arc<TaskContext>,
     /// The columns of the table that it reads.
     columns: Vec<usize>,
@@ -67,12 +64,12 @@ impl Remainder {
     /// Runs the plan, and tells which temporary tables its rows went through; `None` where it
     /// fails or would have to wait.
     pub(super) fn run(&self, rows: RecordBatch) -> Option<(RecordBatch, Vec<TempTable>)> {
-        let plan = reset_plan_states(Arc::clone(&self.plan)).ok()?;
-        let given = GivenRowsScan::find(&plan)?;
-        given.give(Some(rows));
-        let rows = rows_at_once(&plan, &self.context)?;
-        given.give(None);
-        Some((rows, temp_tables(&plan)))
+        let most = Size {
+            rows: u64::MAX,
+            bytes_read: 0,
+        };
+        let run = self.plan.run(Some(rows), most, &self.context).ok()??;
+        Some((run.rows, run.temp_tables))
     }
 }
 
@@ -215,14 +212,11 @@ impl Job {
         let planned = self.planned(query, &bindings).ok()?;
         let state = self.few_rows_state()?;
         let plan = state.create_physical_plan(&planned.plan).await.ok()?;
-        if plan.output_partitioning().partition_count() != 1 {
-            return None;
-        }
         let columns = self.described(&plan.schema(), &planned.labels, &planned.origins);
         let over = Remainder {
             columns: GivenRowsScan::find(&plan)?.columns().to_vec(),
             context: self.connection.few_rows_context()?,
-            plan,
+            plan: ShortPlan::of(&plan).ok()??,
             variables,
         };
         Some(PointStatement {

@@ -1,0 +1,167 @@
+//! Joins without an equality that find too little memory for their left side.
+//!
+//! DataFusion 55's nested loop join writes its left side to the disk then, and reads it in parts.
+//! For that it executes the input a second time, which exchanges below it do not allow (they
+//! panic). And where it shows left rows for themselves, each of several partitions on the right
+//! shows those that it has no partner for, although another one may
+//! (`NestedLoopJoinExec::execute` says so).
+//!
+//! Owns: [`Again`], an input that can be executed again, which the rule of this crate puts below
+//! such joins; where the answer would be wrong it ends the statement for want of memory instead. A
+//! cross join, which holds its left side whatever it takes, becomes such a join unless that side
+//! is known to be small.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{JoinType, Result, Statistics, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::execution_plan::{
+    CardinalityEffect, ChildrenPropertiesMode, ReplaceChildrenOptions, reset_plan_states,
+};
+use datafusion::physical_plan::joins::{CrossJoinExec, NestedLoopJoinExec};
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs, StatisticsContext};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+};
+
+use crate::context::StatementContext;
+use crate::error::space_error;
+
+/// A left side of so many rows is held.
+const ROWS_FEW: usize = 8192;
+
+/// Makes the left side of a nested loop join one that can be executed again.
+pub(crate) fn replace(
+    plan: Arc<dyn ExecutionPlan>,
+) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let plan = match plan.downcast_ref::<CrossJoinExec>() {
+        Some(join) if !has_few_rows(join.left()) => {
+            let (left, right) = (Arc::clone(join.left()), Arc::clone(join.right()));
+            let join = NestedLoopJoinExec::try_new(left, right, None, &JoinType::Inner, None)?;
+            Arc::new(join)
+        }
+        _ => plan,
+    };
+    let Some(join) = plan.downcast_ref::<NestedLoopJoinExec>() else {
+        return Ok(Transformed::no(plan));
+    };
+    if join.left().is::<Again>() {
+        return Ok(Transformed::no(plan));
+    }
+    let shows_left = matches!(
+        join.join_type(),
+        JoinType::Left
+            | JoinType::Full
+            | JoinType::LeftSemi
+            | JoinType::LeftAnti
+            | JoinType::LeftMark
+    );
+    let partitions = join.right().output_partitioning().partition_count();
+    let left: Arc<dyn ExecutionPlan> = Arc::new(Again {
+        input: Arc::clone(join.left()),
+        is_refused: shows_left && partitions > 1,
+        was_executed: AtomicBool::new(false),
+    });
+    let children = vec![left, Arc::clone(join.right())];
+    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
+    Ok(Transformed::yes(plan.replace_children(children, options)?))
+}
+
+fn has_few_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new());
+    let rows = statistics.map_or(Precision::Absent, |found| found.num_rows);
+    rows.get_value().is_some_and(|rows| *rows <= ROWS_FEW)
+}
+
+/// The rows of its input, as often as they are asked for.
+struct Again {
+    input: Arc<dyn ExecutionPlan>,
+    /// Whether what would be done with them is wrong.
+    is_refused: bool,
+    was_executed: AtomicBool,
+}
+
+impl Again {
+    fn with_input(
+        &self,
+        input: Arc<dyn ExecutionPlan>,
+        _options: &ReplaceChildrenOptions,
+    ) -> Result<Self> {
+        Ok(Self {
+            input,
+            is_refused: self.is_refused,
+            was_executed: AtomicBool::new(false),
+        })
+    }
+}
+
+impl fmt::Debug for Again {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Again")
+            .field("input", &self.input)
+            .field("is_refused", &self.is_refused)
+            .finish_non_exhaustive()
+    }
+}
+
+impl DisplayAs for Again {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Again")
+    }
+}
+
+impl ExecutionPlan for Again {
+    crate::pass_through_node!("Again");
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        if !self.was_executed.swap(true, Ordering::Relaxed) {
+            return self.input.execute(partition, context);
+        }
+        if self.is_refused {
+            let account = &StatementContext::of(&context)?.account;
+            // Nobody can have more than all; the error says what there is.
+            let more_than_all = account.space().memory_bytes() + 1;
+            return match account.reserve(more_than_all) {
+                Err(error) => Err(space_error(error)),
+                Ok(_) => internal_err!("more than all of the memory was reserved"),
+            };
+        }
+        reset_plan_states(Arc::clone(&self.input))?.execute(partition, context)
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        vec![ChildStats::At(partition)]
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        input_stats: &[Arc<Statistics>],
+        _args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        Ok(Arc::clone(&input_stats[0]))
+    }
+
+    fn supports_limit_pushdown(&self) -> bool {
+        true
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        CardinalityEffect::Equal
+    }
+}

@@ -1,0 +1,166 @@
+//! Steps out of a physical plan.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+
+use super::step::{Join, Step};
+use super::stock::Stock;
+use crate::by_key::look_ups;
+use crate::given_rows::GivenRowsScan;
+use crate::padding::ForgetConstants;
+use crate::report::Why;
+use crate::unbound::UnboundScan;
+
+/// A step, and the plan that it was made of over the rows of now, which tells what keys are there.
+pub(super) struct Compiled {
+    pub(super) step: Step,
+    bound: Arc<dyn ExecutionPlan>,
+}
+
+/// The step of a plan; `None` if it has a node of a kind that is not known here, or a table is
+/// gone.
+pub(super) fn compiled(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Compiled>> {
+    let mut steps = Vec::new();
+    let mut bound = Vec::new();
+    for input in plan.children() {
+        let Some(input) = compiled(input)? else {
+            return Ok(None);
+        };
+        steps.push(input.step);
+        bound.push(input.bound);
+    }
+    if let Some(scan) = plan.downcast_ref::<UnboundScan>() {
+        let bound = scan.bound()?;
+        return Ok(bound.map(|bound| Compiled {
+            step: Step::Table(scan.rows().clone()),
+            bound,
+        }));
+    }
+    let bound = match bound.is_empty() {
+        true => Arc::clone(plan),
+        // A scan of now has the properties of the one that stood for it.
+        false => {
+            let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
+            Arc::clone(plan).replace_children(bound, options)?
+        }
+    };
+    let step = step(plan, &bound, steps)?;
+    Ok(step.map(|step| Compiled { step, bound }))
+}
+
+fn step(
+    plan: &Arc<dyn ExecutionPlan>,
+    bound: &Arc<dyn ExecutionPlan>,
+    mut inputs: Vec<Step>,
+) -> Result<Option<Step>> {
+    if plan.is::<GivenRowsScan>() {
+        return Ok(Some(Step::Given));
+    }
+    if plan.is::<UnionExec>() {
+        let schema = plan.schema();
+        return Ok(Some(Step::Append { inputs, schema }));
+    }
+    if let Some(join) = bound.downcast_ref::<HashJoinExec>() {
+        let Some(stock) = Stock::of(plan) else {
+            return Ok(None);
+        };
+        let (Some(right), Some(left)) = (inputs.pop(), inputs.pop()) else {
+            return Ok(None);
+        };
+        return Ok(Some(Step::Join(Join {
+            look_ups: look_ups(join)?,
+            inputs: [Box::new(left), Box::new(right)],
+            stock,
+        })));
+    }
+    let partitions = |plan: &Arc<dyn ExecutionPlan>| plan.output_partitioning().partition_count();
+    let below = plan.children().first().map_or(1, |input| partitions(input));
+    let Some(input) = inputs.pop() else {
+        let stock = Stock::of(plan);
+        return Ok(stock.map(|stock| Step::Stock { stock, inputs }));
+    };
+    let input = Box::new(input);
+    Ok(Some(
+        if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+            let projection = filter.projection().as_ref().map(|columns| columns.to_vec());
+            let filtered = Step::Filter {
+                predicate: Arc::clone(filter.predicate()),
+                projection,
+                input,
+            };
+            limited(filtered, plan.fetch())
+        } else if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+            let exprs = projection.expr().iter().map(|of| Arc::clone(&of.expr));
+            Step::Project {
+                exprs: exprs.collect(),
+                schema: projection.schema(),
+                input,
+            }
+        } else if let Some(sort) = plan.downcast_ref::<SortExec>() {
+            let why = match sort.fetch() {
+                Some(_) => Why::OrderByLimit,
+                None => Why::OrderBy,
+            };
+            Step::Sort {
+                by: sort.expr().clone(),
+                fetch: sort.fetch(),
+                why: Some(why),
+                input,
+            }
+        } else if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>()
+            && below > 1
+        {
+            Step::Sort {
+                by: merge.expr().clone(),
+                fetch: merge.fetch(),
+                why: None,
+                input,
+            }
+        } else if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() {
+            Step::Limit {
+                skip: limit.skip(),
+                fetch: limit.fetch(),
+                input,
+            }
+        } else if let Some(limit) = plan.downcast_ref::<LocalLimitExec>() {
+            // Each partition has a limit of its own.
+            if below > 1 {
+                return Ok(None);
+            }
+            limited(*input, Some(limit.fetch()))
+        } else if plan.is::<CoalescePartitionsExec>()
+            || plan.is::<SortPreservingMergeExec>()
+            || plan.is::<CooperativeExec>()
+            || plan.is::<ForgetConstants>()
+        {
+            limited(*input, plan.fetch())
+        } else {
+            inputs.push(*input);
+            let stock = Stock::of(plan);
+            return Ok(stock.map(|stock| Step::Stock { stock, inputs }));
+        },
+    ))
+}
+
+fn limited(step: Step, fetch: Option<usize>) -> Step {
+    match fetch {
+        None => step,
+        Some(_) => Step::Limit {
+            skip: 0,
+            fetch,
+            input: Box::new(step),
+        },
+    }
+}

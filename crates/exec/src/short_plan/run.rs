@@ -1,0 +1,85 @@
+//! What a run of a short plan is given, may do and tells.
+
+use std::sync::Arc;
+
+use arrow::record_batch::RecordBatch;
+use datafusion::execution::TaskContext;
+
+use super::{ShortRun, Size};
+use crate::provider::RowsNow;
+use crate::report::{TempTable, Why, next_temp_table_id};
+
+pub(super) struct Run<'a> {
+    pub(super) given: Option<RecordBatch>,
+    pub(super) context: &'a Arc<TaskContext>,
+    /// What may still be done.
+    pub(super) most: Size,
+    temp_tables: Vec<TempTable>,
+    rows_read: u64,
+    has_full_scan: bool,
+    has_full_join: bool,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(
+        given: Option<RecordBatch>,
+        most: Size,
+        context: &'a Arc<TaskContext>,
+    ) -> Self {
+        Self {
+            given,
+            context,
+            most,
+            temp_tables: Vec::new(),
+            rows_read: 0,
+            has_full_scan: false,
+            has_full_join: false,
+        }
+    }
+
+    /// Counts the rows of a table.
+    pub(super) fn has_read(&mut self, read: &RowsNow) {
+        self.rows_read += read.rows.num_rows() as u64;
+        self.most.bytes_read = self.most.bytes_read.saturating_sub(read.bytes_read);
+        self.has_full_scan |= !read.is_by_key;
+    }
+
+    /// Counts rows that were handed over.
+    pub(super) fn was_given(&mut self, rows: &RecordBatch) {
+        self.rows_read += rows.num_rows() as u64;
+    }
+
+    pub(super) fn joins_without_key(&mut self) {
+        self.has_full_join = true;
+    }
+
+    /// Begins a temporary table; those of its inputs come behind it.
+    pub(super) fn begin_temp_table(&mut self, why: Why) -> usize {
+        self.temp_tables.push(TempTable {
+            id: next_temp_table_id(),
+            why,
+            rows: 0,
+            memory_bytes: 0,
+            disk_bytes_written: 0,
+            disk_bytes_read: 0,
+            passes: 1,
+            on_disk: false,
+        });
+        self.temp_tables.len() - 1
+    }
+
+    /// Tells how many rows went through it.
+    pub(super) fn end_temp_table(&mut self, table: usize, rows: &RecordBatch) {
+        self.temp_tables[table].rows = rows.num_rows() as u64;
+    }
+
+    pub(super) fn ended(self, rows: RecordBatch) -> ShortRun {
+        ShortRun {
+            rows,
+            temp_tables: self.temp_tables,
+            rows_read: self.rows_read,
+            has_full_scan: self.has_full_scan,
+            has_full_join: self.has_full_join,
+        }
+    }
+}

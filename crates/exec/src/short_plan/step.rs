@@ -1,0 +1,242 @@
+//! The steps of a short plan, as functions from batches to a batch.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::compute::{concat_batches, filter_record_batch};
+use arrow::datatypes::SchemaRef;
+use datafusion::common::cast::as_boolean_array;
+use datafusion::common::{JoinSide, Result, internal_datafusion_err};
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
+use datafusion::physical_plan::sorts::sort::sort_batch;
+
+use super::run::Run;
+use super::stock::Stock;
+use crate::by_key::LookUp;
+use crate::report::Why;
+use crate::unbound::UnboundRows;
+
+/// A step, above those that its rows come from.
+pub(super) enum Step {
+    Table(UnboundRows),
+    Given,
+    Filter {
+        predicate: Arc<dyn PhysicalExpr>,
+        projection: Option<Vec<usize>>,
+        input: Box<Step>,
+    },
+    Project {
+        exprs: Vec<Arc<dyn PhysicalExpr>>,
+        schema: SchemaRef,
+        input: Box<Step>,
+    },
+    Sort {
+        by: LexOrdering,
+        fetch: Option<usize>,
+        /// Whether it is a temporary table, and not the end of one.
+        why: Option<Why>,
+        input: Box<Step>,
+    },
+    Limit {
+        skip: usize,
+        fetch: Option<usize>,
+        input: Box<Step>,
+    },
+    /// The rows of several inputs, one behind the other.
+    Append {
+        inputs: Vec<Step>,
+        schema: SchemaRef,
+    },
+    Join(Join),
+    Stock {
+        stock: Stock,
+        inputs: Vec<Step>,
+    },
+}
+
+/// A join that looks rows up while they are few.
+pub(super) struct Join {
+    pub(super) look_ups: Vec<LookUp>,
+    /// Left and right.
+    pub(super) inputs: [Box<Step>; 2],
+    pub(super) stock: Stock,
+}
+
+impl Step {
+    /// The rows; `None` if they are too many.
+    pub(super) fn rows(&self, run: &mut Run) -> Result<Option<RecordBatch>> {
+        let rows = self.all_rows(run)?;
+        Ok(rows.filter(|rows| rows.num_rows() as u64 <= run.most.rows))
+    }
+
+    fn all_rows(&self, run: &mut Run) -> Result<Option<RecordBatch>> {
+        Ok(Some(match self {
+            Step::Table(table) => {
+                let Some(read) = table.rows_now(run.most)? else {
+                    return Ok(None);
+                };
+                run.has_read(&read);
+                read.rows
+            }
+            Step::Given => {
+                let rows = run.given.take();
+                let rows = rows.ok_or_else(|| internal_datafusion_err!("no rows were given"))?;
+                run.was_given(&rows);
+                rows
+            }
+            Step::Filter {
+                predicate,
+                projection,
+                input,
+            } => {
+                let Some(rows) = input.rows(run)? else {
+                    return Ok(None);
+                };
+                filtered(&rows, predicate, projection.as_deref())?
+            }
+            Step::Project {
+                exprs,
+                schema,
+                input,
+            } => {
+                let Some(rows) = input.rows(run)? else {
+                    return Ok(None);
+                };
+                let count = rows.num_rows();
+                let columns = exprs
+                    .iter()
+                    .map(|expr| expr.evaluate(&rows)?.into_array(count))
+                    .collect::<Result<Vec<ArrayRef>>>()?;
+                batch(schema, columns, count)?
+            }
+            Step::Sort {
+                by,
+                fetch,
+                why,
+                input,
+            } => {
+                let table = why.map(|why| run.begin_temp_table(why));
+                let Some(rows) = input.rows(run)? else {
+                    return Ok(None);
+                };
+                if let Some(table) = table {
+                    run.end_temp_table(table, &rows);
+                }
+                match rows.num_rows() {
+                    0 | 1 => limited(&rows, 0, *fetch),
+                    _ => sort_batch(&rows, by, *fetch)?,
+                }
+            }
+            Step::Limit { skip, fetch, input } => {
+                let Some(rows) = input.rows(run)? else {
+                    return Ok(None);
+                };
+                limited(&rows, *skip, *fetch)
+            }
+            Step::Append { inputs, schema } => {
+                let Some(parts) = all(inputs, run)? else {
+                    return Ok(None);
+                };
+                // Their columns are the same but for names and whether they may be NULL.
+                let parts = parts.into_iter().map(|rows| {
+                    let count = rows.num_rows();
+                    batch(schema, rows.columns().to_vec(), count)
+                });
+                concat_batches(schema, &parts.collect::<Result<Vec<_>>>()?)?
+            }
+            Step::Join(join) => return join.rows(run),
+            Step::Stock { stock, inputs } => {
+                let table = stock.why().map(|why| run.begin_temp_table(why));
+                let Some(inputs) = all(inputs, run)? else {
+                    return Ok(None);
+                };
+                let Some(rows) = stock.rows(inputs, run)? else {
+                    return Ok(None);
+                };
+                if let Some(table) = table {
+                    run.end_temp_table(table, &rows);
+                }
+                rows
+            }
+        }))
+    }
+}
+
+impl Join {
+    fn rows(&self, run: &mut Run) -> Result<Option<RecordBatch>> {
+        let mut inputs: [Option<RecordBatch>; 2] = [None, None];
+        for look_up in &self.look_ups {
+            let place = usize::from(look_up.outer() != JoinSide::Left);
+            let Some(outer) = self.input(&mut inputs, place, run)? else {
+                return Ok(None);
+            };
+            if let Some(rows) = look_up.rows(&outer)? {
+                return Ok(Some(rows));
+            }
+        }
+        let left = self.input(&mut inputs, 0, run)?;
+        let right = self.input(&mut inputs, 1, run)?;
+        let (Some(left), Some(right)) = (left, right) else {
+            return Ok(None);
+        };
+        self.stock.rows(vec![left, right], run)
+    }
+
+    /// The rows of a side, which are asked for once.
+    fn input(
+        &self,
+        inputs: &mut [Option<RecordBatch>; 2],
+        place: usize,
+        run: &mut Run,
+    ) -> Result<Option<RecordBatch>> {
+        if inputs[place].is_none() {
+            inputs[place] = self.inputs[place].rows(run)?;
+        }
+        Ok(inputs[place].clone())
+    }
+}
+
+fn all(inputs: &[Step], run: &mut Run) -> Result<Option<Vec<RecordBatch>>> {
+    let rows = inputs.iter().map(|input| input.rows(run).transpose());
+    // The first that has too many rows ends the run.
+    let mut all = Vec::with_capacity(inputs.len());
+    for rows in rows {
+        match rows {
+            Some(rows) => all.push(rows?),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(all))
+}
+
+fn filtered(
+    rows: &RecordBatch,
+    predicate: &Arc<dyn PhysicalExpr>,
+    projection: Option<&[usize]>,
+) -> Result<RecordBatch> {
+    let kept = predicate.evaluate(rows)?.into_array(rows.num_rows())?;
+    let kept = as_boolean_array(&kept)?;
+    let is_whole = kept.null_count() == 0 && !kept.has_false();
+    let shown = match projection {
+        Some(columns) => rows.project(columns)?,
+        None => rows.clone(),
+    };
+    match is_whole {
+        true => Ok(shown),
+        false => Ok(filter_record_batch(&shown, kept)?),
+    }
+}
+
+fn limited(rows: &RecordBatch, skip: usize, fetch: Option<usize>) -> RecordBatch {
+    let skip = skip.min(rows.num_rows());
+    let left = rows.num_rows() - skip;
+    rows.slice(skip, fetch.unwrap_or(left).min(left))
+}
+
+fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    let schema = Arc::clone(schema);
+    Ok(RecordBatch::try_new_with_options(
+        schema, columns, &options,
+    )?)
+}
