@@ -11,5 +11,5 @@ pub const MINIMUM: u64 = 4 * MIB;
 /// From the largest to the smallest.
 pub const ALL: [u64; 4] = [UNLIMITED, 64 * MIB, 8 * MIB, MINIMUM];
 
-/// At and below this budget the statements marked as spilling must write to disk.
+/// At this budget statements on some MB of rows write to disk.
 pub const SPILLING: u64 = 8 * MIB;

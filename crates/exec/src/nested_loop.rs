@@ -35,9 +35,7 @@ use crate::error::space_error;
 const ROWS_FEW: usize = 8192;
 
 /// Makes the left side of a nested loop join one that can be executed again.
-pub(crate) fn replace(
-    plan: Arc<dyn ExecutionPlan>,
-) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+pub(crate) fn replace(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let plan = match plan.downcast_ref::<CrossJoinExec>() {
         Some(join) if !has_few_rows(join.left()) => {
             let (left, right) = (Arc::clone(join.left()), Arc::clone(join.right()));

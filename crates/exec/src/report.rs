@@ -31,6 +31,8 @@ pub enum Why {
     Window,
     /// A derived table or common table expression computed once.
     Derived,
+    /// A common table expression that reads itself.
+    Recursion,
 }
 
 impl Why {
@@ -45,6 +47,7 @@ impl Why {
             Self::Join => "JOIN",
             Self::Window => "WINDOW",
             Self::Derived => "DERIVED",
+            Self::Recursion => "WITH RECURSIVE",
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! DataFusion runs the second part of a recursive common table expression as long as it returns
 //! rows. [`LimitRecursion`] puts a node above each of its two parts: the first part of a run sets a
-//! count to zero, and each run of the second adds one. It is the last of all rules, so that no
-//! other one has to know the node.
+//! count to zero, and each run of the second adds one. A node above the whole reports it as a
+//! temporary table. It is the last of all rules, so that no other one has to know the node.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,11 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use futures::TryStreamExt;
+use mayfly_exec::{StatementContext, Why, next_temp_table_id};
+use mayfly_space::AccountOptions;
 use mayfly_sql::functions::{SessionValues, raise};
 use mayfly_types::{ErrorCode, MySqlError};
 
@@ -46,7 +50,12 @@ impl PhysicalOptimizerRule for LimitRecursion {
                 counted(recursion.recursive_term(), Part::Repeated),
             ];
             let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-            Ok(Transformed::yes(node.replace_children(children, options)?))
+            let input = node.replace_children(children, options)?;
+            Ok(Transformed::yes(Arc::new(CountIterations {
+                input,
+                part: Part::Whole(next_temp_table_id()),
+                iterations,
+            })))
         });
         limited.data()
     }
@@ -65,6 +74,8 @@ impl PhysicalOptimizerRule for LimitRecursion {
 enum Part {
     First,
     Repeated,
+    /// All of it, a temporary table of this identity.
+    Whole(u64),
 }
 
 /// Counts how often the second part of a recursion runs. The rows are those of its input.
@@ -91,9 +102,13 @@ impl CountIterations {
     }
 
     fn count(&self, context: &TaskContext) -> Result<()> {
-        if self.part == Part::First {
-            self.iterations.store(0, Ordering::Relaxed);
-            return Ok(());
+        match self.part {
+            Part::First => {
+                self.iterations.store(0, Ordering::Relaxed);
+                return Ok(());
+            }
+            Part::Repeated => {}
+            Part::Whole(_) => return Ok(()),
         }
         let iteration = self.iterations.fetch_add(1, Ordering::Relaxed) + 1;
         let extensions = &context.session_config().options().extensions;
@@ -113,6 +128,7 @@ impl DisplayAs for CountIterations {
         match self.part {
             Part::First => f.write_str("CountIterations: from zero"),
             Part::Repeated => f.write_str("CountIterations"),
+            Part::Whole(_) => f.write_str("CountIterations: all rows"),
         }
     }
 }
@@ -134,6 +150,18 @@ impl ExecutionPlan for CountIterations {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         self.count(&context)?;
-        self.input.execute(partition, context)
+        let Part::Whole(id) = self.part else {
+            return self.input.execute(partition, context);
+        };
+        let statement = StatementContext::of(&context)?;
+        // DataFusion holds the rows, and reserves memory for them from the statement.
+        let account = { &statement.account }.child("recursion", AccountOptions::default());
+        let table = statement.report.begin(id, Why::Recursion, account);
+        let rows = self.input.execute(partition, context)?;
+        let counted = rows.inspect_ok(move |rows| table.add_rows(rows.num_rows() as u64));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(
+            self.schema(),
+            counted,
+        )))
     }
 }
