@@ -83,6 +83,12 @@ impl Sealed {
         self.row_count
     }
 
+    /// Whether nobody else has a handle on the page: no other list of pages, and no array that
+    /// points into it.
+    pub(crate) fn has_one_holder(&self) -> bool {
+        self.page.is_last()
+    }
+
     /// The encoded bytes, without what is left free in the page.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes

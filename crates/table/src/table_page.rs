@@ -57,6 +57,11 @@ impl TablePage {
         self.sealed.bytes()
     }
 
+    /// Whether nobody else has a handle on the page.
+    pub(crate) fn has_one_holder(&self) -> bool {
+        self.sealed.has_one_holder()
+    }
+
     /// Bytes that reading the page pins.
     pub(crate) fn page_bytes(&self) -> usize {
         self.sealed.page_bytes()
