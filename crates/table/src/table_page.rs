@@ -1,4 +1,5 @@
-//! A page of a table: its rows are written once, and from then on there can only be fewer of them.
+//! A page of a table: its rows are written once, and from then on there can only be fewer of them;
+//! values become others where they stand (`crate::patch`).
 //!
 //! **Owns** which rows of a page are left. **Never** changes a page that somebody else may read: a
 //! page with fewer rows is another value over the same bytes.
