@@ -33,7 +33,7 @@ use arrow_select::take::take;
 use mayfly_space::{Account, ReadGuard};
 
 use crate::appender::Pending;
-use crate::change::{Removal, Slots};
+use crate::change::Removal;
 use crate::column_page::{Columns, Edits, Format, StoredRows};
 use crate::error::{Error, Result};
 use crate::sealed::Heap;
@@ -258,7 +258,7 @@ impl Patches {
             let stored = StoredRows::open(format, &bytes)?;
             for patch in self.pages.remove(&batch).into_iter().flatten() {
                 let rows = patch.rows(&stored, &columns)?;
-                let removed = removal.slots.entry(batch).or_insert_with(Slots::default);
+                let removed = removal.slots.entry(batch).or_default();
                 for slot in &patch.slots {
                     removal.row_count += u64::from(removed.insert(*slot));
                 }

@@ -348,7 +348,7 @@ fn model(seed: u64, budget: u64, has_keys: bool) {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 64,
+        cases: 48,
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
