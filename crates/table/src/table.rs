@@ -21,8 +21,8 @@
 //! A row that is removed leaves its bit; a page goes with its last row, and one that is mostly
 //! removed rows is written again without them. An updated row is removed and appended, unless its
 //! values fit where the old ones stand and nobody else can see its page. Since nothing changes that
-//! anybody else holds, going back is free: a [`Saved`] state is a list of pages, and putting it back
-//! undoes whatever happened since.
+//! anybody else holds, going back is free: a [`Saved`] state is a list of pages, and putting it
+//! back undoes whatever happened since.
 //!
 //! **Cost**: an append of one row is one encoded segment (about a microsecond for few columns).
 

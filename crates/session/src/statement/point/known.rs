@@ -78,8 +78,8 @@ pub(crate) struct PointStatement {
     pub(super) columns: Vec<ColumnInfo>,
 }
 
-/// The table that the columns were looked up in: nothing of it but its definition, which a temporary
-/// table that is made again shares with the one before.
+/// The table that the columns were looked up in: nothing of it but its definition, which a
+/// temporary table that is made again shares with the one before.
 pub(super) struct Meant {
     definition: Weak<Definition>,
     database: String,
