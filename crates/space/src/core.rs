@@ -30,6 +30,13 @@ use crate::table::{
 };
 use crate::{Error, Faults, Operation, Result, SpaceOptions, lock};
 
+/// The background writer looks at the bytes. Miri sees the whole write as a plain read of them.
+const LOOKED_AT: u64 = if cfg!(miri) {
+    GATHERED | WRITING
+} else {
+    GATHERED
+};
+
 /// The state of a space.
 pub(crate) struct Core {
     pub(crate) options: SpaceOptions,
@@ -83,15 +90,7 @@ impl Core {
             let pins = word & PINS;
             let resident = table::state(word) == RESIDENT;
             let blocked = match table::state(word) {
-                RESIDENT if exclusive => {
-                    // Miri sees the background write as a plain read of the bytes.
-                    let busy = if cfg!(miri) {
-                        GATHERED | WRITING
-                    } else {
-                        GATHERED
-                    };
-                    word & (EXCLUSIVE | busy) != 0 || pins != 0
-                }
+                RESIDENT if exclusive => word & (EXCLUSIVE | LOOKED_AT) != 0 || pins != 0,
                 RESIDENT => word & EXCLUSIVE != 0 || pins == PINS,
                 ABSENT => false,
                 _ => true,
@@ -142,6 +141,26 @@ impl Core {
             } else if entry.swap(word, word + 1).is_ok() {
                 return;
             }
+        }
+    }
+
+    /// Turns a shared pin into an exclusive one once it is the only pin.
+    pub(crate) fn upgrade(&self, page: &PageInner) {
+        let entry = self.table.entry(page.id);
+        loop {
+            let word = entry.load();
+            if word & PINS != 1 || word & LOOKED_AT != 0 {
+                self.table.wait(page.id, word);
+                continue;
+            }
+            let to = (word & !STORED) | EXCLUSIVE | DIRTY;
+            if entry.swap(word, to).is_err() {
+                continue;
+            }
+            if word & STORED != 0 {
+                self.drop_copy(entry, &page.node, page.len);
+            }
+            return;
         }
     }
 

@@ -111,6 +111,19 @@ impl ReadGuard {
         Ok(WriteGuard::new(page.clone(), frame))
     }
 
+    /// Turns shared into exclusive access without a gap, so that it cannot fail; the page counts as
+    /// changed. Waits while others hold a guard, so this must be the only one that is not about to
+    /// go: two of them would wait for each other.
+    pub fn upgrade(mut self) -> WriteGuard {
+        let page = self.page.take().expect("present until moved");
+        page.core().upgrade(page.inner());
+        WriteGuard {
+            start: self.start,
+            len: self.len,
+            page: Some(page),
+        }
+    }
+
     /// Unpins first, so that nobody waits while holding a pin; the claim of this pin goes over to
     /// the next one if it is as large and the same account's.
     fn move_pin(&mut self, to: &Page, exclusive: bool) -> Result<Frame> {

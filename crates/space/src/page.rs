@@ -32,8 +32,9 @@ impl Page {
         &self.0
     }
 
-    /// Whether this is the only handle, and so will be until it goes.
-    pub(crate) fn is_last(&self) -> bool {
+    /// Whether this is the only handle, and so will be until somebody clones it: nobody else has a
+    /// guard on the page or can get one.
+    pub fn is_last(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
 

@@ -65,6 +65,7 @@ fn pages_come_and_go() {
             guard[len - 1] = *n;
             let reader = guard.downgrade();
             assert_eq!(reader.clone()[0], *n);
+            reader.upgrade()[1] = *n;
         }
         // A larger class needs whole blocks: pages are moved together.
         let large = page(&account, PageClass::K64, 7);

@@ -8,20 +8,23 @@
 //! the table before the commit, [`Error::Changed`] says so, and the statement starts again.
 //!
 //! **Cost**: a bit of each removed row and a copy of the list of pages; updated rows are written
-//! again together with their page, or at the end (`crate::replace`).
+//! where they stand (`crate::patch`), again together with their page, or at the end
+//! (`crate::replace`).
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, UInt64Array};
-use arrow_select::filter::filter_record_batch;
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array};
+use arrow_select::filter::{filter, filter_record_batch};
 
 use crate::appender::Pending;
+use crate::column_page::StoredRows;
 use crate::error::Result;
-use crate::replace::{PageRows, Replacement};
-use crate::snapshot::TableSnapshot;
-use crate::table::Table;
+use crate::patch::{self, Patch, Patches};
+use crate::replace::{NewRows, PageRows, Replacement};
+use crate::snapshot::{Batch, TableSnapshot};
+use crate::table::{StatementRows, Table};
 
 /// A row of a snapshot: which batch, and which slot of it.
 pub(crate) fn row_id(batch: usize, slot: u32) -> u64 {
@@ -35,6 +38,14 @@ pub(crate) fn split_row_id(id: u64) -> (usize, u32) {
 
 fn is_same_batch(left: &u64, right: &u64) -> bool {
     split_row_id(*left).0 == split_row_id(*right).0
+}
+
+/// The ids that a mask chooses.
+fn chosen(ids: &[u64], mask: &[bool]) -> Vec<u64> {
+    let ids = ids.iter().zip(mask);
+    ids.filter(|(_, is_chosen)| **is_chosen)
+        .map(|(id, _)| *id)
+        .collect()
 }
 
 /// Slots of a batch, one bit each.
@@ -99,6 +110,7 @@ pub struct Change {
     /// Those of them that stay, or still may.
     replaced_count: u64,
     replacement: Replacement,
+    patches: Patches,
     pending: Pending,
 }
 
@@ -112,6 +124,7 @@ impl Change {
             replaced: BTreeMap::new(),
             replaced_count: 0,
             replacement: Replacement::default(),
+            patches: Patches::default(),
         }
     }
 
@@ -149,12 +162,52 @@ impl Change {
     /// Puts rows in the place of others, whose ids these are, and returns how many: a row that was
     /// named before, here or in [`Change::remove`], stays what it became then.
     ///
-    /// The rows keep their numbers where many rows of a page change.
+    /// The rows keep their numbers where many rows of a page change, or where their values fit into
+    /// the places of the old ones.
     ///
     /// # Errors
     /// If the batch does not have the schema of the table, or memory, disk or I/O fail; the change
     /// must not be committed then.
     pub fn replace(&mut self, ids: &UInt64Array, rows: &RecordBatch) -> Result<u64> {
+        let is_new = self.take_note(ids);
+        let count = is_new.iter().filter(|is_new| **is_new).count();
+        if count == ids.len() {
+            self.replace_new(ids.values(), rows)?;
+        } else if count > 0 {
+            let ids = chosen(ids.values(), &is_new);
+            self.replace_new(&ids, &filter_record_batch(rows, &is_new.into())?)?;
+        }
+        Ok(count as u64)
+    }
+
+    /// As [`Change::replace`], with the values of some columns; the others stay.
+    ///
+    /// # Errors
+    /// As for [`Change::replace`].
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub fn assign(
+        &mut self,
+        ids: &UInt64Array,
+        columns: &[usize],
+        values: &[ArrayRef],
+    ) -> Result<u64> {
+        let is_new = self.take_note(ids);
+        let count = is_new.iter().filter(|is_new| **is_new).count();
+        if count == ids.len() {
+            self.assign_new(ids.values(), columns, values)?;
+        } else if count > 0 {
+            let ids = chosen(ids.values(), &is_new);
+            let mask = is_new.into();
+            let values = values.iter().map(|values| Ok(filter(values, &mask)?));
+            self.assign_new(&ids, columns, &values.collect::<Result<Vec<_>>>()?)?;
+        }
+        Ok(count as u64)
+    }
+
+    /// Whether each of some rows is named for the first time; it is from now on.
+    fn take_note(&mut self, ids: &UInt64Array) -> Vec<bool> {
         let mut is_new = Vec::with_capacity(ids.len());
         for ids in ids.values().chunk_by(is_same_batch) {
             let (batch, _) = split_row_id(ids[0]);
@@ -166,19 +219,77 @@ impl Change {
                 is_new && replaced.insert(slot)
             }));
         }
-        let count = is_new.iter().filter(|is_new| **is_new).count();
-        self.replaced_count += count as u64;
-        if count == ids.len() {
-            self.replace_new(ids.values(), rows)?;
-        } else if count > 0 {
-            let new = ids.values().iter().zip(&is_new);
-            let ids: Vec<u64> = new
-                .filter(|(_, is_new)| **is_new)
-                .map(|(id, _)| *id)
-                .collect();
-            self.replace_new(&ids, &filter_record_batch(rows, &is_new.into())?)?;
+        self.replaced_count += is_new.iter().filter(|is_new| **is_new).count() as u64;
+        is_new
+    }
+
+    fn assign_new(&mut self, ids: &[u64], columns: &[usize], values: &[ArrayRef]) -> Result<()> {
+        let mut from = 0;
+        for run in ids.chunk_by(is_same_batch) {
+            let part = values.iter().map(|values| values.slice(from, run.len()));
+            let part: Vec<ArrayRef> = part.collect();
+            from += run.len();
+            if self.patch(run, columns.iter().copied().zip(part.iter().cloned()))? {
+                continue;
+            }
+            let old = self.snapshot.rows(run, None)?;
+            let mut arrays = old.columns().to_vec();
+            for (column, values) in columns.iter().zip(part) {
+                arrays[*column] = values;
+            }
+            let rows = RecordBatch::try_new(old.schema(), arrays)?;
+            self.replace_new(run, &rows)?;
         }
-        Ok(count as u64)
+        Ok(())
+    }
+
+    /// Gives rows of one page other values where the old ones stand; whether those fit.
+    fn patch(
+        &mut self,
+        ids: &[u64],
+        values: impl Iterator<Item = (usize, ArrayRef)>,
+    ) -> Result<bool> {
+        let (batch, _) = split_row_id(ids[0]);
+        // The rows that it is written again with would meet others.
+        if self.replacement.waits(batch) {
+            return Ok(false);
+        }
+        let slots: Vec<u32> = ids.iter().map(|id| split_row_id(*id).1).collect();
+        let layout = self.table.patched();
+        let there = self.snapshot.parts().batch(batch);
+        let replaced = self.replacement.pages.get(&batch);
+        match (there, replaced.map(|replaced| &replaced.rows)) {
+            (Batch::Page(page), None) => {
+                let bytes = page.bytes_pinned()?;
+                let stored = StoredRows::open(layout.format, &bytes)?;
+                match Patch::new(layout, &stored, &slots, values)? {
+                    Some(patch) if patch.is_empty() => Ok(true),
+                    Some(patch) => Ok(self.patches.add(layout, batch, page, patch)),
+                    None => Ok(false),
+                }
+            }
+            (Batch::Page(_), Some(_)) => Ok(false),
+            (Batch::Segment(segment), replaced) => {
+                let segment = match replaced {
+                    Some(NewRows::Segment(other)) => other.clone(),
+                    _ => segment.clone(),
+                };
+                let stored = StoredRows::open(layout.format, segment.bytes())?;
+                // Its keys change as those of a page that was written again.
+                let layout = patch::Layout {
+                    keyed: &[],
+                    ..layout
+                };
+                let Some(patch) = Patch::new(layout, &stored, &slots, values)? else {
+                    return Ok(false);
+                };
+                if !patch.is_empty() {
+                    let width = layout.format.schema().fields().len();
+                    self.replacement.patch(batch, &segment, &patch, width);
+                }
+                Ok(true)
+            }
+        }
     }
 
     fn replace_new(&mut self, ids: &[u64], rows: &RecordBatch) -> Result<()> {
@@ -186,10 +297,9 @@ impl Change {
             // The next rows of a scan may be of the same page as the last.
             let may_go_on = ids.len() > 1 && run.last() == ids.last();
             let (batch, _) = split_row_id(run[0]);
-            may_go_on
-                || self
-                    .replacement
-                    .may_place(self.snapshot.parts(), batch, run.len())
+            let (replacement, parts) = (&self.replacement, self.snapshot.parts());
+            !self.patches.has(batch)
+                && (may_go_on || replacement.may_place(parts, batch, run.len()))
         };
         let takes = self.replacement.takes(self.snapshot.parts(), rows);
         if !takes || !ids.chunk_by(is_same_batch).any(may_stay) {
@@ -210,11 +320,14 @@ impl Change {
             }
         }
         if moves.contains(&true) {
-            let moving = ids.iter().zip(&moves).filter(|(_, moves)| **moves);
-            let ids: Vec<u64> = moving.map(|(id, _)| *id).collect();
+            let ids = chosen(ids, &moves);
             self.move_rows(&ids, &filter_record_batch(rows, &moves.into())?)?;
         }
         for rows in staying {
+            if self.patches.has(rows.batch) {
+                self.move_all(vec![rows])?;
+                continue;
+            }
             let late = self.replacement.add(self.snapshot.parts(), rows)?;
             self.move_all(late)?;
         }
@@ -235,8 +348,33 @@ impl Change {
         Ok(())
     }
 
-    /// Takes rows out of their pages and puts what they become to the end.
+    /// Writes rows over the old ones where they fit. Takes the others out of their pages and puts
+    /// what they become to the end.
     fn move_rows(&mut self, ids: &[u64], rows: &RecordBatch) -> Result<()> {
+        let mut moves = vec![true; ids.len()];
+        let mut from = 0;
+        for run in ids.chunk_by(is_same_batch) {
+            let first = from;
+            from += run.len();
+            let columns = rows.columns().iter().enumerate();
+            let values = columns.map(|(column, values)| (column, values.slice(first, run.len())));
+            if rows.num_columns() == self.snapshot.schema().fields().len()
+                && self.patch(run, values)?
+            {
+                moves[first..from].fill(false);
+            }
+        }
+        if moves.iter().all(|moves| *moves) {
+            return self.move_all_of(ids, rows);
+        }
+        if moves.contains(&true) {
+            let ids = chosen(ids, &moves);
+            self.move_all_of(&ids, &filter_record_batch(rows, &moves.into())?)?;
+        }
+        Ok(())
+    }
+
+    fn move_all_of(&mut self, ids: &[u64], rows: &RecordBatch) -> Result<()> {
         for ids in ids.chunk_by(is_same_batch) {
             let (batch, _) = split_row_id(ids[0]);
             let removed = self.removal.slots.entry(batch).or_default();
@@ -276,9 +414,13 @@ impl Change {
         let version = self.snapshot.version();
         // It would hold on to the list of pages, which the change would have to copy then.
         drop(self.snapshot);
-        let replaced = &self.replacement.pages;
-        self.table
-            .absorb(self.pending, &self.removal, replaced, Some(version))
+        self.table.absorb(StatementRows {
+            pending: self.pending,
+            removal: self.removal,
+            replaced: self.replacement.pages,
+            patches: self.patches,
+            seen: Some(version),
+        })
     }
 }
 

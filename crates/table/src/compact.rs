@@ -10,6 +10,7 @@ use mayfly_space::{Account, NextUse, PageClass};
 
 use crate::column_page::{Format, Rows};
 use crate::error::Result;
+use crate::patch::Patches;
 use crate::sealed::Sealed;
 use crate::table_page::TablePage;
 
@@ -21,10 +22,18 @@ type Changed = [(usize, Option<TablePage>)];
 
 /// Writes sparse pages again, several neighbours to one page if they fit: that one takes the
 /// place of the first, the others have no rows left.
-pub(crate) fn sparse(account: &Account, format: &Format, page_bytes: usize, changed: &mut Changed) {
+///
+/// Pages that values are about to be written to stay where they are.
+pub(crate) fn sparse(
+    account: &Account,
+    format: &Format,
+    page_bytes: usize,
+    changed: &mut Changed,
+    patches: &Patches,
+) {
     let mut from = 0;
     while format.merges() && from < changed.len() {
-        let group = group(format, page_bytes, &changed[from..]);
+        let group = group(format, page_bytes, &changed[from..], patches);
         let end = from + group.max(1);
         if group > 0
             && let Ok(page) = written(account, format, &changed[from..end])
@@ -40,7 +49,7 @@ pub(crate) fn sparse(account: &Account, format: &Format, page_bytes: usize, chan
 
 /// How many of the first pages are sparse neighbours that fit into one; none if that would spare
 /// no page.
-fn group(format: &Format, page_bytes: usize, changed: &Changed) -> usize {
+fn group(format: &Format, page_bytes: usize, changed: &Changed, patches: &Patches) -> usize {
     let (mut rows, mut bytes) = (0, 0);
     let mut last = None;
     let fits = |(place, page): &&(usize, Option<TablePage>)| {
@@ -51,7 +60,11 @@ fn group(format: &Format, page_bytes: usize, changed: &Changed) -> usize {
         };
         rows += page.row_count();
         bytes += page.bytes() * page.row_count() / page.written_count();
-        follows && is_sparse(page) && bytes <= page_bytes && format.takes(rows)
+        follows
+            && !patches.has(*place)
+            && is_sparse(page)
+            && bytes <= page_bytes
+            && format.takes(rows)
     };
     let group = changed.iter().take_while(fits).count();
     let mut pages = changed[..group]

@@ -15,6 +15,7 @@ use crate::column_page::{Format, Rows, Size};
 use crate::compact;
 use crate::error::Result;
 use crate::keys;
+use crate::patch::Patches;
 use crate::replace::{NewRows, ReplacedPages};
 use crate::sealed::{Heap, Sealed, Writer};
 use crate::table_page::TablePage;
@@ -143,8 +144,9 @@ impl Content {
         writer: &Writer,
         removal: &Removal,
         replaced: &ReplacedPages,
+        patches: &Patches,
     ) -> Result<NextContent> {
-        let next = self.next_rows(account, writer, removal, replaced)?;
+        let next = self.next_rows(account, writer, removal, replaced, patches)?;
         self.heap.reserve(account, next.tail_bytes(self))?;
         Ok(next)
     }
@@ -155,17 +157,20 @@ impl Content {
         writer: &Writer,
         removal: &Removal,
         replaced: &ReplacedPages,
+        patches: &Patches,
     ) -> Result<NextContent> {
         let (format, pages) = (&*writer.format, &self.pages);
         let mut changed = self.changed_pages(removal, replaced);
-        compact::sparse(account, format, writer.page_bytes, &mut changed);
+        compact::sparse(account, format, writer.page_bytes, &mut changed, patches);
+        let after = |batch: Option<usize>| batch.map_or(0, |batch| batch + 1);
         let mut end = End {
             account,
             format,
             page_bytes: writer.page_bytes,
             pages,
-            // What has fewer rows now is not joined with others.
-            first: changed.last().map_or(0, |(index, _)| index + 1),
+            // What has fewer rows now is not joined with others, nor what is written to later.
+            first: after(changed.last().map(|(index, _)| *index))
+                .max(after(patches.batches().next_back())),
             kept: pages.len(),
             added: Vec::new(),
         };

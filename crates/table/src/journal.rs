@@ -43,12 +43,14 @@ use arrow_array::{RecordBatch, UInt32Array, UInt64Array};
 use arrow_select::take::take_record_batch;
 
 use crate::change::{Removal, row_id};
-use crate::column_page::Format;
+use crate::column_page::{Format, StoredRows};
 use crate::dictionary::Place;
 use crate::error::Result;
-use crate::replace::ReplacedPages;
+use crate::patch::{Patch, Patches};
+use crate::replace::{Replaced, ReplacedPages};
 use crate::sealed::Writer;
 use crate::table::Table;
+use crate::table_page::TablePage;
 
 /// Is told of each mutation of a table or of a dictionary, as the [module](self) describes.
 pub trait Journal: fmt::Debug + Send + Sync {
@@ -121,6 +123,9 @@ pub struct RowChange<'a> {
     pub(crate) writer: &'a Writer,
     pub(crate) removal: &'a Removal,
     pub(crate) replaced: &'a ReplacedPages,
+    pub(crate) patches: &'a Patches,
+    /// The pages of the version before.
+    pub(crate) pages: &'a [TablePage],
 }
 
 impl RowChange<'_> {
@@ -150,15 +155,36 @@ impl RowChange<'_> {
     /// # Errors
     /// If a page cannot be read.
     pub fn replaced(&self) -> impl Iterator<Item = Result<(UInt64Array, RecordBatch)>> {
-        self.replaced.iter().map(|(batch, replaced)| {
-            let written = replaced.rows.batch().written(self.format())?;
-            let columns: Vec<usize> = (0..self.width).collect();
-            let slots: Vec<u32> = replaced.slots.iter().collect();
-            let ids = slots.iter().map(|slot| row_id(*batch, *slot)).collect();
-            let rows = written.project(&columns)?;
-            let rows = take_record_batch(&rows, &UInt32Array::from(slots))?;
-            Ok((ids, rows))
-        })
+        let pages = self.replaced.iter();
+        let pages = pages.map(|(batch, replaced)| self.written_again(*batch, replaced));
+        let patches = self.patches.iter();
+        pages.chain(patches.map(|(batch, patch)| self.written_over(batch, patch)))
+    }
+
+    fn written_again(
+        &self,
+        batch: usize,
+        replaced: &Replaced,
+    ) -> Result<(UInt64Array, RecordBatch)> {
+        let written = replaced.rows.batch().written(self.format())?;
+        let columns: Vec<usize> = (0..self.width).collect();
+        let slots: Vec<u32> = replaced.slots.iter().collect();
+        let ids = slots.iter().map(|slot| row_id(batch, *slot)).collect();
+        let rows = written.project(&columns)?;
+        let rows = take_record_batch(&rows, &UInt32Array::from(slots))?;
+        Ok((ids, rows))
+    }
+
+    fn written_over(&self, batch: usize, patch: &Patch) -> Result<(UInt64Array, RecordBatch)> {
+        let bytes = self.pages[batch].bytes_pinned()?;
+        let columns: Vec<usize> = (0..self.width).collect();
+        let rows = patch.rows(&StoredRows::open(self.format(), &bytes)?, &columns)?;
+        let ids = patch
+            .slots
+            .iter()
+            .map(|slot| row_id(batch, *slot))
+            .collect();
+        Ok((ids, rows))
     }
 
     /// The number of rows that come.
@@ -191,6 +217,7 @@ impl fmt::Debug for RowChange<'_> {
             .field("version", &self.version)
             .field("removed", &self.removed_count())
             .field("replaced_pages", &self.replaced.len())
+            .field("patches", &self.patches.iter().count())
             .field("appended", &self.appended_count())
             .finish_non_exhaustive()
     }

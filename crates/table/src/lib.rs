@@ -35,6 +35,7 @@ pub mod dictionary;
 mod error;
 pub mod journal;
 pub mod keys;
+mod patch;
 mod replace;
 pub mod rows;
 pub mod run;

@@ -10,8 +10,11 @@
 //! ```text
 //!                     many of a page --> the page is written again, slot by slot
 //!   rows by their id <
-//!                     few of a page  --> they are removed, and appended with new numbers
+//!                     few of a page  --> their values are written over the old ones, or else
+//!                                        they are removed, and appended with new numbers
 //! ```
+//!
+//! (Values that are written over others: `crate::patch`.)
 //!
 //! Rows come in the order in which a scan finds them, so those of a page are neighbours, but for
 //! the batches of other scans between them: a few pages wait at a time.
@@ -25,6 +28,7 @@ use mayfly_space::NextUse;
 use crate::change::Slots;
 use crate::column_page::{Columns, Format, Rows, Size};
 use crate::error::{Error, Result};
+use crate::patch::Patch;
 use crate::sealed::{Heap, Sealed, page_class};
 use crate::snapshot::{Batch, SnapshotParts};
 use crate::table_page::TablePage;
@@ -113,8 +117,30 @@ impl Replacement {
         types.all(|(field, column)| field.data_type() == column.data_type())
     }
 
-    fn waits(&self, batch: usize) -> bool {
+    /// Whether rows of a page wait for others.
+    pub(crate) fn waits(&self, batch: usize) -> bool {
         self.waiting.iter().any(|waiting| waiting.batch == batch)
+    }
+
+    /// Gives rows of a segment values that fit where the old ones stand.
+    pub(crate) fn patch(&mut self, batch: usize, segment: &Segment, patch: &Patch, width: usize) {
+        let differing = patch.changing(width);
+        let slots = patch.slots.iter().copied();
+        match self.pages.get_mut(&batch) {
+            Some(replaced) => {
+                replaced.rows = NewRows::Segment(segment.patched(patch));
+                replaced.differing.add(&differing);
+                slots.for_each(|slot| _ = replaced.slots.insert(slot));
+            }
+            None => {
+                let replaced = Replaced {
+                    rows: NewRows::Segment(segment.patched(patch)),
+                    slots: slots.collect(),
+                    differing,
+                };
+                self.pages.insert(batch, replaced);
+            }
+        }
     }
 
     /// Takes some rows of a page. Those that are returned must be removed and appended.

@@ -27,7 +27,7 @@ const AHEAD_PER_MEMORY: u64 = 32;
 /// Reservations grow in steps, so that small appends rarely touch the budget.
 const RESERVATION_STEP: usize = 4 << 10;
 
-/// A column page that will not change.
+/// A column page that changes as long as its table is the only one to hold it (`crate::patch`).
 #[derive(Clone)]
 pub(crate) struct Sealed {
     page: Page,
@@ -81,6 +81,12 @@ impl Sealed {
 
     pub(crate) fn row_count(&self) -> usize {
         self.row_count
+    }
+
+    /// Whether nobody else has a handle on the page: no other list of pages, and no array that
+    /// points into it.
+    pub(crate) fn has_one_holder(&self) -> bool {
+        self.page.is_last()
     }
 
     /// The encoded bytes, without what is left free in the page.

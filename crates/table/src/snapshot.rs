@@ -1,6 +1,7 @@
 //! The rows of a table at one moment.
 //!
-//! **Owns** a list of pages that nobody changes any more. **Never** sees what comes later.
+//! **Owns** a list of pages that nobody changes as long as it is held. **Never** sees what comes
+//! later.
 
 use std::fmt;
 use std::ops::Range;

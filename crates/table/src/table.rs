@@ -1,7 +1,8 @@
 //! User tables: rows come at the end and go anywhere.
 //!
 //! **Owns** the rows of one table: full column pages, and a tail on the heap. A tiny table is all
-//! tail: it has no page and takes no lock but its own mutex.
+//! tail: it has no page and takes no lock but its own mutex (and that of the arena, for a moment,
+//! when its heap is reserved: 330 instructions).
 //!
 //! **Never** shows a part of a statement's rows: an [`Appender`] fills pages that nobody else can
 //! see, and hands them over at once when it commits. A snapshot holds on to the pages it saw, so a
@@ -18,9 +19,10 @@
 //! consists of full pages but for the last few, and each row is copied a few times only.
 //!
 //! A row that is removed leaves its bit; a page goes with its last row, and one that is mostly
-//! removed rows is written again without them. An updated row is removed and appended. Since
-//! nothing that was written ever changes, going back is free: a [`Saved`] state is a list of pages,
-//! and putting it back undoes whatever happened since.
+//! removed rows is written again without them. An updated row is removed and appended, unless its
+//! values fit where the old ones stand and nobody else can see its page. Since nothing changes that
+//! anybody else holds, going back is free: a [`Saved`] state is a list of pages, and putting it
+//! back undoes whatever happened since.
 //!
 //! **Cost**: an append of one row is one encoded segment (about a microsecond for few columns).
 
@@ -44,6 +46,7 @@ use crate::definition::{Column, Definition};
 use crate::error::{Error, Result};
 use crate::journal::{Journal, Mutation, RowChange, Unlogged};
 use crate::keys::{self, Conflicts, Indexes, Repeats, Search};
+use crate::patch::{self, Patches};
 use crate::replace::ReplacedPages;
 use crate::sealed::Writer;
 use crate::snapshot::{SnapshotParts, TableSnapshot};
@@ -72,6 +75,22 @@ pub struct Table {
 struct Layout {
     schema: SchemaRef,
     format: Arc<Format>,
+    /// The columns of keys.
+    keyed: Vec<usize>,
+}
+
+/// What a statement does to the rows of a table.
+pub(crate) struct StatementRows {
+    /// Those that come.
+    pub(crate) pending: Pending,
+    /// Those that go.
+    pub(crate) removal: Removal,
+    /// Pages that were written again.
+    pub(crate) replaced: ReplacedPages,
+    /// Values that are written over others.
+    pub(crate) patches: Patches,
+    /// The version that it saw.
+    pub(crate) seen: Option<u64>,
 }
 
 struct State {
@@ -156,6 +175,12 @@ impl Table {
         &self.definition
     }
 
+    /// The same, to be told from others: a table that is made again as one before may have its
+    /// definition ([`Table::of`]).
+    pub fn definition_handle(&self) -> &Arc<Definition> {
+        &self.definition
+    }
+
     /// The columns as they were declared.
     pub fn columns(&self) -> &[Column] {
         &self.definition.columns
@@ -174,8 +199,23 @@ impl Table {
                 false => Format::with_row_numbers(&schema),
             };
             let format = Arc::new(format);
-            Layout { schema, format }
+            let parts = self.definition.keys.iter().flat_map(|key| &key.parts);
+            Layout {
+                schema,
+                format,
+                keyed: parts.map(|part| part.column).collect(),
+            }
         })
+    }
+
+    /// What patches of its pages have to know.
+    pub(crate) fn patched(&self) -> patch::Layout<'_> {
+        let layout = self.layout();
+        patch::Layout {
+            format: &layout.format,
+            account: &self.account,
+            keyed: &layout.keyed,
+        }
     }
 
     /// When the table was created.
@@ -334,18 +374,24 @@ impl Table {
 
     /// Makes the rows of a writer part of the table, all or none.
     pub(crate) fn absorb_rows(&self, pending: Pending) -> Result<()> {
-        self.absorb(pending, &Removal::default(), &ReplacedPages::new(), None)
+        self.absorb(StatementRows {
+            pending,
+            removal: Removal::default(),
+            replaced: ReplacedPages::new(),
+            patches: Patches::default(),
+            seen: None,
+        })
     }
 
-    /// Makes removals, pages that were written again, and the rows of a writer part of the table,
-    /// all or none.
-    pub(crate) fn absorb(
-        &self,
-        pending: Pending,
-        removal: &Removal,
-        replaced: &ReplacedPages,
-        seen: Option<u64>,
-    ) -> Result<()> {
+    /// Makes what a statement did part of the table, all or none.
+    pub(crate) fn absorb(&self, rows: StatementRows) -> Result<()> {
+        let StatementRows {
+            mut pending,
+            mut removal,
+            replaced,
+            mut patches,
+            seen,
+        } = rows;
         let mut state = self.state();
         let is_other = |seen: u64| seen != state.version;
         if state.is_retired || seen.or(pending.version()).is_some_and(is_other) {
@@ -354,39 +400,48 @@ impl Table {
             });
         }
         let state = &mut *state;
+        let format = &*self.layout().format;
+        let pages = &mut state.content.pages;
+        let pinned = match patches.is_empty() {
+            true => Vec::new(),
+            false => patches.pin(format, pages, &mut removal, &mut pending)?,
+        };
         let next_number = pending.next_number();
         let writer = pending.writer;
-        let next = state
-            .content
-            .next(&self.account, &writer, removal, replaced)?;
+        let content = &mut state.content;
+        let next = content.next(&self.account, &writer, &removal, &replaced, &patches)?;
         if !self.definition.keys.is_empty() {
             let indexes = self.indexes(&mut state.indexes, &state.content)?;
             let pages: Vec<TablePage> = writer.pages.iter().cloned().map(From::from).collect();
             let statement = keys::Statement {
                 before: state.content.rows(),
-                removal,
-                replaced,
+                removal: &removal,
+                replaced: &replaced,
+                patches: &patches,
                 written: keys::Rows {
                     pages: &pages,
                     tail: &writer.tail,
                 },
             };
             indexes.begin_change();
-            if let Err(error) = statement.apply(indexes, &self.layout().format) {
+            if let Err(error) = statement.apply(indexes, format) {
                 indexes.end_change();
                 return Err(error);
             }
         }
 
-        let changes = writer.row_count > 0 || removal.row_count > 0 || !replaced.is_empty();
+        let comes_or_goes = writer.row_count > 0 || removal.row_count > 0;
+        let changes = comes_or_goes || !replaced.is_empty() || !patches.is_empty();
         if changes {
             let told = self.journal.record(&Mutation::Rows(RowChange {
                 version: state.version + 1,
                 auto_increment: self.auto_increment(),
                 width: self.columns().len(),
                 writer: &writer,
-                removal,
-                replaced,
+                removal: &removal,
+                replaced: &replaced,
+                patches: &patches,
+                pages: &state.content.pages,
             }));
             if told.is_err() {
                 // The entries of its rows are in the keys.
@@ -397,6 +452,7 @@ impl Table {
 
         // Nothing below can fail.
         state.content.replace(next);
+        patches.write(pinned);
         if let Some(indexes) = &mut state.indexes {
             indexes.end_change();
         }

@@ -1,4 +1,5 @@
-//! A page of a table: its rows are written once, and from then on there can only be fewer of them.
+//! A page of a table: its rows are written once, and from then on there can only be fewer of them;
+//! values become others where they stand (`crate::patch`).
 //!
 //! **Owns** which rows of a page are left. **Never** changes a page that somebody else may read: a
 //! page with fewer rows is another value over the same bytes.
@@ -55,6 +56,11 @@ impl TablePage {
     /// The encoded bytes, those of removed rows included.
     pub(crate) fn bytes(&self) -> usize {
         self.sealed.bytes()
+    }
+
+    /// Whether nobody else has a handle on the page.
+    pub(crate) fn has_one_holder(&self) -> bool {
+        self.sealed.has_one_holder()
     }
 
     /// Bytes that reading the page pins.

@@ -13,6 +13,7 @@ use bytes::Bytes;
 
 use crate::column_page::{ALIGNMENT, Format, Joined, Prepared, Rows, Size, Source};
 use crate::error::Result;
+use crate::patch::Patch;
 
 /// So many segments of about one length become one: more would copy less and make a scan of a tiny
 /// table return more batches.
@@ -55,6 +56,17 @@ impl Segment {
             bytes: Bytes::from_owner(page),
             size,
         })
+    }
+
+    /// The same rows but for some values.
+    pub(crate) fn patched(&self, patch: &Patch) -> Segment {
+        let mut page = HeapPage::new(self.bytes.len());
+        page.as_mut().copy_from_slice(&self.bytes);
+        patch.write(page.as_mut());
+        Segment {
+            bytes: Bytes::from_owner(page),
+            size: self.size,
+        }
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {

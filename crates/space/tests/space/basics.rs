@@ -175,6 +175,42 @@ fn a_changed_page_gives_its_copy_up() {
 }
 
 #[test]
+fn a_reader_becomes_a_writer() {
+    let space = space(MIB);
+    let account = account(&space);
+    let pages: Vec<_> = (0..100)
+        .map(|n| page(&account, PageClass::K64, n))
+        .collect();
+    for (n, page) in pages.iter().enumerate() {
+        let guard = page.read().expect("it can be read back");
+        // The last pages have not left memory yet.
+        assert!(page.is_stored() || n > 50);
+        let mut guard = guard.upgrade();
+        assert!(!page.is_stored(), "the copy on disk is another page now");
+        let len = guard.len();
+        guard.copy_from_slice(&contents(n as u64 + 1000, len));
+        assert_eq!(space.counters().pinned_bytes, 64 * KIB);
+    }
+    for (n, page) in pages.iter().enumerate() {
+        check(page, n as u64 + 1000);
+    }
+    // It waits for readers that are about to go, and keeps others out.
+    let first = pages[0].read().expect("pins are few");
+    let second = first.clone();
+    let writer = std::thread::spawn(move || {
+        let mut guard = first.upgrade();
+        guard[0] = 9;
+    });
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    assert!(!writer.is_finished());
+    drop(second);
+    writer.join().expect("the writer ends");
+    assert_eq!(pages[0].read().expect("pins are few")[0], 9);
+    drop(pages);
+    assert_empty(&space);
+}
+
+#[test]
 fn guards_share_and_exclude() {
     let space = space(8 * MIB);
     let account = account(&space);

@@ -28,6 +28,7 @@
 //! **Cost**: `docs/decisions/column-pages.md`.
 
 mod decode;
+mod edit;
 mod encode;
 mod layout;
 mod stored;
@@ -44,6 +45,7 @@ use crate::error::{Error, Result};
 use layout::{ENTRY_BYTES, HEADER_BYTES, align};
 
 pub use decode::Source;
+pub(crate) use edit::Edits;
 pub use encode::Prepared;
 pub(crate) use layout::ALIGNMENT;
 pub(crate) use stored::{Columns, Joined, StoredColumn, StoredRows};

@@ -28,12 +28,12 @@ pub(crate) struct StoredRows<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct StoredColumn<'a> {
     kind: Kind,
-    row_count: usize,
-    null_count: usize,
-    validity: &'a [u8],
-    values: &'a [u8],
-    data: &'a [u8],
-    prefixes: &'a [u8],
+    pub(super) row_count: usize,
+    pub(super) null_count: usize,
+    pub(super) validity: &'a [u8],
+    pub(super) values: &'a [u8],
+    pub(super) data: &'a [u8],
+    pub(super) prefixes: &'a [u8],
 }
 
 impl<'a> StoredRows<'a> {
@@ -46,6 +46,14 @@ impl<'a> StoredRows<'a> {
             bytes,
             row_count: check(format, bytes)?,
         })
+    }
+
+    pub(super) fn format(&self) -> &'a Format {
+        self.format
+    }
+
+    pub(super) fn bytes(&self) -> &'a [u8] {
+        self.bytes
     }
 
     /// # Errors
@@ -142,7 +150,7 @@ impl<'a> StoredRows<'a> {
 }
 
 /// Some columns of a format.
-pub(crate) struct Columns(Vec<bool>);
+pub(crate) struct Columns(pub(super) Vec<bool>);
 
 impl Columns {
     pub(crate) fn has(&self, column: usize) -> bool {
@@ -178,7 +186,7 @@ impl<'a> StoredColumn<'a> {
             && self.data == other.data
     }
 
-    fn end(&self, slot: usize) -> usize {
+    pub(super) fn end(&self, slot: usize) -> usize {
         read_u32(self.values, slot * size_of::<u32>()) as usize
     }
 }

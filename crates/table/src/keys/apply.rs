@@ -11,6 +11,7 @@ use super::{Indexes, KeyedRows};
 use crate::change::{Removal, Slots};
 use crate::column_page::Format;
 use crate::error::Result;
+use crate::patch::Patches;
 use crate::replace::ReplacedPages;
 use crate::snapshot::Batch;
 use crate::table_page::TablePage;
@@ -38,6 +39,7 @@ pub(crate) struct Statement<'a> {
     pub(crate) before: Rows<'a>,
     pub(crate) removal: &'a Removal,
     pub(crate) replaced: &'a ReplacedPages,
+    pub(crate) patches: &'a Patches,
     pub(crate) written: Rows<'a>,
 }
 
@@ -74,6 +76,21 @@ impl Statement<'_> {
                     ..Step::all(source, comes)
                 });
             }
+        }
+        for (batch, patch) in self.patches.iter() {
+            let Some(keyed) = &patch.keyed else {
+                continue;
+            };
+            let only: Rc<[usize]> = indexes.of_columns(&keyed.columns).into();
+            steps.push(Step {
+                slots: Some(Cow::Owned(patch.slots.iter().copied().collect())),
+                only: Some(Rc::clone(&only)),
+                ..Step::all(self.before.source(batch), false)
+            });
+            coming.push(Step {
+                only: Some(only),
+                ..Step::all(Batch::Segment(&keyed.rows), true)
+            });
         }
         steps.extend(coming);
         steps.extend(self.written.steps(true));

@@ -4,6 +4,7 @@ mod batches;
 mod by_key;
 mod dictionaries;
 mod faults;
+mod in_place;
 mod journals;
 mod kept_numbers;
 mod keyed;

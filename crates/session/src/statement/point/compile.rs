@@ -11,11 +11,13 @@ use datafusion::sql::sqlparser::ast::{
 use mayfly_sql::change::{Mention, mentions, only_table};
 use mayfly_sql::literal::Literal;
 use mayfly_sql::parse;
-use mayfly_sql::statement::{Delete, Insert, InsertSource, RowChoice, Statement, Update};
+use mayfly_sql::statement::{
+    Delete, Insert, InsertSource, RowChoice, Statement, TableName, Update,
+};
 use mayfly_table::{Column, Table};
 use mayfly_types::ColumnType;
 
-use super::known::{Action, Among, Cell, Choice, Given, NewValue, PointStatement};
+use super::known::{Action, Among, Cell, Choice, Given, Meant, NewValue, PointStatement};
 use crate::outcome::{ColumnInfo, ColumnOrigin, columns_of};
 use crate::statement::Job;
 use crate::statement::assign::sources;
@@ -138,9 +140,10 @@ impl Job {
                 None => default_of(column),
             }
         });
+        let meant = self.meant(&table, &insert.table)?;
         Some(PointStatement {
             name: insert.table.clone(),
-            table: Arc::downgrade(&table),
+            meant,
             action: Action::Insert {
                 columns: columns.collect::<Option<_>>()?,
                 width: first.iter().flatten().count(),
@@ -187,9 +190,10 @@ impl Job {
         }
         let condition = update.choice.condition.as_ref()?;
         let rows = choice(condition, &table, &mention.alias, constants)?;
+        let meant = self.meant(&table, &mention.table)?;
         Some(PointStatement {
             name: mention.table,
-            table: Arc::downgrade(&table),
+            meant,
             action: Action::Update { rows, assignments },
             columns: Vec::new(),
         })
@@ -201,9 +205,10 @@ impl Job {
         self.deleted(&mentions(&mut from), &delete.targets).ok()?;
         let condition = delete.choice.condition.as_ref()?;
         let rows = choice(condition, &table, &mention.alias, constants)?;
+        let meant = self.meant(&table, &mention.table)?;
         Some(PointStatement {
             name: mention.table,
-            table: Arc::downgrade(&table),
+            meant,
             action: Action::Delete(rows),
             columns: Vec::new(),
         })
@@ -235,9 +240,10 @@ impl Job {
             ..of_table[*place].clone()
         };
         let columns: Vec<ColumnInfo> = places.iter().map(shown).collect();
+        let meant = self.meant(&table, &mention.table)?;
         Some(PointStatement {
             name: mention.table,
-            table: Arc::downgrade(&table),
+            meant,
             action: Action::Select {
                 rows,
                 columns: places,
@@ -251,6 +257,11 @@ impl Job {
             return None;
         }
         self.keyed(&choice.from)
+    }
+
+    /// What the name of a table means.
+    pub(super) fn meant(&self, table: &Table, name: &TableName) -> Option<Meant> {
+        Some(Meant::new(table, self.database_of(name).ok()?))
     }
 
     /// The one table of a FROM list, if it has keys.

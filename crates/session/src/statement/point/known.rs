@@ -11,7 +11,7 @@ use std::sync::{Arc, Weak};
 
 use mayfly_sql::literal::Literal;
 use mayfly_sql::statement::TableName;
-use mayfly_table::{Dictionary, Table};
+use mayfly_table::{Definition, Dictionary, Table};
 
 use super::remainder::Remainder;
 use crate::connection::{Local, Settings};
@@ -72,11 +72,34 @@ impl Known {
 /// A statement on rows of one table, for any constants.
 pub(crate) struct PointStatement {
     pub(super) name: TableName,
-    /// The table that the columns were looked up in.
-    pub(super) table: Weak<Table>,
+    pub(super) meant: Meant,
     pub(super) action: Action,
     /// The columns of the result of a SELECT.
     pub(super) columns: Vec<ColumnInfo>,
+}
+
+/// The table that the columns were looked up in: nothing of it but its definition, which a
+/// temporary table that is made again shares with the one before.
+pub(super) struct Meant {
+    definition: Weak<Definition>,
+    database: String,
+}
+
+impl Meant {
+    /// A table of a database.
+    pub(super) fn new(table: &Table, database: String) -> Meant {
+        Meant {
+            definition: Arc::downgrade(table.definition_handle()),
+            database,
+        }
+    }
+
+    /// Whether a statement means the same for another table of the name.
+    pub(super) fn is(&self, table: &Table, database: &str) -> bool {
+        // The memory of the definition is not used again as long as this points to it.
+        let is_same = std::ptr::eq(self.definition.as_ptr(), table.definition());
+        is_same && self.database == database
+    }
 }
 
 /// What a statement does.
@@ -165,7 +188,8 @@ pub(super) struct Target {
 }
 
 impl PointStatement {
-    /// The table, if the name still means the one that the statement was compiled for.
+    /// The table, if the name still means the one that the statement was compiled for, or another
+    /// that was made as that one.
     pub(super) fn target(&self, local: &mut Local, shared: &Dictionary) -> Option<Target> {
         let database = self.name.database.as_ref().or(local.database.as_ref())?;
         let own = local.temporary.table(database, &self.name.table);
@@ -174,7 +198,7 @@ impl PointStatement {
             Some(own) => own,
             None => shared.table(database, &self.name.table).ok()?,
         };
-        if !std::ptr::eq(self.table.as_ptr(), Arc::as_ptr(&table)) {
+        if !self.meant.is(&table, database) {
             return None;
         }
         Some(Target {

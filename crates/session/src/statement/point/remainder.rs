@@ -95,13 +95,15 @@ impl Job {
         if constants != read.constants {
             return false;
         }
+        let Ok(database) = self.database_of(&parts.mention.table) else {
+            return false;
+        };
         let may_be = {
             let mut local = self.connection.local();
             let variables = local.variables.version();
             let is_stale = |old: &PointStatement| match &old.action {
                 Action::Compute { over, .. } => {
-                    let is_same = std::ptr::eq(old.table.as_ptr(), Arc::as_ptr(&parts.table));
-                    over.variables != variables || !is_same
+                    over.variables != variables || !old.meant.is(&parts.table, &database)
                 }
                 _ => false,
             };
@@ -219,9 +221,10 @@ impl Job {
             plan: ShortPlan::of(&plan).ok()??,
             variables,
         };
+        let meant = self.meant(&parts.table, &parts.mention.table)?;
         Some(PointStatement {
             name: parts.mention.table,
-            table: Arc::downgrade(&parts.table),
+            meant,
             action: Action::Compute {
                 rows: parts.rows,
                 over,

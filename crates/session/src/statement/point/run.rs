@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt64Array};
 use arrow::compute::kernels::boolean::or;
 use arrow::compute::kernels::cmp::distinct;
-use arrow::compute::{cast, filter_record_batch};
+use arrow::compute::{cast, filter};
 use arrow::datatypes::{DataType, Int64Type, UInt64Type};
 use arrow::error::ArrowError;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
@@ -131,14 +131,14 @@ fn update(
             changed: 0,
         }));
     }
-    let old = snapshot.rows(&ids, None).map_err(table_error)?;
+    let columns: Vec<usize> = assignments.iter().map(|(column, _)| *column).collect();
+    let old = snapshot.rows(&ids, Some(&columns)).map_err(table_error)?;
     // It would hold on to the list of pages, which the change would have to copy then.
     drop(snapshot);
-    let mut arrays = old.columns().to_vec();
+    let mut new = Vec::with_capacity(columns.len());
     let mut differs: Option<BooleanArray> = None;
-    for (column, value) in assignments {
+    for ((column, value), before) in assignments.iter().zip(old.columns()) {
         let column_type = &target.table.columns()[*column].column_type;
-        let before = old.column(*column);
         let summed;
         let values: Vec<Value<'_>> = match value {
             NewValue::Value(cell) => vec![cell.value(constants); matched],
@@ -158,15 +158,16 @@ fn update(
             Some(others) => or(&others, &differing).map_err(plan_error)?,
             None => differing,
         });
-        arrays[*column] = after;
+        new.push(after);
     }
     let differs = differs.unwrap_or_else(|| BooleanArray::from(vec![false; matched]));
     let changed = differs.true_count();
     if changed > 0 {
-        let mut new = batch_of(&target.table, arrays, matched)?;
         let mut gone = ids;
         if changed < matched {
-            new = filter_record_batch(&new, &differs).map_err(plan_error)?;
+            for values in &mut new {
+                *values = filter(values, &differs).map_err(plan_error)?;
+            }
             let mut row = 0;
             gone.retain(|_| {
                 row += 1;
@@ -174,7 +175,8 @@ fn update(
             });
         }
         let ids = UInt64Array::from(gone);
-        change.replace(&ids, &new).map_err(table_error)?;
+        let assigned = change.assign(&ids, &columns, &new);
+        assigned.map_err(table_error)?;
         if !commit(connection, target, change)? {
             return Ok(None);
         }
