@@ -114,16 +114,26 @@ impl Stretches {
         let bytes = page.bytes_pinned()?;
         let rows = StoredRows::open(&snapshot.parts().format, &bytes)?;
         let written = rows.numbers()?;
-        let mut next = 0;
-        for number in numbers {
-            let is_next = next < page.written_count() && written.number(next) == *number;
-            let slot = match is_next {
-                true => Some(next),
-                false => rows.place_of(*number)?,
-            };
-            if let Some(slot) = slot {
-                self.add_slot(index, page, slot);
-                next = slot + 1;
+        let count = page.written_count();
+        let mut from = 0;
+        for &number in numbers {
+            if from == count {
+                break;
+            }
+            // Numbers ascend, so between two of them there are no more slots than numbers.
+            let distance = number.saturating_sub(written.number(from));
+            let distance = usize::try_from(distance).unwrap_or(usize::MAX);
+            let mut to = from.saturating_add(distance).min(count - 1);
+            while from < to {
+                let middle = from + (to - from) / 2;
+                match written.number(middle) < number {
+                    true => from = middle + 1,
+                    false => to = middle,
+                }
+            }
+            if written.number(from) == number {
+                self.add_slot(index, page, from);
+                from += 1;
             }
         }
         Ok(())

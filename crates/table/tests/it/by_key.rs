@@ -144,7 +144,7 @@ fn check(account: &Account, count: usize, failures: &mut u32) {
 
 /// Rows by their numbers, page by page, from a table that lost some of them and changed others.
 fn check_places(account: &Account, count: usize, failures: &mut u32) {
-    let (table, all) = filled(account, count, failures);
+    let (table, _) = filled(account, count, failures);
     let everything = [Search::equal(PRIMARY, Vec::new())];
     let mut random = Random(count as u64 + 1);
     let search = || table.search(&everything, usize::MAX);
@@ -171,7 +171,6 @@ fn check_places(account: &Account, count: usize, failures: &mut u32) {
     again(|| table.append(&more), failures);
 
     let (snapshot, found) = again(search, failures).expect("no limit");
-    assert!(all.is_empty() || found.len() < all.len());
     for part in [100, 90, 50, 3, 0] {
         // Those that are gone too.
         let asked = numbers.iter().chain(&found).copied();
