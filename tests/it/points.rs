@@ -4,7 +4,8 @@
 //! difference but is not of the kind that is known (`AS new`, `AND 1 = 1`), so it is parsed,
 //! planned and run as any other. Results, errors, counts and rows must be the same.
 
-use mayfly_session::{Outcome, Session};
+use futures::StreamExt;
+use mayfly_session::{Outcome, RowStream, Session};
 use mayfly_testkit::Random;
 
 use crate::engine::{check_nothing_left, open, read, rows, run};
@@ -451,4 +452,114 @@ async fn many_rows_are_known_by_the_shape_of_one() {
         drop(session);
         check_nothing_left(engine, create).await;
     }
+}
+
+/// A table of rows of which some were changed, some removed and some inserted again.
+async fn fill_many(session: &mut Session) {
+    let values: Vec<String> = (1..=20_000)
+        .map(|id| format!("({id}, {}, 'x')", id % 7))
+        .collect();
+    let insert = format!("INSERT INTO t VALUES {}", values.join(","));
+    for sql in [
+        "CREATE TABLE t (id INT PRIMARY KEY, k INT, v VARCHAR(200), KEY (k))",
+        &insert,
+        "UPDATE t SET v = REPEAT(CONCAT('text ', id), 9) WHERE 1 = 1",
+        "DELETE FROM t WHERE id % 13 = 0",
+        "UPDATE t SET k = 9 WHERE id % 101 = 0",
+        "INSERT INTO t SELECT id * 13, id, NULL FROM t WHERE id <= 1000",
+    ] {
+        rows(session, sql).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn thousands_of_rows_by_key_are_those_of_the_long_way() {
+    for memory in [4 << 20, 64 << 20] {
+        let directories = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let engines = [
+            open(memory, directories[0].path()),
+            open(memory, directories[1].path()),
+        ];
+        let mut sessions = [engines[0].connect(), engines[1].connect()];
+        for session in &mut sessions {
+            fill_many(session).await;
+        }
+        for list in ["v", "*", "id", "t.k, id"] {
+            for condition in [
+                "id BETWEEN 1 AND 20000",
+                "id BETWEEN 3000 AND 9000",
+                "id > 17000 AND id <= 19999",
+                "k = 3",
+                "k IN (1, 5)",
+                "id < 60000",
+            ] {
+                let text = format!("SELECT {list} FROM t WHERE {condition}");
+                let long = format!("{text} AND 1 = 1");
+                let known = told(&mut sessions[0], &text).await;
+                let planned = told(&mut sessions[1], &long).await;
+                assert!(known == planned, "{text} in {memory}");
+            }
+        }
+        let [known, planned] = &mut sessions;
+        assert_eq!(rows(known, COUNTED).await, rows(planned, COUNTED).await);
+
+        // What bounds the rows or the time goes the long way.
+        let text = "SELECT id FROM t WHERE id BETWEEN 1 AND 20000";
+        let all = rows(known, text).await.len();
+        rows(known, "SET max_execution_time = 60000").await;
+        assert_eq!(rows(known, text).await.len(), all);
+        rows(known, "SET max_execution_time = 0, sql_select_limit = 1500").await;
+        assert_eq!(rows(known, text).await.len(), 1500);
+        rows(known, "SET sql_select_limit = DEFAULT").await;
+        for (session, engine) in sessions.into_iter().zip(&engines) {
+            let mut session = session;
+            rows(&mut session, "DROP TABLE t").await;
+            drop(session);
+            check_nothing_left(engine, "t").await;
+        }
+    }
+}
+
+async fn begin(session: &mut Session, text: &str) -> RowStream {
+    match session.execute(text).await.unwrap() {
+        Outcome::Rows { batches, .. } => batches,
+        Outcome::Done { .. } => panic!("{text} returns rows"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_that_are_fetched_can_be_stopped_and_outlive_their_table() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(4 << 20, directory.path());
+    let mut session = engine.connect();
+    fill_many(&mut session).await;
+    let text = "SELECT * FROM t WHERE id BETWEEN 1 AND 20000";
+    let count = rows(&mut session, text).await.len();
+
+    // Stopped amid its rows.
+    let mut batches = begin(&mut session, text).await;
+    batches.next().await.unwrap().unwrap();
+    drop(batches);
+    let mut batches = begin(&mut session, text).await;
+    batches.next().await.unwrap().unwrap();
+    session.cancel_handle().cancel();
+    let mut ended = None;
+    while let Some(batch) = batches.next().await {
+        ended = batch.err();
+    }
+    assert_eq!(ended.unwrap().code, 1317);
+    let warned = rows(&mut session, "SHOW WARNINGS").await;
+    assert_eq!(warned[0][1], "1317");
+
+    // The table goes, its rows stay for whoever reads them.
+    let mut batches = begin(&mut session, text).await;
+    let mut read = batches.next().await.unwrap().unwrap().num_rows();
+    rows(&mut engine.connect(), "DROP TABLE t").await;
+    while let Some(batch) = batches.next().await {
+        read += batch.unwrap().num_rows();
+    }
+    assert_eq!(read, count);
+    drop(batches);
+    drop(session);
+    check_nothing_left(&engine, text).await;
 }

@@ -3,6 +3,7 @@
 //! Never renders a value: that is `render`.
 
 use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,9 +11,12 @@ use std::task::{Context, Poll};
 use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
 use futures::Stream;
+use mayfly_table::RowReader;
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 use tokio::sync::mpsc;
 
+use crate::errors;
+use crate::profile::Stage;
 use crate::running::Running;
 
 /// A column of a result as MySQL describes it to a client.
@@ -107,7 +111,7 @@ impl Outcome {
     pub(crate) fn known(columns: Vec<ColumnInfo>, batch: RecordBatch) -> Outcome {
         let batches = RowStream {
             first: Some(batch),
-            source: None,
+            source: Source::Nothing,
             running: None,
         };
         Outcome::Rows { columns, batches }
@@ -147,8 +151,17 @@ pub(crate) fn columns_of(schema: &Schema, labels: Option<&[String]>) -> Vec<Colu
 /// Rows of a result set, computed while they are read.
 pub struct RowStream {
     first: Option<RecordBatch>,
-    source: Option<mpsc::Receiver<Message>>,
+    source: Source,
     running: Option<Arc<Running>>,
+}
+
+/// Where the rows come from that follow the first ones.
+enum Source {
+    Nothing,
+    /// The task of the statement.
+    Task(mpsc::Receiver<Message>),
+    /// The table: whoever reads the rows fetches them.
+    Table(Box<RowReader>),
 }
 
 /// What the task of a statement sends to the reader of its rows.
@@ -166,13 +179,13 @@ impl RowStream {
     ) -> Result<RowStream, MySqlError> {
         let mut stream = RowStream {
             first: None,
-            source: None,
+            source: Source::Nothing,
             running: Some(running),
         };
         match receiver.recv().await {
             Some(Message::Batch(batch)) => {
                 stream.first = Some(batch);
-                stream.source = Some(receiver);
+                stream.source = Source::Task(receiver);
                 Ok(stream)
             }
             Some(Message::End) => {
@@ -190,6 +203,50 @@ impl RowStream {
                 Err(error)
             }
         }
+    }
+
+    /// Rows that are fetched from a table while they are read; the first ones are there.
+    pub(crate) fn fetched(
+        first: RecordBatch,
+        rest: RowReader,
+        running: &Arc<Running>,
+    ) -> RowStream {
+        running.enter(Stage::SendingData);
+        running.has_fetched(first.num_rows() as u64);
+        RowStream {
+            first: Some(first),
+            source: Source::Table(Box::new(rest)),
+            running: Some(Arc::clone(running)),
+        }
+    }
+
+    /// The next rows of the table.
+    fn fetch(&mut self) -> Option<Result<RecordBatch, MySqlError>> {
+        let Source::Table(reader) = &mut self.source else {
+            return None;
+        };
+        let interrupted = self.running.as_ref();
+        let interrupted = interrupted.and_then(|running| running.interrupted());
+        let read = match interrupted {
+            Some(error) => Err(error),
+            None => match catch_unwind(AssertUnwindSafe(|| reader.next())) {
+                Ok(Some(read)) => read.map_err(|error| errors::from_table(&error)),
+                Ok(None) => {
+                    self.finish();
+                    return None;
+                }
+                Err(panic) => Err(crashed(&panic_text(panic))),
+            },
+        };
+        Some(match read {
+            Ok(batch) => {
+                if let Some(running) = &self.running {
+                    running.has_fetched(batch.num_rows() as u64);
+                }
+                Ok(batch)
+            }
+            Err(error) => Err(self.fail(error)),
+        })
     }
 
     /// The rows of a result that is known whole.
@@ -213,7 +270,7 @@ impl RowStream {
     }
 
     fn fail(&mut self, error: MySqlError) -> MySqlError {
-        self.source = None;
+        self.source = Source::Nothing;
         if let Some(running) = self.running.take() {
             running.fail(&error);
         }
@@ -221,7 +278,7 @@ impl RowStream {
     }
 
     fn finish(&mut self) {
-        self.source = None;
+        self.source = Source::Nothing;
         if let Some(running) = self.running.take() {
             running.finish();
         }
@@ -251,8 +308,10 @@ impl Stream for RowStream {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(Ok(first)));
         }
-        let Some(source) = &mut self.source else {
-            return Poll::Ready(None);
+        let source = match &mut self.source {
+            Source::Nothing => return Poll::Ready(None),
+            Source::Table(_) => return Poll::Ready(self.fetch()),
+            Source::Task(source) => source,
         };
         let message = match source.poll_recv(context) {
             Poll::Pending => return Poll::Pending,

@@ -125,7 +125,8 @@ pub(crate) struct Running {
     /// Accounts of the tables that the statement names, and what they had moved before it.
     written: Mutex<Vec<(Account, Counters)>>,
     plan: Mutex<Option<Arc<dyn ExecutionPlan>>>,
-    /// What the plan had read when it was let go, where slow statements are logged.
+    /// What was read: what the plan had read when it was let go, where slow statements are logged,
+    /// and what was fetched without one.
     reads: Mutex<Reads>,
     tasks: Mutex<Vec<AbortHandle>>,
 }
@@ -256,6 +257,12 @@ impl Running {
 
     pub(crate) fn add_rows(&self, rows: u64) {
         self.rows.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Counts rows that were read from a table, by a key, and returned.
+    pub(crate) fn has_fetched(&self, rows: u64) {
+        self.add_rows(rows);
+        lock(&self.reads).rows += rows;
     }
 
     /// Counts what a table that the statement names moves to and from disk.

@@ -37,6 +37,7 @@ pub mod journal;
 pub mod keys;
 mod patch;
 mod replace;
+mod row_places;
 pub mod rows;
 pub mod run;
 mod sealed;
@@ -56,6 +57,7 @@ pub use journal::{Journal, Mutation, RowChange, Unlogged};
 pub use keys::{
     Conflict, Conflicts, Lookup, Place as KeyPlace, Repeats, Search, Step, entry as key_entry,
 };
+pub use row_places::{RowPlaces, RowReader};
 pub use run::{BatchRun, Drain};
 pub use snapshot::{Scan, TableSnapshot};
 pub use table::{ByKey, Saved, Table};

@@ -116,6 +116,19 @@ impl<'a> Batch<'a> {
         }
     }
 
+    /// The rows in some slots, each of which has one, in memory of their own.
+    pub(crate) fn read_slots(
+        self,
+        format: &Format,
+        projection: Option<&[usize]>,
+        slots: &[u32],
+    ) -> Result<RecordBatch> {
+        match self {
+            Batch::Page(page) => page.read_slots(format, projection, slots),
+            Batch::Segment(segment) => format.decode_slots(&segment.source(), projection, slots),
+        }
+    }
+
     /// The columns in which rows may differ from those in the same slots of another batch.
     pub(crate) fn differing(self, other: Batch<'_>, format: &Format) -> Result<Columns> {
         self.with_stored(format, |rows| {
@@ -196,6 +209,11 @@ impl TableSnapshot {
     /// The account that pins its pages.
     pub fn account(&self) -> &Account {
         &self.parts.account
+    }
+
+    /// Bytes of the pages that are filled with several rows.
+    pub(crate) fn default_page_bytes(&self) -> usize {
+        self.page_bytes
     }
 
     /// Bytes of the largest page among these batches, 0 where none of them lies in a page.
@@ -302,13 +320,7 @@ impl TableSnapshot {
     ) -> Result<RecordBatch> {
         let slots: Vec<u32> = ids.iter().map(|id| split_row_id(*id).1).collect();
         let (format, columns) = (&self.parts.format, self.columns(projection));
-        match self.parts.pages.get(index) {
-            Some(page) => page.read_slots(format, columns, &slots),
-            None => {
-                let segment = &self.parts.segments[index - self.parts.pages.len()];
-                format.decode_slots(&segment.source(), columns, &slots)
-            }
-        }
+        self.parts.batch(index).read_slots(format, columns, &slots)
     }
 
     /// Rows by their ids, in memory of their own, in the order of the ids.

@@ -86,6 +86,16 @@ impl TablePage {
         self.sealed.read(format, None)
     }
 
+    /// Some columns of all rows that were written, whether they are left or not, pointing into the
+    /// page.
+    pub(crate) fn written_columns(
+        &self,
+        format: &Format,
+        projection: Option<&[usize]>,
+    ) -> Result<RecordBatch> {
+        self.sealed.read(format, projection)
+    }
+
     /// The rows that are left, pointing into the page where no row was removed.
     pub(crate) fn read(
         &self,

@@ -28,7 +28,7 @@ pub(crate) fn put_u32(out: &mut BytesMut, value: u32) {
 /// A length-encoded integer.
 pub(crate) fn put_length(out: &mut BytesMut, value: u64) {
     if value <= ONE_BYTE_MAX {
-        out.put_uint_le(value, 1);
+        out.put_u8(value.to_le_bytes()[0]);
     } else if value < 1 << 16 {
         out.put_u8(TWO_BYTES);
         out.put_uint_le(value, 2);

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{BinaryViewBuilder, StringViewBuilder};
+use arrow_array::builder::BinaryViewBuilder;
 use arrow_array::types::{Int8Type, Int16Type, Int32Type, Int64Type};
 use arrow_array::types::{UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, DictionaryArray,
-    FixedSizeBinaryArray, LargeBinaryArray, NullArray, PrimitiveArray, RecordBatch,
-    RecordBatchOptions, UInt32Array, downcast_primitive, types::ArrowDictionaryKeyType,
+    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BinaryViewArray, BooleanArray,
+    DictionaryArray, FixedSizeBinaryArray, LargeBinaryArray, NullArray, PrimitiveArray,
+    RecordBatch, RecordBatchOptions, UInt32Array, downcast_primitive,
+    types::ArrowDictionaryKeyType,
 };
 use arrow_buffer::{
     ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, Buffer, MutableBuffer, NullBuffer,
@@ -228,21 +229,20 @@ impl<'a> Page<'a> {
 
     /// Some values of a text column.
     fn texts(&self, column: usize, slots: &[u32]) -> Result<ArrayRef> {
-        let mut values = StringViewBuilder::with_capacity(slots.len());
-        for value in self.values(column, slots)? {
-            let value = value?.map(std::str::from_utf8).transpose();
-            values.append_option(value.map_err(|_| corrupt("a text is not UTF-8"))?);
-        }
-        Ok(Arc::new(values.finish()))
+        Ok(Arc::new(text_view(self.views(column, slots)?)))
     }
 
     /// Some values of a binary column.
     fn binaries(&self, column: usize, slots: &[u32]) -> Result<ArrayRef> {
+        Ok(Arc::new(self.views(column, slots)?))
+    }
+
+    fn views(&self, column: usize, slots: &[u32]) -> Result<BinaryViewArray> {
         let mut values = BinaryViewBuilder::with_capacity(slots.len());
         for value in self.values(column, slots)? {
             values.append_option(value?);
         }
-        Ok(Arc::new(values.finish()))
+        Ok(values.finish())
     }
 
     /// Some values of a column of [`Kind::Bytes`] or [`Kind::Text`].

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
-use arrow_array::{ArrayRef, Int32Array};
+use arrow_array::{ArrayRef, Int32Array, UInt64Array};
 use mayfly_space::Account;
-use mayfly_table::{ByKey, Search, Table, TableSnapshot};
+use mayfly_table::{ByKey, Error, Search, Table, TableSnapshot};
 
 use crate::batches::Random;
 use crate::faults::{again, fail_each};
-use crate::keyed::{CODE, KIND, Row, batch, read, rows, table};
+use crate::keyed::{CODE, KIND, PRIMARY, Row, batch, read, rows, table};
 use crate::spaces::{BUDGETS, assert_empty, open};
 
 /// Rows that meet no other one, and a table of them that was filled in several steps.
@@ -140,6 +140,74 @@ fn check(account: &Account, count: usize, failures: &mut u32) {
     assert!(matches!(again(walk, failures), ByKey::Changed));
     let lookup = || table.lookup(&snapshot, KIND, &[of_kind(4)], usize::MAX);
     assert!(matches!(again(lookup, failures), ByKey::Changed));
+}
+
+/// Rows by their numbers, page by page, from a table that lost some of them and changed others.
+fn check_places(account: &Account, count: usize, failures: &mut u32) {
+    let (table, _) = filled(account, count, failures);
+    let everything = [Search::equal(PRIMARY, Vec::new())];
+    let mut random = Random(count as u64 + 1);
+    let search = || table.search(&everything, usize::MAX);
+    let (_, numbers) = again(search, failures).expect("no limit");
+    let change = || {
+        let mut change = table.begin_change();
+        let snapshot = table.snapshot();
+        let mut random = Random(7);
+        let mut some = |part| {
+            let some = numbers.iter().copied();
+            let some: Vec<u64> = some.filter(|_| random.chance(part)).collect();
+            snapshot.locate(some)
+        };
+        let (gone, other) = (some(20)?, some(10)?);
+        let other: Vec<u64> = other.into_iter().filter(|id| !gone.contains(id)).collect();
+        change.remove(&UInt64Array::from(gone));
+        let rows = snapshot.rows(&other, None)?;
+        change.replace(&UInt64Array::from(other), &rows)?;
+        change.commit()
+    };
+    again(change, failures);
+    let more: Vec<Row> = (0..9).map(|id| (-1 - id, None, 1)).collect();
+    let more = batch(&table, &more);
+    again(|| table.append(&more), failures);
+
+    let (snapshot, found) = again(search, failures).expect("no limit");
+    for part in [100, 90, 50, 3, 0] {
+        // Those that are gone too.
+        let asked = numbers.iter().chain(&found).copied();
+        let mut asked: Vec<u64> = asked.filter(|_| random.chance(part)).collect();
+        asked.sort_unstable();
+        asked.dedup();
+        let expected = rows_of(&snapshot, &asked, failures);
+        asked.reverse();
+        let read_all = || -> Result<Vec<Row>, Error> {
+            let mut rows = Vec::new();
+            for batch in snapshot.places(asked.clone())?.read(vec![0, 1, 2])? {
+                rows.extend(read(&batch?));
+            }
+            Ok(rows)
+        };
+        assert!(
+            again(read_all, failures) == expected,
+            "{part} % of the rows"
+        );
+    }
+}
+
+#[test]
+fn rows_are_read_from_their_places() {
+    for budget in BUDGETS {
+        for count in [0, 1, 40, 5000] {
+            let dir = tempfile::tempdir().unwrap();
+            let space = open(budget, dir.path());
+            check_places(space.root(), count, &mut 0);
+            assert_empty(&space);
+        }
+    }
+}
+
+#[test]
+fn faults_leave_rows_in_their_places() {
+    fail_each(|account, failures| check_places(account, 600, failures));
 }
 
 #[test]

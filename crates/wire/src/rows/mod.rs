@@ -60,8 +60,13 @@ impl<'a> Rows<'a> {
         &mut self,
         batch: &BatchRows<'_>,
     ) -> Result<(), Failure> {
-        for row in 0..batch.count() {
-            batch.write::<CONVERTS>(self.reply, self.columns, row)?;
+        let mut row = 0;
+        while row < batch.count() {
+            // Without a look at the socket between two rows.
+            while row < batch.count() && !self.reply.is_full() {
+                batch.write::<CONVERTS>(self.reply, self.columns, row)?;
+                row += 1;
+            }
             self.reply.relieve().await?;
         }
         Ok(())

@@ -11,8 +11,11 @@
 //!             +-- unknown: parse, compile -+    +-- a value that must be converted: the long way
 //! ```
 //!
-//! **Never** warns, and never converts: where a value would be rounded, cut or refused, where many
-//! rows are found or a table is busy, it does nothing, and the statement goes the long way from its
+//! Where a SELECT finds thousands of rows, they are fetched page by page by whoever reads them: the
+//! client's thread, which waits for the client between them and runs others meanwhile.
+//!
+//! **Never** warns, and never converts: where a value would be rounded, cut or refused, where very
+//! many rows are found or a table is busy, it does nothing, and the statement goes the long way from its
 //! beginning. So it has no meaning of its own.
 //!
 //! **Cost**: an INSERT of one row, or a search of the index and a look into one page, some
@@ -32,12 +35,13 @@ use mayfly_exec::TempTable;
 use mayfly_space::Counters;
 use mayfly_sql::statement::Statement;
 use mayfly_sql::template::{TEXT_BYTES_MAX, Template};
-use mayfly_table::Table;
+use mayfly_table::{RowReader, Table};
 use mayfly_types::MySqlError;
 
 use super::{Job, Turn, Turns};
 use crate::connection::Connection;
-use crate::outcome::{ColumnInfo, Outcome, crashed, panic_text};
+use crate::outcome::{ColumnInfo, Outcome, RowStream, crashed, panic_text};
+use crate::running::Running;
 use crate::slow_log::Reads;
 use crate::stats::{Ended, StatementStats};
 
@@ -60,6 +64,8 @@ enum Done {
     Deleted(u64),
     /// The rows, and the temporary tables that they went through.
     Selected(RecordBatch, Vec<TempTable>),
+    /// The first rows; the others are fetched while they are read.
+    Found(RecordBatch, RowReader),
 }
 
 impl Done {
@@ -69,7 +75,7 @@ impl Done {
             Done::Inserted { rows, .. } => *rows,
             Done::Updated { changed, .. } => *changed,
             Done::Deleted(rows) => *rows,
-            Done::Selected(batch, _) => batch.num_rows() as u64,
+            Done::Selected(batch, _) | Done::Found(batch, _) => batch.num_rows() as u64,
         }
     }
 
@@ -81,10 +87,25 @@ impl Done {
         }
     }
 
-    fn outcome(self, columns: &[ColumnInfo], counts_found: bool) -> Outcome {
+    /// What the client gets; `running` is asked for where the statement goes on while its rows are
+    /// read.
+    fn outcome(
+        self,
+        columns: &[ColumnInfo],
+        counts_found: bool,
+        running: impl FnOnce() -> Arc<Running>,
+    ) -> Outcome {
         let affected_rows = self.affected(counts_found);
         let (last_insert_id, info) = match self {
             Done::Selected(batch, _) => return Outcome::known(columns.to_vec(), batch),
+            Done::Found(first, rest) => {
+                let running = running();
+                running.mark_query();
+                return Outcome::Rows {
+                    columns: columns.to_vec(),
+                    batches: RowStream::fetched(first, rest, &running),
+                };
+            }
             Done::Inserted { rows, first_number } => (
                 first_number.unwrap_or(0),
                 match rows {
@@ -140,6 +161,10 @@ pub(crate) fn run_known(connection: &Arc<Connection>, text: &str, held: Option<T
                 None => Attempt::Unknown,
             };
         }
+        Ok(Ok(Some(done @ Done::Found(..)))) => {
+            let running = || connection.begin_fetching(&statement, text, &target, before);
+            return Attempt::Ended(Ok(done.outcome(&statement.columns, false, running)));
+        }
         Ok(Ok(Some(done))) => Ok(done),
         Ok(Err(error)) => Err(error),
         Err(panic) => Err(crashed(&panic_text(panic))),
@@ -168,7 +193,8 @@ pub(crate) fn run_known(connection: &Arc<Connection>, text: &str, held: Option<T
     connection.ended_at_once(&told, affected, ended.as_ref().err());
     Attempt::Ended(ended.map(|done| {
         connection.has_done(&target, &done);
-        done.outcome(&statement.columns, counts_found)
+        let running = || connection.begin_fetching(&statement, text, &target, before);
+        done.outcome(&statement.columns, counts_found, running)
     }))
 }
 
@@ -280,7 +306,8 @@ impl Job {
         connection.count(|status| statement.count(status));
         connection.has_done(target, &done);
         let counts_found = connection.local().counts_found;
-        done.outcome(&statement.columns, counts_found)
+        let running = || Arc::clone(&self.running);
+        done.outcome(&statement.columns, counts_found, running)
     }
 }
 
@@ -293,9 +320,30 @@ impl Connection {
         Some((statement, target))
     }
 
+    /// Begins a statement that goes on while its rows are read; its table had moved `before` bytes
+    /// when it began.
+    fn begin_fetching(
+        self: &Arc<Self>,
+        statement: &PointStatement,
+        text: &str,
+        target: &Target,
+        before: Counters,
+    ) -> Arc<Running> {
+        self.begin_statement(false);
+        {
+            let mut local = self.local();
+            local.calculated_rows = None;
+            local.end_single();
+        }
+        self.count(|status| statement.count(status));
+        let running = Running::begin(self, text, self.statement_account());
+        running.also_count_since(target.table.account(), before);
+        running
+    }
+
     /// Counts what was done.
     fn has_done(&self, target: &Target, done: &Done) {
-        if matches!(done, Done::Selected(..)) {
+        if matches!(done, Done::Selected(..) | Done::Found(..)) {
             return;
         }
         self.changed_rows(&target.table, done.rows());

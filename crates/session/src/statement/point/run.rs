@@ -31,6 +31,9 @@ const CHANGED_MAX: usize = 64;
 const READ_MAX: usize = 1024;
 /// About the most bytes that are read here.
 const READ_BYTES_MAX: u64 = 1 << 20;
+/// Most rows that are found here and fetched while they are sent; a scan with all threads is worth
+/// a plan.
+const FETCHED_MAX: usize = 1 << 16;
 
 type Found<T> = Result<Option<T>, MySqlError>;
 
@@ -50,8 +53,7 @@ impl PointStatement {
             }
             Action::Delete(rows) => delete(connection, target, rows, constants),
             Action::Select { rows, columns } => {
-                let found = read(target, rows, columns, constants)?;
-                Ok(found.map(|rows| Done::Selected(rows, Vec::new())))
+                select(connection, target, rows, columns, constants)
             }
             Action::Compute { rows, over, fixed } => {
                 compute(connection, target, rows, over, fixed, constants)
@@ -208,6 +210,37 @@ fn delete(
     Ok(Some(Done::Deleted(removed)))
 }
 
+fn select(
+    connection: &Connection,
+    target: &Target,
+    rows: &Choice,
+    columns: &[usize],
+    constants: &[Option<Literal<'_>>],
+) -> Found<Done> {
+    let Some((snapshot, numbers)) = numbers(target, rows, FETCHED_MAX, constants)? else {
+        return Ok(None);
+    };
+    if is_little(&target.table, numbers.len()) {
+        let rows = rows_of(&snapshot, numbers, columns)?;
+        return Ok(Some(Done::Selected(rows, Vec::new())));
+    }
+    // A limit of time is kept by tasks.
+    let limit_ms = connection.local().variables.number("max_execution_time");
+    if limit_ms > 0 {
+        return Ok(None);
+    }
+    // Where memory is short, the long way waits for it.
+    let places = snapshot.places(numbers);
+    let reader = places.and_then(|places| places.read(columns.to_vec()));
+    let Ok(mut reader) = reader else {
+        return Ok(None);
+    };
+    Ok(match reader.next() {
+        Some(Ok(first)) => Some(Done::Found(first, reader)),
+        _ => None,
+    })
+}
+
 /// Some columns of the rows that a statement reads.
 fn read(
     target: &Target,
@@ -215,21 +248,47 @@ fn read(
     columns: &[usize],
     constants: &[Option<Literal<'_>>],
 ) -> Found<RecordBatch> {
+    let Some((snapshot, numbers)) = numbers(target, rows, READ_MAX, constants)? else {
+        return Ok(None);
+    };
+    match is_little(&target.table, numbers.len()) {
+        true => rows_of(&snapshot, numbers, columns).map(Some),
+        false => Ok(None),
+    }
+}
+
+/// The numbers of the rows that a statement reads; `None` when they are many.
+fn numbers(
+    target: &Target,
+    rows: &Choice,
+    most: usize,
+    constants: &[Option<Literal<'_>>],
+) -> Found<(TableSnapshot, Vec<u64>)> {
     if !target.settings.selects_all {
         return Ok(None);
     }
     let Some(searches) = rows.searches(&target.table, constants) else {
         return Ok(None);
     };
-    let Some((snapshot, ids)) = find(&target.table, &searches, READ_MAX)? else {
-        return Ok(None);
-    };
-    let row_bytes = target.table.bytes() / target.table.row_count().max(1);
-    if ids.len() > CHANGED_MAX && row_bytes * ids.len() as u64 > READ_BYTES_MAX {
-        return Ok(None);
+    target.table.search(&searches, most).map_err(table_error)
+}
+
+/// Whether so many rows of a table may be read at once.
+fn is_little(table: &Table, rows: usize) -> bool {
+    if rows <= CHANGED_MAX {
+        return true;
     }
-    let rows = snapshot.rows(&ids, Some(columns)).map_err(table_error)?;
-    Ok(Some(rows))
+    let row_bytes = table.bytes() / table.row_count().max(1);
+    rows <= READ_MAX && row_bytes * rows as u64 <= READ_BYTES_MAX
+}
+
+fn rows_of(
+    snapshot: &TableSnapshot,
+    numbers: Vec<u64>,
+    columns: &[usize],
+) -> Result<RecordBatch, MySqlError> {
+    let ids = snapshot.locate(numbers).map_err(table_error)?;
+    snapshot.rows(&ids, Some(columns)).map_err(table_error)
 }
 
 /// What a plan makes of the rows that are found.
