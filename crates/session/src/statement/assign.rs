@@ -290,7 +290,15 @@ impl Values {
         rows: usize,
     ) -> Result<(), MySqlError> {
         for (number, place) in rules.computed().enumerate() {
-            let (values, field) = rules.values(number, arrays, rows)?;
+            let generated = self.columns[place].column.generated.as_ref();
+            let is_virtual = generated.is_some_and(|generated| !generated.is_stored);
+            // MySQL does not compute it before it is asked for: what is cut there refuses no row.
+            let functions = &self.job.connection.values;
+            let refuses = functions.lock().refuses_misfits;
+            functions.lock().refuses_misfits = refuses && !is_virtual;
+            let computed = rules.values(number, arrays, rows);
+            functions.lock().refuses_misfits = refuses;
+            let (values, field) = computed?;
             arrays[place] = self.column(&self.columns[place], &values, &field)?;
         }
         Ok(())
