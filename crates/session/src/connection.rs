@@ -57,6 +57,8 @@ pub(crate) struct Local {
     pub(crate) temporary: TemporaryTables,
     pub(crate) warnings: Vec<Warning>,
     pub(crate) warning_count: u64,
+    /// Whether the statement shows the warnings of the one before, and has none.
+    pub(crate) keeps_warnings: bool,
     pub(crate) status: Status,
     pub(crate) last: StatementStats,
     pub(crate) last_tables: Vec<TempTable>,
@@ -67,6 +69,8 @@ pub(crate) struct Local {
     /// What SQL_CALC_FOUND_ROWS counted for the statement that runs.
     pub(crate) calculated_rows: Option<u64>,
     pub(crate) transaction: Transaction,
+    /// Whether LOCK TABLES was given: then UNLOCK TABLES commits.
+    pub(crate) has_locked: bool,
     settings: Settings,
     /// Whether the rows that an UPDATE found count as affected, and not only those that changed.
     pub(crate) counts_found: bool,
@@ -192,6 +196,7 @@ impl Connection {
                 temporary: TemporaryTables::new(),
                 warnings: Vec::new(),
                 warning_count: 0,
+                keeps_warnings: false,
                 status: Status::default(),
                 last: StatementStats::default(),
                 last_tables: Vec::new(),
@@ -200,6 +205,7 @@ impl Connection {
                 next_access: None,
                 calculated_rows: None,
                 transaction: Transaction::default(),
+                has_locked: false,
                 settings: Settings::default(),
                 counts_found: false,
                 encryption: None,
@@ -282,7 +288,12 @@ impl Connection {
         self.count(|status| status.handler_write += rows);
         let mut local = self.local();
         local.end_single();
-        if rows > 0 && local.is_in_transaction() && !local.temporary.has(table) {
+        // Nobody else knows a table that is being made: it goes with the statement.
+        let is_shared = || {
+            let dictionary = &self.engine.shared().dictionary;
+            dictionary.has(table)
+        };
+        if rows > 0 && local.is_in_transaction() && !local.temporary.has(table) && is_shared() {
             local.transaction.has_changed_shared();
         }
     }
@@ -303,6 +314,7 @@ impl Connection {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let mut local = self.local();
+        local.keeps_warnings = keeps_warnings;
         if !keeps_warnings {
             local.warnings.clear();
             local.warning_count = 0;

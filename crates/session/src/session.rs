@@ -231,7 +231,11 @@ impl Session {
         State {
             is_in_transaction: local.transaction.is_begun(),
             autocommits: settings.autocommit,
-            warnings: u16::try_from(local.warning_count).unwrap_or(u16::MAX),
+            warnings: match local.keeps_warnings {
+                // They are those of the statement before.
+                true => 0,
+                false => u16::try_from(local.warning_count).unwrap_or(u16::MAX),
+            },
             client_set: settings.client_set,
             results_set: settings.results_set,
         }

@@ -4,6 +4,8 @@
 //! that they, and not other mentions of them, show the ids of their rows. DataFusion's own plans
 //! for UPDATE and DELETE are never used: they forget conditions that they cannot push down.
 
+use std::collections::HashSet;
+
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, EnumMember, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
     LimitClause, ObjectName, ObjectNamePart, OrderBy, OrderByKind, Query, SelectItem, SetExpr,
@@ -90,12 +92,19 @@ fn is_values(name: &ObjectName) -> bool {
         if ident.value.eq_ignore_ascii_case("VALUES"))
 }
 
-/// Values that are written, and orders in which rows change, have no window functions.
+/// Values that are written, and orders in which rows change, are those of one row: they have no
+/// aggregates and no window functions.
 ///
 /// # Errors
-/// 3593.
-pub fn refuse_windows<'a>(exprs: impl IntoIterator<Item = &'a Expr>) -> Result<(), MySqlError> {
-    { exprs.into_iter() }.try_for_each(refused::check_no_window)
+/// 1111 and 3593.
+pub fn refuse_groups<'a>(
+    exprs: impl IntoIterator<Item = &'a Expr>,
+    aggregates: &HashSet<String>,
+) -> Result<(), MySqlError> {
+    { exprs.into_iter() }.try_for_each(|expr| {
+        refused::check_no_window(expr)?;
+        refused::check_no_aggregate(expr, aggregates)
+    })
 }
 
 /// A table in a FROM list.
@@ -144,6 +153,16 @@ pub fn mentions(from: &mut [TableWithJoins]) -> Vec<Mention> {
         }
     });
     found
+}
+
+/// The names of the derived tables of a FROM list: they cannot change.
+pub fn derived(from: &mut [TableWithJoins]) -> Vec<String> {
+    let tables = tables_mut(from).into_iter();
+    let aliases = tables.filter_map(|table| match table {
+        TableFactor::Derived { alias, .. } => alias.as_ref().map(|alias| alias.name.value.clone()),
+        _ => None,
+    });
+    aliases.collect()
 }
 
 /// Whether tables of a FROM list are joined by NATURAL JOIN or USING.
@@ -196,14 +215,6 @@ pub fn only_table(from: &[TableWithJoins]) -> Option<Mention> {
         None => table.table.clone(),
     };
     Some(Mention { table, alias })
-}
-
-/// The name of a table that stands alone.
-pub(crate) fn named(table: &TableWithJoins) -> Option<TableName> {
-    match &table.relation {
-        TableFactor::Table { name, .. } if table.joins.is_empty() => table_of(name),
-        _ => None,
-    }
 }
 
 /// The table of a name that is no file.
@@ -270,6 +281,51 @@ fn each_table(
             visit(name, alias);
         }
     }
+}
+
+/// Puts the chosen rows of the one table that changes, which has these columns, in the place of the
+/// table: what is then computed from them is computed for no others. The engine would compute it
+/// for all rows, and then sort them.
+///
+/// # Errors
+/// None but for a bug in the parser.
+pub fn choose_first(
+    choice: RowChoice,
+    alias: &str,
+    columns: &[&str],
+) -> Result<RowChoice, MySqlError> {
+    let mut chosen = query(
+        choice,
+        columns.iter().map(|name| column(alias, name)).collect(),
+    )?;
+    if let SetExpr::Select(select) = chosen.body.as_mut() {
+        for (item, name) in select.projection.iter_mut().zip(columns) {
+            if let SelectItem::ExprWithAlias { alias, .. } = item {
+                *alias = Ident::with_quote('`', *name);
+            }
+        }
+    }
+    let mut from = match *parse::skeleton("SELECT 1 FROM (SELECT 1) AS a")?.body {
+        SetExpr::Select(select) => select.from,
+        _ => Vec::new(),
+    };
+    for table in &mut from {
+        if let TableFactor::Derived {
+            subquery,
+            alias: Some(named),
+            ..
+        } = &mut table.relation
+        {
+            **subquery = chosen.clone();
+            named.name = Ident::with_quote('`', alias);
+        }
+    }
+    Ok(RowChoice {
+        from,
+        condition: None,
+        order_by: Vec::new(),
+        limit: None,
+    })
 }
 
 /// A column of a table.

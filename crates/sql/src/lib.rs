@@ -12,6 +12,7 @@
 //!     | plan, typing, functions      MySQL's operators, conversions and functions in it
 //!   plan --> origin, stored          tables that its columns are from, columns that take its rows
 //!
+//!   in_turn                          conditions of what writes, asked as MySQL asks them
 //!   template, literal, repeatable,
 //!   table_text                       statements that come again, known by their text
 //!   pieces                           several statements in one text, statements with parameters
@@ -30,6 +31,7 @@ pub mod defaults;
 pub mod dialect;
 mod from_list;
 pub mod functions;
+pub mod in_turn;
 mod keyed;
 pub mod literal;
 pub mod origin;

@@ -62,6 +62,10 @@ pub enum Statement {
     FlushStatus,
     /// FLUSH [SLOW] LOGS.
     FlushSlowLog,
+    /// FLUSH of what is not there.
+    Flush,
+    /// LOCK TABLES, or UNLOCK TABLES: nothing is locked.
+    LockTables(bool),
     /// DO.
     Do(Vec<ast::Expr>),
     /// KILL [CONNECTION | QUERY].
@@ -238,7 +242,11 @@ pub enum AlterAction {
     /// DROP KEY; the primary key is called `PRIMARY`.
     DropKey { name: String, if_exists: bool },
     /// RENAME KEY.
-    RenameKey { old: String, new: String },
+    RenameKey {
+        old: String,
+        new: String,
+        if_exists: bool,
+    },
     /// ADD CHECK.
     AddCheck(CheckDefinition),
     /// DROP CHECK.

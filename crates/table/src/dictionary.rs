@@ -128,6 +128,16 @@ impl Dictionary {
         found.ok_or_else(|| unknown_table(database, table))
     }
 
+    /// Whether a table is known by its name.
+    pub fn has(&self, table: &Arc<Table>) -> bool {
+        let databases = self.read();
+        let mut all = databases.values();
+        all.any(|tables| {
+            let found = tables.get(table.name());
+            found.is_some_and(|found| Arc::ptr_eq(found, table))
+        })
+    }
+
     /// Makes a table known under its name. A table may be filled before, so that nobody sees it
     /// without its rows.
     ///

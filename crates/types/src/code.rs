@@ -205,7 +205,10 @@ codes! {
     PartitionTemporary = 1562, "HY000", "Cannot create temporary table with partitions";
     ParameterCount = 1582, "42000", "Incorrect parameter count in the call to native function '{}'";
     WrongParameters = 1583, "42000", "Incorrect parameters in the call to native function '{}'";
+    TableCommentTooLong = 1628, "HY000", "Comment for table '{}' is too long (max = {})";
+    FieldCommentTooLong = 1629, "HY000", "Comment for field '{}' is too long (max = {})";
     NoSuchFunctionChecked = 1630, "42000", "FUNCTION {} does not exist. Check the 'Function Name Parsing and Resolution' section in the Reference Manual";
+    IndexCommentTooLong = 1688, "HY000", "Comment for index '{}' is too long (max = {})";
     ValueOutOfRange = 1690, "22003", "{} value is out of range in '{}'";
     PartitionOfNone = 1747, "HY000", "PARTITION () clause on non partitioned table";
     UnsupportedDdlInTransaction = 1751, "HY000", "The creation of some temporary tables could not be rolled back.";
@@ -213,6 +216,7 @@ codes! {
     GtidUnsafeTemporaryTable = 1787, "HY000", "Statement violates GTID consistency: CREATE TEMPORARY TABLE and DROP TEMPORARY TABLE can only be executed outside transactional context. These statements are also not allowed in a function or trigger because functions and triggers are considered to be multi-statement transactions.";
     ReadOnlyTransaction = 1792, "25006", "Cannot execute statement in a READ ONLY transaction.";
     FulltextOnTemporaryTable = 1796, "HY000", "Cannot create FULLTEXT index on temporary InnoDB table";
+    DuplicateIndex = 1831, "HY000", "Duplicate index `{}`. This is deprecated and will be disallowed in a future release";
     TempFileWrite = 1878, "HY000", "Temporary file write failure.";
     NotInDistinct = 3065, "HY000", "Expression #{} of {} is not in SELECT list, references column '{}' which is not in SELECT list; this is incompatible with {}";
     QueryTimeout = 3024, "HY000", "Query execution was interrupted, maximum statement execution time exceeded";

@@ -6,6 +6,7 @@
 //! A key is worth its while when it finds few of the rows; how many it finds is counted in the
 //! index itself, not guessed.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::ops::Bound;
 
@@ -279,10 +280,14 @@ fn branches(
 }
 
 /// The column and the constants of `column = 1 OR column = 2 ...`.
-fn equalities(filter: &Expr) -> Option<(&str, Vec<Expr>)> {
+fn equalities<'e>(table: &Table, filter: &'e Expr) -> Option<(&'e str, Vec<Expr>)> {
     let mut found: Option<&str> = None;
     let mut values = Vec::new();
     for side in split_binary(filter, Operator::Or) {
+        // What is left of a NULL among the values of IN.
+        if matches!(side, Expr::Literal(value, _) if value.is_null()) {
+            continue;
+        }
         let Expr::BinaryExpr(BinaryExpr {
             left,
             op: Operator::Eq,
@@ -292,14 +297,15 @@ fn equalities(filter: &Expr) -> Option<(&str, Vec<Expr>)> {
             return None;
         };
         let (column, value) = match (left.as_ref(), right.as_ref()) {
-            (Expr::Column(column), value @ Expr::Literal(..))
-            | (value @ Expr::Literal(..), Expr::Column(column)) => (column, value),
+            (column, value @ Expr::Literal(..)) | (value @ Expr::Literal(..), column) => {
+                (column_of(table, column)?, value)
+            }
             _ => return None,
         };
-        if found.is_some_and(|found| found != column.name) {
+        if found.is_some_and(|found| found != column) {
             return None;
         }
-        found = Some(&column.name);
+        found = Some(column);
         values.push(value.clone());
     }
     Some((found?, values))
@@ -351,7 +357,7 @@ fn read(table: &Table, filter: &Expr, wanted: &mut HashMap<usize, Wanted>) {
         Expr::BinaryExpr(BinaryExpr {
             op: Operator::Or, ..
         }) => {
-            if let Some((column, values)) = equalities(filter) {
+            if let Some((column, values)) = equalities(table, filter) {
                 one_of(table, column, &values, wanted);
             }
         }
@@ -374,14 +380,15 @@ fn read(table: &Table, filter: &Expr, wanted: &mut HashMap<usize, Wanted>) {
             }
         }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-            if let (Expr::Column(column), Expr::Literal(value, _)) = (left.as_ref(), right.as_ref())
+            if let (Some(column), Expr::Literal(value, _)) =
+                (column_of(table, left), right.as_ref())
             {
-                compare(table, &column.name, *op, value, wanted);
-            } else if let (Expr::Literal(value, _), Expr::Column(column)) =
-                (left.as_ref(), right.as_ref())
+                compare(table, column, *op, value, wanted);
+            } else if let (Expr::Literal(value, _), Some(column)) =
+                (left.as_ref(), column_of(table, right))
                 && let Some(op) = op.swap()
             {
-                compare(table, &column.name, op, value, wanted);
+                compare(table, column, op, value, wanted);
             }
         }
         Expr::InList(InList {
@@ -389,8 +396,8 @@ fn read(table: &Table, filter: &Expr, wanted: &mut HashMap<usize, Wanted>) {
             list,
             negated: false,
         }) => {
-            if let Expr::Column(column) = expr.as_ref() {
-                one_of(table, &column.name, list, wanted);
+            if let Some(column) = column_of(table, expr) {
+                one_of(table, column, list, wanted);
             }
         }
         Expr::IsNull(expr) => {
@@ -418,6 +425,46 @@ fn read(table: &Table, filter: &Expr, wanted: &mut HashMap<usize, Wanted>) {
     }
 }
 
+/// The name of a column, which may be an integer that is widened to be compared.
+fn column_of<'e>(table: &Table, expr: &'e Expr) -> Option<&'e str> {
+    match expr {
+        Expr::Column(column) => Some(&column.name),
+        Expr::Cast(cast) => {
+            let Expr::Column(column) = cast.expr.as_ref() else {
+                return None;
+            };
+            let place = table.definition().column(&column.name)?;
+            let of_type = table.schema().field(place).data_type();
+            let to = cast.field.data_type();
+            let is_wider = to.primitive_width() > of_type.primitive_width();
+            let are_integers = of_type.is_integer() && to.is_integer();
+            (are_integers && is_wider).then_some(&column.name)
+        }
+        _ => None,
+    }
+}
+
+/// On which side of all integers of a type another one lies.
+fn beyond(number: &ScalarValue, of_type: &DataType) -> Option<Ordering> {
+    if !of_type.is_integer() || !number.data_type().is_integer() {
+        return None;
+    }
+    let number = number.cast_to(&DataType::Decimal128(20, 0)).ok()?;
+    let ScalarValue::Decimal128(Some(number), _, _) = number else {
+        return None;
+    };
+    let bits = of_type.primitive_width()? * 8;
+    let (least, greatest) = match of_type.is_unsigned_integer() {
+        true => (0, (1_i128 << bits) - 1),
+        false => (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1),
+    };
+    match number {
+        number if number > greatest => Some(Ordering::Greater),
+        number if number < least => Some(Ordering::Less),
+        _ => None,
+    }
+}
+
 fn compare(
     table: &Table,
     column: &str,
@@ -431,6 +478,18 @@ fn compare(
     let of_type = table.schema().field(place).data_type();
     let is_null = value.is_null();
     if is_null && op != Operator::IsNotDistinctFrom {
+        return;
+    }
+    if let Some(side) = beyond(value, of_type) {
+        let is_never = match op {
+            Operator::Eq => true,
+            Operator::Gt | Operator::GtEq => side == Ordering::Greater,
+            Operator::Lt | Operator::LtEq => side == Ordering::Less,
+            _ => false,
+        };
+        if is_never {
+            wanted.entry(place).or_default().equal = Some(Vec::new());
+        }
         return;
     }
     let Some(value) = key_value(value, of_type) else {
@@ -470,8 +529,8 @@ fn one_of(table: &Table, column: &str, list: &[Expr], wanted: &mut HashMap<usize
         let Expr::Literal(value, _) = value else {
             return;
         };
-        // NULL is equal to nothing.
-        if value.is_null() {
+        // NULL is equal to nothing, and no value of the column to what it cannot hold.
+        if value.is_null() || beyond(value, of_type).is_some() {
             continue;
         }
         match key_value(value, of_type) {

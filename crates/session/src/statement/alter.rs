@@ -19,7 +19,7 @@ use super::Job;
 use super::altered::{Altered, altered};
 use super::assign::zero;
 use super::defaults::Fallback;
-use super::define::check_table_name;
+use super::define::{check_table_name, key_notes};
 use super::expressions::rename_checks;
 use super::insert::with_info;
 use super::write::{Writer, Written};
@@ -71,6 +71,13 @@ impl Job {
         }
         let definition = altered.draft.definition(&new_name)?;
         self.check_rules(&definition)?;
+        let added = alter.actions.iter().filter_map(|action| match action {
+            AlterAction::AddKey(key) => Some(key),
+            _ => None,
+        });
+        for note in key_notes(added, &definition.keys, &table.definition().keys) {
+            self.connection.warn(note);
+        }
         for _ in 0..ATTEMPTS {
             let made = Made {
                 name: &new_name,

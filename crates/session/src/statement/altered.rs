@@ -56,6 +56,8 @@ struct Changes<'a> {
     /// The names of the old columns from now on, for those that stay.
     names: Vec<Option<String>>,
     arrivals: Vec<Arrival>,
+    /// The old columns that a change has named: each may be changed once.
+    changed: HashSet<usize>,
     /// The old keys and checks that stay.
     keys: Vec<Key>,
     checks: Vec<Check>,
@@ -84,6 +86,7 @@ pub(crate) fn altered(
             .map(|column| Some(column.name.clone()))
             .collect(),
         arrivals: Vec::new(),
+        changed: HashSet::new(),
         keys: model.keys.clone(),
         checks: model.checks.clone(),
         added: Draft {
@@ -107,6 +110,9 @@ pub(crate) fn altered(
     // MySQL looks for what is dropped before all else.
     let drops = |action: &&AlterAction| is_drop(action);
     for action in actions.iter().filter(drops) {
+        if let AlterAction::DropColumn { name, .. } = action {
+            changes.refuse_changed(name, actions)?;
+        }
         changes.drop(action)?;
     }
     for action in actions.iter().filter(|action| !is_drop(action)) {
@@ -132,6 +138,18 @@ fn is_drop(action: &AlterAction) -> bool {
 }
 
 impl Changes<'_> {
+    /// A column that goes is not changed besides.
+    fn refuse_changed(&self, name: &str, actions: &[AlterAction]) -> Result<(), MySqlError> {
+        let mut changed = actions.iter().filter_map(|action| match action {
+            AlterAction::ChangeColumn { old, .. } => Some(old),
+            _ => None,
+        });
+        match changed.any(|old| old.eq_ignore_ascii_case(name)) {
+            true => Err(self.unknown(name)),
+            false => Ok(()),
+        }
+    }
+
     fn drop(&mut self, action: &AlterAction) -> Result<(), MySqlError> {
         self.altered.is_rebuilt = true;
         match action {
@@ -201,8 +219,7 @@ impl Changes<'_> {
                         || column.is_nullable != was.is_nullable
                         || column.is_auto_increment != was.is_auto_increment
                         || column.generated != was.generated;
-                    self.change(index, column, placement.clone());
-                    Ok(())
+                    self.change(index, column, placement.clone())
                 }
                 None if *if_exists => self.missing(ErrorCode::CantDropField, old, true),
                 None => Err(self.unknown(old)),
@@ -210,20 +227,17 @@ impl Changes<'_> {
             AlterAction::RenameColumn { old, new } => {
                 let (index, mut column) = self.staying(old)?;
                 column.name.clone_from(new);
-                self.change(index, column, None);
-                Ok(())
+                self.change(index, column, None)
             }
             AlterAction::SetDefault { column, default } => {
                 let (index, mut column) = self.staying(column)?;
                 column.default = default.as_ref().map(declared::written);
-                self.change(index, column, None);
-                Ok(())
+                self.change(index, column, None)
             }
             AlterAction::SetInvisible { column, invisible } => {
                 let (index, mut column) = self.staying(column)?;
                 column.is_invisible = *invisible;
-                self.change(index, column, None);
-                Ok(())
+                self.change(index, column, None)
             }
             AlterAction::AddKey(key) => {
                 self.altered.is_rebuilt = true;
@@ -235,12 +249,22 @@ impl Changes<'_> {
                 }
                 Ok(())
             }
-            AlterAction::RenameKey { old, new } => {
+            AlterAction::RenameKey {
+                old,
+                new,
+                if_exists,
+            } => {
                 let code = ErrorCode::KeyDoesNotExist;
-                let index = self
-                    .key(old)
-                    .filter(|index| self.keys[*index].kind != KeyKind::Primary)
-                    .ok_or_else(|| MySqlError::new(code, &[old, &self.table]))?;
+                let found = self.key(old);
+                let found = found.filter(|index| self.keys[*index].kind != KeyKind::Primary);
+                let Some(index) = found else {
+                    let arguments: [&dyn std::fmt::Display; 2] = [old, &self.table];
+                    if !if_exists {
+                        return Err(MySqlError::new(code, &arguments));
+                    }
+                    self.altered.notes.push(Warning::note(code, &arguments));
+                    return Ok(());
+                };
                 check_key_name(new)?;
                 self.keys[index].name.clone_from(new);
                 Ok(())
@@ -314,7 +338,15 @@ impl Changes<'_> {
         Ok(())
     }
 
-    fn change(&mut self, index: usize, column: Column, placement: Option<Placement>) {
+    fn change(
+        &mut self,
+        index: usize,
+        column: Column,
+        placement: Option<Placement>,
+    ) -> Result<(), MySqlError> {
+        if !self.changed.insert(index) {
+            return Err(self.unknown(&self.model.columns[index].name));
+        }
         self.names[index] = Some(column.name.clone());
         match placement {
             None => self.fates[index] = Fate::Stays(column),
@@ -327,6 +359,7 @@ impl Changes<'_> {
                 });
             }
         }
+        Ok(())
     }
 
     /// A column of the table as it was, unless it goes.

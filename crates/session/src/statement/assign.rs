@@ -290,7 +290,15 @@ impl Values {
         rows: usize,
     ) -> Result<(), MySqlError> {
         for (number, place) in rules.computed().enumerate() {
-            let (values, field) = rules.values(number, arrays, rows)?;
+            let generated = self.columns[place].column.generated.as_ref();
+            let is_virtual = generated.is_some_and(|generated| !generated.is_stored);
+            // MySQL does not compute it before it is asked for: what is cut there refuses no row.
+            let functions = &self.job.connection.values;
+            let refuses = functions.lock().refuses_misfits;
+            functions.lock().refuses_misfits = refuses && !is_virtual;
+            let computed = rules.values(number, arrays, rows);
+            functions.lock().refuses_misfits = refuses;
+            let (values, field) = computed?;
             arrays[place] = self.column(&self.columns[place], &values, &field)?;
         }
         Ok(())
@@ -375,9 +383,10 @@ impl Values {
         let code = ErrorCode::ColumnNull;
         let value = zero(&target.column.column_type).filter(|_| !self.refuses_null);
         let value = value.ok_or_else(|| MySqlError::new(code, &[&target.column.name]))?;
-        self.job
-            .connection
-            .warn(Warning::new(code, &[&target.column.name]));
+        for _ in 0..array.null_count() {
+            let warning = Warning::new(code, &[&target.column.name]);
+            self.job.connection.warn(warning);
+        }
         let plan = |error: datafusion::error::DataFusionError| errors::from_plan(&error);
         let value = value
             .cast_to(array.data_type())
@@ -393,8 +402,20 @@ impl Job {
     /// Notes that the statement stores values, and tells whether it refuses those that do not fit.
     pub(crate) fn begin_assignments(&self, ignore: bool) -> bool {
         let strict = self.connection.local().variables.is_strict() && !ignore;
-        self.connection.values.lock().refuses_division_by_zero = strict;
+        let mut values = self.connection.values.lock();
+        // A LIMIT may have said otherwise since the statement began.
+        let is_first = !values.refuses_division_by_zero;
+        values.refuses_misfits = strict && (is_first || values.refuses_misfits);
+        values.refuses_division_by_zero = strict;
         strict
+    }
+
+    /// Fails if a value was cut or wrong on which depends what a statement in strict mode writes.
+    pub(crate) fn check_misfits(&self) -> Result<(), MySqlError> {
+        match self.connection.values.lock().refused.take() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
     }
 }
 

@@ -12,11 +12,11 @@ use mayfly_sql::references::References;
 use mayfly_sql::statement::{CreateTable, DropTable, TableName};
 use mayfly_sql::stored::{self, Stored};
 use mayfly_table::{Column, Definition, Table};
-use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
+use mayfly_types::{ColumnType, ErrorCode, Level, MySqlError, Warning};
 
 use super::assign::Values;
 use super::defaults::{Fallback, constant};
-use super::define::{Draft, NAME_LENGTH, check_table_name};
+use super::define::{Draft, NAME_LENGTH, check_table_name, key_notes};
 use super::evaluate::{is_constant, number_of_bits};
 use super::expressions::name_checks_anew;
 use super::insert::with_info;
@@ -167,6 +167,11 @@ impl Job {
         };
         let definition = draft.definition(name)?;
         self.check_rules(&definition)?;
+        let notes = key_notes(create.keys.iter(), &definition.keys, &[]);
+        let warns = !notes.is_empty();
+        for note in notes {
+            self.connection.warn(note);
+        }
         let definition = Arc::new(definition);
         let made = self
             .connection
@@ -182,7 +187,9 @@ impl Job {
         };
         self.connection
             .publish(&database, table, temporary, create.or_replace)?;
-        self.keep_table(&create, &definition);
+        if !warns {
+            self.keep_table(&create, &definition);
+        }
         Ok(rows.map_or_else(|| Outcome::done(0), with_info))
     }
 
@@ -306,11 +313,16 @@ impl Job {
             return Ok(());
         }
         let bits = number_of_bits(default, column).map(|bits| ScalarValue::UInt64(Some(bits)));
+        let is_list = matches!(column.column_type, ColumnType::Enum(_) | ColumnType::Set(_));
         let value = match bits {
             Some(bits) => bits,
             None => self.evaluate(default).await?,
         };
         if value.is_null() && !column.is_nullable {
+            return Err(invalid());
+        }
+        // A word is not told by its number.
+        if is_list && value.data_type().is_numeric() && is_constant(default) {
             return Err(invalid());
         }
         if !is_constant(default) || value.is_null() {
@@ -449,7 +461,7 @@ impl Connection {
 }
 
 /// Nobody may change what is in INFORMATION_SCHEMA.
-fn refuse_information(database: &str) -> Result<(), MySqlError> {
+pub(crate) fn refuse_information(database: &str) -> Result<(), MySqlError> {
     if information::is_database(database) {
         return Err(MySqlError::new(
             ErrorCode::DatabaseAccessDenied,

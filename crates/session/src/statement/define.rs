@@ -12,7 +12,7 @@ use mayfly_sql::statement::{
     CheckDefinition, ColumnDefinition, CreateTable, KeyColumn, KeyDefinition,
 };
 use mayfly_table::{Column, Definition, Generated, KEY_BYTES_MAX, Key, KeyKind, KeyPart};
-use mayfly_types::{ColumnType, ErrorCode, MySqlError};
+use mayfly_types::{ColumnType, ErrorCode, Level, MySqlError, Warning};
 
 use super::expressions::{check_defaults, check_generated, checks};
 
@@ -159,6 +159,7 @@ impl Draft {
     /// Those of MySQL for what cannot be declared.
     pub(crate) fn definition(mut self, table: &str) -> Result<Definition, MySqlError> {
         check_columns(&self.columns)?;
+        check_lengths(table, &self)?;
         if let Some(error) = self.refused.take() {
             return Err(error);
         }
@@ -243,6 +244,55 @@ fn check_columns(columns: &[Column]) -> Result<(), MySqlError> {
         return Err(MySqlError::new(ErrorCode::NoVisibleColumn, &[]));
     }
     Ok(())
+}
+
+/// The most characters of a table's comment, and of one of a column or a key.
+const TABLE_COMMENT: usize = 2048;
+const PART_COMMENT: usize = 1024;
+/// The most bytes of a row without what lies beside it.
+const ROW_BYTES: u64 = 65535;
+
+/// Comments, and the columns that lie in a row, have a length that is not passed.
+fn check_lengths(table: &str, draft: &Draft) -> Result<(), MySqlError> {
+    let check =
+        |code: ErrorCode, name: &str, comment: &str, most: usize| match comment.chars().count()
+            > most
+        {
+            true => Err(MySqlError::new(code, &[&name, &most])),
+            false => Ok(()),
+        };
+    let code = ErrorCode::TableCommentTooLong;
+    check(code, table, &draft.comment, TABLE_COMMENT)?;
+    let mut bytes = 0;
+    for column in &draft.columns {
+        let code = ErrorCode::FieldCommentTooLong;
+        check(code, &column.name, &column.comment, PART_COMMENT)?;
+        bytes += row_bytes(&column.column_type);
+    }
+    for key in &draft.keys {
+        let code = ErrorCode::IndexCommentTooLong;
+        let name = key.name.as_deref().unwrap_or(PRIMARY);
+        let comment = key.comment.as_deref().unwrap_or_default();
+        check(code, name, comment, PART_COMMENT)?;
+    }
+    match bytes > ROW_BYTES {
+        true => Err(MySqlError::new(ErrorCode::RowTooBig, &[&ROW_BYTES])),
+        false => Ok(()),
+    }
+}
+
+/// The bytes that a text takes in a row as MySQL counts them; no other column takes many.
+fn row_bytes(column_type: &ColumnType) -> u64 {
+    let Some(length) = declared_length(column_type) else {
+        return 0;
+    };
+    let bytes = u64::from(length)
+        * if column_type.is_text() {
+            CHARACTER_BYTES
+        } else {
+            1
+        };
+    bytes + if bytes > 255 { 2 } else { 1 }
 }
 
 /// What a column is declared besides its type must go with it.
@@ -372,6 +422,33 @@ fn keys(columns: &[Column], drafts: Vec<KeyDefinition>) -> Result<Vec<Key>, MySq
         }
     });
     Ok(keys)
+}
+
+/// What is to be said of keys that are declared: one has a name that it does not take, another is
+/// the same as one before it. `old` are those that were there.
+pub(crate) fn key_notes<'a>(
+    declared: impl Iterator<Item = &'a KeyDefinition>,
+    keys: &[Key],
+    old: &[Key],
+) -> Vec<Warning> {
+    let mut notes = Vec::new();
+    for key in declared.filter(|key| key.kind == KeyKind::Primary) {
+        let name = key.name.as_deref();
+        if let Some(name) = name.filter(|name| !name.eq_ignore_ascii_case(PRIMARY)) {
+            let text = format!("Name '{name}' ignored for PRIMARY key.");
+            notes.push(Warning {
+                level: Level::Warning,
+                error: MySqlError::with_message(ErrorCode::WrongIndexName, text),
+            });
+        }
+    }
+    for (place, key) in keys.iter().enumerate() {
+        let is_same = |other: &Key| other.kind == key.kind && other.parts == key.parts;
+        if !has_key(old, &key.name) && keys[..place].iter().any(is_same) {
+            notes.push(Warning::note(ErrorCode::DuplicateIndex, &[&key.name]));
+        }
+    }
+    notes
 }
 
 fn has_key(keys: &[Key], name: &str) -> bool {

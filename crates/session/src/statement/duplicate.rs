@@ -78,10 +78,21 @@ impl Updater {
             places.push(table.definition().column(&set.column).ok_or_else(unknown)?);
             let mut set = set.clone();
             if let Some(value) = &mut set.value {
+                change::refuse_groups([&*value], &job.connection.aggregates)?;
                 change::name_new_row(value, &alias, &new_row);
             }
             renamed.push(set);
         }
+        // A column that VALUES names is told by its own name, not by that of the new row's.
+        let told = |error: MySqlError| match error.message.contains('\u{1}') {
+            true => MySqlError {
+                message: error
+                    .message
+                    .replace(&format!("{alias}.{}", change::new_column("")), ""),
+                ..error
+            },
+            false => error,
+        };
         let mention = Mention::of(&alias);
         let mut list = Vec::new();
         let changes_unique = assigns_unique(table, &places);
@@ -103,7 +114,7 @@ impl Updater {
         let bound = lowered::bind(Arc::new(provider))?;
         let name = (TARGETS.to_owned(), target_name(0));
         bindings.tables.insert(name, bound);
-        let planned = job.planned(query, &bindings)?;
+        let planned = job.planned(query, &bindings).map_err(told)?;
         let ready = job.physical(planned).await?;
         Ok(Updater {
             job: job.clone(),

@@ -63,7 +63,7 @@ impl Job {
 
     /// The plan of expressions without columns.
     async fn ready_alone(&self, expressions: Vec<Expr>) -> Result<Ready, MySqlError> {
-        change::refuse_windows(&expressions)?;
+        change::refuse_groups(&expressions, &self.connection.aggregates)?;
         let mut query = parse::select_one()?;
         if let SetExpr::Select(select) = query.body.as_mut() {
             select.projection = expressions

@@ -21,6 +21,7 @@ use mayfly_exec::{
 use mayfly_sql::change;
 use mayfly_sql::references::References;
 use mayfly_sql::statement::{Delete, Explain, ExplainFormat, InsertSource, Statement, Update};
+use mayfly_sql::typing::LOOKED_UP;
 use mayfly_types::{ColumnType, MySqlError};
 
 use super::Job;
@@ -161,7 +162,12 @@ fn scans(plan: &LogicalPlan) -> Vec<Scan> {
     let _ = plan.apply_with_subqueries(|node| {
         match node {
             LogicalPlan::Filter(_) => filters_above += 1,
-            LogicalPlan::SubqueryAlias(named) => alias = Some(named.alias.table().to_owned()),
+            LogicalPlan::SubqueryAlias(named) => {
+                // What the planner names itself, nobody has written.
+                let name = named.alias.table();
+                let is_own = name.starts_with("__") || name.starts_with(LOOKED_UP);
+                alias = (!is_own).then(|| name.to_owned());
+            }
             LogicalPlan::TableScan(scan) => {
                 let table = scan.table_name.table().to_owned();
                 scans.push(Scan {

@@ -12,6 +12,7 @@ use mayfly_sql::statement::{Insert, InsertSource};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Job;
+use super::create::refuse_information;
 use super::defaults::Fallback;
 use super::evaluate::literal;
 use super::record::{Record, names_columns};
@@ -25,6 +26,7 @@ const ROWS_TOGETHER: usize = 1024;
 impl Job {
     pub(crate) async fn insert(&self, insert: Insert) -> Result<Outcome, MySqlError> {
         self.count(|status| status.inserts += 1);
+        refuse_information(&self.database_of(&insert.table)?)?;
         let table = self.table(&insert.table)?;
         for (named, column) in &insert.qualified {
             let is_it = match named.database {

@@ -43,7 +43,7 @@ use mayfly_sql::statement::{Access, Completion, Show, Statement, TableName};
 use mayfly_table::Table;
 use mayfly_types::{ErrorCode, MySqlError, Warning};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Local};
 use crate::errors;
 use crate::outcome::Outcome;
 use crate::profile::Stage;
@@ -190,6 +190,9 @@ impl Job {
                 return Err(MySqlError::new(ErrorCode::ReadOnlyTransaction, &[]));
             }
         }
+        if ends_transaction(&statement, &mut connection.local()) {
+            connection.local().transaction.commit();
+        }
         let is_transaction = connection.local().next_access.is_some() && is_transaction(&statement);
         let outcome = self.obey(statement).await?;
         if is_transaction {
@@ -306,7 +309,9 @@ impl Job {
                 }
                 Ok(Outcome::done(0))
             }
-            Statement::Nothing => Ok(Outcome::done(0)),
+            Statement::Flush | Statement::LockTables(_) | Statement::Nothing => {
+                Ok(Outcome::done(0))
+            }
         }
     }
 
@@ -441,6 +446,23 @@ fn commits(statement: &Statement) -> bool {
         Statement::CreateTable(create) => !create.temporary,
         Statement::DropTable(drop) => !drop.temporary,
         _ => true,
+    }
+}
+
+/// Whether a statement that defines nothing commits what was open: FLUSH, LOCK TABLES, and UNLOCK
+/// TABLES if some are locked, which BEGIN ends too.
+fn ends_transaction(statement: &Statement, local: &mut Local) -> bool {
+    match statement {
+        Statement::Flush | Statement::FlushStatus | Statement::FlushSlowLog => true,
+        Statement::LockTables(locks) => {
+            let has_locked = std::mem::replace(&mut local.has_locked, *locks);
+            *locks || has_locked
+        }
+        Statement::Begin(_) => {
+            local.has_locked = false;
+            false
+        }
+        _ => false,
     }
 }
 

@@ -18,6 +18,7 @@ use datafusion::sql::sqlparser::ast;
 use futures::{StreamExt, TryStreamExt};
 use mayfly_sql::bindings::Bindings;
 use mayfly_sql::functions::{refusing_zero, waits};
+use mayfly_sql::in_turn;
 use mayfly_sql::origin::Origin;
 use mayfly_sql::plan::{Planned, Planner};
 use mayfly_sql::references::References;
@@ -175,6 +176,10 @@ impl Job {
         if self.connection.values.lock().refuses_division_by_zero {
             let plan = refusing_zero(planned.plan);
             planned.plan = plan.map_err(|error| errors::from_plan(&error))?;
+            // Rows that a LIMIT leaves out may be computed before they are.
+            if in_turn::limits(&planned.plan) {
+                self.connection.values.lock().refuses_misfits = false;
+            }
         }
         Ok(planned)
     }
@@ -238,8 +243,12 @@ impl Job {
     ) -> Result<Ready, MySqlError> {
         self.running.enter(Stage::Preparing);
         let plan = state.create_physical_plan(&planned.plan).await;
+        let mut plan = plan.map_err(|error| errors::from_plan(&error))?;
+        if self.connection.values.lock().refuses_misfits {
+            plan = in_turn::in_turn(plan).map_err(|error| errors::from_plan(&error))?;
+        }
         Ok(Ready {
-            plan: plan.map_err(|error| errors::from_plan(&error))?,
+            plan,
             origins: planned.origins,
             labels: planned.labels,
             in_order: false,

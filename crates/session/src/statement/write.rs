@@ -285,6 +285,7 @@ impl Writer {
         while let Some(batch) = stream.next().await {
             let batch = batch.map_err(|error| errors::from_plan(&error))?;
             self.append(&batch).await?;
+            self.values.job().check_misfits()?;
         }
         drop(stream);
         self.commit()
@@ -457,6 +458,7 @@ impl Writer {
     /// Shows the rows to everybody.
     pub(crate) fn commit(mut self) -> Result<Written, MySqlError> {
         let job = self.values.job().clone();
+        job.check_misfits()?;
         if let Some(appender) = self.appender.take() {
             job.connection.before_change(&self.table)?;
             appender.commit().map_err(table_error)?;

@@ -117,8 +117,8 @@ fn last_insert_id(call: &Call<'_>) -> Result<ArrayRef> {
     let ids = call.integers(0)?;
     call.make_unsigned(|row| {
         let id = ids.at(row).map(i64::cast_unsigned);
-        if let (Some(session), Some(id)) = (call.session, id) {
-            session.lock().last_insert_id = id;
+        if let Some(session) = call.session {
+            session.lock().last_insert_id = id.unwrap_or(0);
         }
         Ok(id)
     })

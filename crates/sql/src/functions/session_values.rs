@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 use datafusion::error::{DataFusionError, Result};
-use mayfly_types::Warning;
+use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
 use super::named_locks::LockHolder;
 use super::waiting::Waiting;
@@ -49,6 +49,12 @@ pub struct Values {
     pub warn_on_division_by_zero: bool,
     /// Whether the statement stores values in strict mode: then it does not warn but fails.
     pub refuses_division_by_zero: bool,
+    /// Whether a value that is cut or wrong is an error: what is written in strict mode depends on
+    /// it.
+    pub refuses_misfits: bool,
+    /// The first warning that is such an error. Expressions go on; who writes looks here before
+    /// anybody sees what was written.
+    pub refused: Option<MySqlError>,
     /// Whether `sql_mode` has PIPES_AS_CONCAT.
     pub pipes_as_concat: bool,
     /// Whether the statement is to end: what waits looks at it.
@@ -82,6 +88,8 @@ impl Default for Values {
             recursion_depth_max: 1000,
             warn_on_division_by_zero: true,
             refuses_division_by_zero: false,
+            refuses_misfits: false,
+            refused: None,
             pipes_as_concat: false,
             stop: Arc::default(),
             waiting: None,
@@ -113,18 +121,44 @@ impl SessionValues {
         let mut values = self.lock();
         values.now_micros = now_micros;
         values.refuses_division_by_zero = false;
+        values.refuses_misfits = false;
+        values.refused = None;
         values.warnings.clear();
         values.warning_count = 0;
     }
 
-    /// Adds a warning to the statement's.
+    /// Adds a warning to the statement's, unless it is an error.
     pub fn warn(&self, warning: Warning) {
         let mut values = self.lock();
+        if values.refuses_misfits && is_misfit(&warning) {
+            values.refused.get_or_insert(warning.error);
+            return;
+        }
         values.warning_count += 1;
         if values.warnings.len() < KEPT_WARNINGS {
             values.warnings.push(warning);
         }
     }
+}
+
+/// Whether strict mode makes a warning of an expression an error.
+fn is_misfit(warning: &Warning) -> bool {
+    const CODES: [ErrorCode; 8] = [
+        ErrorCode::CutByGroupConcat,
+        ErrorCode::OutOfRange,
+        ErrorCode::TruncatedValue,
+        ErrorCode::ResultTooLarge,
+        ErrorCode::DivisionByZero,
+        ErrorCode::TruncatedWrongValueForField,
+        ErrorCode::WrongValueForType,
+        ErrorCode::DatetimeOverflow,
+    ];
+    // CAST AS CHAR(n) is meant to cut.
+    let is_cut = ["CHAR(", "BINARY("].iter().any(|of| {
+        let text = warning.error.message.strip_prefix("Truncated incorrect ");
+        text.is_some_and(|text| text.starts_with(of))
+    });
+    warning.level == Level::Warning && !is_cut && CODES.iter().any(|code| warning.error.is(*code))
 }
 
 impl ConfigExtension for SessionValues {

@@ -127,7 +127,7 @@ fn add(cursor: &mut Cursor<'_>, actions: &mut Vec<AlterAction>) -> Result<()> {
     let if_not_exists = cursor.words(&["IF", "NOT", "EXISTS"]);
     if cursor.token(&Token::LParen) {
         loop {
-            add_one(cursor, actions, only_columns, if_not_exists)?;
+            add_one(cursor, actions, false, if_not_exists)?;
             if !cursor.token(&Token::Comma) {
                 break;
             }
@@ -243,10 +243,15 @@ fn rename_part(cursor: &mut Cursor<'_>) -> Result<AlterAction> {
         return Ok(AlterAction::RenameColumn { old, new });
     }
     if cursor.word("KEY") || cursor.word("INDEX") {
+        let if_exists = cursor.words(&["IF", "EXISTS"]);
         let old = cursor.name()?;
         cursor.expect("TO")?;
         let new = cursor.name()?;
-        return Ok(AlterAction::RenameKey { old, new });
+        return Ok(AlterAction::RenameKey {
+            old,
+            new,
+            if_exists,
+        });
     }
     let _ = cursor.word("TO") || cursor.word("AS") || cursor.token(&Token::Eq);
     Ok(AlterAction::Rename(cursor.table_name()?))

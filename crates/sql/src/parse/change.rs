@@ -63,31 +63,20 @@ pub(super) fn delete(cursor: &mut Cursor<'_>) -> Result<Statement> {
         ignore |= cursor.word("IGNORE");
     }
     let mut targets = Vec::new();
-    let from = if cursor.word("FROM") {
-        let from = cursor
+    let is_from = cursor.word("FROM");
+    let from = if is_from && names_targets(cursor) {
+        // DELETE FROM a, d.b.* USING a JOIN b.
+        read_targets(cursor, &mut targets)?;
+        cursor.expect("USING")?;
+        cursor
             .parser
-            .parse_comma_separated(Parser::parse_table_and_joins)?;
-        if cursor.word("USING") {
-            // DELETE FROM a, b USING a JOIN b: what was read are names.
-            for table in &from {
-                match crate::change::named(table) {
-                    Some(name) => targets.push(name),
-                    None => return cursor.fail("a table"),
-                }
-            }
-            cursor
-                .parser
-                .parse_comma_separated(Parser::parse_table_and_joins)?
-        } else {
-            from
-        }
+            .parse_comma_separated(Parser::parse_table_and_joins)?
+    } else if is_from {
+        cursor
+            .parser
+            .parse_comma_separated(Parser::parse_table_and_joins)?
     } else {
-        loop {
-            targets.push(target(cursor)?);
-            if !cursor.token(&Token::Comma) {
-                break;
-            }
-        }
+        read_targets(cursor, &mut targets)?;
         cursor.expect("FROM")?;
         cursor
             .parser
@@ -111,6 +100,29 @@ pub(super) fn delete(cursor: &mut Cursor<'_>) -> Result<Statement> {
         targets,
         choice,
     })))
+}
+
+/// Whether names of tables follow, and then USING.
+fn names_targets(cursor: &Cursor<'_>) -> bool {
+    let mut place = 0;
+    loop {
+        match &cursor.parser.peek_nth_token_ref(place).token {
+            Token::Word(word) if word.quote_style.is_none() && word.keyword == Keyword::USING => {
+                return place > 0;
+            }
+            Token::Word(_) | Token::Period | Token::Mul | Token::Comma => place += 1,
+            _ => return false,
+        }
+    }
+}
+
+fn read_targets(cursor: &mut Cursor<'_>, targets: &mut Vec<TableName>) -> Result<()> {
+    loop {
+        targets.push(target(cursor)?);
+        if !cursor.token(&Token::Comma) {
+            return Ok(());
+        }
+    }
 }
 
 /// `t`, `d.t`, or either with `.*` behind it.

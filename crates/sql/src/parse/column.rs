@@ -16,6 +16,18 @@ const CHARACTER_SETS: [&str; 8] = [
     "utf8mb4", "utf8mb3", "utf8", "latin1", "ascii", "ucs2", "utf16", "binary",
 ];
 
+const SPATIAL: [&str; 9] = [
+    "GEOMETRY",
+    "POINT",
+    "LINESTRING",
+    "POLYGON",
+    "MULTIPOINT",
+    "MULTILINESTRING",
+    "MULTIPOLYGON",
+    "GEOMETRYCOLLECTION",
+    "GEOMCOLLECTION",
+];
+
 /// Above every infix operator, so that `DEFAULT 1 NOT NULL` stops after the literal.
 const PREFIX_ONLY: u8 = 90;
 
@@ -86,6 +98,10 @@ fn column_type(cursor: &mut Cursor<'_>, column: &str) -> Result<ColumnType> {
             }
         }
     }
+    if SPATIAL.contains(&first.as_str()) {
+        return unsupported(&format!("the type {first}"));
+    }
+    let lists = first == "ENUM" || first == "SET";
     if cursor.token(&Token::LParen) {
         text.push('(');
         loop {
@@ -96,7 +112,7 @@ fn column_type(cursor: &mut Cursor<'_>, column: &str) -> Result<ColumnType> {
                         word.replace('\\', "\\\\").replace('\'', "''")
                     ));
                 }
-                Token::Number(number, _) => text.push_str(&number),
+                Token::Number(number, _) if !lists => text.push_str(&number),
                 Token::Comma => text.push(','),
                 Token::RParen if !text.ends_with('(') => break,
                 _ => return cursor.fail("a type"),

@@ -28,7 +28,8 @@ pub(super) fn constraint(cursor: &mut Cursor<'_>, temporary: bool) -> Result<Opt
     if cursor.word("PRIMARY") {
         cursor.expect("KEY")?;
         let mut key = key(cursor, KeyKind::Primary)?;
-        key.name = None;
+        // It is only told that it is not taken.
+        key.name = key.name.or(symbol);
         return Ok(Some(Constraint::Key(key)));
     }
     if cursor.word("UNIQUE") {

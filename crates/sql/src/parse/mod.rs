@@ -263,11 +263,11 @@ fn statement(cursor: &mut Cursor<'_>) -> Result<Statement> {
                 return Ok(Statement::FlushSlowLog);
             }
             cursor.skip_rest();
-            Ok(Statement::Nothing)
+            Ok(Statement::Flush)
         }
         "LOCK" | "UNLOCK" => {
             cursor.skip_rest();
-            Ok(Statement::Nothing)
+            Ok(Statement::LockTables(first == "LOCK"))
         }
         "RELEASE" if cursor.words(&["RELEASE", "SAVEPOINT"]) => {
             Ok(Statement::ReleaseSavepoint(cursor.name()?))

@@ -1,5 +1,7 @@
 //! Selects that MySQL refuses and DataFusion's planner would take, or refuse without a number.
 
+use std::collections::HashSet;
+
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
     GroupByWithModifier, OrderByKind, Query, Select, SelectItem, SetExpr, WindowType,
@@ -109,6 +111,23 @@ fn window_function(expr: &Expr) -> Option<String> {
         _ => false,
     });
     found
+}
+
+/// Refuses an expression that aggregates outside of its subqueries.
+pub(crate) fn check_no_aggregate(
+    expr: &Expr,
+    aggregates: &HashSet<String>,
+) -> Result<(), MySqlError> {
+    let is_aggregate = &mut |expr: &Expr| match expr {
+        Expr::Function(function) => {
+            aggregates.contains(&function.name.to_string().to_ascii_lowercase())
+        }
+        _ => false,
+    };
+    match walk::finds(expr, is_aggregate) {
+        true => Err(MySqlError::new(ErrorCode::InvalidGroupFunction, &[])),
+        false => Ok(()),
+    }
 }
 
 /// Refuses an expression that calls a window function.

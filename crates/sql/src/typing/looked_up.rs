@@ -21,6 +21,8 @@ use super::listed::list_of;
 use crate::functions::listed::as_text;
 use crate::keyed::Keyed;
 
+/// How the other sides of such joins are named, before a number.
+pub const LOOKED_UP: &str = "mayfly looked up";
 /// The column that is true in a row that has a partner.
 const MATCHED: &str = "matched";
 
@@ -69,7 +71,7 @@ impl<'a> LookedUp<'a> {
 
     /// The outer rows with what belongs to them, and the value over both.
     fn joined(&self, outer: &LogicalPlan) -> Result<(LogicalPlan, Expr)> {
-        let table = format!("mayfly looked up {}", outer.schema().fields().len());
+        let table = format!("{LOOKED_UP} {}", outer.schema().fields().len());
         let (of_both, of_inner): (Vec<Expr>, Vec<Expr>) =
             split_conjunction_owned(self.filter.predicate.clone())
                 .into_iter()

@@ -28,6 +28,7 @@ mod types;
 pub(crate) mod union;
 mod zero;
 
+pub use looked_up::LOOKED_UP;
 pub use operators::Operators;
 pub use rule::Typing;
 pub use types::type_planner;

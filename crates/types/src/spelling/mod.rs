@@ -8,6 +8,7 @@
 mod bytes;
 mod calendar;
 mod document;
+mod fitted;
 mod number;
 
 pub use bytes::shown_bytes;
@@ -16,6 +17,7 @@ pub use calendar::{
     write_two,
 };
 pub use document::write_quoted;
+pub use fitted::fitted_double;
 pub use number::{write_decimal, write_digits, write_double, write_fixed, write_float};
 
 /// Takes text piece by piece.

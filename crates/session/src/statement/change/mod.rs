@@ -23,6 +23,7 @@ use mayfly_table::{Change, Table};
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
 use super::bind::invisible_columns;
+use super::create::refuse_information;
 use super::query::Ready;
 use super::write::Undo;
 use super::{Job, Turn};
@@ -106,12 +107,24 @@ impl Job {
         Err(MySqlError::new(ErrorCode::LockWaitTimeout, &[]))
     }
 
+    fn refuse_groups<'a>(
+        &self,
+        exprs: impl IntoIterator<Item = &'a ast::Expr>,
+    ) -> Result<(), MySqlError> {
+        change::refuse_groups(exprs, &self.connection.aggregates)
+    }
+
     /// Deletes, unless somebody else was faster.
     async fn try_delete(&self, delete: &Delete) -> Result<Option<u64>, MySqlError> {
         let mut choice = delete.choice.clone();
-        let found = change::mentions(&mut choice.from);
+        let found = self.mentions(&mut choice.from)?;
+        let derived = change::derived(&mut choice.from);
+        let mut named = delete.targets.iter().map(|target| &target.table);
+        if let Some(name) = named.find(|name| derived.contains(name)) {
+            return Err(not_updatable(name, "DELETE"));
+        }
         let mentions = self.deleted(&found, &delete.targets)?;
-        change::refuse_windows(choice.order_by.iter().map(|by| &by.expr))?;
+        self.refuse_groups(choice.order_by.iter().map(|by| &by.expr))?;
         let (mut targets, _turns) = self.targets(mentions, &mut choice.from).await?;
         let list = targets.iter().map(Target::row_id).collect();
         let ready = Box::pin(self.changing(choice, list, &targets)).await?;
@@ -130,11 +143,19 @@ impl Job {
     /// Updates, unless somebody else was faster.
     async fn try_update(&self, update: &Update) -> Result<Option<Updated>, MySqlError> {
         let mut choice = update.choice.clone();
-        let found = change::mentions(&mut choice.from);
+        let found = self.mentions(&mut choice.from)?;
+        let derived = change::derived(&mut choice.from);
+        for set in &update.assignments {
+            let alone = derived.first().filter(|_| found.is_empty());
+            let name = set.table.as_ref().or(alone);
+            if let Some(name) = name.filter(|name| derived.contains(name)) {
+                return Err(not_updatable(name, "UPDATE"));
+            }
+        }
         let assignments = self.owned(update).await?;
         let (mentions, places) = self.assigned(&found, &assignments)?;
         let values = { assignments.iter() }.filter_map(|set| set.value.as_ref());
-        change::refuse_windows(values.chain(choice.order_by.iter().map(|by| &by.expr)))?;
+        self.refuse_groups(values.chain(choice.order_by.iter().map(|by| &by.expr)))?;
         let is_one_table = change::only_table(&choice.from).is_some();
         let (mut targets, _turns) = self.targets(mentions, &mut choice.from).await?;
         let mut list = Vec::new();
@@ -157,7 +178,17 @@ impl Job {
             );
             sets.push(set.await?);
         }
+        if let [target] = targets.as_slice()
+            && choice.limit.is_some()
+        {
+            let columns = target.table().columns().iter();
+            let mut columns: Vec<&str> = columns.map(|column| column.name.as_str()).collect();
+            columns.push(ROW_ID);
+            choice = change::choose_first(choice, &target.mention.alias, &columns)?;
+        }
         let ready = Box::pin(self.changing(choice, list, &targets)).await?;
+        // What has no columns is computed once for all rows; it means nothing where there are none.
+        let constant = self.connection.values.lock().refused.take();
         let mut stream = self.stream(&ready.plan)?;
         let mut done = Updated::default();
         while let Some(batch) = stream.next().await {
@@ -165,8 +196,17 @@ impl Job {
             for (target, set) in targets.iter_mut().zip(&mut sets) {
                 set.apply(&batch, target, is_one_table, &mut done)?;
             }
+            self.check_misfits()?;
         }
         drop(stream);
+        self.check_misfits()?;
+        if let Some(error) = constant {
+            if done.matched > 0 {
+                return Err(error);
+            }
+            let level = Level::Warning;
+            self.connection.warn(Warning { level, error });
+        }
         let mut waiting = Vec::new();
         for (target, set) in targets.iter().zip(sets) {
             let rows = set.one_by_one.unwrap_or_default();
@@ -213,6 +253,26 @@ impl Job {
         undo.forget();
         self.connection.changed_rows(table, changed);
         Ok(changed)
+    }
+
+    /// The tables of a FROM list, which are told apart by their names.
+    fn mentions(&self, from: &mut [ast::TableWithJoins]) -> Result<Vec<Mention>, MySqlError> {
+        let found = change::mentions(from);
+        let is_own = |mention: &Mention| mention.alias == mention.table.table;
+        for (number, one) in found.iter().enumerate() {
+            for other in &found[..number] {
+                let differ = is_own(one)
+                    && is_own(other)
+                    && self.database_of(&one.table)? != self.database_of(&other.table)?;
+                if one.alias == other.alias && !differ {
+                    return Err(MySqlError::new(ErrorCode::NotUniqueTable, &[&one.alias]));
+                }
+            }
+        }
+        if let [only] = found.as_slice() {
+            refuse_information(&self.database_of(&only.table)?)?;
+        }
+        Ok(found)
     }
 
     /// The tables that lose rows.
@@ -404,6 +464,10 @@ impl Job {
         }
         Ok((changed, places))
     }
+}
+
+fn not_updatable(name: &str, statement: &str) -> MySqlError {
+    MySqlError::new(ErrorCode::NonUpdatableTable, &[&name, &statement])
 }
 
 /// The ids that are there: an outer join has rows without one.

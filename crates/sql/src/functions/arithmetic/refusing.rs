@@ -7,10 +7,11 @@
 
 use std::sync::Arc;
 
+use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{Expr, LogicalPlan, Operator as Connective, ScalarUDF};
+use datafusion::logical_expr::{Expr, LogicalPlan, Operator as Connective, ScalarUDF, when};
 
 use super::{Arithmetic, Operator};
 use crate::functions::define;
@@ -53,6 +54,16 @@ fn marked(expr: Expr, is_certain: bool) -> Result<Transformed<Expr>> {
                     call.args = marked_all(call.args, false)?;
                 }
                 // MySQL asks for no more than it needs, the engine for all.
+                Some("ifnull" | "coalesce") if asks_in_turn(&call.args) => {
+                    let mut rest = call.args.into_iter();
+                    let (Some(first), Some(second)) = (rest.next(), rest.next()) else {
+                        return internal_err!("there are two arguments");
+                    };
+                    let first = marked(first, is_certain)?.data;
+                    let second = marked(second, false)?.data;
+                    let case = when(first.clone().is_not_null(), first).otherwise(second)?;
+                    return Ok(Transformed::yes(case));
+                }
                 Some("ifnull" | "coalesce") => {
                     if let Some(first) = call.args.first_mut() {
                         *first = marked(std::mem::take(first), is_certain)?.data;
@@ -66,6 +77,18 @@ fn marked(expr: Expr, is_certain: bool) -> Result<Transformed<Expr>> {
         }
         other => other.map_children(|part| marked(part, is_certain)),
     }
+}
+
+/// Whether two arguments are better asked as the branches of a CASE: the second may warn, and the
+/// first may be asked twice.
+fn asks_in_turn(arguments: &[Expr]) -> bool {
+    matches!(
+        arguments,
+        [
+            Expr::Column(_) | Expr::Literal(..),
+            Expr::ScalarFunction(_) | Expr::Cast(_)
+        ]
+    )
 }
 
 fn marked_all(list: Vec<Expr>, is_certain: bool) -> Result<Vec<Expr>> {

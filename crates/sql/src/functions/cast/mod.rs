@@ -361,6 +361,14 @@ impl Conversions<'_> {
         }
     }
 
+    /// Notes that a column keeps less of a value, as is usual there.
+    fn note_cut(&self, row: usize) {
+        let row = self.before + row as u64 + 1;
+        if let (Purpose::Assign { column, .. }, Some(session)) = (self.purpose, self.session) {
+            session.warn(Warning::note(ErrorCode::DataTruncated, &[column, &row]));
+        }
+    }
+
     fn report(&self, error: MySqlError, strict: bool) -> Result<()> {
         if strict {
             return Err(raise(error));

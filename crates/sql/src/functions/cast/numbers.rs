@@ -126,6 +126,9 @@ impl Conversions<'_> {
             None => self.whole_numbers(array)?,
         };
         let values = values.as_primitive::<Decimal128Type>();
+        if least == 0 && !self.is_cast() {
+            self.refuse_negative_fractions(array, values)?;
+        }
         let mut adjusted: Option<Vec<Option<i128>>> = None;
         for (row, value) in values.iter().enumerate() {
             let Some(value) = value else { continue };
@@ -144,6 +147,23 @@ impl Conversions<'_> {
         };
         // An unsigned BIGINT beyond the signed range still fits: it was clipped to its own bounds.
         Ok(arrow_cast(&adjusted, &self.target.data_type())?)
+    }
+
+    /// Exact numbers below zero that an unsigned column would round to zero do not fit it.
+    fn refuse_negative_fractions(&self, array: &ArrayRef, rounded: &Decimal128Array) -> Result<()> {
+        let is_negative = |row: usize| match array.data_type() {
+            DataType::Decimal128(_, _) => array.as_primitive::<Decimal128Type>().value(row) < 0,
+            DataType::Decimal256(_, _) => {
+                array.as_primitive::<Decimal256Type>().value(row) < i256::ZERO
+            }
+            _ => false,
+        };
+        for (row, value) in rounded.iter().enumerate() {
+            if value == Some(0) && is_negative(row) {
+                self.misfit(ErrorCode::OutOfRange, row, "INTEGER", "0")?;
+            }
+        }
+        Ok(())
     }
 
     /// The whole numbers that texts begin with. What is out of bounds is not looked at further.
@@ -390,8 +410,32 @@ impl Conversions<'_> {
                 }));
             }
         }
+        let texts = match array.data_type() {
+            DataType::Utf8View | DataType::BinaryView | DataType::Float32 | DataType::Float64
+                if unsigned =>
+            {
+                Some(convert::to_readable(array, self.from)?)
+            }
+            _ => None,
+        };
+        // What lies below zero does not fit, though it be rounded to zero.
+        let is_negative = |row: usize| match array.data_type() {
+            DataType::Decimal128(_, _) => array.as_primitive::<Decimal128Type>().value(row) < 0,
+            DataType::Decimal256(_, _) => {
+                array.as_primitive::<Decimal256Type>().value(row) < i256::ZERO
+            }
+            _ => texts.as_ref().is_some_and(|texts| {
+                let text = texts.value(row).trim_start();
+                let number = text.strip_prefix('-').unwrap_or_default().bytes();
+                let mut digits = number.take_while(|byte| byte.is_ascii_digit() || *byte == b'.');
+                digits.any(|digit| (b'1'..=b'9').contains(&digit))
+            }),
+        };
         for (row, value) in values.iter_mut().enumerate() {
             let Some(value) = value else { continue };
+            if unsigned && *value == i256::ZERO && is_negative(row) {
+                self.misfit(ErrorCode::OutOfRange, row, "DECIMAL", "0")?;
+            }
             if *value > limit || *value < floor {
                 let mut text = String::new();
                 write_digits(&value.to_string(), scale, &mut text);

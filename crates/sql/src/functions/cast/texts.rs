@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryViewBuilder, StringViewArray, StringViewBuilder,
+    Array, ArrayRef, AsArray, BinaryViewBuilder, Float64Array, StringViewArray, StringViewBuilder,
 };
 use arrow::datatypes::DataType;
 use datafusion::error::Result;
-use mayfly_types::spelling::shown_bytes;
+use mayfly_types::spelling::{fitted_double, shown_bytes};
 use mayfly_types::{ColumnType, ErrorCode};
 
 use super::{Conversions, Purpose};
@@ -56,12 +56,19 @@ impl Conversions<'_> {
         if texts.iter().flatten().all(fits) {
             return Ok(Arc::new(texts));
         }
+        let doubles = self.doubles_to_fit(array)?;
         let mut builder = StringViewBuilder::with_capacity(texts.len());
         for (row, text) in texts.iter().enumerate() {
             let Some(text) = text else {
                 builder.append_null();
                 continue;
             };
+            if let Some(doubles) = &doubles
+                && !fits(text)
+            {
+                builder.append_value(self.double_within(row, doubles.value(row), limit)?);
+                continue;
+            }
             let text = if strip {
                 text.trim_end_matches(' ')
             } else {
@@ -87,12 +94,32 @@ impl Conversions<'_> {
                         let what = format!("CHAR({limit})");
                         self.misfit(ErrorCode::TruncatedValue, row, &what, text)?;
                     }
-                    Purpose::Assign { .. } => {}
+                    Purpose::Assign { .. } => self.note_cut(row),
                 }
             }
             builder.append_value(&text[..end]);
         }
         Ok(Arc::new(builder.finish()))
+    }
+
+    /// Floating-point numbers that a column of texts rounds to its length, where it cuts all else.
+    fn doubles_to_fit(&self, array: &ArrayRef) -> Result<Option<Float64Array>> {
+        let are_doubles = matches!(array.data_type(), DataType::Float32 | DataType::Float64);
+        (are_doubles && !self.is_cast())
+            .then(|| convert::to_double(array, self.session))
+            .transpose()
+    }
+
+    fn double_within(&self, row: usize, value: f64, limit: usize) -> Result<String> {
+        let (text, fits) = fitted_double(value, limit);
+        if !fits {
+            let code = match self.purpose {
+                Purpose::Assign { strict: false, .. } => ErrorCode::DataTruncated,
+                _ => ErrorCode::DataTooLong,
+            };
+            self.misfit(code, row, "", &text)?;
+        }
+        Ok(text)
     }
 
     /// ENUM and SET: the words of the list, or numbers that stand for them.
@@ -143,12 +170,25 @@ impl Conversions<'_> {
         {
             return Ok(Arc::new(values));
         }
+        let doubles = self.doubles_to_fit(array)?;
         let mut builder = BinaryViewBuilder::with_capacity(values.len());
         for (row, value) in values.iter().enumerate() {
             let Some(value) = value else {
                 builder.append_null();
                 continue;
             };
+            if let Some(doubles) = &doubles
+                && value.len() > limit
+            {
+                let mut kept = self
+                    .double_within(row, doubles.value(row), limit)?
+                    .into_bytes();
+                if padded {
+                    kept.resize(limit, 0);
+                }
+                builder.append_value(kept);
+                continue;
+            }
             if value.len() > limit {
                 let what = format!("BINARY({limit})");
                 let shown = String::from_utf8_lossy(value);

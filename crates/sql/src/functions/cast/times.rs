@@ -196,6 +196,19 @@ impl Conversions<'_> {
                 _ => ErrorCode::TruncatedValue,
             };
             self.misfit(code, row, what, texts.value(0))?;
+        } else if !self.is_cast() {
+            let is_moment = matches!(
+                array.data_type(),
+                DataType::Date32 | DataType::Timestamp(_, _)
+            );
+            let is_cut = match self.target {
+                ColumnType::Date => value.is_some_and(|value| value.rem_euclid(DAY_MICROS) != 0),
+                ColumnType::Time { .. } => is_moment,
+                _ => false,
+            };
+            if is_cut {
+                self.note_cut(row);
+            }
         }
         Ok(value)
     }
