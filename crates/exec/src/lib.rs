@@ -13,6 +13,7 @@
 //!   aggregate, sort, provider --> mayfly_table (rows, runs) --+
 //!   by_key        rows that keys find: conditions, joins, orders
 //!   given_rows, unbound   plans that are kept, over rows that come later
+//!   long_rows     batches of few rows where rows are long
 //!   padding   what is not known of columns that are filled up with NULLs
 //!   context, report   what a statement gives, what its temporary tables cost
 //! ```
@@ -27,6 +28,7 @@ pub mod context;
 pub mod error;
 mod given_rows;
 mod install;
+mod long_rows;
 pub mod memory;
 mod padding;
 mod plan_node;
@@ -44,6 +46,7 @@ pub use context::StatementContext;
 pub use error::{find_space_error, space_error, table_error};
 pub use given_rows::{GivenRows, GivenRowsScan};
 pub use install::{install, runtime};
+pub use long_rows::batch_rows;
 pub use padding::{ForgetConstants, KnowPadding};
 pub use provider::{TableScan, TableSource};
 pub use report::{Report, TempTable, Why, next_temp_table_id};

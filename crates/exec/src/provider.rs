@@ -274,6 +274,11 @@ impl TableScan {
         &self.source.table
     }
 
+    /// The rows that are read, and those beyond a limit.
+    pub(crate) fn snapshot(&self) -> &TableSnapshot {
+        &self.source.snapshot
+    }
+
     /// The rows that are read.
     pub(crate) fn row_count(&self) -> usize {
         self.rows_of(&self.ranges)

@@ -2,6 +2,7 @@
 //!
 //! **Owns** a list of pages that nobody changes any more. **Never** sees what comes later.
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -202,6 +203,32 @@ impl TableSnapshot {
         let end = batches.end.min(self.parts.pages.len());
         let pages = self.parts.pages.get(batches.start..end).unwrap_or_default();
         pages.iter().map(TablePage::page_bytes).max().unwrap_or(0) as u64
+    }
+
+    /// What reading one row of some length takes at most, but for rows whose pages are `spared`
+    /// bytes together; 0 where no other pages have rows longer than `usual` bytes.
+    pub fn long_row_bytes(&self, usual: u64, spared: u64) -> u64 {
+        let mut long: Vec<(u64, u64)> = Vec::new();
+        for page in self.parts.pages.iter() {
+            // A page larger than others was made for rows that would not fit.
+            let bytes = match page.page_bytes() > self.page_bytes {
+                true => page.page_bytes(),
+                false => page.bytes(),
+            };
+            let (bytes, rows) = (bytes as u64, page.written_count().max(1) as u64);
+            if bytes / rows > usual {
+                long.push((bytes / rows, bytes));
+            }
+        }
+        long.sort_unstable_by_key(|(row_bytes, _)| Reverse(*row_bytes));
+        let mut left = spared;
+        for (row_bytes, bytes) in long {
+            match left.checked_sub(bytes) {
+                Some(rest) => left = rest,
+                None => return row_bytes,
+            }
+        }
+        0
     }
 
     /// One batch, pointing into its page, which stays pinned as long as an array of the batch

@@ -97,7 +97,7 @@ impl KeyScan {
     }
 
     /// Where the rows come from, if not off the key.
-    pub(super) fn source(&self) -> Option<&Source> {
+    pub(crate) fn source(&self) -> Option<&Source> {
         match &self.rows {
             Rows::Ids { source, .. } => Some(source),
             Rows::Covered(_) => None,
