@@ -14,6 +14,7 @@
 //!   by_key        rows that keys find: conditions, joins, orders
 //!   given_rows, unbound   plans that are kept, over rows that come later
 //!   long_rows     batches of few rows where rows are long
+//!   kept_rows     scans for joins that keep what they read
 //!   padding   what is not known of columns that are filled up with NULLs
 //!   context, report   what a statement gives, what its temporary tables cost
 //! ```
@@ -28,6 +29,7 @@ pub mod context;
 pub mod error;
 mod given_rows;
 mod install;
+mod kept_rows;
 mod long_rows;
 pub mod memory;
 mod padding;

@@ -236,6 +236,8 @@ pub struct TableScan {
     limit: Option<usize>,
     /// The batches of each partition.
     ranges: Vec<Range<usize>>,
+    /// Whether batches are in memory of their own, for those who keep them.
+    copies: bool,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -265,9 +267,29 @@ impl TableScan {
             source,
             limit,
             ranges,
+            copies: false,
             properties,
             metrics: ExecutionPlanMetricsSet::new(),
         }
+    }
+
+    /// The same scan, whose batches are in memory of their own.
+    pub(crate) fn copying(&self) -> Self {
+        Self {
+            source: self.source.clone(),
+            limit: self.limit,
+            ranges: self.ranges.clone(),
+            copies: true,
+            properties: Arc::clone(&self.properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+
+    /// Bytes of the pages that are read, about.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.source
+            .row_bytes()
+            .saturating_mul(self.row_count() as u64)
     }
 
     /// What is read; `None` if not all rows are.
@@ -371,6 +393,7 @@ impl ExecutionPlan for TableScan {
             .source
             .snapshot
             .scan(range.clone(), self.source.columns.projection.clone())
+            .copying(self.copies)
             .zip(range);
         let (snapshot, columns) = (
             Arc::clone(&self.source.snapshot),

@@ -17,6 +17,7 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 
 use crate::aggregate::{self, AggregateOperator};
 use crate::by_key;
+use crate::kept_rows;
 use crate::long_rows;
 use crate::report::Why;
 use crate::sort::{MergeOperator, SortOperator};
@@ -35,6 +36,7 @@ impl PhysicalOptimizerRule for SwapOperators {
         // From the root to the leaves: an aggregate takes the partial one below it along.
         let plan = plan.transform_down(replace).data()?;
         let plan = aggregate::repair_distribution(plan)?;
+        let plan = kept_rows::copy_kept(plan)?;
         long_rows::shorten_batches(plan, config)
     }
 

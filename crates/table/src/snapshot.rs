@@ -408,6 +408,7 @@ impl TableSnapshot {
             snapshot: self.clone(),
             range,
             projection,
+            copies: false,
         }
     }
 }
@@ -419,6 +420,15 @@ pub struct Scan {
     ahead: Ahead,
     range: Range<usize>,
     projection: Option<Vec<usize>>,
+    copies: bool,
+}
+
+impl Scan {
+    /// Whether batches are in memory of their own, as [`TableSnapshot::read_copied`] gives them.
+    #[must_use]
+    pub fn copying(self, copies: bool) -> Self {
+        Self { copies, ..self }
+    }
 }
 
 impl Iterator for Scan {
@@ -430,7 +440,11 @@ impl Iterator for Scan {
             self.snapshot.prefetch(index);
         }
         let index = self.range.next()?;
-        Some(self.snapshot.read(index, self.projection.as_deref()))
+        let projection = self.projection.as_deref();
+        Some(match self.copies {
+            true => self.snapshot.read_copied(index, projection),
+            false => self.snapshot.read(index, projection),
+        })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

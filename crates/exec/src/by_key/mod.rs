@@ -26,7 +26,7 @@ pub use choice::{Access, key_value};
 pub(crate) use choice::{Choice, choose, is_searchable};
 pub use join::KeyJoin;
 pub use order::KeyOrder;
-pub(crate) use pipeline::Source;
+pub(crate) use pipeline::{Source, is_exchange};
 pub use scan::{Found, KeyScan};
 
 use std::sync::Arc;
