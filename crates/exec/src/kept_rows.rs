@@ -1,4 +1,4 @@
-//! What a join keeps of a table larger than memory.
+//! What joins and sorts keep of a table larger than memory.
 //!
 //! Owns: the choice of the scans that copy what they read. Never: copies itself.
 //!
@@ -6,7 +6,8 @@
 //! for an operator that is done with a batch before it takes the next one. A hash join keeps all
 //! batches of one side, and with them all pages of the table, whether it reads one column of them
 //! or ten; and it asks the pool for the bytes that the pages have been granted already. Where those
-//! pages would be a part of the budget that counts, the scan copies the columns that are read.
+//! pages would be a part of the budget that counts, the scan copies the columns that are read. A
+//! sort keeps some rows at a time, which matters where each has a page of its own.
 
 use std::sync::Arc;
 
@@ -20,31 +21,46 @@ use datafusion::physical_plan::projection::ProjectionExec;
 
 use crate::by_key::is_exchange;
 use crate::provider::TableScan;
+use crate::sort::SortOperator;
 
 /// Pages of less than this part of the budget may stay.
 const PAGES_PER_MEMORY: u64 = 8;
 
-/// Makes the scans that joins keep the rows of copy what they read.
+/// What is kept of the rows of a plan.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Nothing,
+    /// A few at a time, of which as many bytes are asked for as they have.
+    Some,
+    All,
+}
+
+/// Makes the scans that joins and sorts keep the rows of copy what they read.
 ///
 /// # Errors
 /// Where DataFusion cannot rebuild a node.
 pub(crate) fn copy_kept(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    Ok(visit(&plan, false)?.unwrap_or(plan))
+    Ok(visit(&plan, Kept::Nothing)?.unwrap_or(plan))
 }
 
-/// The plan of rows that are kept.
+/// The plan of rows that are all kept.
 ///
 /// # Errors
 /// As [`copy_kept`].
 pub(crate) fn copied(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    Ok(visit(plan, true)?.unwrap_or_else(|| Arc::clone(plan)))
+    Ok(visit(plan, Kept::All)?.unwrap_or_else(|| Arc::clone(plan)))
 }
 
 /// The plan with scans that copy; `None` if all is well as it is.
-fn visit(plan: &Arc<dyn ExecutionPlan>, is_kept: bool) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn visit(plan: &Arc<dyn ExecutionPlan>, kept: Kept) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(scan) = plan.downcast_ref::<TableScan>() {
         let memory_bytes = scan.snapshot().account().space().memory_bytes();
-        let copies = is_kept && scan.bytes() > memory_bytes / PAGES_PER_MEMORY;
+        let copies = match kept {
+            Kept::Nothing => false,
+            // A page that is larger than others has little but one row, and room left.
+            Kept::Some => scan.snapshot().has_large_pages(),
+            Kept::All => scan.bytes() > memory_bytes / PAGES_PER_MEMORY,
+        };
         return Ok(copies.then(|| Arc::new(scan.copying()) as Arc<dyn ExecutionPlan>));
     }
     let is_join =
@@ -57,9 +73,14 @@ fn visit(plan: &Arc<dyn ExecutionPlan>, is_kept: bool) -> Result<Option<Arc<dyn 
     let mut is_changed = false;
     let mut children = Vec::new();
     for (place, child) in plan.children().into_iter().enumerate() {
-        // The first side is the one that is kept.
-        let is_kept = is_join && place == 0 || is_kept && hands_on;
-        let changed = visit(child, is_kept)?;
+        let kept = match hands_on {
+            // The first side is the one that a join keeps.
+            true if is_join && place == 0 => Kept::All,
+            true => kept,
+            false if plan.is::<SortOperator>() => Kept::Some,
+            false => Kept::Nothing,
+        };
+        let changed = visit(child, kept)?;
         is_changed |= changed.is_some();
         children.push(changed.unwrap_or_else(|| Arc::clone(child)));
     }

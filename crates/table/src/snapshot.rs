@@ -205,6 +205,12 @@ impl TableSnapshot {
         pages.iter().map(TablePage::page_bytes).max().unwrap_or(0) as u64
     }
 
+    /// Whether some pages are larger than those that rows are gathered in.
+    pub fn has_large_pages(&self) -> bool {
+        let mut pages = self.parts.pages.iter();
+        pages.any(|page| page.page_bytes() > self.page_bytes)
+    }
+
     /// What reading one row of some length takes at most, but for rows whose pages are `spared`
     /// bytes together; 0 where no other pages have rows longer than `usual` bytes.
     pub fn long_row_bytes(&self, usual: u64, spared: u64) -> u64 {

@@ -368,10 +368,10 @@ impl Run {
         };
         let mut read = VecDeque::new();
         let (mut rows, mut bytes, mut has_ended) = (0, 0, false);
-        // An outer side that ends exactly at the limit ends there.
         if self.ahead.is_empty() {
             self.kept = None;
         }
+        // An outer side that ends exactly at the limit ends there.
         let (small_rows, chunk_bytes) = (self.small_rows.unwrap_or(usize::MAX), self.chunk_bytes);
         while rows == 0 || (rows <= rows_max && rows < small_rows && bytes < chunk_bytes) {
             let next = match self.ahead.pop_front() {
