@@ -14,6 +14,8 @@
 //!   by_key        rows that keys find: conditions, joins, orders
 //!   short_plan    plans of few rows that run again and again; given_rows, unbound: their tables
 //!   nested_loop   joins without an equality, where memory is short
+//!   long_rows     batches of few rows where rows are long
+//!   kept_rows     scans for joins that keep what they read
 //!   padding   what is not known of columns that are filled up with NULLs
 //!   context, report   what a statement gives, what its temporary tables cost
 //! ```
@@ -28,6 +30,8 @@ pub mod context;
 pub mod error;
 mod given_rows;
 mod install;
+mod kept_rows;
+mod long_rows;
 pub mod memory;
 mod nested_loop;
 mod padding;
@@ -47,6 +51,7 @@ pub use context::StatementContext;
 pub use error::{find_space_error, space_error, table_error};
 pub use given_rows::{GivenRows, GivenRowsScan};
 pub use install::{install, runtime};
+pub use long_rows::batch_rows;
 pub use padding::{ForgetConstants, KnowPadding};
 pub use provider::{TableScan, TableSource};
 pub use report::{Report, TempTable, Why, next_temp_table_id};

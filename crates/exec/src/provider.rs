@@ -32,6 +32,8 @@ use crate::short_plan::Size;
 
 /// Pages of a scan that are pinned at once: the one it reads and one that a batch still holds.
 const SCAN_PAGES: u64 = 2;
+/// The partitions of a scan take at most this part of the budget for them.
+const SCANS_PER_MEMORY: u64 = 4;
 
 /// The number of a row and its id.
 const KEY_SCAN_ROW_BYTES: u64 = 16;
@@ -321,6 +323,8 @@ pub struct TableScan {
     limit: Option<usize>,
     /// The batches of each partition.
     ranges: Vec<Range<usize>>,
+    /// Whether batches are in memory of their own, for those who keep them.
+    copies: bool,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -333,10 +337,14 @@ impl TableScan {
             Some(limit) => batches_within(snapshot, limit),
         };
         let rows: usize = (0..batches).map(|index| snapshot.rows_of(index)).sum();
-        let bytes_max = batches as u64 * snapshot.page_bytes_max(0..batches);
-        let partitions = match rows <= SMALL_ROWS && bytes_max <= SMALL_BYTES {
+        let page_bytes = snapshot.page_bytes_max(0..batches);
+        let is_small = rows <= SMALL_ROWS && batches as u64 * page_bytes <= SMALL_BYTES;
+        let share_bytes = snapshot.account().space().memory_bytes() / SCANS_PER_MEMORY;
+        let fitting = share_bytes / (SCAN_PAGES * page_bytes).max(1);
+        let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
+        let partitions = match is_small {
             true => 1,
-            false => partitions_max.min(batches).max(1),
+            false => partitions_max.min(batches).min(fitting).max(1),
         };
         let ranges: Vec<_> = (0..partitions)
             .map(|index| batches * index / partitions..batches * (index + 1) / partitions)
@@ -346,14 +354,44 @@ impl TableScan {
             source,
             limit,
             ranges,
+            copies: false,
             properties,
             metrics: ExecutionPlanMetricsSet::new(),
         }
     }
 
+    /// The same scan, whose batches are in memory of their own.
+    pub(crate) fn copying(&self) -> Self {
+        Self {
+            source: self.source.clone(),
+            limit: self.limit,
+            ranges: self.ranges.clone(),
+            copies: true,
+            properties: Arc::clone(&self.properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+
+    /// Bytes of the pages that are read, about.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.source
+            .row_bytes()
+            .saturating_mul(self.row_count() as u64)
+    }
+
     /// What is read; `None` if not all rows are.
     pub(crate) fn source(&self) -> Option<Source> {
         self.limit.is_none().then(|| self.source.clone())
+    }
+
+    /// The rows that are read, and those beyond a limit.
+    pub(crate) fn snapshot(&self) -> &TableSnapshot {
+        &self.source.snapshot
+    }
+
+    /// The rows that are read.
+    pub(crate) fn row_count(&self) -> usize {
+        self.rows_of(&self.ranges)
     }
 
     fn rows_of(&self, ranges: &[Range<usize>]) -> usize {
@@ -426,17 +464,18 @@ impl ExecutionPlan for TableScan {
             })?;
         let baseline = BaselineMetrics::new(&self.metrics, partition);
         // The pages that it reads may not be taken by the operators that it feeds.
-        let minimum_bytes = SCAN_PAGES * self.source.snapshot.page_bytes_max(range.clone());
-        let admission = self
-            .source
-            .snapshot
-            .account()
-            .admit(minimum_bytes)
+        let account = self.source.snapshot.account();
+        let page_bytes = self.source.snapshot.page_bytes_max(range.clone());
+        let admission = account
+            .admit(SCAN_PAGES * page_bytes)
+            // With less it can go on where those that it feeds let go of a batch before the next.
+            .or_else(|_| account.admit(page_bytes))
             .map_err(space_error)?;
         let mut scan = self
             .source
             .snapshot
             .scan(range.clone(), self.source.columns.projection.clone())
+            .copying(self.copies)
             .zip(range);
         let (snapshot, columns) = (
             Arc::clone(&self.source.snapshot),

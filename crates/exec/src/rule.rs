@@ -17,6 +17,8 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 
 use crate::aggregate::{self, AggregateOperator};
 use crate::by_key;
+use crate::kept_rows;
+use crate::long_rows;
 use crate::nested_loop;
 use crate::report::Why;
 use crate::sort::{MergeOperator, SortOperator};
@@ -30,11 +32,13 @@ impl PhysicalOptimizerRule for SwapOperators {
     fn optimize(
         &self,
         plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
+        config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         // From the root to the leaves: an aggregate takes the partial one below it along.
         let plan = plan.transform_down(replace).data()?;
-        aggregate::repair_distribution(plan)
+        let plan = aggregate::repair_distribution(plan)?;
+        let plan = kept_rows::copy_kept(plan)?;
+        long_rows::shorten_batches(plan, config)
     }
 
     fn name(&self) -> &str {

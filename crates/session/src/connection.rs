@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use datafusion::error::DataFusionError;
 use datafusion::execution::TaskContext;
 use datafusion::execution::session_state::SessionState;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::scalar::ScalarValue;
 use mayfly_exec::{StatementContext, TempTable};
 use mayfly_space::{Account, AccountOptions};
@@ -344,22 +345,37 @@ impl Connection {
     pub(crate) fn task_context(
         &self,
         running: &Running,
+        plan: &Arc<dyn ExecutionPlan>,
     ) -> Result<Arc<TaskContext>, DataFusionError> {
-        self.task_context_of(StatementContext {
+        let context = StatementContext {
             account: running.account.clone(),
             report: Arc::clone(&running.report),
             table_resident_max_bytes: self.temp_table_cap(),
-        })
+        };
+        let state = self.state().map_err(mayfly_sql::plan::raise)?;
+        let batch_rows = mayfly_exec::batch_rows(plan, state.config_options());
+        self.task_context_with(context, Some(batch_rows))
     }
 
-    /// The context in which a plan runs on an account.
+    /// The context in which a plan of few rows runs on an account.
     pub(crate) fn task_context_of(
         &self,
         context: StatementContext,
     ) -> Result<Arc<TaskContext>, DataFusionError> {
+        self.task_context_with(context, None)
+    }
+
+    fn task_context_with(
+        &self,
+        context: StatementContext,
+        batch_rows: Option<usize>,
+    ) -> Result<Arc<TaskContext>, DataFusionError> {
         let state = self.state().map_err(mayfly_sql::plan::raise)?;
         let runtime = mayfly_exec::runtime(&context.account, Some(state.runtime_env().as_ref()))?;
-        let config = state.config().clone().with_extension(Arc::new(context));
+        let mut config = state.config().clone().with_extension(Arc::new(context));
+        if let Some(rows) = batch_rows.filter(|rows| *rows != config.batch_size()) {
+            config = config.with_batch_size(rows);
+        }
         Ok(Arc::new(TaskContext::new(
             None,
             state.session_id().to_owned(),

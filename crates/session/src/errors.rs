@@ -97,6 +97,20 @@ pub(crate) fn entry_text(entry: &RecordBatch) -> String {
 /// How the text begins where less than the whole budget is missing.
 const PROMISED: &str = "Out of memory: other work has been promised the memory budget";
 
+/// The same where there are no others.
+const TAKEN: &str = "Out of memory: too little is left of the memory budget";
+
+/// The error of a statement beside which no other one runs.
+pub(crate) fn of_one_alone(error: MySqlError) -> MySqlError {
+    match error.message.strip_prefix(PROMISED) {
+        Some(rest) if error.is(ErrorCode::OutOfResources) => MySqlError {
+            message: format!("{TAKEN}{rest}"),
+            ..error
+        },
+        _ => error,
+    }
+}
+
 /// Whether a statement may not fail any more when others have ended.
 pub(crate) fn may_pass(error: &MySqlError) -> bool {
     error.is(ErrorCode::OutOfSortMemory)

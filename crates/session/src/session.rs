@@ -89,9 +89,9 @@ impl Session {
         let mut guard = AbortOnDrop(Some(Arc::clone(&running)));
         let was_alone = self.is_alone();
         let mut ended = self.run_once(&running).await;
-        if ended.as_ref().is_err_and(errors::may_pass)
-            && shortage::may_run_again(statement)
-            && !(was_alone && self.is_alone())
+        if was_alone && self.is_alone() {
+            ended = ended.map_err(errors::of_one_alone);
+        } else if ended.as_ref().is_err_and(errors::may_pass) && shortage::may_run_again(statement)
         {
             (running, ended) = self.run_in_turn(running, ended, &mut guard).await;
         }
@@ -174,8 +174,11 @@ impl Session {
             guard.0 = Some(Arc::clone(&running));
             let was_alone = self.is_alone();
             ended = self.run_once(&running).await;
-            let may_pass = ended.as_ref().is_err_and(errors::may_pass);
-            if !may_pass || was_alone && self.is_alone() {
+            if was_alone && self.is_alone() {
+                ended = ended.map_err(errors::of_one_alone);
+                break;
+            }
+            if !ended.as_ref().is_err_and(errors::may_pass) {
                 break;
             }
         }

@@ -3,6 +3,7 @@
 //! **Owns** a list of pages that nobody changes as long as it is held. **Never** sees what comes
 //! later.
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -223,6 +224,38 @@ impl TableSnapshot {
         pages.iter().map(TablePage::page_bytes).max().unwrap_or(0) as u64
     }
 
+    /// Whether some pages are larger than those that rows are gathered in.
+    pub fn has_large_pages(&self) -> bool {
+        let mut pages = self.parts.pages.iter();
+        pages.any(|page| page.page_bytes() > self.page_bytes)
+    }
+
+    /// What reading one row of some length takes at most, but for rows whose pages are `spared`
+    /// bytes together; 0 where no other pages have rows longer than `usual` bytes.
+    pub fn long_row_bytes(&self, usual: u64, spared: u64) -> u64 {
+        let mut long: Vec<(u64, u64)> = Vec::new();
+        for page in self.parts.pages.iter() {
+            // A page larger than others was made for rows that would not fit.
+            let bytes = match page.page_bytes() > self.page_bytes {
+                true => page.page_bytes(),
+                false => page.bytes(),
+            };
+            let (bytes, rows) = (bytes as u64, page.written_count().max(1) as u64);
+            if bytes / rows > usual {
+                long.push((bytes / rows, bytes));
+            }
+        }
+        long.sort_unstable_by_key(|(row_bytes, _)| Reverse(*row_bytes));
+        let mut left = spared;
+        for (row_bytes, bytes) in long {
+            match left.checked_sub(bytes) {
+                Some(rest) => left = rest,
+                None => return row_bytes,
+            }
+        }
+        0
+    }
+
     /// One batch, pointing into its page, which stays pinned as long as an array of the batch
     /// lives. It is never empty.
     ///
@@ -394,6 +427,7 @@ impl TableSnapshot {
             snapshot: self.clone(),
             range,
             projection,
+            copies: false,
         }
     }
 }
@@ -405,6 +439,15 @@ pub struct Scan {
     ahead: Ahead,
     range: Range<usize>,
     projection: Option<Vec<usize>>,
+    copies: bool,
+}
+
+impl Scan {
+    /// Whether batches are in memory of their own, as [`TableSnapshot::read_copied`] gives them.
+    #[must_use]
+    pub fn copying(self, copies: bool) -> Self {
+        Self { copies, ..self }
+    }
 }
 
 impl Iterator for Scan {
@@ -416,7 +459,11 @@ impl Iterator for Scan {
             self.snapshot.prefetch(index);
         }
         let index = self.range.next()?;
-        Some(self.snapshot.read(index, self.projection.as_deref()))
+        let projection = self.projection.as_deref();
+        Some(match self.copies {
+            true => self.snapshot.read_copied(index, projection),
+            false => self.snapshot.read(index, projection),
+        })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -45,12 +45,17 @@ use super::replay::{Replay, Rest};
 use super::scan::Found;
 use crate::context::StatementContext;
 use crate::error::{space_error, table_error};
+use crate::kept_rows::copied;
 
 /// Outer rows that are looked up together.
 const CHUNK_ROWS: usize = 8192;
 /// A chunk takes at most this part of the budget.
 const CHUNKS_PER_MEMORY: u64 = 32;
 const CHUNK_BYTES_MAX: u64 = 4 << 20;
+/// An outer side that takes more than this part of the budget is not kept for a hash join.
+const KEPT_PER_MEMORY: u64 = 4;
+/// More rows than any join finds.
+pub(super) const UNLIMITED: u64 = u64::MAX / 16;
 /// The place of an outer row and the number of a row that it finds, with what sorting them needs.
 const PAIR_BYTES: u64 = 32;
 
@@ -64,6 +69,8 @@ pub struct KeyJoin {
     rows_each: u64,
     /// The rows that are found before a hash join takes over.
     limit: u64,
+    /// Whether a hash join may find no room.
+    is_tight: bool,
     stock: Arc<HashJoinExec>,
     outer: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
@@ -80,6 +87,7 @@ impl KeyJoin {
         stock: &HashJoinExec,
         outer: Arc<dyn ExecutionPlan>,
     ) -> Result<Self> {
+        let children = vec![copied(stock.left())?, Arc::clone(stock.right())];
         let properties = PlanProperties::new(
             stock.properties().eq_properties.clone(),
             Partitioning::UnknownPartitioning(1),
@@ -92,10 +100,27 @@ impl KeyJoin {
             found,
             rows_each,
             limit,
-            stock: Arc::new(stock.builder().reset_state().build()?),
+            is_tight: false,
+            stock: Arc::new(
+                stock
+                    .builder()
+                    .reset_state()
+                    .with_new_children(children)?
+                    .build()?,
+            ),
             outer,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
+        })
+    }
+
+    /// The same join where a hash join may find no room: it goes on by key unless the hash join
+    /// keeps the outer side, and that is seen to be short.
+    pub(super) fn instead_of_all(self) -> Result<Self> {
+        Ok(Self {
+            is_tight: true,
+            outer: copied(&self.outer)?,
+            ..self
         })
     }
 
@@ -185,6 +210,7 @@ impl ExecutionPlan for KeyJoin {
             found: self.found.clone(),
             rows_each: self.rows_each,
             limit: self.limit,
+            is_tight: self.is_tight,
             stock: Arc::clone(&self.stock),
             outer: in_one_partition(outer),
             properties: Arc::clone(&self.properties),
@@ -215,6 +241,14 @@ impl ExecutionPlan for KeyJoin {
             chunk_bytes,
             output_rows: output_rows as usize,
             limit: usize::try_from(self.limit).unwrap_or(usize::MAX),
+            small_rows: self.is_tight.then(|| {
+                let rows = chunk_bytes / PAIR_BYTES / self.rows_each.max(1);
+                usize::try_from(rows).unwrap_or(usize::MAX).max(1)
+            }),
+            may_fit: self.is_tight && self.spec.outer == JoinSide::Left,
+            kept_bytes: memory_bytes / KEPT_PER_MEMORY,
+            kept: None,
+            ahead: VecDeque::new(),
             left: self.stock.fetch().unwrap_or(usize::MAX),
             outer: Some(self.outer.execute(0, Arc::clone(&context))?),
             context,
@@ -263,18 +297,28 @@ struct Run {
     chunk_bytes: u64,
     /// Rows of a batch that is shown.
     output_rows: usize,
+    /// Outer rows that are looked up together at most, where a hash join may find no room.
+    small_rows: Option<usize>,
+    /// Bytes of an outer side that is left to a hash join.
+    kept_bytes: u64,
     // State.
+    /// Whether the outer side may be one that a hash join finds room for.
+    may_fit: bool,
     /// Rows that may still be found by key.
     limit: usize,
     /// Rows that may still be shown.
     left: usize,
     outer: Option<SendableRecordBatchStream>,
+    /// Outer rows that were read and come next.
+    ahead: VecDeque<RecordBatch>,
     chunk: Option<Chunk>,
     /// The hash join that does what is left.
     rest: Option<SendableRecordBatchStream>,
     // Resources.
     /// Memory of the chunk.
     reservation: Option<Reservation>,
+    /// Memory of rows that come next.
+    kept: Option<Reservation>,
     _admission: Admission,
     baseline: BaselineMetrics,
     lookups: Count,
@@ -332,10 +376,19 @@ impl Run {
         };
         let mut read = VecDeque::new();
         let (mut rows, mut bytes, mut has_ended) = (0, 0, false);
+        if self.ahead.is_empty() {
+            self.kept = None;
+        }
         // An outer side that ends exactly at the limit ends there.
-        while rows == 0 || (rows <= rows_max && bytes < self.chunk_bytes) {
-            match outer.next().await.transpose()? {
+        let (small_rows, chunk_bytes) = (self.small_rows.unwrap_or(usize::MAX), self.chunk_bytes);
+        while rows == 0 || (rows <= rows_max && rows < small_rows && bytes < chunk_bytes) {
+            let next = match self.ahead.pop_front() {
+                Some(batch) => Some(batch),
+                None => outer.next().await.transpose()?,
+            };
+            match next {
                 Some(batch) => {
+                    let batch = self.cut(batch, rows);
                     rows += batch.num_rows();
                     bytes += batch.get_array_memory_size() as u64;
                     read.push_back(batch);
@@ -348,7 +401,7 @@ impl Run {
         }
         let schema = outer.schema();
         // Of a stream that has ended nothing more may be asked.
-        let outer: SendableRecordBatchStream = match has_ended {
+        let mut outer: SendableRecordBatchStream = match has_ended {
             true => Box::pin(RecordBatchStreamAdapter::new(
                 Arc::clone(&schema),
                 futures::stream::empty(),
@@ -360,12 +413,30 @@ impl Run {
         }
         let is_worth = rows <= self.limit && (has_ended || !needs_all);
         if is_worth {
-            let rows = concat_batches(&schema, &read)?;
-            if let Some(chunk) = self.look_up(rows)? {
-                self.chunk = Some(chunk);
-                self.outer = (!has_ended).then_some(outer);
-                return Ok(true);
+            let mut rows = concat_batches(&schema, &read)?;
+            loop {
+                if let Some(chunk) = self.look_up(rows.clone())? {
+                    self.chunk = Some(chunk);
+                    self.outer = (!has_ended || !self.ahead.is_empty()).then_some(outer);
+                    return Ok(true);
+                }
+                let half = rows.num_rows() / 2;
+                if self.small_rows.is_none() || self.may_fit || half == 0 {
+                    break;
+                }
+                self.small_rows = Some(half);
+                self.ahead
+                    .push_front(rows.slice(half, rows.num_rows() - half));
+                rows = rows.slice(0, half);
             }
+            read = VecDeque::from([rows]);
+        }
+        read.append(&mut self.ahead);
+        if std::mem::replace(&mut self.may_fit, false) && self.keep(&mut read, &mut outer).await? {
+            self.limit = usize::try_from(UNLIMITED).unwrap_or(usize::MAX);
+            self.ahead = read;
+            self.outer = Some(outer);
+            return Ok(true);
         }
         let rest = Rest {
             read,
@@ -373,6 +444,46 @@ impl Run {
         };
         self.rest = Some(self.go_over(schema, rest)?);
         Ok(true)
+    }
+
+    /// Reads on in the outer side that a hash join would keep; whether it is too long for that.
+    async fn keep(
+        &mut self,
+        read: &mut VecDeque<RecordBatch>,
+        outer: &mut SendableRecordBatchStream,
+    ) -> Result<bool> {
+        let bytes_of = |batch: &RecordBatch| batch.get_array_memory_size() as u64;
+        let mut bytes: u64 = read.iter().map(bytes_of).sum();
+        let mut kept = self.statement.account.reserve(0).map_err(space_error)?;
+        loop {
+            if bytes > self.kept_bytes || kept.try_resize(bytes).is_err() {
+                self.kept = Some(kept);
+                return Ok(true);
+            }
+            let Some(batch) = outer.next().await.transpose()? else {
+                *outer = Box::pin(RecordBatchStreamAdapter::new(
+                    outer.schema(),
+                    futures::stream::empty(),
+                ));
+                return Ok(false);
+            };
+            bytes += bytes_of(&batch);
+            read.push_back(batch);
+        }
+    }
+
+    /// The part of a batch that belongs to a chunk that has some rows already.
+    fn cut(&mut self, batch: RecordBatch, rows: usize) -> RecordBatch {
+        let room = self
+            .small_rows
+            .map_or(usize::MAX, |most| most.saturating_sub(rows));
+        let room = room.max(usize::from(rows == 0));
+        if batch.num_rows() <= room {
+            return batch;
+        }
+        self.ahead
+            .push_front(batch.slice(room, batch.num_rows() - room));
+        batch.slice(0, room)
     }
 
     /// The rows that a chunk finds; `None` if a hash join is to find them.

@@ -17,16 +17,25 @@ use mayfly_table::{Key, Table};
 
 use super::choice::Access;
 use super::chunk::{Kind, Spec};
-use super::join::{KeyJoin, in_one_partition};
+use super::join::{KeyJoin, UNLIMITED, in_one_partition};
 use super::look_up::LookUp;
 use super::pipeline::{Pipeline, is_exchange};
 use super::rows_by_key;
-use super::scan::Found;
+use super::scan::{Found, KeyScan};
 use crate::error::table_error;
+use crate::provider::TableScan;
 
 /// A guess of more rows than a key is worth is tried with this part of the rows: filters are
 /// thought to let a fifth through, and often let a few.
 const DOUBTED_PART: u64 = 8;
+
+/// A hash join that would keep more than this part of the budget is not begun where a key finds
+/// the rows of the other side.
+const KEPT_PER_MEMORY: u64 = 2;
+/// Bytes of a row in the table of a hash join, beside its columns.
+const HASHED_ROW_BYTES: u64 = 24;
+/// Bytes of a value of any length, beside what it points to.
+const VIEW_BYTES: usize = 16;
 
 type Expr = Arc<dyn PhysicalExpr>;
 
@@ -48,6 +57,8 @@ struct Candidate {
     /// Rows that are found, as far as is known.
     rows: Option<u64>,
     limit: u64,
+    /// Whether a hash join may find no room.
+    is_tight: bool,
 }
 
 /// The join by key in the place of a hash join.
@@ -130,6 +141,63 @@ fn may_be_by_key(join: &HashJoinExec) -> bool {
 fn expected_rows(plan: &dyn ExecutionPlan) -> Precision<usize> {
     let statistics = StatisticsContext::new().compute(plan, &StatisticsArgs::new());
     statistics.map_or(Precision::Absent, |found| found.num_rows)
+}
+
+/// Whether the hash join finds room for the side that it keeps, for it cannot spill: surely, or as
+/// far as is known.
+fn fits(join: &HashJoinExec, surely: bool) -> bool {
+    let kept = join.left();
+    let mut tables = Tables::default();
+    tables.add(kept);
+    let rows = match expected_rows(kept.as_ref()) {
+        Precision::Exact(rows) => rows as u64,
+        Precision::Inexact(rows) if !surely => rows as u64,
+        Precision::Inexact(_) | Precision::Absent => tables.rows,
+    };
+    let schema = kept.schema();
+    let widths = schema
+        .fields()
+        .iter()
+        .map(|field| field.data_type().primitive_width());
+    let has_long = widths.clone().any(|width| width.is_none());
+    let fixed_bytes: usize = widths.map(|width| width.unwrap_or(VIEW_BYTES)).sum();
+    let long_bytes = if has_long { tables.row_bytes } else { 0 };
+    let row_bytes = fixed_bytes as u64 + long_bytes + HASHED_ROW_BYTES;
+    rows.saturating_mul(row_bytes) <= tables.memory_bytes / KEPT_PER_MEMORY
+}
+
+/// The tables of a plan.
+struct Tables {
+    rows: u64,
+    /// Bytes of a row of each, together.
+    row_bytes: u64,
+    /// The budget.
+    memory_bytes: u64,
+}
+
+impl Default for Tables {
+    fn default() -> Self {
+        Self {
+            rows: 0,
+            row_bytes: 0,
+            memory_bytes: u64::MAX,
+        }
+    }
+}
+
+impl Tables {
+    fn add(&mut self, plan: &Arc<dyn ExecutionPlan>) {
+        let scan = plan.downcast_ref::<TableScan>().and_then(TableScan::source);
+        let by_key = plan.downcast_ref::<KeyScan>().and_then(KeyScan::source);
+        if let Some(source) = scan.as_ref().or(by_key) {
+            self.rows = self.rows.saturating_add(source.snapshot.row_count());
+            self.row_bytes = self.row_bytes.saturating_add(source.row_bytes());
+            self.memory_bytes = source.snapshot.account().space().memory_bytes();
+        }
+        for child in plan.children() {
+            self.add(child);
+        }
+    }
 }
 
 fn side(join: &HashJoinExec, outer: JoinSide) -> Result<Option<Side>> {
@@ -266,10 +334,17 @@ impl Side {
 
     /// The side with what it finds, if that is little.
     fn candidate(self, join: &HashJoinExec) -> Result<Option<Candidate>> {
-        let limit = rows_by_key(self.pipeline.source.snapshot.row_count());
+        let is_left = self.outer == JoinSide::Left;
+        // A semi-join of the table's own rows would keep all of the other side as well. How long an
+        // outer side is that the hash join would keep is seen when it is read.
+        let is_tight = self.kind != Kind::InnerSemi && !fits(join, is_left);
+        let limit = match is_tight && !is_left {
+            true => UNLIMITED,
+            false => rows_by_key(self.pipeline.source.snapshot.row_count()),
+        };
         let rows = |outer: usize| (outer as u64).saturating_mul(self.rows_each);
         let (rows, limit) = match expected_rows(self.outer_plan(join).as_ref()) {
-            Precision::Exact(outer) if rows(outer) > limit => return Ok(None),
+            Precision::Exact(outer) if rows(outer) > limit && !is_tight => return Ok(None),
             Precision::Exact(outer) => (Some(rows(outer)), limit),
             Precision::Inexact(outer) if rows(outer) <= limit => (Some(rows(outer)), limit),
             Precision::Inexact(outer) => (Some(rows(outer)), limit / DOUBTED_PART),
@@ -279,6 +354,7 @@ impl Side {
             side: self,
             rows,
             limit,
+            is_tight,
         }))
     }
 
@@ -360,6 +436,10 @@ impl Candidate {
             table,
         };
         let source = side.pipeline.source;
-        KeyJoin::new(spec, source, found, side.rows_each, self.limit, join, outer)
+        let by_key = KeyJoin::new(spec, source, found, side.rows_each, self.limit, join, outer)?;
+        match self.is_tight {
+            true => by_key.instead_of_all(),
+            false => Ok(by_key),
+        }
     }
 }

@@ -29,7 +29,7 @@ pub use join::KeyJoin;
 pub(crate) use join_rule::look_ups;
 pub(crate) use look_up::LookUp;
 pub use order::KeyOrder;
-pub(crate) use pipeline::Source;
+pub(crate) use pipeline::{Source, is_exchange};
 pub(crate) use scan::FoundRows;
 pub use scan::{Found, KeyScan};
 

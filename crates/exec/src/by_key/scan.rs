@@ -128,7 +128,7 @@ impl KeyScan {
     }
 
     /// Where the rows come from, if not off the key.
-    pub(super) fn source(&self) -> Option<&Source> {
+    pub(crate) fn source(&self) -> Option<&Source> {
         match &self.rows {
             FoundRows::Ids { source, .. } => Some(source),
             FoundRows::Covered(_) => None,

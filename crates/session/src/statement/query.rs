@@ -263,7 +263,7 @@ impl Job {
         }
         self.running.set_plan(&ready.plan);
         let start = || -> PlanResult<SendableRecordBatchStream> {
-            let context = self.connection.task_context(&self.running)?;
+            let context = self.connection.task_context(&self.running, &ready.plan)?;
             let plan = Arc::clone(&ready.plan);
             let schema = plan.schema();
             let count = plan.output_partitioning().partition_count();
@@ -286,7 +286,7 @@ impl Job {
         self.running.enter(Stage::Executing);
         self.running.set_plan(plan);
         let start = || -> PlanResult<SendableRecordBatchStream> {
-            let context = self.connection.task_context(&self.running)?;
+            let context = self.connection.task_context(&self.running, plan)?;
             execute_stream(Arc::clone(plan), context)
         };
         start().map_err(|error| errors::from_plan(&error))

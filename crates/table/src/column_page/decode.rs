@@ -26,10 +26,15 @@ use super::{ALIGNMENT, Format, Kind, PREFIX_BYTES, Rows};
 use crate::error::{Error, Result};
 use crate::text::{text, text_view, views};
 
+/// A buffer that is at most this part of a page is copied: the numbers of rows whose texts fill the
+/// page would keep all of it in memory, and a copy of so little costs no more than a pin.
+const COPIED_PART: usize = 64;
+
 /// The bytes of a page, and whether arrays may point into them.
 #[derive(Debug)]
 pub enum Source<'a> {
-    /// The arrays point into these bytes and keep them alive, and with them the pin of a page.
+    /// The arrays point into these bytes and keep them alive, and with them the pin of a page,
+    /// where what they hold is more than a small part of it.
     Shared(Bytes),
     /// The arrays own copies of what they hold.
     Copied(&'a [u8]),
@@ -48,8 +53,11 @@ impl Source<'_> {
         let range = from..from + len_bytes;
         let slice = self.bytes().get(range.clone());
         let slice = slice.ok_or(corrupt("a buffer lies outside of the page"))?;
+        let is_worth_a_pin = len_bytes * COPIED_PART > self.bytes().len();
         match self {
-            Source::Shared(bytes) if slice.as_ptr().addr().is_multiple_of(ALIGNMENT) => {
+            Source::Shared(bytes)
+                if is_worth_a_pin && slice.as_ptr().addr().is_multiple_of(ALIGNMENT) =>
+            {
                 Ok(Buffer::from(bytes.slice(range)))
             }
             _ => {
