@@ -20,6 +20,7 @@ use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJo
 use datafusion::physical_plan::projection::ProjectionExec;
 
 use crate::by_key::is_exchange;
+use crate::nested_loop::Again;
 use crate::provider::TableScan;
 use crate::sort::SortOperator;
 
@@ -69,6 +70,7 @@ fn visit(plan: &Arc<dyn ExecutionPlan>, kept: Kept) -> Result<Option<Arc<dyn Exe
         || plan.is::<FilterExec>()
         || plan.is::<ProjectionExec>()
         || plan.is::<CooperativeExec>()
+        || plan.is::<Again>()
         || is_exchange(plan);
     let mut is_changed = false;
     let mut children = Vec::new();

@@ -76,7 +76,7 @@ fn has_few_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
 }
 
 /// The rows of its input, as often as they are asked for.
-struct Again {
+pub(crate) struct Again {
     input: Arc<dyn ExecutionPlan>,
     /// Whether what would be done with them is wrong.
     is_refused: bool,
