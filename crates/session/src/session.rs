@@ -90,7 +90,7 @@ impl Session {
         let was_alone = self.is_alone();
         let mut ended = self.run_once(&running).await;
         if ended.as_ref().is_err_and(errors::may_pass)
-            && shortage::may_run_again(statement)
+            && self.may_run_again(&running)
             && !(was_alone && self.is_alone())
         {
             (running, ended) = self.run_in_turn(running, ended, &mut guard).await;
@@ -155,31 +155,40 @@ impl Session {
     ) -> (Arc<Running>, Result<Outcome, MySqlError>) {
         let statements = &self.connection.engine.shared().statements;
         let mut running = first;
-        let mut turn = None;
         let mut ended = failed;
         while let Some(patience) = shortage::PATIENCE.checked_sub(running.elapsed()) {
             running.enter(Stage::WaitingForMemory);
             running.leave();
             let wait = {
                 let statements = Arc::clone(statements);
-                let turn = turn.take();
+                let turn = self.connection.turn.take();
                 async move { Ok(statements.next_turn(turn, patience).await) }
             };
-            turn = match self.run_on_workers(&running, wait).await {
+            let turn = match self.run_on_workers(&running, wait).await {
                 Ok(Some(turn)) if running.interrupted().is_none() => Some(turn),
                 Ok(_) => break,
-                Err(error) => return (running, Err(error)),
+                Err(error) => {
+                    ended = Err(error);
+                    break;
+                }
             };
+            self.connection.turn.put(turn);
             running = running.again();
             guard.0 = Some(Arc::clone(&running));
             let was_alone = self.is_alone();
             ended = self.run_once(&running).await;
             let may_pass = ended.as_ref().is_err_and(errors::may_pass);
-            if !may_pass || was_alone && self.is_alone() {
+            if !may_pass || !self.may_run_again(&running) || was_alone && self.is_alone() {
                 break;
             }
         }
+        drop(self.connection.turn.take());
         (running, ended)
+    }
+
+    /// Whether a statement that has failed would not do a second time what it did already.
+    fn may_run_again(&self, running: &Running) -> bool {
+        shortage::may_run_again(&running.text) && !self.connection.values.lock().took_effect
     }
 
     /// The columns of the rows that a statement would return; none if it returns no rows. Nothing

@@ -118,7 +118,9 @@ fn last_insert_id(call: &Call<'_>) -> Result<ArrayRef> {
     call.make_unsigned(|row| {
         let id = ids.at(row).map(i64::cast_unsigned);
         if let (Some(session), Some(id)) = (call.session, id) {
-            session.lock().last_insert_id = id;
+            let mut values = session.lock();
+            values.last_insert_id = id;
+            values.took_effect = true;
         }
         Ok(id)
     })
