@@ -30,7 +30,7 @@ use crate::statement::{Known, KnownTables, Lately, Repeated, Turns};
 use crate::stats::{Ended, StatementStats};
 use crate::status::Status;
 use crate::transaction::Transaction;
-use crate::variables::{CATALOG, Variables, Where, time_zone_seconds};
+use crate::variables::{Variables, time_zone_seconds};
 use crate::waiting::WaitingPlace;
 
 pub(crate) struct Connection {
@@ -177,13 +177,7 @@ impl Connection {
             .as_ref()
             .map(mayfly_sql::plan::aggregate_names)
             .unwrap_or_default();
-        let mut variables = Variables::default();
-        {
-            let globals = engine.globals();
-            for definition in CATALOG.iter().filter(|found| found.place == Where::Both) {
-                variables.put(definition.name, globals.variables.text(definition.name));
-            }
-        }
+        let variables = Variables::of_session(&engine.globals().variables);
         Arc::new(Connection {
             engine,
             id,

@@ -154,13 +154,7 @@ impl Running {
     pub(crate) fn again(&self) -> Arc<Running> {
         let account = self.connection.statement_account();
         let marks = lock(&self.marks).take();
-        let again = Running::start(
-            &self.connection,
-            &self.text,
-            account,
-            Some(self),
-            marks,
-        );
+        let again = Running::start(&self.connection, &self.text, account, Some(self), marks);
         again.enter(Stage::Starting);
         again
     }

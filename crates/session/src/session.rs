@@ -268,6 +268,16 @@ impl Session {
         }
     }
 
+    /// `@@max_allowed_packet`: the bytes of the longest command and of the longest row.
+    pub fn max_packet_bytes(&self) -> usize {
+        let bytes = self
+            .connection
+            .local()
+            .variables
+            .number("max_allowed_packet");
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+
     /// Says whether UPDATE tells how many rows it found, instead of how many it changed.
     pub fn count_found_rows(&mut self, counts_found: bool) {
         self.connection.local().counts_found = counts_found;

@@ -8,8 +8,8 @@
 //! One at a time starts again, in the order of the queue: the others would plan in vain. Newcomers
 //! are not held back, so a statement in the queue may lose its chance to them; its patience ends.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, OwnedMutexGuard};

@@ -67,7 +67,7 @@ pub enum Statement {
     /// KILL [CONNECTION | QUERY].
     Kill {
         /// The number of a connection.
-        id: u64,
+        id: Box<ast::Expr>,
         /// QUERY: the connection stays.
         only_query: bool,
     },

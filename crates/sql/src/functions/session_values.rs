@@ -53,8 +53,8 @@ pub struct Values {
     pub pipes_as_concat: bool,
     /// Whether the statement is to end: what waits looks at it.
     pub stop: Arc<AtomicBool>,
-    /// Whether the statement has done what is not taken back if it fails, and would be done a second
-    /// time if it started again: locks taken or given back, time slept.
+    /// Whether the statement has done what is not taken back if it fails, and would be done a
+    /// second time if it started again: locks taken or given back, time slept.
     pub took_effect: bool,
     /// Where functions wait; on their thread if nobody says otherwise.
     pub waiting: Option<Arc<dyn Waiting>>,
