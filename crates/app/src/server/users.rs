@@ -12,7 +12,8 @@
 //! The operating system's user whose process the server is needs no password over the Unix socket,
 //! which says who is at its other end: as `root` or under its own name, and under any without a
 //! users file. With one, a password that it gives must be right all the same. Without a users file
-//! nobody else comes in, and that user also over TCP from the same machine, where the system's table of sockets says who it is.
+//! nobody else comes in, and that user also over TCP from the same machine, where the system's
+//! table of sockets says who it is.
 
 use std::fs;
 use std::io::Write;
