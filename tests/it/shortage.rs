@@ -125,6 +125,35 @@ async fn who_waits_for_memory_can_be_killed_and_goes_on_when_there_is_some() {
     check_nothing_left(&engine, "who waited").await;
 }
 
+/// Takes a few pages for each of its levels.
+const NESTED: &str = "(SELECT MAX(n) FROM (SELECT c, COUNT(*) n FROM (SELECT c, a FROM (SELECT c, a, \
+                      COUNT(*) FROM t GROUP BY c, a) e1 GROUP BY c, a) e2 GROUP BY c \
+                      ORDER BY n, c LIMIT 100000) d)";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_has_taken_a_lock_does_not_start_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(MEMORY_BYTES, directory.path());
+    let mut session = fill(&engine).await;
+    let mut held = Vec::new();
+    let waiting = loop {
+        let (id, task) = begin(&engine);
+        if waits(&mut session, id, &task).await {
+            break task;
+        }
+        held.push(task.await.unwrap());
+    };
+    for statement in ["DO GET_LOCK('x', 1), ", "SET @a = GET_LOCK('x', 1), @b = "] {
+        let mut other = engine.connect();
+        let error = run(&mut other, &format!("{statement}{NESTED}")).await;
+        assert!(error.is_err(), "{statement}");
+        let once = "SELECT RELEASE_LOCK('x'), IS_FREE_LOCK('x')";
+        assert_eq!(rows(&mut other, once).await, [["1", "1"]], "{statement}");
+    }
+    waiting.abort();
+    drop(held);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_waits_for_memory_that_is_his_own() {
     let directory = tempfile::tempdir().unwrap();

@@ -178,8 +178,28 @@ pub struct ServeArguments {
     /// Directory whose files statements may read [default: none]
     #[arg(long, value_name = "DIR")]
     pub secure_file_priv: Option<PathBuf>,
+    /// What is logged on standard error [default: what RUST_LOG says, or else warn]
+    #[arg(long, value_enum, value_name = "LEVEL")]
+    pub log_level: Option<LogLevel>,
+    /// How it is logged
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub log_format: StatsFormat,
     #[command(flatten)]
     pub engine: EngineArguments,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    /// Nothing
+    Off,
+    /// Statements that crashed
+    Error,
+    /// Clients that were refused or went away amid something
+    Warn,
+    /// Start, stop, and connections that were killed
+    Info,
+    /// Clients that come
+    Debug,
 }
 
 #[derive(Debug, Args)]

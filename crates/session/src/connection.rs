@@ -14,7 +14,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::scalar::ScalarValue;
 use mayfly_exec::{StatementContext, TempTable};
 use mayfly_space::{Account, AccountOptions};
-use mayfly_sql::functions::{LockHolder, SessionValues, Values, Waiting};
+use mayfly_sql::functions::{LockHolder, SessionValues, Values};
 use mayfly_sql::statement::Access;
 use mayfly_table::{Table, TemporaryTables};
 use mayfly_types::{CharacterSet, ErrorCode, Level, MySqlError, Warning};
@@ -25,12 +25,14 @@ use crate::errors;
 use crate::meaning;
 use crate::profile::{Cost, Profiles, Stage};
 use crate::running::{CancelHandle, EndHandle, Running};
+use crate::shortage::TurnOfConnection;
 use crate::slow_log::{Entry, SlowSettings};
 use crate::statement::{Known, KnownTables, Lately, Repeated, Turns};
 use crate::stats::{Ended, StatementStats};
 use crate::status::Status;
 use crate::transaction::Transaction;
-use crate::variables::{CATALOG, Variables, Where, time_zone_seconds};
+use crate::variables::{Variables, time_zone_seconds};
+use crate::waiting::WaitingPlace;
 
 pub(crate) struct Connection {
     // fixed
@@ -43,6 +45,8 @@ pub(crate) struct Connection {
     /// Set when somebody ends the connection.
     pub(crate) end: EndHandle,
     pub(crate) values: SessionValues,
+    /// The turn of its statement among those that start again for want of memory.
+    pub(crate) turn: Arc<TurnOfConnection>,
     /// Where files of the client come from, if it is another process.
     client_files: Mutex<Option<ClientFiles>>,
     local: Mutex<Local>,
@@ -164,23 +168,21 @@ impl Connection {
             .root()
             .child(&format!("session {id}"), options);
         let values = SessionValues::default();
+        let turn = Arc::new(TurnOfConnection::default());
         {
             let mut values = values.lock();
             values.locks = LockHolder::new(&engine.shared().named_locks, id);
-            values.waiting = Some(Arc::clone(&engine.shared().waiting_room) as Arc<dyn Waiting>);
+            values.waiting = Some(Arc::new(WaitingPlace {
+                room: Arc::clone(&engine.shared().waiting_room),
+                turn: Arc::clone(&turn),
+            }));
         }
         let state = meaning::state(&engine, &values).map_err(|error| errors::from_plan(&error));
         let aggregates = state
             .as_ref()
             .map(mayfly_sql::plan::aggregate_names)
             .unwrap_or_default();
-        let mut variables = Variables::default();
-        {
-            let globals = engine.globals();
-            for definition in CATALOG.iter().filter(|found| found.place == Where::Both) {
-                variables.put(definition.name, globals.variables.text(definition.name));
-            }
-        }
+        let variables = Variables::of_session(&engine.globals().variables);
         Arc::new(Connection {
             engine,
             id,
@@ -189,6 +191,7 @@ impl Connection {
             cancel: CancelHandle::default(),
             end,
             values,
+            turn,
             client_files: Mutex::default(),
             local: Mutex::new(Local {
                 database: Some(DEFAULT_DATABASE.to_owned()),

@@ -16,6 +16,7 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::sync::Semaphore;
 
 use crate::client_files::READERS_MAX;
+use crate::clients::Clients;
 use crate::connection::Connection;
 use crate::errors;
 use crate::file_access::FileAccess;
@@ -138,6 +139,8 @@ pub(crate) struct Shared {
     pub(crate) client_file_readers: Arc<Semaphore>,
     /// Plans that connections keep.
     pub(crate) kept_plans: Arc<AtomicUsize>,
+    /// The clients that came and went.
+    clients: Clients,
     /// The locks of GET_LOCK.
     pub(crate) named_locks: Arc<NamedLocks>,
     /// Where functions wait.
@@ -234,6 +237,7 @@ impl Engine {
                 last_connection_id: AtomicU64::new(0),
                 client_file_readers: Arc::new(Semaphore::new(READERS_MAX)),
                 kept_plans: Arc::default(),
+                clients: Clients::default(),
                 named_locks: Arc::default(),
                 waiting_room: Arc::default(),
                 statements: Arc::default(),
@@ -260,6 +264,11 @@ impl Engine {
         self.globals().connections_made += 1;
         self.register(&connection);
         Session::new(connection)
+    }
+
+    /// The counters of the clients that came and went.
+    pub fn clients(&self) -> &Clients {
+        &self.shared.clients
     }
 
     /// `@@max_connections`.
@@ -291,7 +300,9 @@ impl Engine {
     /// Makes a connection known to all others.
     pub(crate) fn register(&self, connection: &Arc<Connection>) {
         let id = connection.id;
-        self.connections().insert(id, Arc::downgrade(connection));
+        let mut connections = self.connections();
+        connections.insert(id, Arc::downgrade(connection));
+        self.shared.clients.are(connections.len() as u64);
     }
 
     /// Before a statement with a small budget: planning it runs through much code.

@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod client_files;
+mod clients;
 mod connection;
 mod delimited;
 mod engine;
@@ -53,6 +54,7 @@ mod waiting;
 mod yielding;
 
 pub use client_files::{FileRequest, FileRequests};
+pub use clients::Clients;
 pub use engine::{DEFAULT_DATABASE, Engine, EngineOptions, TestFaults, VERSION};
 pub use file_access::FileAccess;
 pub use kept::KeptRows;

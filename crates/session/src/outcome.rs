@@ -287,13 +287,15 @@ impl RowStream {
 
 /// What a panic said.
 pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
-    if let Some(text) = payload.downcast_ref::<&str>() {
+    let text = if let Some(text) = payload.downcast_ref::<&str>() {
         (*text).to_owned()
     } else if let Some(text) = payload.downcast_ref::<String>() {
         text.clone()
     } else {
         "panic".to_owned()
-    }
+    };
+    tracing::error!(reason = text, "a statement crashed");
+    text
 }
 
 /// The error for a bug: a panic inside a statement.

@@ -15,7 +15,10 @@ pub use mayfly_sql::pieces::Parameter;
 
 /// Errors that say a statement cannot be run whatever values it gets: there is no such database,
 /// column, table, function or variable, or it is no statement.
-const HOPELESS: [u16; 8] = [1046, 1049, 1051, 1054, 1064, 1146, 1193, 1305];
+const HOPELESS: [u16; 9] = [1046, 1049, 1051, 1054, 1064, 1065, 1146, 1193, 1305];
+
+/// Words of statements that prepare others.
+const OF_PREPARED: [&str; 3] = ["PREPARE", "EXECUTE", "DEALLOCATE"];
 
 /// A prepared statement.
 #[derive(Debug)]
@@ -26,10 +29,27 @@ pub struct Prepared {
 
 impl Prepared {
     pub(crate) async fn new(session: &mut Session, text: &str) -> Result<Prepared, MySqlError> {
+        let first = text.split_ascii_whitespace().next().unwrap_or_default();
+        if OF_PREPARED
+            .iter()
+            .any(|word| first.eq_ignore_ascii_case(word))
+        {
+            return Err(not_preparable());
+        }
+        let asked = text;
         let text = Parametrized::read(text)?;
+        let shows = |told: &str| shown(told, asked, text.count());
         let columns = match session.describe(&text.with_nothing()?).await {
-            Ok(columns) => columns,
-            Err(error) if HOPELESS.contains(&error.code) => return Err(error),
+            Ok(mut columns) => {
+                for column in &mut columns {
+                    column.name = shows(&column.name);
+                }
+                columns
+            }
+            Err(error) if HOPELESS.contains(&error.code) => {
+                let message = shows(&error.message);
+                return Err(MySqlError { message, ..error });
+            }
             // NULL is not a value that fits everywhere.
             Err(_) => Vec::new(),
         };
@@ -47,11 +67,63 @@ impl Prepared {
         &self.columns
     }
 
+    /// Whether the label of a column shows a parameter, which an execution would show as its value.
+    pub fn has_asked_labels(&self) -> bool {
+        self.columns.iter().any(|column| column.name.contains('?'))
+    }
+
     /// The statement with these values, for [`Session::execute`].
     ///
     /// # Errors
     /// 1210 if there are not as many values as parameters, or one cannot be spelled.
     pub fn with(&self, values: &[Parameter<'_>]) -> Result<String, MySqlError> {
         self.text.with(values)
+    }
+}
+
+/// A label or a message with the parameters as they were asked for: NULL stood in their places. One
+/// of a statement that has a NULL of its own stays as it is.
+fn shown(told: &str, asked: &str, parameters: usize) -> String {
+    if parameters == 0 || asked.to_ascii_uppercase().contains("NULL") {
+        return told.to_owned();
+    }
+    if told == "NULL" {
+        return "?".to_owned();
+    }
+    let shown = told
+        .replace(" NULL ", "?")
+        .replace("near 'NULL ", "near '?");
+    match shown.strip_prefix("NULL ") {
+        Some(rest) => format!("?{rest}"),
+        None => match shown.strip_suffix(" NULL") {
+            Some(before) => format!("{before}?"),
+            None => shown,
+        },
+    }
+}
+
+fn not_preparable() -> MySqlError {
+    MySqlError {
+        code: 1295,
+        sqlstate: "HY000",
+        message: "This command is not supported in the prepared statement protocol yet".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+
+    #[test]
+    fn labels_show_parameters() {
+        for (told, expected) in [
+            ("NULL", "?"),
+            ("NULL +1", "?+1"),
+            ("concat( NULL ,2)", "concat(?,2)"),
+            ("1+ NULL", "1+?"),
+        ] {
+            assert_eq!(shown(told, "SELECT ?", 1), expected);
+        }
+        assert_eq!(shown("NULL", "SELECT ?, NULL", 1), "NULL");
     }
 }

@@ -35,7 +35,8 @@ pub struct CancelHandle {
 impl CancelHandle {
     /// Makes the running statement end with error 1317. Does nothing between statements.
     pub fn cancel(&self) {
-        if let Some(running) = self.running() {
+        // Under the lock: a statement that starts again takes the place of itself.
+        if let Some(running) = lock(&self.current).as_ref() {
             running.give_up();
         }
     }
@@ -50,8 +51,13 @@ impl CancelHandle {
         lock(&self.current).clone()
     }
 
-    fn set(&self, running: &Arc<Running>) {
-        *lock(&self.current) = Some(Arc::clone(running));
+    /// Takes a statement that begins, which may be one that was stopped before it starts again.
+    fn set(&self, running: &Arc<Running>, before: Option<&Running>) {
+        let mut current = lock(&self.current);
+        if before.is_some_and(|before| before.cancelled.load(Ordering::SeqCst)) {
+            running.give_up();
+        }
+        *current = Some(Arc::clone(running));
     }
 
     fn clear(&self, running: &Running) {
@@ -139,6 +145,7 @@ impl Running {
     ) -> Arc<Running> {
         let is_profiled = connection.local().settings().profiling;
         let marks = is_profiled.then(Marks::default);
+        connection.values.lock().took_effect = false;
         let running = Running::start(connection, text, account, None, marks);
         running.enter(Stage::Starting);
         running
@@ -148,13 +155,7 @@ impl Running {
     pub(crate) fn again(&self) -> Arc<Running> {
         let account = self.connection.statement_account();
         let marks = lock(&self.marks).take();
-        let again = Running::start(
-            &self.connection,
-            &self.text,
-            account,
-            Some(self.started),
-            marks,
-        );
+        let again = Running::start(&self.connection, &self.text, account, Some(self), marks);
         again.enter(Stage::Starting);
         again
     }
@@ -163,12 +164,12 @@ impl Running {
         connection: &Arc<Connection>,
         text: &str,
         account: Account,
-        before: Option<Instant>,
+        before: Option<&Running>,
         marks: Option<Marks>,
     ) -> Arc<Running> {
         let running = Arc::new(Running {
             connection: Arc::clone(connection),
-            started: before.unwrap_or_else(Instant::now),
+            started: before.map_or_else(Instant::now, |before| before.started),
             is_again: before.is_some(),
             stage: AtomicU8::new(Stage::default() as u8),
             marks: Mutex::new(marks),
@@ -189,7 +190,7 @@ impl Running {
             tasks: Mutex::new(Vec::new()),
         });
         connection.values.lock().stop = Arc::clone(&running.stop);
-        connection.cancel.set(&running);
+        connection.cancel.set(&running, before);
         running
     }
 
@@ -355,6 +356,7 @@ impl Running {
         self.take_plan();
         lock(&self.tasks).clear();
         self.leave();
+        drop(self.connection.turn.take());
         let rows = self.rows.load(Ordering::Relaxed);
         let tables = self.report.tables();
         let mut counters = self.account.counters();

@@ -91,8 +91,7 @@ impl Session {
         let mut ended = self.run_once(&running).await;
         if was_alone && self.is_alone() {
             ended = ended.map_err(errors::of_one_alone);
-        } else if ended.as_ref().is_err_and(errors::may_pass) && shortage::may_run_again(statement)
-        {
+        } else if ended.as_ref().is_err_and(errors::may_pass) && self.may_run_again(&running) {
             (running, ended) = self.run_in_turn(running, ended, &mut guard).await;
         }
         guard.0 = None;
@@ -155,21 +154,24 @@ impl Session {
     ) -> (Arc<Running>, Result<Outcome, MySqlError>) {
         let statements = &self.connection.engine.shared().statements;
         let mut running = first;
-        let mut turn = None;
         let mut ended = failed;
         while let Some(patience) = shortage::PATIENCE.checked_sub(running.elapsed()) {
             running.enter(Stage::WaitingForMemory);
             running.leave();
             let wait = {
                 let statements = Arc::clone(statements);
-                let turn = turn.take();
+                let turn = self.connection.turn.take();
                 async move { Ok(statements.next_turn(turn, patience).await) }
             };
-            turn = match self.run_on_workers(&running, wait).await {
+            let turn = match self.run_on_workers(&running, wait).await {
                 Ok(Some(turn)) if running.interrupted().is_none() => Some(turn),
                 Ok(_) => break,
-                Err(error) => return (running, Err(error)),
+                Err(error) => {
+                    ended = Err(error);
+                    break;
+                }
             };
+            self.connection.turn.put(turn);
             running = running.again();
             guard.0 = Some(Arc::clone(&running));
             let was_alone = self.is_alone();
@@ -178,11 +180,18 @@ impl Session {
                 ended = ended.map_err(errors::of_one_alone);
                 break;
             }
-            if !ended.as_ref().is_err_and(errors::may_pass) {
+            let may_pass = ended.as_ref().is_err_and(errors::may_pass);
+            if !may_pass || !self.may_run_again(&running) {
                 break;
             }
         }
+        drop(self.connection.turn.take());
         (running, ended)
+    }
+
+    /// Whether a statement that has failed would not do a second time what it did already.
+    fn may_run_again(&self, running: &Running) -> bool {
+        shortage::may_run_again(&running.text) && !self.connection.values.lock().took_effect
     }
 
     /// The columns of the rows that a statement would return; none if it returns no rows. Nothing
@@ -264,6 +273,16 @@ impl Session {
             true => settings.interactive_timeout,
             false => settings.wait_timeout,
         }
+    }
+
+    /// `@@max_allowed_packet`: the bytes of the longest command and of the longest row.
+    pub fn max_packet_bytes(&self) -> usize {
+        let bytes = self
+            .connection
+            .local()
+            .variables
+            .number("max_allowed_packet");
+        usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
     /// Says whether UPDATE tells how many rows it found, instead of how many it changed.

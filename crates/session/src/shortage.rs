@@ -8,8 +8,8 @@
 //! One at a time starts again, in the order of the queue: the others would plan in vain. Newcomers
 //! are not held back, so a statement in the queue may lose its chance to them; its patience ends.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, OwnedMutexGuard};
@@ -30,6 +30,24 @@ pub(crate) struct Place(Arc<Statements>);
 
 /// The right to start again.
 pub(crate) type Turn = OwnedMutexGuard<()>;
+
+/// Where the turn of a connection's statement lies while it runs. One that waits for something else
+/// than memory gives it away, since those in the queue may be what it waits for.
+#[derive(Debug, Default)]
+pub(crate) struct TurnOfConnection(Mutex<Option<Turn>>);
+
+impl TurnOfConnection {
+    /// Keeps a turn, in place of the one before.
+    pub(crate) fn put(&self, turn: Option<Turn>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = turn;
+    }
+
+    /// Takes the turn out, if it was not given away.
+    pub(crate) fn take(&self) -> Option<Turn> {
+        let mut turn = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        turn.take()
+    }
+}
 
 impl Statements {
     /// Counts a statement.
@@ -76,12 +94,9 @@ impl Drop for Place {
     }
 }
 
-/// Whether a statement that has failed may run a second time as if it had not run before: what it
-/// wrote is taken back, but neither what the client sent for it nor its variables are.
+/// Whether a statement that has failed may run a second time as if it had not run before, by its
+/// text: what it wrote is taken back, its variables are not. What else it may have done says
+/// `Values::took_effect`.
 pub(crate) fn may_run_again(text: &str) -> bool {
-    let begins_with_load = text
-        .trim_start()
-        .get(..4)
-        .is_some_and(|word| word.eq_ignore_ascii_case("load"));
-    !begins_with_load && !text.contains(":=")
+    !text.contains(":=")
 }

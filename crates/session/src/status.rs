@@ -19,6 +19,11 @@ pub(crate) struct Status {
     pub(crate) drops: u64,
     pub(crate) sets: u64,
     pub(crate) shows: u64,
+    pub(crate) begins: u64,
+    pub(crate) commits: u64,
+    pub(crate) rollbacks: u64,
+    pub(crate) truncates: u64,
+    pub(crate) kills: u64,
     pub(crate) rows_sent: u64,
     pub(crate) slow_queries: u64,
     pub(crate) handler_write: u64,
@@ -90,15 +95,20 @@ impl Status {
     /// Names and values, in the order of SHOW STATUS.
     pub(crate) fn list(&self, files_created: u64) -> Vec<(&'static str, u64)> {
         vec![
+            ("Com_begin", self.begins),
+            ("Com_commit", self.commits),
             ("Com_create_table", self.creates),
             ("Com_create_temporary_table", self.temporary_creates),
             ("Com_delete", self.deletes),
             ("Com_drop_table", self.drops),
             ("Com_insert", self.inserts),
+            ("Com_kill", self.kills),
             ("Com_load", self.loads),
+            ("Com_rollback", self.rollbacks),
             ("Com_select", self.selects),
             ("Com_set_option", self.sets),
             ("Com_show_status", self.shows),
+            ("Com_truncate", self.truncates),
             ("Com_update", self.updates),
             ("Created_tmp_disk_tables", self.created_tmp_disk_tables),
             ("Created_tmp_files", files_created),
@@ -115,6 +125,7 @@ impl Status {
             ("Mayfly_temp_bytes_written", self.temp_bytes_written),
             ("Mayfly_wait_microseconds", self.wait_nanos / 1000),
             ("Mayfly_waits", self.waits),
+            ("Queries", self.questions),
             ("Questions", self.questions),
             ("Rows_sent", self.rows_sent),
             ("Slow_queries", self.slow_queries),
@@ -143,6 +154,7 @@ impl Engine {
     ) -> Vec<(&'static str, u64)> {
         let space = self.space();
         let mut rows = status.list(space.counters().files_created);
+        rows.extend(self.clients().list());
         rows.extend([
             ("Connections", self.globals().connections_made),
             ("Max_memory_used", memory.peak_bytes),

@@ -3,10 +3,13 @@
 //! A worker that waits gives what it had to do to another thread: each takes one of those that the
 //! engine has beside its workers. Only a part of these may wait, so that files can still be read.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mayfly_sql::functions::Waiting;
 use mayfly_types::{ErrorCode, MySqlError};
+
+use crate::shortage::TurnOfConnection;
 
 /// Threads of an engine beside its workers, made when they are needed.
 pub(crate) const OTHER_THREADS_MAX: usize = 512;
@@ -20,6 +23,20 @@ pub(crate) const THREAD_NAME: &str = "mayfly-worker";
 #[derive(Debug, Default)]
 pub(crate) struct WaitingRoom {
     taken: AtomicUsize,
+}
+
+/// The room as the statements of one connection see it.
+#[derive(Debug)]
+pub(crate) struct WaitingPlace {
+    pub(crate) room: Arc<WaitingRoom>,
+    pub(crate) turn: Arc<TurnOfConnection>,
+}
+
+impl Waiting for WaitingPlace {
+    fn wait(&self, wait: &mut dyn FnMut()) -> Result<(), MySqlError> {
+        drop(self.turn.take());
+        self.room.wait(wait)
+    }
 }
 
 /// A place in the room.
@@ -51,6 +68,20 @@ impl Waiting for WaitingRoom {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn who_waits_gives_its_turn_away() {
+        let queue = Arc::new(tokio::sync::Mutex::new(()));
+        let place = WaitingPlace {
+            room: Arc::default(),
+            turn: Arc::default(),
+        };
+        place.turn.put(Some(Arc::clone(&queue).lock_owned().await));
+        assert!(queue.try_lock().is_err());
+        place
+            .wait(&mut || assert!(queue.try_lock().is_ok()))
+            .unwrap();
+    }
 
     #[test]
     fn only_so_many_wait_at_a_time() {

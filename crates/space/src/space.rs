@@ -207,6 +207,13 @@ impl Space {
         }
     }
 
+    /// Lets the system have what the program's heaps keep of freed memory (some milliseconds), as
+    /// after many connections have gone.
+    pub fn give_heaps_back(&self) {
+        #[cfg(not(miri))]
+        crate::program::give_heaps_back();
+    }
+
     /// Waits until no background read or write is under way; at most ten seconds.
     pub fn settle(&self) {
         for _ in 0..10_000 {

@@ -68,9 +68,11 @@ impl Dialect for MayflyDialect {
         STOCK.is_table_factor_alias(explicit, kw, parser)
     }
 
-    /// ON begins what stands behind the list: ON DUPLICATE KEY UPDATE.
+    /// These begin what stands behind the list: ON DUPLICATE KEY UPDATE, FOR UPDATE, LOCK IN SHARE
+    /// MODE.
     fn is_column_alias(&self, kw: &Keyword, parser: &mut Parser) -> bool {
-        *kw != Keyword::ON && STOCK.is_column_alias(kw, parser)
+        let begins_other = matches!(kw, Keyword::ON | Keyword::FOR | Keyword::LOCK);
+        !begins_other && STOCK.is_column_alias(kw, parser)
     }
 
     same_as_stock!(

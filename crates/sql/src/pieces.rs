@@ -36,17 +36,27 @@ pub fn statements(text: &str) -> Vec<Range<usize>> {
     let ends: Vec<Location> = ends.map(|token| token.span.start).collect();
     let mut ends = offsets(read, &ends).into_iter();
     let (mut found, mut from, mut is_empty) = (Vec::new(), 0, true);
+    let mut missing = None;
     for token in &tokens {
         match token.token {
             Token::SemiColon => {
                 let end = ends.next().unwrap_or(text.len());
                 if !is_empty {
                     found.push(from..end);
+                } else if missing.is_none() && text[from..end].trim().is_empty() {
+                    missing = Some(from);
                 }
                 (from, is_empty) = (end + 1, true);
             }
             Token::Whitespace(_) | Token::EOF => {}
-            _ => is_empty = false,
+            _ => {
+                // Nothing at all between two ends: the first of what follows is no statement.
+                if let Some(from) = missing {
+                    found.push(from..text.len());
+                    return found;
+                }
+                is_empty = false;
+            }
         }
     }
     if !is_empty {
@@ -309,7 +319,7 @@ mod tests {
             ("SELECT 1; SELECT 2;", &["SELECT 1", " SELECT 2"]),
             (
                 ";; SELECT 1;\nSELECT 'a;b'",
-                &[" SELECT 1", "\nSELECT 'a;b'"],
+                &[";; SELECT 1;\nSELECT 'a;b'"],
             ),
             (
                 "SELECT 'a;b', `c;d` /* ; */",
@@ -325,6 +335,7 @@ mod tests {
                 &["SELECT 1", " /*!40101 SET NAMES utf8 */", " SELECT 2"],
             ),
             ("; ;", &["; ;"]),
+            ("SELECT 1; ; SELECT 2", &["SELECT 1", " ; SELECT 2"]),
         ] {
             let found = statements(text).into_iter().map(|range| &text[range]);
             assert_eq!(found.collect::<Vec<_>>(), expected, "{text}");

@@ -71,7 +71,7 @@ pub enum Statement {
     /// KILL [CONNECTION | QUERY].
     Kill {
         /// The number of a connection.
-        id: u64,
+        id: Box<ast::Expr>,
         /// QUERY: the connection stays.
         only_query: bool,
     },

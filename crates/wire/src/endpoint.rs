@@ -41,7 +41,18 @@ pub struct Endpoint<S> {
     pub(crate) settings: Settings,
     // state
     gate: Gate,
-    stopping: watch::Sender<bool>,
+    stopping: watch::Sender<Stopping>,
+}
+
+/// What a server that stops asks of its connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stopping {
+    #[default]
+    No,
+    /// To end after the statement.
+    Soon,
+    /// To end amid the statement.
+    Now,
 }
 
 /// Bytes from and to a client.
@@ -56,7 +67,7 @@ impl<S: Server> Endpoint<S> {
             server,
             settings,
             gate: Gate::default(),
-            stopping: watch::Sender::new(false),
+            stopping: watch::Sender::new(Stopping::No),
         }
     }
 
@@ -68,10 +79,15 @@ impl<S: Server> Endpoint<S> {
     /// Tells all connections to end: idle ones at once, others after their statement. Those that
     /// come later are refused by [`Server::admit`].
     pub fn stop(&self) {
-        self.stopping.send_replace(true);
+        self.stopping.send_replace(Stopping::Soon);
     }
 
-    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+    /// Tells all connections to end amid their statements, whose clients get error 1053.
+    pub fn stop_now(&self) {
+        self.stopping.send_replace(Stopping::Now);
+    }
+
+    pub(crate) fn stopping(&self) -> watch::Receiver<Stopping> {
         self.stopping.subscribe()
     }
 
@@ -87,12 +103,21 @@ impl<S: Server> Endpoint<S> {
         T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let limit = self.settings.connect_timeout;
-        let Some(opened) = within(limit, Box::pin(self.open(stream, peer))).await else {
-            return Err(ConnectionError::HandshakeTimeout);
-        };
-        match opened? {
-            Some(conversation) => conversation.run().await,
-            None => Ok(()),
+        let opened = within(limit, Box::pin(self.open(stream, peer.clone()))).await;
+        let opened = opened.unwrap_or(Err(ConnectionError::HandshakeTimeout));
+        match opened {
+            Ok(None) => Ok(()),
+            Ok(Some(mut conversation)) => {
+                let ended = conversation.run().await;
+                if let Err(error) = &ended {
+                    self.server.ended(&peer, Some(conversation.login()), error);
+                }
+                ended
+            }
+            Err(error) => {
+                self.server.ended(&peer, None, &error);
+                Err(error)
+            }
         }
     }
 
@@ -178,7 +203,8 @@ impl<S: Server> Endpoint<S> {
         let summary = Summary::new(crate::server::Connection::status(&connection));
         reply.end_result(&summary, packets::OK);
         reply.sender.flush().await?;
-        lock(&reply.receiver).set_max_packet_bytes(self.settings.max_packet_bytes);
+        let max = crate::server::Connection::max_packet_bytes(&connection);
+        reply.set_max_packet_bytes(max.unwrap_or(self.settings.max_packet_bytes));
         if let Some(method) = compression_of(capabilities, response.zstd_level) {
             reply.sender.compress(Compressor::new(method)?);
             lock(&reply.receiver).decompress(Decompressor::new(method)?);

@@ -95,6 +95,17 @@ pub(crate) fn parse<'a>(
     if count == 0 {
         return Ok(Vec::new());
     }
+    let read = read(packet, count, types, long_data);
+    // Values that are not there are arguments, not a broken packet.
+    read.map_err(|_| wrong_arguments("mysqld_stmt_execute"))
+}
+
+fn read<'a>(
+    packet: &'a [u8],
+    count: u16,
+    types: &mut Vec<ParameterType>,
+    long_data: &'a BTreeMap<u16, BytesMut>,
+) -> Result<Vec<Parameter<'a>>, MySqlError> {
     let mut reader = Reader::new(packet);
     let null_bits = reader.bytes(usize::from(count).div_ceil(8))?;
     if reader.u8()? != 0 {
@@ -150,7 +161,8 @@ impl ParameterType {
                 read_moment(reader, self.wire_type)?
             }
             wire_type::TIME => read_time(reader)?,
-            _ => self.counted(reader.counted()?),
+            _ if self.is_counted() => self.counted(reader.counted()?),
+            _ => return Err(wrong_arguments("mysqld_stmt_execute")),
         };
         Ok(parameter)
     }
@@ -160,6 +172,16 @@ impl ParameterType {
             true => Parameter::Unsigned(unsigned),
             false => Parameter::Integer(signed),
         }
+    }
+
+    /// Whether values of the type have a length of their own, among those that are no numbers and
+    /// no times.
+    fn is_counted(self) -> bool {
+        const VARCHAR: u8 = 15;
+        matches!(
+            self.wire_type,
+            wire_type::DECIMAL | VARCHAR | wire_type::BIT | wire_type::JSON..=wire_type::GEOMETRY
+        )
     }
 
     /// A value with a length of its own.

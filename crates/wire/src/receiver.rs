@@ -29,8 +29,8 @@ const READ_BYTES: usize = 4 << 10;
 const LONG_READ_BYTES: usize = 256 << 10;
 /// Bytes that are kept while a statement runs; a client that sends more is not read from.
 const AHEAD_BYTES_MAX: usize = 64 << 10;
-/// The room that a buffer keeps between commands.
-const KEPT_BYTES: usize = 64 << 10;
+/// The room that a buffer keeps between commands: `net_buffer_length`.
+const KEPT_BYTES: usize = 16 << 10;
 
 /// Why there is no packet.
 #[derive(Debug)]
@@ -263,7 +263,12 @@ impl Receiver {
                 if from.len() >= HEADER_BYTES + len {
                     from.advance(HEADER_BYTES);
                     self.sequence = sequence.wrapping_add(1);
-                    return Ok(Some(from.split_to(len)));
+                    let payload = from.split_to(len);
+                    if len > KEPT_BYTES {
+                        // What follows lies in the same memory, and would hold all of it.
+                        *from = BytesMut::from(from.as_ref());
+                    }
+                    return Ok(Some(payload));
                 }
             }
             if !self.unwrap_frame()? {

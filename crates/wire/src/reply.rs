@@ -174,6 +174,12 @@ impl Reply {
         self.encoding = encoding;
     }
 
+    /// Sets how long commands and rows may be.
+    pub(crate) fn set_max_packet_bytes(&mut self, bytes: usize) {
+        self.max_packet_bytes = bytes;
+        lock(&self.receiver).set_max_packet_bytes(bytes);
+    }
+
     /// Answers with no rows.
     ///
     /// # Errors

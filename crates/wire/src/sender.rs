@@ -20,8 +20,10 @@ use crate::compression::Compressor;
 pub(crate) const HEADER_BYTES: usize = 4;
 /// The longest payload of one packet; one this long says that another follows.
 pub(crate) const PAYLOAD_BYTES_MAX: usize = (1 << 24) - 1;
-/// The room that a buffer keeps between commands: two flushes.
+/// The room that a buffer keeps while a command is answered: two flushes.
 const KEPT_BYTES: usize = 64 << 10;
+/// The room that it keeps between commands: `net_buffer_length`.
+const IDLE_BYTES: usize = 16 << 10;
 
 /// The way to the client.
 pub(crate) struct Sender {
@@ -31,6 +33,8 @@ pub(crate) struct Sender {
     sequence: u8,
     /// Bytes that were sent.
     sent_bytes: u64,
+    /// The room that the buffers had when they were last sent.
+    room_bytes: usize,
     // resources
     stream: Box<dyn AsyncWrite + Send + Unpin>,
     /// Whole packets, and at its end the one that is being written.
@@ -49,6 +53,7 @@ impl Sender {
             write_timeout,
             sequence: 0,
             sent_bytes: 0,
+            room_bytes: 0,
             stream,
             out: BytesMut::new(),
             frames: BytesMut::new(),
@@ -176,6 +181,7 @@ impl Sender {
         }
         // Sending moves the beginning of the buffer, which its capacity does not count.
         let capacity = waiting.capacity();
+        self.room_bytes = self.room_bytes.max(capacity);
         while !waiting.is_empty() {
             match within(self.write_timeout, self.stream.write(waiting)).await {
                 Some(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
@@ -193,6 +199,14 @@ impl Sender {
         within(self.write_timeout, self.stream.flush())
             .await
             .unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// Keeps little memory while nobody asks for anything.
+    pub(crate) fn rest(&mut self) {
+        if self.room_bytes > IDLE_BYTES && self.out.is_empty() && self.frames.is_empty() {
+            (self.out, self.frames) = (BytesMut::new(), BytesMut::new());
+            self.room_bytes = 0;
+        }
     }
 
     /// Tells the client that nothing more comes.

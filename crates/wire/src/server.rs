@@ -13,7 +13,7 @@ use mayfly_types::MySqlError;
 
 use crate::column::ColumnDefinition;
 use crate::encoding::TextEncoding;
-use crate::error::Failure;
+use crate::error::{ConnectionError, Failure};
 use crate::login::{Account, Login, Peer};
 use crate::parameters::Parameter;
 use crate::reply::{Reply, Summary};
@@ -40,6 +40,12 @@ pub trait Server: Send + Sync + 'static {
     /// Looks up how a user proves who it is; `None` if there is no such user for that peer. The
     /// client cannot tell the difference between this and a wrong password.
     fn account(&self, user: &str, peer: &Peer) -> impl Future<Output = Option<Account>> + Send;
+
+    /// Hears how a connection ended that its client did not end in order. Without a login nobody
+    /// has come in.
+    fn ended(&self, peer: &Peer, login: Option<&Login>, error: &ConnectionError) {
+        let _ = (peer, login, error);
+    }
 
     /// Opens the connection of a user who has proved its identity, in the database that the login
     /// names.
@@ -183,8 +189,16 @@ pub trait Connection: Send {
         Duration::from_secs(28_800)
     }
 
-    /// Completes when the connection has been told to end (KILL, a server that stops) while no
-    /// statement runs. Must be safe to drop and to call again.
+    /// `max_allowed_packet`: bytes of the longest command, row, and of the long data that wait for
+    /// a prepared statement; `None`: those of the settings. Asked after a login, a reset and a
+    /// change of the user.
+    fn max_packet_bytes(&self) -> Option<usize> {
+        None
+    }
+
+    /// Completes when the connection has been told to end: KILL. It is closed then, without a
+    /// word; the client reads only the error of a statement that killed its own connection. Must
+    /// be safe to drop and to call again.
     fn killed(&self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }

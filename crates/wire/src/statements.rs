@@ -25,6 +25,8 @@ pub(crate) struct Statement<S, C> {
     /// COM_STMT_SEND_LONG_DATA, by parameter, until the next execution.
     pub(crate) long_data: BTreeMap<u16, BytesMut>,
     pub(crate) long_data_is_too_long: bool,
+    /// It was for a parameter that there is not.
+    pub(crate) long_data_is_misplaced: bool,
     pub(crate) cursor: Option<Fetching<C>>,
 }
 
@@ -66,6 +68,7 @@ impl<S, C> Statements<S, C> {
             types: Vec::new(),
             long_data: BTreeMap::new(),
             long_data_is_too_long: false,
+            long_data_is_misplaced: false,
             cursor: None,
         };
         self.by_id.insert(self.last_id, statement);
@@ -96,6 +99,7 @@ impl<S, C> Statements<S, C> {
             return;
         };
         if parameter >= statement.parameter_count {
+            statement.long_data_is_misplaced = true;
             return;
         }
         let held: usize = statement.long_data.values().map(BytesMut::len).sum();
@@ -113,5 +117,6 @@ impl<S, C> Statement<S, C> {
     pub(crate) fn forget_long_data(&mut self) {
         self.long_data.clear();
         self.long_data_is_too_long = false;
+        self.long_data_is_misplaced = false;
     }
 }

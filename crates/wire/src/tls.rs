@@ -26,7 +26,7 @@ pub struct Tls {
 #[non_exhaustive]
 pub enum TlsError {
     /// A file cannot be read, or holds nothing of its kind.
-    #[error("{}: {source}", path.display())]
+    #[error("{}", path.display())]
     File {
         /// The file.
         path: PathBuf,

@@ -2,12 +2,13 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::StreamExt;
 use mayfly_session::{
-    EndHandle, FileRequest, FileRequests, KeptRows, Outcome, Prepared, Session, State, client_text,
-    statements,
+    ColumnInfo, EndHandle, FileRequest, FileRequests, KeptRows, Outcome, Prepared, Session, State,
+    client_text, statements,
 };
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 use mayfly_wire::{
@@ -106,6 +107,9 @@ impl Client {
             self.run(text, false, reply).await?;
             return Ok(None);
         }
+        if text.len() > SHORT_BYTES_MAX {
+            self.shared.has_let_go.store(true, Ordering::Relaxed);
+        }
         let cuts = match text.len() > SHORT_BYTES_MAX {
             // Others wait for this thread.
             true => {
@@ -121,6 +125,8 @@ impl Client {
             let end = range.end;
             self.run(&text[range], place < last, reply).await?;
             if self.set != set && place < last && read.is_whole {
+                // And behind what ends it.
+                let end = end + usize::from(text[end..].starts_with(';'));
                 return Ok(Some(set.encoded_bytes(&text[..end])));
             }
         }
@@ -285,7 +291,12 @@ impl Connection for Client {
         reply: &mut Reply,
     ) -> Answered {
         let text = self.text_of(statement, parameters)?;
-        self.run(&text, false, reply).await
+        let mut executed = self.executed(&text, reply).await;
+        let state = self.look(reply);
+        if let Ok(Outcome::Rows { columns, .. }) = &mut executed {
+            label(columns, statement);
+        }
+        self.answer(executed?, &text, false, &state, reply).await
     }
 
     /// The rows are kept before the first is read, as MySQL does: what other statements do to their
@@ -300,7 +311,11 @@ impl Connection for Client {
         let executed = self.executed(&text, reply).await;
         let state = self.look(reply);
         match executed? {
-            Outcome::Rows { columns, batches } => {
+            Outcome::Rows {
+                mut columns,
+                batches,
+            } => {
+                label(&mut columns, statement);
                 let kept = self.session.keep(batches).await?;
                 Ok(Some(OpenCursor {
                     columns: columns.iter().map(definition).collect(),
@@ -369,6 +384,10 @@ impl Connection for Client {
         Duration::from_secs(self.session.idle_seconds(self.interactive))
     }
 
+    fn max_packet_bytes(&self) -> Option<usize> {
+        Some(self.session.max_packet_bytes())
+    }
+
     async fn killed(&self) {
         self.end.wait().await;
     }
@@ -400,6 +419,16 @@ async fn fetch(request: FileRequest, reply: &mut Reply, end: &EndHandle) -> Resu
         let piece = piece.map(|piece| piece.to_vec()).unwrap_or_default();
         if request.pieces.send(Ok(piece)).await.is_err() || is_last {
             return Ok(());
+        }
+    }
+}
+
+/// Gives columns the labels that they had when their statement was prepared.
+fn label(columns: &mut [ColumnInfo], statement: &Prepared) {
+    let prepared = statement.columns();
+    if prepared.len() == columns.len() && statement.has_asked_labels() {
+        for (column, prepared) in columns.iter_mut().zip(prepared) {
+            column.name.clone_from(&prepared.name);
         }
     }
 }

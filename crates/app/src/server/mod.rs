@@ -13,6 +13,7 @@
 
 mod columns;
 mod connection;
+mod log;
 mod metrics;
 mod users;
 
@@ -24,7 +25,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -32,8 +33,8 @@ use anyhow::{Context, Result, bail};
 use mayfly_session::{Engine, FileAccess, VERSION};
 use mayfly_types::MySqlError;
 use mayfly_wire::{
-    Account, Balance, Endpoint, Incoming, Listener, Login, Method, Peer, Server, Settings, Tls,
-    too_many_connections,
+    Account, Balance, ConnectionError, Endpoint, Incoming, Listener, Login, Method, Peer, Server,
+    Settings, Tls, too_many_connections,
 };
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -49,6 +50,10 @@ use users::Users;
 const STACK_BYTES: usize = 8 << 20;
 /// How long clients may take to finish their statements when the server stops.
 const DRAIN: Duration = Duration::from_secs(10);
+/// How often the memory that clients let go is given back to the system.
+const TIDYING: Duration = Duration::from_secs(2);
+/// How long they may take to read that they are stopped.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// Before the next client is taken in when the system has no descriptors left.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -59,6 +64,8 @@ struct Shared {
     /// The addresses of TCP.
     listening: Vec<SocketAddr>,
     connections: AtomicU64,
+    /// Whether somebody has let go of memory that the program's heaps keep.
+    has_let_go: AtomicBool,
 }
 
 /// A place among `max_connections`.
@@ -67,6 +74,7 @@ struct Place(Arc<Shared>);
 impl Drop for Place {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Ordering::Relaxed);
+        self.0.has_let_go.store(true, Ordering::Relaxed);
     }
 }
 
@@ -77,10 +85,13 @@ impl Server for MySqlServer {
     type Place = Place;
     type Connection = Client;
 
-    fn admit(&self, _peer: &Peer) -> Result<(u32, Place), MySqlError> {
+    fn admit(&self, peer: &Peer) -> Result<(u32, Place), MySqlError> {
         let before = self.0.connections.fetch_add(1, Ordering::Relaxed);
         let place = Place(Arc::clone(&self.0));
-        if before >= self.0.engine.max_connections() {
+        // One more for who can look why there are so many.
+        let extra = u64::from(self.0.users.is_own(peer));
+        if before >= self.0.engine.max_connections() + extra {
+            self.0.engine.clients().refused_for_number();
             return Err(too_many_connections());
         }
         let id = self.0.engine.next_connection_id();
@@ -91,7 +102,16 @@ impl Server for MySqlServer {
         self.0.users.account(user, peer, &self.0.listening)
     }
 
+    fn ended(&self, peer: &Peer, login: Option<&Login>, error: &ConnectionError) {
+        match login {
+            Some(_) => self.0.engine.clients().aborted(),
+            None => self.0.engine.clients().aborted_login(),
+        }
+        log::ended(peer, login, error);
+    }
+
     async fn connect(&self, place: Place, login: &Login) -> Result<Client, MySqlError> {
+        log::connected(login);
         Client::open(Arc::clone(&self.0), place, login).await
     }
 }
@@ -101,9 +121,17 @@ impl Server for MySqlServer {
 /// # Errors
 /// When the engine, a socket or a file of the options cannot be had.
 pub fn serve(arguments: ServeArguments) -> Result<ExitCode> {
+    log::start(&arguments);
     let mut config = Config::load(&arguments.engine)?;
     config.engine.files = match &arguments.secure_file_priv {
-        Some(directory) => FileAccess::Under(directory.clone()),
+        Some(directory) => {
+            let found = std::fs::metadata(directory);
+            let found = found.with_context(|| option_of(directory))?;
+            if !found.is_dir() {
+                bail!("{}: not a directory", option_of(directory));
+            }
+            FileAccess::Under(directory.clone())
+        }
         None => FileAccess::Nothing,
     };
     config.engine.slow_log.clone_from(&arguments.slow_log);
@@ -134,10 +162,25 @@ pub fn serve(arguments: ServeArguments) -> Result<ExitCode> {
         users,
         listening: sockets.addresses(),
         connections: AtomicU64::new(0),
+        has_let_go: AtomicBool::new(false),
     };
+    tracing::info!(
+        version = VERSION,
+        memory_bytes = shared.engine.space().memory_bytes(),
+        workers = shared.engine.threads(),
+        client_threads = threads,
+        users_file = arguments.users.is_some(),
+        tls = settings.tls.is_some(),
+        listening = sockets.describe(),
+        "started"
+    );
     let endpoint = Endpoint::new(MySqlServer(Arc::new(shared)), settings);
     run(&Arc::new(endpoint), &sockets, threads)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn option_of(directory: &Path) -> String {
+    format!("--secure-file-priv {}", directory.display())
 }
 
 /// `mayfly user`.
@@ -200,7 +243,7 @@ impl Sockets {
             .collect();
         let is_outside = |address: &SocketAddr| !address.ip().to_canonical().is_loopback();
         if let Some(outside) = addresses.iter().find(|address| is_outside(address))
-            && !users.are_known()
+            && !users.are_any()
         {
             bail!(
                 "--bind {}: other machines can reach {}, so there must be users with passwords: \
@@ -313,7 +356,7 @@ fn run(endpoint: &Arc<Endpoint<MySqlServer>>, sockets: &Sockets, threads: usize)
                 })?;
             speaking.push(thread);
         }
-        let waited = wait_for_signal(sockets);
+        let waited = wait_for_signal(&endpoint.server().0, sockets);
         endpoint.stop();
         stopping.send_replace(true);
         for thread in speaking {
@@ -324,8 +367,9 @@ fn run(endpoint: &Arc<Endpoint<MySqlServer>>, sockets: &Sockets, threads: usize)
     })
 }
 
-/// Says that clients may come, and waits for SIGTERM or SIGINT.
-fn wait_for_signal(sockets: &Sockets) -> Result<()> {
+/// Says that clients may come, and waits for SIGTERM or SIGINT. Meanwhile what those that are gone
+/// have left is given back.
+fn wait_for_signal(shared: &Shared, sockets: &Sockets) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -338,11 +382,23 @@ fn wait_for_signal(sockets: &Sockets) -> Result<()> {
             "mayfly {VERSION} is ready for connections: {}",
             sockets.describe()
         );
-        tokio::select! {
-            _ = ends.recv() => {}
-            _ = interrupts.recv() => {}
+        loop {
+            tokio::select! {
+                _ = ends.recv() => {
+                    tracing::info!(signal = "SIGTERM", "shutting down");
+                    return Ok(());
+                }
+                _ = interrupts.recv() => {
+                    tracing::info!(signal = "SIGINT", "shutting down");
+                    return Ok(());
+                }
+                () = tokio::time::sleep(TIDYING) => {
+                    if shared.has_let_go.swap(false, Ordering::Relaxed) {
+                        shared.engine.space().give_heaps_back();
+                    }
+                }
+            }
         }
-        Ok(())
     })
 }
 
@@ -372,7 +428,7 @@ fn speak(
                     let counted = balance.enter(thread);
                     clients.spawn(async move {
                         let _counted = counted;
-                        // How a connection ended is between the client and the network.
+                        // How it ended was logged.
                         let _ = endpoint.serve_incoming(incoming).await;
                     });
                 }
@@ -380,8 +436,15 @@ fn speak(
             }
         }
         drop(listeners);
-        let drained = async { while clients.join_next().await.is_some() {} };
-        let _ = tokio::time::timeout(DRAIN, drained).await;
+        for patience in [DRAIN, FAREWELL] {
+            let drained = async { while clients.join_next().await.is_some() {} };
+            let _ = tokio::time::timeout(patience, drained).await;
+            if clients.is_empty() {
+                break;
+            }
+            // Those that are left are told.
+            endpoint.stop_now();
+        }
         Ok(())
     })
 }

@@ -10,8 +10,10 @@
 //! ```
 //!
 //! The operating system's user whose process the server is needs no password over the Unix socket,
-//! which says who is at its other end. Without a users file nobody else comes in, and that user
-//! also over TCP from the same machine, where the system's table of sockets says who it is.
+//! which says who is at its other end: as `root` or under its own name, and under any without a
+//! users file. With one, a password that it gives must be right all the same. Without a users file
+//! nobody else comes in, and that user also over TCP from the same machine, where the system's
+//! table of sockets says who it is.
 
 use std::fs;
 use std::io::Write;
@@ -29,6 +31,8 @@ const FILE_MODE: u32 = 0o600;
 const UNKNOWN_USER: u32 = 65_534;
 /// The longest password that can be checked by `caching_sha2_password`.
 const PASSWORD_BYTES_MAX: usize = 256;
+/// The longest name of a user, as MariaDB has it.
+const NAME_CHARACTERS_MAX: usize = 80;
 /// How often the system's table of sockets is read before a connection is nobody's.
 const READINGS: usize = 4;
 /// The state of a connection that is open, in the system's table of sockets.
@@ -95,9 +99,19 @@ impl Users {
         })
     }
 
+    /// Whether a client is the user whose process the server is, over a Unix socket.
+    pub fn is_own(&self, peer: &Peer) -> bool {
+        matches!(peer, Peer::Unix { user_id } if self.own_id == Some(*user_id))
+    }
+
     /// Whether there is a users file.
     pub fn are_known(&self) -> bool {
         self.known.is_some()
+    }
+
+    /// Whether somebody can come in from another machine.
+    pub fn are_any(&self) -> bool {
+        self.known.as_ref().is_some_and(|known| !known.is_empty())
     }
 
     /// The users without a password.
@@ -114,10 +128,21 @@ impl Users {
         let secret = known.find(|(known, _)| known == name);
         let secret = secret.map(|(_, secret)| secret.clone());
         match (secret, peer) {
-            (secret, Peer::Unix { .. }) => Some(Account {
-                secret: secret.unwrap_or(Secret::Locked),
+            // Without a users file all names are those of one user.
+            (None, Peer::Unix { .. }) if self.known.is_none() => Some(Account {
+                secret: Secret::Locked,
                 socket_user_id: own,
             }),
+            // With one, two are, beside those of the file.
+            (secret, Peer::Unix { user_id })
+                if own == Some(*user_id) && is_name_of(name, *user_id) =>
+            {
+                Some(Account {
+                    // Only the empty password is right where there is none.
+                    secret: secret.unwrap_or(Secret::Empty),
+                    socket_user_id: own,
+                })
+            }
             (Some(secret), _) => Some(Account {
                 secret,
                 socket_user_id: None,
@@ -133,12 +158,29 @@ impl Users {
     }
 }
 
+/// Whether a user is called as a user of the operating system, or as the one that MySQL has from
+/// its beginning.
+fn is_name_of(name: &str, user_id: u32) -> bool {
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let is_user = |line: &str| {
+        let mut words = line.split(':');
+        words.next() == Some(name) && words.nth(1) == Some(user_id.to_string().as_str())
+    };
+    name == "root" || users.lines().any(is_user)
+}
+
 /// Adds a user to a users file, which is made if there is none, or gives it another password.
 ///
 /// # Errors
 /// When the password is too long, the file cannot be read or written, or the system gives no random
 /// numbers.
 pub fn add(path: &Path, name: &str, password: &[u8], method: Method) -> Result<()> {
+    if name.is_empty() || name.chars().any(char::is_control) {
+        bail!("the name of a user has letters, and none that control a terminal");
+    }
+    if name.chars().count() > NAME_CHARACTERS_MAX {
+        bail!("the name of a user has at most {NAME_CHARACTERS_MAX} characters");
+    }
     if password.len() > PASSWORD_BYTES_MAX {
         bail!("a password has at most {PASSWORD_BYTES_MAX} bytes");
     }

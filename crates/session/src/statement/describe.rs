@@ -36,6 +36,13 @@ pub(crate) async fn describe(
             Outcome::Rows { columns, .. } => Ok(columns),
             Outcome::Done { .. } => Ok(Vec::new()),
         },
+        Statement::Explain(explain) if !explain.analyze => {
+            match Box::pin(job.explain(explain)).await? {
+                Outcome::Rows { columns, .. } => Ok(columns),
+                Outcome::Done { .. } => Ok(Vec::new()),
+            }
+        }
+        Statement::Insert(insert) => job.table(&insert.table).map(|_| Vec::new()),
         _ => Ok(Vec::new()),
     }
 }

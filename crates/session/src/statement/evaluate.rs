@@ -33,6 +33,9 @@ impl Job {
         if let Some(value) = literal(expression) {
             return Ok(value);
         }
+        if let Some(bytes) = bytes_of_bits(expression) {
+            return Ok(ScalarValue::Binary(Some(bytes)));
+        }
         let ready = Box::pin(self.ready_alone(vec![expression.clone()])).await?;
         let batch = self.small_result(&ready).await?;
         match (batch.columns(), ready.columns(self).as_slice()) {
@@ -155,6 +158,25 @@ pub(crate) fn bytes(expression: &Expr, column: &Column) -> Option<Vec<u8>> {
     let value = |digit: u8| char::from(digit).to_digit(16);
     let byte = |pair: &[u8]| u8::try_from(value(pair[0])? << 4 | value(pair[1])?).ok();
     digits.chunks_exact(2).map(byte).collect()
+}
+
+/// The bytes that `0x41` or `b'101'` is where no number is asked for.
+fn bytes_of_bits(expression: &Expr) -> Option<Vec<u8>> {
+    let (digits, radix, width) = match expression {
+        Expr::Nested(inner) => return bytes_of_bits(inner),
+        Expr::Value(value) => match &value.value {
+            Value::HexStringLiteral(digits) => (digits, 16, 2),
+            Value::SingleQuotedByteStringLiteral(digits) => (digits, 2, 8),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let missing = digits.len().next_multiple_of(width) - digits.len();
+    let digits = "0".repeat(missing) + digits;
+    let digits = digits.as_bytes().chunks(width);
+    digits
+        .map(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, radix).ok())
+        .collect()
 }
 
 fn bits(expression: &Expr) -> Option<u64> {

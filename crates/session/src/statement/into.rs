@@ -30,6 +30,7 @@ impl Job {
         query: ast::Query,
         into: Into,
     ) -> Result<Outcome, MySqlError> {
+        self.limit_time();
         match into {
             Into::OutFile {
                 path,
@@ -76,6 +77,7 @@ impl Job {
             // Lets a cancelled statement end.
             tokio::task::yield_now().await;
         }
+        self.check_interrupted()?;
         file.write(&bytes)?;
         file.keep()?;
         Ok(self.found(rows))
@@ -139,19 +141,26 @@ impl Job {
     /// The first row of a query, if it has one, and whether there are more.
     async fn first_row(&self, ready: &Ready) -> Result<(Option<RecordBatch>, bool), MySqlError> {
         let mut found: Option<RecordBatch> = None;
+        let mut has_more = false;
         let mut stream = self.rows(ready)?;
         while let Some(batch) = stream.next().await {
             let batch = batch.map_err(|error| errors::from_plan(&error))?;
             if batch.num_rows() == 0 {
                 continue;
             }
-            let has_more = found.is_some() || batch.num_rows() > 1;
+            has_more = found.is_some() || batch.num_rows() > 1;
             found.get_or_insert(batch.slice(0, 1));
             if has_more {
-                return Ok((found, true));
+                break;
             }
         }
-        Ok((found, false))
+        self.check_interrupted()?;
+        Ok((found, has_more))
+    }
+
+    /// A function that waits returns when its statement is to end, which then does nothing more.
+    fn check_interrupted(&self) -> Result<(), MySqlError> {
+        self.running.interrupted().map_or(Ok(()), Err)
     }
 
     /// The end of such a query.

@@ -63,6 +63,8 @@ impl Job {
 
     pub(crate) async fn load(&self, load: LoadData) -> Result<Outcome, MySqlError> {
         self.connection.count(|status| status.loads += 1);
+        // What a client sends it does not send again.
+        self.connection.values.lock().took_effect = true;
         if load.format.line_terminator.is_empty() || load.format.field_terminator.is_empty() {
             return Err(errors::not_supported(
                 "LOAD DATA without field or line terminator",

@@ -36,6 +36,8 @@ mod write;
 
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
+use datafusion::scalar::ScalarValue;
 use mayfly_sql::parse;
 use mayfly_sql::references::References;
 use mayfly_sql::source::Source;
@@ -154,6 +156,23 @@ pub(crate) fn is_light(text: &str) -> bool {
     }
 }
 
+/// The answer to who ends its own connection.
+fn connection_killed() -> MySqlError {
+    MySqlError {
+        code: 1927,
+        sqlstate: "70100",
+        message: "Connection was killed".to_owned(),
+    }
+}
+
+/// The number of a connection that KILL is given, whatever it is.
+fn thread_id(value: &ScalarValue) -> u64 {
+    match value.cast_to(&DataType::Int64) {
+        Ok(ScalarValue::Int64(Some(id))) => id.cast_unsigned(),
+        _ => 0,
+    }
+}
+
 /// Whether a query asks for `@@warning_count` or `@@error_count`, which must not reset them.
 fn reads_counts(statement: &Statement) -> bool {
     match statement {
@@ -220,7 +239,10 @@ impl Job {
             Statement::DropAbsent(drop) => self.drop_absent(&drop),
             Statement::AlterTable(alter) => Box::pin(self.alter_table(*alter)).await,
             Statement::RenameTable(names) => Box::pin(self.rename_tables(names)).await,
-            Statement::Truncate(name) => self.truncate(&name).await,
+            Statement::Truncate(name) => {
+                self.count(|status| status.truncates += 1);
+                self.truncate(&name).await
+            }
             Statement::CreateDatabase {
                 name,
                 if_not_exists,
@@ -264,21 +286,28 @@ impl Job {
                 }
                 Ok(Outcome::done(0))
             }
-            Statement::Kill { id, only_query } => self.kill(id, only_query),
+            Statement::Kill { id, only_query } => {
+                connection.count(|status| status.kills += 1);
+                let id = Box::pin(self.evaluate(&id)).await?;
+                self.kill(thread_id(&id), only_query)
+            }
             Statement::Update(update) => Box::pin(self.update(*update)).await,
             Statement::Delete(delete) => Box::pin(self.delete(*delete)).await,
             Statement::Begin(access) => {
+                connection.count(|status| status.begins += 1);
                 let mut local = connection.local();
                 let access = access.or(local.next_access.take());
                 local.transaction.begin(access);
                 Ok(Outcome::done(0))
             }
             Statement::Commit(completion) => {
+                connection.count(|status| status.commits += 1);
                 let access = connection.local().transaction_access();
                 connection.local().transaction.commit();
                 Ok(self.complete(completion, access))
             }
             Statement::Rollback(completion) => {
+                connection.count(|status| status.rollbacks += 1);
                 let access = connection.local().transaction_access();
                 let mut local = connection.local();
                 if local.transaction.rollback() {
@@ -365,8 +394,16 @@ impl Job {
         let found = self.connection.engine.open_connections();
         match found.into_iter().find(|connection| connection.id == id) {
             Some(connection) => {
+                let killer = self.connection.id;
+                tracing::info!(connection = id, killer, only_query, "killed");
                 if !only_query {
                     connection.end.set();
+                    if id == killer {
+                        return Err(connection_killed());
+                    }
+                }
+                if id == killer {
+                    return Err(MySqlError::new(ErrorCode::QueryInterrupted, &[]));
                 }
                 connection.cancel.cancel();
                 Ok(Outcome::done(0))

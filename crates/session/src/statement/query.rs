@@ -56,14 +56,7 @@ impl Job {
     /// Runs a query whose rows go to the client.
     pub(crate) async fn query(&self, query: ast::Query) -> Result<Outcome, MySqlError> {
         self.running.mark_query();
-        let limit_ms = self
-            .connection
-            .local()
-            .variables
-            .number("max_execution_time");
-        if limit_ms > 0 {
-            self.running.end_after(Duration::from_millis(limit_ms));
-        }
+        self.limit_time();
         let calculated = match calculates_rows(&query) {
             true => Some(Box::pin(self.count_rows(&query)).await?),
             false => None,
@@ -107,6 +100,21 @@ impl Job {
         self.running.add_task(task.abort_handle());
         let batches = RowStream::begin(receiver, Arc::clone(&self.running)).await?;
         Ok(Outcome::Rows { columns, batches })
+    }
+
+    /// Ends a query when its time is over.
+    pub(super) fn limit_time(&self) {
+        let limit_ms = self.time_limit_ms();
+        if limit_ms > 0 {
+            self.running.end_after(Duration::from_millis(limit_ms));
+        }
+    }
+
+    /// The time that a query may take: what its hint says, or else `max_execution_time`; 0 is any.
+    pub(super) fn time_limit_ms(&self) -> u64 {
+        let local = self.connection.local();
+        hinted_time_ms(&self.running.text)
+            .unwrap_or_else(|| local.variables.number("max_execution_time"))
     }
 
     /// The rows that a query has without its LIMIT: it runs twice for SQL_CALC_FOUND_ROWS.
@@ -308,6 +316,22 @@ impl Job {
 pub(super) fn in_one_partition(state: &SessionState) -> SessionStateBuilder {
     let config = state.config().clone().with_target_partitions(1);
     SessionStateBuilder::new_from_existing(state.clone()).with_config(config)
+}
+
+/// What `MAX_EXECUTION_TIME(n)` says in the hints behind the first SELECT.
+fn hinted_time_ms(text: &str) -> Option<u64> {
+    let (first, rest) = text
+        .trim_start_matches(['(', ' ', '\n', '\t'])
+        .split_at_checked(6)?;
+    let hints = rest.trim_start().strip_prefix("/*+")?;
+    if !first.eq_ignore_ascii_case("SELECT") {
+        return None;
+    }
+    let (hints, _) = hints.split_once("*/")?;
+    let hints = hints.to_ascii_uppercase();
+    let (_, behind) = hints.split_once("MAX_EXECUTION_TIME")?;
+    let (number, _) = behind.trim_start().strip_prefix('(')?.split_once(')')?;
+    number.trim().parse().ok()
 }
 
 /// Adds the database to the error of a function that is not there.

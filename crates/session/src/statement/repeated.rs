@@ -252,8 +252,7 @@ impl Job {
             return;
         }
         // A limit of time is kept by tasks.
-        let limit_ms = connection.local().variables.number("max_execution_time");
-        if limit_ms > 0 {
+        if self.time_limit_ms() > 0 {
             return;
         }
         let references = References::of_query(query);

@@ -20,6 +20,20 @@ const NOTED: [&str; 3] = [
 /// The variables that are what LAST_INSERT_ID() says.
 const LAST_INSERT_ID: [&str; 2] = ["identity", "last_insert_id"];
 
+/// What an assignment changes.
+enum Change {
+    User(String, ScalarValue),
+    Variable {
+        definition: &'static Definition,
+        name: String,
+        text: String,
+        is_global: bool,
+    },
+    Names(CharacterSet, String),
+    CharacterSet(CharacterSet),
+    NextAccess(Access),
+}
+
 impl Job {
     pub(crate) async fn set(&self, assignments: Vec<Assignment>) -> Result<Outcome, MySqlError> {
         // All values are computed before the first is assigned.
@@ -38,80 +52,80 @@ impl Job {
                 _ => ScalarValue::Null,
             });
         }
+        // And all are found good.
+        let mut changes = Vec::with_capacity(values.len());
         for (assignment, computed) in assignments.into_iter().zip(values) {
-            match assignment {
-                Assignment::User { name, .. } => {
-                    let mut local = self.connection.local();
-                    local.user_variables.insert(name, computed);
-                }
-                Assignment::System { scope, name, value } => {
-                    let computed = match value {
-                        SetValue::Default => None,
-                        SetValue::Word(_) | SetValue::Expression(_) => Some(computed),
-                    };
-                    self.set_variable(scope, &name, computed)?;
-                }
-                Assignment::Names {
-                    character_set,
-                    collation,
-                } => {
-                    self.set_names(character_set, collation)?;
-                }
-                Assignment::CharacterSet(name) => {
-                    let set = character_set_of_client(name.as_deref())?;
-                    let mut local = self.connection.local();
-                    let variables = &mut local.variables;
-                    // Literals are read as if they stood in the database.
-                    let collation = variables.text("collation_database");
-                    variables.put_with_pair("collation_connection", collation);
-                    for variable in ["character_set_client", "character_set_results"] {
-                        variables.put(variable, set.name().to_owned());
-                    }
-                }
-                // The isolation of the next transaction alone is in no variable.
-                Assignment::Transaction {
-                    access,
-                    scope: None,
-                    ..
-                } => {
-                    if access.is_some() {
-                        self.connection.local().next_access = access;
-                    }
-                }
-                Assignment::Transaction {
-                    access,
-                    scope,
-                    isolation,
-                } => {
-                    let only_reads = access.map(|access| i64::from(access == Access::Read));
-                    let of_variables = [
-                        (
-                            "transaction_read_only",
-                            only_reads.map(|only| ScalarValue::Int64(Some(only))),
-                        ),
-                        (
-                            "transaction_isolation",
-                            isolation.map(|level| ScalarValue::Utf8(Some(level.to_owned()))),
-                        ),
-                    ];
-                    for (variable, value) in of_variables {
-                        if value.is_some() {
-                            self.set_variable(scope, variable, value)?;
-                        }
-                    }
-                }
-            }
+            self.check_assignment(assignment, computed, &mut changes)?;
+        }
+        for change in changes {
+            self.change(change)?;
         }
         Ok(Outcome::done(0))
     }
 
-    /// Sets a variable; to its default without a value.
-    fn set_variable(
+    /// What an assignment changes, if it may.
+    fn check_assignment(
+        &self,
+        assignment: Assignment,
+        computed: ScalarValue,
+        changes: &mut Vec<Change>,
+    ) -> Result<(), MySqlError> {
+        match assignment {
+            Assignment::User { name, .. } => changes.push(Change::User(name, computed)),
+            Assignment::System { scope, name, value } => {
+                let computed = match value {
+                    SetValue::Default => None,
+                    SetValue::Word(_) | SetValue::Expression(_) => Some(computed),
+                };
+                changes.push(self.check_variable(scope, &name, computed)?);
+            }
+            Assignment::Names {
+                character_set,
+                collation,
+            } => changes.push(names(character_set.as_deref(), collation)?),
+            Assignment::CharacterSet(name) => {
+                let set = character_set_of_client(name.as_deref())?;
+                changes.push(Change::CharacterSet(set));
+            }
+            // The isolation of the next transaction alone is in no variable.
+            Assignment::Transaction {
+                access,
+                scope: None,
+                ..
+            } => changes.extend(access.map(Change::NextAccess)),
+            Assignment::Transaction {
+                access,
+                scope,
+                isolation,
+            } => {
+                let only_reads = access.map(|access| i64::from(access == Access::Read));
+                let of_variables = [
+                    (
+                        "transaction_read_only",
+                        only_reads.map(|only| ScalarValue::Int64(Some(only))),
+                    ),
+                    (
+                        "transaction_isolation",
+                        isolation.map(|level| ScalarValue::Utf8(Some(level.to_owned()))),
+                    ),
+                ];
+                for (variable, value) in of_variables {
+                    if value.is_some() {
+                        changes.push(self.check_variable(scope, variable, value)?);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What becomes of a variable that is set; to its default without a value.
+    fn check_variable(
         &self,
         scope: Option<Scope>,
         name: &str,
         value: Option<ScalarValue>,
-    ) -> Result<(), MySqlError> {
+    ) -> Result<Change, MySqlError> {
         let unknown = || MySqlError::new(ErrorCode::UnknownSystemVariable, &[&name]);
         let definition = find(name).ok_or_else(unknown)?;
         let asked = scope.unwrap_or(Scope::Session);
@@ -129,9 +143,63 @@ impl Job {
             None => self.default_text(definition, is_global),
             Some(value) => self.checked(definition, &value, is_global)?,
         };
+        if is_global && name == "slow_query_log" {
+            self.check_slow_log(&text)?;
+        }
+        if !is_global && name == "max_allowed_packet" {
+            return Err(read_only_in_session(name));
+        }
+        Ok(Change::Variable {
+            definition,
+            name: name.to_owned(),
+            text,
+            is_global,
+        })
+    }
+
+    fn change(&self, change: Change) -> Result<(), MySqlError> {
+        match change {
+            Change::User(name, value) => {
+                self.connection.local().user_variables.insert(name, value);
+            }
+            Change::Variable {
+                definition,
+                name,
+                text,
+                is_global,
+            } => self.set_variable(definition, &name, text, is_global)?,
+            Change::Names(set, collation) => {
+                self.connection.local().variables.set_names(set, &collation);
+            }
+            Change::CharacterSet(set) => {
+                let mut local = self.connection.local();
+                let variables = &mut local.variables;
+                // Literals are read as if they stood in the database.
+                let collation = variables.text("collation_database");
+                variables.put_with_pair("collation_connection", collation);
+                for variable in ["character_set_client", "character_set_results"] {
+                    variables.put(variable, set.name().to_owned());
+                }
+            }
+            Change::NextAccess(access) => self.connection.local().next_access = Some(access),
+        }
+        Ok(())
+    }
+
+    /// Sets a variable to a text that was found good.
+    fn set_variable(
+        &self,
+        definition: &Definition,
+        name: &str,
+        text: String,
+        is_global: bool,
+    ) -> Result<(), MySqlError> {
+        let is_last_id = LAST_INSERT_ID.contains(&name);
         if is_global {
-            if name == "slow_query_log" {
-                self.turn_slow_log(&text)?;
+            if name == "slow_query_log"
+                && let Some(log) = &self.connection.engine.shared().slow_log
+            {
+                log.turn(text == "ON");
             }
             let engine = &self.connection.engine;
             engine.globals().variables.put_with_pair(name, text);
@@ -164,15 +232,11 @@ impl Job {
         Ok(())
     }
 
-    fn turn_slow_log(&self, text: &str) -> Result<(), MySqlError> {
-        match &self.connection.engine.shared().slow_log {
-            Some(log) => log.turn(text == "ON"),
-            // There is no file to write to: statements do not choose one.
-            None if text == "ON" => {
-                let code = ErrorCode::WrongValueForVariable;
-                return Err(MySqlError::new(code, &[&"slow_query_log", &text]));
-            }
-            None => {}
+    fn check_slow_log(&self, text: &str) -> Result<(), MySqlError> {
+        // Without one there is no file to write to: statements do not choose it.
+        if self.connection.engine.shared().slow_log.is_none() && text == "ON" {
+            let code = ErrorCode::WrongValueForVariable;
+            return Err(MySqlError::new(code, &[&"slow_query_log", &text]));
         }
         Ok(())
     }
@@ -210,23 +274,30 @@ impl Job {
         }
         Ok(text)
     }
+}
 
-    fn set_names(
-        &self,
-        character_set: Option<String>,
-        collation: Option<String>,
-    ) -> Result<(), MySqlError> {
-        let set = character_set_of_client(character_set.as_deref())?;
-        let collation = match collation {
-            Some(name) if CharacterSet::of_collation(&name)? != set => {
-                let code = ErrorCode::CollationCharacterSet;
-                return Err(MySqlError::new(code, &[&name, &set.name()]));
-            }
-            Some(name) => name.to_ascii_lowercase(),
-            None => set.default_collation().to_owned(),
-        };
-        self.connection.local().variables.set_names(set, &collation);
-        Ok(())
+/// What SET NAMES changes.
+fn names(character_set: Option<&str>, collation: Option<String>) -> Result<Change, MySqlError> {
+    let set = character_set_of_client(character_set)?;
+    let collation = match collation {
+        Some(name) if CharacterSet::of_collation(&name)? != set => {
+            let code = ErrorCode::CollationCharacterSet;
+            return Err(MySqlError::new(code, &[&name, &set.name()]));
+        }
+        Some(name) => name.to_ascii_lowercase(),
+        None => set.default_collation().to_owned(),
+    };
+    Ok(Change::Names(set, collation))
+}
+
+/// 1621, for what a session has from its beginning.
+fn read_only_in_session(name: &str) -> MySqlError {
+    MySqlError {
+        code: 1621,
+        sqlstate: "HY000",
+        message: format!(
+            "SESSION variable '{name}' is read-only. Use SET GLOBAL to assign the value"
+        ),
     }
 }
 

@@ -118,6 +118,34 @@ const OPTIMIZER_SWITCH: &str = "index_merge=on,derived_merge=on,materialization=
                                 condition_fanout_filter=on,hash_join=on,block_nested_loop=on,\
                                 batched_key_access=off,mrr=on,mrr_cost_based=on";
 
+/// Flags of `optimizer_switch` that mean nothing here, which either server takes.
+pub(crate) const OTHER_FLAGS: &str = "index_merge_union,index_merge_sort_union,\
+     index_merge_intersection,index_merge_sort_intersection,engine_condition_pushdown,\
+     index_condition_pushdown,duplicateweedout,subquery_materialization_cost_based,\
+     use_index_extensions,derived_condition_pushdown,skip_scan,hash_set_operations,\
+     use_invisible_indexes,prefer_ordering_index,subquery_to_derived,hypergraph_optimizer,\
+     derived_with_keys,partial_match_rowid_merge,partial_match_table_scan,mrr_sort_keys,\
+     outer_join_with_cache,semijoin_with_cache,join_cache_incremental,join_cache_hashed,\
+     join_cache_bka,optimize_join_buffer_size,table_elimination,extended_keys,exists_to_in,\
+     orderby_uses_equalities,condition_pushdown_for_subquery,rowid_filter,\
+     condition_pushdown_from_having,not_null_range_scan,hash_join_cardinality,cset_narrowing,\
+     sargable_casefold";
+/// What `log_slow_verbosity` takes, of MariaDB and of Percona's server.
+pub(crate) const SLOW_VERBOSITY: [&str; 12] = [
+    "",
+    "all",
+    "engine",
+    "explain",
+    "full",
+    "innodb",
+    "microtime",
+    "minimal",
+    "profiling",
+    "query_plan",
+    "standard",
+    "warnings",
+];
+
 const ISOLATION: Kind = Kind::Word(&[
     "READ-UNCOMMITTED",
     "READ-COMMITTED",
@@ -152,6 +180,7 @@ pub(crate) const CATALOG: &[Definition] = &[
     both("collation_connection", Kind::Collation, "utf8mb4_0900_bin"),
     both("collation_database", Kind::Collation, "utf8mb4_0900_bin"),
     both("collation_server", Kind::Collation, "utf8mb4_0900_bin"),
+    global("connect_timeout", range(2, 31_536_000), "10"),
     both("cte_max_recursion_depth", SIZE_32, "1000"),
     fixed("datadir", ""),
     both("default_storage_engine", ENGINE, "Mayfly"),
@@ -162,6 +191,7 @@ pub(crate) const CATALOG: &[Definition] = &[
     both("explicit_defaults_for_timestamp", Kind::Switch, "ON"),
     both("foreign_key_checks", Kind::Switch, "ON"),
     both("group_concat_max_len", from(4, 1), "1024"),
+    fixed("have_openssl", "YES"),
     fixed("have_profiling", "YES"),
     fixed("hostname", "localhost"),
     new("identity", Where::Session, ANY, "0", false),
@@ -178,6 +208,7 @@ pub(crate) const CATALOG: &[Definition] = &[
     both("log_slow_rate_limit", range(1, u32::MAX as u64), "1"),
     both("log_slow_verbosity", Kind::Text, ""),
     both("long_query_time", Kind::Fraction, "10.000000"),
+    fixed_switch("lower_case_file_system", "OFF"),
     fixed_number("lower_case_table_names", "0"),
     both("max_allowed_packet", Kind::Number { least: 1024, most: 1 << 30, block: 1024 }, "67108864"),
     global("max_connections", range(1, 100_000), "151"),
@@ -197,8 +228,10 @@ pub(crate) const CATALOG: &[Definition] = &[
     both("net_read_timeout", range(1, 31_536_000), "30"),
     both("net_write_timeout", range(1, 31_536_000), "60"),
     both("old_alter_table", Kind::Switch, "OFF"),
+    fixed_number("open_files_limit", "0"),
     both("optimizer_switch", Kind::Flags, OPTIMIZER_SWITCH),
     fixed_switch("performance_schema", "OFF"),
+    fixed("pid_file", ""),
     fixed_number("port", "0"),
     both("profiling", Kind::Switch, "OFF"),
     both("profiling_history_size", range(0, 100), "15"),

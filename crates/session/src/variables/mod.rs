@@ -63,6 +63,18 @@ impl Variables {
         }
     }
 
+    /// The values of a session that begins: those of its own that the engine's variables differ in.
+    pub(crate) fn of_session(globals: &Variables) -> Variables {
+        let is_of_sessions = |(name, _): &(&&'static str, &String)| {
+            find(name).is_some_and(|found| found.place == Where::Both)
+        };
+        let values = globals.values.iter().filter(is_of_sessions);
+        Variables {
+            values: values.map(|(name, value)| (*name, value.clone())).collect(),
+            version: 0,
+        }
+    }
+
     /// A number that differs after each change.
     pub(crate) fn version(&self) -> u64 {
         self.version
@@ -167,6 +179,17 @@ pub(crate) fn check(
                 other => integer(other).ok_or_else(wrong_type)? as f64,
             };
             Ok(format!("{number:.6}"))
+        }
+        Kind::Text if definition.name == "log_slow_verbosity" => {
+            let words = text(value).ok_or_else(wrong_value)?;
+            let is_known = |word: &str| {
+                let word = word.trim().to_ascii_lowercase();
+                catalog::SLOW_VERBOSITY.contains(&word.as_str())
+            };
+            match words.split(',').all(is_known) {
+                true => Ok(words),
+                false => Err(wrong_value()),
+            }
         }
         Kind::Text => Ok(text(value).unwrap_or_else(|| show(value))),
         Kind::Word(words) => {
@@ -346,7 +369,10 @@ fn flags(text: &str, current: &str, definition: &Definition) -> Result<String, M
         }
         match flags.iter_mut().find(|(known, _)| known == name) {
             Some((_, kept)) => *kept = value.to_owned(),
-            None => flags.push((name.to_owned(), value.to_owned())),
+            None if catalog::OTHER_FLAGS.split(',').any(|known| known == name) => {
+                flags.push((name.to_owned(), value.to_owned()));
+            }
+            None => return Err(wrong()),
         }
     }
     Ok(flags
@@ -371,8 +397,10 @@ pub(crate) fn time_zone_seconds(zone: &str) -> Option<i32> {
     };
     let (hours, minutes) = rest.split_once(':')?;
     let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
-    let seconds = hours * 3600 + minutes * 60;
-    ((0..60).contains(&minutes) && (0..=14 * 3600).contains(&seconds)).then_some(sign * seconds)
+    let seconds = sign * (hours * 3600 + minutes * 60);
+    // MySQL's range is not the same on both sides.
+    let range = -(14 * 3600 - 60)..=14 * 3600;
+    ((0..60).contains(&minutes) && hours >= 0 && range.contains(&seconds)).then_some(seconds)
 }
 
 fn integer(value: &ScalarValue) -> Option<i128> {

@@ -118,7 +118,9 @@ fn last_insert_id(call: &Call<'_>) -> Result<ArrayRef> {
     call.make_unsigned(|row| {
         let id = ids.at(row).map(i64::cast_unsigned);
         if let Some(session) = call.session {
-            session.lock().last_insert_id = id.unwrap_or(0);
+            let mut values = session.lock();
+            values.last_insert_id = id.unwrap_or(0);
+            values.took_effect = true;
         }
         Ok(id)
     })

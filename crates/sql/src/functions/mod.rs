@@ -61,6 +61,12 @@ use define::Function;
 
 /// Every scalar function, once, aliases within.
 pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
+    // Shared: they know no session, and those of one would take 32 KiB.
+    static FUNCTIONS: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(make_scalar_functions);
+    FUNCTIONS.clone()
+}
+
+fn make_scalar_functions() -> Vec<Arc<ScalarUDF>> {
     let tables = [
         bytes::FUNCTIONS,
         math::FUNCTIONS,
@@ -106,6 +112,11 @@ pub(crate) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
 ///
 /// The stock ones go by MySQL's names: STDDEV is the population's, not the sample's.
 pub fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
+    static FUNCTIONS: LazyLock<Vec<Arc<AggregateUDF>>> = LazyLock::new(make_aggregate_functions);
+    FUNCTIONS.clone()
+}
+
+fn make_aggregate_functions() -> Vec<Arc<AggregateUDF>> {
     let named = |function: Arc<AggregateUDF>, aliases: &[&'static str]| {
         Arc::new(
             function

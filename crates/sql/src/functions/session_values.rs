@@ -59,6 +59,9 @@ pub struct Values {
     pub pipes_as_concat: bool,
     /// Whether the statement is to end: what waits looks at it.
     pub stop: Arc<AtomicBool>,
+    /// Whether the statement has done what is not taken back if it fails, and would be done a
+    /// second time if it started again: locks taken or given back, time slept.
+    pub took_effect: bool,
     /// Where functions wait; on their thread if nobody says otherwise.
     pub waiting: Option<Arc<dyn Waiting>>,
     /// The named locks of the connection.
@@ -92,6 +95,7 @@ impl Default for Values {
             refused: None,
             pipes_as_concat: false,
             stop: Arc::default(),
+            took_effect: false,
             waiting: None,
             locks: LockHolder::default(),
             warnings: Vec::new(),

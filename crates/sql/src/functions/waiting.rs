@@ -41,6 +41,7 @@ pub(super) static FUNCTIONS: &[Definition] = &[
     volatile("sleep", &[], (1, 1), Returns::Integer, sleep),
     volatile("get_lock", &[], (2, 2), Returns::Integer, get_lock),
     volatile("release_lock", &[], (1, 1), Returns::Integer, |call| {
+        took_effect(call);
         of_names(call, |locks, name| locks.release(name).map(i64::from))
     }),
     volatile("is_free_lock", &[], (1, 1), Returns::Integer, |call| {
@@ -55,6 +56,7 @@ pub(super) static FUNCTIONS: &[Definition] = &[
     }),
     volatile("release_all_locks", &[], (0, 0), Returns::Integer, |call| {
         let locks = locks(call);
+        took_effect(call);
         call.make_integers(|_| Ok(i64::try_from(locks.release_all()).ok()))
     }),
 ];
@@ -105,6 +107,13 @@ fn locks(call: &Call<'_>) -> LockHolder {
     { call.session }.map_or_else(LockHolder::default, |session| session.lock().locks.clone())
 }
 
+/// Says that the statement cannot run a second time as if it had not run before.
+fn took_effect(call: &Call<'_>) {
+    if let Some(session) = call.session {
+        session.lock().took_effect = true;
+    }
+}
+
 /// A time in seconds; none where there is no number, or it is negative.
 fn duration(seconds: Option<f64>) -> Duration {
     let seconds = seconds.map(|seconds| seconds.min(FOR_EVER.as_secs_f64()));
@@ -120,6 +129,7 @@ fn sleep(call: &Call<'_>) -> Result<ArrayRef> {
         .collect();
     let mut interrupted = vec![false; call.rows];
     if times.iter().any(|time| !time.is_zero()) {
+        took_effect(call);
         wait(call, || {
             for (time, interrupted) in times.iter().zip(&mut interrupted) {
                 let mut left = *time;
@@ -140,6 +150,7 @@ fn sleep(call: &Call<'_>) -> Result<ArrayRef> {
 fn get_lock(call: &Call<'_>) -> Result<ArrayRef> {
     let (names, times) = (call.texts(0)?, call.doubles(1)?);
     let (locks, stop) = (locks(call), stop(call));
+    took_effect(call);
     call.make_integers(|row| {
         let name = lock_name(names.at(row))?;
         let patience = match times.at(row) {

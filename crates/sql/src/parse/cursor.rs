@@ -41,6 +41,13 @@ impl Cursor<'_> {
         }
     }
 
+    /// Whether nothing follows but ends of statements.
+    pub(crate) fn is_over(&self) -> bool {
+        let tokens = (0..).map(|ahead| &self.parser.peek_nth_token_ref(ahead).token);
+        let mut behind = tokens.skip_while(|token| **token == Token::SemiColon);
+        behind.next() == Some(&Token::EOF)
+    }
+
     /// A syntax error at the next token.
     pub(crate) fn fail<T>(&self, expected: &str) -> Result<T> {
         Err(Refusal::Syntax(self.error(expected)))

@@ -14,6 +14,9 @@ use crate::statement::Into;
 
 /// Words that a query begins with.
 const BEGINNINGS: [&str; 4] = ["SELECT", "WITH", "VALUES", "TABLE"];
+/// Words before a query whose plan is asked for, and those that other statements begin with.
+const EXPLAINS: [&str; 3] = ["EXPLAIN", "DESCRIBE", "DESC"];
+const CHANGES: [&str; 4] = ["INSERT", "REPLACE", "UPDATE", "DELETE"];
 /// Words that join queries: the clause may only stand in the last one.
 const JOINTS: [&str; 3] = ["UNION", "EXCEPT", "INTERSECT"];
 
@@ -43,7 +46,14 @@ pub(super) fn cut(tokens: &mut Vec<TokenWithSpan>) -> Result<Option<Into>> {
 fn find(tokens: &[TokenWithSpan]) -> Option<usize> {
     let mut significant = tokens.iter().filter(|token| !is_space(token));
     let first = significant.next()?;
-    if first.token != Token::LParen && !is_any(first, &BEGINNINGS) {
+    let is_query =
+        |token: &TokenWithSpan| token.token == Token::LParen || is_any(token, &BEGINNINGS);
+    let is_explained = || {
+        let is_start = |token: &&TokenWithSpan| is_query(token) || is_any(token, &CHANGES);
+        { significant }.find(is_start).is_some_and(is_query)
+    };
+    let is_either = is_query(first) || is_any(first, &EXPLAINS) && is_explained();
+    if !is_either {
         return None;
     }
     let found = at_top(tokens).find(|(_, token)| is_any(token, &["INTO"]));

@@ -80,6 +80,7 @@ pub fn parse(text: &str) -> std::result::Result<(Statement, Source), MySqlError>
     let source = Source::new(text, &tokens);
     let refused = tokens::check(text, &tokens).err();
     let mut tokens = tokens;
+    tokens::join_variables(&mut tokens);
     let into = into::cut(&mut tokens).map_err(|refusal| refusal.of_text(text))?;
     let parser = Parser::new(&dialect)
         .with_recursion_limit(RECURSION_LIMIT)
@@ -194,6 +195,7 @@ fn unsupported<T>(what: &str) -> Result<T> {
 
 fn statement(cursor: &mut Cursor<'_>) -> Result<Statement> {
     let first = match cursor.peek() {
+        Token::SemiColon if !cursor.is_over() => return cursor.fail("a statement"),
         Token::EOF | Token::SemiColon => {
             return Err(MySqlError::new(ErrorCode::EmptyQuery, &[]).into());
         }
@@ -275,7 +277,7 @@ fn statement(cursor: &mut Cursor<'_>) -> Result<Statement> {
         "KILL" => {
             cursor.skip();
             let only_query = !cursor.word("CONNECTION") && cursor.word("QUERY");
-            let id = cursor.parser.parse_literal_uint()?;
+            let id = Box::new(cursor.parser.parse_expr()?);
             Ok(Statement::Kill { id, only_query })
         }
         "UPDATE" => change::update(cursor),

@@ -3,7 +3,8 @@
 //! Asked after a statement has parsed, so that the first error of a statement with several is
 //! the parser's.
 
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 use mayfly_types::{ErrorCode, MySqlError};
 
 /// The first token that MySQL would not take, with its error unless it is one of syntax.
@@ -134,6 +135,41 @@ fn hexadecimal(text: &str, tokens: &[&TokenWithSpan], digits: &str) -> Result<()
         return unknown_column(token, name.into_iter().next().unwrap_or_default());
     }
     Ok(())
+}
+
+/// Variables of the user whose names stand in quotes: `@'a b'` becomes one word.
+pub(super) fn join_variables(tokens: &mut Vec<TokenWithSpan>) {
+    let is_quoted = |tokens: &[TokenWithSpan], at: usize| {
+        let [sign, name] = &tokens[at..at + 2] else {
+            return None;
+        };
+        let is_sign = matches!(&sign.token, Token::Word(word)
+            if word.quote_style.is_none() && word.value == "@")
+            || sign.token == Token::AtSign;
+        if !is_sign || sign.span.end != name.span.start {
+            return None;
+        }
+        match &name.token {
+            Token::Word(word) if word.quote_style.is_some() => Some(format!("@{}", word.value)),
+            Token::SingleQuotedString(text) | Token::DoubleQuotedString(text) => {
+                Some(format!("@{text}"))
+            }
+            _ => None,
+        }
+    };
+    let mut at = 0;
+    while at + 1 < tokens.len() {
+        if let Some(value) = is_quoted(tokens, at) {
+            let name = tokens.remove(at + 1);
+            tokens[at].span.end = name.span.end;
+            tokens[at].token = Token::Word(Word {
+                value,
+                quote_style: None,
+                keyword: Keyword::NoKeyword,
+            });
+        }
+        at += 1;
+    }
 }
 
 /// Comments that hold text for some versions of the server, as the text that this version reads:

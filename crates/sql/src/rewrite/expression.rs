@@ -2,10 +2,10 @@
 
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CeilFloorKind, DataType, DateTimeField, DuplicateTreatment, Expr, Function,
-    FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments,
-    Ident, NullTreatment, ObjectName, ObjectNamePart, TrimWhereField, TypedString, UnaryOperator,
-    Value,
+    BinaryOperator, CastKind, CeilFloorKind, DataType, DateTimeField, DuplicateTreatment, Expr,
+    Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList,
+    FunctionArguments, Ident, NullTreatment, ObjectName, ObjectNamePart, TrimWhereField,
+    TypedString, UnaryOperator, Value,
 };
 use mayfly_types::{Collation, ErrorCode, MySqlError};
 
@@ -15,6 +15,17 @@ use crate::functions::calendar;
 use crate::references::{Variable, variable};
 use crate::source::Source;
 
+/// `CAST(... AS BINARY)`.
+fn as_bytes(expr: Expr) -> Expr {
+    Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(expr),
+        data_type: DataType::Binary(None),
+        array: false,
+        format: None,
+    }
+}
+
 /// Rewrites one node whose children have been rewritten.
 pub(super) fn rewrite(
     expr: &mut Expr,
@@ -23,12 +34,15 @@ pub(super) fn rewrite(
 ) -> Result<(), MySqlError> {
     if let Some(variable) = variable(expr) {
         *expr = match variable {
-            Variable::User(name) => literal(
-                bindings
-                    .user_variables
-                    .get(&name)
-                    .unwrap_or(&ScalarValue::Null),
-            ),
+            Variable::User(name) => {
+                let value = bindings.user_variables.get(&name);
+                let value = value.unwrap_or(&ScalarValue::Null);
+                match value {
+                    // Bytes that are no literal any more are no number.
+                    ScalarValue::Binary(Some(_)) => as_bytes(literal(value)),
+                    value => literal(value),
+                }
+            }
             Variable::System(name) => match bindings.system_variables.get(&name) {
                 Some(value) => literal(value),
                 None => {

@@ -13,7 +13,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::clock::within;
 use crate::command::Command;
-use crate::endpoint::{Endpoint, end};
+use crate::endpoint::{Endpoint, Stopping, end};
 use crate::error::{ConnectionError, Failure, idle_disconnect, malformed_packet, unknown_command};
 use crate::login::Login;
 use crate::packets;
@@ -25,6 +25,9 @@ use crate::statements::Statements;
 /// MULTI_STATEMENTS_ON of COM_SET_OPTION; off is 1.
 const MULTI_STATEMENTS_ON: u16 = 0;
 const MULTI_STATEMENTS_OFF: u16 = 1;
+
+/// ER_CONNECTION_KILLED of MariaDB: the answer to a statement that kills its own connection.
+const CONNECTION_KILLED: u16 = 1927;
 
 type StatementsOf<S> = Statements<
     <<S as Server>::Connection as Connection>::Statement,
@@ -76,7 +79,7 @@ impl<'e, S: Server> Conversation<'e, S> {
     }
 
     /// Until the client or the server ends it.
-    pub(crate) async fn run(mut self) -> Result<(), ConnectionError> {
+    pub(crate) async fn run(&mut self) -> Result<(), ConnectionError> {
         let mut stopping = self.endpoint.stopping();
         loop {
             {
@@ -86,23 +89,23 @@ impl<'e, S: Server> Conversation<'e, S> {
             }
             let event = async {
                 // Before the client's packet: one that never pauses must end too.
-                if *stopping.borrow() {
+                if *stopping.borrow() != Stopping::No {
                     return Event::Stopping;
                 }
                 tokio::select! {
                     biased;
                     () = self.connection.killed() => Event::Killed,
                     packet = receiver::next_packet(&self.receiver) => Event::Packet(packet),
-                    _ = stopping.wait_for(|stopping| *stopping) => Event::Stopping,
+                    _ = stopping.wait_for(|stopping| *stopping != Stopping::No) => Event::Stopping,
                 }
             };
             let packet = match within(self.connection.idle_timeout(), event).await {
                 Some(Event::Packet(Ok(Some(packet)))) => packet,
                 Some(Event::Packet(Ok(None))) => return Ok(()),
                 Some(Event::Packet(Err(error))) => return Err(self.refuse(error).await),
+                // Without a word, as MariaDB.
                 Some(Event::Killed) => {
-                    self.say(&MySqlError::new(ErrorCode::QueryInterrupted, &[]))
-                        .await;
+                    self.reply.sender.close().await;
                     return Ok(());
                 }
                 Some(Event::Stopping) => {
@@ -116,8 +119,25 @@ impl<'e, S: Server> Conversation<'e, S> {
                 }
             };
             self.reply.take_turn_to_write();
-            let next = match self.obey(&packet).await {
+            let obeyed = tokio::select! {
+                biased;
+                obeyed = self.obey(&packet) => obeyed,
+                _ = stopping.wait_for(|stopping| *stopping == Stopping::Now) => {
+                    Err(Failure::Protocol(MySqlError::new(ErrorCode::ServerShutdown, &[])))
+                }
+            };
+            let is_killed = obeyed.is_err() && self.is_killed().await;
+            let next = match obeyed {
                 Ok(next) => next,
+                // Who kills itself is told so.
+                Err(Failure::Statement(error)) if is_killed && error.code != CONNECTION_KILLED => {
+                    self.reply.sender.close().await;
+                    return Ok(());
+                }
+                Err(Failure::Statement(error)) if error.code == CONNECTION_KILLED => {
+                    let _told = end(&mut self.reply, Failure::Protocol(error)).await;
+                    return Ok(());
+                }
                 Err(Failure::Statement(error)) => {
                     self.reply.finish_file().await?;
                     self.reply.write_error(&error);
@@ -127,10 +147,24 @@ impl<'e, S: Server> Conversation<'e, S> {
             };
             drop(packet);
             self.reply.sender.flush().await?;
+            self.reply.sender.rest();
             if next == Next::End {
                 self.reply.sender.close().await;
                 return Ok(());
             }
+        }
+    }
+
+    /// Who the client is.
+    pub(crate) fn login(&self) -> &Login {
+        &self.login
+    }
+
+    async fn is_killed(&mut self) -> bool {
+        tokio::select! {
+            biased;
+            () = self.connection.killed() => true,
+            () = std::future::ready(()) => false,
         }
     }
 
@@ -156,7 +190,7 @@ impl<'e, S: Server> Conversation<'e, S> {
                 parameter,
                 data,
             } => {
-                let max = self.endpoint.settings.max_packet_bytes;
+                let max = self.reply.max_packet_bytes;
                 self.statements.add_long_data(id, parameter, data, max);
             }
             Command::StmtReset(id) => self.reset_statement(id)?,
@@ -199,8 +233,7 @@ impl<'e, S: Server> Conversation<'e, S> {
                 self.close_statements();
                 let reset = self.connection.reset();
                 let reset = watched(&self.receiver, reset).await?;
-                self.reply
-                    .set_text_encoding(self.connection.text_encoding());
+                self.begin_session();
                 self.finish(&reset?);
             }
             Command::ChangeUser(rest) => {
@@ -209,14 +242,22 @@ impl<'e, S: Server> Conversation<'e, S> {
                 self.login = Box::pin(changed).await?;
                 self.close_statements();
                 let changed = self.connection.change_user(&self.login).await;
-                self.reply
-                    .set_text_encoding(self.connection.text_encoding());
+                self.begin_session();
                 self.finish(&changed.map_err(Failure::Protocol)?);
             }
             Command::Quit => return Ok(Next::End),
             Command::Unknown => return Err(unknown_command().into()),
         }
         Ok(Next::Command)
+    }
+
+    /// Takes what a session has from its beginning.
+    fn begin_session(&mut self) {
+        let max = self.connection.max_packet_bytes();
+        let max = max.unwrap_or(self.endpoint.settings.max_packet_bytes);
+        self.reply.set_max_packet_bytes(max);
+        let encoding = self.connection.text_encoding();
+        self.reply.set_text_encoding(encoding);
     }
 
     fn close_statements(&mut self) {

@@ -7,7 +7,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use super::{Conversation, watched};
 use crate::bytes_out::{put_length, put_u8, put_u16, put_u32};
-use crate::error::{Failure, no_open_cursor};
+use crate::error::{Failure, no_open_cursor, wrong_arguments};
 use crate::flags::ServerStatus;
 use crate::packets;
 use crate::parameters;
@@ -61,6 +61,10 @@ impl<S: Server> Conversation<'_, S> {
         if statement.long_data_is_too_long {
             statement.forget_long_data();
             return Err(long_data_too_long().into());
+        }
+        if statement.long_data_is_misplaced {
+            statement.forget_long_data();
+            return Err(wrong_arguments(EXECUTE).into());
         }
         let parameters = parameters::parse(
             packet,

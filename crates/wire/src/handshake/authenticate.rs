@@ -58,6 +58,8 @@ impl Gate {
     ) -> Result<(), Failure> {
         if let (Some(account), Peer::Unix { user_id }) = (account, attempt.peer)
             && account.socket_user_id == Some(*user_id)
+            // A password that can be compared is.
+            && (is_empty(attempt.answer) || matches!(account.secret, Secret::Locked))
         {
             // A client that cannot load what it would use calls itself by another name, and does
             // not understand an OK before it was asked for something that it knows.

@@ -320,11 +320,27 @@ async fn users_prove_who_they_are() {
     std::fs::write(&open, std::fs::read(&users).unwrap()).unwrap();
     let ran = refused(&["--users", open.to_str().unwrap()]);
     assert!(ran.err.contains("chmod 600"), "{}", ran.err);
-    // Its own user needs no password over the socket.
+    // Its own user needs no password over the socket, but one that it gives must be right.
     let socket = server.socket();
-    let options = server.options("root", "").socket(socket.to_str());
-    let mut connection = Conn::new(options).await.unwrap();
-    connection.query_drop("SELECT 1").await.unwrap();
+    for (name, password, is_right) in [
+        ("root", "", true),
+        ("root", "wrong", false),
+        ("anna", "secret", true),
+        ("anna", "wrong", false),
+        ("nobody-known", "", false),
+    ] {
+        let options = server.options(name, password).socket(socket.to_str());
+        match Conn::new(options).await {
+            Ok(mut connection) => {
+                assert!(is_right, "{name}");
+                connection.query_drop("SELECT 1").await.unwrap();
+            }
+            Err(error) => {
+                assert!(!is_right, "{name}: {error}");
+                assert_eq!(code(&error), 1045, "{name}");
+            }
+        }
+    }
 }
 
 /// A server that does not start.
@@ -340,6 +356,17 @@ fn refused(arguments: &[&str]) -> Ran {
 fn a_server_that_others_reach_needs_users() {
     let text = refused(&["--bind", "0.0.0.0"]).err;
     assert!(text.contains("mayfly user add NAME --users FILE"), "{text}");
+    let empty = tempfile::NamedTempFile::new().unwrap();
+    let arguments = [
+        "--bind",
+        "0.0.0.0",
+        "--users",
+        empty.path().to_str().unwrap(),
+    ];
+    let text = refused(&arguments).err;
+    assert!(text.contains("mayfly user add NAME --users FILE"), "{text}");
+    let text = refused(&["--secure-file-priv", "/no/such/directory"]).err;
+    assert!(text.contains("--secure-file-priv"), "{text}");
     let text = refused(&["--slow-log", "/no/such/directory/slow.log"]).err;
     assert!(text.contains("--slow-log"), "{text}");
 }
@@ -457,4 +484,39 @@ async fn a_server_that_is_told_to_stop_ends_well() {
     assert_eq!(stopped.code(), Some(0));
     assert!(!server.socket().exists());
     assert!(connection.query_drop("SELECT 1").await.is_err());
+}
+
+#[tokio::test]
+async fn packets_are_as_long_as_the_connection_found_allowed() {
+    let server = Server::start(&[]);
+    let mut before = server.connect().await;
+    before
+        .query_drop("SET GLOBAL max_allowed_packet = 1048576")
+        .await
+        .unwrap();
+    let text = format!("SELECT LENGTH('{}')", "x".repeat(2 << 20));
+    let length: Option<u64> = before.query_first(text.as_str()).await.unwrap();
+    assert_eq!(length, Some(2 << 20));
+    let mut after = server.connect().await;
+    let error = after
+        .query_drop("SET SESSION max_allowed_packet = 1024")
+        .await;
+    assert_eq!(code(&error.unwrap_err()), 1621);
+    let mut raw = after;
+    assert!(raw.query_drop(text.as_str()).await.is_err());
+    assert!(raw.query_drop("SELECT 1").await.is_err());
+}
+
+#[tokio::test]
+async fn who_kills_its_own_connection_is_told_so() {
+    let server = Server::start(&["--log-level", "info", "--log-format", "json"]);
+    let mut connection = server.connect().await;
+    let id = connection.id();
+    let error = connection.query_drop(format!("KILL {id}")).await;
+    assert_eq!(code(&error.unwrap_err()), 1927);
+    assert!(connection.query_drop("SELECT 1").await.is_err());
+    let mut other = server.connect().await;
+    let error = other.query_drop("KILL QUERY CONNECTION_ID()").await;
+    assert_eq!(code(&error.unwrap_err()), 1317);
+    other.query_drop("SELECT 1").await.unwrap();
 }

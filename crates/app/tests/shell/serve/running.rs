@@ -35,9 +35,10 @@ impl Server {
         let stderr = child.stderr.take().expect("it is piped");
         let mut lines = BufReader::new(stderr).lines();
         let ready = lines
-            .next()
-            .expect("the server says something")
-            .expect("text");
+            .by_ref()
+            .map_while(Result::ok)
+            .find(|line| line.contains("ready for connections"))
+            .expect("the server says when it is ready");
         // mayfly 8.4.6-Mayfly-0.1.0 is ready for connections: 127.0.0.1:40123, /tmp/...
         let (_, addresses) = ready.split_once("connections: ").expect(&ready);
         let (_, port) = addresses
