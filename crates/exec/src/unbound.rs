@@ -1,7 +1,7 @@
 //! Tables of plans that are kept, without their rows.
 //!
-//! Owns: [`UnboundTable`], a table of a plan that holds no rows of it and does not keep it alive, and
-//! the node that stands for a scan of it. Never: runs, which is for
+//! Owns: [`UnboundTable`], a table of a plan that holds no rows of it and does not keep it alive,
+//! and the node that stands for a scan of it. Never: runs, which is for
 //! [`ShortPlan`](crate::ShortPlan); lets a plan depend on how many rows there are: the number is
 //! told as a guess.
 

@@ -9,11 +9,11 @@
 //!   (once, over unbound or given rows)   (each time)
 //! ```
 //!
-//! An operator of DataFusion is a stream that is opened, polled and counted, over a copy of its plan
-//! node. That is little beside thousands of rows, and most of the time of four. Here reading a
+//! An operator of DataFusion is a stream that is opened, polled and counted, over a copy of its
+//! plan node. That is little beside thousands of rows, and most of the time of four. Here reading a
 //! table, a filter, a projection, a sort, a limit and a join by key are functions from batches to a
-//! batch that call the same kernels and expressions. What else a plan has, such as an aggregate or a
-//! join without a key, stays the stock operator, and is handed its inputs as batches ([`stock`]).
+//! batch that call the same kernels and expressions. What else a plan has, such as an aggregate or
+//! a join without a key, stays the stock operator, and is handed its inputs as batches ([`stock`]).
 //!
 //! **Cost**: about a microsecond a step, some ten for a stock operator.
 
@@ -65,8 +65,9 @@ pub struct ShortRun {
 }
 
 impl ShortPlan {
-    /// The steps of a physical plan of stock operators over [`UnboundTable`](crate::UnboundTable)s
-    /// or [`GivenRows`](crate::GivenRows); `None` if it has a node of a kind that is not known here.
+    /// The steps of a physical plan of stock operators over
+    /// [`UnboundTable`](crate::UnboundTable)s or [`GivenRows`](crate::GivenRows); `None` if it has a
+    /// node of a kind that is not known here.
     ///
     /// # Errors
     /// If an index cannot be read.
