@@ -66,8 +66,8 @@ pub struct ShortRun {
 
 impl ShortPlan {
     /// The steps of a physical plan of stock operators over
-    /// [`UnboundTable`](crate::UnboundTable)s or [`GivenRows`](crate::GivenRows); `None` if it has a
-    /// node of a kind that is not known here.
+    /// [`UnboundTable`](crate::UnboundTable)s or [`GivenRows`](crate::GivenRows); `None` if it has
+    /// a node of a kind that is not known here.
     ///
     /// # Errors
     /// If an index cannot be read.

@@ -15,8 +15,8 @@
 //! client's thread, which waits for the client between them and runs others meanwhile.
 //!
 //! **Never** warns, and never converts: where a value would be rounded, cut or refused, where very
-//! many rows are found or a table is busy, it does nothing, and the statement goes the long way from
-//! its beginning. So it has no meaning of its own.
+//! many rows are found or a table is busy, it does nothing, and the statement goes the long way
+//! from its beginning. So it has no meaning of its own.
 //!
 //! **Cost**: an INSERT of one row, or a search of the index and a look into one page, some
 //! microseconds in all, where a plan takes a millisecond.
