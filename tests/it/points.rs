@@ -563,3 +563,31 @@ async fn rows_that_are_fetched_can_be_stopped_and_outlive_their_table() {
     drop(session);
     check_nothing_left(&engine, text).await;
 }
+
+/// As MariaDB 10.11 tells drivers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_insert_tells_the_number_of_its_rows() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(64 << 20, directory.path());
+    let mut session = engine.connect();
+    let table =
+        "CREATE TABLE t (id TINYINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, b INT, UNIQUE (b))";
+    rows(&mut session, table).await;
+    for (sql, expected) in [
+        ("INSERT INTO t VALUES (5, 1)", 5),
+        ("INSERT INTO t VALUES (8, 2), (7, 3)", 7),
+        ("INSERT INTO t (b) VALUES (4), (5)", 9),
+        ("INSERT INTO t VALUES (NULL, 6), (20, 7)", 11),
+        ("INSERT INTO t VALUES (30, 8)", 30),
+        ("REPLACE INTO t VALUES (8, 9)", 8),
+        ("INSERT INTO t SELECT 40, 10", 40),
+        ("UPDATE t SET b = 11 WHERE id = 40", 0),
+    ] {
+        let Ok(Outcome::Done { last_insert_id, .. }) = session.execute(sql).await else {
+            panic!("{sql} failed");
+        };
+        assert_eq!(last_insert_id, expected, "{sql}");
+    }
+    let last = rows(&mut session, "SELECT LAST_INSERT_ID()").await;
+    assert_eq!(last, [["11"]], "only numbers that were given count");
+}

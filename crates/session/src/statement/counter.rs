@@ -40,6 +40,9 @@ pub(crate) struct Counter {
     numbered: Vec<Option<u64>>,
     /// The first number of a row that is there.
     first: Option<u64>,
+    /// What the last row of the last batch has in the column, and the last row that is there.
+    of_batch: u64,
+    of_last_row: u64,
     /// Whether nothing that is given counts.
     is_trial: bool,
 }
@@ -69,6 +72,8 @@ impl Counter {
             behind_given: 0,
             numbered: Vec::new(),
             first: None,
+            of_batch: 0,
+            of_last_row: 0,
             is_trial: false,
         })
     }
@@ -98,11 +103,18 @@ impl Counter {
         self.first
     }
 
+    /// What a client gets as the number of the insert: the first that was given, or else what the
+    /// last row brought itself, as in MariaDB.
+    pub(crate) fn insert_id(&self) -> u64 {
+        self.first.unwrap_or(self.of_last_row)
+    }
+
     /// The rows of the last batch will be there if the statement does not fail.
     pub(crate) fn remember_first(&mut self) {
         if self.first.is_none() {
             self.first = self.numbered.iter().flatten().next().copied();
         }
+        self.of_last_row = self.of_batch;
     }
 
     /// The rows of the last batch, and those before, are written.
@@ -156,6 +168,7 @@ impl Counter {
         self.numbered.clear();
         if !missing.contains(&true) {
             self.pass(greatest);
+            self.of_batch = last_of(values).map_err(plan)?;
             return Ok(ArrayRef::clone(values));
         }
         let is_unsigned = values.data_type() == &DataType::UInt64;
@@ -191,6 +204,7 @@ impl Counter {
             }
             filled.push(value);
         }
+        self.of_batch = filled.last().copied().unwrap_or(0);
         let filled: ArrayRef = match is_unsigned {
             true => Arc::new(UInt64Array::from(filled)),
             false => {
@@ -232,6 +246,20 @@ impl Counter {
         self.behind_given = self.behind_given.max(behind);
         self.next = self.next.map(|next| next.max(behind));
     }
+}
+
+/// The last of some values, 0 for none and for less.
+fn last_of(values: &ArrayRef) -> Result<u64, ArrowError> {
+    let last = values.slice(values.len().saturating_sub(1), values.len().min(1));
+    Ok(match last.data_type() {
+        DataType::UInt64 => last.as_primitive::<UInt64Type>().iter().flatten().next(),
+        _ => {
+            let wide = cast(&last, &DataType::Int64)?;
+            let value = wide.as_primitive::<Int64Type>().iter().flatten().next();
+            value.and_then(|value| u64::try_from(value).ok())
+        }
+    }
+    .unwrap_or(0))
 }
 
 /// For each row whether it needs a number, and the greatest value that is given.

@@ -69,7 +69,7 @@ impl Job {
                 Ok(match is_one {
                     true => Outcome::Done {
                         affected_rows: written.affected(),
-                        last_insert_id: written.first_number.unwrap_or(0),
+                        last_insert_id: written.insert_id,
                         warnings: 0,
                         info: String::new(),
                     },
@@ -211,7 +211,7 @@ pub(crate) fn with_info(written: Written) -> Outcome {
     let (rows, duplicates) = (written.rows, written.duplicates());
     Outcome::Done {
         affected_rows: written.affected(),
-        last_insert_id: written.first_number.unwrap_or(0),
+        last_insert_id: written.insert_id,
         warnings: 0,
         info: format!("Records: {rows}  Duplicates: {duplicates}  Warnings: ?"),
     }

@@ -114,7 +114,7 @@ impl Job {
         let written = writer.commit()?;
         Ok(Outcome::Done {
             affected_rows: written.affected(),
-            last_insert_id: written.first_number.unwrap_or(0),
+            last_insert_id: written.insert_id,
             warnings: 0,
             info: format!(
                 "Records: {row}  Deleted: {}  Skipped: {}  Warnings: ?",

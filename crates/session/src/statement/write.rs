@@ -57,8 +57,8 @@ pub(crate) struct Written {
     pub(crate) deleted: u64,
     /// Rows that were changed instead.
     pub(crate) updated: u64,
-    /// The first number that AUTO_INCREMENT gave.
-    pub(crate) first_number: Option<u64>,
+    /// What a client gets as the number of the insert; see `Counter::insert_id`.
+    pub(crate) insert_id: u64,
     /// Whether rows were left out silently: their number is that of the duplicates then.
     ignores: bool,
 }
@@ -466,8 +466,9 @@ impl Writer {
         }
         self.before.forget();
         let mut written = self.written;
-        written.first_number = self.values.counter.as_ref().and_then(Counter::first);
-        if let Some(first) = written.first_number {
+        let counter = self.values.counter.as_ref();
+        written.insert_id = counter.map_or(0, Counter::insert_id);
+        if let Some(first) = counter.and_then(Counter::first) {
             job.connection.values.lock().last_insert_id = first;
         }
         job.connection.changed_rows(&self.table, written.affected());

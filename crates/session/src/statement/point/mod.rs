@@ -56,6 +56,7 @@ enum Done {
     Inserted {
         rows: u64,
         first_number: Option<u64>,
+        insert_id: u64,
     },
     Updated {
         matched: u64,
@@ -106,8 +107,10 @@ impl Done {
                     batches: RowStream::fetched(first, rest, &running),
                 };
             }
-            Done::Inserted { rows, first_number } => (
-                first_number.unwrap_or(0),
+            Done::Inserted {
+                rows, insert_id, ..
+            } => (
+                insert_id,
                 match rows {
                     1 => String::new(),
                     _ => format!("Records: {rows}  Duplicates: 0  Warnings: 0"),

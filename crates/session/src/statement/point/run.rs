@@ -109,6 +109,7 @@ fn insert(
     Ok(Some(Done::Inserted {
         rows: rows as u64,
         first_number: counter.as_ref().and_then(Counter::first),
+        insert_id: counter.as_ref().map_or(0, Counter::insert_id),
     }))
 }
 
