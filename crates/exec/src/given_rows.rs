@@ -1,20 +1,18 @@
 //! Rows that are handed to a plan when it runs.
 //!
-//! Owns: [`GivenRows`], a table without rows of its own, and the plan node that reads it. A plan
-//! over it is made once and runs for other rows each time. Never: says how many rows there are,
-//! so that no plan depends on it.
+//! Owns: [`GivenRows`], a table without rows of its own, and the node that stands for them. A
+//! plan over it is made once, and its steps are given other rows each time. Never: says how
+//! many rows there are, so that no plan depends on it.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::common::{Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableType};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
 use crate::plan_node::{leaf_node, leaf_properties};
@@ -57,16 +55,14 @@ impl TableProvider for GivenRows {
         let properties = leaf_properties(schema, 1);
         Ok(Arc::new(GivenRowsScan {
             columns,
-            rows: Mutex::new(None),
             properties,
         }))
     }
 }
 
-/// Reads the rows that it was given last, once.
+/// Stands for rows that a [`ShortPlan`](crate::ShortPlan) is given for a run.
 pub struct GivenRowsScan {
     columns: Vec<usize>,
-    rows: Mutex<Option<RecordBatch>>,
     properties: Arc<PlanProperties>,
 }
 
@@ -82,15 +78,6 @@ impl GivenRowsScan {
     /// The columns of the table that are read, in the order in which rows must have them.
     pub fn columns(&self) -> &[usize] {
         &self.columns
-    }
-
-    /// Hands over the rows for the next run; `None` takes back those that no run has read.
-    pub fn give(&self, rows: Option<RecordBatch>) {
-        *self.rows() = rows;
-    }
-
-    fn rows(&self) -> MutexGuard<'_, Option<RecordBatch>> {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -116,12 +103,6 @@ impl ExecutionPlan for GivenRowsScan {
         _partition: usize,
         _context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let rows = self.rows().take();
-        let rows = rows.ok_or_else(|| internal_datafusion_err!("no rows were given"))?;
-        let stream = futures::stream::iter([Ok(rows)]);
-        Ok(Box::pin(RecordBatchStreamAdapter::new(
-            self.schema(),
-            stream,
-        )))
+        internal_err!("a plan without rows runs")
     }
 }

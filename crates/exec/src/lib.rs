@@ -53,6 +53,7 @@ pub use given_rows::{GivenRows, GivenRowsScan};
 pub use install::{install, runtime};
 pub use long_rows::batch_rows;
 pub use padding::{ForgetConstants, KnowPadding};
+pub use plan_node::known_rows;
 pub use provider::{TableScan, TableSource};
 pub use report::{Report, TempTable, Why, next_temp_table_id};
 pub use rule::{SwapOperators, planned_temp_tables, unspillable};

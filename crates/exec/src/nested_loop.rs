@@ -15,21 +15,20 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{JoinType, Result, Statistics, internal_err};
+use datafusion::common::{JoinType, Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::execution_plan::{
-    CardinalityEffect, ChildrenPropertiesMode, ReplaceChildrenOptions, reset_plan_states,
+    ChildrenPropertiesMode, ReplaceChildrenOptions, reset_plan_states,
 };
 use datafusion::physical_plan::joins::{CrossJoinExec, NestedLoopJoinExec};
-use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
 
 use crate::context::StatementContext;
 use crate::error::space_error;
+use crate::plan_node::{known_rows, same_rows};
 
 /// A left side of so many rows is held.
 const ROWS_FEW: usize = 8192;
@@ -70,8 +69,7 @@ pub(crate) fn replace(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dy
 }
 
 fn has_few_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new());
-    let rows = statistics.map_or(Precision::Absent, |found| found.num_rows);
+    let rows = known_rows(plan.as_ref());
     rows.get_value().is_some_and(|rows| *rows <= ROWS_FEW)
 }
 
@@ -114,13 +112,10 @@ impl DisplayAs for Again {
 
 impl ExecutionPlan for Again {
     crate::pass_through_node!("Again");
+    same_rows!();
 
     fn properties(&self) -> &Arc<PlanProperties> {
         self.input.properties()
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
     }
 
     fn execute(
@@ -141,25 +136,5 @@ impl ExecutionPlan for Again {
             };
         }
         reset_plan_states(Arc::clone(&self.input))?.execute(partition, context)
-    }
-
-    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        vec![ChildStats::At(partition)]
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        input_stats: &[Arc<Statistics>],
-        _args: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        Ok(Arc::clone(&input_stats[0]))
-    }
-
-    fn supports_limit_pushdown(&self) -> bool {
-        true
-    }
-
-    fn cardinality_effect(&self) -> CardinalityEffect {
-        CardinalityEffect::Equal
     }
 }

@@ -13,6 +13,7 @@ use datafusion::common::{Result, Statistics};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, Partitioning, PlanProperties};
 
@@ -92,6 +93,12 @@ pub(crate) fn row_statistics(
     Ok(Arc::new(statistics.with_num_rows(rows)))
 }
 
+/// The rows of a plan, as far as its statistics know.
+pub fn known_rows(plan: &dyn ExecutionPlan) -> Precision<usize> {
+    let statistics = StatisticsContext::new().compute(plan, &StatisticsArgs::new());
+    statistics.map_or(Precision::Absent, |found| found.num_rows)
+}
+
 /// The stream of a node's batches, each made when it is asked for.
 pub(crate) fn stream_of(
     node: &dyn ExecutionPlan,
@@ -152,6 +159,43 @@ macro_rules! pass_through_node {
         $crate::with_new_children!();
     };
 }
+
+/// What an `ExecutionPlan` tells of its rows that are, each of them, those of its input.
+macro_rules! same_rows {
+    () => {
+        fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+            vec![false]
+        }
+
+        fn child_stats_requests(
+            &self,
+            partition: Option<usize>,
+        ) -> Vec<datafusion::physical_plan::statistics::ChildStats> {
+            vec![datafusion::physical_plan::statistics::ChildStats::At(
+                partition,
+            )]
+        }
+
+        fn statistics_from_inputs(
+            &self,
+            input_stats: &[std::sync::Arc<datafusion::common::Statistics>],
+            _args: &datafusion::physical_plan::statistics::StatisticsArgs,
+        ) -> datafusion::common::Result<std::sync::Arc<datafusion::common::Statistics>> {
+            Ok(std::sync::Arc::clone(&input_stats[0]))
+        }
+
+        fn supports_limit_pushdown(&self) -> bool {
+            true
+        }
+
+        fn cardinality_effect(
+            &self,
+        ) -> datafusion::physical_plan::execution_plan::CardinalityEffect {
+            datafusion::physical_plan::execution_plan::CardinalityEffect::Equal
+        }
+    };
+}
+pub(crate) use same_rows;
 
 /// What a node answers as the node of DataFusion's does that it stands for, its field `stock`, of
 /// one input: nearly all that plans ask. It is made anew by its own `try_from_stock(&stock) ->

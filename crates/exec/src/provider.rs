@@ -115,9 +115,9 @@ impl TableSource {
             let rows = rows as u64;
             rows > most.rows || bytes_of(&self.table, rows) > most.bytes_read
         };
-        let (rows, key) = match self.by_key(columns, filters)? {
+        let (rows, is_by_key) = match self.by_key(columns, filters)? {
             Some(by_key) if is_much(by_key.rows.count()) => return Ok(None),
-            Some(by_key) => (by_key.rows.read()?, Some(by_key.found.key)),
+            Some(by_key) => (by_key.rows.read()?, true),
             None => {
                 let source = self.source(columns.clone(), Vec::new());
                 let snapshot = &source.snapshot;
@@ -128,13 +128,13 @@ impl TableSource {
                 if is_much((0..batches).map(|index| snapshot.rows_of(index)).sum()) {
                     return Ok(None);
                 }
-                (source.all(batches)?, None)
+                (source.all(batches)?, false)
             }
         };
         Ok(Some(RowsNow {
             bytes_read: bytes_of(&self.table, rows.num_rows() as u64),
             rows,
-            is_by_key: key.is_some(),
+            is_by_key,
         }))
     }
 

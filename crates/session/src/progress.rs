@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use datafusion::common::stats::Precision;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use mayfly_exec::known_rows;
 
 /// How far a statement has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -42,10 +42,7 @@ pub(crate) fn rows_to_read(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
 
 /// Rows that a node is expected to produce.
 pub(crate) fn expected_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
-    let found = StatisticsContext::new()
-        .compute(plan.as_ref(), &StatisticsArgs::new())
-        .ok()?;
-    match found.num_rows {
+    match known_rows(plan.as_ref()) {
         Precision::Exact(rows) | Precision::Inexact(rows) => Some(rows),
         Precision::Absent => None,
     }

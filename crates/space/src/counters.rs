@@ -53,25 +53,14 @@ pub struct Counters {
 impl Counters {
     /// Adds what an account moved, and how long it waited, between two readings of its counters.
     pub fn add_moved(&mut self, after: &Counters, before: &Counters) {
-        let mut add = |of: fn(&Counters) -> u64, to: fn(&mut Counters) -> &mut u64| {
-            *to(self) += of(after).saturating_sub(of(before));
-        };
-        add(|from| from.bytes_written, |to| &mut to.bytes_written);
-        add(|from| from.bytes_read, |to| &mut to.bytes_read);
-        add(
-            |from| from.device_bytes_written,
-            |to| &mut to.device_bytes_written,
-        );
-        add(
-            |from| from.device_bytes_read,
-            |to| &mut to.device_bytes_read,
-        );
-        add(
-            |from| from.wasted_write_bytes,
-            |to| &mut to.wasted_write_bytes,
-        );
-        add(|from| from.evictions, |to| &mut to.evictions);
-        add(|from| from.waits, |to| &mut to.waits);
-        add(|from| from.wait_nanos, |to| &mut to.wait_nanos);
+        let since = |of: fn(&Counters) -> u64| of(after).saturating_sub(of(before));
+        self.bytes_written += since(|all| all.bytes_written);
+        self.bytes_read += since(|all| all.bytes_read);
+        self.device_bytes_written += since(|all| all.device_bytes_written);
+        self.device_bytes_read += since(|all| all.device_bytes_read);
+        self.wasted_write_bytes += since(|all| all.wasted_write_bytes);
+        self.evictions += since(|all| all.evictions);
+        self.waits += since(|all| all.waits);
+        self.wait_nanos += since(|all| all.wait_nanos);
     }
 }

@@ -11,7 +11,6 @@ use datafusion::common::{JoinSide, JoinType, NullEquality, Result};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
-use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 use mayfly_table::{Key, Table};
 
@@ -23,6 +22,7 @@ use super::pipeline::{Pipeline, is_exchange};
 use super::rows_by_key;
 use super::scan::{Found, KeyScan};
 use crate::error::table_error;
+use crate::plan_node::known_rows;
 use crate::provider::TableScan;
 
 /// A guess of more rows than a key is worth is tried with this part of the rows: filters are
@@ -116,7 +116,7 @@ pub(crate) fn look_ups(join: &HashJoinExec) -> Result<Vec<LookUp>> {
     for outer in [JoinSide::Left, JoinSide::Right] {
         if let Some(side) = side(join, outer)? {
             let outer = side.outer_plan(join);
-            let outer_rows = *expected_rows(outer.as_ref())
+            let outer_rows = *known_rows(outer.as_ref())
                 .get_value()
                 .unwrap_or(&usize::MAX);
             found.push(((outer_rows as u64).saturating_mul(side.rows_each), side));
@@ -137,19 +137,13 @@ fn may_be_by_key(join: &HashJoinExec) -> bool {
         && join.properties().output_ordering().is_none()
 }
 
-/// What is known of the rows of a plan.
-fn expected_rows(plan: &dyn ExecutionPlan) -> Precision<usize> {
-    let statistics = StatisticsContext::new().compute(plan, &StatisticsArgs::new());
-    statistics.map_or(Precision::Absent, |found| found.num_rows)
-}
-
 /// Whether the hash join finds room for the side that it keeps, for it cannot spill: surely, or as
 /// far as is known.
 fn fits(join: &HashJoinExec, surely: bool) -> bool {
     let kept = join.left();
     let mut tables = Tables::default();
     tables.add(kept);
-    let rows = match expected_rows(kept.as_ref()) {
+    let rows = match known_rows(kept.as_ref()) {
         Precision::Exact(rows) => rows as u64,
         Precision::Inexact(rows) if !surely => rows as u64,
         Precision::Inexact(_) | Precision::Absent => tables.rows,
@@ -343,7 +337,7 @@ impl Side {
             false => rows_by_key(self.pipeline.source.snapshot.row_count()),
         };
         let rows = |outer: usize| (outer as u64).saturating_mul(self.rows_each);
-        let (rows, limit) = match expected_rows(self.outer_plan(join).as_ref()) {
+        let (rows, limit) = match known_rows(self.outer_plan(join).as_ref()) {
             Precision::Exact(outer) if rows(outer) > limit && !is_tight => return Ok(None),
             Precision::Exact(outer) => (Some(rows(outer)), limit),
             Precision::Inexact(outer) if rows(outer) <= limit => (Some(rows(outer)), limit),

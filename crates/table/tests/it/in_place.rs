@@ -451,60 +451,30 @@ fn whoever_holds_a_page_sees_it_as_it_was() {
     let table = table(space.root(), true);
     let model = many(0..20_000);
     append(&table, &model).unwrap();
-    let new = |day| Values {
-        day,
-        ..model[&3].clone()
+    let set_day = |id: i64, day| {
+        let new = Values {
+            day,
+            ..model[&id].clone()
+        };
+        assign(&table, &[3], &[(id, new)]).unwrap();
     };
     let snapshot = table.snapshot();
     let rows = snapshot.read(0, None).unwrap();
-    assign(&table, &[3], &[(3, new(2))]).unwrap();
+    set_day(3, 2);
     assert_eq!(order(&table).0.last(), Some(&3), "it moves");
     assert!(rows_of(&snapshot) == model);
     drop(snapshot);
     // The list is the table's alone again, its first page is not.
-    assign(
-        &table,
-        &[3],
-        &[(
-            4,
-            Values {
-                day: 9,
-                ..model[&4].clone()
-            },
-        )],
-    )
-    .unwrap();
+    set_day(4, 9);
     assert_eq!(order(&table).0.last(), Some(&4), "it moves");
     assert_eq!(read(&rows)[4], (4, model[&4].clone()));
     drop(rows);
     let before = order(&table).0;
-    assign(
-        &table,
-        &[3],
-        &[(
-            5,
-            Values {
-                day: 9,
-                ..model[&5].clone()
-            },
-        )],
-    )
-    .unwrap();
+    set_day(5, 9);
     assert!(order(&table).0 == before, "it stays");
     // A transaction that may go back holds all pages.
     let saved = table.save().unwrap();
-    assign(
-        &table,
-        &[3],
-        &[(
-            6,
-            Values {
-                day: 9,
-                ..model[&6].clone()
-            },
-        )],
-    )
-    .unwrap();
+    set_day(6, 9);
     assert_eq!(order(&table).0.last(), Some(&6), "it moves");
     saved.restore();
     table.verify();
