@@ -1,7 +1,8 @@
 //! Queries whose text comes again: a plan that was kept gives what a new one gives.
 //!
-//! Two sessions share their tables. Both ask the same queries while rows, keys and tables change;
-//! in one of them each text has another comment, so that none comes again.
+//! Four sessions share their tables, and plans over them. Two and two have the same settings and
+//! ask the same queries while rows, keys and tables change; in one of the two each text has another
+//! comment, so that none comes again.
 
 use mayfly_session::{Outcome, Session};
 use mayfly_testkit::Random;
@@ -133,7 +134,8 @@ async fn a_kept_plan_gives_what_a_new_one_gives() {
     for round in 0..ROUNDS {
         let directory = tempfile::tempdir().unwrap();
         let engine = open(64 << 20, directory.path());
-        let (mut kept, mut new) = (engine.connect(), engine.connect());
+        let mut pairs = [0, 1].map(|_| (engine.connect(), engine.connect()));
+        let mut steps = [0, 0];
         let mut writer = engine.connect();
         for sql in TABLES {
             rows(&mut writer, sql).await;
@@ -147,39 +149,44 @@ async fn a_kept_plan_gives_what_a_new_one_gives() {
                 // A column may be there already, or a key be gone.
                 let _ = run(&mut writer, &sql).await;
             }
+            let pair = random.below(2) as usize;
+            steps[pair] += 1;
+            let (kept, new) = &mut pairs[pair];
             if random.chance(0.05) {
                 let sql = setting(&mut random);
-                let ended = [run(&mut kept, sql).await, run(&mut new, sql).await];
+                let ended = [run(kept, sql).await, run(new, sql).await];
                 assert_eq!(ended[0].is_ok(), ended[1].is_ok(), "{sql}");
             }
             let place = random.below(AT_ONCE as u64) as usize;
             let sql = *asked().nth(place).unwrap();
-            let limited = rows(&mut new, "SELECT @@sql_select_limit = 2").await[0][0] == "1";
+            let limited = rows(new, "SELECT @@sql_select_limit = 2").await[0][0] == "1";
             if limited && !sql.contains("ORDER BY") {
                 continue;
             }
-            let again = told(&mut kept, sql).await;
-            let once = told(&mut new, &format!("{sql} /* {step} */")).await;
+            let again = told(kept, sql).await;
+            let once = told(new, &format!("{sql} /* {step} */")).await;
             assert_eq!(again, once, "round {round}, step {step}: {sql}");
         }
         let count = "SHOW SESSION STATUS WHERE Variable_name IN ('Questions', 'Com_select', \
                      'Rows_sent', 'Created_tmp_tables', 'Mayfly_plans_reused')";
-        let counts = [rows(&mut kept, count).await, rows(&mut new, count).await];
-        let value = |session: usize, name: &str| {
-            let row = counts[session].iter().find(|row| row[0] == name).unwrap();
-            row[1].parse::<u64>().unwrap()
-        };
-        for name in ["Com_select", "Rows_sent", "Created_tmp_tables"] {
-            // The other one has looked at a variable before each query.
-            let looked = match name {
-                "Created_tmp_tables" => 0,
-                _ => STEPS,
+        for ((kept, new), steps) in pairs.iter_mut().zip(steps) {
+            let counts = [rows(kept, count).await, rows(new, count).await];
+            let value = |session: usize, name: &str| {
+                let row = counts[session].iter().find(|row| row[0] == name).unwrap();
+                row[1].parse::<u64>().unwrap()
             };
-            assert_eq!(value(0, name) + looked, value(1, name), "{name}");
+            for name in ["Com_select", "Rows_sent", "Created_tmp_tables"] {
+                // The other one has looked at a variable before each query.
+                let looked = match name {
+                    "Created_tmp_tables" => 0,
+                    _ => steps,
+                };
+                assert_eq!(value(0, name) + looked, value(1, name), "{name}");
+            }
+            assert_eq!(value(1, "Mayfly_plans_reused"), 0);
+            reused += value(0, "Mayfly_plans_reused");
         }
-        assert_eq!(value(1, "Mayfly_plans_reused"), 0);
-        reused += value(0, "Mayfly_plans_reused");
-        drop((kept, new));
+        drop(pairs);
         rows(&mut writer, "DROP TABLE a, b, c").await;
         drop(writer);
         check_nothing_left(&engine, "kept plans").await;
@@ -220,6 +227,36 @@ async fn what_may_change_is_planned_again() {
         for _ in 0..4 {
             let found = rows(&mut session, query).await;
             assert_eq!(found[0][0], expected, "{query}");
+        }
+    }
+    // What one session keeps serves another one that is alike, and no other.
+    let query = "SELECT SUM(l.v) / 3 FROM t l JOIN t r ON l.id = r.id";
+    for _ in 0..2 {
+        assert_eq!(rows(&mut session, query).await[0][0], "1.0000");
+    }
+    let mut other = engine.connect();
+    for (before, expected, reuses) in [
+        ("DO 0", "1.0000", 1),
+        ("SET div_precision_increment = 2", "1.00", 1),
+        ("SET div_precision_increment = 4", "1.0000", 2),
+        (
+            "CREATE TEMPORARY TABLE t AS SELECT 1 AS id, 9 AS v",
+            "3.0000",
+            2,
+        ),
+        ("DROP TEMPORARY TABLE t", "1.0000", 3),
+    ] {
+        rows(&mut other, before).await;
+        assert_eq!(rows(&mut other, query).await[0][0], expected, "{before}");
+        let reused = "SHOW SESSION STATUS LIKE 'Mayfly_plans_reused'";
+        let reused = rows(&mut other, reused).await;
+        assert_eq!(reused[0][1], reuses.to_string(), "{before}");
+    }
+    let warns = "SELECT l.id + 'x' FROM t l JOIN t r ON l.id = r.id WHERE l.id = 1";
+    for session in [&mut session, &mut other] {
+        for _ in 0..3 {
+            assert_eq!(rows(session, warns).await[0][0], "1");
+            assert_eq!(rows(session, "SHOW WARNINGS").await.len(), 1);
         }
     }
     // A table that grows beyond what is kept for, and shrinks again.

@@ -23,6 +23,7 @@ use crate::client_files::ClientFiles;
 use crate::engine::{DEFAULT_DATABASE, Engine};
 use crate::errors;
 use crate::meaning;
+use crate::plan_owner::PlanOwner;
 use crate::profile::{Cost, Profiles, Stage};
 use crate::running::{CancelHandle, EndHandle, Running};
 use crate::shortage::TurnOfConnection;
@@ -91,6 +92,8 @@ pub(crate) struct Local {
     pub(crate) known_tables: KnownTables,
     /// The queries whose text came before.
     pub(crate) repeated: Repeated,
+    /// Who owns the plans that it shares with others, as far as it knows.
+    pub(crate) plan_owner: Option<Arc<PlanOwner>>,
     /// What plans over few rows run in, made for a version of the variables.
     pub(crate) few_rows: Option<(u64, Arc<TaskContext>)>,
     /// What tables make of their rows, ready for the next statement.
@@ -151,6 +154,22 @@ impl Connection {
         }
         self.engine.register(&new);
         self.release_locks();
+        new
+    }
+
+    /// A connection of the same database and variables that nobody speaks on and nobody sees.
+    pub(crate) fn for_plans(&self) -> Arc<Connection> {
+        let new = Self::open_with(self.engine.clone(), 0, EndHandle::default());
+        {
+            let (variables, database) = {
+                let local = self.local();
+                (local.variables.clone(), local.database.clone())
+            };
+            let mut new = new.local();
+            new.variables = variables;
+            new.database = database;
+        }
+        new.begin_statement(false);
         new
     }
 
@@ -218,6 +237,7 @@ impl Connection {
                 known: Known::default(),
                 known_tables: KnownTables::default(),
                 repeated: Repeated::default(),
+                plan_owner: None,
                 few_rows: None,
                 rules: Lately::default(),
                 profiles: Profiles::default(),

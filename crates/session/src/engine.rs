@@ -20,6 +20,7 @@ use crate::clients::Clients;
 use crate::connection::Connection;
 use crate::errors;
 use crate::file_access::FileAccess;
+use crate::plan_owner::PlanOwners;
 use crate::session::Session;
 use crate::shortage::Statements;
 use crate::slow_log::SlowLog;
@@ -139,6 +140,8 @@ pub(crate) struct Shared {
     pub(crate) client_file_readers: Arc<Semaphore>,
     /// Plans that connections keep.
     pub(crate) kept_plans: Arc<AtomicUsize>,
+    /// The connections that plan for others.
+    pub(crate) plan_owners: PlanOwners,
     /// The clients that came and went.
     clients: Clients,
     /// The locks of GET_LOCK.
@@ -237,6 +240,7 @@ impl Engine {
                 last_connection_id: AtomicU64::new(0),
                 client_file_readers: Arc::new(Semaphore::new(READERS_MAX)),
                 kept_plans: Arc::default(),
+                plan_owners: PlanOwners::default(),
                 clients: Clients::default(),
                 named_locks: Arc::default(),
                 waiting_room: Arc::default(),

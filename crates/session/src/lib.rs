@@ -9,6 +9,7 @@
 //!      |
 //!   connection, variables,        the state of one connection
 //!   transaction, status
+//!      |-- plan_owner             one that nobody speaks on: it plans for all that are alike
 //!      |
 //!   running, profile, stats       one statement while it runs, and what it cost
 //!      |
@@ -36,6 +37,7 @@ mod lowered;
 mod meaning;
 mod names;
 mod outcome;
+mod plan_owner;
 mod prepared;
 mod profile;
 mod progress;

@@ -1,16 +1,67 @@
 //! The columns that a statement has, found without running it: what a client is told when it
 //! prepares one.
+//!
+//! Owns what was found out about the columns of queries over shared tables, for all connections
+//! that are alike: many clients that come at once prepare the same statements.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
+use datafusion::sql::sqlparser::ast::Query;
 use mayfly_sql::parse;
+use mayfly_sql::references::References;
 use mayfly_sql::statement::Statement;
 use mayfly_types::MySqlError;
 
 use super::Job;
+use super::meanings::Meanings;
 use crate::connection::Connection;
 use crate::outcome::{ColumnInfo, Outcome};
+use crate::plan_owner::PlanOwner;
 use crate::running::Running;
+
+/// Queries whose columns are kept; the bytes of the longest, and its columns.
+const QUERIES_MAX: usize = 128;
+const TEXT_BYTES_MAX: usize = 4 << 10;
+const COLUMNS_MAX: usize = 64;
+
+/// The columns of queries, by their text.
+#[derive(Default)]
+pub(crate) struct Described(HashMap<String, Columns>);
+
+struct Columns {
+    columns: Vec<ColumnInfo>,
+    meanings: Meanings,
+}
+
+impl Described {
+    fn keep(&mut self, text: &str, columns: Columns) {
+        if text.len() > TEXT_BYTES_MAX || columns.columns.len() > COLUMNS_MAX {
+            return;
+        }
+        if self.0.len() >= QUERIES_MAX {
+            self.0.clear();
+        }
+        self.0.insert(text.to_owned(), columns);
+    }
+}
+
+impl PlanOwner {
+    fn described(&self) -> MutexGuard<'_, Described> {
+        self.described
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The columns of a statement, if they are known and its names mean what they meant.
+pub(crate) fn known_columns(connection: &Connection, text: &str) -> Option<Vec<ColumnInfo>> {
+    let owner = connection.plan_owner()?;
+    let described = owner.described();
+    let found = described.0.get(text)?;
+    found.meanings.now(&connection.local(), connection)?;
+    Some(found.columns.clone())
+}
 
 /// The columns of the rows that a statement returns; none where it returns no rows, or tells its
 /// columns only when it runs.
@@ -27,10 +78,7 @@ pub(crate) async fn describe(
     };
     job.name_defaults(&mut statement)?;
     match statement {
-        Statement::Query(query) => {
-            let ready = Box::pin(job.ready(*query)).await?;
-            Ok(ready.columns(&job))
-        }
+        Statement::Query(query) => job.columns_of(*query).await,
         // They look at names only.
         Statement::Show(show) => match Box::pin(job.show(show)).await? {
             Outcome::Rows { columns, .. } => Ok(columns),
@@ -44,5 +92,35 @@ pub(crate) async fn describe(
         }
         Statement::Insert(insert) => job.table(&insert.table).map(|_| Vec::new()),
         _ => Ok(Vec::new()),
+    }
+}
+
+impl Job {
+    async fn columns_of(&self, query: Query) -> Result<Vec<ColumnInfo>, MySqlError> {
+        let references = References::of_query(&query);
+        let is_of_session = !references.files.is_empty()
+            || !references.user_variables.is_empty()
+            || !references.system_variables.is_empty();
+        let tables = self.tables(&references.tables);
+        let home = tables
+            .filter(|_| !is_of_session)
+            .map(|tables| self.home(&tables));
+        let Some(owner) = home.as_ref().and_then(|home| home.owner.as_ref()) else {
+            let ready = Box::pin(self.ready(query)).await?;
+            return Ok(ready.columns(self));
+        };
+        let _making = owner.making.lock().await;
+        if let Some(columns) = known_columns(&self.connection, &self.running.text) {
+            return Ok(columns);
+        }
+        let meanings = self.meanings(&references.tables);
+        let ready = Box::pin(self.ready(query)).await?;
+        let columns = ready.columns(self);
+        if let Some(meanings) = meanings {
+            let columns = columns.clone();
+            let kept = Columns { columns, meanings };
+            owner.described().keep(&self.running.text, kept);
+        }
+        Ok(columns)
     }
 }

@@ -8,10 +8,28 @@ use datafusion::execution::TaskContext;
 use datafusion::execution::session_state::SessionState;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use mayfly_exec::{StatementContext, SwapOperators};
+use mayfly_sql::functions::SessionValues;
 
 use super::Job;
 use super::query::in_one_partition;
 use crate::connection::Connection;
+
+/// What a plan gives that warns in the session of `values`; `None` where it warned in another one
+/// than that of the connection: its user is to see the warnings, which only the long way tells.
+pub(super) fn unless_warned_elsewhere<T>(
+    values: &SessionValues,
+    connection: &Connection,
+    run: impl FnOnce() -> Option<T>,
+) -> Option<T> {
+    if values.is(&connection.values) {
+        return run();
+    }
+    // Others may run it now, and their warnings are taken for those of this run, which costs it
+    // nothing but time.
+    let before = values.lock().warned;
+    let ran = run();
+    (values.lock().warned == before).then_some(ran).flatten()
+}
 
 impl Job {
     /// What plans over few rows are made with: stock operators on one thread.

@@ -24,6 +24,7 @@ mod insert;
 mod into;
 mod known_tables;
 mod load;
+mod meanings;
 mod origins;
 mod point;
 mod query;
@@ -52,7 +53,7 @@ use crate::profile::Stage;
 use crate::running::Running;
 use crate::status::Status;
 
-pub(crate) use describe::describe;
+pub(crate) use describe::{Described, describe, known_columns};
 pub(crate) use known_tables::{KnownTables, run_known_table};
 pub(crate) use point::{Attempt, Known, run_known};
 pub(crate) use repeated::{Repeated, run_repeated};

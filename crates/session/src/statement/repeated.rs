@@ -1,7 +1,7 @@
 //! Queries over few rows whose text comes again: their plan is kept.
 //!
-//! Owns the plans of a connection, by the text of their statement, and the check that they mean
-//! what they meant. A plan is kept without rows (see [`mayfly_exec::ShortPlan`]), so it holds no
+//! Owns the plans of a connection, by the text of their statement. Those over shared tables are
+//! made once for all connections that are alike (see [`crate::plan_owner`]). A plan is kept without rows (see [`mayfly_exec::ShortPlan`]), so it holds no
 //! page and no table. It runs over the rows of now, on the thread that asks, and only as long as no
 //! step returns more than a few thousand rows; where one does, planning is not what takes the
 //! time, and the statement goes the long way with all threads.
@@ -16,21 +16,23 @@ use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::ast::Query;
 use mayfly_exec::{ShortPlan, ShortRun, Size, UnboundTable};
 use mayfly_space::{Counters, Reservation};
+use mayfly_sql::functions::SessionValues;
 use mayfly_sql::references::References;
 use mayfly_sql::repeatable::is_repeatable;
-use mayfly_sql::statement::TableName;
 use mayfly_table::Table;
 
 use super::Job;
-use crate::connection::{Connection, Local};
+use super::few_rows::unless_warned_elsewhere;
+use super::meanings::Meanings;
+use crate::connection::Connection;
 use crate::lowered;
 use crate::outcome::{ColumnInfo, Outcome};
 use crate::slow_log::Reads;
@@ -80,13 +82,13 @@ impl Repeated {
         *times > 1 && times.is_power_of_two()
     }
 
-    fn keep(&mut self, text: &str, plan: KeptPlan) {
+    fn keep(&mut self, text: &str, plan: Arc<KeptPlan>) {
         if self.plans.len() >= PLANS_MAX
             && let Some(other) = self.plans.keys().next().cloned()
         {
             self.renew(&other);
         }
-        self.plans.insert(text.to_owned(), Arc::new(plan));
+        self.plans.insert(text.to_owned(), plan);
     }
 
     /// Gives up a plan that means something else by now; its text may be worth another one.
@@ -101,11 +103,9 @@ impl Repeated {
 struct KeptPlan {
     plan: ShortPlan,
     columns: Vec<ColumnInfo>,
-    /// What its names meant.
-    database: Option<String>,
-    tables: Vec<(TableName, Weak<Table>)>,
-    /// The version of the variables that it was made with.
-    variables: u64,
+    meanings: Meanings,
+    /// Where its functions warn.
+    values: SessionValues,
     /// The last runs that took long, without one between them that did not.
     long_runs: AtomicU32,
     _place: Place,
@@ -164,7 +164,7 @@ pub(crate) fn run_repeated(connection: &Arc<Connection>, text: &str) -> Option<O
     let run = catch_unwind(AssertUnwindSafe(|| kept.run(connection)));
     let ran = run.ok().flatten();
     if ran.is_none() || kept.is_too_long(started.elapsed()) {
-        connection.local().repeated.plans.remove(text);
+        connection.give_up_plan(text);
     }
     let Some(ran) = ran else {
         // Its rows are no longer few, or it fails; the long way finds out, and says why.
@@ -199,9 +199,23 @@ pub(crate) fn run_repeated(connection: &Arc<Connection>, text: &str) -> Option<O
 impl Connection {
     /// The plan of a text, if it would be made in the same way now, and its tables.
     fn kept_plan(&self, text: &str) -> Option<(Arc<KeptPlan>, Vec<Arc<Table>>)> {
+        if let Some(found) = self.own_plan(text) {
+            return Some(found);
+        }
+        let owner = self.plan_owner()?;
+        let (kept, _) = owner.connection.own_plan(text)?;
+        let mut local = self.local();
+        // A table of its own may have the name of a shared one.
+        let tables = kept.meanings.now(&local, self)?;
+        local.repeated.keep(text, Arc::clone(&kept));
+        Some((kept, tables))
+    }
+
+    /// The plan of a text among those that it keeps; one that means something else is given up.
+    fn own_plan(&self, text: &str) -> Option<(Arc<KeptPlan>, Vec<Arc<Table>>)> {
         let mut local = self.local();
         let kept = Arc::clone(local.repeated.plans.get(text)?);
-        match kept.tables_now(&local, self) {
+        match kept.meanings.now(&local, self) {
             Some(tables) => Some((kept, tables)),
             None => {
                 local.repeated.renew(text);
@@ -209,31 +223,32 @@ impl Connection {
             }
         }
     }
+
+    /// Gives up a plan that cannot run here, for others too.
+    fn give_up_plan(&self, text: &str) {
+        let given_up = self.local().repeated.plans.remove(text);
+        let Some(owner) = self.plan_owner() else {
+            return;
+        };
+        let mut local = owner.connection.local();
+        let of_owner = local.repeated.plans.get(text);
+        let is_same = given_up
+            .zip(of_owner)
+            .is_some_and(|(plan, other)| Arc::ptr_eq(&plan, other));
+        if is_same {
+            local.repeated.plans.remove(text);
+        }
+    }
 }
 
 impl KeptPlan {
-    /// The tables, if names and variables mean what they meant.
-    fn tables_now(&self, local: &Local, connection: &Connection) -> Option<Vec<Arc<Table>>> {
-        let is_same =
-            self.variables == local.variables.version() && self.database == local.database;
-        if !is_same {
-            return None;
-        }
-        let shared = &connection.engine.shared().dictionary;
-        let tables = self.tables.iter().map(|(name, table)| {
-            let database = name.database.as_ref().or(local.database.as_ref())?;
-            let now = local.temporary.resolve(shared, database, &name.table);
-            let now = now.ok()?;
-            std::ptr::eq(table.as_ptr(), Arc::as_ptr(&now)).then_some(now)
-        });
-        tables.collect()
-    }
-
     /// Runs the plan; `None` if it cannot run here.
     fn run(&self, connection: &Connection) -> Option<ShortRun> {
         let context = connection.few_rows_context()?;
         let _entered = connection.engine.runtime().enter();
-        self.plan.run(None, SIZE_MAX, &context).ok()?
+        unless_warned_elsewhere(&self.values, connection, || {
+            self.plan.run(None, SIZE_MAX, &context).ok()?
+        })
     }
 }
 
@@ -246,21 +261,28 @@ fn has_times(table: &Table) -> bool {
 impl Job {
     /// Keeps the plan of a query whose text comes for the second time, if it is over few rows.
     pub(super) async fn keep_repeated(&self, query: &Query) {
-        let text = &self.running.text;
-        let connection = &self.connection;
-        if text.len() > TEXT_BYTES_MAX || !connection.local().repeated.comes_again(text) {
-            return;
-        }
+        let (text, connection) = (&self.running.text, &self.connection);
         // A limit of time is kept by tasks.
-        if self.time_limit_ms() > 0 {
+        if text.len() > TEXT_BYTES_MAX || self.time_limit_ms() > 0 {
             return;
         }
         let references = References::of_query(query);
         if !is_repeatable(query, &references) {
             return;
         }
-        let planned = Box::pin(self.planned_without_rows(query, &references));
-        if let Some(plan) = self.without_warning(planned).await {
+        let Some(tables) = self.tables(&references.tables) else {
+            return;
+        };
+        let home = self.home(&tables);
+        let there = &home.job.connection;
+        if !there.local().repeated.comes_again(text) {
+            return;
+        }
+        let _making = home.begin_making().await;
+        let planned = Box::pin(home.job.planned_without_rows(query, &references));
+        if let Some(plan) = home.job.without_warning(planned).await {
+            let plan = Arc::new(plan);
+            there.local().repeated.keep(text, Arc::clone(&plan));
             connection.local().repeated.keep(text, plan);
         }
     }
@@ -271,13 +293,9 @@ impl Job {
         references: &References,
     ) -> Option<KeptPlan> {
         let connection = &self.connection;
-        let (variables, database) = {
-            let local = connection.local();
-            (local.variables.version(), local.database.clone())
-        };
         let place = Place::find(connection)?;
+        let meanings = self.meanings(&references.tables)?;
         let mut bindings = self.bindings(references).await.ok()?;
-        let mut tables = Vec::new();
         for name in &references.tables {
             let table = self.table(name).ok()?;
             if has_times(&table) {
@@ -286,7 +304,6 @@ impl Job {
             let key = (self.database_of(name).ok()?, name.table.clone());
             let unbound = lowered::bind(Arc::new(UnboundTable::new(&table))).ok()?;
             bindings.tables.get_mut(&key)?.provider = unbound.provider;
-            tables.push((name.clone(), Arc::downgrade(&table)));
         }
         let planned = self.planned(self.limited(query.clone()), &bindings).ok()?;
         let state = self.few_rows_state()?;
@@ -298,9 +315,8 @@ impl Job {
         Some(KeptPlan {
             columns: self.described(plan.schema(), &planned.labels, &planned.origins),
             plan,
-            database,
-            tables,
-            variables,
+            meanings,
+            values: connection.values.clone(),
             long_runs: AtomicU32::new(0),
             _place: place,
         })

@@ -4,20 +4,24 @@
 //! value; who needs one reads it when it is needed.
 
 mod catalog;
+mod versions;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use datafusion::scalar::ScalarValue;
 use mayfly_sql::statement::Scope;
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError, Warning};
 
 pub(crate) use catalog::{CATALOG, Definition, Kind, Where, find};
+use versions::Versions;
 
 /// Values of system variables that differ from their defaults.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Variables {
-    values: HashMap<&'static str, String>,
+    values: BTreeMap<&'static str, String>,
     version: u64,
+    versions: Arc<Versions>,
 }
 
 impl Variables {
@@ -58,8 +62,11 @@ impl Variables {
     /// Puts a value that has been checked, or that the engine knows.
     pub(crate) fn put(&mut self, name: &str, value: String) {
         if let Some(definition) = find(stored_name(name)) {
-            self.values.insert(definition.name, value);
-            self.version += 1;
+            match value == definition.default {
+                true => self.values.remove(definition.name),
+                false => self.values.insert(definition.name, value),
+            };
+            self.version = self.versions.of(&self.values);
         }
     }
 
@@ -69,13 +76,15 @@ impl Variables {
             find(name).is_some_and(|found| found.place == Where::Both)
         };
         let values = globals.values.iter().filter(is_of_sessions);
+        let values = values.map(|(name, value)| (*name, value.clone())).collect();
         Variables {
-            values: values.map(|(name, value)| (*name, value.clone())).collect(),
-            version: 0,
+            version: globals.versions.of(&values),
+            values,
+            versions: Arc::clone(&globals.versions),
         }
     }
 
-    /// A number that differs after each change.
+    /// A number that no other values have, of whatever session of the engine.
     pub(crate) fn version(&self) -> u64 {
         self.version
     }

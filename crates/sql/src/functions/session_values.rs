@@ -70,6 +70,8 @@ pub struct Values {
     pub warnings: Vec<Warning>,
     /// How many warnings there were, kept or not.
     pub warning_count: u64,
+    /// How many warnings the session ever had: it never goes back.
+    pub warned: u64,
 }
 
 impl Default for Values {
@@ -100,6 +102,7 @@ impl Default for Values {
             locks: LockHolder::default(),
             warnings: Vec::new(),
             warning_count: 0,
+            warned: 0,
         }
     }
 }
@@ -120,6 +123,11 @@ impl SessionValues {
         self.values.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether these are the values of the same session.
+    pub fn is(&self, other: &SessionValues) -> bool {
+        Arc::ptr_eq(&self.values, &other.values)
+    }
+
     /// Begins a statement: sets its time, and forgets the warnings of the one before.
     pub fn begin(&self, now_micros: i64) {
         let mut values = self.lock();
@@ -134,6 +142,7 @@ impl SessionValues {
     /// Adds a warning to the statement's, unless it is an error.
     pub fn warn(&self, warning: Warning) {
         let mut values = self.lock();
+        values.warned += 1;
         if values.refuses_misfits && is_misfit(&warning) {
             values.refused.get_or_insert(warning.error);
             return;

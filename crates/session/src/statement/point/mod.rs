@@ -31,6 +31,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::record_batch::RecordBatch;
+use datafusion::sql::sqlparser::ast::Query;
 use mayfly_exec::TempTable;
 use mayfly_space::Counters;
 use mayfly_sql::statement::Statement;
@@ -47,6 +48,7 @@ use crate::stats::{Ended, StatementStats};
 
 pub(crate) use known::Known;
 use known::{Given, PointStatement, Target};
+use remainder::Kept;
 
 /// Bytes of a statement that runs on the thread that asks: some hundred rows, a millisecond.
 const SHORT_BYTES_MAX: usize = 16 << 10;
@@ -231,31 +233,45 @@ impl Job {
         }
         let connection = &self.connection;
         let Some((statement, given)) = self.compiled(parsed) else {
-            if let Statement::Query(query) = parsed
-                && !Box::pin(self.keep_computed(query)).await
-            {
-                Box::pin(self.keep_repeated(query)).await;
-            }
-            return Ok(None);
+            return match parsed {
+                Statement::Query(query) => self.planned_once(query).await,
+                _ => Ok(None),
+            };
         };
-        let target = statement.target(
-            &mut connection.local(),
-            &connection.engine.shared().dictionary,
-        );
-        let Some(target) = target else {
-            return Ok(None);
-        };
-        let Some((done, target)) = self.run_point(&statement, target, &given).await? else {
+        let Some((done, target)) = self.run_point(&statement, &given).await? else {
             return Ok(None);
         };
         let outcome = self.done(&statement, &target, done);
         if let Some((shape, read)) = taken_apart(&self.running.text)
             && read == given
         {
-            let mut local = connection.local();
-            local.known.keep(shape, Arc::new(statement));
+            let statement = Arc::new(statement);
+            if !target.is_own {
+                let owner = connection.plan_owner_or_new();
+                let mut local = owner.connection.local();
+                local.known.keep(shape.clone(), Arc::clone(&statement));
+            }
+            connection.local().known.keep(shape, statement);
         }
         Ok(Some(outcome))
+    }
+
+    /// Keeps a plan of a query that comes again, and runs it; `None` for any other query, of which
+    /// nothing was done.
+    async fn planned_once(&self, query: &Query) -> Result<Option<Outcome>, MySqlError> {
+        let statement = match Box::pin(self.keep_computed(query)).await {
+            Kept::Now(statement) => statement,
+            Kept::NotYet => return Ok(None),
+            Kept::OtherKind => {
+                Box::pin(self.keep_repeated(query)).await;
+                return Ok(None);
+            }
+        };
+        let Some((_, given)) = taken_apart(&self.running.text) else {
+            return Ok(None);
+        };
+        let run = Box::pin(self.run_point(&statement, &given)).await?;
+        Ok(run.map(|(done, target)| self.done(&statement, &target, done)))
     }
 
     /// Runs a statement whose shape is known, and that is too long for [`run_known`]; `None` for
@@ -265,8 +281,8 @@ impl Job {
             return None;
         }
         let (shape, given) = taken_apart(&self.running.text)?;
-        let (statement, target) = self.connection.known_statement(&shape)?;
-        let ended = self.run_point(&statement, target, &given).await;
+        let (statement, _) = self.connection.known_statement(&shape)?;
+        let ended = self.run_point(&statement, &given).await;
         let ended = ended.transpose()?;
         self.connection.begin_statement(false);
         Some(ended.map(|(done, target)| self.done(&statement, &target, done)))
@@ -277,13 +293,20 @@ impl Job {
     async fn run_point(
         &self,
         statement: &PointStatement,
-        target: Target,
         given: &Given<'_>,
     ) -> Result<Option<(Done, Target)>, MySqlError> {
+        let connection = &self.connection;
+        let target = statement.target(
+            &mut connection.local(),
+            &connection.engine.shared().dictionary,
+        );
+        let Some(target) = target else {
+            return Ok(None);
+        };
         loop {
             let account = target.table.account();
             let before = account.counters();
-            let done = statement.run(&self.connection, &target, given)?;
+            let done = statement.run(connection, &target, given)?;
             let busy = target.busy.take();
             match (done, busy) {
                 (Some(done), _) => {
@@ -308,6 +331,11 @@ impl Job {
         connection.local().calculated_rows = None;
         connection.count(|status| statement.count(status));
         connection.has_done(target, &done);
+        if let Done::Selected(_, tables) = &done {
+            for table in tables {
+                self.running.report.add(table.clone());
+            }
+        }
         let counts_found = connection.local().counts_found;
         let running = || Arc::clone(&self.running);
         done.outcome(&statement.columns, counts_found, running)
@@ -317,9 +345,18 @@ impl Job {
 impl Connection {
     /// A statement of this shape, and the table that it means now.
     fn known_statement(&self, shape: &[u8]) -> Option<(Arc<PointStatement>, Target)> {
-        let mut local = self.local();
-        let statement = local.known.get(shape)?;
-        let target = statement.target(&mut local, &self.engine.shared().dictionary)?;
+        let known = self.local().known.get(shape);
+        let statement = match known {
+            Some(statement) => statement,
+            None => {
+                let owner = self.plan_owner()?;
+                let of_owner = owner.connection.local().known.get(shape)?;
+                let mut local = self.local();
+                local.known.keep(shape.to_vec(), Arc::clone(&of_owner));
+                of_owner
+            }
+        };
+        let target = statement.target(&mut self.local(), &self.engine.shared().dictionary)?;
         Some((statement, target))
     }
 

@@ -19,13 +19,13 @@
 use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
-use datafusion::execution::TaskContext;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Distinct, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
     GroupByExpr, LimitClause, OrderByKind, Query, SelectItem, SetExpr,
 };
 use mayfly_exec::{GivenRows, GivenRowsScan, ShortPlan, Size, TempTable};
 use mayfly_sql::change::Mention;
+use mayfly_sql::functions::SessionValues;
 use mayfly_sql::literal::Literal;
 use mayfly_sql::references::References;
 use mayfly_table::Table;
@@ -36,14 +36,25 @@ use super::taken_apart;
 use crate::connection::Connection;
 use crate::lowered;
 use crate::statement::Job;
+use crate::statement::few_rows::unless_warned_elsewhere;
 
 /// Aggregates whose value depends on their arguments only.
 const AGGREGATES: [&str; 5] = ["avg", "count", "max", "min", "sum"];
 
+/// What came of keeping the meaning of a query.
+pub(super) enum Kept {
+    Now(Arc<PointStatement>),
+    /// It is worth it when its shape comes again, or not at all.
+    NotYet,
+    /// It is no query over rows of a key.
+    OtherKind,
+}
+
 /// A plan over rows that are given to it.
 pub(crate) struct Remainder {
     plan: ShortPlan,
-    context: Arc<TaskContext>,
+    /// Where its functions warn.
+    values: SessionValues,
     /// The columns of the table that it reads.
     columns: Vec<usize>,
     /// The version of the variables that it was made with.
@@ -63,12 +74,19 @@ impl Remainder {
 
     /// Runs the plan, and tells which temporary tables its rows went through; `None` where it
     /// fails or would have to wait.
-    pub(super) fn run(&self, rows: RecordBatch) -> Option<(RecordBatch, Vec<TempTable>)> {
+    pub(super) fn run(
+        &self,
+        rows: RecordBatch,
+        connection: &Connection,
+    ) -> Option<(RecordBatch, Vec<TempTable>)> {
         let most = Size {
             rows: u64::MAX,
             bytes_read: 0,
         };
-        let run = self.plan.run(Some(rows), most, &self.context).ok()??;
+        let context = connection.few_rows_context()?;
+        let run = unless_warned_elsewhere(&self.values, connection, || {
+            self.plan.run(Some(rows), most, &context).ok()?
+        })?;
         Some((run.rows, run.temp_tables))
     }
 }
@@ -83,46 +101,59 @@ struct Parts {
 }
 
 impl Job {
-    /// Keeps the meaning of a query whose shape has come before, if it is one over rows of a key;
-    /// tells whether it is.
-    pub(super) async fn keep_computed(&self, query: &Query) -> bool {
+    /// Keeps the meaning of a query whose shape has come before, if it is one over rows of a key.
+    pub(super) async fn keep_computed(&self, query: &Query) -> Kept {
         let Some((shape, read)) = taken_apart(&self.running.text) else {
-            return false;
+            return Kept::OtherKind;
         };
         let Some((parts, constants)) = self.parts(query) else {
-            return false;
+            return Kept::OtherKind;
         };
         if constants != read.constants {
-            return false;
+            return Kept::OtherKind;
         }
         let Ok(database) = self.database_of(&parts.mention.table) else {
-            return false;
+            return Kept::OtherKind;
         };
-        let may_be = {
-            let mut local = self.connection.local();
+        let home = self.home(std::slice::from_ref(&parts.table));
+        let there = &home.job.connection;
+        // What is kept, whether it would be made in the same way now, or else whether it is worth
+        // a plan.
+        let kept = || {
+            let mut local = there.local();
             let variables = local.variables.version();
-            let is_stale = |old: &PointStatement| match &old.action {
-                Action::Compute { over, .. } => {
-                    over.variables != variables || !old.meant.is(&parts.table, &database)
-                }
-                _ => false,
+            let Some(known) = local.known.get(&shape) else {
+                let comes_again = local.known.comes_again(&shape);
+                return (None, comes_again);
             };
-            match local.known.get(&shape) {
-                Some(old) => is_stale(&old),
-                None => local.known.comes_again(&shape),
+            let Action::Compute { over, .. } = &known.action else {
+                return (None, false);
+            };
+            let is_valid = over.variables == variables && known.meant.is(&parts.table, &database);
+            (is_valid.then_some(known), !is_valid)
+        };
+        let (mut known, is_worth_it) = kept();
+        let mut _making = None;
+        if known.is_none() && (is_worth_it || home.is_making()) {
+            _making = home.begin_making().await;
+            known = kept().0;
+        }
+        let statement = match known {
+            Some(known) => known,
+            None if !is_worth_it => return Kept::NotYet,
+            None => {
+                let made = Box::pin(home.job.computed(query, parts));
+                let Some(made) = home.job.without_warning(made).await else {
+                    return Kept::NotYet;
+                };
+                let made = Arc::new(made);
+                there.local().known.keep(shape.clone(), Arc::clone(&made));
+                made
             }
         };
-        if !may_be {
-            return true;
-        }
-        let statement = self
-            .without_warning(Box::pin(self.computed(query, parts)))
-            .await;
-        if let Some(statement) = statement {
-            let mut local = self.connection.local();
-            local.known.keep(shape, Arc::new(statement));
-        }
-        true
+        let own = &mut self.connection.local().known;
+        own.keep(shape, Arc::clone(&statement));
+        Kept::Now(statement)
     }
 
     /// Takes a query apart; `None` if it is of another kind.
@@ -217,7 +248,7 @@ impl Job {
         let columns = self.described(&plan.schema(), &planned.labels, &planned.origins);
         let over = Remainder {
             columns: GivenRowsScan::find(&plan)?.columns().to_vec(),
-            context: self.connection.few_rows_context()?,
+            values: connection.values.clone(),
             plan: ShortPlan::of(&plan).ok()??,
             variables,
         };

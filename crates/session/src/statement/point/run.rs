@@ -307,7 +307,7 @@ fn compute(
     }
     let found = read(target, rows, over.columns(), constants)?;
     Ok(found
-        .and_then(|rows| over.run(rows))
+        .and_then(|rows| over.run(rows, connection))
         .map(|(rows, tables)| Done::Selected(rows, tables)))
 }
 
