@@ -25,6 +25,8 @@ pub struct StatementContext {
     /// The most bytes of one temporary table that stay in memory while nobody needs them; `None`
     /// for as many as there is room for.
     pub table_resident_max_bytes: Option<u64>,
+    /// How often the recursive term of a recursion may run; `None` for as often as it returns rows.
+    pub recursion_depth_max: Option<u64>,
 }
 
 impl StatementContext {
@@ -34,6 +36,7 @@ impl StatementContext {
             account,
             report: Arc::new(Report::default()),
             table_resident_max_bytes: None,
+            recursion_depth_max: None,
         }
     }
 

@@ -52,11 +52,7 @@ impl TableProvider for GivenRows {
             None => (0..self.schema.fields().len()).collect(),
         };
         let schema = Arc::new(self.schema.project(&columns)?);
-        let properties = leaf_properties(schema, 1);
-        Ok(Arc::new(GivenRowsScan {
-            columns,
-            properties,
-        }))
+        Ok(Arc::new(GivenRowsScan::of(schema, &columns)))
     }
 }
 
@@ -67,6 +63,14 @@ pub struct GivenRowsScan {
 }
 
 impl GivenRowsScan {
+    /// A node of these columns of a table; `schema` has them only.
+    pub(crate) fn of(schema: SchemaRef, columns: &[usize]) -> GivenRowsScan {
+        GivenRowsScan {
+            columns: columns.to_vec(),
+            properties: leaf_properties(schema, 1),
+        }
+    }
+
     /// The node of a plan over one [`GivenRows`].
     pub fn find(plan: &Arc<dyn ExecutionPlan>) -> Option<&GivenRowsScan> {
         match plan.downcast_ref::<GivenRowsScan>() {

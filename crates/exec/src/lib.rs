@@ -13,6 +13,7 @@
 //!   aggregate, sort, provider --> mayfly_table (rows, runs) --+
 //!   by_key        rows that keys find: conditions, joins, orders
 //!   short_plan    plans of few rows that run again and again; given_rows, unbound: their tables
+//!   recursion     WITH RECURSIVE, level by level
 //!   nested_loop   joins without an equality, where memory is short
 //!   long_rows     batches of few rows where rows are long
 //!   kept_rows     scans for joins that keep what they read
@@ -37,6 +38,7 @@ mod nested_loop;
 mod padding;
 mod plan_node;
 pub mod provider;
+mod recursion;
 pub mod report;
 pub mod rule;
 mod scan_columns;
@@ -55,6 +57,7 @@ pub use long_rows::batch_rows;
 pub use padding::{ForgetConstants, KnowPadding};
 pub use plan_node::known_rows;
 pub use provider::{TableScan, TableSource};
+pub use recursion::{RecursionOperator, RecursionTooDeep};
 pub use report::{Report, TempTable, Why, next_temp_table_id};
 pub use rule::{SwapOperators, planned_temp_tables, unspillable};
 pub use short_plan::{ShortPlan, ShortRun, Size};

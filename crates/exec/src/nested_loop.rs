@@ -111,7 +111,7 @@ impl DisplayAs for Again {
 }
 
 impl ExecutionPlan for Again {
-    crate::pass_through_node!("Again");
+    crate::plan_node::pass_through_node!("Again");
     same_rows!();
 
     fn properties(&self) -> &Arc<PlanProperties> {

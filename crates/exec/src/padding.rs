@@ -204,7 +204,7 @@ impl DisplayAs for ForgetConstants {
 }
 
 impl ExecutionPlan for ForgetConstants {
-    crate::pass_through_node!("ForgetConstants");
+    crate::plan_node::pass_through_node!("ForgetConstants");
     same_rows!();
 
     fn properties(&self) -> &Arc<PlanProperties> {

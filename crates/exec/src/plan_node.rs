@@ -18,7 +18,6 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, Partitioning, PlanProperties};
 
 /// `apply_expressions` of an `ExecutionPlan` that has none.
-#[macro_export]
 macro_rules! without_expressions {
     () => {
         fn apply_expressions(
@@ -33,6 +32,7 @@ macro_rules! without_expressions {
         }
     };
 }
+pub(crate) use without_expressions;
 
 /// The methods of an `ExecutionPlan` without inputs and expressions but for `execute` and what it
 /// tells of itself; its `properties` are a field.
@@ -52,7 +52,7 @@ macro_rules! leaf_node {
             Vec::new()
         }
 
-        $crate::without_expressions!();
+        $crate::plan_node::without_expressions!();
 
         fn replace_children(
             self: std::sync::Arc<Self>,
@@ -109,7 +109,6 @@ pub(crate) fn stream_of(
 }
 
 /// `with_new_children` of an `ExecutionPlan`: replaces them and knows nothing of their properties.
-#[macro_export]
 macro_rules! with_new_children {
     () => {
         fn with_new_children(
@@ -125,11 +124,11 @@ macro_rules! with_new_children {
         }
     };
 }
+pub(crate) use with_new_children;
 
 /// The methods of an `ExecutionPlan` without expressions that hands on the rows of its field
 /// `input`: its name, its input, and how it is replaced. The node's own method
 /// `with_input(&self, input, &ReplaceChildrenOptions) -> Result<Self>` makes it anew.
-#[macro_export]
 macro_rules! pass_through_node {
     ($name:literal) => {
         fn name(&self) -> &'static str {
@@ -142,7 +141,7 @@ macro_rules! pass_through_node {
             vec![&self.input]
         }
 
-        $crate::without_expressions!();
+        $crate::plan_node::without_expressions!();
 
         fn replace_children(
             self: std::sync::Arc<Self>,
@@ -156,9 +155,10 @@ macro_rules! pass_through_node {
             Ok(std::sync::Arc::new(self.with_input(input, &options)?))
         }
 
-        $crate::with_new_children!();
+        $crate::plan_node::with_new_children!();
     };
 }
+pub(crate) use pass_through_node;
 
 /// What an `ExecutionPlan` tells of its rows that are, each of them, those of its input.
 macro_rules! same_rows {
@@ -248,7 +248,7 @@ macro_rules! stock_node {
             $crate::plan_node::ours_or_stock::<$stock, _>(stock, Self::try_from_stock)
         }
 
-        $crate::with_new_children!();
+        $crate::plan_node::with_new_children!();
 
         fn reset_state(
             self: std::sync::Arc<Self>,

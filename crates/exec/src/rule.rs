@@ -20,6 +20,7 @@ use crate::by_key;
 use crate::kept_rows;
 use crate::long_rows;
 use crate::nested_loop;
+use crate::recursion::{self, RecursionOperator};
 use crate::report::Why;
 use crate::sort::{MergeOperator, SortOperator};
 
@@ -59,6 +60,10 @@ fn replace(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execution
     if plan.transformed {
         return Ok(plan);
     }
+    let plan = recursion::replace(plan.data)?;
+    if plan.transformed {
+        return Ok(plan);
+    }
     let plan = plan.data;
     if let Some(sort) = plan.downcast_ref::<SortExec>() {
         return Ok(match SortOperator::try_from_stock(sort)? {
@@ -82,7 +87,6 @@ const UNSPILLABLE: &[&str] = &[
     "HashJoinExec",
     "PartitionedTopKExec",
     "PiecewiseMergeJoinExec",
-    "RecursiveQueryExec",
     "SortExec(TopK)",
     "SymmetricHashJoinExec",
     "WindowAggExec",
@@ -127,6 +131,11 @@ pub fn planned_temp_tables(plan: &Arc<dyn ExecutionPlan>) -> Vec<PlannedTempTabl
             found.push(PlannedTempTable {
                 id: aggregate.id(),
                 why: aggregate.why(),
+            });
+        } else if let Some(recursion) = node.downcast_ref::<RecursionOperator>() {
+            found.push(PlannedTempTable {
+                id: recursion.id(),
+                why: Why::Recursion,
             });
         }
     });

@@ -332,6 +332,10 @@ impl Connection {
         (cap != u64::MAX).then_some(cap)
     }
 
+    fn recursion_depth_max(&self) -> u64 {
+        self.local().variables.number("cte_max_recursion_depth")
+    }
+
     /// Tells the functions about the session, and begins a list of warnings.
     pub(crate) fn begin_statement(&self, keeps_warnings: bool) {
         let now = SystemTime::now()
@@ -374,6 +378,7 @@ impl Connection {
             account: running.account.clone(),
             report: Arc::clone(&running.report),
             table_resident_max_bytes: self.temp_table_cap(),
+            recursion_depth_max: Some(self.recursion_depth_max()),
         };
         let state = self.state().map_err(mayfly_sql::plan::raise)?;
         let batch_rows = mayfly_exec::batch_rows(plan, state.config_options());
@@ -618,7 +623,6 @@ fn tell(values: &mut Values, variables: &Variables) {
     values.default_week_format = u8::try_from(week).unwrap_or(0);
     let digits = variables.number("div_precision_increment");
     values.division_digits = u8::try_from(digits).unwrap_or(4);
-    values.recursion_depth_max = variables.number("cte_max_recursion_depth");
     values.warn_on_division_by_zero = variables.has_mode("ERROR_FOR_DIVISION_BY_ZERO");
     values.pipes_as_concat = variables.has_mode("PIPES_AS_CONCAT");
 }

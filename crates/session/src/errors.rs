@@ -11,7 +11,7 @@ use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
-use mayfly_exec::find_space_error;
+use mayfly_exec::{RecursionTooDeep, find_space_error};
 use mayfly_table::KEY_BYTES_MAX;
 use mayfly_types::spelling::shown_bytes;
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
@@ -35,6 +35,9 @@ pub(crate) fn from_plan(error: &DataFusionError) -> MySqlError {
     }
     if let Some(found) = find::<SchemaError>(error) {
         return from_schema(found);
+    }
+    if let Some(found) = find::<RecursionTooDeep>(error) {
+        return MySqlError::new(ErrorCode::RecursiveQueryAborted, &[&found.runs]);
     }
     if let Some(found) = find::<std::io::Error>(error) {
         return from_io(found);

@@ -41,7 +41,6 @@ mod plan_owner;
 mod prepared;
 mod profile;
 mod progress;
-mod recursion;
 pub mod render;
 mod running;
 mod session;

@@ -11,7 +11,6 @@ use datafusion::prelude::SessionConfig;
 use mayfly_sql::functions::SessionValues;
 
 use crate::engine::Engine;
-use crate::recursion::LimitRecursion;
 use crate::yielding::YieldInJoins;
 
 /// Rows of a batch when memory is plenty; `mayfly_exec::install` takes fewer when it is not.
@@ -53,7 +52,6 @@ pub(crate) fn state(engine: &Engine, values: &SessionValues) -> Result<SessionSt
     let builder = mayfly_exec::install(builder, space)?;
     let mut state = builder
         .with_physical_optimizer_rule(Arc::new(YieldInJoins))
-        .with_physical_optimizer_rule(Arc::new(LimitRecursion))
         .build();
     state.register_udf(Arc::new(mayfly_sql::untyped::function()))?;
     // Hands the options, and with them the session's values, to functions while they run.

@@ -238,7 +238,7 @@ impl ExecutionPlan for AggregateOperator {
         }
     }
 
-    crate::with_new_children!();
+    crate::plan_node::with_new_children!();
 
     fn apply_expressions(
         &self,

@@ -218,7 +218,7 @@ impl ExecutionPlan for KeyJoin {
         }))
     }
 
-    crate::with_new_children!();
+    crate::plan_node::with_new_children!();
 
     fn execute(
         &self,

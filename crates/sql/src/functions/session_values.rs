@@ -43,8 +43,6 @@ pub struct Values {
     pub default_week_format: u8,
     /// `@@div_precision_increment`.
     pub division_digits: u8,
-    /// `@@cte_max_recursion_depth`.
-    pub recursion_depth_max: u64,
     /// Whether `sql_mode` has ERROR_FOR_DIVISION_BY_ZERO: then a division by zero warns.
     pub warn_on_division_by_zero: bool,
     /// Whether the statement stores values in strict mode: then it does not warn but fails.
@@ -90,7 +88,6 @@ impl Default for Values {
             max_packet_bytes: 64 << 20,
             default_week_format: 0,
             division_digits: 4,
-            recursion_depth_max: 1000,
             warn_on_division_by_zero: true,
             refuses_division_by_zero: false,
             refuses_misfits: false,

@@ -1,0 +1,198 @@
+//! A recursion while it runs.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::compute::concat_batches;
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::execution_plan::reset_plan_states;
+use futures::StreamExt;
+use mayfly_space::AccountOptions;
+
+use super::dedup::Seen;
+use super::level::{Level, LevelWriter, Levels};
+use super::{RecursionOperator, WHY};
+use crate::context::StatementContext;
+use crate::report::LiveTempTable;
+use crate::short_plan::{ShortPlan, Size};
+
+/// What a short level may have to do: its rows are few already.
+const SHORT: Size = Size {
+    rows: u64::MAX,
+    bytes_read: 0,
+};
+/// Batches, rows and bytes that may wait to be returned together.
+const WAITING_MAX: usize = 1024;
+const WAITING_ROWS: usize = 8192;
+const WAITING_BYTES: usize = 1 << 20;
+
+/// A recursion went deeper than its statement may.
+#[derive(Debug)]
+pub struct RecursionTooDeep {
+    /// The runs of the recursive term, the one that was not begun included.
+    pub runs: u64,
+}
+
+impl fmt::Display for RecursionTooDeep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { runs } = self;
+        write!(f, "a recursion has not ended after {runs} runs")
+    }
+}
+
+impl std::error::Error for RecursionTooDeep {}
+
+pub(super) struct Run {
+    // fixed
+    context: Arc<TaskContext>,
+    schema: SchemaRef,
+    recursive: Arc<dyn ExecutionPlan>,
+    short: Option<ShortPlan>,
+    /// The columns that the recursive term reads.
+    columns: Vec<usize>,
+    levels: Arc<Levels>,
+    depth_max: Option<u64>,
+    table: LiveTempTable,
+    // state
+    /// The rows of a term that runs as a plan.
+    running: Option<SendableRecordBatchStream>,
+    writer: LevelWriter,
+    seen: Option<Seen>,
+    runs: u64,
+    waiting: Waiting,
+    has_ended: bool,
+}
+
+impl Run {
+    pub(super) fn begin(operator: &RecursionOperator, context: Arc<TaskContext>) -> Result<Run> {
+        let statement = StatementContext::of(&context)?;
+        let account = statement.table_account("recursion", 1, AccountOptions::default());
+        let schema = operator.schema();
+        let seen = match operator.is_distinct {
+            true => Some(Seen::new(Arc::clone(&schema), &context)?),
+            false => None,
+        };
+        Ok(Run {
+            recursive: Arc::clone(&operator.recursive),
+            short: operator.short()?,
+            columns: operator.columns_read()?,
+            levels: Arc::clone(&operator.levels),
+            depth_max: statement.recursion_depth_max,
+            table: statement.report.begin(operator.id, WHY, account.clone()),
+            running: Some(operator.first.execute(0, Arc::clone(&context))?),
+            writer: LevelWriter::new(account, Arc::clone(&schema)),
+            seen,
+            runs: 0,
+            waiting: Waiting::default(),
+            has_ended: false,
+            schema,
+            context,
+        })
+    }
+
+    /// The next rows; `None` after the last.
+    pub(super) async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        while !self.has_ended && !self.waiting.is_enough() {
+            let Some(rows) = &mut self.running else {
+                self.run_level()?;
+                // Others have their turn between two levels.
+                tokio::task::coop::consume_budget().await;
+                continue;
+            };
+            match rows.next().await.transpose()? {
+                Some(batch) => self.add(&batch)?,
+                None => self.running = None,
+            }
+        }
+        self.waiting.take(&self.schema)
+    }
+
+    /// Runs the recursive term over the level that has ended, or begins to.
+    fn run_level(&mut self) -> Result<()> {
+        let level = self.writer.end_level()?;
+        if level.is_empty() {
+            self.has_ended = true;
+            self.levels.put(None);
+            return Ok(());
+        }
+        self.runs += 1;
+        if self.depth_max.is_some_and(|most| self.runs > most) {
+            let error = RecursionTooDeep { runs: self.runs };
+            return Err(DataFusionError::External(Box::new(error)));
+        }
+        if let (Some(short), Level::Few(rows)) = (&self.short, &level) {
+            let given = rows.project(&self.columns)?;
+            if let Some(run) = short.run(Some(given), SHORT, &self.context)? {
+                return self.add(&run.rows);
+            }
+        }
+        self.levels.put(Some(level));
+        let term = reset_plan_states(Arc::clone(&self.recursive))?;
+        self.running = Some(term.execute(0, Arc::clone(&self.context))?);
+        Ok(())
+    }
+
+    /// Adds rows to the next level and to those that are returned.
+    fn add(&mut self, rows: &RecordBatch) -> Result<()> {
+        let mut batch = RecordBatch::try_new(Arc::clone(&self.schema), rows.columns().to_vec())?;
+        if let Some(seen) = &mut self.seen {
+            batch = seen.new_rows(&batch)?;
+        }
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        self.table.add_rows(batch.num_rows() as u64);
+        self.writer.append(&batch)?;
+        self.waiting.push(batch);
+        Ok(())
+    }
+}
+
+/// Rows that are returned together: those of one level at first, since more may not be wanted, then
+/// those of twice as many levels each time.
+struct Waiting {
+    batches: Vec<RecordBatch>,
+    rows: usize,
+    bytes: usize,
+    enough: usize,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Waiting {
+            batches: Vec::new(),
+            rows: 0,
+            bytes: 0,
+            enough: 1,
+        }
+    }
+}
+
+impl Waiting {
+    fn push(&mut self, batch: RecordBatch) {
+        self.rows += batch.num_rows();
+        self.bytes += batch.get_array_memory_size();
+        self.batches.push(batch);
+    }
+
+    fn is_enough(&self) -> bool {
+        self.batches.len() >= self.enough
+            || self.rows >= WAITING_ROWS
+            || self.bytes >= WAITING_BYTES
+    }
+
+    fn take(&mut self, schema: &SchemaRef) -> Result<Option<RecordBatch>> {
+        self.enough = (2 * self.enough).min(WAITING_MAX);
+        (self.rows, self.bytes) = (0, 0);
+        let batches = std::mem::take(&mut self.batches);
+        Ok(match batches.as_slice() {
+            [] => None,
+            [batch] => Some(batch.clone()),
+            batches => Some(concat_batches(schema, batches)?),
+        })
+    }
+}
