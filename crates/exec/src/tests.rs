@@ -7,11 +7,11 @@ use datafusion::catalog::MemTable;
 use datafusion::common::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use mayfly_space::{Space, SpaceOptions};
+use mayfly_space::{AccountOptions, Space, SpaceOptions};
 use mayfly_table::{Column, Table};
 use mayfly_types::{BlobSize, ColumnType};
 
-use crate::{TableSource, collect_into, find_space_error, install, unspillable};
+use crate::{StatementContext, TableSource, collect_into, find_space_error, install, unspillable};
 
 fn open(memory_bytes: u64) -> Space {
     Space::open(SpaceOptions {
@@ -100,6 +100,51 @@ async fn check(memory_bytes: u64, config: SessionConfig, sql: &str) {
     );
     drop((got, ours));
     check_nothing_left(&space).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recursion_gives_the_rows_of_every_level() {
+    for memory_bytes in [64 << 20, 4 << 20] {
+        for sql in [
+            // Levels of one row, of few, of as many as the table has.
+            "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 5000) \
+             SELECT i FROM n ORDER BY i",
+            "WITH RECURSIVE n AS (SELECT k AS i, s FROM u UNION ALL \
+             SELECT i + 3000, s FROM n WHERE i < 9000) SELECT i, s FROM n ORDER BY i",
+            "WITH RECURSIVE n AS (SELECT k AS i, s FROM t UNION ALL \
+             SELECT i + 60000, s FROM n WHERE i < 120000) SELECT COUNT(*), SUM(i), MAX(s) FROM n",
+            // Rows that come again; a term with a table; one of two recursions in the other.
+            "WITH RECURSIVE n AS (SELECT k % 10 AS i FROM u UNION SELECT (i * 7 + 1) % 1000 FROM n) \
+             SELECT i FROM n ORDER BY i",
+            "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL \
+             SELECT u.k + 1 FROM u JOIN n ON u.k = n.i WHERE u.k < 100) SELECT i FROM n ORDER BY i",
+            "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 20), \
+             m AS (SELECT i AS j FROM n UNION ALL SELECT j + 20 FROM m WHERE j < 100) \
+             SELECT n.i, m.j FROM n JOIN m ON n.i = m.j - 60 ORDER BY n.i",
+        ] {
+            check(memory_bytes, config(), sql).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_recursion_ends_where_its_statement_says() {
+    let space = open(16 << 20);
+    let account = space.root().child("statement", AccountOptions::default());
+    let context = StatementContext {
+        recursion_depth_max: Some(10),
+        ..StatementContext::new(account)
+    };
+    let ours = session(&space, config().with_extension(Arc::new(context)));
+    let levels = |last: u32| {
+        format!(
+            "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < {last}) \
+             SELECT MAX(i) FROM n"
+        )
+    };
+    run(&ours, &levels(10)).await.unwrap();
+    let error = run(&ours, &levels(11)).await.unwrap_err();
+    assert!(error.to_string().contains("after 11 runs"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

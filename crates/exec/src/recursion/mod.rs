@@ -30,11 +30,12 @@ use datafusion::common::{Result, internal_datafusion_err, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::work_table::WorkTableExec;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, InputDistributionRequirements,
-    PlanProperties,
+    DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties,
+    InputDistributionRequirements, PlanProperties,
 };
 
 use crate::given_rows::GivenRowsScan;
@@ -126,10 +127,17 @@ impl RecursionOperator {
 
     /// The recursive term over rows that are handed to it, where that has no tables.
     fn short(&self) -> Result<Option<ShortPlan>> {
-        let given = Arc::clone(&self.recursive).transform_down(|node| {
-            Ok(match node.downcast_ref::<WorkRowsScan>() {
-                Some(scan) if scan.reads(&self.levels) => {
-                    Transformed::yes(Arc::new(GivenRowsScan::of(scan.schema(), scan.columns())))
+        let given = Arc::clone(&self.recursive).transform_up(|node| {
+            if let Some(scan) = node.downcast_ref::<WorkRowsScan>()
+                && scan.reads(&self.levels)
+            {
+                let scan = GivenRowsScan::of(scan.schema(), scan.columns());
+                return Ok(Transformed::yes(Arc::new(scan)));
+            }
+            // Few rows are not worth being dealt out to threads.
+            Ok(match node.downcast_ref::<RepartitionExec>() {
+                Some(exchange) if exchange.input().output_partitioning().partition_count() == 1 => {
+                    Transformed::yes(Arc::clone(exchange.input()))
                 }
                 _ => Transformed::no(node),
             })

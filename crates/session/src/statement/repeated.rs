@@ -1,10 +1,11 @@
 //! Queries over few rows whose text comes again: their plan is kept.
 //!
 //! Owns the plans of a connection, by the text of their statement. Those over shared tables are
-//! made once for all connections that are alike (see [`crate::plan_owner`]). A plan is kept without rows (see [`mayfly_exec::ShortPlan`]), so it holds no
-//! page and no table. It runs over the rows of now, on the thread that asks, and only as long as no
-//! step returns more than a few thousand rows; where one does, planning is not what takes the
-//! time, and the statement goes the long way with all threads.
+//! made once for all connections that are alike (see [`crate::plan_owner`]). A plan is kept without
+//! rows (see [`mayfly_exec::ShortPlan`]), so it holds no page and no table. It runs over the rows
+//! of now, on the thread that asks, and only as long as no step returns more than a few thousand
+//! rows; where one does, planning is not what takes the time, and the statement goes the long way
+//! with all threads.
 //!
 //! **Never** fails: where a kept plan cannot run to its end at once, nothing was done, and the
 //! statement goes the long way from its beginning.
