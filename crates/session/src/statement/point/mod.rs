@@ -67,8 +67,14 @@ enum Done {
     Deleted(u64),
     /// The rows, and the temporary tables that they went through.
     Selected(RecordBatch, Vec<TempTable>),
+}
+
+/// What came of a statement that was run.
+enum Ran {
+    /// It is over.
+    Done(Done),
     /// The first rows; the others are fetched while they are read.
-    Found(RecordBatch, RowReader),
+    Fetching(RecordBatch, RowReader),
 }
 
 impl Done {
@@ -78,7 +84,7 @@ impl Done {
             Done::Inserted { rows, .. } => *rows,
             Done::Updated { changed, .. } => *changed,
             Done::Deleted(rows) => *rows,
-            Done::Selected(batch, _) | Done::Found(batch, _) => batch.num_rows() as u64,
+            Done::Selected(batch, _) => batch.num_rows() as u64,
         }
     }
 
@@ -90,25 +96,11 @@ impl Done {
         }
     }
 
-    /// What the client gets; `running` is asked for where the statement goes on while its rows are
-    /// read.
-    fn outcome(
-        self,
-        columns: &[ColumnInfo],
-        counts_found: bool,
-        running: impl FnOnce() -> Arc<Running>,
-    ) -> Outcome {
+    /// What the client gets.
+    fn outcome(self, columns: &[ColumnInfo], counts_found: bool) -> Outcome {
         let affected_rows = self.affected(counts_found);
         let (last_insert_id, info) = match self {
             Done::Selected(batch, _) => return Outcome::known(columns.to_vec(), batch),
-            Done::Found(first, rest) => {
-                let running = running();
-                running.mark_query();
-                return Outcome::Rows {
-                    columns: columns.to_vec(),
-                    batches: RowStream::fetched(first, rest, &running),
-                };
-            }
             Done::Inserted {
                 rows, insert_id, ..
             } => (
@@ -130,6 +122,20 @@ impl Done {
             warnings: 0,
             info,
         }
+    }
+}
+
+/// What the client gets of a statement that goes on while its rows are read.
+fn fetched(
+    columns: &[ColumnInfo],
+    first: RecordBatch,
+    rest: RowReader,
+    running: &Arc<Running>,
+) -> Outcome {
+    running.mark_query();
+    Outcome::Rows {
+        columns: columns.to_vec(),
+        batches: RowStream::fetched(first, rest, running),
     }
 }
 
@@ -166,11 +172,12 @@ pub(crate) fn run_known(connection: &Arc<Connection>, text: &str, held: Option<T
                 None => Attempt::Unknown,
             };
         }
-        Ok(Ok(Some(done @ Done::Found(..)))) => {
-            let running = || connection.begin_fetching(&statement, text, &target, before);
-            return Attempt::Ended(Ok(done.outcome(&statement.columns, false, running)));
+        Ok(Ok(Some(Ran::Fetching(first, rest)))) => {
+            let running = connection.begin_fetching(&statement, text, &target, before);
+            let outcome = fetched(&statement.columns, first, rest, &running);
+            return Attempt::Ended(Ok(outcome));
         }
-        Ok(Ok(Some(done))) => Ok(done),
+        Ok(Ok(Some(Ran::Done(done)))) => Ok(done),
         Ok(Err(error)) => Err(error),
         Err(panic) => Err(crashed(&panic_text(panic))),
     };
@@ -198,8 +205,7 @@ pub(crate) fn run_known(connection: &Arc<Connection>, text: &str, held: Option<T
     connection.ended_at_once(&told, affected, ended.as_ref().err());
     Attempt::Ended(ended.map(|done| {
         connection.has_done(&target, &done);
-        let running = || connection.begin_fetching(&statement, text, &target, before);
-        done.outcome(&statement.columns, counts_found, running)
+        done.outcome(&statement.columns, counts_found)
     }))
 }
 
@@ -238,10 +244,10 @@ impl Job {
                 _ => Ok(None),
             };
         };
-        let Some((done, target)) = self.run_point(&statement, &given).await? else {
+        let Some((ran, target)) = self.run_point(&statement, &given).await? else {
             return Ok(None);
         };
-        let outcome = self.done(&statement, &target, done);
+        let outcome = self.ended(&statement, &target, ran);
         if let Some((shape, read)) = taken_apart(&self.running.text)
             && read == given
         {
@@ -271,7 +277,7 @@ impl Job {
             return Ok(None);
         };
         let run = Box::pin(self.run_point(&statement, &given)).await?;
-        Ok(run.map(|(done, target)| self.done(&statement, &target, done)))
+        Ok(run.map(|(ran, target)| self.ended(&statement, &target, ran)))
     }
 
     /// Runs a statement whose shape is known, and that is too long for [`run_known`]; `None` for
@@ -285,7 +291,7 @@ impl Job {
         let ended = self.run_point(&statement, &given).await;
         let ended = ended.transpose()?;
         self.connection.begin_statement(false);
-        Some(ended.map(|(done, target)| self.done(&statement, &target, done)))
+        Some(ended.map(|(ran, target)| self.ended(&statement, &target, ran)))
     }
 
     /// Runs a statement when it is its turn to write: the long way has the table while it plans, so
@@ -294,7 +300,7 @@ impl Job {
         &self,
         statement: &PointStatement,
         given: &Given<'_>,
-    ) -> Result<Option<(Done, Target)>, MySqlError> {
+    ) -> Result<Option<(Ran, Target)>, MySqlError> {
         let connection = &self.connection;
         let target = statement.target(
             &mut connection.local(),
@@ -306,15 +312,15 @@ impl Job {
         loop {
             let account = target.table.account();
             let before = account.counters();
-            let done = statement.run(connection, &target, given)?;
+            let ran = statement.run(connection, &target, given)?;
             let busy = target.busy.take();
-            match (done, busy) {
-                (Some(done), _) => {
+            match (ran, busy) {
+                (Some(ran), _) => {
                     // The long way counts for itself.
                     if !statement.is_query() {
                         self.running.also_count_since(account, before);
                     }
-                    return Ok(Some((done, target)));
+                    return Ok(Some((ran, target)));
                 }
                 (None, Some(turns)) => {
                     let turn = turns.lock_owned().await;
@@ -325,11 +331,17 @@ impl Job {
         }
     }
 
-    /// Counts what was done.
-    fn done(&self, statement: &PointStatement, target: &Target, done: Done) -> Outcome {
+    /// Counts what was done, and tells the client.
+    fn ended(&self, statement: &PointStatement, target: &Target, ran: Ran) -> Outcome {
         let connection = &self.connection;
         connection.local().calculated_rows = None;
         connection.count(|status| statement.count(status));
+        let done = match ran {
+            Ran::Done(done) => done,
+            Ran::Fetching(first, rest) => {
+                return fetched(&statement.columns, first, rest, &self.running);
+            }
+        };
         connection.has_done(target, &done);
         if let Done::Selected(_, tables) = &done {
             for table in tables {
@@ -337,8 +349,7 @@ impl Job {
             }
         }
         let counts_found = connection.local().counts_found;
-        let running = || Arc::clone(&self.running);
-        done.outcome(&statement.columns, counts_found, running)
+        done.outcome(&statement.columns, counts_found)
     }
 }
 
@@ -383,7 +394,7 @@ impl Connection {
 
     /// Counts what was done.
     fn has_done(&self, target: &Target, done: &Done) {
-        if matches!(done, Done::Selected(..) | Done::Found(..)) {
+        if matches!(done, Done::Selected(..)) {
             return;
         }
         self.changed_rows(&target.table, done.rows());

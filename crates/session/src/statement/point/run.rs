@@ -18,9 +18,9 @@ use mayfly_types::MySqlError;
 
 use tokio::sync::OwnedMutexGuard;
 
-use super::Done;
 use super::known::{Action, Among, Cell, Choice, Given, NewValue, PointStatement, Target, Value};
 use super::remainder::Remainder;
+use super::{Done, Ran};
 use crate::connection::Connection;
 use crate::errors;
 use crate::statement::Turn;
@@ -44,21 +44,22 @@ impl PointStatement {
         connection: &Connection,
         target: &Target,
         given: &Given<'_>,
-    ) -> Found<Done> {
+    ) -> Found<Ran> {
         let constants = &given.constants;
-        match &self.action {
+        let done = match &self.action {
             Action::Insert { columns, width } => insert(connection, target, columns, *width, given),
             Action::Update { rows, assignments } => {
                 update(connection, target, rows, assignments, constants)
             }
             Action::Delete(rows) => delete(connection, target, rows, constants),
             Action::Select { rows, columns } => {
-                select(connection, target, rows, columns, constants)
+                return select(connection, target, rows, columns, constants);
             }
             Action::Compute { rows, over, fixed } => {
                 compute(connection, target, rows, over, fixed, constants)
             }
-        }
+        };
+        Ok(done?.map(Ran::Done))
     }
 }
 
@@ -217,13 +218,13 @@ fn select(
     rows: &Choice,
     columns: &[usize],
     constants: &[Option<Literal<'_>>],
-) -> Found<Done> {
+) -> Found<Ran> {
     let Some((snapshot, numbers)) = numbers(target, rows, FETCHED_MAX, constants)? else {
         return Ok(None);
     };
     if is_little(&target.table, numbers.len()) {
         let rows = rows_of(&snapshot, numbers, columns)?;
-        return Ok(Some(Done::Selected(rows, Vec::new())));
+        return Ok(Some(Ran::Done(Done::Selected(rows, Vec::new()))));
     }
     // A limit of time is kept by tasks.
     let limit_ms = connection.local().variables.number("max_execution_time");
@@ -237,7 +238,7 @@ fn select(
         return Ok(None);
     };
     Ok(match reader.next() {
-        Some(Ok(first)) => Some(Done::Found(first, reader)),
+        Some(Ok(first)) => Some(Ran::Fetching(first, reader)),
         _ => None,
     })
 }
