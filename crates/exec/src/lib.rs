@@ -16,6 +16,7 @@
 //!   recursion     WITH RECURSIVE, level by level
 //!   nested_loop   joins without an equality, where memory is short
 //!   long_rows     batches of few rows where rows are long
+//!   batches       kernels over batches that several operators call
 //!   kept_rows     scans for joins that keep what they read
 //!   padding   what is not known of columns that are filled up with NULLs
 //!   context, report   what a statement gives, what its temporary tables cost
@@ -25,6 +26,7 @@
 #![warn(missing_docs)]
 
 pub mod aggregate;
+mod batches;
 mod by_key;
 mod collect;
 pub mod context;

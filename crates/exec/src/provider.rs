@@ -10,7 +10,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
@@ -24,6 +24,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use mayfly_space::{Account, Reservation};
 use mayfly_table::{Change, Table, TableSnapshot};
 
+use crate::batches::batch_of;
 use crate::by_key::{self, Choice, Found, FoundRows, KeyScan, Source};
 use crate::error::{space_error, table_error};
 use crate::plan_node::{leaf_node, leaf_properties, row_statistics, stream_of};
@@ -228,9 +229,7 @@ impl TableSource {
         let Some((values, count)) = values.map_err(table_error)? else {
             return Ok(None);
         };
-        let options = RecordBatchOptions::new().with_row_count(Some(count));
-        let schema = Arc::clone(&columns.schema);
-        let rows = RecordBatch::try_new_with_options(schema, values, &options)?;
+        let rows = batch_of(&columns.schema, values, count)?;
         Ok(Some(FoundByKey {
             found,
             rows: FoundRows::Covered(rows),

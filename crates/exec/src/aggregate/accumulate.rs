@@ -20,7 +20,7 @@ use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, UInt32Array, new_empty_array,
 };
 use datafusion::arrow::datatypes::{DataType, SchemaRef, UInt32Type};
-use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::Result;
 use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use datafusion::physical_expr::GroupsAccumulatorAdapter;
@@ -33,6 +33,7 @@ use mayfly_table::rows::{
 use super::distinct::{DistinctSet, DistinctWorker};
 use super::functions::{Functions, Source, Tuple, select};
 use super::recent::Recent;
+use crate::batches::batch_of;
 use crate::error::{find_space_error, rows_error, space_error};
 
 /// Groups up to which distinct values go through a set that spills, rather than the groups being
@@ -453,8 +454,6 @@ impl Emitting {
             columns.push(result.slice(self.emitted, groups.rows));
         }
         self.emitted += groups.rows;
-        let options = RecordBatchOptions::new().with_row_count(Some(groups.rows));
-        let batch = RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?;
-        Ok(Some(batch))
+        batch_of(schema, columns, groups.rows).map(Some)
     }
 }

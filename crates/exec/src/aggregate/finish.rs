@@ -5,11 +5,12 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, SchemaRef};
-use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::{DataFusionError, Result};
 use mayfly_table::rows::GroupColumns;
 
 use super::recipe::{Output, Statistic};
+use crate::batches::batch_of;
 
 /// The result batch: group columns, then one column for each aggregate.
 pub(super) fn result_batch(
@@ -34,12 +35,7 @@ pub(super) fn result_batch(
         };
         columns.push(column);
     }
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    Ok(RecordBatch::try_new_with_options(
-        Arc::clone(schema),
-        columns,
-        &options,
-    )?)
+    batch_of(schema, columns, rows)
 }
 
 /// A state's array as the type that the function returns.

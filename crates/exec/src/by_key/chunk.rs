@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt32Array};
 use arrow::compute::kernels::cmp::eq;
 use arrow::compute::{and, cast, prep_null_mask_filter, take};
 use arrow::datatypes::{DataType, SchemaRef};
@@ -15,6 +15,7 @@ use datafusion::physical_plan::joins::utils::JoinFilter;
 use mayfly_table::Lookup;
 
 use super::pipeline::{Source, Steps};
+use crate::batches::batch_of;
 
 /// What a join by key shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,7 +230,7 @@ impl Chunk {
                 false => Ok(take(inner.column(column.index), &pairs.inner, None)?),
             });
             let columns = columns.collect::<Result<Vec<_>>>()?;
-            let rows = batch(Arc::clone(filter.schema()), columns, pairs.outer.len())?;
+            let rows = batch_of(filter.schema(), columns, pairs.outer.len())?;
             let condition = filter.expression().evaluate(&rows)?;
             let condition = condition.into_array(rows.num_rows())?;
             check(as_boolean_array(&condition)?.clone())?;
@@ -267,13 +268,6 @@ impl Chunk {
                 })
             });
         let columns = columns.collect::<Result<Vec<_>>>()?;
-        batch(Arc::clone(&spec.schema), columns, pairs.outer.len())
+        batch_of(&spec.schema, columns, pairs.outer.len())
     }
-}
-
-fn batch(schema: SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    Ok(RecordBatch::try_new_with_options(
-        schema, columns, &options,
-    )?)
 }

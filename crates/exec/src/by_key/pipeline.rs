@@ -4,10 +4,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::array::{RecordBatch, UInt32Array};
 use arrow::compute::{concat_batches, filter, filter_record_batch};
 use arrow::datatypes::{DataType, SchemaRef};
-use datafusion::common::cast::as_boolean_array;
 use datafusion::common::{Result, internal_datafusion_err};
 use datafusion::logical_expr::Expr;
 use datafusion::physical_expr::PhysicalExpr;
@@ -22,6 +21,7 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use mayfly_table::{Table, TableSnapshot};
 
 use super::KeyScan;
+use crate::batches::{kept_by, projected};
 use crate::error::table_error;
 use crate::provider::TableScan;
 use crate::scan_columns::ScanColumns;
@@ -147,30 +147,20 @@ impl Steps {
                     predicate,
                     projection,
                 } => {
-                    let kept = predicate.evaluate(&rows)?.into_array(rows.num_rows())?;
-                    let kept = as_boolean_array(&kept)?;
-                    places = filter(&places, kept)?
+                    let kept = kept_by(predicate, &rows)?;
+                    places = filter(&places, &kept)?
                         .as_any()
                         .downcast_ref()
                         .cloned()
                         .ok_or_else(|| {
                             internal_datafusion_err!("filtered numbers are no numbers")
                         })?;
-                    rows = filter_record_batch(&rows, kept)?;
+                    rows = filter_record_batch(&rows, &kept)?;
                     if let Some(columns) = projection {
                         rows = rows.project(columns)?;
                     }
                 }
-                Step::Project { exprs, schema } => {
-                    let count = rows.num_rows();
-                    let columns = exprs
-                        .iter()
-                        .map(|expr| expr.evaluate(&rows)?.into_array(count))
-                        .collect::<Result<Vec<ArrayRef>>>()?;
-                    let options = RecordBatchOptions::new().with_row_count(Some(count));
-                    let schema = Arc::clone(schema);
-                    rows = RecordBatch::try_new_with_options(schema, columns, &options)?;
-                }
+                Step::Project { exprs, schema } => rows = projected(exprs, schema, &rows)?,
             }
         }
         Ok((rows, places))

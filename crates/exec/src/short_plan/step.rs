@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::array::{Array, RecordBatch};
 use arrow::compute::{concat_batches, filter_record_batch};
 use arrow::datatypes::SchemaRef;
-use datafusion::common::cast::as_boolean_array;
 use datafusion::common::{JoinSide, Result, internal_datafusion_err};
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
 use datafusion::physical_plan::sorts::sort::sort_batch;
 
 use super::run::Run;
 use super::stock::Stock;
+use crate::batches::{batch_of, kept_by, projected};
 use crate::by_key::LookUp;
 use crate::report::Why;
 use crate::unbound::UnboundRows;
@@ -102,12 +102,7 @@ impl Step {
                 let Some(rows) = input.rows(run)? else {
                     return Ok(None);
                 };
-                let count = rows.num_rows();
-                let columns = exprs
-                    .iter()
-                    .map(|expr| expr.evaluate(&rows)?.into_array(count))
-                    .collect::<Result<Vec<ArrayRef>>>()?;
-                batch(schema, columns, count)?
+                projected(exprs, schema, &rows)?
             }
             Step::Sort {
                 by,
@@ -140,7 +135,7 @@ impl Step {
                 // Their columns are the same but for names and whether they may be NULL.
                 let parts = parts.into_iter().map(|rows| {
                     let count = rows.num_rows();
-                    batch(schema, rows.columns().to_vec(), count)
+                    batch_of(schema, rows.columns().to_vec(), count)
                 });
                 concat_batches(schema, &parts.collect::<Result<Vec<_>>>()?)?
             }
@@ -214,8 +209,7 @@ fn filtered(
     predicate: &Arc<dyn PhysicalExpr>,
     projection: Option<&[usize]>,
 ) -> Result<RecordBatch> {
-    let kept = predicate.evaluate(rows)?.into_array(rows.num_rows())?;
-    let kept = as_boolean_array(&kept)?;
+    let kept = kept_by(predicate, rows)?;
     let is_whole = kept.null_count() == 0 && !kept.has_false();
     let shown = match projection {
         Some(columns) => rows.project(columns)?,
@@ -223,7 +217,7 @@ fn filtered(
     };
     match is_whole {
         true => Ok(shown),
-        false => Ok(filter_record_batch(&shown, kept)?),
+        false => Ok(filter_record_batch(&shown, &kept)?),
     }
 }
 
@@ -231,12 +225,4 @@ fn limited(rows: &RecordBatch, skip: usize, fetch: Option<usize>) -> RecordBatch
     let skip = skip.min(rows.num_rows());
     let left = rows.num_rows() - skip;
     rows.slice(skip, fetch.unwrap_or(left).min(left))
-}
-
-fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    let schema = Arc::clone(schema);
-    Ok(RecordBatch::try_new_with_options(
-        schema, columns, &options,
-    )?)
 }

@@ -8,13 +8,15 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, RecordBatch, RecordBatchOptions};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, RecordBatch};
 use arrow::compute::{SortOptions, cast};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::row::{RowConverter, SortField};
 use datafusion::common::Result;
 use datafusion::physical_expr::{LexOrdering, PhysicalExprRef};
 use datafusion::physical_plan::expressions::Column;
+
+use crate::batches::batch_of;
 
 /// The layout of a sort.
 #[derive(Debug)]
@@ -100,7 +102,7 @@ impl SortSpec {
             let column = expr.evaluate(batch)?.into_array(batch.num_rows())?;
             columns.push(cast_to(&column, field.data_type())?);
         }
-        rebuild(&self.inner, columns, batch.num_rows())
+        batch_of(&self.inner, columns, batch.num_rows())
     }
 
     /// A batch from inside as the consumer expects it.
@@ -110,7 +112,7 @@ impl SortSpec {
             .zip(batch.columns())
             .map(|(field, column)| cast_to(column, field.data_type()))
             .collect::<Result<_>>()?;
-        rebuild(&self.outer, columns, batch.num_rows())
+        batch_of(&self.outer, columns, batch.num_rows())
     }
 }
 
@@ -119,15 +121,6 @@ fn cast_to(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
         return Ok(Arc::clone(column));
     }
     Ok(cast(column, data_type)?)
-}
-
-fn rebuild(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    Ok(RecordBatch::try_new_with_options(
-        Arc::clone(schema),
-        columns,
-        &options,
-    )?)
 }
 
 /// Strings of up to this many bytes live in the view itself.
@@ -213,5 +206,5 @@ fn copy_views(batch: RecordBatch, must: impl Fn(usize, usize) -> bool) -> Result
             *column = copied;
         }
     }
-    rebuild(&schema, columns, rows)
+    batch_of(&schema, columns, rows)
 }
