@@ -172,11 +172,11 @@ impl MemoryPool for SpacePool {
         let all_bytes = self.account.space().memory_bytes();
         let wanted = (reservation.size() + additional) as u64;
         // It would take all that there is, and what feeds it could not go on.
-        if consumer.can_spill()
-            && wanted > all_bytes / SPILLABLE_PER_MEMORY
-            && let Err(error) = self.account.reserve(all_bytes + 1)
-        {
-            return Err(exhausted(consumer.name(), &error));
+        if consumer.can_spill() && wanted > all_bytes / SPILLABLE_PER_MEMORY {
+            return Err(exhausted(
+                consumer.name(),
+                &self.account.refusal(all_bytes + 1),
+            ));
         }
         let mut state = self.state();
         let wanted = state.used_bytes + additional as u64;

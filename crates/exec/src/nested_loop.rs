@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{JoinType, Result, internal_err};
+use datafusion::common::{JoinType, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::execution_plan::{
     ChildrenPropertiesMode, ReplaceChildrenOptions, reset_plan_states,
@@ -128,12 +128,9 @@ impl ExecutionPlan for Again {
         }
         if self.is_refused {
             let account = &StatementContext::of(&context)?.account;
-            // Nobody can have more than all; the error says what there is.
-            let more_than_all = account.space().memory_bytes() + 1;
-            return match account.reserve(more_than_all) {
-                Err(error) => Err(space_error(error)),
-                Ok(_) => internal_err!("more than all of the memory was reserved"),
-            };
+            // More than all would have to be held.
+            let bytes = account.space().memory_bytes() + 1;
+            return Err(space_error(account.refusal(bytes)));
         }
         reset_plan_states(Arc::clone(&self.input))?.execute(partition, context)
     }

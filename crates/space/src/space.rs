@@ -323,6 +323,12 @@ impl Account {
         Ok(reservation)
     }
 
+    /// The error of a reservation of so many bytes that is not even tried, because what would be
+    /// done with it must not be.
+    pub fn refusal(&self, bytes: u64) -> Error {
+        self.node.exceeded(bytes)
+    }
+
     /// Allocates a page, pinned, its contents unspecified.
     ///
     /// # Errors
