@@ -4,6 +4,7 @@
 //! with our functions, rules and operators. Statements lock it for moments only.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -30,6 +31,7 @@ use crate::slow_log::{Entry, SlowSettings};
 use crate::statement::{Known, KnownTables, Lately, Repeated, Turns};
 use crate::stats::{Ended, StatementStats};
 use crate::status::Status;
+use crate::tracking::{Tracker, Tracks, TransactionInfo};
 use crate::transaction::Transaction;
 use crate::variables::{Variables, time_zone_seconds};
 use crate::waiting::WaitingPlace;
@@ -49,6 +51,8 @@ pub(crate) struct Connection {
     pub(crate) turn: Arc<TurnOfConnection>,
     /// Where files of the client come from, if it is another process.
     client_files: Mutex<Option<ClientFiles>>,
+    /// Whether the client wants to know of its transaction.
+    pub(crate) follows_transaction: AtomicBool,
     local: Mutex<Local>,
     // resources
     pub(crate) account: Account,
@@ -97,6 +101,8 @@ pub(crate) struct Local {
     pub(crate) rules: Lately,
     /// What SHOW PROFILES lists.
     pub(crate) profiles: Profiles,
+    /// What the client is told of the session.
+    pub(crate) tracker: Tracker,
 }
 
 /// What statements ask of the variables all the time, as it was at one version of them.
@@ -125,6 +131,8 @@ pub(crate) struct Settings {
     /// What it reads is in this one, with the number of its collation; `None`: nothing is
     /// converted.
     pub(crate) results_set: Option<(CharacterSet, u16)>,
+    /// Which changes of the session the client is told.
+    pub(crate) tracks: Tracks,
     /// Which statements are slow, and what is said of them.
     slow: SlowSettings,
 }
@@ -183,6 +191,7 @@ impl Connection {
             .map(mayfly_sql::plan::aggregate_names)
             .unwrap_or_default();
         let variables = Variables::of_session(&engine.globals().variables);
+        let follows_transaction = Tracks::new(&variables).transaction != TransactionInfo::Off;
         Arc::new(Connection {
             engine,
             id,
@@ -193,6 +202,7 @@ impl Connection {
             values,
             turn,
             client_files: Mutex::default(),
+            follows_transaction: AtomicBool::new(follows_transaction),
             local: Mutex::new(Local {
                 database: Some(DEFAULT_DATABASE.to_owned()),
                 variables,
@@ -221,6 +231,7 @@ impl Connection {
                 few_rows: None,
                 rules: Lately::default(),
                 profiles: Profiles::default(),
+                tracker: Tracker::default(),
             }),
             account,
         })
@@ -521,7 +532,7 @@ impl Connection {
 
 impl Local {
     /// Whether a change waits for COMMIT.
-    fn is_in_transaction(&mut self) -> bool {
+    pub(crate) fn is_in_transaction(&mut self) -> bool {
         self.transaction.is_begun() || !self.settings().autocommit
     }
 
@@ -567,6 +578,7 @@ impl Local {
                 statement_quota_bytes: self.variables.quota("mayfly_max_tmp_statement_space_usage"),
                 client_set: self.variables.client_set(),
                 results_set: self.variables.results_set(),
+                tracks: Tracks::new(&self.variables),
                 slow: SlowSettings::new(
                     &self.variables.text("long_query_time"),
                     &self.variables.text("log_slow_verbosity"),

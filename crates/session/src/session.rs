@@ -20,6 +20,7 @@ use crate::running::{AFTER_FAILURE, AFTER_SUCCESS, CancelHandle, EndHandle, Runn
 use crate::shortage;
 use crate::statement::{self, Attempt};
 use crate::stats::StatementStats;
+use crate::tracking::SessionChange;
 
 /// A connection to an engine: variables, temporary tables, one statement at a time.
 ///
@@ -31,8 +32,10 @@ pub struct Session {
 /// What a client is told of its connection beside the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {
-    /// Whether a transaction is open.
+    /// Whether a transaction is open: BEGIN was given, or something was changed without autocommit.
     pub is_in_transaction: bool,
+    /// Whether it is one that changes nothing.
+    pub only_reads: bool,
     /// `@@autocommit`.
     pub autocommits: bool,
     /// Entries that SHOW WARNINGS would list.
@@ -42,6 +45,8 @@ pub struct State {
     /// `@@character_set_results`, with the number of the collation that clients are told of; `None`
     /// where nothing is converted.
     pub results_set: Option<(CharacterSet, u16)>,
+    /// Whether there is something to tell: [`Session::take_changes`].
+    pub has_changes: bool,
 }
 
 /// Stops a statement whose caller has lost interest.
@@ -78,6 +83,14 @@ impl Session {
     /// # Errors
     /// Whatever MySQL would answer; the session stays usable.
     pub async fn execute(&mut self, statement: &str) -> Result<Outcome, MySqlError> {
+        let ended = self.run(statement).await;
+        if let Ok(outcome) = &ended {
+            self.connection.follow_transaction(statement, outcome);
+        }
+        ended
+    }
+
+    async fn run(&mut self, statement: &str) -> Result<Outcome, MySqlError> {
         let started = Instant::now();
         if let Some(ended) = self.run_at_once(statement).await {
             share_thread(started.elapsed()).await;
@@ -240,8 +253,11 @@ impl Session {
     pub fn state(&self) -> State {
         let mut local = self.connection.local();
         let settings = local.settings();
+        let is_in_transaction = local.transaction.is_open();
         State {
-            is_in_transaction: local.transaction.is_begun(),
+            is_in_transaction,
+            only_reads: is_in_transaction && local.only_reads(),
+            has_changes: local.has_changes(),
             autocommits: settings.autocommit,
             warnings: match local.keeps_warnings {
                 // They are those of the statement before.
@@ -251,6 +267,12 @@ impl Session {
             client_set: settings.client_set,
             results_set: settings.results_set,
         }
+    }
+
+    /// What has changed in the session that its client wants to know of, since this was asked last:
+    /// `session_track_*`.
+    pub fn take_changes(&mut self) -> Vec<SessionChange> {
+        self.connection.local().take_changes()
     }
 
     /// Takes the character set that a client names by the number of a collation when it connects,

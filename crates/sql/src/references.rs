@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{self, Expr, ObjectName, Query, TableFactor, Visitor};
+use datafusion::sql::sqlparser::ast::{self, Expr, ObjectName, Query, TableFactor, TableWithJoins, Visitor};
 
 use crate::statement::TableName;
 use crate::walk;
@@ -26,6 +26,15 @@ impl References {
     pub fn of_query(query: &Query) -> References {
         let mut references = References::default();
         let _ = walk::read(query, &mut references);
+        references
+    }
+
+    /// Collects what the tables of a FROM mention.
+    pub fn of_tables(tables: &[TableWithJoins]) -> References {
+        let mut references = References::default();
+        for table in tables {
+            let _ = walk::read(table, &mut references);
+        }
         references
     }
 

@@ -16,7 +16,7 @@ use crate::encoding::TextEncoding;
 use crate::error::{ConnectionError, Failure};
 use crate::login::{Account, Login, Peer};
 use crate::parameters::Parameter;
-use crate::reply::{Reply, Summary};
+use crate::reply::{Reply, SessionChange, Summary};
 
 /// The result of writing an answer.
 pub type Answered = Result<(), Failure>;
@@ -74,6 +74,11 @@ pub trait Connection: Send {
 
     /// The flags for answers that no statement gives, such as that to COM_PING.
     fn status(&self) -> crate::ServerStatus;
+
+    /// What the client is told of its session with the answer to its login.
+    fn changes(&mut self) -> Vec<SessionChange> {
+        Vec::new()
+    }
 
     /// How texts are written to a client that has just logged in, was reset or changed its user:
     /// `character_set_results`. Statements that change it tell the [`Reply`].

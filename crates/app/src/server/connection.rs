@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use mayfly_session::{
-    ColumnInfo, EndHandle, FileRequest, FileRequests, KeptRows, Outcome, Prepared, Session, State,
-    client_text, statements,
+    ColumnInfo, EndHandle, FileRequest, FileRequests, KeptRows, Outcome, Prepared, Session,
+    SessionChange as Change, State, client_text, statements,
 };
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 use mayfly_wire::{
@@ -159,15 +159,13 @@ impl Client {
         let executed = self.executed(statement, reply).await;
         // Of several assignments the first may have been made.
         let state = self.look(reply);
-        self.answer(executed?, statement, leads, &state, reply)
-            .await
+        self.answer(executed?, leads, &state, reply).await
     }
 
     /// Sends the result of a statement.
     async fn answer(
         &mut self,
         outcome: Outcome,
-        statement: &str,
         leads: bool,
         state: &State,
         reply: &mut Reply,
@@ -189,7 +187,7 @@ impl Client {
                     status: status(state) | more,
                     warnings,
                     info,
-                    changes: self.changes(statement),
+                    changes: self.told(state, reply),
                 };
                 reply.done(&summary).await
             }
@@ -198,6 +196,7 @@ impl Client {
                 mut batches,
             } => {
                 let columns: Vec<ColumnDefinition> = columns.iter().map(definition).collect();
+                let tells = reply.tells_changes(true);
                 let mut rows = reply.rows(&columns, status(state)).await?;
                 while let Some(batch) = batches.next().await {
                     let batch = batch?;
@@ -214,6 +213,10 @@ impl Client {
                 let summary = Summary {
                     status: status(&state) | more,
                     warnings: state.warnings,
+                    changes: match tells {
+                        true if state.has_changes => Connection::changes(self),
+                        _ => Vec::new(),
+                    },
                     ..Summary::default()
                 };
                 rows.finish(&summary).await
@@ -233,15 +236,19 @@ impl Client {
         statement.with(&values)
     }
 
-    /// What a statement may have changed in the session.
-    fn changes(&self, statement: &str) -> Vec<SessionChange> {
-        let first = statement.trim_start().as_bytes();
-        let is_use = first.get(..4).is_some_and(|word| {
-            word[..3].eq_ignore_ascii_case(b"use") && !word[3].is_ascii_alphanumeric()
-        });
-        match self.session.database().filter(|_| is_use) {
-            Some(database) => vec![SessionChange::Schema(database)],
-            None => Vec::new(),
+    /// What a client is told of its session with an answer that has no rows.
+    fn told(&mut self, state: &State, reply: &Reply) -> Vec<SessionChange> {
+        match state.has_changes && reply.tells_changes(false) {
+            true => Connection::changes(self),
+            false => Vec::new(),
+        }
+    }
+
+    /// The end of a command that is no statement.
+    fn summary(&mut self) -> Summary {
+        Summary {
+            changes: Connection::changes(self),
+            ..Summary::new(self.status())
         }
     }
 }
@@ -261,6 +268,11 @@ impl Connection for Client {
 
     fn status(&self) -> ServerStatus {
         status(&self.session.state())
+    }
+
+    fn changes(&mut self) -> Vec<SessionChange> {
+        let changes = self.session.take_changes();
+        changes.into_iter().map(told_change).collect()
     }
 
     fn text_encoding(&self) -> TextEncoding {
@@ -296,7 +308,7 @@ impl Connection for Client {
         if let Ok(Outcome::Rows { columns, .. }) = &mut executed {
             label(columns, statement);
         }
-        self.answer(executed?, &text, false, &state, reply).await
+        self.answer(executed?, false, &state, reply).await
     }
 
     /// The rows are kept before the first is read, as MySQL does: what other statements do to their
@@ -324,7 +336,7 @@ impl Connection for Client {
                 }))
             }
             done @ Outcome::Done { .. } => {
-                self.answer(done, &text, false, &state, reply).await?;
+                self.answer(done, false, &state, reply).await?;
                 Ok(None)
             }
         }
@@ -332,11 +344,7 @@ impl Connection for Client {
 
     async fn use_database(&mut self, name: &[u8]) -> Result<Summary, MySqlError> {
         self.change_database(name).await?;
-        let database = self.session.database();
-        Ok(Summary {
-            changes: database.map(SessionChange::Schema).into_iter().collect(),
-            ..Summary::new(self.status())
-        })
+        Ok(self.summary())
     }
 
     async fn list_fields(
@@ -377,7 +385,7 @@ impl Connection for Client {
         self.interactive = login.interactive;
         self.session.leave_database();
         self.begin(login).await?;
-        Ok(Summary::new(self.status()))
+        Ok(self.summary())
     }
 
     fn idle_timeout(&self) -> Duration {
@@ -433,6 +441,22 @@ fn label(columns: &mut [ColumnInfo], statement: &Prepared) {
     }
 }
 
+/// A change of the session as the protocol tells it.
+fn told_change(change: Change) -> SessionChange {
+    match change {
+        Change::Variable { name, value } => SessionChange::SystemVariable {
+            name: name.to_owned(),
+            value,
+        },
+        Change::Schema(name) => SessionChange::Schema(name),
+        Change::State => SessionChange::State,
+        Change::TransactionState(state) => SessionChange::TransactionState(state),
+        Change::TransactionCharacteristics(statements) => {
+            SessionChange::TransactionCharacteristics(statements)
+        }
+    }
+}
+
 /// The flags of a state.
 fn status(state: &State) -> ServerStatus {
     let flag = |is_set: bool, flag: ServerStatus| match is_set {
@@ -441,6 +465,7 @@ fn status(state: &State) -> ServerStatus {
     };
     flag(state.autocommits, ServerStatus::AUTOCOMMIT)
         | flag(state.is_in_transaction, ServerStatus::IN_TRANS)
+        | flag(state.only_reads, ServerStatus::IN_TRANS_READONLY)
 }
 
 /// How the client reads its results.

@@ -82,6 +82,7 @@ impl Job {
                 let mut local = self.connection.local();
                 if local.database.as_deref() == Some(name) {
                     local.database = None;
+                    local.database_changed();
                 }
                 Ok(Outcome::done(tables as u64))
             }

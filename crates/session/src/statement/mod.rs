@@ -213,11 +213,28 @@ impl Job {
             connection.local().transaction.commit();
         }
         let is_transaction = connection.local().next_access.is_some() && is_transaction(&statement);
+        let changes_state = self.changes_temporary(&statement);
         let outcome = self.obey(statement).await?;
+        let mut local = connection.local();
+        if changes_state {
+            local.session_state_changed();
+        }
         if is_transaction {
-            connection.local().end_single();
+            local.end_single();
         }
         Ok(outcome)
+    }
+
+    /// Whether a statement makes, changes or drops a temporary table, as its text says it.
+    fn changes_temporary(&self, statement: &Statement) -> bool {
+        match statement {
+            Statement::CreateTable(create) => create.temporary,
+            Statement::DropTable(drop) => drop.temporary,
+            Statement::AlterTable(alter) => self
+                .table(&alter.table)
+                .is_ok_and(|table| self.connection.local().temporary.has(&table)),
+            _ => false,
+        }
     }
 
     async fn obey(&self, statement: Statement) -> Result<Outcome, MySqlError> {
@@ -252,7 +269,10 @@ impl Job {
                 if !self.has_database(&name) {
                     return Err(MySqlError::new(ErrorCode::UnknownDatabase, &[&name]));
                 }
-                connection.local().database = Some(name);
+                let mut local = connection.local();
+                local.database = Some(name);
+                local.database_changed();
+                local.session_state_changed();
                 Ok(Outcome::done(0))
             }
             Statement::Insert(insert) => Box::pin(self.insert(*insert)).await,
