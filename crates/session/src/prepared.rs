@@ -15,7 +15,12 @@ pub use mayfly_sql::pieces::Parameter;
 
 /// Errors that say a statement cannot be run whatever values it gets: there is no such database,
 /// column, table, function or variable, or it is no statement.
-const HOPELESS: [u16; 9] = [1046, 1049, 1051, 1054, 1064, 1065, 1146, 1193, 1305];
+const HOPELESS: [u16; 12] = [
+    1046, 1049, 1051, 1054, 1064, 1065, 1109, 1110, 1136, 1146, 1193, 1305,
+];
+
+/// Words of statements that change rows.
+const OF_CHANGES: [&str; 4] = ["UPDATE", "DELETE", "INSERT", "REPLACE"];
 
 /// Words of statements that prepare others.
 const OF_PREPARED: [&str; 3] = ["PREPARE", "EXECUTE", "DEALLOCATE"];
@@ -39,7 +44,13 @@ impl Prepared {
         let asked = text;
         let text = Parametrized::read(text)?;
         let shows = |told: &str| shown(told, asked, text.count());
-        let columns = match session.describe(&text.with_nothing()?).await {
+        let told = text.with_nothing()?;
+        let changes = OF_CHANGES.iter().any(|word| first.eq_ignore_ascii_case(word));
+        let described = match changes {
+            true => session.check(&told).await.map(|()| Vec::new()),
+            false => session.describe(&told).await,
+        };
+        let columns = match described {
             Ok(mut columns) => {
                 for column in &mut columns {
                     column.name = shows(&column.name);

@@ -224,6 +224,22 @@ impl Session {
         ended.map_err(|error| running.interrupted().unwrap_or(error))
     }
 
+    /// Looks at the names of a statement that changes rows. Nothing is run.
+    ///
+    /// # Errors
+    /// What reading and planning the statement give.
+    pub(crate) async fn check(&mut self, statement: &str) -> Result<(), MySqlError> {
+        let connection = Arc::clone(&self.connection);
+        let account = connection.statement_account();
+        let running = Running::begin(&connection, statement, account);
+        let mut guard = AbortOnDrop(Some(Arc::clone(&running)));
+        let check = statement::check(connection, Arc::clone(&running));
+        let ended = self.run_on_workers(&running, check).await;
+        guard.0 = None;
+        running.finish();
+        ended.map_err(|error| running.interrupted().unwrap_or(error))
+    }
+
     /// Keeps the rows of a statement in the temp space, for whoever reads them piece by piece while
     /// other statements run. The statement is over then. Dropping the future stops it.
     ///

@@ -9,6 +9,7 @@ mod altered;
 mod assign;
 mod bind;
 mod change;
+mod check;
 mod counter;
 mod create;
 mod defaults;
@@ -52,6 +53,7 @@ use crate::profile::Stage;
 use crate::running::Running;
 use crate::status::Status;
 
+pub(crate) use check::check;
 pub(crate) use describe::describe;
 pub(crate) use known_tables::{KnownTables, run_known_table};
 pub(crate) use point::{Attempt, Known, run_known};

@@ -11,7 +11,7 @@ use mayfly_types::{Collation, ErrorCode, MySqlError};
 
 use super::{lower, tuple};
 use crate::bindings::{Bindings, literal};
-use crate::functions::calendar;
+use crate::functions::{SET_LAST_INSERT_ID, calendar};
 use crate::references::{Variable, variable};
 use crate::source::Source;
 
@@ -65,6 +65,7 @@ pub(super) fn rewrite(
         }
         Expr::Function(function) => {
             lower_function(function);
+            last_insert_id(function);
             check_stars(function, source)?;
             group_concat(function, source)?;
         }
@@ -115,6 +116,17 @@ pub(super) fn rewrite(
     tuple::rewrite(expr)?;
     crate::typing::syntax::expression(expr);
     Ok(())
+}
+
+/// LAST_INSERT_ID with an argument is a function of its own.
+fn last_insert_id(function: &mut Function) {
+    if let [ObjectNamePart::Identifier(name)] = function.name.0.as_mut_slice()
+        && name.value == "last_insert_id"
+        && let FunctionArguments::List(list) = &function.args
+        && list.args.len() == 1
+    {
+        name.value = SET_LAST_INSERT_ID.to_owned();
+    }
 }
 
 /// Whether a number with an exponent is too large for a DOUBLE.

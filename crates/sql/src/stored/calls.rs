@@ -7,6 +7,7 @@ use mayfly_types::{BlobSize, ColumnType};
 
 use super::aggregates;
 use super::shape::{Kind, Shape, together};
+use crate::functions::SET_LAST_INSERT_ID;
 use crate::functions::octets::returns_bytes;
 use crate::typing::compare::COMPARE;
 
@@ -235,7 +236,7 @@ fn numeric(name: &str, arguments: &Arguments<'_>) -> Option<Shape> {
             _ => Some(aggregates::average(first?)),
         },
         "rand" => Some(Shape::new(Kind::Double(None), false)),
-        "inet_aton" | "last_insert_id" => Some(Shape::big(true, name == "inet_aton")),
+        "inet_aton" | "last_insert_id" | SET_LAST_INSERT_ID => Some(Shape::big(true, name == "inet_aton")),
         "row_count" | "found_rows" => Some(Shape::big(false, false)),
         _ => None,
     }
