@@ -90,7 +90,8 @@ impl Command {
     pub(crate) fn of(statement: &Statement, text: &str) -> Option<Command> {
         let begins_with = |word: &str| {
             let text = text.trim_start();
-            text.get(..word.len()).is_some_and(|first| first.eq_ignore_ascii_case(word))
+            text.get(..word.len())
+                .is_some_and(|first| first.eq_ignore_ascii_case(word))
         };
         Some(match statement {
             Statement::AlterTable(_) if begins_with("CREATE") => Command::CreateIndex,

@@ -4,7 +4,7 @@
 //! with our functions, rules and operators. Statements lock it for moments only.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -27,7 +27,7 @@ use crate::meaning;
 use crate::profile::{Cost, Profiles, Stage};
 use crate::running::{CancelHandle, EndHandle, Running};
 use crate::shortage::TurnOfConnection;
-use crate::slow_log::{Entry, SlowSettings};
+use crate::slow_log::{Entry, SlowSettings, Unlogged};
 use crate::statement::{Known, KnownTables, Lately, Repeated, Turns};
 use crate::stats::{Ended, StatementStats};
 use crate::status::Status;
@@ -53,6 +53,10 @@ pub(crate) struct Connection {
     client_files: Mutex<Option<ClientFiles>>,
     /// Whether the client wants to know of its transaction.
     pub(crate) follows_transaction: AtomicBool,
+    /// Whether slow statements are explained in their log.
+    pub(crate) explains: AtomicBool,
+    /// Whether the statement that runs was prepared.
+    pub(crate) is_prepared: AtomicBool,
     local: Mutex<Local>,
     // resources
     pub(crate) account: Account,
@@ -103,6 +107,16 @@ pub(crate) struct Local {
     pub(crate) profiles: Profiles,
     /// What the client is told of the session.
     pub(crate) tracker: Tracker,
+    /// The port from which a client speaks over TCP.
+    pub(crate) client_port: Option<u16>,
+    /// Bytes that came from the client and went to it; `None` if nobody counts them.
+    traffic: Option<(u64, u64)>,
+    /// How long the statement waited for others that wrote its tables.
+    pub(crate) waited: Duration,
+    /// What EXPLAIN says of the statement that runs, where that is logged.
+    pub(crate) explained: Option<String>,
+    /// The entry of the log of a slow statement whose answer is still to be sent.
+    unlogged: Option<Unlogged>,
 }
 
 /// What statements ask of the variables all the time, as it was at one version of them.
@@ -118,9 +132,8 @@ pub(crate) struct Settings {
     pub(crate) insert_id: u64,
     /// Whether a SELECT returns all of its rows.
     pub(crate) selects_all: bool,
-    /// How long a client may say nothing, in seconds: a program, and a person.
+    /// How long a client may say nothing, in seconds.
     pub(crate) wait_timeout: u64,
-    pub(crate) interactive_timeout: u64,
     /// Whether statements are profiled, and how many of them are kept.
     pub(crate) profiling: bool,
     pub(crate) profiles_max: u64,
@@ -151,6 +164,8 @@ impl Connection {
             new.database.clone_from(&old.database);
             new.counts_found = old.counts_found;
             new.encryption.clone_from(&old.encryption);
+            new.client_port = old.client_port;
+            new.traffic = old.traffic;
         }
         let user = self.values.lock().user.clone();
         new.values.lock().user = user;
@@ -191,8 +206,7 @@ impl Connection {
             .map(mayfly_sql::plan::aggregate_names)
             .unwrap_or_default();
         let variables = Variables::of_session(&engine.globals().variables);
-        let follows_transaction = Tracks::new(&variables).transaction != TransactionInfo::Off;
-        Arc::new(Connection {
+        let connection = Arc::new(Connection {
             engine,
             id,
             state,
@@ -202,7 +216,9 @@ impl Connection {
             values,
             turn,
             client_files: Mutex::default(),
-            follows_transaction: AtomicBool::new(follows_transaction),
+            follows_transaction: AtomicBool::default(),
+            explains: AtomicBool::default(),
+            is_prepared: AtomicBool::default(),
             local: Mutex::new(Local {
                 database: Some(DEFAULT_DATABASE.to_owned()),
                 variables,
@@ -232,9 +248,26 @@ impl Connection {
                 rules: Lately::default(),
                 profiles: Profiles::default(),
                 tracker: Tracker::default(),
+                client_port: None,
+                traffic: None,
+                waited: Duration::ZERO,
+                explained: None,
+                unlogged: None,
             }),
             account,
-        })
+        });
+        connection.look_at_settings();
+        connection
+    }
+
+    /// Takes what statements ask before they look at anything else from the variables.
+    pub(crate) fn look_at_settings(&self) {
+        let settings = self.local().settings();
+        let follows = settings.tracks.transaction != TransactionInfo::Off;
+        self.follows_transaction.store(follows, Ordering::Relaxed);
+        let is_logged = self.engine.shared().slow_log.is_some();
+        let explains = is_logged && settings.slow.tells_explain;
+        self.explains.store(explains, Ordering::Relaxed);
     }
 
     /// Gives back the locks of GET_LOCK. What still runs for the connection may hold it on.
@@ -473,24 +506,55 @@ impl Connection {
     /// Whether a statement took longer than `long_query_time`; it is written to the log then.
     fn log_if_slow(&self, ended: &Ended<'_>) -> bool {
         let elapsed = Duration::from_secs_f64(ended.stats.elapsed_ms / 1000.0);
-        let settings = self.local().settings().slow;
+        let (settings, waited, explained) = {
+            let mut local = self.local();
+            let waited = std::mem::take(&mut local.waited);
+            (local.settings().slow, waited, local.explained.take())
+        };
         if elapsed < settings.long {
             return false;
         }
         let log = self.engine.shared().slow_log.as_ref();
         if let Some(log) = log.filter(|log| log.takes(&settings)) {
             let user = self.values.lock().user.clone();
-            let local = self.local();
+            let mut local = self.local();
             let entry = Entry {
                 user: &user,
                 connection_id: self.id,
                 database: local.database.as_deref(),
                 warnings: &local.warnings,
+                waited,
+                explained: explained.as_deref(),
                 ended,
             };
-            log.write(&entry, &settings);
+            let unlogged = Unlogged::new(&entry, &settings);
+            match local.traffic {
+                Some(_) => {
+                    if let Some(before) = local.unlogged.replace(unlogged) {
+                        log.write(before, None);
+                    }
+                }
+                None => log.write(unlogged, None),
+            }
         }
         true
+    }
+
+    /// Counts what came and went since this was said last. The answer to a statement is sent then.
+    pub(crate) fn exchanged(&self, received: u64, sent: u64) {
+        let mut local = self.local();
+        let (received_before, sent_before) =
+            local.traffic.replace((received, sent)).unwrap_or_default();
+        let new_received = received.saturating_sub(received_before);
+        let new_sent = sent.saturating_sub(sent_before);
+        local.status.bytes_received += new_received;
+        local.status.bytes_sent += new_sent;
+        let unlogged = local.unlogged.take();
+        drop(local);
+        self.engine.clients().exchanged(new_received, new_sent);
+        if let (Some(unlogged), Some(log)) = (unlogged, &self.engine.shared().slow_log) {
+            log.write(unlogged, Some(new_sent));
+        }
     }
 
     /// Ends a statement that ran on the thread that asked, and had no beginning of its own.
@@ -572,7 +636,6 @@ impl Local {
                 insert_id: self.variables.number("insert_id"),
                 selects_all: self.variables.number("sql_select_limit") == u64::MAX,
                 wait_timeout: self.variables.number("wait_timeout"),
-                interactive_timeout: self.variables.number("interactive_timeout"),
                 profiling: self.variables.is_on("profiling"),
                 profiles_max: self.variables.number("profiling_history_size"),
                 statement_quota_bytes: self.variables.quota("mayfly_max_tmp_statement_space_usage"),
@@ -617,6 +680,10 @@ fn tell(values: &mut Values, variables: &Variables) {
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        let unlogged = self.local().unlogged.take();
+        if let (Some(unlogged), Some(log)) = (unlogged, &self.engine.shared().slow_log) {
+            log.write(unlogged, None);
+        }
         self.release_locks();
         self.engine.forget(self.id);
     }

@@ -23,6 +23,7 @@
 
 mod client_files;
 mod clients;
+mod commands;
 mod connection;
 mod delimited;
 mod engine;
@@ -63,7 +64,7 @@ pub use mayfly_space::{Compression, FileStatus, IoMode, PageClass, limit_heaps};
 pub use mayfly_sql::client_text::read as client_text;
 pub use mayfly_sql::pieces::statements;
 pub use outcome::{ColumnInfo, ColumnOrigin, KeyRole, Outcome, RowStream};
-pub use prepared::{Parameter, Prepared};
+pub use prepared::{Parameter, Prepared, PreparedCommand};
 pub use progress::Progress;
 pub use running::{CancelHandle, EndHandle};
 pub use session::{ProgressHandle, Session, State};

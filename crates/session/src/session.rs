@@ -2,18 +2,20 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 
 use crate::client_files::{ClientFiles, FileRequests};
+use crate::commands::Command;
 use crate::connection::Connection;
 use crate::errors;
 use crate::kept::KeptRows;
 use crate::names;
 use crate::outcome::{ColumnInfo, Outcome, RowStream, crashed, panic_text};
-use crate::prepared::Prepared;
+use crate::prepared::{Prepared, PreparedCommand, too_many};
 use crate::profile::Stage;
 use crate::progress::Progress;
 use crate::running::{AFTER_FAILURE, AFTER_SUCCESS, CancelHandle, EndHandle, Running};
@@ -118,14 +120,19 @@ impl Session {
     /// Runs a statement of a shape or a text that was seen before, on this thread; `None` for any
     /// other one, of which nothing was done.
     async fn run_at_once(&self, statement: &str) -> Option<Result<Outcome, MySqlError>> {
+        if self.connection.explains.load(Ordering::Relaxed) {
+            return None;
+        }
         let mut attempt = statement::run_known(&self.connection, statement, None);
         while let Attempt::Busy(turns) = attempt {
+            let started = Instant::now();
             let turn = tokio::select! {
                 turn = turns.lock_owned() => turn,
                 () = self.connection.end.wait() => {
                     return Some(Err(MySqlError::new(ErrorCode::QueryInterrupted, &[])));
                 }
             };
+            self.connection.local().waited += started.elapsed();
             attempt = statement::run_known(&self.connection, statement, Some(turn));
         }
         if let Attempt::Ended(ended) = attempt {
@@ -251,12 +258,50 @@ impl Session {
         KeptRows::of(batches, account, workers).await
     }
 
+    /// Runs a prepared statement: [`Prepared::with`] gives its text.
+    ///
+    /// # Errors
+    /// As of [`execute`](Session::execute).
+    pub async fn execute_prepared(&mut self, statement: &str) -> Result<Outcome, MySqlError> {
+        let connection = Arc::clone(&self.connection);
+        connection.count(|status| status.commands.add(Command::StatementExecute));
+        connection.is_prepared.store(true, Ordering::Relaxed);
+        let ended = self.execute(statement).await;
+        connection.is_prepared.store(false, Ordering::Relaxed);
+        ended
+    }
+
+    /// Counts a command on a prepared statement.
+    pub fn count_prepared(&mut self, command: PreparedCommand) {
+        let command = match command {
+            PreparedCommand::Close => Command::StatementClose,
+            PreparedCommand::Fetch => Command::StatementFetch,
+            PreparedCommand::Reset => Command::StatementReset,
+            PreparedCommand::LongData => Command::StatementLongData,
+        };
+        self.connection.count(|status| status.commands.add(command));
+    }
+
+    /// Says how many bytes have come from the client and gone to it so far.
+    pub fn exchanged(&mut self, received: u64, sent: u64) {
+        self.connection.exchanged(received, sent);
+    }
+
     /// Cuts a statement at its parameters and looks at its columns.
     ///
     /// # Errors
-    /// 1064, and what names tables and columns that do not exist.
+    /// 1064, what names tables and columns that do not exist, and 1461 when there are too many.
     pub async fn prepare(&mut self, statement: &str) -> Result<Prepared, MySqlError> {
-        Prepared::new(self, statement).await
+        let connection = &self.connection;
+        connection.count(|status| status.commands.add(Command::StatementPrepare));
+        let most = connection
+            .engine
+            .globals()
+            .variables
+            .number("max_prepared_stmt_count");
+        let place = connection.engine.clients().prepare(most);
+        let place = place.ok_or_else(|| too_many(most))?;
+        Prepared::new(self, statement, place).await
     }
 
     /// Ends what the connection has: its transaction, temporary tables, variables and warnings. Its
@@ -303,14 +348,21 @@ impl Session {
         Ok(())
     }
 
-    /// How long a client may say nothing, in seconds: `@@interactive_timeout` if a person waits,
-    /// else `@@wait_timeout`.
-    pub fn idle_seconds(&self, is_person: bool) -> u64 {
-        let settings = self.connection.local().settings();
-        match is_person {
-            true => settings.interactive_timeout,
-            false => settings.wait_timeout,
-        }
+    /// How long a client may say nothing, in seconds: `@@wait_timeout`.
+    pub fn idle_seconds(&self) -> u64 {
+        self.connection.local().settings().wait_timeout
+    }
+
+    /// Says that a person waits at the client: `@@wait_timeout` is `@@interactive_timeout` then.
+    pub fn wait_for_person(&mut self) {
+        let mut local = self.connection.local();
+        let seconds = local.variables.text("interactive_timeout");
+        local.variables.put("wait_timeout", seconds);
+    }
+
+    /// Says from which port of its host the client speaks, which SHOW PROCESSLIST shows.
+    pub fn set_client_port(&mut self, port: Option<u16>) {
+        self.connection.local().client_port = port;
     }
 
     /// `@@max_allowed_packet`: the bytes of the longest command and of the longest row.

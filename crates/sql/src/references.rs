@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{self, Expr, ObjectName, Query, TableFactor, TableWithJoins, Visitor};
+use datafusion::sql::sqlparser::ast::{
+    self, Expr, ObjectName, Query, TableFactor, TableWithJoins, Visitor,
+};
 
 use crate::statement::TableName;
 use crate::walk;

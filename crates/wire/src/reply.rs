@@ -169,6 +169,11 @@ impl Reply {
             && (!has_rows || self.deprecates_eof())
     }
 
+    /// Bytes of commands, and of files, of this connection so far.
+    pub fn bytes_received(&self) -> u64 {
+        lock(&self.receiver).total_bytes()
+    }
+
     /// Whether the client may be asked for a file.
     pub fn allows_local_infile(&self) -> bool {
         self.capabilities.contains(Capabilities::LOCAL_FILES)

@@ -134,6 +134,18 @@ pub trait Connection: Send {
         }
     }
 
+    /// Hears of a command on a prepared statement that needs nothing to be done; it may be one of a
+    /// statement that there is not.
+    fn heard(&mut self, command: StatementCommand) {
+        let _ = command;
+    }
+
+    /// Hears how many bytes have come from the client and gone to it so far: with each command, and
+    /// when its answer is on the way.
+    fn exchanged(&mut self, received: u64, sent: u64) {
+        let _ = (received, sent);
+    }
+
     /// COM_STMT_CLOSE: the client will not use the statement again.
     fn close_statement(&mut self, statement: Self::Statement) {
         drop(statement);
@@ -220,6 +232,20 @@ pub struct Prepared<S> {
     pub columns: Vec<ColumnDefinition>,
     /// Entries that `SHOW WARNINGS` would list.
     pub warnings: u16,
+}
+
+/// A command on a prepared statement, to be counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StatementCommand {
+    /// COM_STMT_CLOSE.
+    Close,
+    /// COM_STMT_FETCH.
+    Fetch,
+    /// COM_STMT_RESET.
+    Reset,
+    /// COM_STMT_SEND_LONG_DATA.
+    SendLongData,
 }
 
 /// A result that waits to be fetched.

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use mayfly_session::{
-    ColumnInfo, EndHandle, FileRequest, FileRequests, KeptRows, Outcome, Prepared, Session,
-    SessionChange as Change, State, client_text, statements,
+    ColumnInfo, EndHandle, FileRequest, FileRequests, KeptRows, Outcome, Prepared, PreparedCommand,
+    Session, SessionChange as Change, State, client_text, statements,
 };
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 use mayfly_wire::{
-    Answered, ColumnDefinition, Connection, Cursor, Failure, Login, OpenCursor, Parameter,
-    Prepared as Described, RecordBatch, Reply, ServerStatus, SessionChange, Summary, TextEncoding,
+    Answered, ColumnDefinition, Connection, Cursor, Failure, Login, OpenCursor, Parameter, Peer,
+    Prepared as Described, RecordBatch, Reply, ServerStatus, SessionChange, StatementCommand,
+    Summary, TextEncoding,
 };
 
 use super::columns::{Value, definition};
@@ -28,9 +29,9 @@ const PARAMETERS_MAX: usize = u16::MAX as usize;
 pub struct Client {
     // fixed
     shared: Arc<Shared>,
-    interactive: bool,
     end: EndHandle,
     // state
+    is_interactive: bool,
     session: Session,
     /// What it sends is in this character set.
     set: CharacterSet,
@@ -51,7 +52,7 @@ impl Client {
             files: session.client_files(),
             end: session.end_handle(),
             shared,
-            interactive: login.interactive,
+            is_interactive: login.interactive,
             session,
             set: CharacterSet::default(),
             _place: place,
@@ -64,6 +65,12 @@ impl Client {
     async fn begin(&mut self, login: &Login) -> Result<(), MySqlError> {
         let user = format!("{}@{}", login.user, login.peer.host());
         self.session.set_user(&user);
+        if let Peer::Tcp(address) = login.peer {
+            self.session.set_client_port(Some(address.port()));
+        }
+        if login.interactive {
+            self.session.wait_for_person();
+        }
         self.session.count_found_rows(login.found_rows);
         if let Some(tls) = &login.tls {
             self.session.set_encryption(&tls.version, &tls.cipher);
@@ -142,10 +149,21 @@ impl Client {
     }
 
     /// Runs a statement, and fetches the files that it asks for meanwhile.
-    async fn executed(&mut self, statement: &str, reply: &mut Reply) -> Result<Outcome, Failure> {
+    async fn executed(
+        &mut self,
+        statement: &str,
+        is_prepared: bool,
+        reply: &mut Reply,
+    ) -> Result<Outcome, Failure> {
         // What an earlier statement asked for, and ended without.
         while self.files.try_recv().is_ok() {}
-        let mut executed = pin!(self.session.execute(statement));
+        let session = &mut self.session;
+        let mut executed = pin!(async {
+            match is_prepared {
+                true => session.execute_prepared(statement).await,
+                false => session.execute(statement).await,
+            }
+        });
         loop {
             tokio::select! {
                 biased;
@@ -156,10 +174,16 @@ impl Client {
     }
 
     async fn run(&mut self, statement: &str, leads: bool, reply: &mut Reply) -> Answered {
-        let executed = self.executed(statement, reply).await;
+        let executed = self.executed(statement, false, reply).await;
         // Of several assignments the first may have been made.
         let state = self.look(reply);
-        self.answer(executed?, leads, &state, reply).await
+        self.answer(executed?, leads, &state, reply).await?;
+        // What follows in the text sends bytes of its own.
+        if leads {
+            self.session
+                .exchanged(reply.bytes_received(), reply.bytes_sent());
+        }
+        Ok(())
     }
 
     /// Sends the result of a statement.
@@ -275,6 +299,21 @@ impl Connection for Client {
         changes.into_iter().map(told_change).collect()
     }
 
+    fn heard(&mut self, command: StatementCommand) {
+        let command = match command {
+            StatementCommand::Close => PreparedCommand::Close,
+            StatementCommand::Fetch => PreparedCommand::Fetch,
+            StatementCommand::Reset => PreparedCommand::Reset,
+            StatementCommand::SendLongData => PreparedCommand::LongData,
+            _ => return,
+        };
+        self.session.count_prepared(command);
+    }
+
+    fn exchanged(&mut self, received: u64, sent: u64) {
+        self.session.exchanged(received, sent);
+    }
+
     fn text_encoding(&self) -> TextEncoding {
         encoding(&self.session.state())
     }
@@ -303,7 +342,7 @@ impl Connection for Client {
         reply: &mut Reply,
     ) -> Answered {
         let text = self.text_of(statement, parameters)?;
-        let mut executed = self.executed(&text, reply).await;
+        let mut executed = self.executed(&text, true, reply).await;
         let state = self.look(reply);
         if let Ok(Outcome::Rows { columns, .. }) = &mut executed {
             label(columns, statement);
@@ -320,7 +359,7 @@ impl Connection for Client {
         reply: &mut Reply,
     ) -> Result<Option<OpenCursor<Fetched>>, Failure> {
         let text = self.text_of(statement, parameters)?;
-        let executed = self.executed(&text, reply).await;
+        let executed = self.executed(&text, true, reply).await;
         let state = self.look(reply);
         match executed? {
             Outcome::Rows {
@@ -376,20 +415,22 @@ impl Connection for Client {
 
     async fn reset(&mut self) -> Result<Summary, MySqlError> {
         self.session.reset();
+        if self.is_interactive {
+            self.session.wait_for_person();
+        }
         self.set = self.session.state().client_set;
         Ok(Summary::new(self.status()))
     }
 
     async fn change_user(&mut self, login: &Login) -> Result<Summary, MySqlError> {
         self.session.reset();
-        self.interactive = login.interactive;
         self.session.leave_database();
         self.begin(login).await?;
         Ok(self.summary())
     }
 
     fn idle_timeout(&self) -> Duration {
-        Duration::from_secs(self.session.idle_seconds(self.interactive))
+        Duration::from_secs(self.session.idle_seconds())
     }
 
     fn max_packet_bytes(&self) -> Option<usize> {

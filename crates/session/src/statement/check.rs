@@ -9,10 +9,11 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Job;
 use super::assign::Values;
+use super::duplicate::Updater;
 use crate::connection::Connection;
 use crate::running::Running;
 
-/// Looks at the tables and columns of UPDATE, DELETE, INSERT and REPLACE.
+/// Looks at the tables and columns of UPDATE, DELETE, INSERT, REPLACE and CREATE TABLE ... SELECT.
 ///
 /// # Errors
 /// Those that running it would give; one may be due to values that are not known yet.
@@ -45,6 +46,10 @@ pub(crate) async fn check(
                 InsertSource::Values(_) => Ok(()),
             }
         }
+        Statement::CreateTable(create) => match &create.query {
+            Some(query) => job.try_plan(Statement::Query(query.clone())).await,
+            None => Ok(()),
+        },
         _ => Ok(()),
     }
 }
@@ -70,11 +75,11 @@ impl Job {
                 return Err(MySqlError::new(ErrorCode::ValueCount, &[&(wrong + 1)]));
             }
         }
-        for set in &insert.on_duplicate {
-            if table.definition().column(&set.column).is_none() {
-                let code = ErrorCode::UnknownColumn;
-                return Err(MySqlError::new(code, &[&set.column, &"field list"]));
-            }
+        if !insert.on_duplicate.is_empty() {
+            let assignments = &insert.on_duplicate;
+            let names = values.source_columns();
+            let alias = insert.alias.as_ref();
+            Updater::begin(self, &table, assignments, alias, &names, insert.ignore).await?;
         }
         Ok(())
     }

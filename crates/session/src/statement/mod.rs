@@ -36,6 +36,8 @@ mod show;
 mod write;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use arrow::datatypes::DataType;
 use datafusion::scalar::ScalarValue;
@@ -46,6 +48,7 @@ use mayfly_sql::statement::{Access, Completion, Show, Statement, TableName};
 use mayfly_table::Table;
 use mayfly_types::{ErrorCode, MySqlError, Warning};
 
+use crate::commands::Command;
 use crate::connection::{Connection, Local};
 use crate::errors;
 use crate::outcome::Outcome;
@@ -82,7 +85,8 @@ pub(crate) async fn run(
         running,
         source: Arc::default(),
     };
-    if let Some(ended) = Box::pin(job.long_known()).await {
+    let explains = job.connection.explains.load(Ordering::Relaxed);
+    if !explains && let Some(ended) = Box::pin(job.long_known()).await {
         return ended.map(|outcome| job.settle(outcome));
     }
     let parsed = parse::parse(&job.running.text);
@@ -104,6 +108,9 @@ pub(crate) async fn run(
     job.source = Arc::new(source);
     job.name_defaults(&mut statement)?;
     job.running.enter(Stage::Executing);
+    if explains {
+        Box::pin(job.explain_for_log(&statement)).await;
+    }
     let outcome = match Box::pin(job.point(&statement)).await? {
         Some(outcome) => outcome,
         None => job.dispatch(statement).await?,
@@ -215,6 +222,9 @@ impl Job {
             connection.local().transaction.commit();
         }
         let is_transaction = connection.local().next_access.is_some() && is_transaction(&statement);
+        if let Some(command) = Command::of(&statement, &self.running.text) {
+            self.count(|status| status.commands.add(command));
+        }
         let changes_state = self.changes_temporary(&statement);
         let outcome = self.obey(statement).await?;
         let mut local = connection.local();
@@ -473,7 +483,9 @@ impl Job {
         match self.connection.turns_of(table, is_own) {
             Some(turns) => {
                 self.running.enter(Stage::WaitingForTable);
+                let started = Instant::now();
                 let turn = turns.lock_owned().await;
+                self.connection.local().waited += started.elapsed();
                 self.running.enter(Stage::Executing);
                 Some(turn)
             }

@@ -1,7 +1,5 @@
 //! SET.
 
-use std::sync::atomic::Ordering;
-
 use datafusion::scalar::ScalarValue;
 use mayfly_sql::statement::{Access, Assignment, Scope, SetValue};
 use mayfly_types::{CharacterSet, ErrorCode, Level, MySqlError, Warning};
@@ -9,7 +7,6 @@ use mayfly_types::{CharacterSet, ErrorCode, Level, MySqlError, Warning};
 use super::Job;
 use crate::errors::not_supported;
 use crate::outcome::Outcome;
-use crate::tracking::TransactionInfo;
 use crate::variables::{Definition, Where, check, check_scope, find};
 
 /// Variables whose global value an existing session does not see, which surprises often enough to
@@ -247,10 +244,8 @@ impl Job {
             let mut local = self.connection.local();
             local.variables.put_with_pair(name, text);
             local.variable_changed(definition.name, None);
-            let is_followed = local.settings().tracks.transaction != TransactionInfo::Off;
             drop(local);
-            let follows = &self.connection.follows_transaction;
-            follows.store(is_followed, Ordering::Relaxed);
+            self.connection.look_at_settings();
             if name == "max_tmp_session_space_usage" {
                 let quota = self.connection.local().variables.quota(name);
                 self.connection.account.set_disk_quota(quota);

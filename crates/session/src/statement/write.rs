@@ -445,7 +445,9 @@ impl Writer {
             rest = rest.slice(part.num_rows(), rest.num_rows() - part.num_rows());
             self.inserted();
             let last_row = part.num_rows().saturating_sub(1) as u32;
-            let last_met = met.last().filter(|(row, _)| self.tells_met && *row == last_row);
+            let last_met = met
+                .last()
+                .filter(|(row, _)| self.tells_met && *row == last_row);
             self.last_met = last_met.map(|(_, number)| *number);
             self.written.inserted += new.num_rows() as u64;
             self.written.updated += done.changed;

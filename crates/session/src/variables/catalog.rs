@@ -224,6 +224,7 @@ pub(crate) const CATALOG: &[Definition] = &[
     both("max_heap_table_size", from(16384, 1024), NO_CAP),
     both("max_join_size", from(1, 1), NO_CAP),
     both("max_length_for_sort_data", range(4, 8 << 20), "4096"),
+    global("max_prepared_stmt_count", range(0, 4_194_304), "16382"),
     both("max_sort_length", range(4, 8 << 20), "1024"),
     both("max_tmp_session_space_usage", ANY, "0"),
     both("max_tmp_tables", range(1, u32::MAX as u64), "32"),

@@ -211,7 +211,8 @@ pub(crate) fn check(
         Kind::VariableNames => {
             let names = text(value).ok_or_else(wrong_value)?;
             for name in names.split(',').map(str::trim) {
-                let is_known = ["", "*"].contains(&name) || find(&name.to_ascii_lowercase()).is_some();
+                let is_known =
+                    ["", "*"].contains(&name) || find(&name.to_ascii_lowercase()).is_some();
                 if !is_known {
                     let message =
                         format!("{name} is not a valid system variable and will be ignored.");

@@ -44,6 +44,11 @@ pub(super) fn rewrite(
                 }
             }
             Variable::System(name) => match bindings.system_variables.get(&name) {
+                // Seconds show six digits.
+                Some(seconds @ ScalarValue::Float64(_)) => {
+                    let digits = literal(&ScalarValue::Int64(Some(6)));
+                    call("round", vec![literal(seconds), digits])
+                }
                 Some(value) => literal(value),
                 None => {
                     let name = name.rsplit('.').next().unwrap_or(&name);

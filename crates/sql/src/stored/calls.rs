@@ -236,7 +236,9 @@ fn numeric(name: &str, arguments: &Arguments<'_>) -> Option<Shape> {
             _ => Some(aggregates::average(first?)),
         },
         "rand" => Some(Shape::new(Kind::Double(None), false)),
-        "inet_aton" | "last_insert_id" | SET_LAST_INSERT_ID => Some(Shape::big(true, name == "inet_aton")),
+        "inet_aton" | "last_insert_id" | SET_LAST_INSERT_ID => {
+            Some(Shape::big(true, name == "inet_aton"))
+        }
         "row_count" | "found_rows" => Some(Shape::big(false, false)),
         _ => None,
     }

@@ -27,6 +27,7 @@ use super::create::refuse_information;
 use super::query::Ready;
 use super::write::Undo;
 use super::{Job, Turn};
+use crate::commands::Command;
 use crate::errors;
 use crate::lowered;
 use crate::outcome::Outcome;
@@ -89,7 +90,11 @@ impl Updated {
 
 impl Job {
     pub(crate) async fn delete(&self, delete: Delete) -> Result<Outcome, MySqlError> {
-        self.connection.count(|status| status.deletes += 1);
+        let is_one = delete.targets.is_empty();
+        self.count(|status| match is_one {
+            true => status.deletes += 1,
+            false => status.commands.add(Command::DeleteSeveral),
+        });
         for _ in 0..ATTEMPTS {
             if let Some(removed) = Box::pin(self.try_delete(&delete)).await? {
                 return Ok(Outcome::done(removed));
@@ -99,7 +104,11 @@ impl Job {
     }
 
     pub(crate) async fn update(&self, update: Update) -> Result<Outcome, MySqlError> {
-        self.connection.count(|status| status.updates += 1);
+        let is_one = change::only_table(&update.choice.from).is_some();
+        self.count(|status| match is_one {
+            true => status.updates += 1,
+            false => status.commands.add(Command::UpdateSeveral),
+        });
         for _ in 0..ATTEMPTS {
             if let Some(updated) = Box::pin(self.try_update(&update)).await? {
                 let said = self.connection.values.lock().said_insert_id;
@@ -258,7 +267,10 @@ impl Job {
     }
 
     /// The tables of a FROM list, which are told apart by their names.
-    pub(crate) fn mentions(&self, from: &mut [ast::TableWithJoins]) -> Result<Vec<Mention>, MySqlError> {
+    pub(crate) fn mentions(
+        &self,
+        from: &mut [ast::TableWithJoins],
+    ) -> Result<Vec<Mention>, MySqlError> {
         let found = change::mentions(from);
         let is_own = |mention: &Mention| mention.alias == mention.table.table;
         for (number, one) in found.iter().enumerate() {
@@ -393,7 +405,10 @@ impl Job {
     }
 
     /// The assignments, with the tables of those columns that tables are joined by.
-    pub(crate) async fn owned<'u>(&self, update: &'u Update) -> Result<Cow<'u, [SetColumn]>, MySqlError> {
+    pub(crate) async fn owned<'u>(
+        &self,
+        update: &'u Update,
+    ) -> Result<Cow<'u, [SetColumn]>, MySqlError> {
         let mut assignments = Cow::Borrowed(update.assignments.as_slice());
         let from = &update.choice.from;
         if !change::joins_by_name(from) {
