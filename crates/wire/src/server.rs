@@ -141,7 +141,7 @@ pub trait Connection: Send {
     }
 
     /// Hears how many bytes have come from the client and gone to it so far: with each command, and
-    /// when its answer is on the way.
+    /// when its answer is ready to be sent.
     fn exchanged(&mut self, received: u64, sent: u64) {
         let _ = (received, sent);
     }

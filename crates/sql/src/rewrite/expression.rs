@@ -38,6 +38,7 @@ pub(super) fn rewrite(
                 let value = bindings.user_variables.get(&name);
                 let value = value.unwrap_or(&ScalarValue::Null);
                 match value {
+                    ScalarValue::Float64(Some(number)) => double(*number),
                     // Bytes that are no literal any more are no number.
                     ScalarValue::Binary(Some(_)) => as_bytes(literal(value)),
                     value => literal(value),
@@ -45,9 +46,9 @@ pub(super) fn rewrite(
             }
             Variable::System(name) => match bindings.system_variables.get(&name) {
                 // Seconds show six digits.
-                Some(seconds @ ScalarValue::Float64(_)) => {
+                Some(ScalarValue::Float64(Some(seconds))) => {
                     let digits = literal(&ScalarValue::Int64(Some(6)));
-                    call("round", vec![literal(seconds), digits])
+                    call("round", vec![double(*seconds), digits])
                 }
                 Some(value) => literal(value),
                 None => {
@@ -121,6 +122,12 @@ pub(super) fn rewrite(
     tuple::rewrite(expr)?;
     crate::typing::syntax::expression(expr);
     Ok(())
+}
+
+/// A DOUBLE, which no literal of DataFusion's planner is.
+fn double(number: f64) -> Expr {
+    let text = ScalarValue::Utf8(Some(format!("{number:e}")));
+    call("to_double", vec![literal(&text)])
 }
 
 /// LAST_INSERT_ID with an argument is a function of its own.

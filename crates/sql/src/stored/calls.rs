@@ -388,12 +388,13 @@ fn text_chars(name: &str, arguments: &Arguments<'_>) -> Option<u64> {
         "inet_ntoa" => 31,
         "inet6_ntoa" => 39,
         "dayname" | "monthname" => 9,
-        "date_format" | "time_format" => match arguments.constant_text(1) {
+        "date_format" | "time_format" | "from_unixtime" => match arguments.constant_text(1) {
             Some(format) => formatted_chars(format),
             None => return None,
         },
         "database" | "charset" | "collation" => 64,
         "user" => 288,
+        "version" => 60,
         "uuid" | "bin_to_uuid" => 36,
         _ => return None,
     })

@@ -158,8 +158,8 @@ impl<'e, S: Server> Conversation<'e, S> {
                 Err(failure) => return Err(end(&mut self.reply, failure).await),
             };
             drop(packet);
-            self.reply.sender.flush().await?;
             self.tell_exchanged();
+            self.reply.sender.flush().await?;
             self.reply.sender.rest();
             if next == Next::End {
                 self.reply.sender.close().await;

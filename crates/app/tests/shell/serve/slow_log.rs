@@ -64,7 +64,7 @@ async fn slow_statements_are_logged() {
         "# User@Host: root[root] @ localhost []",
         "# Thread_id: 9  Schema: test  QC_hit: No",
         "# Query_time: 9.9  Lock_time: 9.9  Rows_sent: 9  Rows_examined: 9",
-        "# Rows_affected: 9",
+        "# Rows_affected: 9  Bytes_sent: 9",
     ];
     let grouped = entry(&log, "SELECT word, COUNT(*)");
     let plan = [
