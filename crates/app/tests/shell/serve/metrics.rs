@@ -120,7 +120,7 @@ fn strangers_do_not_keep_a_monitor_out() {
     for number in 0..50_000 {
         headers.extend_from_slice(format!("X-{number}: y\r\n").as_bytes());
     }
-    let rubbish: Vec<u8> = (0..40_000_u32).map(|at| (at * 7919 >> 5) as u8).collect();
+    let rubbish: Vec<u8> = (0..40_000_u32).map(|at| ((at * 7919) >> 5) as u8).collect();
     for (what, request) in [
         ("no newline", long_line.as_slice()),
         ("endless headers", &headers),
