@@ -13,6 +13,8 @@ pub struct Clients {
     /// Bytes that came and went, of all connections.
     received: AtomicU64,
     sent: AtomicU64,
+    /// Executions of prepared statements: too many to be counted under a lock of all.
+    executed: AtomicU64,
     /// Prepared statements that are open.
     prepared: Arc<AtomicU64>,
 }
@@ -50,8 +52,20 @@ impl Clients {
 
     /// Bytes that came and went: `Bytes_received`, `Bytes_sent`.
     pub(crate) fn exchanged(&self, received: u64, sent: u64) {
-        self.received.fetch_add(received, Ordering::Relaxed);
-        self.sent.fetch_add(sent, Ordering::Relaxed);
+        for (all, more) in [(&self.received, received), (&self.sent, sent)] {
+            if more > 0 {
+                all.fetch_add(more, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// A prepared statement is executed: `Com_stmt_execute`.
+    pub(crate) fn executes(&self) {
+        self.executed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn executed(&self) -> u64 {
+        self.executed.load(Ordering::Relaxed)
     }
 
     pub(crate) fn traffic(&self) -> (u64, u64) {

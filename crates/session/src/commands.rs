@@ -78,6 +78,10 @@ impl Commands {
         self.0[command as usize] += 1;
     }
 
+    pub(crate) fn set(&mut self, command: Command, count: u64) {
+        self.0[command as usize] = count;
+    }
+
     /// Names and counts.
     pub(crate) fn list(&self) -> impl Iterator<Item = (&'static str, u64)> {
         NAMES.iter().copied().zip(self.0)

@@ -27,7 +27,7 @@ use crate::meaning;
 use crate::profile::{Cost, Profiles, Stage};
 use crate::running::{CancelHandle, EndHandle, Running};
 use crate::shortage::TurnOfConnection;
-use crate::slow_log::{Entry, SlowSettings, Unlogged};
+use crate::slow_log::{SlowSettings, Unlogged};
 use crate::statement::{Known, KnownTables, Lately, Repeated, Turns};
 use crate::stats::{Ended, StatementStats};
 use crate::status::Status;
@@ -110,13 +110,13 @@ pub(crate) struct Local {
     /// The port from which a client speaks over TCP.
     pub(crate) client_port: Option<u16>,
     /// Bytes that came from the client and went to it; `None` if nobody counts them.
-    traffic: Option<(u64, u64)>,
+    pub(crate) traffic: Option<(u64, u64)>,
     /// How long the statement waited for others that wrote its tables.
     pub(crate) waited: Duration,
     /// What EXPLAIN says of the statement that runs, where that is logged.
     pub(crate) explained: Option<String>,
     /// The entry of the log of a slow statement whose answer is still to be sent.
-    unlogged: Option<Unlogged>,
+    pub(crate) unlogged: Option<Unlogged>,
 }
 
 /// What statements ask of the variables all the time, as it was at one version of them.
@@ -147,7 +147,7 @@ pub(crate) struct Settings {
     /// Which changes of the session the client is told.
     pub(crate) tracks: Tracks,
     /// Which statements are slow, and what is said of them.
-    slow: SlowSettings,
+    pub(crate) slow: SlowSettings,
 }
 
 impl Connection {
@@ -503,60 +503,6 @@ impl Connection {
         }
     }
 
-    /// Whether a statement took longer than `long_query_time`; it is written to the log then.
-    fn log_if_slow(&self, ended: &Ended<'_>) -> bool {
-        let elapsed = Duration::from_secs_f64(ended.stats.elapsed_ms / 1000.0);
-        let (settings, waited, explained) = {
-            let mut local = self.local();
-            let waited = std::mem::take(&mut local.waited);
-            (local.settings().slow, waited, local.explained.take())
-        };
-        if elapsed < settings.long {
-            return false;
-        }
-        let log = self.engine.shared().slow_log.as_ref();
-        if let Some(log) = log.filter(|log| log.takes(&settings)) {
-            let user = self.values.lock().user.clone();
-            let mut local = self.local();
-            let entry = Entry {
-                user: &user,
-                connection_id: self.id,
-                database: local.database.as_deref(),
-                warnings: &local.warnings,
-                waited,
-                explained: explained.as_deref(),
-                ended,
-            };
-            let unlogged = Unlogged::new(&entry, &settings);
-            match local.traffic {
-                Some(_) => {
-                    if let Some(before) = local.unlogged.replace(unlogged) {
-                        log.write(before, None);
-                    }
-                }
-                None => log.write(unlogged, None),
-            }
-        }
-        true
-    }
-
-    /// Counts what came and went since this was said last. The answer to a statement is sent then.
-    pub(crate) fn exchanged(&self, received: u64, sent: u64) {
-        let mut local = self.local();
-        let (received_before, sent_before) =
-            local.traffic.replace((received, sent)).unwrap_or_default();
-        let new_received = received.saturating_sub(received_before);
-        let new_sent = sent.saturating_sub(sent_before);
-        local.status.bytes_received += new_received;
-        local.status.bytes_sent += new_sent;
-        let unlogged = local.unlogged.take();
-        drop(local);
-        self.engine.clients().exchanged(new_received, new_sent);
-        if let (Some(unlogged), Some(log)) = (unlogged, &self.engine.shared().slow_log) {
-            log.write(unlogged, Some(new_sent));
-        }
-    }
-
     /// Ends a statement that ran on the thread that asked, and had no beginning of its own.
     pub(crate) fn ended_at_once(
         &self,
@@ -680,10 +626,7 @@ fn tell(values: &mut Values, variables: &Variables) {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        let unlogged = self.local().unlogged.take();
-        if let (Some(unlogged), Some(log)) = (unlogged, &self.engine.shared().slow_log) {
-            log.write(unlogged, None);
-        }
+        self.log_unanswered();
         self.release_locks();
         self.engine.forget(self.id);
     }

@@ -21,6 +21,7 @@
 
 #![forbid(unsafe_code)]
 
+mod answered;
 mod client_files;
 mod clients;
 mod commands;

@@ -51,6 +51,22 @@ pub struct State {
     pub has_changes: bool,
 }
 
+/// Marks what a connection runs as prepared.
+struct IsPrepared(Arc<Connection>);
+
+impl IsPrepared {
+    fn begin(connection: &Arc<Connection>) -> IsPrepared {
+        connection.is_prepared.store(true, Ordering::Relaxed);
+        IsPrepared(Arc::clone(connection))
+    }
+}
+
+impl Drop for IsPrepared {
+    fn drop(&mut self) {
+        self.0.is_prepared.store(false, Ordering::Relaxed);
+    }
+}
+
 /// Stops a statement whose caller has lost interest.
 struct AbortOnDrop(Option<Arc<Running>>);
 
@@ -264,11 +280,14 @@ impl Session {
     /// As of [`execute`](Session::execute).
     pub async fn execute_prepared(&mut self, statement: &str) -> Result<Outcome, MySqlError> {
         let connection = Arc::clone(&self.connection);
-        connection.count(|status| status.commands.add(Command::StatementExecute));
-        connection.is_prepared.store(true, Ordering::Relaxed);
-        let ended = self.execute(statement).await;
-        connection.is_prepared.store(false, Ordering::Relaxed);
-        ended
+        connection.engine.clients().executes();
+        {
+            let commands = &mut connection.local().status.commands;
+            commands.add(Command::StatementExecute);
+        }
+        // Also where the future is dropped.
+        let _prepared = IsPrepared::begin(&connection);
+        self.execute(statement).await
     }
 
     /// Counts a command on a prepared statement.

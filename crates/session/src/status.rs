@@ -3,7 +3,7 @@
 use mayfly_exec::{TempTable, Why};
 use mayfly_space::Counters;
 
-use crate::commands::Commands;
+use crate::commands::{Command, Commands};
 use crate::engine::Engine;
 
 /// Counters that SHOW STATUS lists; they only grow, until FLUSH STATUS.
@@ -153,6 +153,8 @@ impl Engine {
         let memory = self.space().counters();
         status.moved_by_all(&memory);
         (status.bytes_received, status.bytes_sent) = self.clients().traffic();
+        let executed = self.clients().executed();
+        status.commands.set(Command::StatementExecute, executed);
         self.list_status(&status, &memory)
     }
 

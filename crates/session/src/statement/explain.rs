@@ -77,6 +77,11 @@ impl Job {
         if let Ok(listing) = self.explain_listing(explain).await {
             self.connection.local().explained = Some(listing.log_lines(&LOGGED));
         }
+        // What planning warns of is told when the statement is planned to run.
+        let mut values = self.connection.values.lock();
+        values.warnings.clear();
+        values.warning_count = 0;
+        values.refused = None;
     }
 
     async fn explain_listing(&self, explain: Explain) -> Result<Listing, MySqlError> {
