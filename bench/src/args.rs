@@ -25,6 +25,8 @@ pub enum Benchmark {
     Tables,
     /// Time over memory, from eight times the data to a sixteenth of it.
     Cliff,
+    /// What idle connections cost, and what 10,000 rounds of temporary tables leave.
+    Clients,
     /// Seven workloads of sysbench on one table, in memory and in a quarter of it.
     Seed2,
     /// Temporary tables by single statements: create, drop, insert, update, delete.
@@ -45,6 +47,7 @@ impl Benchmark {
             Self::Space => "space",
             Self::Tables => "tables",
             Self::Cliff => "cliff",
+            Self::Clients => "clients",
             Self::Seed2 => "seed2",
             Self::Seed3 => "seed3",
             Self::Seed4 => "seed4",

@@ -101,6 +101,9 @@ fn measure(
     if benchmark == Benchmark::Space {
         return suite::space::run(args, temp_dir, results);
     }
+    if benchmark == Benchmark::Clients {
+        return suite::clients::run(args, temp_dir, results);
+    }
     if benchmark == Benchmark::Tables {
         return suite::tables::run(args, temp_dir, results);
     }
@@ -156,6 +159,7 @@ fn measure(
         Benchmark::Cliff => suite::cliff::run(&mut runner, args.full, results)?,
         Benchmark::Space
         | Benchmark::Tables
+        | Benchmark::Clients
         | Benchmark::Seed2
         | Benchmark::Seed3
         | Benchmark::Seed4 => {}

@@ -1,5 +1,6 @@
 //! The benchmarks themselves: cases, limits and the figures drawn from them.
 
+pub(crate) mod clients;
 pub(crate) mod cliff;
 pub(crate) mod groupings;
 pub(crate) mod pages;

@@ -4,6 +4,7 @@
 //! with our functions, rules and operators. Statements lock it for moments only.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -27,10 +28,11 @@ use crate::plan_owner::PlanOwner;
 use crate::profile::{Cost, Profiles, Stage};
 use crate::running::{CancelHandle, EndHandle, Running};
 use crate::shortage::TurnOfConnection;
-use crate::slow_log::{Entry, SlowSettings};
+use crate::slow_log::{SlowSettings, Unlogged};
 use crate::statement::{Known, KnownTables, Lately, Repeated, Turns};
 use crate::stats::{Ended, StatementStats};
 use crate::status::Status;
+use crate::tracking::{Tracker, Tracks, TransactionInfo};
 use crate::transaction::Transaction;
 use crate::variables::{Variables, time_zone_seconds};
 use crate::waiting::WaitingPlace;
@@ -50,6 +52,12 @@ pub(crate) struct Connection {
     pub(crate) turn: Arc<TurnOfConnection>,
     /// Where files of the client come from, if it is another process.
     client_files: Mutex<Option<ClientFiles>>,
+    /// Whether the client wants to know of its transaction.
+    pub(crate) follows_transaction: AtomicBool,
+    /// Whether slow statements are explained in their log.
+    pub(crate) explains: AtomicBool,
+    /// Whether the statement that runs was prepared.
+    pub(crate) is_prepared: AtomicBool,
     local: Mutex<Local>,
     // resources
     pub(crate) account: Account,
@@ -100,6 +108,18 @@ pub(crate) struct Local {
     pub(crate) rules: Lately,
     /// What SHOW PROFILES lists.
     pub(crate) profiles: Profiles,
+    /// What the client is told of the session.
+    pub(crate) tracker: Tracker,
+    /// The port from which a client speaks over TCP.
+    pub(crate) client_port: Option<u16>,
+    /// Bytes that came from the client and went to it; `None` if nobody counts them.
+    pub(crate) traffic: Option<(u64, u64)>,
+    /// How long the statement waited for others that wrote its tables.
+    pub(crate) waited: Duration,
+    /// What EXPLAIN says of the statement that runs, where that is logged.
+    pub(crate) explained: Option<String>,
+    /// The entry of the log of a slow statement whose answer is still to be sent.
+    pub(crate) unlogged: Option<Unlogged>,
 }
 
 /// What statements ask of the variables all the time, as it was at one version of them.
@@ -115,9 +135,8 @@ pub(crate) struct Settings {
     pub(crate) insert_id: u64,
     /// Whether a SELECT returns all of its rows.
     pub(crate) selects_all: bool,
-    /// How long a client may say nothing, in seconds: a program, and a person.
+    /// How long a client may say nothing, in seconds.
     pub(crate) wait_timeout: u64,
-    pub(crate) interactive_timeout: u64,
     /// Whether statements are profiled, and how many of them are kept.
     pub(crate) profiling: bool,
     pub(crate) profiles_max: u64,
@@ -128,8 +147,10 @@ pub(crate) struct Settings {
     /// What it reads is in this one, with the number of its collation; `None`: nothing is
     /// converted.
     pub(crate) results_set: Option<(CharacterSet, u16)>,
+    /// Which changes of the session the client is told.
+    pub(crate) tracks: Tracks,
     /// Which statements are slow, and what is said of them.
-    slow: SlowSettings,
+    pub(crate) slow: SlowSettings,
 }
 
 impl Connection {
@@ -146,6 +167,8 @@ impl Connection {
             new.database.clone_from(&old.database);
             new.counts_found = old.counts_found;
             new.encryption.clone_from(&old.encryption);
+            new.client_port = old.client_port;
+            new.traffic = old.traffic;
         }
         let user = self.values.lock().user.clone();
         new.values.lock().user = user;
@@ -202,7 +225,7 @@ impl Connection {
             .map(mayfly_sql::plan::aggregate_names)
             .unwrap_or_default();
         let variables = Variables::of_session(&engine.globals().variables);
-        Arc::new(Connection {
+        let connection = Arc::new(Connection {
             engine,
             id,
             state,
@@ -212,6 +235,9 @@ impl Connection {
             values,
             turn,
             client_files: Mutex::default(),
+            follows_transaction: AtomicBool::default(),
+            explains: AtomicBool::default(),
+            is_prepared: AtomicBool::default(),
             local: Mutex::new(Local {
                 database: Some(DEFAULT_DATABASE.to_owned()),
                 variables,
@@ -241,9 +267,27 @@ impl Connection {
                 few_rows: None,
                 rules: Lately::default(),
                 profiles: Profiles::default(),
+                tracker: Tracker::default(),
+                client_port: None,
+                traffic: None,
+                waited: Duration::ZERO,
+                explained: None,
+                unlogged: None,
             }),
             account,
-        })
+        });
+        connection.look_at_settings();
+        connection
+    }
+
+    /// Takes what statements ask before they look at anything else from the variables.
+    pub(crate) fn look_at_settings(&self) {
+        let settings = self.local().settings();
+        let follows = settings.tracks.transaction != TransactionInfo::Off;
+        self.follows_transaction.store(follows, Ordering::Relaxed);
+        let is_logged = self.engine.shared().slow_log.is_some();
+        let explains = is_logged && settings.slow.tells_explain;
+        self.explains.store(explains, Ordering::Relaxed);
     }
 
     /// Gives back the locks of GET_LOCK. What still runs for the connection may hold it on.
@@ -484,29 +528,6 @@ impl Connection {
         }
     }
 
-    /// Whether a statement took longer than `long_query_time`; it is written to the log then.
-    fn log_if_slow(&self, ended: &Ended<'_>) -> bool {
-        let elapsed = Duration::from_secs_f64(ended.stats.elapsed_ms / 1000.0);
-        let settings = self.local().settings().slow;
-        if elapsed < settings.long {
-            return false;
-        }
-        let log = self.engine.shared().slow_log.as_ref();
-        if let Some(log) = log.filter(|log| log.takes(&settings)) {
-            let user = self.values.lock().user.clone();
-            let local = self.local();
-            let entry = Entry {
-                user: &user,
-                connection_id: self.id,
-                database: local.database.as_deref(),
-                warnings: &local.warnings,
-                ended,
-            };
-            log.write(&entry, &settings);
-        }
-        true
-    }
-
     /// Ends a statement that ran on the thread that asked, and had no beginning of its own.
     pub(crate) fn ended_at_once(
         &self,
@@ -546,7 +567,7 @@ impl Connection {
 
 impl Local {
     /// Whether a change waits for COMMIT.
-    fn is_in_transaction(&mut self) -> bool {
+    pub(crate) fn is_in_transaction(&mut self) -> bool {
         self.transaction.is_begun() || !self.settings().autocommit
     }
 
@@ -586,12 +607,12 @@ impl Local {
                 insert_id: self.variables.number("insert_id"),
                 selects_all: self.variables.number("sql_select_limit") == u64::MAX,
                 wait_timeout: self.variables.number("wait_timeout"),
-                interactive_timeout: self.variables.number("interactive_timeout"),
                 profiling: self.variables.is_on("profiling"),
                 profiles_max: self.variables.number("profiling_history_size"),
                 statement_quota_bytes: self.variables.quota("mayfly_max_tmp_statement_space_usage"),
                 client_set: self.variables.client_set(),
                 results_set: self.variables.results_set(),
+                tracks: Tracks::new(&self.variables),
                 slow: SlowSettings::new(
                     &self.variables.text("long_query_time"),
                     &self.variables.text("log_slow_verbosity"),
@@ -629,6 +650,7 @@ fn tell(values: &mut Values, variables: &Variables) {
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        self.log_unanswered();
         self.release_locks();
         self.engine.forget(self.id);
     }

@@ -22,8 +22,10 @@
 
 #![forbid(unsafe_code)]
 
+mod answered;
 mod client_files;
 mod clients;
+mod commands;
 mod connection;
 mod delimited;
 mod engine;
@@ -49,6 +51,7 @@ mod slow_log;
 mod statement;
 mod stats;
 mod status;
+mod tracking;
 mod transaction;
 mod variables;
 mod waiting;
@@ -63,8 +66,9 @@ pub use mayfly_space::{Compression, FileStatus, IoMode, PageClass, limit_heaps};
 pub use mayfly_sql::client_text::read as client_text;
 pub use mayfly_sql::pieces::statements;
 pub use outcome::{ColumnInfo, ColumnOrigin, KeyRole, Outcome, RowStream};
-pub use prepared::{Parameter, Prepared};
+pub use prepared::{Parameter, Prepared, PreparedCommand};
 pub use progress::Progress;
 pub use running::{CancelHandle, EndHandle};
 pub use session::{ProgressHandle, Session, State};
 pub use stats::StatementStats;
+pub use tracking::SessionChange;

@@ -62,6 +62,22 @@ impl Listing {
         self.rows.push(row);
     }
 
+    /// Some of the columns as lines of the slow log: a line of names, and one for each row. Names
+    /// that the listing does not have are NULL.
+    pub(crate) fn log_lines(&self, names: &[&str]) -> String {
+        let place = |name: &&str| self.columns.iter().position(|(known, _)| known == name);
+        let places: Vec<Option<usize>> = names.iter().map(place).collect();
+        let mut lines = format!("# explain: {}\n", names.join("\t"));
+        for row in &self.rows {
+            let cell = |place: &Option<usize>| place.and_then(|place| row[place].as_deref());
+            let cells: Vec<&str> = { places.iter() }
+                .map(|place| cell(place).unwrap_or("NULL"))
+                .collect();
+            lines += &format!("# explain: {}\n", cells.join("\t").replace('\n', " "));
+        }
+        lines
+    }
+
     /// Keeps the rows of which a column matches.
     pub(crate) fn retain(&mut self, column: usize, keep: impl Fn(&str) -> bool) {
         self.rows

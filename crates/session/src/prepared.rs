@@ -8,6 +8,7 @@
 use mayfly_sql::pieces::Parametrized;
 use mayfly_types::MySqlError;
 
+use crate::clients::PreparedPlace;
 use crate::outcome::ColumnInfo;
 use crate::session::Session;
 
@@ -15,7 +16,12 @@ pub use mayfly_sql::pieces::Parameter;
 
 /// Errors that say a statement cannot be run whatever values it gets: there is no such database,
 /// column, table, function or variable, or it is no statement.
-const HOPELESS: [u16; 9] = [1046, 1049, 1051, 1054, 1064, 1065, 1146, 1193, 1305];
+const HOPELESS: [u16; 13] = [
+    1044, 1046, 1049, 1051, 1054, 1064, 1065, 1109, 1110, 1136, 1146, 1193, 1305,
+];
+
+/// Words of statements that change rows.
+const OF_CHANGES: [&str; 5] = ["UPDATE", "DELETE", "INSERT", "REPLACE", "CREATE"];
 
 /// Words of statements that prepare others.
 const OF_PREPARED: [&str; 3] = ["PREPARE", "EXECUTE", "DEALLOCATE"];
@@ -25,10 +31,29 @@ const OF_PREPARED: [&str; 3] = ["PREPARE", "EXECUTE", "DEALLOCATE"];
 pub struct Prepared {
     text: Parametrized,
     columns: Vec<ColumnInfo>,
+    _place: PreparedPlace,
+}
+
+/// A command on a prepared statement that is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PreparedCommand {
+    /// COM_STMT_CLOSE.
+    Close,
+    /// COM_STMT_FETCH.
+    Fetch,
+    /// COM_STMT_RESET.
+    Reset,
+    /// COM_STMT_SEND_LONG_DATA.
+    LongData,
 }
 
 impl Prepared {
-    pub(crate) async fn new(session: &mut Session, text: &str) -> Result<Prepared, MySqlError> {
+    /// `place` is counted as long as the statement is there.
+    pub(crate) async fn new(
+        session: &mut Session,
+        text: &str,
+        place: PreparedPlace,
+    ) -> Result<Prepared, MySqlError> {
         let first = text.split_ascii_whitespace().next().unwrap_or_default();
         if OF_PREPARED
             .iter()
@@ -39,7 +64,15 @@ impl Prepared {
         let asked = text;
         let text = Parametrized::read(text)?;
         let shows = |told: &str| shown(told, asked, text.count());
-        let columns = match session.describe(&text.with_nothing()?).await {
+        let told = text.with_nothing()?;
+        let changes = OF_CHANGES
+            .iter()
+            .any(|word| first.eq_ignore_ascii_case(word));
+        let described = match changes {
+            true => session.check(&told).await.map(|()| Vec::new()),
+            false => session.describe(&told).await,
+        };
+        let columns = match described {
             Ok(mut columns) => {
                 for column in &mut columns {
                     column.name = shows(&column.name);
@@ -53,7 +86,11 @@ impl Prepared {
             // NULL is not a value that fits everywhere.
             Err(_) => Vec::new(),
         };
-        Ok(Prepared { text, columns })
+        Ok(Prepared {
+            text,
+            columns,
+            _place: place,
+        })
     }
 
     /// The number of parameters.
@@ -99,6 +136,17 @@ fn shown(told: &str, asked: &str, parameters: usize) -> String {
             Some(before) => format!("{before}?"),
             None => shown,
         },
+    }
+}
+
+/// 1461, for one more than `max_prepared_stmt_count`.
+pub(crate) fn too_many(most: u64) -> MySqlError {
+    MySqlError {
+        code: 1461,
+        sqlstate: "42000",
+        message: format!(
+            "Can't create more than max_prepared_stmt_count statements (current value: {most})"
+        ),
     }
 }
 

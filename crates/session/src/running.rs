@@ -110,6 +110,7 @@ pub(crate) struct Running {
     started: Instant,
     /// Whether it has been started before.
     is_again: bool,
+    is_prepared: bool,
     pub(crate) text: String,
     pub(crate) account: Account,
     pub(crate) report: Arc<Report>,
@@ -171,6 +172,7 @@ impl Running {
             connection: Arc::clone(connection),
             started: before.map_or_else(Instant::now, |before| before.started),
             is_again: before.is_some(),
+            is_prepared: connection.is_prepared.load(Ordering::Relaxed),
             stage: AtomicU8::new(Stage::default() as u8),
             marks: Mutex::new(marks),
             place: Mutex::new(Some(connection.engine.shared().statements.enter())),
@@ -219,6 +221,11 @@ impl Running {
     /// Whether the statement has been started before: it is counted already.
     pub(crate) fn is_again(&self) -> bool {
         self.is_again
+    }
+
+    /// Whether it is the execution of a prepared statement.
+    pub(crate) fn is_prepared(&self) -> bool {
+        self.is_prepared
     }
 
     /// Says what the statement does from now on.

@@ -2,24 +2,27 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 
 use crate::client_files::{ClientFiles, FileRequests};
+use crate::commands::Command;
 use crate::connection::Connection;
 use crate::errors;
 use crate::kept::KeptRows;
 use crate::names;
 use crate::outcome::{ColumnInfo, Outcome, RowStream, crashed, panic_text};
-use crate::prepared::Prepared;
+use crate::prepared::{Prepared, PreparedCommand, too_many};
 use crate::profile::Stage;
 use crate::progress::Progress;
 use crate::running::{AFTER_FAILURE, AFTER_SUCCESS, CancelHandle, EndHandle, Running};
 use crate::shortage;
 use crate::statement::{self, Attempt};
 use crate::stats::StatementStats;
+use crate::tracking::SessionChange;
 
 /// A connection to an engine: variables, temporary tables, one statement at a time.
 ///
@@ -31,8 +34,10 @@ pub struct Session {
 /// What a client is told of its connection beside the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {
-    /// Whether a transaction is open.
+    /// Whether a transaction is open: BEGIN was given, or something was changed without autocommit.
     pub is_in_transaction: bool,
+    /// Whether it is one that changes nothing.
+    pub only_reads: bool,
     /// `@@autocommit`.
     pub autocommits: bool,
     /// Entries that SHOW WARNINGS would list.
@@ -42,6 +47,24 @@ pub struct State {
     /// `@@character_set_results`, with the number of the collation that clients are told of; `None`
     /// where nothing is converted.
     pub results_set: Option<(CharacterSet, u16)>,
+    /// Whether there is something to tell: [`Session::take_changes`].
+    pub has_changes: bool,
+}
+
+/// Marks what a connection runs as prepared.
+struct IsPrepared(Arc<Connection>);
+
+impl IsPrepared {
+    fn begin(connection: &Arc<Connection>) -> IsPrepared {
+        connection.is_prepared.store(true, Ordering::Relaxed);
+        IsPrepared(Arc::clone(connection))
+    }
+}
+
+impl Drop for IsPrepared {
+    fn drop(&mut self) {
+        self.0.is_prepared.store(false, Ordering::Relaxed);
+    }
 }
 
 /// Stops a statement whose caller has lost interest.
@@ -78,6 +101,14 @@ impl Session {
     /// # Errors
     /// Whatever MySQL would answer; the session stays usable.
     pub async fn execute(&mut self, statement: &str) -> Result<Outcome, MySqlError> {
+        let ended = self.run(statement).await;
+        if let Ok(outcome) = &ended {
+            self.connection.follow_transaction(statement, outcome);
+        }
+        ended
+    }
+
+    async fn run(&mut self, statement: &str) -> Result<Outcome, MySqlError> {
         let started = Instant::now();
         if let Some(ended) = self.run_at_once(statement).await {
             share_thread(started.elapsed()).await;
@@ -105,14 +136,19 @@ impl Session {
     /// Runs a statement of a shape or a text that was seen before, on this thread; `None` for any
     /// other one, of which nothing was done.
     async fn run_at_once(&self, statement: &str) -> Option<Result<Outcome, MySqlError>> {
+        if self.connection.explains.load(Ordering::Relaxed) {
+            return None;
+        }
         let mut attempt = statement::run_known(&self.connection, statement, None);
         while let Attempt::Busy(turns) = attempt {
+            let started = Instant::now();
             let turn = tokio::select! {
                 turn = turns.lock_owned() => turn,
                 () = self.connection.end.wait() => {
                     return Some(Err(MySqlError::new(ErrorCode::QueryInterrupted, &[])));
                 }
             };
+            self.connection.local().waited += started.elapsed();
             attempt = statement::run_known(&self.connection, statement, Some(turn));
         }
         if let Attempt::Ended(ended) = attempt {
@@ -214,6 +250,25 @@ impl Session {
         ended.map_err(|error| running.interrupted().unwrap_or(error))
     }
 
+    /// Looks at the names of a statement that changes rows. Nothing is run.
+    ///
+    /// # Errors
+    /// What reading and planning the statement give.
+    pub(crate) async fn check(&mut self, statement: &str) -> Result<(), MySqlError> {
+        let connection = Arc::clone(&self.connection);
+        if statement::known_columns(&connection, statement).is_some() {
+            return Ok(());
+        }
+        let account = connection.statement_account();
+        let running = Running::begin(&connection, statement, account);
+        let mut guard = AbortOnDrop(Some(Arc::clone(&running)));
+        let check = statement::check(connection, Arc::clone(&running));
+        let ended = self.run_on_workers(&running, check).await;
+        guard.0 = None;
+        running.finish();
+        ended.map_err(|error| running.interrupted().unwrap_or(error))
+    }
+
     /// Keeps the rows of a statement in the temp space, for whoever reads them piece by piece while
     /// other statements run. The statement is over then. Dropping the future stops it.
     ///
@@ -225,12 +280,53 @@ impl Session {
         KeptRows::of(batches, account, workers).await
     }
 
+    /// Runs a prepared statement: [`Prepared::with`] gives its text.
+    ///
+    /// # Errors
+    /// As of [`execute`](Session::execute).
+    pub async fn execute_prepared(&mut self, statement: &str) -> Result<Outcome, MySqlError> {
+        let connection = Arc::clone(&self.connection);
+        connection.engine.clients().executes();
+        {
+            let commands = &mut connection.local().status.commands;
+            commands.add(Command::StatementExecute);
+        }
+        // Also where the future is dropped.
+        let _prepared = IsPrepared::begin(&connection);
+        self.execute(statement).await
+    }
+
+    /// Counts a command on a prepared statement.
+    pub fn count_prepared(&mut self, command: PreparedCommand) {
+        let command = match command {
+            PreparedCommand::Close => Command::StatementClose,
+            PreparedCommand::Fetch => Command::StatementFetch,
+            PreparedCommand::Reset => Command::StatementReset,
+            PreparedCommand::LongData => Command::StatementLongData,
+        };
+        self.connection.count(|status| status.commands.add(command));
+    }
+
+    /// Says how many bytes have come from the client and gone to it so far.
+    pub fn exchanged(&mut self, received: u64, sent: u64) {
+        self.connection.exchanged(received, sent);
+    }
+
     /// Cuts a statement at its parameters and looks at its columns.
     ///
     /// # Errors
-    /// 1064, and what names tables and columns that do not exist.
+    /// 1064, what names tables and columns that do not exist, and 1461 when there are too many.
     pub async fn prepare(&mut self, statement: &str) -> Result<Prepared, MySqlError> {
-        Prepared::new(self, statement).await
+        let connection = &self.connection;
+        connection.count(|status| status.commands.add(Command::StatementPrepare));
+        let most = connection
+            .engine
+            .globals()
+            .variables
+            .number("max_prepared_stmt_count");
+        let place = connection.engine.clients().prepare(most);
+        let place = place.ok_or_else(|| too_many(most))?;
+        Prepared::new(self, statement, place).await
     }
 
     /// Ends what the connection has: its transaction, temporary tables, variables and warnings. Its
@@ -243,8 +339,11 @@ impl Session {
     pub fn state(&self) -> State {
         let mut local = self.connection.local();
         let settings = local.settings();
+        let is_in_transaction = local.transaction.is_open();
         State {
-            is_in_transaction: local.transaction.is_begun(),
+            is_in_transaction,
+            only_reads: is_in_transaction && local.only_reads(),
+            has_changes: local.has_changes(),
             autocommits: settings.autocommit,
             warnings: match local.keeps_warnings {
                 // They are those of the statement before.
@@ -254,6 +353,12 @@ impl Session {
             client_set: settings.client_set,
             results_set: settings.results_set,
         }
+    }
+
+    /// What has changed in the session that its client wants to know of, since this was asked last:
+    /// `session_track_*`.
+    pub fn take_changes(&mut self) -> Vec<SessionChange> {
+        self.connection.local().take_changes()
     }
 
     /// Takes the character set that a client names by the number of a collation when it connects,
@@ -268,14 +373,21 @@ impl Session {
         Ok(())
     }
 
-    /// How long a client may say nothing, in seconds: `@@interactive_timeout` if a person waits,
-    /// else `@@wait_timeout`.
-    pub fn idle_seconds(&self, is_person: bool) -> u64 {
-        let settings = self.connection.local().settings();
-        match is_person {
-            true => settings.interactive_timeout,
-            false => settings.wait_timeout,
-        }
+    /// How long a client may say nothing, in seconds: `@@wait_timeout`.
+    pub fn idle_seconds(&self) -> u64 {
+        self.connection.local().settings().wait_timeout
+    }
+
+    /// Says that a person waits at the client: `@@wait_timeout` is `@@interactive_timeout` then.
+    pub fn wait_for_person(&mut self) {
+        let mut local = self.connection.local();
+        let seconds = local.variables.text("interactive_timeout");
+        local.variables.put("wait_timeout", seconds);
+    }
+
+    /// Says from which port of its host the client speaks, which SHOW PROCESSLIST shows.
+    pub fn set_client_port(&mut self, port: Option<u16>) {
+        self.connection.local().client_port = port;
     }
 
     /// `@@max_allowed_packet`: the bytes of the longest command and of the longest row.

@@ -9,11 +9,15 @@
 //! # User@Host: root[root] @ localhost []
 //! # Thread_id: 17  Schema: test  QC_hit: No
 //! # Query_time: 1.003679  Lock_time: 0.000000  Rows_sent: 1  Rows_examined: 2001
-//! # Rows_affected: 0
+//! # Rows_affected: 0  Bytes_sent: 58
 //! # Tmp_tables: 1  Tmp_disk_tables: 1  Tmp_table_sizes: 32768      query_plan, with temp tables
 //! # Full_scan: Yes  Full_join: No  Tmp_table: Yes  Tmp_table_on_disk: Yes          query_plan
 //! # Filesort: No  Filesort_on_disk: No  Merge_passes: 0  Priority_queue: No        query_plan
 //! # Spill_bytes: 32768  Mem_peak: 65536                                            query_plan
+//! #                                                                              explain
+//! # explain: id  select_type  table  type  possible_keys  ...                    (tabs)
+//! # explain: 1   SIMPLE       t      ALL   NULL           ...
+//! #
 //! # Warnings                                                                       warnings
 //! # Warning 1292 Truncated incorrect INTEGER value: 'abc'
 //! use `test`;
@@ -43,6 +47,7 @@ use crate::stats::Ended;
 
 /// What `log_slow_verbosity` may name; `full` and `all` are everything.
 const PLAN: &str = "query_plan";
+const EXPLAIN: &str = "explain";
 const WARNINGS: &str = "warnings";
 const EVERYTHING: [&str; 2] = ["full", "all"];
 /// Operators that read all rows, and those that join rows without a key.
@@ -78,6 +83,7 @@ struct Writer {
 pub(crate) struct SlowSettings {
     pub(crate) long: Duration,
     pub(crate) tells_plan: bool,
+    pub(crate) tells_explain: bool,
     pub(crate) tells_warnings: bool,
     pub(crate) rate_limit: u64,
 }
@@ -89,6 +95,20 @@ pub(crate) struct Entry<'a> {
     pub(crate) connection_id: u64,
     pub(crate) database: Option<&'a str>,
     pub(crate) warnings: &'a [Warning],
+    /// How long it waited for others that wrote its tables.
+    pub(crate) waited: Duration,
+    /// What EXPLAIN says of it.
+    pub(crate) explained: Option<&'a str>,
+}
+
+/// An entry that waits until the answer to its statement is sent: it tells how many bytes that was.
+pub(crate) struct Unlogged {
+    second: u64,
+    database: Option<String>,
+    /// Before the bytes that were sent, behind them, and behind the database.
+    head: String,
+    figures: String,
+    statement: String,
 }
 
 /// What a statement read, by its plan.
@@ -121,6 +141,34 @@ impl Reads {
     }
 }
 
+impl Unlogged {
+    pub(crate) fn new(entry: &Entry<'_>, settings: &SlowSettings) -> Unlogged {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let second = now.unwrap_or_default().as_secs();
+        let mut figures = String::new();
+        if settings.tells_plan {
+            figures += &plan(entry);
+        }
+        if let Some(explained) = entry.explained.filter(|_| settings.tells_explain) {
+            figures += "#\n";
+            figures += explained;
+            figures += "#\n";
+        }
+        if settings.tells_warnings && !entry.warnings.is_empty() {
+            figures += &warnings(entry.warnings);
+        }
+        let text = entry.ended.text;
+        let statement = text.trim_end_matches(['\0', ';', ' ', '\n', '\t', '\r']);
+        Unlogged {
+            second,
+            database: entry.database.map(str::to_owned),
+            head: head(entry),
+            figures,
+            statement: format!("SET timestamp={second};\n{statement};\n"),
+        }
+    }
+}
+
 impl SlowSettings {
     pub(crate) fn new(long_seconds: &str, verbosity: &str, rate_limit: u64) -> SlowSettings {
         let named = |word: &str| {
@@ -131,6 +179,7 @@ impl SlowSettings {
         SlowSettings {
             long: Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX),
             tells_plan: named(PLAN),
+            tells_explain: named(EXPLAIN),
             tells_warnings: named(WARNINGS),
             rate_limit,
         }
@@ -174,33 +223,33 @@ impl SlowLog {
         number.is_multiple_of(settings.rate_limit.max(1))
     }
 
-    pub(crate) fn write(&self, entry: &Entry<'_>, settings: &SlowSettings) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let second = now.unwrap_or_default().as_secs();
+    /// Writes an entry; the bytes of the answer are left out where nobody knows them.
+    pub(crate) fn write(&self, entry: Unlogged, bytes_sent: Option<u64>) {
+        let Unlogged {
+            second,
+            database,
+            head,
+            figures,
+            statement,
+        } = entry;
         let mut writer = self.writer();
-        let mut text = String::with_capacity(512 + entry.ended.text.len());
+        let mut text = String::with_capacity(128 + head.len() + figures.len() + statement.len());
         if writer.second != Some(second) {
             text += &time_line(second);
             writer.second = Some(second);
         }
-        text += &head(entry);
-        if settings.tells_plan {
-            text += &plan(entry);
+        text += &head;
+        if let Some(bytes) = bytes_sent {
+            text += &format!("  Bytes_sent: {bytes}");
         }
-        if settings.tells_warnings && !entry.warnings.is_empty() {
-            text += &warnings(entry.warnings);
+        text.push('\n');
+        text += &figures;
+        if database.is_some() && writer.database != database {
+            let name = database.as_deref().unwrap_or_default().replace('`', "``");
+            text += &format!("use `{name}`;\n");
+            writer.database = database;
         }
-        if let Some(database) = entry.database
-            && writer.database.as_deref() != Some(database)
-        {
-            text += &format!("use `{}`;\n", database.replace('`', "``"));
-            writer.database = Some(database.to_owned());
-        }
-        let statement = entry
-            .ended
-            .text
-            .trim_end_matches(['\0', ';', ' ', '\n', '\t', '\r']);
-        text += &format!("SET timestamp={second};\n{statement};\n");
+        text += &statement;
         let _lost = writer.file.write_all(text.as_bytes());
     }
 
@@ -254,10 +303,11 @@ fn head(entry: &Entry<'_>) -> String {
     format!(
         "# User@Host: {user}[{user}] @ {name} [{address}]\n\
          # Thread_id: {}  Schema: {}  QC_hit: No\n\
-         # Query_time: {seconds:.6}  Lock_time: 0.000000  Rows_sent: {sent}  Rows_examined: {}\n\
-         # Rows_affected: {affected}\n",
+         # Query_time: {seconds:.6}  Lock_time: {:.6}  Rows_sent: {sent}  Rows_examined: {}\n\
+         # Rows_affected: {affected}",
         entry.connection_id,
         entry.database.unwrap_or_default(),
+        entry.waited.as_secs_f64(),
         entry.ended.reads.rows,
     )
 }

@@ -3,6 +3,7 @@
 use mayfly_exec::{TempTable, Why};
 use mayfly_space::Counters;
 
+use crate::commands::{Command, Commands};
 use crate::engine::Engine;
 
 /// Counters that SHOW STATUS lists; they only grow, until FLUSH STATUS.
@@ -24,6 +25,10 @@ pub(crate) struct Status {
     pub(crate) rollbacks: u64,
     pub(crate) truncates: u64,
     pub(crate) kills: u64,
+    /// Of all other kinds.
+    pub(crate) commands: Commands,
+    pub(crate) bytes_sent: u64,
+    pub(crate) bytes_received: u64,
     pub(crate) rows_sent: u64,
     pub(crate) slow_queries: u64,
     pub(crate) handler_write: u64,
@@ -94,7 +99,9 @@ impl Status {
 
     /// Names and values, in the order of SHOW STATUS.
     pub(crate) fn list(&self, files_created: u64) -> Vec<(&'static str, u64)> {
-        vec![
+        let mut rows = vec![
+            ("Bytes_received", self.bytes_received),
+            ("Bytes_sent", self.bytes_sent),
             ("Com_begin", self.begins),
             ("Com_commit", self.commits),
             ("Com_create_table", self.creates),
@@ -133,7 +140,9 @@ impl Status {
             ("Sort_priority_queue_sorts", self.sort_priority_queue),
             ("Sort_rows", self.sort_rows),
             ("Sort_scan", self.sort_scan),
-        ]
+        ];
+        rows.extend(self.commands.list());
+        rows
     }
 }
 
@@ -143,6 +152,9 @@ impl Engine {
         let mut status = self.globals().status;
         let memory = self.space().counters();
         status.moved_by_all(&memory);
+        (status.bytes_received, status.bytes_sent) = self.clients().traffic();
+        let executed = self.clients().executed();
+        status.commands.set(Command::StatementExecute, executed);
         self.list_status(&status, &memory)
     }
 

@@ -41,6 +41,11 @@ impl Transaction {
         self.is_begun
     }
 
+    /// Whether it was begun, or there is something to commit.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_begun || self.has_changed_shared || !self.saved.is_empty()
+    }
+
     pub(crate) fn commit(&mut self) {
         *self = Transaction::default();
     }

@@ -9,6 +9,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use crate::bindings::FILES;
 use crate::statement::TableName;
+use crate::stored::{self, Stored};
 use crate::typing::except::is_set_operation;
 
 /// The column of a table, or of a derived one, that a column of a result shows.
@@ -36,10 +37,40 @@ impl Origin {
     }
 }
 
-/// The origins of a plan's columns, one for each.
-pub(crate) fn origins(plan: &LogicalPlan) -> Vec<Option<Origin>> {
-    let places = 0..plan.schema().fields().len();
-    places.map(|place| origin(plan, place)).collect()
+/// What a result's columns show, one entry for each of them.
+#[derive(Debug, Clone, Default)]
+pub struct Origins {
+    of_columns: Vec<Option<Origin>>,
+    /// What clients are told of those that are computed.
+    computed: Vec<Option<Stored>>,
+}
+
+impl Origins {
+    pub(crate) fn of_plan(plan: &LogicalPlan) -> Origins {
+        let places = 0..plan.schema().fields().len();
+        let of_columns: Vec<_> = places.map(|place| origin(plan, place)).collect();
+        // A derived table may compute it.
+        let is_computed = |place: usize| {
+            of_columns[place]
+                .as_ref()
+                .is_none_or(|origin: &Origin| origin.is_derived)
+        };
+        let computed = stored::computed(plan, &is_computed);
+        Origins {
+            of_columns,
+            computed,
+        }
+    }
+
+    /// The column of a table that each column shows, if it does.
+    pub fn iter(&self) -> impl Iterator<Item = &Option<Origin>> {
+        self.of_columns.iter()
+    }
+
+    /// What MySQL would say of a column that is computed.
+    pub fn computed(&self, place: usize) -> Option<&Stored> {
+        self.computed.get(place)?.as_ref()
+    }
 }
 
 fn origin(plan: &LogicalPlan, place: usize) -> Option<Origin> {
@@ -116,7 +147,7 @@ mod tests {
     }
 
     fn shown(plan: &LogicalPlan) -> Vec<String> {
-        let origins = origins(plan).into_iter();
+        let origins = Origins::of_plan(plan).of_columns.into_iter();
         let shown = origins.map(|origin| match origin {
             Some(Origin {
                 alias,
@@ -142,7 +173,12 @@ mod tests {
         let inner = scan("t").project(vec![col("t.id").alias("x")]).unwrap();
         let plan = inner.alias("d").unwrap().build().unwrap();
         assert_eq!(shown(&plan), ["d=d.x"]);
-        assert!(origins(&plan)[0].as_ref().unwrap().is_derived);
+        assert!(
+            Origins::of_plan(&plan).of_columns[0]
+                .as_ref()
+                .unwrap()
+                .is_derived
+        );
     }
 
     #[test]

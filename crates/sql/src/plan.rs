@@ -23,7 +23,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::bindings::{Bindings, FILES};
 use crate::keyed::Keyed;
-use crate::origin::{Origin, origins};
+use crate::origin::Origins;
 use crate::rewrite;
 use crate::source::Source;
 use crate::typing::{except, union};
@@ -35,8 +35,8 @@ pub struct Planned {
     pub plan: LogicalPlan,
     /// One label for each column.
     pub labels: Vec<String>,
-    /// The column of a table that each column shows, if it does.
-    pub origins: Vec<Option<Origin>>,
+    /// What each column shows.
+    pub origins: Origins,
 }
 
 /// What planning needs of the outside.
@@ -78,7 +78,7 @@ impl Planner<'_> {
         } else {
             rewritten.labels.of(plan.schema())
         };
-        let origins = origins(&plan);
+        let origins = Origins::of_plan(&plan);
         Ok(Planned {
             plan,
             labels,

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{self, Expr, ObjectName, Query, TableFactor, Visitor};
+use datafusion::sql::sqlparser::ast::{
+    self, Expr, ObjectName, Query, TableFactor, TableWithJoins, Visitor,
+};
 
 use crate::statement::TableName;
 use crate::walk;
@@ -27,6 +29,23 @@ impl References {
         let mut references = References::default();
         let _ = walk::read(query, &mut references);
         references
+    }
+
+    /// Collects what the tables of a FROM mention.
+    pub fn of_tables(tables: &[TableWithJoins]) -> References {
+        let mut references = References::default();
+        for table in tables {
+            let _ = walk::read(table, &mut references);
+        }
+        references
+    }
+
+    /// Takes up what something else mentions.
+    pub fn add(&mut self, other: References) {
+        self.tables.extend(other.tables);
+        self.files.extend(other.files);
+        self.user_variables.extend(other.user_variables);
+        self.system_variables.extend(other.system_variables);
     }
 
     /// Collects what `expression` mentions.

@@ -107,6 +107,18 @@ impl ColumnDefinition {
         if self.original_table.is_empty() && self.column_type.is_numeric() {
             facts.flags = facts.flags | ColumnFlags::BINARY;
         }
+        if self.original_table.is_empty() {
+            // As long as they can be, and not as a table shows them.
+            facts.length_bytes = match self.column_type {
+                ColumnType::BigInt { .. } => 21,
+                ColumnType::Double { digits: None, .. } => 23,
+                _ => facts.length_bytes,
+            };
+        }
+        let is_of_none = self.table.is_empty() && self.original_table.is_empty();
+        if is_of_none && self.column_type.is_text() {
+            facts.decimals = ALL_DECIMALS;
+        }
         put_bytes(out, b"def");
         put_bytes(out, &encoding.encode(self.schema.as_bytes()));
         put_bytes(out, &encoding.encode(self.table.as_bytes()));

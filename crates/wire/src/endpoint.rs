@@ -195,12 +195,15 @@ impl<S: Server> Endpoint<S> {
                 .map_err(Failure::Protocol),
             Err(failure) => Err(failure),
         };
-        let connection = match opened {
+        let mut connection = match opened {
             Ok(connection) => connection,
             Err(failure) => return Err(end(&mut reply, failure).await),
         };
         reply.set_text_encoding(crate::server::Connection::text_encoding(&connection));
-        let summary = Summary::new(crate::server::Connection::status(&connection));
+        let summary = Summary {
+            changes: crate::server::Connection::changes(&mut connection),
+            ..Summary::new(crate::server::Connection::status(&connection))
+        };
         reply.end_result(&summary, packets::OK);
         reply.sender.flush().await?;
         let max = crate::server::Connection::max_packet_bytes(&connection);

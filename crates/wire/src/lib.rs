@@ -90,7 +90,9 @@ pub use login::{Account, Login, Peer, TlsInfo};
 pub use parameters::Parameter;
 pub use reply::{Reply, SessionChange, Summary};
 pub use rows::Rows;
-pub use server::{Answered, Connection, Cursor, NoCursor, OpenCursor, Prepared, Server};
+pub use server::{
+    Answered, Connection, Cursor, NoCursor, OpenCursor, Prepared, Server, StatementCommand,
+};
 pub use settings::Settings;
 pub use tls::{Tls, TlsError};
 pub use value::Value;

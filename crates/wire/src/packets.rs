@@ -63,7 +63,8 @@ fn write_change(out: &mut BytesMut, change: &SessionChange) {
             change::SCHEMA
         }
         SessionChange::State => {
-            put_bytes(&mut data, b"1");
+            // Alone without a length of its own.
+            data.extend_from_slice(b"1");
             change::STATE_CHANGE
         }
         SessionChange::TransactionState(state) => {

@@ -72,6 +72,8 @@ pub(crate) struct Receiver {
     sequence: u8,
     compressed_sequence: u8,
     at_end: bool,
+    /// Bytes that came so far.
+    received_bytes: u64,
     /// A file is being received: its reader is the one that waits for bytes.
     pub(crate) claimed: bool,
     // resources
@@ -119,6 +121,7 @@ impl Receiver {
             sequence: 0,
             compressed_sequence: 0,
             at_end: false,
+            received_bytes: 0,
             claimed: false,
             stream,
             raw: BytesMut::new(),
@@ -131,6 +134,11 @@ impl Receiver {
     /// A client that has logged in may send longer packets.
     pub(crate) fn set_max_packet_bytes(&mut self, max_packet_bytes: usize) {
         self.max_packet_bytes = max_packet_bytes;
+    }
+
+    /// Bytes that came from the client so far, compressed if they were.
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.received_bytes
     }
 
     /// From the next packet on everything is compressed.
@@ -208,7 +216,10 @@ impl Receiver {
         };
         self.raw.reserve(room);
         let polled = pin!(self.stream.read_buf(&mut self.raw)).poll(context);
-        polled.map_ok(|count| self.at_end |= count == 0)
+        polled.map_ok(|count| {
+            self.at_end |= count == 0;
+            self.received_bytes += count as u64;
+        })
     }
 
     /// How many bytes the packet that has begun still needs, as far as its header is there.

@@ -162,6 +162,18 @@ impl Reply {
         self.sender.total_bytes()
     }
 
+    /// Whether what is told of the session goes to the client: with an answer without rows, and
+    /// with the end of rows where that is an OK packet. What is not told can wait for the next.
+    pub fn tells_changes(&self, has_rows: bool) -> bool {
+        self.capabilities.contains(Capabilities::SESSION_TRACK)
+            && (!has_rows || self.deprecates_eof())
+    }
+
+    /// Bytes of commands, and of files, of this connection so far.
+    pub fn bytes_received(&self) -> u64 {
+        lock(&self.receiver).total_bytes()
+    }
+
     /// Whether the client may be asked for a file.
     pub fn allows_local_infile(&self) -> bool {
         self.capabilities.contains(Capabilities::LOCAL_FILES)

@@ -16,7 +16,7 @@ use crate::encoding::TextEncoding;
 use crate::error::{ConnectionError, Failure};
 use crate::login::{Account, Login, Peer};
 use crate::parameters::Parameter;
-use crate::reply::{Reply, Summary};
+use crate::reply::{Reply, SessionChange, Summary};
 
 /// The result of writing an answer.
 pub type Answered = Result<(), Failure>;
@@ -75,6 +75,11 @@ pub trait Connection: Send {
     /// The flags for answers that no statement gives, such as that to COM_PING.
     fn status(&self) -> crate::ServerStatus;
 
+    /// What the client is told of its session with the answer to its login.
+    fn changes(&mut self) -> Vec<SessionChange> {
+        Vec::new()
+    }
+
     /// How texts are written to a client that has just logged in, was reset or changed its user:
     /// `character_set_results`. Statements that change it tell the [`Reply`].
     fn text_encoding(&self) -> TextEncoding {
@@ -127,6 +132,18 @@ pub trait Connection: Send {
             self.execute(statement, parameters, reply).await?;
             Ok(None)
         }
+    }
+
+    /// Hears of a command on a prepared statement that needs nothing to be done; it may be one of a
+    /// statement that there is not.
+    fn heard(&mut self, command: StatementCommand) {
+        let _ = command;
+    }
+
+    /// Hears how many bytes have come from the client and gone to it so far: with each command, and
+    /// when its answer is ready to be sent.
+    fn exchanged(&mut self, received: u64, sent: u64) {
+        let _ = (received, sent);
     }
 
     /// COM_STMT_CLOSE: the client will not use the statement again.
@@ -215,6 +232,20 @@ pub struct Prepared<S> {
     pub columns: Vec<ColumnDefinition>,
     /// Entries that `SHOW WARNINGS` would list.
     pub warnings: u16,
+}
+
+/// A command on a prepared statement, to be counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StatementCommand {
+    /// COM_STMT_CLOSE.
+    Close,
+    /// COM_STMT_FETCH.
+    Fetch,
+    /// COM_STMT_RESET.
+    Reset,
+    /// COM_STMT_SEND_LONG_DATA.
+    SendLongData,
 }
 
 /// A result that waits to be fetched.

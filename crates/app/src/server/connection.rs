@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use mayfly_session::{
-    ColumnInfo, EndHandle, FileRequest, FileRequests, KeptRows, Outcome, Prepared, Session, State,
-    client_text, statements,
+    ColumnInfo, EndHandle, FileRequest, FileRequests, KeptRows, Outcome, Prepared, PreparedCommand,
+    Session, SessionChange as Change, State, client_text, statements,
 };
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 use mayfly_wire::{
-    Answered, ColumnDefinition, Connection, Cursor, Failure, Login, OpenCursor, Parameter,
-    Prepared as Described, RecordBatch, Reply, ServerStatus, SessionChange, Summary, TextEncoding,
+    Answered, ColumnDefinition, Connection, Cursor, Failure, Login, OpenCursor, Parameter, Peer,
+    Prepared as Described, RecordBatch, Reply, ServerStatus, SessionChange, StatementCommand,
+    Summary, TextEncoding,
 };
 
 use super::columns::{Value, definition};
@@ -28,9 +29,9 @@ const PARAMETERS_MAX: usize = u16::MAX as usize;
 pub struct Client {
     // fixed
     shared: Arc<Shared>,
-    interactive: bool,
     end: EndHandle,
     // state
+    is_interactive: bool,
     session: Session,
     /// What it sends is in this character set.
     set: CharacterSet,
@@ -51,7 +52,7 @@ impl Client {
             files: session.client_files(),
             end: session.end_handle(),
             shared,
-            interactive: login.interactive,
+            is_interactive: login.interactive,
             session,
             set: CharacterSet::default(),
             _place: place,
@@ -64,6 +65,12 @@ impl Client {
     async fn begin(&mut self, login: &Login) -> Result<(), MySqlError> {
         let user = format!("{}@{}", login.user, login.peer.host());
         self.session.set_user(&user);
+        if let Peer::Tcp(address) = login.peer {
+            self.session.set_client_port(Some(address.port()));
+        }
+        if login.interactive {
+            self.session.wait_for_person();
+        }
         self.session.count_found_rows(login.found_rows);
         if let Some(tls) = &login.tls {
             self.session.set_encryption(&tls.version, &tls.cipher);
@@ -142,10 +149,21 @@ impl Client {
     }
 
     /// Runs a statement, and fetches the files that it asks for meanwhile.
-    async fn executed(&mut self, statement: &str, reply: &mut Reply) -> Result<Outcome, Failure> {
+    async fn executed(
+        &mut self,
+        statement: &str,
+        is_prepared: bool,
+        reply: &mut Reply,
+    ) -> Result<Outcome, Failure> {
         // What an earlier statement asked for, and ended without.
         while self.files.try_recv().is_ok() {}
-        let mut executed = pin!(self.session.execute(statement));
+        let session = &mut self.session;
+        let mut executed = pin!(async {
+            match is_prepared {
+                true => session.execute_prepared(statement).await,
+                false => session.execute(statement).await,
+            }
+        });
         loop {
             tokio::select! {
                 biased;
@@ -156,18 +174,22 @@ impl Client {
     }
 
     async fn run(&mut self, statement: &str, leads: bool, reply: &mut Reply) -> Answered {
-        let executed = self.executed(statement, reply).await;
+        let executed = self.executed(statement, false, reply).await;
         // Of several assignments the first may have been made.
         let state = self.look(reply);
-        self.answer(executed?, statement, leads, &state, reply)
-            .await
+        self.answer(executed?, leads, &state, reply).await?;
+        // What follows in the text sends bytes of its own.
+        if leads {
+            self.session
+                .exchanged(reply.bytes_received(), reply.bytes_sent());
+        }
+        Ok(())
     }
 
     /// Sends the result of a statement.
     async fn answer(
         &mut self,
         outcome: Outcome,
-        statement: &str,
         leads: bool,
         state: &State,
         reply: &mut Reply,
@@ -189,7 +211,7 @@ impl Client {
                     status: status(state) | more,
                     warnings,
                     info,
-                    changes: self.changes(statement),
+                    changes: self.told(state, reply),
                 };
                 reply.done(&summary).await
             }
@@ -198,6 +220,7 @@ impl Client {
                 mut batches,
             } => {
                 let columns: Vec<ColumnDefinition> = columns.iter().map(definition).collect();
+                let tells = reply.tells_changes(true);
                 let mut rows = reply.rows(&columns, status(state)).await?;
                 while let Some(batch) = batches.next().await {
                     let batch = batch?;
@@ -214,6 +237,10 @@ impl Client {
                 let summary = Summary {
                     status: status(&state) | more,
                     warnings: state.warnings,
+                    changes: match tells {
+                        true if state.has_changes => Connection::changes(self),
+                        _ => Vec::new(),
+                    },
                     ..Summary::default()
                 };
                 rows.finish(&summary).await
@@ -233,15 +260,19 @@ impl Client {
         statement.with(&values)
     }
 
-    /// What a statement may have changed in the session.
-    fn changes(&self, statement: &str) -> Vec<SessionChange> {
-        let first = statement.trim_start().as_bytes();
-        let is_use = first.get(..4).is_some_and(|word| {
-            word[..3].eq_ignore_ascii_case(b"use") && !word[3].is_ascii_alphanumeric()
-        });
-        match self.session.database().filter(|_| is_use) {
-            Some(database) => vec![SessionChange::Schema(database)],
-            None => Vec::new(),
+    /// What a client is told of its session with an answer that has no rows.
+    fn told(&mut self, state: &State, reply: &Reply) -> Vec<SessionChange> {
+        match state.has_changes && reply.tells_changes(false) {
+            true => Connection::changes(self),
+            false => Vec::new(),
+        }
+    }
+
+    /// The end of a command that is no statement.
+    fn summary(&mut self) -> Summary {
+        Summary {
+            changes: Connection::changes(self),
+            ..Summary::new(self.status())
         }
     }
 }
@@ -261,6 +292,26 @@ impl Connection for Client {
 
     fn status(&self) -> ServerStatus {
         status(&self.session.state())
+    }
+
+    fn changes(&mut self) -> Vec<SessionChange> {
+        let changes = self.session.take_changes();
+        changes.into_iter().map(told_change).collect()
+    }
+
+    fn heard(&mut self, command: StatementCommand) {
+        let command = match command {
+            StatementCommand::Close => PreparedCommand::Close,
+            StatementCommand::Fetch => PreparedCommand::Fetch,
+            StatementCommand::Reset => PreparedCommand::Reset,
+            StatementCommand::SendLongData => PreparedCommand::LongData,
+            _ => return,
+        };
+        self.session.count_prepared(command);
+    }
+
+    fn exchanged(&mut self, received: u64, sent: u64) {
+        self.session.exchanged(received, sent);
     }
 
     fn text_encoding(&self) -> TextEncoding {
@@ -291,12 +342,12 @@ impl Connection for Client {
         reply: &mut Reply,
     ) -> Answered {
         let text = self.text_of(statement, parameters)?;
-        let mut executed = self.executed(&text, reply).await;
+        let mut executed = self.executed(&text, true, reply).await;
         let state = self.look(reply);
         if let Ok(Outcome::Rows { columns, .. }) = &mut executed {
             label(columns, statement);
         }
-        self.answer(executed?, &text, false, &state, reply).await
+        self.answer(executed?, false, &state, reply).await
     }
 
     /// The rows are kept before the first is read, as MySQL does: what other statements do to their
@@ -308,7 +359,7 @@ impl Connection for Client {
         reply: &mut Reply,
     ) -> Result<Option<OpenCursor<Fetched>>, Failure> {
         let text = self.text_of(statement, parameters)?;
-        let executed = self.executed(&text, reply).await;
+        let executed = self.executed(&text, true, reply).await;
         let state = self.look(reply);
         match executed? {
             Outcome::Rows {
@@ -324,7 +375,7 @@ impl Connection for Client {
                 }))
             }
             done @ Outcome::Done { .. } => {
-                self.answer(done, &text, false, &state, reply).await?;
+                self.answer(done, false, &state, reply).await?;
                 Ok(None)
             }
         }
@@ -332,11 +383,7 @@ impl Connection for Client {
 
     async fn use_database(&mut self, name: &[u8]) -> Result<Summary, MySqlError> {
         self.change_database(name).await?;
-        let database = self.session.database();
-        Ok(Summary {
-            changes: database.map(SessionChange::Schema).into_iter().collect(),
-            ..Summary::new(self.status())
-        })
+        Ok(self.summary())
     }
 
     async fn list_fields(
@@ -368,20 +415,22 @@ impl Connection for Client {
 
     async fn reset(&mut self) -> Result<Summary, MySqlError> {
         self.session.reset();
+        if self.is_interactive {
+            self.session.wait_for_person();
+        }
         self.set = self.session.state().client_set;
         Ok(Summary::new(self.status()))
     }
 
     async fn change_user(&mut self, login: &Login) -> Result<Summary, MySqlError> {
         self.session.reset();
-        self.interactive = login.interactive;
         self.session.leave_database();
         self.begin(login).await?;
-        Ok(Summary::new(self.status()))
+        Ok(self.summary())
     }
 
     fn idle_timeout(&self) -> Duration {
-        Duration::from_secs(self.session.idle_seconds(self.interactive))
+        Duration::from_secs(self.session.idle_seconds())
     }
 
     fn max_packet_bytes(&self) -> Option<usize> {
@@ -433,6 +482,22 @@ fn label(columns: &mut [ColumnInfo], statement: &Prepared) {
     }
 }
 
+/// A change of the session as the protocol tells it.
+fn told_change(change: Change) -> SessionChange {
+    match change {
+        Change::Variable { name, value } => SessionChange::SystemVariable {
+            name: name.to_owned(),
+            value,
+        },
+        Change::Schema(name) => SessionChange::Schema(name),
+        Change::State => SessionChange::State,
+        Change::TransactionState(state) => SessionChange::TransactionState(state),
+        Change::TransactionCharacteristics(statements) => {
+            SessionChange::TransactionCharacteristics(statements)
+        }
+    }
+}
+
 /// The flags of a state.
 fn status(state: &State) -> ServerStatus {
     let flag = |is_set: bool, flag: ServerStatus| match is_set {
@@ -441,6 +506,7 @@ fn status(state: &State) -> ServerStatus {
     };
     flag(state.autocommits, ServerStatus::AUTOCOMMIT)
         | flag(state.is_in_transaction, ServerStatus::IN_TRANS)
+        | flag(state.only_reads, ServerStatus::IN_TRANS_READONLY)
 }
 
 /// How the client reads its results.

@@ -3,12 +3,15 @@
 //! **Owns** a loopback port of its own and the thread behind it. **Never** writes, and answers one
 //! path. Names are those of Prometheus' mysqld_exporter, so that its dashboards show this server.
 //!
-//! One request a connection, and one connection at a time: who does not send his request soon is
-//! hung up on. Cost: nothing while nobody asks; an answer reads the counters once.
+//! One request a connection, and few connections at a time: who does not send his request soon, or
+//! does not read the answer, is hung up on, and so is who comes while all places are taken. Cost:
+//! nothing while nobody asks; an answer reads the counters once.
 
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Result, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use mayfly_session::{Engine, FileStatus, VERSION};
@@ -17,14 +20,19 @@ use mayfly_session::{Engine, FileStatus, VERSION};
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The longest request.
 const REQUEST_BYTES_MAX: usize = 8 << 10;
+/// Clients that are answered at a time: one that says nothing must not keep a monitor out.
+const CLIENTS_MAX: usize = 16;
+/// Stack of a thread that answers one.
+const STACK_BYTES: usize = 256 << 10;
 
 /// The counters that may fall; all others only grow.
-const GAUGES: [&str; 9] = [
+const GAUGES: [&str; 10] = [
     "Max_memory_used",
     "Max_tmp_space_used",
     "Mayfly_memory_bytes",
     "Mayfly_peak_memory_bytes",
     "Memory_used",
+    "Prepared_stmt_count",
     "Threads_connected",
     "Threads_running",
     "Tmp_space_used",
@@ -62,11 +70,11 @@ impl Metrics {
     pub fn serve(&self, engine: Engine) -> Result<()> {
         let listener = self.listener.try_clone()?;
         let thread = std::thread::Builder::new().name("mayfly-metrics".to_owned());
+        let places = Arc::new(AtomicUsize::new(0));
         thread.spawn(move || {
             for client in listener.incoming() {
                 match client {
-                    // How a request ended is between its client and the network.
-                    Ok(client) => drop(answer(client, &engine)),
+                    Ok(client) => answer_aside(client, &engine, &places),
                     Err(_) => std::thread::sleep(PATIENCE),
                 }
             }
@@ -75,9 +83,35 @@ impl Metrics {
     }
 }
 
+/// A place among those that are answered.
+struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Answers a client on a thread of its own, or hangs up if too many are being answered.
+fn answer_aside(client: TcpStream, engine: &Engine, places: &Arc<AtomicUsize>) {
+    let before = places.fetch_add(1, Ordering::Relaxed);
+    let place = Place(Arc::clone(places));
+    if before >= CLIENTS_MAX {
+        return;
+    }
+    let engine = engine.clone();
+    let thread = std::thread::Builder::new()
+        .name("mayfly-metrics".to_owned())
+        .stack_size(STACK_BYTES);
+    // How a request ended is between its client and the network; without a thread there is none.
+    let _started = thread.spawn(move || {
+        let _ended = answer(client, &engine);
+        drop(place);
+    });
+}
+
 /// Reads one request and answers it.
 fn answer(mut client: TcpStream, engine: &Engine) -> Result<()> {
-    client.set_write_timeout(Some(PATIENCE))?;
     let request = read_request(&mut client)?;
     let (status, body) = match request_line(&request) {
         Some(("GET", "/metrics")) => ("200 OK", text(&engine.status(), &engine.space().files())),
@@ -85,12 +119,28 @@ fn answer(mut client: TcpStream, engine: &Engine) -> Result<()> {
         Some(_) => ("405 Method Not Allowed", String::new()),
         None => ("400 Bad Request", String::new()),
     };
-    write!(
-        client,
+    let answer = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
          Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
-    )?;
+    );
+    send(&mut client, answer.as_bytes())
+}
+
+/// Sends an answer to a client that reads it in time.
+fn send(client: &mut TcpStream, mut answer: &[u8]) -> Result<()> {
+    let started = Instant::now();
+    while !answer.is_empty() {
+        let rest = PATIENCE.saturating_sub(started.elapsed());
+        if rest.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        client.set_write_timeout(Some(rest))?;
+        match client.write(answer)? {
+            0 => return Err(ErrorKind::WriteZero.into()),
+            count => answer = answer.get(count..).unwrap_or_default(),
+        }
+    }
     client.flush()
 }
 

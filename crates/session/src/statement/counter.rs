@@ -249,7 +249,7 @@ impl Counter {
 }
 
 /// The last of some values, 0 for none and for less.
-fn last_of(values: &ArrayRef) -> Result<u64, ArrowError> {
+pub(crate) fn last_of(values: &ArrayRef) -> Result<u64, ArrowError> {
     let last = values.slice(values.len().saturating_sub(1), values.len().min(1));
     Ok(match last.data_type() {
         DataType::UInt64 => last.as_primitive::<UInt64Type>().iter().flatten().next(),

@@ -82,6 +82,7 @@ impl Job {
                 let mut local = self.connection.local();
                 if local.database.as_deref() == Some(name) {
                     local.database = None;
+                    local.database_changed();
                 }
                 Ok(Outcome::done(tables as u64))
             }
@@ -246,7 +247,7 @@ impl Job {
         stored: &[Stored],
     ) -> Result<Vec<String>, MySqlError> {
         let mut names: Vec<String> = Vec::with_capacity(ready.labels.len());
-        let selected = stored.iter().zip(&ready.origins);
+        let selected = stored.iter().zip(ready.origins.iter());
         for ((stored, origin), label) in selected.zip(&ready.labels) {
             if names.iter().any(|name| name.eq_ignore_ascii_case(label)) {
                 return Err(MySqlError::new(ErrorCode::DuplicateColumn, &[label]));

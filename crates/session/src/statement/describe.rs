@@ -25,7 +25,8 @@ const QUERIES_MAX: usize = 128;
 const TEXT_BYTES_MAX: usize = 4 << 10;
 const COLUMNS_MAX: usize = 64;
 
-/// The columns of queries, by their text.
+/// The columns of statements, by their text; of one that changes rows it is known that it has none,
+/// and that its names mean something.
 #[derive(Default)]
 pub(crate) struct Described(HashMap<String, Columns>);
 
@@ -98,6 +99,20 @@ pub(crate) async fn describe(
 impl Job {
     async fn columns_of(&self, query: Query) -> Result<Vec<ColumnInfo>, MySqlError> {
         let references = References::of_query(&query);
+        let find = async {
+            let ready = Box::pin(self.ready(query)).await?;
+            Ok(ready.columns(self))
+        };
+        self.found_once(&references, find).await
+    }
+
+    /// What is found out about the columns of a statement that mentions no more than this, once for
+    /// all connections that are alike.
+    pub(super) async fn found_once(
+        &self,
+        references: &References,
+        find: impl Future<Output = Result<Vec<ColumnInfo>, MySqlError>>,
+    ) -> Result<Vec<ColumnInfo>, MySqlError> {
         let is_of_session = !references.files.is_empty()
             || !references.user_variables.is_empty()
             || !references.system_variables.is_empty();
@@ -106,16 +121,14 @@ impl Job {
             .filter(|_| !is_of_session)
             .map(|tables| self.home(&tables));
         let Some(owner) = home.as_ref().and_then(|home| home.owner.as_ref()) else {
-            let ready = Box::pin(self.ready(query)).await?;
-            return Ok(ready.columns(self));
+            return find.await;
         };
         let _making = owner.making.lock().await;
         if let Some(columns) = known_columns(&self.connection, &self.running.text) {
             return Ok(columns);
         }
         let meanings = self.meanings(&references.tables);
-        let ready = Box::pin(self.ready(query)).await?;
-        let columns = ready.columns(self);
+        let columns = find.await?;
         if let Some(meanings) = meanings {
             let columns = columns.clone();
             let kept = Columns { columns, meanings };

@@ -32,11 +32,59 @@ use crate::listing::{Listing, some};
 use crate::outcome::Outcome;
 use crate::progress;
 
+/// The columns of MariaDB's log of slow statements. What was met is not known for each table.
+const LOGGED: [&str; 13] = [
+    "id",
+    "select_type",
+    "table",
+    "type",
+    "possible_keys",
+    "key",
+    "key_len",
+    "ref",
+    "rows",
+    "r_rows",
+    "filtered",
+    "r_filtered",
+    "Extra",
+];
+
 /// Longest line of a plan; expressions of generated statements can be very long.
 const LINE_LENGTH: usize = 400;
 
 impl Job {
     pub(crate) async fn explain(&self, explain: Explain) -> Result<Outcome, MySqlError> {
+        let listing = self.explain_listing(explain).await?;
+        Ok(Outcome::ready(listing.batch(None)?))
+    }
+
+    /// Keeps what EXPLAIN says of a statement for the log of slow ones.
+    pub(crate) async fn explain_for_log(&self, statement: &Statement) {
+        let is_explained = match statement {
+            Statement::Query(_) | Statement::Update(_) | Statement::Delete(_) => true,
+            Statement::Insert(insert) => matches!(insert.source, InsertSource::Query(_)),
+            _ => false,
+        };
+        if !is_explained {
+            return;
+        }
+        let explain = Explain {
+            analyze: false,
+            format: ExplainFormat::Traditional,
+            statement: Box::new(statement.clone()),
+        };
+        // Where it cannot be planned, running it says why.
+        if let Ok(listing) = self.explain_listing(explain).await {
+            self.connection.local().explained = Some(listing.log_lines(&LOGGED));
+        }
+        // What planning warns of is told when the statement is planned to run.
+        let mut values = self.connection.values.lock();
+        values.warnings.clear();
+        values.warning_count = 0;
+        values.refused = None;
+    }
+
+    async fn explain_listing(&self, explain: Explain) -> Result<Listing, MySqlError> {
         let mut changed = None;
         let query = match *explain.statement {
             Statement::Query(query) => *query,
@@ -81,7 +129,7 @@ impl Job {
                 listing
             }
         };
-        Ok(Outcome::ready(listing.batch(None)?))
+        Ok(listing)
     }
 
     async fn explained(&self, query: ast::Query) -> Result<(LogicalPlan, Ready), MySqlError> {

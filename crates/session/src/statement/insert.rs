@@ -17,6 +17,7 @@ use super::defaults::Fallback;
 use super::evaluate::literal;
 use super::record::{Record, names_columns};
 use super::write::{Writer, Written};
+use crate::commands::Command;
 use crate::errors;
 use crate::outcome::Outcome;
 
@@ -25,7 +26,10 @@ const ROWS_TOGETHER: usize = 1024;
 
 impl Job {
     pub(crate) async fn insert(&self, insert: Insert) -> Result<Outcome, MySqlError> {
-        self.count(|status| status.inserts += 1);
+        self.count(|status| match Command::of_insert(&insert) {
+            Some(command) => status.commands.add(command),
+            None => status.inserts += 1,
+        });
         refuse_information(&self.database_of(&insert.table)?)?;
         let table = self.table(&insert.table)?;
         for (named, column) in &insert.qualified {

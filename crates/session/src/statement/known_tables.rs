@@ -121,11 +121,15 @@ impl Connection {
                 }
                 let table = Arc::new(self.new_table(name, made.definition, true));
                 table.raise_auto_increment(made.next_number);
-                Some(self.publish(&database, table, true, false))
+                let published = self.publish(&database, table, true, false);
+                self.local().session_state_changed();
+                Some(published)
             }
             TableText::Drop { temporary, name } => {
                 local.temporary.drop_table(&database, name).ok()?;
-                if !temporary {
+                if temporary {
+                    local.session_state_changed();
+                } else {
                     local.transaction.commit();
                     local.next_access = None;
                 }

@@ -9,6 +9,7 @@ mod altered;
 mod assign;
 mod bind;
 mod change;
+mod check;
 mod counter;
 mod create;
 mod defaults;
@@ -36,6 +37,8 @@ mod show;
 mod write;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use arrow::datatypes::DataType;
 use datafusion::scalar::ScalarValue;
@@ -46,6 +49,7 @@ use mayfly_sql::statement::{Access, Completion, Show, Statement, TableName};
 use mayfly_table::Table;
 use mayfly_types::{ErrorCode, MySqlError, Warning};
 
+use crate::commands::Command;
 use crate::connection::{Connection, Local};
 use crate::errors;
 use crate::outcome::Outcome;
@@ -53,6 +57,7 @@ use crate::profile::Stage;
 use crate::running::Running;
 use crate::status::Status;
 
+pub(crate) use check::check;
 pub(crate) use describe::{Described, describe, known_columns};
 pub(crate) use known_tables::{KnownTables, run_known_table};
 pub(crate) use point::{Attempt, Known, run_known};
@@ -81,7 +86,8 @@ pub(crate) async fn run(
         running,
         source: Arc::default(),
     };
-    if let Some(ended) = Box::pin(job.long_known()).await {
+    let explains = job.connection.explains.load(Ordering::Relaxed);
+    if !explains && let Some(ended) = Box::pin(job.long_known()).await {
         return ended.map(|outcome| job.settle(outcome));
     }
     let parsed = parse::parse(&job.running.text);
@@ -103,6 +109,9 @@ pub(crate) async fn run(
     job.source = Arc::new(source);
     job.name_defaults(&mut statement)?;
     job.running.enter(Stage::Executing);
+    if explains {
+        Box::pin(job.explain_for_log(&statement)).await;
+    }
     let outcome = match Box::pin(job.point(&statement)).await? {
         Some(outcome) => outcome,
         None => job.dispatch(statement).await?,
@@ -214,11 +223,31 @@ impl Job {
             connection.local().transaction.commit();
         }
         let is_transaction = connection.local().next_access.is_some() && is_transaction(&statement);
+        if let Some(command) = Command::of(&statement, &self.running.text) {
+            self.count(|status| status.commands.add(command));
+        }
+        let changes_state = self.changes_temporary(&statement);
         let outcome = self.obey(statement).await?;
+        let mut local = connection.local();
+        if changes_state {
+            local.session_state_changed();
+        }
         if is_transaction {
-            connection.local().end_single();
+            local.end_single();
         }
         Ok(outcome)
+    }
+
+    /// Whether a statement makes, changes or drops a temporary table, as its text says it.
+    fn changes_temporary(&self, statement: &Statement) -> bool {
+        match statement {
+            Statement::CreateTable(create) => create.temporary,
+            Statement::DropTable(drop) => drop.temporary,
+            Statement::AlterTable(alter) => self
+                .table(&alter.table)
+                .is_ok_and(|table| self.connection.local().temporary.has(&table)),
+            _ => false,
+        }
     }
 
     async fn obey(&self, statement: Statement) -> Result<Outcome, MySqlError> {
@@ -253,7 +282,10 @@ impl Job {
                 if !self.has_database(&name) {
                     return Err(MySqlError::new(ErrorCode::UnknownDatabase, &[&name]));
                 }
-                connection.local().database = Some(name);
+                let mut local = connection.local();
+                local.database = Some(name);
+                local.database_changed();
+                local.session_state_changed();
                 Ok(Outcome::done(0))
             }
             Statement::Insert(insert) => Box::pin(self.insert(*insert)).await,
@@ -452,7 +484,9 @@ impl Job {
         match self.connection.turns_of(table, is_own) {
             Some(turns) => {
                 self.running.enter(Stage::WaitingForTable);
+                let started = Instant::now();
                 let turn = turns.lock_owned().await;
+                self.connection.local().waited += started.elapsed();
                 self.running.enter(Stage::Executing);
                 Some(turn)
             }

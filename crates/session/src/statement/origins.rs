@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema};
-use mayfly_sql::origin::Origin;
+use mayfly_sql::origin::{Origin, Origins};
+use mayfly_sql::stored::Stored;
 use mayfly_table::{Definition, Key, KeyKind};
 use mayfly_types::ColumnType;
 
@@ -67,17 +68,21 @@ impl Job {
         &self,
         schema: &Schema,
         labels: &[String],
-        origins: &[Option<Origin>],
+        origins: &Origins,
     ) -> Vec<ColumnInfo> {
         let mut columns = columns_of(schema, Some(labels));
         let fields = schema.fields().iter();
-        for ((column, origin), field) in columns.iter_mut().zip(origins).zip(fields) {
+        let described = columns.iter_mut().zip(origins.iter()).zip(fields);
+        for (place, ((column, origin), field)) in described.enumerate() {
             let found = origin.as_ref().and_then(|origin| self.looked_up(origin));
             column.origin = found.map(Arc::new);
             // A comparison. Drivers take TINYINT(1) for a declared BOOLEAN and make a type of their
             // language of it.
             if column.origin.is_none() && *field.data_type() == DataType::Boolean {
                 column.column_type = ColumnType::BigInt { unsigned: false };
+            }
+            if let Some(computed) = origins.computed(place) {
+                tell(column, computed);
             }
         }
         columns
@@ -101,5 +106,40 @@ impl Job {
         let definition = table.definition();
         let place = definition.column(&origin.column)?;
         Some(ColumnOrigin::of(definition, place, &named))
+    }
+}
+
+/// Describes a column that is computed as MySQL does: a text by its length, an exact number by its
+/// digits, and whether it can be NULL. Other numbers keep the type of their values.
+fn tell(column: &mut ColumnInfo, computed: &Stored) {
+    if column.column_type == ColumnType::Null {
+        return;
+    }
+    column.nullable &= computed.nullable;
+    let is_text = |of: &ColumnType| {
+        matches!(
+            of,
+            ColumnType::Char { .. } | ColumnType::VarChar { .. } | ColumnType::Text(_)
+        )
+    };
+    let is_bytes = |of: &ColumnType| {
+        matches!(
+            of,
+            ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob(_)
+        )
+    };
+    let (told, found) = (&column.column_type, &computed.column_type);
+    let is_exact = |of: &ColumnType| match of {
+        ColumnType::Decimal { scale, .. } => Some(*scale),
+        _ => None,
+    };
+    let same_scale = is_exact(told).is_some() && is_exact(told) == is_exact(found);
+    if same_scale || is_text(told) && is_text(found) || is_bytes(told) && is_bytes(found) {
+        column.column_type = match *found {
+            // An empty constant.
+            ColumnType::Char { length: 0 } => ColumnType::VarChar { length: 0 },
+            ColumnType::Binary { length: 0 } => ColumnType::VarBinary { length: 0 },
+            ref other => other.clone(),
+        };
     }
 }

@@ -19,7 +19,7 @@ use futures::{StreamExt, TryStreamExt};
 use mayfly_sql::bindings::Bindings;
 use mayfly_sql::functions::{refusing_zero, waits};
 use mayfly_sql::in_turn;
-use mayfly_sql::origin::Origin;
+use mayfly_sql::origin::Origins;
 use mayfly_sql::plan::{Planned, Planner};
 use mayfly_sql::references::References;
 use mayfly_sql::typing::type_planner;
@@ -40,7 +40,7 @@ const BATCHES_AHEAD: usize = 1;
 pub(crate) struct Ready {
     pub(crate) plan: Arc<dyn ExecutionPlan>,
     pub(crate) labels: Vec<String>,
-    pub(super) origins: Vec<Option<Origin>>,
+    pub(super) origins: Origins,
     /// Whether its partitions are read one after the other.
     in_order: bool,
 }
@@ -135,7 +135,7 @@ impl Job {
         let planned = Planned {
             plan,
             labels,
-            origins: Vec::new(),
+            origins: Origins::default(),
         };
         let ready = self.physical(planned).await?;
         let counted = self.small_result(&ready).await?;

@@ -20,6 +20,13 @@ const NOTED: [&str; 3] = [
 /// The variables that are what LAST_INSERT_ID() says.
 const LAST_INSERT_ID: [&str; 2] = ["identity", "last_insert_id"];
 
+/// What SET NAMES and SET CHARACTER SET assign.
+const OF_CLIENT: [&str; 3] = [
+    "character_set_client",
+    "character_set_results",
+    "character_set_connection",
+];
+
 /// What an assignment changes.
 enum Change {
     User(String, ScalarValue),
@@ -160,7 +167,9 @@ impl Job {
     fn change(&self, change: Change) -> Result<(), MySqlError> {
         match change {
             Change::User(name, value) => {
-                self.connection.local().user_variables.insert(name, value);
+                let mut local = self.connection.local();
+                local.user_variables.insert(name, value);
+                local.session_state_changed();
             }
             Change::Variable {
                 definition,
@@ -169,7 +178,11 @@ impl Job {
                 is_global,
             } => self.set_variable(definition, &name, text, is_global)?,
             Change::Names(set, collation) => {
-                self.connection.local().variables.set_names(set, &collation);
+                let mut local = self.connection.local();
+                local.variables.set_names(set, &collation);
+                for variable in OF_CLIENT {
+                    local.variable_changed(variable, None);
+                }
             }
             Change::CharacterSet(set) => {
                 let mut local = self.connection.local();
@@ -179,6 +192,9 @@ impl Job {
                 variables.put_with_pair("collation_connection", collation);
                 for variable in ["character_set_client", "character_set_results"] {
                     variables.put(variable, set.name().to_owned());
+                }
+                for variable in OF_CLIENT {
+                    local.variable_changed(variable, None);
                 }
             }
             Change::NextAccess(access) => self.connection.local().next_access = Some(access),
@@ -222,8 +238,14 @@ impl Job {
             }
         } else if is_last_id {
             self.connection.values.lock().last_insert_id = text.parse().unwrap_or(0);
+            let mut local = self.connection.local();
+            local.variable_changed(definition.name, Some(text));
         } else {
-            self.connection.local().variables.put_with_pair(name, text);
+            let mut local = self.connection.local();
+            local.variables.put_with_pair(name, text);
+            local.variable_changed(definition.name, None);
+            drop(local);
+            self.connection.look_at_settings();
             if name == "max_tmp_session_space_usage" {
                 let quota = self.connection.local().variables.quota(name);
                 self.connection.account.set_disk_quota(quota);

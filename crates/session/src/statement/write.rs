@@ -17,7 +17,7 @@ use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
 use super::assign::Values;
 use super::change::Updated;
-use super::counter::Counter;
+use super::counter::{self, Counter};
 use super::defaults::Fallback;
 use super::duplicate::Updater;
 use super::evaluate::{bytes, number_of_bits};
@@ -33,6 +33,9 @@ pub(crate) struct Writer {
     written: Written,
     /// The rows that are seen by nobody yet.
     appender: Option<Appender>,
+    /// Whether clients get the number of a row that was met, and that of the last row, if it was.
+    tells_met: bool,
+    last_met: Option<u64>,
     /// The table at the beginning of a statement that writes part by part.
     before: Undo,
     _turn: Option<Turn>,
@@ -141,6 +144,8 @@ impl Writer {
                 ..Written::default()
             },
             appender: (!ignores).then(|| table.begin_append()),
+            tells_met: false,
+            last_met: None,
             before: Undo::default(),
             _turn: turn,
         })
@@ -187,8 +192,9 @@ impl Writer {
         self.appender = None;
     }
 
-    /// Says how many rows will come.
+    /// Says how many rows will come: those of VALUES.
     pub(crate) fn expect(&mut self, rows: usize) {
+        self.tells_met = true;
         if let Some(counter) = &mut self.values.counter {
             counter.expect(rows);
         }
@@ -438,6 +444,11 @@ impl Writer {
             }
             rest = rest.slice(part.num_rows(), rest.num_rows() - part.num_rows());
             self.inserted();
+            let last_row = part.num_rows().saturating_sub(1) as u32;
+            let last_met = met
+                .last()
+                .filter(|(row, _)| self.tells_met && *row == last_row);
+            self.last_met = last_met.map(|(_, number)| *number);
             self.written.inserted += new.num_rows() as u64;
             self.written.updated += done.changed;
         }
@@ -455,6 +466,17 @@ impl Writer {
         self.table.conflicts(rows, repeats).map_err(table_error)
     }
 
+    /// What the row of a number has in the AUTO_INCREMENT column.
+    fn counted(&self, number: u64) -> Result<u64, MySqlError> {
+        let Some(counter) = &self.values.counter else {
+            return Ok(0);
+        };
+        let snapshot = self.table.snapshot();
+        let ids = snapshot.locate([number]).map_err(table_error)?;
+        let row = snapshot.rows(&ids, Some(&[counter.column]));
+        counter::last_of(row.map_err(table_error)?.column(0)).map_err(plan_error)
+    }
+
     /// Shows the rows to everybody.
     pub(crate) fn commit(mut self) -> Result<Written, MySqlError> {
         let job = self.values.job().clone();
@@ -467,8 +489,15 @@ impl Writer {
         self.before.forget();
         let mut written = self.written;
         let counter = self.values.counter.as_ref();
-        written.insert_id = counter.map_or(0, Counter::insert_id);
-        if let Some(first) = counter.and_then(Counter::first) {
+        let first = counter.and_then(Counter::first);
+        let said = job.connection.values.lock().said_insert_id;
+        written.insert_id = match (first, said, self.last_met) {
+            (Some(first), ..) => first,
+            (None, Some(said), _) => said,
+            (None, None, Some(number)) if written.affected() > 0 => self.counted(number)?,
+            _ => counter.map_or(0, Counter::insert_id),
+        };
+        if let Some(first) = first {
             job.connection.values.lock().last_insert_id = first;
         }
         job.connection.changed_rows(&self.table, written.affected());

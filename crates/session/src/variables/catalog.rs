@@ -26,6 +26,8 @@ pub(crate) enum Kind {
     Word(&'static [&'static str]),
     /// `sql_mode`.
     SqlMode,
+    /// Names of variables, or `*` for all of them.
+    VariableNames,
     /// A character set.
     CharacterSet,
     /// A collation.
@@ -146,6 +148,11 @@ pub(crate) const SLOW_VERBOSITY: [&str; 12] = [
     "warnings",
 ];
 
+/// What `session_track_system_variables` tells of if nothing else is said.
+const TRACKED: &str = "time_zone,autocommit,character_set_client,character_set_results,\
+                       character_set_connection";
+
+const TRANSACTION_INFO: Kind = Kind::Word(&["OFF", "STATE", "CHARACTERISTICS"]);
 const ISOLATION: Kind = Kind::Word(&[
     "READ-UNCOMMITTED",
     "READ-COMMITTED",
@@ -217,6 +224,7 @@ pub(crate) const CATALOG: &[Definition] = &[
     both("max_heap_table_size", from(16384, 1024), NO_CAP),
     both("max_join_size", from(1, 1), NO_CAP),
     both("max_length_for_sort_data", range(4, 8 << 20), "4096"),
+    global("max_prepared_stmt_count", range(0, 4_194_304), "16382"),
     both("max_sort_length", range(4, 8 << 20), "1024"),
     both("max_tmp_session_space_usage", ANY, "0"),
     both("max_tmp_tables", range(1, u32::MAX as u64), "32"),
@@ -245,6 +253,9 @@ pub(crate) const CATALOG: &[Definition] = &[
     fixed("secure_file_priv", ""),
     fixed_number("server_id", "1"),
     both("session_track_schema", Kind::Switch, "ON"),
+    both("session_track_state_change", Kind::Switch, "OFF"),
+    both("session_track_system_variables", Kind::VariableNames, TRACKED),
+    both("session_track_transaction_info", TRANSACTION_INFO, "OFF"),
     fixed_switch("skip_networking", "ON"),
     global("slow_query_log", Kind::Switch, "OFF"),
     fixed("slow_query_log_file", ""),

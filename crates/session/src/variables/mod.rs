@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use datafusion::scalar::ScalarValue;
 use mayfly_sql::statement::Scope;
-use mayfly_types::{CharacterSet, ErrorCode, MySqlError, Warning};
+use mayfly_types::{CharacterSet, ErrorCode, Level, MySqlError, Warning};
 
 pub(crate) use catalog::{CATALOG, Definition, Kind, Where, find};
 use versions::Versions;
@@ -90,7 +90,8 @@ impl Variables {
     }
 }
 
-fn stored_name(name: &str) -> &str {
+/// The name under which a variable is kept.
+pub(crate) fn stored_name(name: &str) -> &str {
     catalog::ALIASES
         .iter()
         .find(|(alias, _)| *alias == name)
@@ -202,16 +203,36 @@ pub(crate) fn check(
         }
         Kind::Text => Ok(text(value).unwrap_or_else(|| show(value))),
         Kind::Word(words) => {
+            let number = integer(value);
             let word = text(value)
-                .or_else(|| integer(value).map(|number| number.to_string()))
+                .or_else(|| number.map(|number| number.to_string()))
                 .ok_or_else(wrong_value)?;
+            // The number of a word, where no word is spelled so.
+            let place = number.and_then(|number| words.get(usize::try_from(number).ok()?));
             words
                 .iter()
                 .find(|known| known.eq_ignore_ascii_case(&word))
+                .or(place)
                 .map(|known| (*known).to_owned())
                 .ok_or_else(wrong_value)
         }
         Kind::SqlMode => sql_mode(&text(value).ok_or_else(wrong_value)?),
+        Kind::VariableNames => {
+            let names = text(value).ok_or_else(wrong_value)?;
+            for name in names.split(',').map(str::trim) {
+                let is_known =
+                    ["", "*"].contains(&name) || find(&name.to_ascii_lowercase()).is_some();
+                if !is_known {
+                    let message =
+                        format!("{name} is not a valid system variable and will be ignored.");
+                    warnings.push(Warning {
+                        level: Level::Warning,
+                        error: MySqlError::with_message(ErrorCode::WrongValueForVariable, message),
+                    });
+                }
+            }
+            Ok(names)
+        }
         Kind::CharacterSet => {
             // NULL is the absence of any conversion.
             if value.is_null() && definition.name == "character_set_results" {

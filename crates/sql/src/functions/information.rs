@@ -13,6 +13,9 @@ use super::define::{Definition, MANY, Returns, pure, stable, volatile};
 use super::session_values::Values;
 use super::unify::{decimal, double, shown_digits};
 
+/// The name of LAST_INSERT_ID(expression).
+pub(crate) const SET_LAST_INSERT_ID: &str = "set_last_insert_id";
+
 pub(super) static FUNCTIONS: &[Definition] = &[
     stable("version", &[], (0, 0), Returns::Text, |call| {
         text(call, |v| Some(v.version.clone()))
@@ -30,12 +33,16 @@ pub(super) static FUNCTIONS: &[Definition] = &[
     stable("connection_id", &[], (0, 0), Returns::Unsigned, |call| {
         unsigned(call, |v| v.connection_id)
     }),
-    stable(
-        "last_insert_id",
+    stable("last_insert_id", &[], (0, 1), Returns::Unsigned, |call| {
+        unsigned(call, |values| values.last_insert_id)
+    }),
+    // With an argument it is another function: it is called for every row that there is.
+    volatile(
+        SET_LAST_INSERT_ID,
         &[],
-        (0, 1),
+        (1, 1),
         Returns::Unsigned,
-        last_insert_id,
+        set_last_insert_id,
     ),
     stable("row_count", &[], (0, 0), Returns::Integer, |call| {
         let count = call.session.map_or(-1, |session| session.lock().row_count);
@@ -109,17 +116,15 @@ fn unsigned(call: &Call<'_>, of: fn(&Values) -> u64) -> Result<ArrayRef> {
     call.make_unsigned(|_| Ok(Some(value)))
 }
 
-/// With an argument it becomes the value that the next call without one returns.
-fn last_insert_id(call: &Call<'_>) -> Result<ArrayRef> {
-    if call.count() == 0 {
-        return unsigned(call, |values| values.last_insert_id);
-    }
+/// What becomes the value that the next call without an argument returns.
+fn set_last_insert_id(call: &Call<'_>) -> Result<ArrayRef> {
     let ids = call.integers(0)?;
     call.make_unsigned(|row| {
         let id = ids.at(row).map(i64::cast_unsigned);
         if let Some(session) = call.session {
             let mut values = session.lock();
             values.last_insert_id = id.unwrap_or(0);
+            values.said_insert_id = Some(values.last_insert_id);
             values.took_effect = true;
         }
         Ok(id)

@@ -50,6 +50,7 @@ use datafusion::optimizer::Analyzer;
 pub use arithmetic::refusing_zero;
 pub use cast::{assignment, skip_rows};
 pub use define::raise;
+pub(crate) use information::SET_LAST_INSERT_ID;
 pub use named_locks::{LockHolder, NamedLocks};
 pub(crate) use number::{read_double, read_integer};
 pub use session_values::{SessionValues, Values};

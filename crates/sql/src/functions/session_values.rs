@@ -27,6 +27,8 @@ pub struct Values {
     pub connection_id: u64,
     /// LAST_INSERT_ID() without an argument.
     pub last_insert_id: u64,
+    /// What the statement said by LAST_INSERT_ID(expression), if it did.
+    pub said_insert_id: Option<u64>,
     /// ROW_COUNT() of the last statement; -1 after one with a result.
     pub row_count: i64,
     /// FOUND_ROWS() of the last SELECT.
@@ -80,6 +82,7 @@ impl Default for Values {
             user: "root@localhost".to_owned(),
             connection_id: 0,
             last_insert_id: 0,
+            said_insert_id: None,
             row_count: -1,
             found_rows: 0,
             now_micros: 0,
@@ -132,6 +135,7 @@ impl SessionValues {
         values.refuses_division_by_zero = false;
         values.refuses_misfits = false;
         values.refused = None;
+        values.said_insert_id = None;
         values.warnings.clear();
         values.warning_count = 0;
     }

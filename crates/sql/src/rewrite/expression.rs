@@ -11,7 +11,7 @@ use mayfly_types::{Collation, ErrorCode, MySqlError};
 
 use super::{lower, tuple};
 use crate::bindings::{Bindings, literal};
-use crate::functions::calendar;
+use crate::functions::{SET_LAST_INSERT_ID, calendar};
 use crate::references::{Variable, variable};
 use crate::source::Source;
 
@@ -38,12 +38,18 @@ pub(super) fn rewrite(
                 let value = bindings.user_variables.get(&name);
                 let value = value.unwrap_or(&ScalarValue::Null);
                 match value {
+                    ScalarValue::Float64(Some(number)) => double(*number),
                     // Bytes that are no literal any more are no number.
                     ScalarValue::Binary(Some(_)) => as_bytes(literal(value)),
                     value => literal(value),
                 }
             }
             Variable::System(name) => match bindings.system_variables.get(&name) {
+                // Seconds show six digits.
+                Some(ScalarValue::Float64(Some(seconds))) => {
+                    let digits = literal(&ScalarValue::Int64(Some(6)));
+                    call("round", vec![double(*seconds), digits])
+                }
                 Some(value) => literal(value),
                 None => {
                     let name = name.rsplit('.').next().unwrap_or(&name);
@@ -65,6 +71,7 @@ pub(super) fn rewrite(
         }
         Expr::Function(function) => {
             lower_function(function);
+            last_insert_id(function);
             check_stars(function, source)?;
             group_concat(function, source)?;
         }
@@ -115,6 +122,23 @@ pub(super) fn rewrite(
     tuple::rewrite(expr)?;
     crate::typing::syntax::expression(expr);
     Ok(())
+}
+
+/// A DOUBLE, which no literal of DataFusion's planner is.
+fn double(number: f64) -> Expr {
+    let text = ScalarValue::Utf8(Some(format!("{number:e}")));
+    call("to_double", vec![literal(&text)])
+}
+
+/// LAST_INSERT_ID with an argument is a function of its own.
+fn last_insert_id(function: &mut Function) {
+    if let [ObjectNamePart::Identifier(name)] = function.name.0.as_mut_slice()
+        && name.value == "last_insert_id"
+        && let FunctionArguments::List(list) = &function.args
+        && list.args.len() == 1
+    {
+        name.value = SET_LAST_INSERT_ID.to_owned();
+    }
 }
 
 /// Whether a number with an exponent is too large for a DOUBLE.

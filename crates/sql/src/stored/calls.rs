@@ -7,6 +7,7 @@ use mayfly_types::{BlobSize, ColumnType};
 
 use super::aggregates;
 use super::shape::{Kind, Shape, together};
+use crate::functions::SET_LAST_INSERT_ID;
 use crate::functions::octets::returns_bytes;
 use crate::typing::compare::COMPARE;
 
@@ -235,7 +236,9 @@ fn numeric(name: &str, arguments: &Arguments<'_>) -> Option<Shape> {
             _ => Some(aggregates::average(first?)),
         },
         "rand" => Some(Shape::new(Kind::Double(None), false)),
-        "inet_aton" | "last_insert_id" => Some(Shape::big(true, name == "inet_aton")),
+        "inet_aton" | "last_insert_id" | SET_LAST_INSERT_ID => {
+            Some(Shape::big(true, name == "inet_aton"))
+        }
         "row_count" | "found_rows" => Some(Shape::big(false, false)),
         _ => None,
     }
@@ -385,12 +388,13 @@ fn text_chars(name: &str, arguments: &Arguments<'_>) -> Option<u64> {
         "inet_ntoa" => 31,
         "inet6_ntoa" => 39,
         "dayname" | "monthname" => 9,
-        "date_format" | "time_format" => match arguments.constant_text(1) {
+        "date_format" | "time_format" | "from_unixtime" => match arguments.constant_text(1) {
             Some(format) => formatted_chars(format),
             None => return None,
         },
         "database" | "charset" | "collation" => 64,
         "user" => 288,
+        "version" => 60,
         "uuid" | "bin_to_uuid" => 36,
         _ => return None,
     })

@@ -13,6 +13,8 @@ mod aggregates;
 mod calls;
 mod shape;
 
+use std::cell::Cell;
+
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{Case, WindowFunction};
 use datafusion::logical_expr::{
@@ -34,6 +36,7 @@ pub struct Stored {
 
 /// The columns that take the rows of a plan.
 pub fn columns(plan: &LogicalPlan) -> Vec<Stored> {
+    STEPS.set(u32::MAX);
     (0..plan.schema().fields().len())
         .map(|index| {
             let shape = column(plan, index);
@@ -48,6 +51,41 @@ pub fn columns(plan: &LogicalPlan) -> Vec<Stored> {
             }
         })
         .collect()
+}
+
+/// What a client is told of the columns of a plan that are computed.
+pub(crate) fn computed(
+    plan: &LogicalPlan,
+    is_computed: &dyn Fn(usize) -> bool,
+) -> Vec<Option<Stored>> {
+    STEPS.set(STEPS_MAX);
+    let described = |index: usize| {
+        is_computed(index).then(|| {
+            let shape = column(plan, index);
+            Stored {
+                column_type: shape.type_in_union(),
+                nullable: shape.nullable,
+            }
+        })
+    };
+    (0..plan.schema().fields().len()).map(described).collect()
+}
+
+/// How many columns are looked at for one statement: one that names a column twice, of a derived
+/// table that does so too, and so on, would be looked at for ever.
+const STEPS_MAX: u32 = 10_000;
+
+thread_local! {
+    static STEPS: Cell<u32> = const { Cell::new(STEPS_MAX) };
+}
+
+/// Whether another column may be looked at.
+fn has_step() -> bool {
+    STEPS.with(|steps| {
+        let left = steps.get();
+        steps.set(left.saturating_sub(1));
+        left > 0
+    })
 }
 
 fn is_union(plan: &LogicalPlan) -> bool {
@@ -68,6 +106,9 @@ fn is_union(plan: &LogicalPlan) -> bool {
 
 /// The values of a column of a plan.
 fn column(plan: &LogicalPlan, index: usize) -> Shape {
+    if !has_step() {
+        return nullable(of_field(plan.schema(), index));
+    }
     match plan {
         LogicalPlan::Projection(projection) => shape(&projection.expr[index], &projection.input),
         LogicalPlan::SubqueryAlias(_)

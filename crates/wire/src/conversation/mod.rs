@@ -19,7 +19,7 @@ use crate::login::Login;
 use crate::packets;
 use crate::receiver::{self, ReceiveError, SharedReceiver, lock};
 use crate::reply::{Format, Reply, Summary};
-use crate::server::{Connection, Server};
+use crate::server::{Connection, Server, StatementCommand};
 use crate::statements::Statements;
 
 /// MULTI_STATEMENTS_ON of COM_SET_OPTION; off is 1.
@@ -80,6 +80,17 @@ impl<'e, S: Server> Conversation<'e, S> {
 
     /// Until the client or the server ends it.
     pub(crate) async fn run(&mut self) -> Result<(), ConnectionError> {
+        let ended = self.converse().await;
+        self.tell_exchanged();
+        ended
+    }
+
+    fn tell_exchanged(&mut self) {
+        let (received, sent) = (self.reply.bytes_received(), self.reply.bytes_sent());
+        self.connection.exchanged(received, sent);
+    }
+
+    async fn converse(&mut self) -> Result<(), ConnectionError> {
         let mut stopping = self.endpoint.stopping();
         loop {
             {
@@ -119,6 +130,7 @@ impl<'e, S: Server> Conversation<'e, S> {
                 }
             };
             self.reply.take_turn_to_write();
+            self.tell_exchanged();
             let obeyed = tokio::select! {
                 biased;
                 obeyed = self.obey(&packet) => obeyed,
@@ -146,6 +158,7 @@ impl<'e, S: Server> Conversation<'e, S> {
                 Err(failure) => return Err(end(&mut self.reply, failure).await),
             };
             drop(packet);
+            self.tell_exchanged();
             self.reply.sender.flush().await?;
             self.reply.sender.rest();
             if next == Next::End {
@@ -190,11 +203,13 @@ impl<'e, S: Server> Conversation<'e, S> {
                 parameter,
                 data,
             } => {
+                self.connection.heard(StatementCommand::SendLongData);
                 let max = self.reply.max_packet_bytes;
                 self.statements.add_long_data(id, parameter, data, max);
             }
             Command::StmtReset(id) => self.reset_statement(id)?,
             Command::StmtClose(id) => {
+                self.connection.heard(StatementCommand::Close);
                 if let Some(statement) = self.statements.remove(id) {
                     drop(statement.cursor);
                     self.connection.close_statement(statement.prepared);

@@ -13,7 +13,7 @@ use crate::packets;
 use crate::parameters;
 use crate::reply::{Format, Summary};
 use crate::rows::BatchRows;
-use crate::server::{Connection, Cursor, OpenCursor, Server};
+use crate::server::{Connection, Cursor, OpenCursor, Server, StatementCommand};
 use crate::statements::Fetching;
 
 const EXECUTE: &str = "mysqld_stmt_execute";
@@ -118,6 +118,7 @@ impl<S: Server> Conversation<'_, S> {
 
     pub(super) async fn fetch(&mut self, id: u32, row_count: u32) -> Result<(), Failure> {
         self.reply.begin_command(Format::Binary);
+        self.connection.heard(StatementCommand::Fetch);
         let statement = self.statements.get(id, FETCH)?;
         let Some(mut fetching) = statement.cursor.take() else {
             return Err(no_open_cursor(id).into());
@@ -159,6 +160,7 @@ impl<S: Server> Conversation<'_, S> {
     }
 
     pub(super) fn reset_statement(&mut self, id: u32) -> Result<(), Failure> {
+        self.connection.heard(StatementCommand::Reset);
         let statement = self.statements.get(id, RESET)?;
         statement.cursor = None;
         statement.forget_long_data();

@@ -241,7 +241,7 @@ async fn changes_of_the_session_are_told_to_those_who_listen() {
     let ok = client.ask(3, b"track").await;
     assert_eq!(&ok[..7], [0, 0, 0, 0x02, 0x40, 0, 0]);
     let mut changes = b"\x00\x0E\x0Aautocommit\x02ON".to_vec();
-    changes.extend_from_slice(b"\x01\x06\x05other\x02\x02\x011");
+    changes.extend_from_slice(b"\x01\x06\x05other\x02\x011");
     assert_eq!(ok[7], 0);
     assert_eq!(usize::from(ok[8]), ok.len() - 9);
     assert_eq!(&ok[9..], changes);

@@ -122,7 +122,7 @@ async fn columns_tell_what_they_show() {
             "SELECT x.a AS renamed, x.id + 1, k, u, changed FROM t AS x ORDER BY a",
             vec![
                 "x=test.t.a ColumnFlags(NOT_NULL_FLAG | NO_DEFAULT_VALUE_FLAG)".to_owned(),
-                "=.. ColumnFlags(0x0)".to_owned(),
+                "=.. ColumnFlags(NOT_NULL_FLAG)".to_owned(),
                 "x=test.t.k ColumnFlags(MULTIPLE_KEY_FLAG | PART_KEY_FLAG)".to_owned(),
                 "x=test.t.u ColumnFlags(UNIQUE_KEY_FLAG | PART_KEY_FLAG)".to_owned(),
                 "x=test.t.changed ColumnFlags(ON_UPDATE_NOW_FLAG)".to_owned(),

@@ -89,6 +89,21 @@ impl Server {
         self.child.wait().expect("the server ends")
     }
 
+    /// The bytes of memory that the server has.
+    pub fn resident_bytes(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let text = std::fs::read_to_string(path).expect("it runs");
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|rest| rest.trim().strip_suffix(" kB"));
+        kib.and_then(|kib| kib.parse::<u64>().ok()).expect("a size") << 10
+    }
+
+    /// The threads that the server has.
+    pub fn threads(&self) -> usize {
+        let path = format!("/proc/{}/task", self.child.id());
+        std::fs::read_dir(path).expect("it runs").count()
+    }
+
     /// The files that the server has open.
     pub fn open_files(&self) -> usize {
         let path = format!("/proc/{}/fd", self.child.id());

@@ -64,7 +64,7 @@ async fn slow_statements_are_logged() {
         "# User@Host: root[root] @ localhost []",
         "# Thread_id: 9  Schema: test  QC_hit: No",
         "# Query_time: 9.9  Lock_time: 9.9  Rows_sent: 9  Rows_examined: 9",
-        "# Rows_affected: 9",
+        "# Rows_affected: 9  Bytes_sent: 9",
     ];
     let grouped = entry(&log, "SELECT word, COUNT(*)");
     let plan = [
@@ -87,6 +87,35 @@ async fn slow_statements_are_logged() {
     }
     let warned = log.find("# Warning 1292 Truncated incorrect INTEGER value: '1x'");
     assert!(warned.is_some(), "{log}");
+
+    connection
+        .query_drop("SET log_slow_verbosity = 'explain'")
+        .await
+        .unwrap();
+    connection
+        .query_drop("SELECT word FROM t WHERE id = 4")
+        .await
+        .unwrap();
+    connection
+        .query_drop("UPDATE t SET word = 'z' WHERE id > 4")
+        .await
+        .unwrap();
+    let log = read(&path);
+    let names = "# explain: id\tselect_type\ttable\ttype\tpossible_keys\tkey\tkey_len\tref\trows\t\
+                 r_rows\tfiltered\tr_filtered\tExtra";
+    let explained = entry(&log, "SELECT word FROM t WHERE id = 4");
+    let expected = [
+        "#",
+        names,
+        "# explain: 9\tSIMPLE\tt\tconst\tPRIMARY\tPRIMARY\t9\tconst\t9\tNULL\t9.9\tNULL\tUsing where",
+        "#",
+    ];
+    assert_eq!(explained[4..8], expected);
+    let changed = entry(&log, "UPDATE t SET word = 'z' WHERE id > 4");
+    assert!(
+        changed[6].starts_with("# explain: 9\tUPDATE\tt\trange"),
+        "{changed:?}"
+    );
 
     // Moved away and begun anew.
     std::fs::rename(&path, directory.path().join("slow.log.1")).unwrap();
@@ -121,6 +150,8 @@ async fn slow_statements_are_logged() {
     for wanted in [
         "Exec time",
         "Rows examine",
+        "Bytes sent",
+        "Lock time",
         "Tmp tables",
         "Spill bytes",
         "Filesort",

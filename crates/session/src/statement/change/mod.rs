@@ -27,6 +27,7 @@ use super::create::refuse_information;
 use super::query::Ready;
 use super::write::Undo;
 use super::{Job, Turn};
+use crate::commands::Command;
 use crate::errors;
 use crate::lowered;
 use crate::outcome::Outcome;
@@ -61,7 +62,7 @@ impl Target {
 }
 
 /// What an assignment changes.
-struct Place {
+pub(crate) struct Place {
     /// The number of the table among those that change.
     target: usize,
     column: usize,
@@ -75,11 +76,12 @@ pub(crate) struct Updated {
 }
 
 impl Updated {
-    fn outcome(self, counts_found: bool) -> Outcome {
+    /// `said` is what LAST_INSERT_ID(expression) said.
+    fn outcome(self, counts_found: bool, said: Option<u64>) -> Outcome {
         let Updated { matched, changed } = self;
         Outcome::Done {
             affected_rows: if counts_found { matched } else { changed },
-            last_insert_id: 0,
+            last_insert_id: said.unwrap_or(0),
             warnings: 0,
             info: format!("Rows matched: {matched}  Changed: {changed}  Warnings: ?"),
         }
@@ -88,7 +90,11 @@ impl Updated {
 
 impl Job {
     pub(crate) async fn delete(&self, delete: Delete) -> Result<Outcome, MySqlError> {
-        self.connection.count(|status| status.deletes += 1);
+        let is_one = delete.targets.is_empty();
+        self.count(|status| match is_one {
+            true => status.deletes += 1,
+            false => status.commands.add(Command::DeleteSeveral),
+        });
         for _ in 0..ATTEMPTS {
             if let Some(removed) = Box::pin(self.try_delete(&delete)).await? {
                 return Ok(Outcome::done(removed));
@@ -98,10 +104,15 @@ impl Job {
     }
 
     pub(crate) async fn update(&self, update: Update) -> Result<Outcome, MySqlError> {
-        self.connection.count(|status| status.updates += 1);
+        let is_one = change::only_table(&update.choice.from).is_some();
+        self.count(|status| match is_one {
+            true => status.updates += 1,
+            false => status.commands.add(Command::UpdateSeveral),
+        });
         for _ in 0..ATTEMPTS {
             if let Some(updated) = Box::pin(self.try_update(&update)).await? {
-                return Ok(updated.outcome(self.connection.local().counts_found));
+                let said = self.connection.values.lock().said_insert_id;
+                return Ok(updated.outcome(self.connection.local().counts_found, said));
             }
         }
         Err(MySqlError::new(ErrorCode::LockWaitTimeout, &[]))
@@ -256,7 +267,10 @@ impl Job {
     }
 
     /// The tables of a FROM list, which are told apart by their names.
-    fn mentions(&self, from: &mut [ast::TableWithJoins]) -> Result<Vec<Mention>, MySqlError> {
+    pub(crate) fn mentions(
+        &self,
+        from: &mut [ast::TableWithJoins],
+    ) -> Result<Vec<Mention>, MySqlError> {
         let found = change::mentions(from);
         let is_own = |mention: &Mention| mention.alias == mention.table.table;
         for (number, one) in found.iter().enumerate() {
@@ -391,7 +405,10 @@ impl Job {
     }
 
     /// The assignments, with the tables of those columns that tables are joined by.
-    async fn owned<'u>(&self, update: &'u Update) -> Result<Cow<'u, [SetColumn]>, MySqlError> {
+    pub(crate) async fn owned<'u>(
+        &self,
+        update: &'u Update,
+    ) -> Result<Cow<'u, [SetColumn]>, MySqlError> {
         let mut assignments = Cow::Borrowed(update.assignments.as_slice());
         let from = &update.choice.from;
         if !change::joins_by_name(from) {
@@ -408,7 +425,7 @@ impl Job {
     }
 
     /// The tables that assignments change, and for each assignment its table and column.
-    fn assigned(
+    pub(crate) fn assigned(
         &self,
         found: &[Mention],
         assignments: &[SetColumn],

@@ -105,18 +105,30 @@ impl Job {
         .with_numbers(&["Id", "Time"]);
         for connection in self.connection.engine.open_connections() {
             let running = connection.cancel.running();
-            let database = connection.local().database.clone();
+            let (database, port) = {
+                let local = connection.local();
+                (local.database.clone(), local.client_port)
+            };
             let elapsed = running
                 .as_ref()
                 .map_or(0, |running| running.elapsed().as_secs());
             let user = connection.values.lock().user.clone();
             let (user, host) = user.rsplit_once('@').unwrap_or((&user, ""));
+            let host = match port {
+                Some(port) => format!("{host}:{port}"),
+                None => host.to_owned(),
+            };
+            let command = match &running {
+                Some(running) if running.is_prepared() => "Execute",
+                Some(_) => "Query",
+                None => "Sleep",
+            };
             listing.push(vec![
                 some(connection.id),
                 some(user),
                 some(host),
                 database,
-                some(if running.is_some() { "Query" } else { "Sleep" }),
+                some(command),
                 some(elapsed),
                 some(
                     running

@@ -1,0 +1,135 @@
+//! Whether the names of a statement that changes rows mean something: what a client is told when it
+//! prepares one. Nothing is run, and nobody is waited for.
+
+use std::sync::Arc;
+
+use datafusion::sql::sqlparser::ast::Expr;
+use mayfly_sql::parse;
+use mayfly_sql::references::References;
+use mayfly_sql::statement::{Explain, ExplainFormat, Insert, InsertSource, RowChoice, Statement};
+use mayfly_types::{ErrorCode, MySqlError};
+
+use super::Job;
+use super::assign::Values;
+use super::duplicate::Updater;
+use crate::connection::Connection;
+use crate::running::Running;
+
+/// Looks at the tables and columns of UPDATE, DELETE, INSERT, REPLACE and CREATE TABLE ... SELECT.
+///
+/// # Errors
+/// Those that running it would give; one may be due to values that are not known yet.
+pub(crate) async fn check(
+    connection: Arc<Connection>,
+    running: Arc<Running>,
+) -> Result<(), MySqlError> {
+    let (statement, source) = parse::parse(&running.text)?;
+    let job = Job {
+        connection,
+        running,
+        source: Arc::new(source),
+    };
+    let Some(references) = references(&statement) else {
+        return job.check(statement).await;
+    };
+    let find = async {
+        job.check(statement).await?;
+        Ok(Vec::new())
+    };
+    job.found_once(&references, find).await.map(drop)
+}
+
+/// What a statement that changes rows mentions; `None` for any other one.
+fn references(statement: &Statement) -> Option<References> {
+    let mut all = References::default();
+    let mut expressions: Vec<&Expr> = Vec::new();
+    match statement {
+        Statement::Update(update) => {
+            mention(&update.choice, &mut all, &mut expressions);
+            let values = update.assignments.iter();
+            expressions.extend(values.filter_map(|set| set.value.as_ref()));
+        }
+        Statement::Delete(delete) => mention(&delete.choice, &mut all, &mut expressions),
+        Statement::Insert(insert) => {
+            all.tables.push(insert.table.clone());
+            if let InsertSource::Query(query) = &insert.source {
+                all.add(References::of_query(query));
+            }
+            let values = insert.on_duplicate.iter();
+            expressions.extend(values.filter_map(|set| set.value.as_ref()));
+        }
+        _ => return None,
+    }
+    for expression in expressions {
+        all.add(References::of_expression(expression));
+    }
+    Some(all)
+}
+
+fn mention<'a>(choice: &'a RowChoice, all: &mut References, expressions: &mut Vec<&'a Expr>) {
+    all.add(References::of_tables(&choice.from));
+    expressions.extend(&choice.condition);
+    expressions.extend(choice.order_by.iter().map(|by| &by.expr));
+    expressions.extend(&choice.limit);
+}
+
+impl Job {
+    async fn check(&self, statement: Statement) -> Result<(), MySqlError> {
+        match &statement {
+            Statement::Update(update) => {
+                let found = self.mentions(&mut update.choice.from.clone())?;
+                let assignments = self.owned(update).await?;
+                self.assigned(&found, &assignments)?;
+                self.try_plan(statement).await
+            }
+            Statement::Delete(delete) => {
+                let found = self.mentions(&mut delete.choice.from.clone())?;
+                self.deleted(&found, &delete.targets)?;
+                self.try_plan(statement).await
+            }
+            Statement::Insert(insert) => {
+                Box::pin(self.check_insert(insert)).await?;
+                match insert.source {
+                    InsertSource::Query(_) => self.try_plan(statement).await,
+                    InsertSource::Values(_) => Ok(()),
+                }
+            }
+            Statement::CreateTable(create) => match &create.query {
+                Some(query) => self.try_plan(Statement::Query(query.clone())).await,
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Job {
+    /// Plans what EXPLAIN would show.
+    async fn try_plan(&self, statement: Statement) -> Result<(), MySqlError> {
+        let explain = Explain {
+            analyze: false,
+            format: ExplainFormat::Traditional,
+            statement: Box::new(statement),
+        };
+        Box::pin(self.explain(explain)).await.map(drop)
+    }
+
+    async fn check_insert(&self, insert: &Insert) -> Result<(), MySqlError> {
+        let table = self.table(&insert.table)?;
+        let values = Values::begin(self, &table, &insert.columns, insert.ignore).await?;
+        if let InsertSource::Values(rows) = &insert.source {
+            let count = values.filled().len();
+            let is_wrong = |row: &Vec<_>| row.len() != count && !row.is_empty();
+            if let Some(wrong) = rows.iter().position(is_wrong) {
+                return Err(MySqlError::new(ErrorCode::ValueCount, &[&(wrong + 1)]));
+            }
+        }
+        if !insert.on_duplicate.is_empty() {
+            let assignments = &insert.on_duplicate;
+            let names = values.source_columns();
+            let alias = insert.alias.as_ref();
+            Updater::begin(self, &table, assignments, alias, &names, insert.ignore).await?;
+        }
+        Ok(())
+    }
+}
