@@ -9,14 +9,15 @@ use std::sync::Arc;
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::display::DisplayableExecutionPlan;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
 use mayfly_exec::{
-    Access, Found, KeyJoin, KeyOrder, KeyScan, TableScan, TempTable, Why, planned_temp_tables,
-    unspillable,
+    Access, Found, KeyApply, KeyJoin, KeyOrder, KeyScan, LateScan, TableScan, TempTable, Why,
+    planned_temp_tables, unspillable,
 };
 use mayfly_sql::change;
 use mayfly_sql::references::References;
@@ -256,6 +257,9 @@ impl Leaf {
         } else if let Some(order) = plan.downcast_ref::<KeyOrder>() {
             leaf.key = Some(order.found().clone());
             leaf.is_reversed = order.is_reversed();
+        } else if let Some(late) = plan.downcast_ref::<LateScan>() {
+            leaf.key = Some(late.found().clone());
+            leaf.rows = usize::try_from(late.rows_each()).ok();
         }
         leaf
     }
@@ -282,22 +286,37 @@ impl Leaf {
     }
 }
 
+/// What a key is asked for, as MySQL names it.
+fn asked<'e>(values: impl Iterator<Item = &'e Arc<dyn PhysicalExpr>>, of: &[Leaf]) -> Vec<String> {
+    let asked = values.map(|value| {
+        let column = value.downcast_ref::<Column>();
+        let name = |column: &Column| of.iter().find_map(|leaf| leaf.column(column.name()));
+        column.and_then(name).unwrap_or_else(|| "func".to_owned())
+    });
+    asked.collect()
+}
+
 /// The leaves of a plan in the order in which they are read.
 fn leaves(plan: &Arc<dyn ExecutionPlan>, scans: &mut Vec<Scan>, found: &mut Vec<Leaf>) {
+    if let Some(apply) = plan.downcast_ref::<KeyApply>() {
+        let before = found.len();
+        leaves(apply.outer(), scans, found);
+        let asked = asked(apply.values(), &found[before..]);
+        leaves(apply.inner(), scans, found);
+        if let Some(leaf) = found.last_mut() {
+            leaf.asked = Some(asked);
+        }
+        return;
+    }
     if let Some(join) = plan.downcast_ref::<KeyJoin>() {
         let before = found.len();
         leaves(join.outer(), scans, found);
-        let outer = &found[before..];
-        let asked = join.values().map(|value| {
-            let column = value.downcast_ref::<Column>();
-            let name = |column: &Column| outer.iter().find_map(|leaf| leaf.column(column.name()));
-            column.and_then(name).unwrap_or_else(|| "func".to_owned())
-        });
+        let asked = asked(join.values(), &found[before..]);
         let table = &join.found().table;
         let rows = usize::try_from(join.rows_each()).ok();
         let leaf = Leaf {
             key: Some(join.found().clone()),
-            asked: Some(asked.collect()),
+            asked: Some(asked),
             has_filter: Some(join.has_filter()),
             ..Leaf::new(Arc::clone(table.schema()), rows)
         };
