@@ -393,8 +393,8 @@ impl Connection {
 
     /// Adds an entry to SHOW WARNINGS.
     pub(crate) fn warn(&self, warning: Warning) {
-        let mut local = self.local();
-        local.add_warning(warning);
+        // Among those of functions, in the order in which they come.
+        self.values.note(warning);
     }
 
     /// Takes the warnings that functions raised into the session's list.
@@ -600,6 +600,7 @@ fn tell(values: &mut Values, variables: &Variables) {
     values.division_digits = u8::try_from(digits).unwrap_or(4);
     values.recursion_depth_max = variables.number("cte_max_recursion_depth");
     values.warn_on_division_by_zero = variables.has_mode("ERROR_FOR_DIVISION_BY_ZERO");
+    values.warnings_shown = variables.number("max_error_count");
     values.pipes_as_concat = variables.has_mode("PIPES_AS_CONCAT");
 }
 

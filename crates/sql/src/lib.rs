@@ -12,7 +12,7 @@
 //!     | plan, typing, functions      MySQL's operators, conversions and functions in it
 //!   plan --> origin, stored          tables that its columns are from, columns that take its rows
 //!
-//!   in_turn                          conditions of what writes, asked as MySQL asks them
+//!   in_turn, by_row                  conditions and values of what writes, asked for as MySQL does
 //!   template, literal, repeatable,
 //!   table_text                       statements that come again, known by their text
 //!   pieces                           several statements in one text, statements with parameters
@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bindings;
+pub mod by_row;
 pub mod change;
 pub mod clause;
 pub mod client_text;
