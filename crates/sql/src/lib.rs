@@ -10,6 +10,7 @@
 //!     | references -> bindings       names that it has, tables that the session has for them
 //!     | change, defaults, rewrite    the syntax tree as DataFusion's planner is to read it
 //!     | plan, typing, functions      MySQL's operators, conversions and functions in it
+//!   selects                          the numbers of SELECTs in EXPLAIN
 //!   plan --> origin, stored          tables that its columns are from, columns that take its rows
 //!
 //!   in_turn, by_row                  conditions and values of what writes, asked for as MySQL does
@@ -43,6 +44,7 @@ pub mod references;
 pub mod repeatable;
 mod rewrite;
 mod select_list;
+pub mod selects;
 pub mod source;
 pub mod statement;
 pub mod stored;
