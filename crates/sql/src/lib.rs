@@ -22,6 +22,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod assigned;
 pub mod bindings;
 pub mod by_row;
 pub mod change;

@@ -16,12 +16,14 @@ use arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
 use mayfly_exec::TableSource;
+use mayfly_sql::assigned;
 use mayfly_sql::change::{self, Mention, ROW_ID, TARGETS, target_name};
 use mayfly_sql::references::References;
 use mayfly_sql::statement::{Delete, RowChoice, SetColumn, TableName, Update};
 use mayfly_table::{Change, Table};
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
+use super::assigning::Assigning;
 use super::bind::invisible_columns;
 use super::create::refuse_information;
 use super::query::Ready;
@@ -145,7 +147,7 @@ impl Job {
         let names = targets.all.iter().map(|target| &target.mention);
         let names = names.chain(targets.again.iter().map(|again| &again.mention));
         let list = names.map(row_id).collect();
-        let ready = Box::pin(self.changing(choice, list, &targets)).await?;
+        let (ready, _) = Box::pin(self.changing(choice, list, &targets)).await?;
         let mut stream = self.stream(&ready.plan)?;
         while let Some(batch) = stream.next().await {
             let batch = batch.map_err(|error| errors::from_plan(&error))?;
@@ -211,13 +213,16 @@ impl Job {
             columns.push(ROW_ID);
             choice = change::choose_first(choice, &target.mention.alias, &columns)?;
         }
-        let ready = Box::pin(self.changing(choice, list, &targets)).await?;
+        let (ready, mut assigning) = Box::pin(self.changing(choice, list, &targets)).await?;
         // What has no columns is computed once for all rows; it means nothing where there are none.
         let constant = self.connection.values.lock().refused.take();
-        let mut stream = self.stream(&ready.plan)?;
+        let mut stream = self.rows(&ready)?;
         let mut done = Updated::default();
         while let Some(batch) = stream.next().await {
-            let batch = batch.map_err(|error| errors::from_plan(&error))?;
+            let mut batch = batch.map_err(|error| errors::from_plan(&error))?;
+            if let Some(assigning) = &mut assigning {
+                batch = assigning.computed(&batch)?;
+            }
             for (target, set) in targets.all.iter_mut().zip(&mut sets) {
                 set.apply(&batch, target, is_one_table, &mut done)?;
             }
@@ -384,8 +389,8 @@ impl Job {
         choice: RowChoice,
         list: Vec<ast::Expr>,
         targets: &Targets,
-    ) -> Result<Ready, MySqlError> {
-        let query = change::query(choice, list)?;
+    ) -> Result<(Ready, Option<Assigning>), MySqlError> {
+        let mut query = change::query(choice, list)?;
         let mut bindings = self.bindings(&References::of_query(&query)).await?;
         let again = targets.again.iter().map(|again| &targets.all[again.target]);
         for (number, target) in targets.all.iter().chain(again).enumerate() {
@@ -396,8 +401,14 @@ impl Job {
             let name = (TARGETS.to_owned(), target_name(number));
             bindings.tables.insert(name, bound);
         }
+        let assigned = assigned::split(&mut query, &self.connection.aggregates)?;
         let planned = self.planned(query, &bindings)?;
-        self.physical(planned).await
+        let Some(assigned) = assigned else {
+            return Ok((self.physical(planned).await?, None));
+        };
+        let ready = self.physical_in_order(planned).await?;
+        let assigning = Assigning::begin(self, &ready, assigned, &bindings)?;
+        Ok((ready, Some(assigning)))
     }
 
     /// Makes all changes part of their tables; whether nobody else was faster.
