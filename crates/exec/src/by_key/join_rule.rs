@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{JoinSide, JoinType, NullEquality, Result};
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::UnKnownColumn;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
@@ -97,12 +99,22 @@ pub(super) fn replace(join: &HashJoinExec) -> Result<Option<Arc<dyn ExecutionPla
 /// How a node in the place of a join hands its rows on; `None` where it cannot as the join does.
 pub(super) fn partitioning(join: &HashJoinExec) -> Option<Partitioning> {
     match join.properties().output_partitioning() {
-        Partitioning::Hash(on, count) => Some(Partitioning::Hash(on.clone(), *count)),
+        // What the join does not show, nobody above asks for.
+        Partitioning::Hash(on, count) if !on.iter().any(is_unknown) => {
+            Some(Partitioning::Hash(on.clone(), *count))
+        }
+        Partitioning::Hash(_, count) => Some(Partitioning::RoundRobinBatch(*count)),
         Partitioning::UnknownPartitioning(count) | Partitioning::RoundRobinBatch(count) => {
             Some(Partitioning::RoundRobinBatch(*count))
         }
         Partitioning::Range(_) => None,
     }
+}
+
+/// Whether an expression is over a column that is not there.
+fn is_unknown(expr: &Expr) -> bool {
+    let is_unknown = expr.exists(|part| Ok(part.is::<UnKnownColumn>()));
+    is_unknown.unwrap_or(true)
 }
 
 /// A plan of one partition with its rows handed on in some way.

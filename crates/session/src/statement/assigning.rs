@@ -207,7 +207,7 @@ impl Assigning {
     }
 
     /// All columns of the rows.
-    pub(crate) fn schema(&self) -> &SchemaRef {
+    pub(crate) fn shown(&self) -> &SchemaRef {
         &self.shown
     }
 

@@ -74,7 +74,7 @@ impl Job {
             Some(mut assigning) => {
                 let visible = assigning.visible();
                 let width = visible.len();
-                let shown = Arc::new(assigning.schema().project(&visible).map_err(failed)?);
+                let shown = Arc::new(assigning.shown().project(&visible).map_err(failed)?);
                 let computed = stream.map(move |batch| {
                     let batch = assigning.computed(&batch?).map_err(raise)?;
                     Ok(batch.project(&visible)?)
