@@ -35,7 +35,7 @@ const TYPES: [(&str, Spelled); 12] = [
 ];
 
 /// What is asked; `#` stands for `k`, the tables with keys, or `p`, those without.
-const QUERIES: [&str; 16] = [
+const QUERIES: [&str; 24] = [
     "SELECT o.n, t.n, t.a FROM o JOIN # t ON o.a = t.a",
     "SELECT o.n, t.n FROM o JOIN # t ON o.a = t.a AND o.b = t.b",
     "SELECT o.n, t.n FROM o JOIN # t ON o.b = t.b AND o.n < t.n",
@@ -52,6 +52,14 @@ const QUERIES: [&str; 16] = [
     "SELECT COUNT(*), SUM(t.n) FROM o JOIN # t ON o.id = t.id JOIN # u ON t.n = u.id",
     "SELECT t.a, COUNT(*) FROM o JOIN # t ON o.a = t.a GROUP BY t.a",
     "SELECT o.n, d.n FROM o JOIN (SELECT id + 0 i, id, n FROM # WHERE n % 5 < 3) d ON o.id = d.id",
+    "SELECT o.n, (SELECT COUNT(*) FROM # t WHERE t.a = o.a) FROM o",
+    "SELECT o.n, (SELECT MAX(t.n) FROM # t WHERE t.b = o.b AND t.n > 20) FROM o",
+    "SELECT o.n FROM o WHERE (SELECT COUNT(*) FROM # t WHERE t.id = o.wide) = 0",
+    "SELECT o.n, d.c FROM o LEFT JOIN (SELECT a, b, COUNT(*) c FROM # GROUP BY a, b) d ON d.a = o.a AND d.b = o.b",
+    "SELECT n FROM # WHERE a = (SELECT MAX(a) FROM o)",
+    "SELECT n FROM # WHERE b > (SELECT MAX(b) FROM o WHERE n < 3) AND b <= (SELECT MAX(b) FROM o)",
+    "SELECT n FROM # WHERE id = (SELECT MAX(wide) FROM o)",
+    "SELECT n FROM # WHERE id > (SELECT MAX(id) FROM #) - 3",
 ];
 
 /// What is asked in an order that is the same for all ways.

@@ -19,7 +19,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 
-use crate::by_key::is_exchange;
+use crate::by_key::{LateScan, is_exchange};
 use crate::nested_loop::Again;
 use crate::provider::TableScan;
 use crate::sort::SortOperator;
@@ -54,7 +54,9 @@ pub(crate) fn copied(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionP
 
 /// The plan with scans that copy; `None` if all is well as it is.
 fn visit(plan: &Arc<dyn ExecutionPlan>, kept: Kept) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    if let Some(scan) = plan.downcast_ref::<TableScan>() {
+    let late = plan.downcast_ref::<LateScan>();
+    if let Some(scan) = late.map(LateScan::scan).or(plan.downcast_ref()) {
+        let scan: &TableScan = scan;
         let memory_bytes = scan.snapshot().account().space().memory_bytes();
         let copies = match kept {
             Kept::Nothing => false,
@@ -62,7 +64,10 @@ fn visit(plan: &Arc<dyn ExecutionPlan>, kept: Kept) -> Result<Option<Arc<dyn Exe
             Kept::Some => scan.snapshot().has_large_pages(),
             Kept::All => scan.bytes() > memory_bytes / PAGES_PER_MEMORY,
         };
-        return Ok(copies.then(|| Arc::new(scan.copying()) as Arc<dyn ExecutionPlan>));
+        return Ok(copies.then(|| match late {
+            Some(late) => Arc::new(late.with_scan(scan.copying())) as Arc<dyn ExecutionPlan>,
+            None => Arc::new(scan.copying()),
+        }));
     }
     let is_join =
         plan.is::<HashJoinExec>() || plan.is::<NestedLoopJoinExec>() || plan.is::<CrossJoinExec>();

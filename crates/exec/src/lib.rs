@@ -49,7 +49,7 @@ pub mod sort;
 pub mod temp_file;
 mod unbound;
 
-pub use by_key::{Access, Found, KeyJoin, KeyOrder, KeyScan, key_value};
+pub use by_key::{Access, Found, KeyApply, KeyJoin, KeyOrder, KeyScan, LateScan, key_value};
 pub use collect::collect_into;
 pub use context::StatementContext;
 pub use error::{find_space_error, space_error, table_error};

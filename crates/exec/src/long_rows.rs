@@ -20,7 +20,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
 use mayfly_table::TableSnapshot;
 
-use crate::by_key::{KeyJoin, KeyScan};
+use crate::by_key::{KeyJoin, KeyScan, LateScan};
 use crate::provider::TableScan;
 
 /// The rows of a batch take at most this part of a partition's share of the budget: where rows are
@@ -78,6 +78,10 @@ fn visit(plan: &Arc<dyn ExecutionPlan>, see: &mut dyn FnMut(&TableSnapshot)) {
     if let Some(scan) = plan.downcast_ref::<TableScan>() {
         if has_long() {
             see(scan.snapshot());
+        }
+    } else if let Some(late) = plan.downcast_ref::<LateScan>() {
+        if has_long() {
+            see(late.scan().snapshot());
         }
     } else if let Some(scan) = plan.downcast_ref::<KeyScan>() {
         if let Some(source) = scan.source().filter(|_| has_long()) {

@@ -37,7 +37,7 @@ const SCAN_PAGES: u64 = 2;
 const SCANS_PER_MEMORY: u64 = 4;
 
 /// The number of a row and its id.
-const KEY_SCAN_ROW_BYTES: u64 = 16;
+pub(crate) const KEY_SCAN_ROW_BYTES: u64 = 16;
 /// So little is not worth asking for.
 const KEY_SCAN_FREE_BYTES: u64 = 64 << 10;
 
@@ -262,7 +262,7 @@ pub(crate) fn bytes_of(table: &Table, rows: u64) -> u64 {
 }
 
 /// Memory for what a search finds, if it needs any; `None` if there is none.
-fn reserved(account: &Account, bytes: u64) -> Option<Option<Reservation>> {
+pub(crate) fn reserved(account: &Account, bytes: u64) -> Option<Option<Reservation>> {
     match bytes >= KEY_SCAN_FREE_BYTES {
         true => account.reserve(bytes).ok().map(Some),
         false => Some(None),
@@ -362,10 +362,18 @@ impl TableScan {
     /// The same scan, whose batches are in memory of their own.
     pub(crate) fn copying(&self) -> Self {
         Self {
+            copies: true,
+            ..self.again()
+        }
+    }
+
+    /// The same scan, which has read nothing yet.
+    pub(crate) fn again(&self) -> Self {
+        Self {
             source: self.source.clone(),
             limit: self.limit,
             ranges: self.ranges.clone(),
-            copies: true,
+            copies: self.copies,
             properties: Arc::clone(&self.properties),
             metrics: ExecutionPlanMetricsSet::new(),
         }

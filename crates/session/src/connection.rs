@@ -462,8 +462,8 @@ impl Connection {
 
     /// Adds an entry to SHOW WARNINGS.
     pub(crate) fn warn(&self, warning: Warning) {
-        let mut local = self.local();
-        local.add_warning(warning);
+        // Among those of functions, in the order in which they come.
+        self.values.note(warning);
     }
 
     /// Takes the warnings that functions raised into the session's list.
@@ -645,6 +645,7 @@ fn tell(values: &mut Values, variables: &Variables) {
     let digits = variables.number("div_precision_increment");
     values.division_digits = u8::try_from(digits).unwrap_or(4);
     values.warn_on_division_by_zero = variables.has_mode("ERROR_FOR_DIVISION_BY_ZERO");
+    values.warnings_shown = variables.number("max_error_count");
     values.pipes_as_concat = variables.has_mode("PIPES_AS_CONCAT");
 }
 

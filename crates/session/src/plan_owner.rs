@@ -18,6 +18,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use crate::connection::{Connection, Local};
 use crate::statement::Described;
 
+/// Variables that clients set anew for each statement, such as those that replay a log.
+const OF_ONE_STATEMENT: [&str; 2] = ["timestamp", "insert_id"];
+
 /// A connection that makes plans, and what it has made.
 pub(crate) struct PlanOwner {
     // fixed
@@ -85,16 +88,21 @@ impl Connection {
         Some(found)
     }
 
-    /// The owner of plans that this connection may run; a new one if there is none.
-    pub(crate) fn plan_owner_or_new(&self) -> Arc<PlanOwner> {
+    /// The owner of plans that this connection may run; a new one if there is none. `None` where a
+    /// variable is set that is meant for one statement, so that nobody will be alike.
+    pub(crate) fn plan_owner_or_new(&self) -> Option<Arc<PlanOwner>> {
         let key = match self.known_owner() {
-            Ok(owner) => return owner,
+            Ok(owner) => return Some(owner),
             Err(key) => key,
         };
+        let is_set = |name: &&str| self.local().variables.is_set(name);
+        if OF_ONE_STATEMENT.iter().any(is_set) {
+            return None;
+        }
         let owners = &self.engine.shared().plan_owners;
         let owner = owners.find_or_open(key, || self.for_plans());
         self.remember_owner(&owner);
-        owner
+        Some(owner)
     }
 
     fn known_owner(&self) -> Result<Arc<PlanOwner>, Key> {

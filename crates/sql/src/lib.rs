@@ -10,9 +10,10 @@
 //!     | references -> bindings       names that it has, tables that the session has for them
 //!     | change, defaults, rewrite    the syntax tree as DataFusion's planner is to read it
 //!     | plan, typing, functions      MySQL's operators, conversions and functions in it
+//!   selects                          the numbers of SELECTs in EXPLAIN
 //!   plan --> origin, stored          tables that its columns are from, columns that take its rows
 //!
-//!   in_turn                          conditions of what writes, asked as MySQL asks them
+//!   in_turn, by_row                  conditions and values of what writes, asked for as MySQL does
 //!   template, literal, repeatable,
 //!   table_text                       statements that come again, known by their text
 //!   pieces                           several statements in one text, statements with parameters
@@ -21,7 +22,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod assigned;
 pub mod bindings;
+pub mod by_row;
 pub mod change;
 pub mod clause;
 pub mod client_text;
@@ -42,6 +45,7 @@ pub mod references;
 pub mod repeatable;
 mod rewrite;
 mod select_list;
+pub mod selects;
 pub mod source;
 pub mod statement;
 pub mod stored;

@@ -67,6 +67,15 @@ impl Origins {
         self.of_columns.iter()
     }
 
+    /// The same for columns some of which are computed beside the plan, which says nothing of them.
+    #[must_use]
+    pub fn of_tables_only(&self) -> Origins {
+        Origins {
+            of_columns: self.of_columns.clone(),
+            computed: Vec::new(),
+        }
+    }
+
     /// What MySQL would say of a column that is computed.
     pub fn computed(&self, place: usize) -> Option<&Stored> {
         self.computed.get(place)?.as_ref()

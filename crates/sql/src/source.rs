@@ -48,7 +48,7 @@ impl Source {
     }
 
     /// Gives the list after the SELECT at `location` other items.
-    pub(crate) fn set_items(&mut self, location: Location, items: Vec<String>) {
+    pub fn set_items(&mut self, location: Location, items: Vec<String>) {
         let mut lists = self.lists.iter_mut();
         if let Some((_, list)) = lists.find(|(start, _)| *start == location) {
             *list = items;

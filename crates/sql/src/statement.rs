@@ -2,8 +2,10 @@
 //!
 //! Owns the shapes only; `parse` fills them and `session` runs them.
 
+use std::collections::BTreeMap;
+
 use datafusion::sql::sqlparser::ast;
-use mayfly_table::KeyKind;
+use mayfly_table::{KeyKind, TableOption, Using};
 use mayfly_types::{CharacterSet, ColumnType};
 
 /// A table as a statement names it.
@@ -160,6 +162,8 @@ pub struct KeyDefinition {
     pub parts: Vec<KeyColumn>,
     /// The COMMENT clause.
     pub comment: Option<String>,
+    /// The USING clause.
+    pub using: Option<Using>,
     /// IF NOT EXISTS (MariaDB).
     pub if_not_exists: bool,
 }
@@ -267,11 +271,8 @@ pub enum AlterAction {
     AutoIncrement(u64),
     /// COMMENT.
     Comment(String),
-    /// ROW_FORMAT: whether it is COMPRESSED.
-    RowFormat {
-        /// Whether pages are compressed on their way to the disk.
-        is_compressed: bool,
-    },
+    /// An option that is shown, and its value if it has one.
+    Option(TableOption, Option<String>),
     /// What changes no answer: ORDER BY, FORCE, other options.
     Nothing,
 }
@@ -303,8 +304,8 @@ pub struct CreateTable {
     pub character_set: Option<String>,
     /// COMMENT option.
     pub comment: Option<String>,
-    /// ROW_FORMAT=COMPRESSED.
-    pub is_compressed: bool,
+    /// Options that are shown.
+    pub options: BTreeMap<TableOption, String>,
     /// The query that fills it.
     pub query: Option<Box<ast::Query>>,
     /// IGNORE before the query: bad values are adjusted, rows that break a key are left out.

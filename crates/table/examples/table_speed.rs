@@ -47,6 +47,7 @@ fn definition(has_keys: bool) -> Definition {
             is_descending: false,
         }],
         comment: String::new(),
+        using: None,
     };
     let mut definition = Definition {
         columns: vec![

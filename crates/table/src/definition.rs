@@ -2,7 +2,7 @@
 //!
 //! **Owns** the words only. Expressions stay SQL text: who writes rows computes them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use arrow_schema::{Field, Schema};
 use mayfly_types::{COLLATION_KEY, Collation, ColumnType};
@@ -24,6 +24,81 @@ pub struct Definition {
     pub comment: String,
     /// ROW_FORMAT=COMPRESSED: pages are compressed on their way to the disk, whatever that costs.
     pub is_compressed: bool,
+    /// Options as they were written, in the order in which they are shown.
+    pub options: BTreeMap<TableOption, String>,
+}
+
+/// An option of a table that is shown as it was written. None of them but ROW_FORMAT=COMPRESSED
+/// changes anything here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TableOption {
+    /// MIN_ROWS.
+    MinRows,
+    /// MAX_ROWS.
+    MaxRows,
+    /// AVG_ROW_LENGTH.
+    AvgRowLength,
+    /// PACK_KEYS.
+    PackKeys,
+    /// STATS_PERSISTENT.
+    StatsPersistent,
+    /// STATS_AUTO_RECALC.
+    StatsAutoRecalc,
+    /// STATS_SAMPLE_PAGES.
+    StatsSamplePages,
+    /// CHECKSUM.
+    Checksum,
+    /// DELAY_KEY_WRITE.
+    DelayKeyWrite,
+    /// ROW_FORMAT.
+    RowFormat,
+}
+
+impl TableOption {
+    /// All of them.
+    pub const ALL: [TableOption; 10] = [
+        TableOption::MinRows,
+        TableOption::MaxRows,
+        TableOption::AvgRowLength,
+        TableOption::PackKeys,
+        TableOption::StatsPersistent,
+        TableOption::StatsAutoRecalc,
+        TableOption::StatsSamplePages,
+        TableOption::Checksum,
+        TableOption::DelayKeyWrite,
+        TableOption::RowFormat,
+    ];
+
+    /// Its name in SQL.
+    pub fn name(self) -> &'static str {
+        match self {
+            TableOption::MinRows => "MIN_ROWS",
+            TableOption::MaxRows => "MAX_ROWS",
+            TableOption::AvgRowLength => "AVG_ROW_LENGTH",
+            TableOption::PackKeys => "PACK_KEYS",
+            TableOption::StatsPersistent => "STATS_PERSISTENT",
+            TableOption::StatsAutoRecalc => "STATS_AUTO_RECALC",
+            TableOption::StatsSamplePages => "STATS_SAMPLE_PAGES",
+            TableOption::Checksum => "CHECKSUM",
+            TableOption::DelayKeyWrite => "DELAY_KEY_WRITE",
+            TableOption::RowFormat => "ROW_FORMAT",
+        }
+    }
+
+    /// Whether 0 is as good as nothing.
+    pub fn is_unset_by_zero(self) -> bool {
+        use TableOption::{PackKeys, StatsAutoRecalc, StatsPersistent};
+        !matches!(self, PackKeys | StatsAutoRecalc | StatsPersistent)
+    }
+}
+
+/// How a key was asked to be kept; every key is a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Using {
+    /// USING BTREE.
+    BTree,
+    /// USING HASH.
+    Hash,
 }
 
 /// A column as it was declared.
@@ -82,6 +157,8 @@ pub struct Key {
     pub parts: Vec<KeyPart>,
     /// The COMMENT clause; empty if there is none.
     pub comment: String,
+    /// The USING clause, if there is one.
+    pub using: Option<Using>,
 }
 
 /// A column of a key.

@@ -50,7 +50,9 @@ pub mod tree;
 
 pub use appender::Appender;
 pub use change::Change;
-pub use definition::{Check, Column, Definition, Generated, KEY_BYTES_MAX, Key, KeyKind, KeyPart};
+pub use definition::{
+    Check, Column, Definition, Generated, KEY_BYTES_MAX, Key, KeyKind, KeyPart, TableOption, Using,
+};
 pub use dictionary::{Dictionary, Place, TemporaryTables};
 pub use error::{Error, Result};
 pub use journal::{Journal, Mutation, RowChange, Unlogged};

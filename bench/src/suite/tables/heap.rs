@@ -58,6 +58,7 @@ pub(super) fn definition(keys: usize) -> Definition {
             is_descending: false,
         }],
         comment: String::new(),
+        using: None,
     };
     let columns = vec![
         Column::new("id", ColumnType::BigInt { unsigned: false }, false),

@@ -78,11 +78,11 @@ impl Access {
 
 /// What conditions say of one column.
 #[derive(Clone, Default)]
-struct Wanted {
+pub(super) struct Wanted {
     /// The values that it may have.
-    equal: Option<Vec<ArrayRef>>,
-    low: Option<Bound<ArrayRef>>,
-    high: Option<Bound<ArrayRef>>,
+    pub(super) equal: Option<Vec<ArrayRef>>,
+    pub(super) low: Option<Bound<ArrayRef>>,
+    pub(super) high: Option<Bound<ArrayRef>>,
 }
 
 /// Whether a condition may help a key to be used.
@@ -181,7 +181,7 @@ fn all_searches(
 
 /// What is asked of one key, and how many of its columns that uses; `None` when nothing is asked of
 /// its first column.
-fn searches(
+pub(super) fn searches(
     table: &Table,
     key: usize,
     wanted: &HashMap<usize, Wanted>,
@@ -332,7 +332,7 @@ fn beginning(pattern: &str) -> Option<(String, Option<String>)> {
 }
 
 /// What conditions say of columns, all of them together.
-fn wanted<'a>(
+pub(super) fn wanted<'a>(
     table: &Table,
     conditions: impl IntoIterator<Item = &'a Expr>,
 ) -> HashMap<usize, Wanted> {

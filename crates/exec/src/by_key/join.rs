@@ -50,8 +50,8 @@ use crate::kept_rows::copied;
 /// Outer rows that are looked up together.
 const CHUNK_ROWS: usize = 8192;
 /// A chunk takes at most this part of the budget.
-const CHUNKS_PER_MEMORY: u64 = 32;
-const CHUNK_BYTES_MAX: u64 = 4 << 20;
+pub(super) const CHUNKS_PER_MEMORY: u64 = 32;
+pub(super) const CHUNK_BYTES_MAX: u64 = 4 << 20;
 /// An outer side that takes more than this part of the budget is not kept for a hash join.
 const KEPT_PER_MEMORY: u64 = 4;
 /// More rows than any join finds.

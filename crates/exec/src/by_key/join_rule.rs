@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{JoinSide, JoinType, NullEquality, Result};
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::UnKnownColumn;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
@@ -27,7 +29,7 @@ use crate::provider::TableScan;
 
 /// A guess of more rows than a key is worth is tried with this part of the rows: filters are
 /// thought to let a fifth through, and often let a few.
-const DOUBTED_PART: u64 = 8;
+pub(super) const DOUBTED_PART: u64 = 8;
 
 /// A hash join that would keep more than this part of the budget is not begun where a key finds
 /// the rows of the other side.
@@ -69,13 +71,8 @@ pub(super) fn replace(join: &HashJoinExec) -> Result<Option<Arc<dyn ExecutionPla
     if !may_be_by_key(join) {
         return Ok(None);
     }
-    let partitions = join.properties().output_partitioning().partition_count();
-    let partitioning = match join.properties().output_partitioning() {
-        Partitioning::Hash(on, count) => Partitioning::Hash(on.clone(), *count),
-        Partitioning::UnknownPartitioning(_) | Partitioning::RoundRobinBatch(_) => {
-            Partitioning::RoundRobinBatch(partitions)
-        }
-        Partitioning::Range(_) => return Ok(None),
+    let Some(partitioning) = partitioning(join) else {
+        return Ok(None);
     };
     let mut best: Option<Candidate> = None;
     for outer in [JoinSide::Left, JoinSide::Right] {
@@ -96,11 +93,39 @@ pub(super) fn replace(join: &HashJoinExec) -> Result<Option<Arc<dyn ExecutionPla
     let Some(best) = best else {
         return Ok(None);
     };
-    let by_key: Arc<dyn ExecutionPlan> = Arc::new(best.join(join)?);
-    Ok(Some(match partitions {
-        1 => by_key,
-        _ => Arc::new(RepartitionExec::try_new(by_key, partitioning)?),
-    }))
+    Ok(Some(partitioned(Arc::new(best.join(join)?), partitioning)?))
+}
+
+/// How a node in the place of a join hands its rows on; `None` where it cannot as the join does.
+pub(super) fn partitioning(join: &HashJoinExec) -> Option<Partitioning> {
+    match join.properties().output_partitioning() {
+        // What the join does not show, nobody above asks for.
+        Partitioning::Hash(on, count) if !on.iter().any(is_unknown) => {
+            Some(Partitioning::Hash(on.clone(), *count))
+        }
+        Partitioning::Hash(_, count) => Some(Partitioning::RoundRobinBatch(*count)),
+        Partitioning::UnknownPartitioning(count) | Partitioning::RoundRobinBatch(count) => {
+            Some(Partitioning::RoundRobinBatch(*count))
+        }
+        Partitioning::Range(_) => None,
+    }
+}
+
+/// Whether an expression is over a column that is not there.
+fn is_unknown(expr: &Expr) -> bool {
+    let is_unknown = expr.exists(|part| Ok(part.is::<UnKnownColumn>()));
+    is_unknown.unwrap_or(true)
+}
+
+/// A plan of one partition with its rows handed on in some way.
+pub(super) fn partitioned(
+    plan: Arc<dyn ExecutionPlan>,
+    partitioning: Partitioning,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    Ok(match partitioning.partition_count() {
+        1 => plan,
+        _ => Arc::new(RepartitionExec::try_new(plan, partitioning)?),
+    })
 }
 
 /// The ways in which a join may look rows up, with that of the fewest rows first, whether they are
@@ -131,7 +156,7 @@ pub(crate) fn look_ups(join: &HashJoinExec) -> Result<Vec<LookUp>> {
 }
 
 /// Whether a join is of a kind that a key may answer.
-fn may_be_by_key(join: &HashJoinExec) -> bool {
+pub(super) fn may_be_by_key(join: &HashJoinExec) -> bool {
     join.null_equality() == NullEquality::NullEqualsNothing
         && !join.null_aware
         && join.properties().output_ordering().is_none()
@@ -225,7 +250,7 @@ fn side(join: &HashJoinExec, outer: JoinSide) -> Result<Option<Side>> {
         .map(|pair| {
             let (value, of_inner) = sides(pair, is_left);
             let outer_type = value.data_type(&outer_plan.schema()).ok()?;
-            looked_up(&pipeline, &table, &outer_type, of_inner)
+            looked_up(pipeline.column_or_cast(of_inner)?, &table, &outer_type)
         })
         .collect();
     let Some((key, parts, rows_each)) = best_key(&table, &columns)? else {
@@ -242,22 +267,20 @@ fn side(join: &HashJoinExec, outer: JoinSide) -> Result<Option<Side>> {
 }
 
 /// An equality as the outer side and the table.
-fn sides((left, right): &(Expr, Expr), outer_is_left: bool) -> (&Expr, &Expr) {
+pub(super) fn sides((left, right): &(Expr, Expr), outer_is_left: bool) -> (&Expr, &Expr) {
     match outer_is_left {
         true => (left, right),
         false => (right, left),
     }
 }
 
-/// The column of a table that may be looked up instead of an expression over its rows, by a value
-/// of some type.
-fn looked_up(
-    pipeline: &Pipeline,
+/// The column of a table that may be looked up, by a value of some type, instead of the column or
+/// what it is cast to.
+pub(super) fn looked_up(
+    (column, cast): (usize, Option<DataType>),
     table: &Table,
     value_type: &DataType,
-    of_inner: &Expr,
 ) -> Option<usize> {
-    let (column, cast) = pipeline.column_or_cast(of_inner)?;
     let of_type = table.schema().field(column).data_type();
     let is_found = match cast {
         // `-0` and `0` are one key, and two values of a hash join.
@@ -284,7 +307,10 @@ fn is_wider(wide: &DataType, narrow: &DataType) -> bool {
 
 /// The key that finds the fewest rows, which equality each of its parts is, and how many rows a
 /// value finds.
-fn best_key(table: &Table, columns: &[Option<usize>]) -> Result<Option<(usize, Vec<usize>, u64)>> {
+pub(super) fn best_key(
+    table: &Table,
+    columns: &[Option<usize>],
+) -> Result<Option<(usize, Vec<usize>, u64)>> {
     let mut best: Option<(usize, Vec<usize>, u64)> = None;
     for (index, key) in table.definition().keys.iter().enumerate() {
         let parts = key.parts.iter().map_while(|part| {
@@ -303,7 +329,8 @@ fn best_key(table: &Table, columns: &[Option<usize>]) -> Result<Option<(usize, V
     Ok(best)
 }
 
-fn rows_each(table: &Table, index: usize, key: &Key, parts: usize) -> Result<u64> {
+/// How many rows one value of the first parts of a key finds, about.
+pub(super) fn rows_each(table: &Table, index: usize, key: &Key, parts: usize) -> Result<u64> {
     if key.is_unique() && parts == key.parts.len() {
         return Ok(1);
     }

@@ -1,7 +1,8 @@
 //! Rows by the keys of their table.
 //!
-//! **Owns** every way in which a plan uses a key: conditions (`choice`, `scan`), joins (`join`) and
-//! orders (`order`), and the rule that puts the latter two into a plan. **Never** answers what the
+//! **Owns** every way in which a plan uses a key: conditions (`choice`, `scan`), those whose values
+//! come when the plan runs (`late_scan`), joins (`join`), joins with groups (`apply`) and orders
+//! (`order`), and the rule that puts all but the first into a plan. **Never** answers what the
 //! key cannot: each operator keeps the stock plan that it stands for, and goes over to it
 //! when there are more rows than a key is worth, or when the table has changed since the plan was
 //! made.
@@ -9,24 +10,34 @@
 //! ```text
 //!   stock plan -- rule --> KeyJoin  -- pipeline --> rows of the table, filtered, projected
 //!                      |-> KeyOrder --/     |
+//!                      |-> LateScan --------+  (a filter by a subquery, a KeyApply)
 //!                                           +--- Table::lookup, Table::walk
 //! ```
 
+mod apply;
+mod apply_rule;
 mod choice;
 mod chunk;
 mod join;
 mod join_rule;
+mod late_rule;
+mod late_scan;
 mod look_up;
 mod order;
 mod order_rule;
+mod path;
 mod pipeline;
 mod replay;
 mod scan;
 
+use apply_rule::Outer;
+
+pub use apply::KeyApply;
 pub use choice::{Access, key_value};
 pub(crate) use choice::{Choice, choose, is_searchable};
 pub use join::KeyJoin;
 pub(crate) use join_rule::look_ups;
+pub use late_scan::LateScan;
 pub(crate) use look_up::LookUp;
 pub use order::KeyOrder;
 pub(crate) use pipeline::{Source, is_exchange};
@@ -38,6 +49,7 @@ use std::sync::Arc;
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
@@ -57,11 +69,16 @@ pub(crate) fn rows_by_key(row_count: u64) -> u64 {
     (row_count / ROWS_PER_LOOKED_UP).clamp(ROWS_FEW, ROWS_MAX)
 }
 
-/// Replaces a stock join or sort by one that reads a key, where that is worth its while.
+/// Replaces a stock join or sort by one that reads a key, and the scan below a filter, where that is
+/// worth its while.
 ///
 /// # Errors
 /// If an index cannot be read.
 pub fn replace(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+        let replaced = late_rule::replace(&plan, filter)?;
+        return Ok(replaced.map_or_else(|| Transformed::no(plan), Transformed::yes));
+    }
     let Some(sort) = plan.downcast_ref::<SortExec>() else {
         return replace_join(plan);
     };
@@ -77,6 +94,13 @@ pub fn replace_join(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn 
     let Some(join) = plan.downcast_ref::<HashJoinExec>() else {
         return Ok(Transformed::no(plan));
     };
-    let replaced = join_rule::replace(join)?;
+    // Groups that nobody asks for are not made, where it is known that few are.
+    let mut replaced = apply_rule::replace(join, Outer::KnownFew)?;
+    if replaced.is_none() {
+        replaced = join_rule::replace(join)?;
+    }
+    if replaced.is_none() {
+        replaced = apply_rule::replace(join, Outer::Any)?;
+    }
     Ok(replaced.map_or_else(|| Transformed::no(plan), Transformed::yes))
 }

@@ -28,15 +28,16 @@ impl Seen {
 
     /// The rows of a batch that come for the first time.
     pub(super) fn new_rows(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let mut next = self.rows.len();
+        let before = self.rows.len();
         self.numbers.clear();
         self.rows.intern(batch.columns(), &mut self.numbers)?;
         self.reservation.try_resize(self.rows.size())?;
-        // Groups are numbered in the order in which they come.
+        // Groups are not numbered in the order in which they come: one whose hash is that of
+        // another comes last.
+        let mut has_come = vec![false; self.rows.len() - before];
         let is_new = self.numbers.iter().map(|number| {
-            let is_new = *number == next;
-            next += usize::from(is_new);
-            Some(is_new)
+            let place = number.checked_sub(before)?;
+            Some(!std::mem::replace(&mut has_come[place], true))
         });
         let is_new: BooleanArray = is_new.collect();
         Ok(filter_record_batch(batch, &is_new)?)

@@ -64,6 +64,8 @@ pub(super) struct Run {
     seen: Option<Seen>,
     runs: u64,
     waiting: Waiting,
+    /// What ended it, to be told when the rows before have been returned.
+    failed: Option<DataFusionError>,
     has_ended: bool,
 }
 
@@ -88,6 +90,7 @@ impl Run {
             seen,
             runs: 0,
             waiting: Waiting::default(),
+            failed: None,
             has_ended: false,
             schema,
             context,
@@ -96,6 +99,17 @@ impl Run {
 
     /// The next rows; `None` after the last.
     pub(super) async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        if let Err(error) = self.wait_for_rows().await {
+            self.failed = Some(error);
+            self.has_ended = true;
+        }
+        match self.waiting.take(&self.schema)? {
+            Some(rows) => Ok(Some(rows)),
+            None => self.failed.take().map_or(Ok(None), Err),
+        }
+    }
+
+    async fn wait_for_rows(&mut self) -> Result<()> {
         while !self.has_ended && !self.waiting.is_enough() {
             let Some(rows) = &mut self.running else {
                 self.run_level()?;
@@ -108,7 +122,7 @@ impl Run {
                 None => self.running = None,
             }
         }
-        self.waiting.take(&self.schema)
+        Ok(())
     }
 
     /// Runs the recursive term over the level that has ended, or begins to.

@@ -46,7 +46,9 @@ impl Job {
         };
         let does_nothing = |action: &AlterAction| matches!(action, AlterAction::Nothing);
         if alter.actions.iter().all(does_nothing) {
-            return Ok(Outcome::done(0));
+            let copies = temporary && !alter.actions.is_empty();
+            let rows = if copies { table.row_count() } else { 0 };
+            return Ok(with_info(Written::all(rows)));
         }
         let pipes_as_concat = self
             .connection
@@ -93,9 +95,24 @@ impl Job {
                 new.table().raise_auto_increment(next);
             }
             if self.swap(&[new], temporary)? {
-                return Ok(with_info(match altered.is_rebuilt {
-                    true => rows,
-                    false => Written::default(),
+                let only_renames =
+                    { alter.actions.iter() }.all(|action| matches!(action, AlterAction::Rename(_)));
+                if only_renames {
+                    return Ok(Outcome::done(0));
+                }
+                // A temporary table is copied by MySQL whatever is changed.
+                let copies = match temporary {
+                    true => {
+                        altered.engine.is_some()
+                            || altered.auto_increment.is_some()
+                            || definition != *table.definition()
+                    }
+                    false => altered.copies,
+                };
+                return Ok(with_info(match (copies, altered.is_rebuilt) {
+                    (false, _) => Written::default(),
+                    (true, true) => rows,
+                    (true, false) => Written::all(table.row_count()),
                 }));
             }
             // Somebody else wrote rows that the copy does not have.

@@ -13,7 +13,9 @@ use mayfly_sql::statement::{
 use mayfly_table::{Check, Column, Definition, Key, KeyKind};
 use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
 
-use super::define::{CheckDraft, Draft, check_key_name, columns_of, declared_length};
+use super::define::{
+    CHARACTER_BYTES, CheckDraft, Draft, check_key_name, columns_of, declared_length,
+};
 use super::expressions::rename_checks;
 
 /// A table as it will be.
@@ -31,6 +33,8 @@ pub(crate) struct Altered {
     pub(crate) auto_increment: Option<u64>,
     /// Whether rows have to be written again, and not only words.
     pub(crate) is_rebuilt: bool,
+    /// Whether MySQL copies the rows of a shared table, and tells how many they are.
+    pub(crate) copies: bool,
 }
 
 /// What becomes of a column.
@@ -96,7 +100,7 @@ pub(crate) fn altered(
         altered: Altered {
             draft: Draft {
                 comment: model.comment.clone(),
-                is_compressed: model.is_compressed,
+                options: model.options.clone(),
                 ..Draft::default()
             },
             sources: Vec::new(),
@@ -105,6 +109,7 @@ pub(crate) fn altered(
             engine: None,
             auto_increment: None,
             is_rebuilt: false,
+            copies: false,
         },
     };
     // MySQL looks for what is dropped before all else.
@@ -214,6 +219,8 @@ impl Changes<'_> {
                         let code = ErrorCode::UnsupportedOnGenerated;
                         return Err(MySqlError::new(code, &[&what]));
                     }
+                    self.altered.copies |= column.generated != was.generated
+                        || !is_longer(&was.column_type, &column.column_type);
                     self.altered.is_rebuilt |= placement.is_some()
                         || column.column_type != was.column_type
                         || column.is_nullable != was.is_nullable
@@ -271,6 +278,7 @@ impl Changes<'_> {
             }
             AlterAction::AddCheck(check) => {
                 self.altered.is_rebuilt = true;
+                self.altered.copies = true;
                 self.added.check(check);
                 Ok(())
             }
@@ -281,7 +289,9 @@ impl Changes<'_> {
             } => match self.check(name) {
                 Some(index) => {
                     // Rows that are there are looked at.
-                    self.altered.is_rebuilt |= *enforced && !self.checks[index].is_enforced;
+                    let looks = *enforced && !self.checks[index].is_enforced;
+                    self.altered.is_rebuilt |= looks;
+                    self.altered.copies |= looks;
                     self.checks[index].is_enforced = *enforced;
                     Ok(())
                 }
@@ -310,8 +320,12 @@ impl Changes<'_> {
                 self.altered.draft.comment.clone_from(text);
                 Ok(())
             }
-            AlterAction::RowFormat { is_compressed } => {
-                self.altered.draft.is_compressed = *is_compressed;
+            AlterAction::Option(option, value) => {
+                let options = &mut self.altered.draft.options;
+                match value {
+                    Some(value) => options.insert(*option, value.clone()),
+                    None => options.remove(option),
+                };
                 Ok(())
             }
             _ => Ok(()),
@@ -330,6 +344,7 @@ impl Changes<'_> {
         }
         self.altered.is_rebuilt = true;
         let column = self.added.column(definition);
+        self.altered.copies |= column.generated.as_ref().is_some_and(|of| of.is_stored);
         self.arrivals.push(Arrival {
             column,
             source: None,
@@ -449,7 +464,7 @@ impl Changes<'_> {
         // What was added has been read with its errors.
         let draft = &mut self.added;
         draft.comment = std::mem::take(&mut self.altered.draft.comment);
-        draft.is_compressed = self.altered.draft.is_compressed;
+        draft.options = std::mem::take(&mut self.altered.draft.options);
         draft.columns = columns;
         draft.keys.splice(0..0, kept);
         draft.checks.splice(0..0, checks);
@@ -487,6 +502,7 @@ impl Changes<'_> {
             kind: key.kind,
             parts,
             comment: Some(key.comment.clone()),
+            using: key.using,
             if_not_exists: false,
         })
     }
@@ -525,5 +541,17 @@ impl Changes<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether a column of a type becomes one of another without a look at its values: it is the same,
+/// or a longer text whose length takes as many bytes.
+fn is_longer(was: &ColumnType, column: &ColumnType) -> bool {
+    let length_bytes = |length: u32| u64::from(length) * CHARACTER_BYTES > 255;
+    match (was, column) {
+        (ColumnType::VarChar { length: was }, ColumnType::VarChar { length }) => {
+            was <= length && length_bytes(*was) == length_bytes(*length)
+        }
+        (was, column) => was == column,
     }
 }

@@ -13,7 +13,7 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
 use datafusion::scalar::ScalarValue;
-use mayfly_sql::functions::{assignment, skip_rows};
+use mayfly_sql::functions::{aside, assignment, rows_seen, see_again, skip_rows};
 use mayfly_table::{Column, Table};
 use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
 
@@ -201,6 +201,21 @@ impl Values {
         let schema = Arc::clone(&self.unnumbered);
         RecordBatch::try_new_with_options(schema, arrays, &options)
             .map_err(|error| errors::from_plan(&error.into()))
+    }
+
+    /// The same, unless a value is an error or warns: then nothing has happened, and the rows are to
+    /// be converted one by one.
+    pub(crate) fn converted_well(&mut self, batch: &RecordBatch) -> Option<RecordBatch> {
+        let seen = self.columns.iter();
+        let seen: Vec<u64> = seen.map(|target| rows_seen(&target.convert)).collect();
+        let (converted, warned) = aside(|| self.converted(batch));
+        if let (Ok(rows), true) = (converted, warned.is_empty()) {
+            return Some(rows);
+        }
+        for (target, seen) in self.columns.iter().zip(seen) {
+            see_again(&target.convert, seen);
+        }
+        None
     }
 
     /// Rows with the numbers that they would get if none were left out, and whether some of them

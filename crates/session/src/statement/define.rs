@@ -3,7 +3,7 @@
 //! Owns the rules of columns, keys and constraints: their names, their order, what they may be made
 //! of. CREATE TABLE and ALTER TABLE write a [`Draft`]; nothing here touches rows.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use datafusion::sql::sqlparser::ast::Expr;
 use mayfly_sql::declared;
@@ -11,7 +11,9 @@ use mayfly_sql::parse::parse_expression;
 use mayfly_sql::statement::{
     CheckDefinition, ColumnDefinition, CreateTable, KeyColumn, KeyDefinition,
 };
-use mayfly_table::{Column, Definition, Generated, KEY_BYTES_MAX, Key, KeyKind, KeyPart};
+use mayfly_table::{
+    Column, Definition, Generated, KEY_BYTES_MAX, Key, KeyKind, KeyPart, TableOption,
+};
 use mayfly_types::{ColumnType, ErrorCode, Level, MySqlError, Warning};
 
 use super::expressions::{check_defaults, check_generated, checks};
@@ -40,7 +42,7 @@ pub(crate) struct Draft {
     pub(crate) keys: Vec<KeyDefinition>,
     pub(crate) checks: Vec<CheckDraft>,
     pub(crate) comment: String,
-    pub(crate) is_compressed: bool,
+    pub(crate) options: BTreeMap<TableOption, String>,
     /// Whether `||` joins texts in expressions.
     pub(crate) pipes_as_concat: bool,
     /// Names with their tables that expressions mention: only the table itself has columns for
@@ -64,7 +66,7 @@ impl Draft {
     pub(crate) fn of_statement(create: &CreateTable, pipes_as_concat: bool) -> Draft {
         let mut draft = Draft {
             comment: create.comment.clone().unwrap_or_default(),
-            is_compressed: create.is_compressed,
+            options: create.options.clone(),
             pipes_as_concat,
             ..Draft::default()
         };
@@ -125,6 +127,7 @@ impl Draft {
                 descending: false,
             }],
             comment: None,
+            using: None,
             if_not_exists: false,
         });
         self.keys.extend(key);
@@ -184,7 +187,9 @@ impl Draft {
             columns: self.columns,
             keys,
             comment: self.comment,
-            is_compressed: self.is_compressed,
+            is_compressed: { self.options.get(&TableOption::RowFormat) }
+                .is_some_and(|format| format == "COMPRESSED"),
+            options: self.options,
         })
     }
 
@@ -404,6 +409,7 @@ fn keys(columns: &[Column], drafts: Vec<KeyDefinition>) -> Result<Vec<Key>, MySq
             kind: draft.kind,
             parts,
             comment: draft.comment.unwrap_or_default(),
+            using: draft.using,
         });
     }
     if keys.len() > KEY_COUNT {

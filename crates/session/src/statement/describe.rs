@@ -24,11 +24,16 @@ use crate::running::Running;
 const QUERIES_MAX: usize = 128;
 const TEXT_BYTES_MAX: usize = 4 << 10;
 const COLUMNS_MAX: usize = 64;
+/// The columns of all of them: about a quarter of a megabyte.
+const COLUMNS_IN_ALL_MAX: usize = 1024;
 
 /// The columns of statements, by their text; of one that changes rows it is known that it has none,
 /// and that its names mean something.
 #[derive(Default)]
-pub(crate) struct Described(HashMap<String, Columns>);
+pub(crate) struct Described {
+    queries: HashMap<String, Columns>,
+    columns_in_all: usize,
+}
 
 struct Columns {
     columns: Vec<ColumnInfo>,
@@ -40,10 +45,14 @@ impl Described {
         if text.len() > TEXT_BYTES_MAX || columns.columns.len() > COLUMNS_MAX {
             return;
         }
-        if self.0.len() >= QUERIES_MAX {
-            self.0.clear();
+        let count = columns.columns.len();
+        let is_full =
+            self.queries.len() >= QUERIES_MAX || self.columns_in_all + count > COLUMNS_IN_ALL_MAX;
+        if is_full {
+            *self = Described::default();
         }
-        self.0.insert(text.to_owned(), columns);
+        self.columns_in_all += count;
+        self.queries.insert(text.to_owned(), columns);
     }
 }
 
@@ -59,7 +68,7 @@ impl PlanOwner {
 pub(crate) fn known_columns(connection: &Connection, text: &str) -> Option<Vec<ColumnInfo>> {
     let owner = connection.plan_owner()?;
     let described = owner.described();
-    let found = described.0.get(text)?;
+    let found = described.queries.get(text)?;
     found.meanings.now(&connection.local(), connection)?;
     Some(found.columns.clone())
 }
@@ -123,7 +132,9 @@ impl Job {
         let Some(owner) = home.as_ref().and_then(|home| home.owner.as_ref()) else {
             return find.await;
         };
-        let _making = owner.making.lock().await;
+        let Some(_making) = owner.begin_making().await else {
+            return find.await;
+        };
         if let Some(columns) = known_columns(&self.connection, &self.running.text) {
             return Ok(columns);
         }

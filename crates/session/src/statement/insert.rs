@@ -7,6 +7,7 @@ use arrow::datatypes::{Field, Schema};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast;
+use mayfly_sql::by_row::by_row;
 use mayfly_sql::references::References;
 use mayfly_sql::statement::{Insert, InsertSource};
 use mayfly_types::{ErrorCode, MySqlError};
@@ -91,10 +92,11 @@ impl Job {
     async fn insert_query(&self, writer: Writer, query: ast::Query) -> Result<Written, MySqlError> {
         let bindings = self.bindings(&References::of_query(&query)).await?;
         let planned = self.planned(query, &bindings)?;
-        let ready = match writer.depends_on_order() {
+        let mut ready = match writer.depends_on_order() {
             true => self.physical_in_order(planned).await?,
             false => self.physical(planned).await?,
         };
+        ready.plan = by_row(ready.plan).map_err(|error| errors::from_plan(&error))?;
         if ready.plan.schema().fields().len() != writer.filled().len() {
             return Err(MySqlError::new(ErrorCode::ValueCount, &[&1]));
         }
@@ -113,7 +115,22 @@ impl Job {
         }
         let mut waiting: Vec<Vec<ScalarValue>> = Vec::new();
         for row in rows {
-            let values = self.values_of_row(row, &writer, &filled).await?;
+            let warned = self.connection.values.lock().warnings.len();
+            let values = self.values_of_row(row, &writer, &filled).await;
+            let values = values.and_then(|values| {
+                self.check_misfits()?;
+                Ok(values)
+            });
+            let has_warned = self.connection.values.lock().warnings.len() > warned;
+            if (has_warned || values.is_err()) && !waiting.is_empty() {
+                // What is said of the rows before comes first.
+                let since = self.connection.values.lock().warnings.split_off(warned);
+                writer
+                    .append(&batch_of(&std::mem::take(&mut waiting))?)
+                    .await?;
+                self.connection.values.lock().warnings.extend(since);
+            }
+            let values = values.map_err(|error| writer.first_error(error))?;
             let differs = waiting
                 .last()
                 .is_some_and(|other| !same_types(other, &values));

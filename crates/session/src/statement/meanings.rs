@@ -1,9 +1,11 @@
 //! What the names and variables of a statement meant when something was made of it.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use mayfly_sql::statement::TableName;
 use mayfly_table::Table;
+use tokio::sync::MutexGuard;
 
 use super::Job;
 use crate::connection::{Connection, Local};
@@ -36,6 +38,23 @@ impl Meanings {
     }
 }
 
+/// How long one waits for what others make: longer than most plans take, shorter than a user
+/// notices.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// The right to make something for all connections that are alike.
+pub(super) struct Making<'a>(
+    #[expect(dead_code, reason = "it is held")] Option<MutexGuard<'a, ()>>,
+);
+
+impl PlanOwner {
+    /// Waits until nobody else makes something here, for a moment.
+    pub(super) async fn begin_making(&self) -> Option<Making<'_>> {
+        let making = tokio::time::timeout(PATIENCE, self.making.lock()).await;
+        making.ok().map(|guard| Making(Some(guard)))
+    }
+}
+
 /// Who plans a statement: its own connection, where it names a temporary table, or the one that
 /// plans for all that are alike.
 pub(super) struct Home {
@@ -51,13 +70,16 @@ impl Job {
             let local = self.connection.local();
             tables.iter().any(|table| local.temporary.has(table))
         };
-        if has_own {
+        let owner = match has_own {
+            true => None,
+            false => self.connection.plan_owner_or_new(),
+        };
+        let Some(owner) = owner else {
             return Home {
                 job: self.clone(),
                 owner: None,
             };
-        }
-        let owner = self.connection.plan_owner_or_new();
+        };
         let connection = Arc::clone(&owner.connection);
         Home {
             job: Job {
@@ -103,11 +125,12 @@ impl Home {
         owner.is_some_and(|owner| owner.making.try_lock().is_err())
     }
 
-    /// Waits until nobody else makes something here; the guard is to be held while it is made.
-    pub(super) async fn begin_making(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+    /// Waits until nobody else makes something here; `None` where that takes too long. The guard is
+    /// to be held while it is made.
+    pub(super) async fn begin_making(&self) -> Option<Making<'_>> {
         match &self.owner {
-            Some(owner) => Some(owner.making.lock().await),
-            None => None,
+            Some(owner) => owner.begin_making().await,
+            None => Some(Making(None)),
         }
     }
 }

@@ -7,6 +7,7 @@ mod absent;
 mod alter;
 mod altered;
 mod assign;
+mod assigning;
 mod bind;
 mod change;
 mod check;

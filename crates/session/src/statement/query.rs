@@ -20,8 +20,9 @@ use mayfly_sql::bindings::Bindings;
 use mayfly_sql::functions::{refusing_zero, waits};
 use mayfly_sql::in_turn;
 use mayfly_sql::origin::Origins;
-use mayfly_sql::plan::{Planned, Planner};
+use mayfly_sql::plan::{Planned, Planner, raise};
 use mayfly_sql::references::References;
+use mayfly_sql::source::Source;
 use mayfly_sql::typing::type_planner;
 use mayfly_types::{ErrorCode, MySqlError};
 use tokio::sync::mpsc;
@@ -63,9 +64,27 @@ impl Job {
         };
         self.connection.local().calculated_rows = calculated;
         let query = self.limited(query);
-        let ready = Box::pin(self.ready(query)).await?;
-        let columns = ready.columns(self);
+        let (ready, assigning) = match Box::pin(self.assigning(&query)).await? {
+            Some((ready, assigning)) => (ready, Some(assigning)),
+            None => (Box::pin(self.ready(query)).await?, None),
+        };
         let mut stream = self.rows(&ready)?;
+        let columns = match assigning {
+            None => ready.columns(self),
+            Some(mut assigning) => {
+                let visible = assigning.visible();
+                let width = visible.len();
+                let shown = Arc::new(assigning.shown().project(&visible).map_err(failed)?);
+                let computed = stream.map(move |batch| {
+                    let batch = assigning.computed(&batch?).map_err(raise)?;
+                    Ok(batch.project(&visible)?)
+                });
+                let schema = Arc::clone(&shown);
+                stream = Box::pin(RecordBatchStreamAdapter::new(schema, computed));
+                let origins = ready.origins.of_tables_only();
+                self.described(&shown, &ready.labels[..width], &origins)
+            }
+        };
         // A plan keeps what its operators share, such as the table of a hash join.
         drop(ready);
         let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
@@ -170,6 +189,16 @@ impl Job {
         query: ast::Query,
         bindings: &Bindings,
     ) -> Result<Planned, MySqlError> {
+        self.planned_of(query, bindings, &self.source)
+    }
+
+    /// The same, of another text.
+    pub(super) fn planned_of(
+        &self,
+        query: ast::Query,
+        bindings: &Bindings,
+        source: &Source,
+    ) -> Result<Planned, MySqlError> {
         self.running.enter(Stage::Optimizing);
         let state = self.connection.state()?;
         let planner = Planner {
@@ -179,7 +208,7 @@ impl Job {
         };
         let asked = query.clone();
         let mut planned = planner
-            .query(query, &self.source)
+            .query(query, source)
             .map_err(|error| self.placed(errors::from_plan(&error), &asked, bindings))?;
         if self.connection.values.lock().refuses_division_by_zero {
             let plan = refusing_zero(planned.plan);
@@ -310,6 +339,10 @@ impl Job {
         concat_batches(&ready.plan.schema(), &batches)
             .map_err(|error| errors::from_plan(&error.into()))
     }
+}
+
+fn failed(error: arrow::error::ArrowError) -> MySqlError {
+    errors::from_plan(&error.into())
 }
 
 /// A state whose plans have one partition, but for what says otherwise itself.

@@ -279,7 +279,9 @@ impl Job {
         if !there.local().repeated.comes_again(text) {
             return;
         }
-        let _making = home.begin_making().await;
+        let Some(_making) = home.begin_making().await else {
+            return;
+        };
         let planned = Box::pin(home.job.planned_without_rows(query, &references));
         if let Some(plan) = home.job.without_warning(planned).await {
             let plan = Arc::new(plan);

@@ -255,12 +255,31 @@ impl Writer {
         self.values.filled()
     }
 
-    /// Converts and writes a batch of the source.
+    /// Converts and writes a batch of the source. Where a value is an error or warns, rows are
+    /// written one after the other, so that MySQL's row is the first to tell.
     pub(crate) async fn append(&mut self, batch: &RecordBatch) -> Result<(), MySqlError> {
-        if batch.num_rows() == 0 {
-            return Ok(());
+        let mut waiting = vec![batch.clone()];
+        while let Some(batch) = waiting.pop() {
+            let rows = batch.num_rows();
+            if rows > 1 && !self.values.job().connection.values.is_full() {
+                if let Some(converted) = self.values.converted_well(&batch) {
+                    self.append_converted(converted).await?;
+                    continue;
+                }
+                waiting.push(batch.slice(rows / 2, rows - rows / 2));
+                waiting.push(batch.slice(0, rows / 2));
+                continue;
+            }
+            if rows > 0 {
+                let converted = self.values.converted(&batch);
+                let converted = converted.map_err(|error| self.first_error(error))?;
+                self.append_converted(converted).await?;
+            }
         }
-        let rows = self.values.converted(batch)?;
+        Ok(())
+    }
+
+    async fn append_converted(&mut self, rows: RecordBatch) -> Result<(), MySqlError> {
         if rows.num_rows() == 0 {
             return Ok(());
         }
@@ -285,11 +304,36 @@ impl Writer {
         }
     }
 
+    /// The error of a statement that fails at a row: one of the rows before may have met another
+    /// in a unique key, which is seen only when all are written.
+    pub(crate) fn first_error(&mut self, error: MySqlError) -> MySqlError {
+        let Some(appender) = self.appender.take().filter(|_| self.has_unique_key()) else {
+            return error;
+        };
+        let job = self.values.job();
+        let tried = job.connection.before_change(&self.table);
+        // What is written is put back at once.
+        let tried = tried.and_then(|()| {
+            let _before = Undo::begin(&self.table)?;
+            appender.commit().map_err(table_error)
+        });
+        match tried {
+            Err(met) if met.is(ErrorCode::DuplicateEntry) => met,
+            _ => error,
+        }
+    }
+
     /// Writes the rows of a query, and shows them to everybody.
     pub(crate) async fn write(mut self, ready: &Ready) -> Result<Written, MySqlError> {
         let mut stream = self.values.job().rows(ready)?;
         while let Some(batch) = stream.next().await {
-            let batch = batch.map_err(|error| errors::from_plan(&error))?;
+            let batch = batch.map_err(|error| errors::from_plan(&error));
+            // A row is computed before it is written.
+            let batch = batch.and_then(|batch| {
+                self.values.job().check_misfits()?;
+                Ok(batch)
+            });
+            let batch = batch.map_err(|error| self.first_error(error))?;
             self.append(&batch).await?;
             self.values.job().check_misfits()?;
         }

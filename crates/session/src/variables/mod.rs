@@ -34,6 +34,11 @@ impl Variables {
         }
     }
 
+    /// Whether a variable differs from its default.
+    pub(crate) fn is_set(&self, name: &str) -> bool {
+        self.values.contains_key(stored_name(name))
+    }
+
     /// The number of a variable.
     pub(crate) fn number(&self, name: &str) -> u64 {
         self.text(name).parse().unwrap_or(0)

@@ -48,12 +48,12 @@ use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF};
 use datafusion::optimizer::Analyzer;
 
 pub use arithmetic::refusing_zero;
-pub use cast::{assignment, skip_rows};
+pub use cast::{assignment, rows_seen, see_again, skip_rows};
 pub use define::raise;
 pub(crate) use information::SET_LAST_INSERT_ID;
 pub use named_locks::{LockHolder, NamedLocks};
 pub(crate) use number::{read_double, read_integer};
-pub use session_values::{SessionValues, Values};
+pub use session_values::{SessionValues, Values, aside};
 pub(crate) use waiting::has_waiting;
 pub use waiting::{Waiting, waits};
 

@@ -1,6 +1,7 @@
 //! What functions may know of the session that calls them.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,8 +12,8 @@ use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 use super::named_locks::LockHolder;
 use super::waiting::Waiting;
 
-/// The warnings of a statement that are kept as text; the others are only counted.
-const KEPT_WARNINGS: usize = 1024;
+/// The warnings of a statement that are kept as text at least; the others are only counted.
+const KEPT_WARNINGS: u64 = 1024;
 
 /// The values of a session that functions read.
 #[derive(Clone, Debug)]
@@ -66,6 +67,8 @@ pub struct Values {
     pub waiting: Option<Arc<dyn Waiting>>,
     /// The named locks of the connection.
     pub locks: LockHolder,
+    /// `@@max_error_count`.
+    pub warnings_shown: u64,
     /// The warnings of the statement.
     pub warnings: Vec<Warning>,
     /// How many warnings there were, kept or not.
@@ -100,6 +103,7 @@ impl Default for Values {
             took_effect: false,
             waiting: None,
             locks: LockHolder::default(),
+            warnings_shown: 64,
             warnings: Vec::new(),
             warning_count: 0,
             warned: 0,
@@ -142,17 +146,75 @@ impl SessionValues {
 
     /// Adds a warning to the statement's, unless it is an error.
     pub fn warn(&self, warning: Warning) {
+        let Some(warning) = put_aside(warning) else {
+            return;
+        };
         let mut values = self.lock();
-        values.warned += 1;
         if values.refuses_misfits && is_misfit(&warning) {
+            values.warned += 1;
             values.refused.get_or_insert(warning.error);
             return;
         }
-        values.warning_count += 1;
-        if values.warnings.len() < KEPT_WARNINGS {
-            values.warnings.push(warning);
+        values.keep(warning);
+    }
+
+    /// Adds a warning that is one in every mode.
+    pub fn note(&self, warning: Warning) {
+        if let Some(warning) = put_aside(warning) {
+            self.lock().keep(warning);
         }
     }
+
+    /// Whether one more warning would only be counted, so that their order no longer matters.
+    pub fn is_full(&self) -> bool {
+        let values = self.lock();
+        values.is_full() && !values.refuses_misfits
+    }
+}
+
+impl Values {
+    fn keep(&mut self, warning: Warning) {
+        self.warned += 1;
+        self.warning_count += 1;
+        if !self.is_full() {
+            self.warnings.push(warning);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.warnings.len() as u64 >= self.warnings_shown.max(KEPT_WARNINGS)
+    }
+}
+
+thread_local! {
+    /// The warnings of what this thread tries.
+    static ASIDE: RefCell<Option<Vec<Warning>>> = const { RefCell::new(None) };
+}
+
+/// Runs what may have to be done again in another order, on this thread: its warnings are those of
+/// no statement, and are told beside the result.
+pub fn aside<T>(run: impl FnOnce() -> T) -> (T, Vec<Warning>) {
+    /// What was kept apart before, also after a panic.
+    struct Before(Option<Vec<Warning>>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            ASIDE.set(self.0.take());
+        }
+    }
+    let _before = Before(ASIDE.replace(Some(Vec::new())));
+    let result = run();
+    (result, ASIDE.take().unwrap_or_default())
+}
+
+/// Keeps a warning apart if this thread tries something; gives it back if not.
+fn put_aside(warning: Warning) -> Option<Warning> {
+    ASIDE.with_borrow_mut(|aside| match aside {
+        Some(aside) => {
+            aside.push(warning);
+            None
+        }
+        None => Some(warning),
+    })
 }
 
 /// Whether strict mode makes a warning of an expression an error.

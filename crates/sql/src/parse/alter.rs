@@ -334,9 +334,7 @@ fn options(cursor: &mut Cursor<'_>, actions: &mut Vec<AlterAction>) -> Result<()
             create::TableOption::Engine(name) => AlterAction::Engine(name),
             create::TableOption::AutoIncrement(next) => AlterAction::AutoIncrement(next),
             create::TableOption::Comment(text) => AlterAction::Comment(text),
-            create::TableOption::RowFormat { is_compressed } => {
-                AlterAction::RowFormat { is_compressed }
-            }
+            create::TableOption::Shown(option, value) => AlterAction::Option(option, value),
             create::TableOption::CharacterSet(_) | create::TableOption::Nothing => {
                 AlterAction::Nothing
             }

@@ -3,7 +3,10 @@
 //! Owns the frame of a table: its options and its query. Columns are read by `column`, keys by
 //! `key`.
 
+use std::collections::BTreeMap;
+
 use datafusion::sql::sqlparser::tokenizer::Token;
+use mayfly_table::TableOption as Shown;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::column::{character_set, collation, column};
@@ -147,7 +150,7 @@ fn create_table(cursor: &mut Cursor<'_>, temporary: bool, or_replace: bool) -> R
         engine: None,
         character_set: None,
         comment: None,
-        is_compressed: false,
+        options: BTreeMap::new(),
         query: None,
         ignore: false,
         replace: false,
@@ -209,7 +212,12 @@ fn options(cursor: &mut Cursor<'_>, table: &mut CreateTable) -> Result<()> {
             Some(TableOption::CharacterSet(name)) => table.character_set = Some(name),
             Some(TableOption::AutoIncrement(next)) => table.auto_increment = Some(next),
             Some(TableOption::Comment(text)) => table.comment = Some(text),
-            Some(TableOption::RowFormat { is_compressed }) => table.is_compressed = is_compressed,
+            Some(TableOption::Shown(option, Some(value))) => {
+                table.options.insert(option, value);
+            }
+            Some(TableOption::Shown(option, None)) => {
+                table.options.remove(&option);
+            }
             Some(TableOption::Nothing) => {}
             None => return Ok(()),
         }
@@ -222,9 +230,8 @@ pub(super) enum TableOption {
     CharacterSet(String),
     AutoIncrement(u64),
     Comment(String),
-    RowFormat {
-        is_compressed: bool,
-    },
+    /// What is shown, and its value if it has one.
+    Shown(Shown, Option<String>),
     /// What changes no answer.
     Nothing,
 }
@@ -250,9 +257,13 @@ pub(super) fn option(cursor: &mut Cursor<'_>) -> Result<Option<TableOption>> {
         TableOption::AutoIncrement(cursor.parser.parse_literal_uint()?)
     } else if cursor.word("ROW_FORMAT") {
         cursor.token(&Token::Eq);
-        TableOption::RowFormat {
-            is_compressed: row_format(cursor)?,
-        }
+        TableOption::Shown(Shown::RowFormat, row_format(cursor)?)
+    } else if let Some(option) = Shown::ALL
+        .into_iter()
+        .find(|option| cursor.word(option.name()))
+    {
+        cursor.token(&Token::Eq);
+        TableOption::Shown(option, shown_value(cursor, option)?)
     } else if is_other_option(cursor) {
         cursor.skip();
         let _ = cursor.words(&["DIRECTORY"]);
@@ -264,43 +275,44 @@ pub(super) fn option(cursor: &mut Cursor<'_>) -> Result<Option<TableOption>> {
     }))
 }
 
-/// Whether the row format that is next is the compressed one; the others change nothing.
-fn row_format(cursor: &mut Cursor<'_>) -> Result<bool> {
-    let others = [
-        "DEFAULT",
+/// The row format that is next, but for the default one.
+fn row_format(cursor: &mut Cursor<'_>) -> Result<Option<String>> {
+    let formats = [
+        "COMPRESSED",
         "DYNAMIC",
         "FIXED",
         "REDUNDANT",
         "COMPACT",
         "PAGE",
     ];
-    if cursor.word("COMPRESSED") {
-        Ok(true)
-    } else if others.into_iter().any(|format| cursor.word(format)) {
-        Ok(false)
-    } else {
-        cursor.fail("a row format")
+    if cursor.word("DEFAULT") {
+        return Ok(None);
     }
+    match formats.into_iter().find(|format| cursor.word(format)) {
+        Some(format) => Ok(Some(format.to_owned())),
+        None => cursor.fail("a row format"),
+    }
+}
+
+/// The number that is the value of an option; `None` where it is the default one.
+fn shown_value(cursor: &mut Cursor<'_>, option: Shown) -> Result<Option<String>> {
+    if cursor.word("DEFAULT") {
+        return Ok(None);
+    }
+    let number = cursor.parser.parse_literal_uint()?;
+    let is_unset = number == 0 && option.is_unset_by_zero();
+    Ok((!is_unset).then(|| number.to_string()))
 }
 
 /// Options that say how another engine stores a table; they change no answer.
 fn is_other_option(cursor: &Cursor<'_>) -> bool {
     [
-        "AVG_ROW_LENGTH",
-        "CHECKSUM",
         "COMPRESSION",
         "DATA",
-        "DELAY_KEY_WRITE",
         "ENCRYPTION",
         "INSERT_METHOD",
         "KEY_BLOCK_SIZE",
-        "MAX_ROWS",
-        "MIN_ROWS",
-        "PACK_KEYS",
         "PAGE_CHECKSUM",
-        "STATS_AUTO_RECALC",
-        "STATS_PERSISTENT",
-        "STATS_SAMPLE_PAGES",
         "TABLESPACE",
         "TRANSACTIONAL",
     ]

@@ -1,7 +1,7 @@
 //! Keys and constraints, of CREATE TABLE, ALTER TABLE and CREATE INDEX.
 
 use datafusion::sql::sqlparser::tokenizer::Token;
-use mayfly_table::KeyKind;
+use mayfly_table::{KeyKind, Using};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::cursor::Cursor;
@@ -75,14 +75,13 @@ fn key(cursor: &mut Cursor<'_>, kind: KeyKind) -> Result<KeyDefinition> {
         true => Some(cursor.name()?),
         false => None,
     };
-    if cursor.peek_word("USING") || cursor.peek_word("TYPE") {
-        kind_of_index(cursor)?;
-    }
+    let using = using(cursor)?;
     let mut key = KeyDefinition {
         name,
         kind,
         parts: parts(cursor)?,
         comment: None,
+        using,
         if_not_exists,
     };
     while option(cursor, &mut key)? {}
@@ -96,11 +95,16 @@ fn is_type(cursor: &Cursor<'_>) -> bool {
         .any(|kind| cursor.peek_words(&["TYPE", kind]))
 }
 
-/// `USING BTREE`: of no effect, every key is a tree.
-fn kind_of_index(cursor: &mut Cursor<'_>) -> Result<()> {
-    cursor.skip();
-    if cursor.word("BTREE") || cursor.word("HASH") {
-        return Ok(());
+/// `USING BTREE`, if it is there: of no effect, every key is a tree.
+fn using(cursor: &mut Cursor<'_>) -> Result<Option<Using>> {
+    if !cursor.word("USING") && !cursor.word("TYPE") {
+        return Ok(None);
+    }
+    if cursor.word("BTREE") {
+        return Ok(Some(Using::BTree));
+    }
+    if cursor.word("HASH") {
+        return Ok(Some(Using::Hash));
     }
     if cursor.peek_word("RTREE") {
         return unsupported("USING RTREE");
@@ -146,8 +150,8 @@ fn parts(cursor: &mut Cursor<'_>) -> Result<Vec<KeyColumn>> {
 fn option(cursor: &mut Cursor<'_>, key: &mut KeyDefinition) -> Result<bool> {
     if cursor.word("COMMENT") {
         key.comment = Some(cursor.string()?);
-    } else if cursor.peek_word("USING") || cursor.peek_word("TYPE") {
-        kind_of_index(cursor)?;
+    } else if let Some(using) = using(cursor)? {
+        key.using = Some(using);
     } else if cursor.word("KEY_BLOCK_SIZE") {
         cursor.token(&Token::Eq);
         cursor.parser.parse_literal_uint()?;
@@ -193,9 +197,7 @@ pub(super) fn create_index(cursor: &mut Cursor<'_>, or_replace: bool) -> Result<
     cursor.expect("INDEX")?;
     let if_not_exists = cursor.words(&["IF", "NOT", "EXISTS"]);
     let name = cursor.name()?;
-    if cursor.peek_word("USING") || cursor.peek_word("TYPE") {
-        kind_of_index(cursor)?;
-    }
+    let using = using(cursor)?;
     cursor.expect("ON")?;
     let table = cursor.table_name()?;
     let mut key = KeyDefinition {
@@ -203,6 +205,7 @@ pub(super) fn create_index(cursor: &mut Cursor<'_>, or_replace: bool) -> Result<
         kind,
         parts: parts(cursor)?,
         comment: None,
+        using,
         if_not_exists,
     };
     while option(cursor, &mut key)? || algorithm(cursor)? {}

@@ -231,6 +231,7 @@ mod tests {
                 kind: KeyKind::Plain,
                 parts: (0..3).map(part).collect(),
                 comment: String::new(),
+                using: None,
             };
             let encoder = KeyEncoder::new(&key, &columns);
             assert!((0..3).all(|part| encoder.is_covering(part)));

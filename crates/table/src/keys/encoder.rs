@@ -377,6 +377,7 @@ mod tests {
                 is_descending,
             }],
             comment: String::new(),
+            using: None,
         };
         KeyEncoder::new(&key, &[Column::new("c", column_type, true)])
     }

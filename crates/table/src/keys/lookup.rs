@@ -75,6 +75,36 @@ impl Indexes {
         Ok(Some(found))
     }
 
+    /// The rows that have any of certain values in the first parts of a key, each once; `None` when
+    /// they are more than `limit`. NULL finds nothing.
+    pub(crate) fn lookup_any(
+        &self,
+        key: usize,
+        values: &[ArrayRef],
+        limit: usize,
+    ) -> Result<Option<Vec<u64>>> {
+        let index = &self.indexes[key];
+        let keys = index.encoder.beginnings(values);
+        let mut cursor = index.tree.cursor();
+        let mut numbers = Vec::new();
+        let mut before: Option<usize> = None;
+        for &place in keys.order() {
+            let row = place as usize;
+            if keys.has_null(row) || before.is_some_and(|other| keys.key(other) == keys.key(row)) {
+                continue;
+            }
+            index.extend(&mut cursor, keys.key(row), limit, &mut numbers)?;
+            if numbers.len() > limit {
+                return Ok(None);
+            }
+            before = Some(row);
+        }
+        // Of a part that is kept to a prefix one beginning may be that of another.
+        numbers.sort_unstable();
+        numbers.dedup();
+        Ok(Some(numbers))
+    }
+
     /// The next entries of those that a search finds, in the order of the key or against it.
     pub(crate) fn walk(
         &self,

@@ -47,6 +47,50 @@ impl Table {
         Ok(found.map_or(ByKey::TooMany, ByKey::Found))
     }
 
+    /// The numbers of the rows of a snapshot that any row of such a batch finds, each of them once.
+    ///
+    /// # Errors
+    /// If memory or I/O fail.
+    ///
+    /// # Panics
+    /// If there is no such key.
+    pub fn lookup_any(
+        &self,
+        seen: &TableSnapshot,
+        key: usize,
+        values: &[ArrayRef],
+        limit: usize,
+    ) -> Result<ByKey<Vec<u64>>> {
+        let mut state = self.state();
+        if state.version != seen.version() {
+            return Ok(ByKey::Changed);
+        }
+        let indexes = self.indexes_of(&mut state)?;
+        let found = indexes.lookup_any(key, values, limit)?;
+        Ok(found.map_or(ByKey::TooMany, ByKey::Found))
+    }
+
+    /// The numbers of the rows of a snapshot that searches of one key find, each of them once.
+    ///
+    /// # Errors
+    /// If memory or I/O fail.
+    ///
+    /// # Panics
+    /// If there is no such key.
+    pub fn search_seen(
+        &self,
+        seen: &TableSnapshot,
+        searches: &[Search],
+        limit: usize,
+    ) -> Result<ByKey<Vec<u64>>> {
+        let mut state = self.state();
+        if state.version != seen.version() {
+            return Ok(ByKey::Changed);
+        }
+        let found = self.indexes_of(&mut state)?.search(searches, limit)?;
+        Ok(found.map_or(ByKey::TooMany, ByKey::Found))
+    }
+
     /// The next rows of a snapshot that a search finds, in the order of the key or against it; from
     /// the beginning without a place.
     ///

@@ -48,6 +48,7 @@ fn definition(has_keys: bool) -> Definition {
             is_descending: false,
         }],
         comment: String::new(),
+        using: None,
     };
     let price = ColumnType::Decimal {
         precision: 12,

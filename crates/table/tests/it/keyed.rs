@@ -40,6 +40,7 @@ pub(crate) fn definition() -> Definition {
         kind,
         parts,
         comment: String::new(),
+        using: None,
     };
     Definition {
         columns: vec![

@@ -16,12 +16,14 @@ use arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
 use mayfly_exec::TableSource;
+use mayfly_sql::assigned;
 use mayfly_sql::change::{self, Mention, ROW_ID, TARGETS, target_name};
 use mayfly_sql::references::References;
 use mayfly_sql::statement::{Delete, RowChoice, SetColumn, TableName, Update};
 use mayfly_table::{Change, Table};
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
+use super::assigning::Assigning;
 use super::bind::invisible_columns;
 use super::create::refuse_information;
 use super::query::Ready;
@@ -55,10 +57,26 @@ impl Target {
     fn table(&self) -> &Arc<Table> {
         self.change.table()
     }
+}
 
-    fn row_id(&self) -> ast::Expr {
-        change::column(&self.mention.alias, ROW_ID)
-    }
+/// One more name of a table that changes.
+struct Again {
+    mention: Mention,
+    /// The number of the table among those that change.
+    target: usize,
+}
+
+/// The tables that a statement changes.
+struct Targets {
+    all: Vec<Target>,
+    /// Further names of them, whose rows change as well.
+    again: Vec<Again>,
+    /// The right to write them.
+    _turns: Vec<Turn>,
+}
+
+fn row_id(mention: &Mention) -> ast::Expr {
+    change::column(&mention.alias, ROW_ID)
 }
 
 /// What an assignment changes.
@@ -136,19 +154,24 @@ impl Job {
         }
         let mentions = self.deleted(&found, &delete.targets)?;
         self.refuse_groups(choice.order_by.iter().map(|by| &by.expr))?;
-        let (mut targets, _turns) = self.targets(mentions, &mut choice.from).await?;
-        let list = targets.iter().map(Target::row_id).collect();
-        let ready = Box::pin(self.changing(choice, list, &targets)).await?;
+        let mut targets = self.targets(mentions, &mut choice.from).await?;
+        let names = targets.all.iter().map(|target| &target.mention);
+        let names = names.chain(targets.again.iter().map(|again| &again.mention));
+        let list = names.map(row_id).collect();
+        let (ready, _) = Box::pin(self.changing(choice, list, &targets)).await?;
         let mut stream = self.stream(&ready.plan)?;
         while let Some(batch) = stream.next().await {
             let batch = batch.map_err(|error| errors::from_plan(&error))?;
-            for (target, ids) in targets.iter_mut().zip(batch.columns()) {
-                target.change.remove(&present(ids));
+            let again = targets.again.iter().map(|again| again.target);
+            let places = (0..targets.all.len()).chain(again);
+            for (place, ids) in places.zip(batch.columns()) {
+                targets.all[place].change.remove(&present(ids));
             }
         }
         drop(stream);
-        let removed = targets.iter().map(|target| target.change.changed()).sum();
-        Ok(self.commit_changes(targets)?.then_some(removed))
+        let removed = targets.all.iter();
+        let removed = removed.map(|target| target.change.changed()).sum();
+        Ok(self.commit_changes(targets.all)?.then_some(removed))
     }
 
     /// Updates, unless somebody else was faster.
@@ -168,10 +191,14 @@ impl Job {
         let values = { assignments.iter() }.filter_map(|set| set.value.as_ref());
         self.refuse_groups(values.chain(choice.order_by.iter().map(|by| &by.expr)))?;
         let is_one_table = change::only_table(&choice.from).is_some();
-        let (mut targets, _turns) = self.targets(mentions, &mut choice.from).await?;
+        let mut targets = self.targets(mentions, &mut choice.from).await?;
+        if !targets.again.is_empty() {
+            let what = "several changes of one table in a statement";
+            return Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]));
+        }
         let mut list = Vec::new();
-        let mut sets = Vec::with_capacity(targets.len());
-        for (number, target) in targets.iter().enumerate() {
+        let mut sets = Vec::with_capacity(targets.all.len());
+        for (number, target) in targets.all.iter().enumerate() {
             let assignments = assignments.iter().zip(&places);
             let assignments = assignments
                 .filter(|(_, place)| place.target == number)
@@ -189,7 +216,7 @@ impl Job {
             );
             sets.push(set.await?);
         }
-        if let [target] = targets.as_slice()
+        if let [target] = targets.all.as_slice()
             && choice.limit.is_some()
         {
             let columns = target.table().columns().iter();
@@ -197,14 +224,17 @@ impl Job {
             columns.push(ROW_ID);
             choice = change::choose_first(choice, &target.mention.alias, &columns)?;
         }
-        let ready = Box::pin(self.changing(choice, list, &targets)).await?;
+        let (ready, mut assigning) = Box::pin(self.changing(choice, list, &targets)).await?;
         // What has no columns is computed once for all rows; it means nothing where there are none.
         let constant = self.connection.values.lock().refused.take();
-        let mut stream = self.stream(&ready.plan)?;
+        let mut stream = self.rows(&ready)?;
         let mut done = Updated::default();
         while let Some(batch) = stream.next().await {
-            let batch = batch.map_err(|error| errors::from_plan(&error))?;
-            for (target, set) in targets.iter_mut().zip(&mut sets) {
+            let mut batch = batch.map_err(|error| errors::from_plan(&error))?;
+            if let Some(assigning) = &mut assigning {
+                batch = assigning.computed(&batch)?;
+            }
+            for (target, set) in targets.all.iter_mut().zip(&mut sets) {
                 set.apply(&batch, target, is_one_table, &mut done)?;
             }
             self.check_misfits()?;
@@ -219,11 +249,11 @@ impl Job {
             self.connection.warn(Warning { level, error });
         }
         let mut waiting = Vec::new();
-        for (target, set) in targets.iter().zip(sets) {
+        for (target, set) in targets.all.iter().zip(sets) {
             let rows = set.one_by_one.unwrap_or_default();
             waiting.extend((!rows.is_empty()).then(|| (Arc::clone(target.table()), rows)));
         }
-        if !self.commit_changes(targets)? {
+        if !self.commit_changes(targets.all)? {
             return Ok(None);
         }
         for (table, rows) in waiting {
@@ -322,21 +352,24 @@ impl Job {
         Ok(mentions)
     }
 
-    /// The tables that change, whose mentions in FROM show the ids of their rows from now on, and
-    /// the right to write them.
+    /// The tables that change, whose mentions in FROM show the ids of their rows from now on.
     async fn targets(
         &self,
         mentions: Vec<Mention>,
         from: &mut [ast::TableWithJoins],
-    ) -> Result<(Vec<Target>, Vec<Turn>), MySqlError> {
+    ) -> Result<Targets, MySqlError> {
         let mut tables: Vec<Arc<Table>> = Vec::with_capacity(mentions.len());
-        for mention in &mentions {
+        let mut first = Vec::with_capacity(mentions.len());
+        let mut again = Vec::new();
+        for mention in mentions {
             let table = self.table(&mention.table)?;
-            if tables.iter().any(|other| Arc::ptr_eq(other, &table)) {
-                let what = "several changes of one table in a statement";
-                return Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]));
+            match tables.iter().position(|other| Arc::ptr_eq(other, &table)) {
+                Some(target) => again.push(Again { mention, target }),
+                None => {
+                    tables.push(table);
+                    first.push(mention);
+                }
             }
-            tables.push(table);
         }
         // Two statements that wait for each other's tables ask in one order.
         let mut order: Vec<&Arc<Table>> = tables.iter().collect();
@@ -345,16 +378,23 @@ impl Job {
         for table in order {
             turns.extend(self.turn(table).await);
         }
-        let mut targets = Vec::with_capacity(tables.len());
-        for (number, (table, mention)) in tables.iter().zip(mentions).enumerate() {
+        let mut all = Vec::with_capacity(tables.len());
+        for (number, (table, mention)) in tables.iter().zip(first).enumerate() {
             self.running.also_count(table.account());
             change::name_target(from, &mention.alias, number);
-            targets.push(Target {
+            all.push(Target {
                 change: table.begin_change(),
                 mention,
             });
         }
-        Ok((targets, turns))
+        for (number, again) in (all.len()..).zip(&again) {
+            change::name_target(from, &again.mention.alias, number);
+        }
+        Ok(Targets {
+            all,
+            again,
+            _turns: turns,
+        })
     }
 
     /// The plan of the query that reads what changes.
@@ -362,11 +402,12 @@ impl Job {
         &self,
         choice: RowChoice,
         list: Vec<ast::Expr>,
-        targets: &[Target],
-    ) -> Result<Ready, MySqlError> {
-        let query = change::query(choice, list)?;
+        targets: &Targets,
+    ) -> Result<(Ready, Option<Assigning>), MySqlError> {
+        let mut query = change::query(choice, list)?;
         let mut bindings = self.bindings(&References::of_query(&query)).await?;
-        for (number, target) in targets.iter().enumerate() {
+        let again = targets.again.iter().map(|again| &targets.all[again.target]);
+        for (number, target) in targets.all.iter().chain(again).enumerate() {
             let source = TableSource::with_row_ids(&target.change, ROW_ID);
             let mut bound = lowered::bind(Arc::new(source))?;
             bound.invisible = invisible_columns(target.table());
@@ -374,8 +415,14 @@ impl Job {
             let name = (TARGETS.to_owned(), target_name(number));
             bindings.tables.insert(name, bound);
         }
+        let assigned = assigned::split(&mut query, &self.connection.aggregates)?;
         let planned = self.planned(query, &bindings)?;
-        self.physical(planned).await
+        let Some(assigned) = assigned else {
+            return Ok((self.physical(planned).await?, None));
+        };
+        let ready = self.physical_in_order(planned).await?;
+        let assigning = Assigning::begin(self, &ready, assigned, &bindings)?;
+        Ok((ready, Some(assigning)))
     }
 
     /// Makes all changes part of their tables; whether nobody else was faster.

@@ -252,8 +252,9 @@ impl Job {
             && read == given
         {
             let statement = Arc::new(statement);
-            if !target.is_own {
-                let owner = connection.plan_owner_or_new();
+            if !target.is_own
+                && let Some(owner) = connection.plan_owner_or_new()
+            {
                 let mut local = owner.connection.local();
                 local.known.keep(shape.clone(), Arc::clone(&statement));
             }

@@ -137,6 +137,9 @@ impl Job {
         if known.is_none() && (is_worth_it || home.is_making()) {
             _making = home.begin_making().await;
             known = kept().0;
+            if known.is_none() && _making.is_none() {
+                return Kept::NotYet;
+            }
         }
         let statement = match known {
             Some(known) => known,

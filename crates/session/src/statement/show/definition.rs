@@ -1,6 +1,6 @@
 //! The text of a definition, as SHOW CREATE TABLE prints it.
 
-use mayfly_table::{Check, Column, Definition, Key, KeyKind};
+use mayfly_table::{Check, Column, Definition, Key, KeyKind, Using};
 use mayfly_types::ColumnType;
 
 use super::super::evaluate::{is_bits, is_constant, literal};
@@ -37,7 +37,12 @@ fn key(definition: &Definition, key: &Key) -> String {
         "" => String::new(),
         comment => format!(" COMMENT {}", string(comment)),
     };
-    format!("  {name} ({}){comment}", parts.join(","))
+    let using = match key.using {
+        Some(Using::BTree) => " USING BTREE",
+        Some(Using::Hash) => " USING HASH",
+        None => "",
+    };
+    format!("  {name} ({}){using}{comment}", parts.join(","))
 }
 
 fn check(check: &Check) -> String {

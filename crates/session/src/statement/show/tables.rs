@@ -177,8 +177,8 @@ impl Job {
             definition::lines(table.definition()).join(",\n"),
             Collation::default()
         );
-        if table.definition().is_compressed {
-            text.push_str(" ROW_FORMAT=COMPRESSED");
+        for (option, value) in &table.definition().options {
+            text.push_str(&format!(" {}={value}", option.name()));
         }
         let comment = &table.definition().comment;
         if !comment.is_empty() {
@@ -202,11 +202,16 @@ pub(crate) fn status(table: &Table) -> Vec<Option<String>> {
 }
 
 /// The row format, and the options that the table was created with.
-fn row_format(table: &Table) -> (&'static str, &'static str) {
-    match table.definition().is_compressed {
-        true => ("Compressed", "row_format=COMPRESSED"),
-        false => ("Dynamic", ""),
-    }
+fn row_format(table: &Table) -> (&'static str, String) {
+    let options = table.definition().options.iter();
+    let options: Vec<String> = options
+        .map(|(option, value)| format!("{}={value}", option.name().to_lowercase()))
+        .collect();
+    let format = match table.definition().is_compressed {
+        true => "Compressed",
+        false => "Dynamic",
+    };
+    (format, options.join(" "))
 }
 
 /// The AUTO_INCREMENT value that comes next, where a column has it.

@@ -96,6 +96,19 @@ pub fn skip_rows(function: &ScalarUDF, rows: usize) {
     }
 }
 
+/// How many rows a function made by [`assignment`] has counted.
+pub fn rows_seen(function: &ScalarUDF) -> u64 {
+    let conversion = function.inner().downcast_ref::<Conversion>();
+    conversion.map_or(0, |conversion| conversion.rows.load(Ordering::Relaxed))
+}
+
+/// Lets such a function count again from some row on: those behind it come a second time.
+pub fn see_again(function: &ScalarUDF, from: u64) {
+    if let Some(conversion) = function.inner().downcast_ref::<Conversion>() {
+        conversion.rows.store(from, Ordering::Relaxed);
+    }
+}
+
 fn make(target: ColumnType, purpose: Purpose) -> ScalarUDF {
     let volatility = match purpose {
         Purpose::Cast => Volatility::Immutable,

@@ -1,0 +1,169 @@
+//! When the value of a subquery is what a key is asked for: `id = (SELECT MAX(id) FROM t)`.
+//!
+//! Owns: the reading of a filter whose constants are known once the plan runs. Never: computes
+//! them, or takes a value that may warn for one: it is asked for again by the filter.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, NullArray};
+use datafusion::common::Result;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::logical_expr::{Expr, Operator};
+use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Literal};
+use datafusion::physical_expr::scalar_subquery::ScalarSubqueryExpr;
+use datafusion::physical_expr::utils::split_conjunction;
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::filter::FilterExec;
+use mayfly_table::Table;
+
+use super::Access;
+use super::choice::{searches, wanted};
+use super::join_rule::{looked_up, rows_each};
+use super::late_scan::{Condition, LateScan};
+use super::path::{Path, with_scan};
+use super::scan::Found;
+
+/// A range is thought to find one of so many rows.
+const ROWS_PER_RANGE: u64 = 3;
+
+/// The filter over a scan that asks a key when it runs; `None` where no key serves.
+///
+/// # Errors
+/// If an index cannot be read.
+pub(super) fn replace(
+    plan: &Arc<dyn ExecutionPlan>,
+    filter: &FilterExec,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let waits = |expr: &Arc<dyn PhysicalExpr>| {
+        let waits = expr.exists(|part| Ok(part.is::<ScalarSubqueryExpr>()));
+        waits.unwrap_or(false)
+    };
+    let Some(path) = Path::of(filter.input()).filter(|path| {
+        let keys = &path.source.table.definition().keys;
+        !keys.is_empty() && !path.has_groups()
+    }) else {
+        return Ok(None);
+    };
+    // A projection below may have computed a value for two that ask for it.
+    let conditions: Vec<Condition> = split_conjunction(filter.predicate())
+        .into_iter()
+        .filter_map(|condition| compared(&path, condition))
+        .filter(|condition| waits(&condition.value))
+        .collect();
+    if conditions.is_empty() {
+        return Ok(None);
+    }
+    let source = path.source.clone();
+    let Some((found, rows)) = thought(&source.table, &source.filters, &conditions)? else {
+        return Ok(None);
+    };
+    let scan = LateScan::of_values(found, rows, conditions, path.scan, source);
+    with_scan(plan, Arc::new(scan)).map(Some)
+}
+
+/// The comparison of a column with a value that reads no column.
+fn compared(path: &Path<'_>, condition: &Arc<dyn PhysicalExpr>) -> Option<Condition> {
+    let comparison = condition.downcast_ref::<BinaryExpr>()?;
+    let operator = *comparison.op();
+    let is_known = matches!(
+        operator,
+        Operator::Eq
+            | Operator::IsNotDistinctFrom
+            | Operator::Lt
+            | Operator::LtEq
+            | Operator::Gt
+            | Operator::GtEq
+    );
+    if !is_known {
+        return None;
+    }
+    let (left, right) = (comparison.left(), comparison.right());
+    let condition = |column: &Arc<dyn PhysicalExpr>, value: &Arc<dyn PhysicalExpr>, operator| {
+        let table = &path.source.table;
+        let value = path.expression(value);
+        let value = value.filter(|value| is_silent(value, table))?;
+        let value_type = value.data_type(table.schema()).ok()?;
+        let (column, cast) = path.column_or_cast(column)?;
+        // Values of a column are compared as they are, or as wider integers.
+        let column = match cast {
+            None => column,
+            Some(cast) => looked_up((column, Some(cast)), table, &value_type)?,
+        };
+        Some(Condition {
+            column,
+            operator,
+            value,
+        })
+    };
+    condition(left, right, operator)
+        .or_else(|| condition(right, left, operator.swap().unwrap_or(operator)))
+}
+
+/// Whether an expression is made of values of subqueries and constants, and warns of nothing.
+fn is_silent(expr: &Arc<dyn PhysicalExpr>, table: &Table) -> bool {
+    if let Some(cast) = expr.downcast_ref::<CastExpr>() {
+        return is_silent(cast.expr(), table);
+    }
+    if let Some(call) = expr.downcast_ref::<ScalarFunctionExpr>() {
+        // A sum of integers has a value or fails, as it does again where it is asked for.
+        let is_integer = |expr: &Arc<dyn PhysicalExpr>| {
+            let of_type = expr.data_type(table.schema());
+            of_type.is_ok_and(|of_type| of_type.is_integer())
+        };
+        return matches!(call.name(), "+" | "-") && { call.args().iter() }
+            .all(|part| is_integer(part) && is_silent(part, table));
+    }
+    expr.is::<ScalarSubqueryExpr>() || expr.is::<Literal>()
+}
+
+/// The key that is thought to find the fewest rows, and how many those are.
+fn thought(
+    table: &Arc<Table>,
+    filters: &[Expr],
+    conditions: &[Condition],
+) -> Result<Option<(Found, u64)>> {
+    let mut all = wanted(table, filters);
+    let value: ArrayRef = Arc::new(NullArray::new(1));
+    for condition in conditions {
+        let of_column = all.entry(condition.column).or_default();
+        let bound = Some(Bound::Included(Arc::clone(&value)));
+        match condition.operator {
+            Operator::Eq | Operator::IsNotDistinctFrom => {
+                of_column.equal = Some(vec![Arc::clone(&value)]);
+            }
+            Operator::Lt | Operator::LtEq => of_column.high = bound,
+            _ => of_column.low = bound,
+        }
+    }
+    let mut best: Option<(Found, u64)> = None;
+    for (index, key) in table.definition().keys.iter().enumerate() {
+        let Some((_, parts, access)) = searches(table, index, &all) else {
+            continue;
+        };
+        // A key that asks for none of the values has been asked already.
+        let asks = |condition: &Condition| {
+            let mut parts = key.parts.iter().take(parts);
+            parts.any(|part| part.column == condition.column)
+        };
+        if !conditions.iter().any(asks) {
+            continue;
+        }
+        let rows = match access {
+            Access::Range | Access::Index => table.row_count() / ROWS_PER_RANGE,
+            _ => rows_each(table, index, key, parts)?,
+        };
+        if best.as_ref().is_none_or(|(_, before)| rows < *before) {
+            let found = Found {
+                table: Arc::clone(table),
+                key: index,
+                parts,
+                access,
+                is_covered: false,
+            };
+            best = Some((found, rows.max(1)));
+        }
+    }
+    Ok(best)
+}
