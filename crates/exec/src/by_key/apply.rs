@@ -1,8 +1,8 @@
 //! A join of few rows with groups of the rows that belong to them: what is left of
 //! `SELECT (SELECT COUNT(*) FROM b WHERE b.k = n.i) FROM n`.
 //!
-//! **Owns** the plan node and the decision between the rows that a key finds and all rows. **Never**
-//! joins or groups: the stock join does so over what it is given.
+//! **Owns** the plan node and the decision between the rows that a key finds and all rows.
+//! **Never** joins or groups: the stock join does so over what it is given.
 //!
 //! Groups that no outer row asks for are of no use to the join, so that their rows need not be
 //! read. The outer side is read first; where it is short, its values are looked up together, and

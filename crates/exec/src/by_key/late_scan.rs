@@ -13,7 +13,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::array::ArrayRef;
 use arrow::datatypes::Schema;
 use datafusion::common::{Column, Result, ScalarValue, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -27,6 +27,7 @@ use mayfly_table::{ByKey, Search, TableSnapshot};
 use super::choice::choose;
 use super::pipeline::Source;
 use super::scan::{Found, FoundRows, KeyScan};
+use crate::batches::batch_of;
 use crate::error::table_error;
 use crate::plan_node::{leaf_node, stream_of};
 use crate::provider::{KEY_SCAN_ROW_BYTES, TableScan, reserved};
@@ -225,9 +226,7 @@ impl Asked {
 
 /// The value of an expression without columns; `None` if it has none yet, or fails.
 fn value_of(expr: &Arc<dyn PhysicalExpr>) -> Option<ScalarValue> {
-    let options = RecordBatchOptions::new().with_row_count(Some(1));
-    let schema = Arc::new(Schema::empty());
-    let row = RecordBatch::try_new_with_options(schema, Vec::new(), &options).ok()?;
+    let row = batch_of(&Arc::new(Schema::empty()), Vec::new(), 1).ok()?;
     let value = expr.evaluate(&row).ok()?.into_array(1).ok()?;
     ScalarValue::try_from_array(&value, 0).ok()
 }

@@ -69,8 +69,8 @@ pub(crate) fn rows_by_key(row_count: u64) -> u64 {
     (row_count / ROWS_PER_LOOKED_UP).clamp(ROWS_FEW, ROWS_MAX)
 }
 
-/// Replaces a stock join or sort by one that reads a key, and the scan below a filter, where that is
-/// worth its while.
+/// Replaces a stock join or sort by one that reads a key, and the scan below a filter, where that
+/// is worth its while.
 ///
 /// # Errors
 /// If an index cannot be read.

@@ -203,8 +203,8 @@ impl Values {
             .map_err(|error| errors::from_plan(&error.into()))
     }
 
-    /// The same, unless a value is an error or warns: then nothing has happened, and the rows are to
-    /// be converted one by one.
+    /// The same, unless a value is an error or warns: then nothing has happened, and the rows are
+    /// to be converted one by one.
     pub(crate) fn converted_well(&mut self, batch: &RecordBatch) -> Option<RecordBatch> {
         let seen = self.columns.iter();
         let seen: Vec<u64> = seen.map(|target| rows_seen(&target.convert)).collect();

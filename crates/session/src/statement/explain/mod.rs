@@ -1,8 +1,9 @@
 //! EXPLAIN and EXPLAIN ANALYZE.
 //!
 //! The tabular form (`table`) has MySQL's columns: one row for each table that is read (`leaves`),
-//! by the SELECT that reads it, then one row for each temporary table with the reason why it exists.
-//! ANALYZE runs the statement, throws its rows away, and reports what each temporary table cost.
+//! by the SELECT that reads it, then one row for each temporary table with the reason why it
+//! exists. `log` keeps it for the log of slow statements. ANALYZE runs the statement, throws its
+//! rows away, and reports what each temporary table cost.
 
 mod leaves;
 mod log;
