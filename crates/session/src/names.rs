@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use mayfly_sql::functions::scalar_names;
+
 use crate::connection::Connection;
 use crate::variables::CATALOG;
 
@@ -100,7 +102,7 @@ pub(crate) fn all(connection: &Connection) -> Vec<String> {
     }
     names.extend(dictionary.databases());
     if let Ok(state) = connection.state() {
-        names.extend(state.scalar_functions().keys().cloned());
+        names.extend(scalar_names().map(str::to_owned));
         names.extend(state.aggregate_functions().keys().cloned());
         names.extend(state.window_functions().keys().cloned());
     }

@@ -22,6 +22,7 @@ use datafusion::sql::sqlparser::ast;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::bindings::{Bindings, FILES};
+use crate::functions::{scalar_function, scalar_names};
 use crate::keyed::Keyed;
 use crate::origin::Origins;
 use crate::rewrite;
@@ -172,7 +173,8 @@ impl ContextProvider for Planner<'_> {
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
-        self.state.scalar_functions().get(name).cloned()
+        let of_state = || self.state.scalar_functions().get(name).cloned();
+        scalar_function(name).or_else(of_state)
     }
 
     fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {
@@ -196,7 +198,7 @@ impl ContextProvider for Planner<'_> {
     }
 
     fn udf_names(&self) -> Vec<String> {
-        self.state.scalar_functions().keys().cloned().collect()
+        scalar_names().map(str::to_owned).collect()
     }
 
     fn higher_order_function_names(&self) -> Vec<String> {

@@ -60,14 +60,18 @@ pub use waiting::{Waiting, waits};
 use arithmetic::{Operator, arithmetic as operator};
 use define::Function;
 
-/// Every scalar function, once, aliases within.
-pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
-    // Shared: they know no session, and those of one would take 32 KiB.
-    static FUNCTIONS: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(make_scalar_functions);
-    FUNCTIONS.clone()
+/// The scalar function of a name, which is in lower case.
+pub fn scalar_function(name: &str) -> Option<Arc<ScalarUDF>> {
+    BY_NAME.get(name).cloned()
 }
 
-fn make_scalar_functions() -> Vec<Arc<ScalarUDF>> {
+/// The names of all scalar functions.
+pub fn scalar_names() -> impl Iterator<Item = &'static str> {
+    BY_NAME.keys().map(String::as_str)
+}
+
+/// Every scalar function, once, aliases within.
+fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     let tables = [
         bytes::FUNCTIONS,
         math::FUNCTIONS,
@@ -148,9 +152,9 @@ fn make_aggregate_functions() -> Vec<Arc<AggregateUDF>> {
 
 /// Gives a session MySQL's functions, operators and typing.
 ///
-/// Functions of other dialects go: a name that MySQL does not know is an error. The rule of typing
-/// stands before all other analyzer rules. If the configuration holds [`SessionValues`],
-/// GROUP_CONCAT keeps their limit.
+/// Scalar functions are looked up with [`scalar_function`]; a name that MySQL does not know is an
+/// error, whatever other dialects call by it. The rule of typing stands before all other analyzer
+/// rules. If the configuration holds [`SessionValues`], GROUP_CONCAT keeps their limit.
 pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let session = builder
         .config()
@@ -164,7 +168,8 @@ pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
         vec![Arc::new(crate::typing::Operators::new(session))];
     planners.extend(builder.expr_planners().take().unwrap_or_default());
     builder
-        .with_scalar_functions(scalar_functions())
+        // Shared: they know no session, and a table of them would take 40 KiB of each.
+        .with_scalar_functions(Vec::new())
         .with_aggregate_functions(aggregate_functions())
         .with_expr_planners(planners)
         .with_analyzer_rules(rules)
