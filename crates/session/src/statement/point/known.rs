@@ -28,8 +28,8 @@ const SHAPE_BYTES_MAX: usize = 2 << 10;
 #[derive(Default)]
 pub(crate) struct Known {
     statements: HashMap<Vec<u8>, Arc<PointStatement>>,
-    /// Shapes that came once, and may be worth a plan if they come again; and whether they did.
-    once: HashMap<u64, bool>,
+    /// How often shapes came that may be worth a plan, by their hash.
+    times: HashMap<u64, u32>,
 }
 
 impl Known {
@@ -38,23 +38,26 @@ impl Known {
         self.statements.get(shape).cloned()
     }
 
-    /// Whether a shape comes for the second time, and no statement is kept for it.
-    pub(super) fn comes_again(&mut self, shape: &[u8]) -> bool {
-        if shape.len() > SHAPE_BYTES_MAX || self.statements.contains_key(shape) {
+    /// Counts a shape of a query whose plan is not kept, or no longer means the same; tells whether
+    /// it comes for the second time, or for the fourth, the eighth ...: what could not be planned
+    /// once may be later. What is kept for another kind of statement stays.
+    pub(super) fn is_worth_plan(&mut self, shape: &[u8]) -> bool {
+        if shape.len() > SHAPE_BYTES_MAX {
             return false;
+        }
+        match self.statements.get(shape).map(|known| &known.action) {
+            Some(Action::Compute { .. }) => return true,
+            Some(_) => return false,
+            None => {}
         }
         let mut hasher = DefaultHasher::new();
         shape.hash(&mut hasher);
-        if self.once.len() >= SHAPES_MAX {
-            self.once.clear();
+        if self.times.len() >= SHAPES_MAX {
+            self.times.clear();
         }
-        match self.once.get_mut(&hasher.finish()) {
-            Some(again) => !std::mem::replace(again, true),
-            None => {
-                self.once.insert(hasher.finish(), false);
-                false
-            }
-        }
+        let times = self.times.entry(hasher.finish()).or_default();
+        *times = times.saturating_add(1);
+        *times > 1 && times.is_power_of_two()
     }
 
     /// Keeps a statement for those of its shape.

@@ -117,42 +117,37 @@ impl Job {
         };
         let home = self.home(std::slice::from_ref(&parts.table));
         let there = &home.job.connection;
-        // What is kept, whether it would be made in the same way now, or else whether it is worth
-        // a plan.
-        let kept = || {
-            let mut local = there.local();
-            let variables = local.variables.version();
-            let Some(known) = local.known.get(&shape) else {
-                let comes_again = local.known.comes_again(&shape);
-                return (None, comes_again);
-            };
+        let valid = || {
+            let local = there.local();
+            let known = local.known.get(&shape)?;
             let Action::Compute { over, .. } = &known.action else {
-                return (None, false);
+                return None;
             };
-            let is_valid = over.variables == variables && known.meant.is(&parts.table, &database);
-            (is_valid.then_some(known), !is_valid)
+            let is_valid = over.variables == local.variables.version()
+                && known.meant.is(&parts.table, &database);
+            is_valid.then_some(known)
         };
-        let (mut known, is_worth_it) = kept();
-        let mut _making = None;
-        if known.is_none() && (is_worth_it || home.is_making()) {
-            _making = home.begin_making().await;
-            known = kept().0;
-            if known.is_none() && _making.is_none() {
+        let mut known = valid();
+        if known.is_none() {
+            // Each statement counts once, so it is not asked for again below.
+            let is_worth_it = there.local().known.is_worth_plan(&shape);
+            if !is_worth_it && !home.is_making() {
                 return Kept::NotYet;
             }
-        }
-        let statement = match known {
-            Some(known) => known,
-            None if !is_worth_it => return Kept::NotYet,
-            None => {
+            let Some(_making) = home.begin_making().await else {
+                return Kept::NotYet;
+            };
+            known = valid();
+            if known.is_none() && is_worth_it {
                 let made = Box::pin(home.job.computed(query, parts));
-                let Some(made) = home.job.without_warning(made).await else {
-                    return Kept::NotYet;
-                };
-                let made = Arc::new(made);
-                there.local().known.keep(shape.clone(), Arc::clone(&made));
-                made
+                known = home.job.without_warning(made).await.map(Arc::new);
+                if let Some(made) = &known {
+                    there.local().known.keep(shape.clone(), Arc::clone(made));
+                }
             }
+        }
+        let Some(statement) = known else {
+            return Kept::NotYet;
         };
         let own = &mut self.connection.local().known;
         own.keep(shape, Arc::clone(&statement));
