@@ -17,9 +17,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch};
-use arrow::compute::{cast, concat_batches};
-use arrow::datatypes::DataType;
+use arrow::compute::concat_batches;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{JoinSide, Result, internal_datafusion_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -28,18 +26,19 @@ use datafusion::physical_plan::execution_plan::{
     Boundedness, EmissionType, ReplaceChildrenOptions,
 };
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
-use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning,
-    PlanProperties,
+    DisplayAs, DisplayFormatType, EmptyRecordBatchStream, ExecutionPlan, ExecutionPlanProperties,
+    Partitioning, PlanProperties,
 };
 use futures::{StreamExt, TryStreamExt};
 use mayfly_space::Reservation;
 
-use super::join::{CHUNK_BYTES_MAX, CHUNKS_PER_MEMORY, in_one_partition};
+use super::join::{CHUNK_BYTES_MAX, CHUNKS_PER_MEMORY};
+use super::join_key::KeyValues;
 use super::late_scan::LateScan;
 use super::replay::{Replay, Rest};
+use super::stock::{by_hash, in_one_partition, join_all, keys_of};
 use crate::context::StatementContext;
 use crate::kept_rows::copied;
 
@@ -49,8 +48,8 @@ pub struct KeyApply {
     side: JoinSide,
     outer: Arc<dyn ExecutionPlan>,
     inner: Arc<dyn ExecutionPlan>,
-    /// What the key is asked for: expressions over the outer side, and the types of its columns.
-    values: Vec<(Arc<dyn PhysicalExpr>, DataType)>,
+    /// What the key is asked for.
+    values: KeyValues,
     /// The rows that are read by key before a scan is cheaper.
     limit: u64,
     properties: Arc<PlanProperties>,
@@ -62,7 +61,7 @@ impl KeyApply {
         stock: &HashJoinExec,
         side: JoinSide,
         inner: Arc<dyn ExecutionPlan>,
-        values: Vec<(Arc<dyn PhysicalExpr>, DataType)>,
+        values: KeyValues,
         limit: u64,
     ) -> Result<Self> {
         // Rows of the left side are kept by the join.
@@ -99,7 +98,7 @@ impl KeyApply {
 
     /// The expressions over the outer side that the key is asked for, in its order.
     pub fn values(&self) -> impl Iterator<Item = &Arc<dyn PhysicalExpr>> {
-        self.values.iter().map(|(value, _)| value)
+        self.values.expressions()
     }
 
     fn run(&self, context: Arc<TaskContext>) -> Result<Run> {
@@ -204,7 +203,7 @@ struct Run {
     side: JoinSide,
     inner: Arc<dyn ExecutionPlan>,
     outer: SendableRecordBatchStream,
-    values: Vec<(Arc<dyn PhysicalExpr>, DataType)>,
+    values: KeyValues,
     limit: usize,
     /// The bytes of outer rows that are kept at most.
     kept_bytes: u64,
@@ -237,61 +236,36 @@ impl Run {
         match kept {
             Some(_) => {
                 let rows = concat_batches(&schema, &read)?;
-                late.tell(Some(&self.key_values(&rows)?), self.limit)?;
+                late.tell(Some(&self.values.evaluate(&rows)?), self.limit)?;
                 read = VecDeque::from([rows]);
             }
             None => late.tell(None, 0)?,
         }
         if has_ended {
             // Of a stream that has ended nothing more may be asked.
-            self.outer = Box::pin(RecordBatchStreamAdapter::new(
-                Arc::clone(&schema),
-                futures::stream::empty(),
-            ));
+            self.outer = Box::pin(EmptyRecordBatchStream::new(Arc::clone(&schema)));
         }
         let rest = Rest {
             read,
             stream: self.outer,
         };
-        let mut outer: Arc<dyn ExecutionPlan> = Arc::new(Replay::new(schema, rest));
-        let mut inner = self.inner;
-        let is_left = self.side == JoinSide::Left;
-        if *self.stock.partition_mode() == PartitionMode::Partitioned {
-            let (of_left, of_right): (Vec<_>, Vec<_>) = self.stock.on().iter().cloned().unzip();
-            let (of_outer, of_inner) = match is_left {
-                true => (of_left, of_right),
-                false => (of_right, of_left),
-            };
-            let partitions = inner.output_partitioning().partition_count();
-            let by = |plan, on| RepartitionExec::try_new(plan, Partitioning::Hash(on, partitions));
-            outer = Arc::new(by(outer, of_outer)?);
-            inner = Arc::new(by(inner, of_inner)?);
-        }
-        let children = match is_left {
-            true => vec![outer, inner],
-            false => vec![in_one_partition(inner), outer],
+        let outer = Arc::new(Replay::new(schema, rest));
+        let inner = match (self.stock.partition_mode(), self.side) {
+            (PartitionMode::Partitioned, side) => {
+                let partitions = self.inner.output_partitioning().partition_count();
+                by_hash(self.inner, keys_of(&self.stock, side.negate()), partitions)?
+            }
+            // The side that the join keeps.
+            (_, JoinSide::Right) => in_one_partition(self.inner),
+            _ => self.inner,
         };
-        let stock = self.stock.builder().reset_state().recompute_properties();
-        let stock = stock.with_new_children(children)?.build_exec()?;
-        let joined = in_one_partition(stock).execute(0, self.context)?;
+        let joined = join_all(&self.stock, self.side, outer, inner, self.context)?;
         let schema = joined.schema();
         let joined = joined.inspect(move |_| {
             // The outer rows stay as long as the join.
             let _kept = &kept;
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, joined)))
-    }
-
-    fn key_values(&self, outer: &RecordBatch) -> Result<Vec<ArrayRef>> {
-        let value = |(value, of_type): &(Arc<dyn PhysicalExpr>, DataType)| {
-            let value = value.evaluate(outer)?.into_array(outer.num_rows())?;
-            Ok(match value.data_type() == of_type {
-                true => value,
-                // What the column cannot hold becomes NULL, as which it finds nothing.
-                false => cast(&value, of_type)?,
-            })
-        };
-        self.values.iter().map(value).collect()
     }
 }
 

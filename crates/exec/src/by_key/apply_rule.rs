@@ -16,14 +16,11 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 
 use super::apply::KeyApply;
-use super::choice::Access;
-use super::join_rule::{
-    DOUBTED_PART, best_key, looked_up, may_be_by_key, partitioned, partitioning, sides,
-};
+use super::join_key::JoinKey;
+use super::join_rule::{DOUBTED_PART, may_be_by_key, partitioned, partitioning};
 use super::late_scan::LateScan;
 use super::path::{Path, with_scan};
 use super::rows_by_key;
-use super::scan::Found;
 use crate::plan_node::known_rows;
 
 /// Which outer sides are taken.
@@ -77,20 +74,12 @@ fn apply(join: &HashJoinExec, outer: JoinSide, taken: Outer) -> Result<Option<Ke
     if table.definition().keys.is_empty() {
         return Ok(None);
     }
-    let columns: Vec<Option<usize>> = join
-        .on()
-        .iter()
-        .map(|pair| {
-            let (value, of_inner) = sides(pair, is_left);
-            let value_type = value.data_type(&outer_plan.schema()).ok()?;
-            looked_up(path.column_or_cast(of_inner)?, table, &value_type)
-        })
-        .collect();
-    let Some((key, parts, rows_each)) = best_key(table, &columns)? else {
+    let of_inner = |expr: &Arc<dyn PhysicalExpr>| path.column_or_cast(expr);
+    let Some(key) = JoinKey::best(join, outer, table, of_inner)? else {
         return Ok(None);
     };
     let limit = rows_by_key(path.source.snapshot.row_count());
-    let rows = |outer: usize| (outer as u64).saturating_mul(rows_each);
+    let rows = |outer: usize| (outer as u64).saturating_mul(key.rows_each);
     let limit = match outer_rows(outer_plan) {
         Precision::Exact(outer) if rows(outer) > limit => return Ok(None),
         Precision::Exact(_) => limit,
@@ -99,23 +88,9 @@ fn apply(join: &HashJoinExec, outer: JoinSide, taken: Outer) -> Result<Option<Ke
         // A guess is tried with a part of the rows.
         Precision::Inexact(_) | Precision::Absent => limit / DOUBTED_PART,
     };
-    let of_key = &table.definition().keys[key];
-    let values = of_key.parts.iter().zip(&parts).map(|(part, equality)| {
-        let (value, _) = sides(&join.on()[*equality], is_left);
-        let of_type = table.schema().field(part.column).data_type();
-        (Arc::clone(value), of_type.clone())
-    });
-    let is_whole = of_key.is_unique() && parts.len() == of_key.parts.len();
-    let found = Found {
-        key,
-        parts: parts.len(),
-        access: if is_whole { Access::EqRef } else { Access::Ref },
-        is_covered: false,
-        table: Arc::clone(table),
-    };
-    let late = LateScan::of_join(found, rows_each, path.scan, path.source.clone());
+    let late = LateScan::of_join(key.found(), key.rows_each, path.scan, path.source.clone());
     let inner = with_scan(inner_plan, Arc::new(late))?;
-    KeyApply::new(join, outer, inner, values.collect(), limit).map(Some)
+    KeyApply::new(join, outer, inner, key.values(join, outer), limit).map(Some)
 }
 
 /// The rows of a plan, as far as is known, where joins that find one partner at most add none.

@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt32Array};
 use arrow::compute::kernels::cmp::eq;
-use arrow::compute::{and, cast, prep_null_mask_filter, take};
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::compute::{and, prep_null_mask_filter, take};
+use arrow::datatypes::SchemaRef;
 use datafusion::common::cast::as_boolean_array;
 use datafusion::common::{JoinSide, Result};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use mayfly_table::Lookup;
 
+use super::join_key::KeyValues;
 use super::pipeline::{Source, Steps};
 use crate::batches::batch_of;
 
@@ -40,8 +41,8 @@ pub(super) struct Spec {
     /// What is done to the rows of the table.
     pub(super) steps: Steps,
     pub(super) key: usize,
-    /// What the key is asked for: expressions over the outer side, and the types of its columns.
-    pub(super) values: Vec<(Arc<dyn PhysicalExpr>, DataType)>,
+    /// What the key is asked for.
+    pub(super) values: KeyValues,
     /// Equalities that the key does not see to: of the outer side and of the table.
     pub(super) equal: Vec<(Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>)>,
     pub(super) filter: Option<JoinFilter>,
@@ -54,19 +55,6 @@ impl Spec {
     /// Whether pairs are checked further than by the key.
     pub(super) fn is_checked(&self) -> bool {
         !self.equal.is_empty() || self.filter.is_some() || self.steps.has_filter()
-    }
-
-    /// What the key is asked for; a value that its column cannot hold becomes NULL, as which it
-    /// finds nothing.
-    pub(super) fn key_values(&self, outer: &RecordBatch) -> Result<Vec<ArrayRef>> {
-        let value = |(value, of_type): &(Arc<dyn PhysicalExpr>, DataType)| {
-            let value = value.evaluate(outer)?.into_array(outer.num_rows())?;
-            Ok(match value.data_type() == of_type {
-                true => value,
-                false => cast(&value, of_type)?,
-            })
-        };
-        self.values.iter().map(value).collect()
     }
 }
 

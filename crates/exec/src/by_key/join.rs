@@ -21,18 +21,16 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{JoinSide, Result, internal_datafusion_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::{
     Boundedness, EmissionType, ReplaceChildrenOptions,
 };
-use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
+use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
 };
-use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning,
+    DisplayAs, DisplayFormatType, EmptyRecordBatchStream, ExecutionPlan, Partitioning,
     PlanProperties,
 };
 use futures::StreamExt;
@@ -43,6 +41,7 @@ use super::chunk::{Chunk, Kind, Spec};
 use super::pipeline::Source;
 use super::replay::{Replay, Rest};
 use super::scan::Found;
+use super::stock::{in_one_partition, join_all};
 use crate::context::StatementContext;
 use crate::error::{space_error, table_error};
 use crate::kept_rows::copied;
@@ -131,7 +130,7 @@ impl KeyJoin {
 
     /// The expressions over the outer side that the key is asked for, in its order.
     pub fn values(&self) -> impl Iterator<Item = &Arc<dyn PhysicalExpr>> {
-        self.spec.values.iter().map(|(value, _)| value)
+        self.spec.values.expressions()
     }
 
     /// The outer side.
@@ -278,14 +277,6 @@ impl ExecutionPlan for KeyJoin {
     }
 }
 
-/// A plan whose rows come in one partition.
-pub(super) fn in_one_partition(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-    match plan.output_partitioning().partition_count() {
-        1 => plan,
-        _ => Arc::new(CoalescePartitionsExec::new(plan)),
-    }
-}
-
 /// A join that runs.
 struct Run {
     // Fixed.
@@ -402,10 +393,7 @@ impl Run {
         let schema = outer.schema();
         // Of a stream that has ended nothing more may be asked.
         let mut outer: SendableRecordBatchStream = match has_ended {
-            true => Box::pin(RecordBatchStreamAdapter::new(
-                Arc::clone(&schema),
-                futures::stream::empty(),
-            )),
+            true => Box::pin(EmptyRecordBatchStream::new(Arc::clone(&schema))),
             false => outer,
         };
         if rows == 0 {
@@ -461,10 +449,7 @@ impl Run {
                 return Ok(true);
             }
             let Some(batch) = outer.next().await.transpose()? else {
-                *outer = Box::pin(RecordBatchStreamAdapter::new(
-                    outer.schema(),
-                    futures::stream::empty(),
-                ));
+                *outer = Box::pin(EmptyRecordBatchStream::new(outer.schema()));
                 return Ok(false);
             };
             bytes += bytes_of(&batch);
@@ -490,7 +475,7 @@ impl Run {
     fn look_up(&mut self, outer: RecordBatch) -> Result<Option<Chunk>> {
         let timer = self.baseline.elapsed_compute().timer();
         let count = outer.num_rows();
-        let values = self.spec.key_values(&outer)?;
+        let values = self.spec.values.evaluate(&outer)?;
         let Ok(mut reservation) = self.statement.account.reserve(self.chunk_bytes) else {
             return Ok(None);
         };
@@ -518,23 +503,12 @@ impl Run {
 
     /// Leaves the rest of the outer side to the stock hash join.
     fn go_over(&self, schema: SchemaRef, rest: Rest) -> Result<SendableRecordBatchStream> {
-        let mut outer: Arc<dyn ExecutionPlan> = Arc::new(Replay::new(schema, rest));
-        let (left, right) = (self.stock.left(), self.stock.right());
-        let is_left = self.spec.outer == JoinSide::Left;
-        if *self.stock.partition_mode() == PartitionMode::Partitioned {
-            let on = self.stock.on().iter();
-            let on = on.map(|(left, right)| Arc::clone(if is_left { left } else { right }));
-            let inner = if is_left { right } else { left };
-            let partitions = inner.output_partitioning().partition_count();
-            let hash = Partitioning::Hash(on.collect(), partitions);
-            outer = Arc::new(RepartitionExec::try_new(outer, hash)?);
-        }
-        let children = match is_left {
-            true => vec![outer, Arc::clone(right)],
-            false => vec![Arc::clone(left), outer],
+        let outer = Arc::new(Replay::new(schema, rest));
+        let inner = match self.spec.outer {
+            JoinSide::Left => self.stock.right(),
+            _ => self.stock.left(),
         };
-        let stock = self.stock.builder().reset_state().recompute_properties();
-        let stock = stock.with_new_children(children)?.build_exec()?;
-        in_one_partition(stock).execute(0, Arc::clone(&self.context))
+        let (inner, context) = (Arc::clone(inner), Arc::clone(&self.context));
+        join_all(&self.stock, self.spec.outer, outer, inner, context)
     }
 }

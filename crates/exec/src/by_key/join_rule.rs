@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{JoinSide, JoinType, NullEquality, Result};
@@ -14,16 +13,15 @@ use datafusion::physical_expr::expressions::UnKnownColumn;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
-use mayfly_table::{Key, Table};
 
-use super::choice::Access;
 use super::chunk::{Kind, Spec};
-use super::join::{KeyJoin, UNLIMITED, in_one_partition};
+use super::join::{KeyJoin, UNLIMITED};
+use super::join_key::{JoinKey, sides};
 use super::look_up::LookUp;
 use super::pipeline::{Pipeline, is_exchange};
 use super::rows_by_key;
-use super::scan::{Found, KeyScan};
-use crate::error::table_error;
+use super::scan::KeyScan;
+use super::stock::in_one_partition;
 use crate::plan_node::known_rows;
 use crate::provider::TableScan;
 
@@ -46,11 +44,7 @@ struct Side {
     kind: Kind,
     outer: JoinSide,
     pipeline: Pipeline,
-    key: usize,
-    /// For each part of the key that is used, which of the equalities it is.
-    parts: Vec<usize>,
-    /// How many rows one outer row finds, about.
-    rows_each: u64,
+    key: JoinKey,
 }
 
 /// A side that is worth to be looked up.
@@ -144,12 +138,12 @@ pub(crate) fn look_ups(join: &HashJoinExec) -> Result<Vec<LookUp>> {
             let outer_rows = *known_rows(outer.as_ref())
                 .get_value()
                 .unwrap_or(&usize::MAX);
-            found.push(((outer_rows as u64).saturating_mul(side.rows_each), side));
+            found.push(((outer_rows as u64).saturating_mul(side.key.rows_each), side));
         }
     }
     found.sort_by_key(|(rows, _)| *rows);
     let found = found.into_iter().map(|(_, side)| {
-        let (spec, rows_each) = (side.spec(join), side.rows_each);
+        let (spec, rows_each) = (side.spec(join), side.key.rows_each);
         LookUp::new(spec, &side.pipeline.source, rows_each, join.fetch())
     });
     Ok(found.collect())
@@ -232,10 +226,7 @@ fn side(join: &HashJoinExec, outer: JoinSide) -> Result<Option<Side>> {
         JoinType::RightAnti if !is_left => Kind::Anti,
         _ => return Ok(None),
     };
-    let (outer_plan, inner_plan) = match is_left {
-        true => (join.left(), join.right()),
-        false => (join.right(), join.left()),
-    };
+    let inner_plan = if is_left { join.right() } else { join.left() };
     let Some(pipeline) = Pipeline::of(inner_plan) else {
         return Ok(None);
     };
@@ -243,17 +234,8 @@ fn side(join: &HashJoinExec, outer: JoinSide) -> Result<Option<Side>> {
     if pipeline.source.found.is_some() || table.definition().keys.is_empty() {
         return Ok(None);
     }
-    // The column of the table that each equality is about.
-    let columns: Vec<Option<usize>> = join
-        .on()
-        .iter()
-        .map(|pair| {
-            let (value, of_inner) = sides(pair, is_left);
-            let outer_type = value.data_type(&outer_plan.schema()).ok()?;
-            looked_up(pipeline.column_or_cast(of_inner)?, &table, &outer_type)
-        })
-        .collect();
-    let Some((key, parts, rows_each)) = best_key(&table, &columns)? else {
+    let of_inner = |expr: &Expr| pipeline.column_or_cast(expr);
+    let Some(key) = JoinKey::best(join, outer, &table, of_inner)? else {
         return Ok(None);
     };
     Ok(Some(Side {
@@ -261,81 +243,7 @@ fn side(join: &HashJoinExec, outer: JoinSide) -> Result<Option<Side>> {
         outer,
         pipeline,
         key,
-        parts,
-        rows_each,
     }))
-}
-
-/// An equality as the outer side and the table.
-pub(super) fn sides((left, right): &(Expr, Expr), outer_is_left: bool) -> (&Expr, &Expr) {
-    match outer_is_left {
-        true => (left, right),
-        false => (right, left),
-    }
-}
-
-/// The column of a table that may be looked up, by a value of some type, instead of the column or
-/// what it is cast to.
-pub(super) fn looked_up(
-    (column, cast): (usize, Option<DataType>),
-    table: &Table,
-    value_type: &DataType,
-) -> Option<usize> {
-    let of_type = table.schema().field(column).data_type();
-    let is_found = match cast {
-        // `-0` and `0` are one key, and two values of a hash join.
-        None => of_type == value_type && !of_type.is_floating(),
-        // An integer that was made wider is equal to what was it before.
-        Some(cast) => of_type.is_integer() && cast == *value_type && is_wider(&cast, of_type),
-    };
-    is_found.then_some(column)
-}
-
-/// Whether an integer type holds all values of another one.
-fn is_wider(wide: &DataType, narrow: &DataType) -> bool {
-    let bits = |of_type: &DataType| of_type.primitive_width().unwrap_or(0);
-    let signed = |of_type: &DataType| of_type.is_signed_integer();
-    if !wide.is_integer() {
-        return false;
-    }
-    match (signed(wide), signed(narrow)) {
-        (true, true) | (false, false) => bits(wide) >= bits(narrow),
-        (true, false) => bits(wide) > bits(narrow),
-        (false, true) => false,
-    }
-}
-
-/// The key that finds the fewest rows, which equality each of its parts is, and how many rows a
-/// value finds.
-pub(super) fn best_key(
-    table: &Table,
-    columns: &[Option<usize>],
-) -> Result<Option<(usize, Vec<usize>, u64)>> {
-    let mut best: Option<(usize, Vec<usize>, u64)> = None;
-    for (index, key) in table.definition().keys.iter().enumerate() {
-        let parts = key.parts.iter().map_while(|part| {
-            let is_it = |column: &Option<usize>| *column == Some(part.column);
-            columns.iter().position(is_it)
-        });
-        let parts: Vec<usize> = parts.collect();
-        if parts.is_empty() {
-            continue;
-        }
-        let rows_each = rows_each(table, index, key, parts.len())?;
-        if best.as_ref().is_none_or(|(_, _, best)| rows_each < *best) {
-            best = Some((index, parts, rows_each));
-        }
-    }
-    Ok(best)
-}
-
-/// How many rows one value of the first parts of a key finds, about.
-pub(super) fn rows_each(table: &Table, index: usize, key: &Key, parts: usize) -> Result<u64> {
-    if key.is_unique() && parts == key.parts.len() {
-        return Ok(1);
-    }
-    let distinct = table.distinct(index, parts).map_err(table_error)?;
-    Ok(table.row_count().div_ceil(distinct.max(1)).max(1))
 }
 
 impl Side {
@@ -363,7 +271,7 @@ impl Side {
             true => UNLIMITED,
             false => rows_by_key(self.pipeline.source.snapshot.row_count()),
         };
-        let rows = |outer: usize| (outer as u64).saturating_mul(self.rows_each);
+        let rows = |outer: usize| (outer as u64).saturating_mul(self.key.rows_each);
         let (rows, limit) = match known_rows(self.outer_plan(join).as_ref()) {
             Precision::Exact(outer) if rows(outer) > limit && !is_tight => return Ok(None),
             Precision::Exact(outer) => (Some(rows(outer)), limit),
@@ -381,15 +289,10 @@ impl Side {
 
     /// What is joined with what.
     fn spec(&self, join: &HashJoinExec) -> Spec {
-        let is_left = self.outer == JoinSide::Left;
         let table = &self.pipeline.source.table;
-        let key = &table.definition().keys[self.key];
-        let mut values = Vec::new();
+        let key = &table.definition().keys[self.key.key];
         let mut is_sure = vec![false; join.on().len()];
-        for (part, equality) in key.parts.iter().zip(&self.parts) {
-            let (value, _) = sides(&join.on()[*equality], is_left);
-            let of_type = table.schema().field(part.column).data_type();
-            values.push((Arc::clone(value), of_type.clone()));
+        for (part, equality) in key.parts.iter().zip(&self.key.parts) {
             is_sure[*equality] = part.prefix.is_none();
         }
         let unsure = join
@@ -398,7 +301,7 @@ impl Side {
             .zip(&is_sure)
             .filter(|(_, is_sure)| !**is_sure);
         let equal = unsure.map(|(pair, _)| {
-            let (value, of_inner) = sides(pair, is_left);
+            let (value, of_inner) = sides(pair, self.outer);
             (Arc::clone(value), Arc::clone(of_inner))
         });
         let equal = equal.collect();
@@ -425,8 +328,8 @@ impl Side {
             kind: self.kind,
             outer: self.outer,
             steps: self.pipeline.steps.clone(),
-            key: self.key,
-            values,
+            key: self.key.key,
+            values: self.key.values(join, self.outer),
             equal,
             filter: join.filter().cloned(),
             columns,
@@ -446,18 +349,9 @@ impl Candidate {
             outer = below;
         }
         let outer = in_one_partition(Arc::clone(outer));
-        let table = Arc::clone(&side.pipeline.source.table);
-        let key = &table.definition().keys[side.key];
-        let is_whole = key.is_unique() && side.parts.len() == key.parts.len();
-        let found = Found {
-            key: side.key,
-            parts: side.parts.len(),
-            access: if is_whole { Access::EqRef } else { Access::Ref },
-            is_covered: false,
-            table,
-        };
+        let (found, rows_each) = (side.key.found(), side.key.rows_each);
         let source = side.pipeline.source;
-        let by_key = KeyJoin::new(spec, source, found, side.rows_each, self.limit, join, outer)?;
+        let by_key = KeyJoin::new(spec, source, found, rows_each, self.limit, join, outer)?;
         match self.is_tight {
             true => by_key.instead_of_all(),
             false => Ok(by_key),

@@ -20,7 +20,7 @@ use mayfly_table::Table;
 
 use super::Access;
 use super::choice::{searches, wanted};
-use super::join_rule::{looked_up, rows_each};
+use super::join_key::{looked_up, rows_each};
 use super::late_scan::{Condition, LateScan};
 use super::path::{Path, with_scan};
 use super::scan::Found;

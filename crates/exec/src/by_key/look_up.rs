@@ -63,7 +63,7 @@ impl LookUp {
             filters: Vec::new(),
             found: None,
         };
-        let values = self.spec.key_values(outer)?;
+        let values = self.spec.values.evaluate(outer)?;
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let found = source
             .table

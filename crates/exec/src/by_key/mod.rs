@@ -19,6 +19,7 @@ mod apply_rule;
 mod choice;
 mod chunk;
 mod join;
+mod join_key;
 mod join_rule;
 mod late_rule;
 mod late_scan;
@@ -29,6 +30,7 @@ mod path;
 mod pipeline;
 mod replay;
 mod scan;
+mod stock;
 
 use apply_rule::Outer;
 
