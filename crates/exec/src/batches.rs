@@ -12,11 +12,7 @@ use datafusion::physical_expr::PhysicalExpr;
 ///
 /// # Errors
 /// If the columns are not those of the schema.
-pub(crate) fn batch_of(
-    schema: &SchemaRef,
-    columns: Vec<ArrayRef>,
-    rows: usize,
-) -> Result<RecordBatch> {
+pub fn batch_of(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     let schema = Arc::clone(schema);
     Ok(RecordBatch::try_new_with_options(

@@ -49,6 +49,7 @@ pub mod sort;
 pub mod temp_file;
 mod unbound;
 
+pub use batches::batch_of;
 pub use by_key::{Access, Found, KeyApply, KeyJoin, KeyOrder, KeyScan, LateScan, key_value};
 pub use collect::collect_into;
 pub use context::StatementContext;

@@ -69,7 +69,8 @@ async fn run(context: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
     context.sql(sql).await?.collect().await
 }
 
-async fn check_nothing_left(space: &Space) {
+/// Waits for the tasks that a stock merge of partitions leaves behind, then checks.
+pub(crate) async fn check_nothing_left(space: &Space, label: &str) {
     let start = std::time::Instant::now();
     // Counters of several threads are added up one after the other: while tasks end, one sum may
     // be zero before the next one is.
@@ -85,9 +86,11 @@ async fn check_nothing_left(space: &Space) {
     while is_used() && start.elapsed().as_secs() < 10 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(space.memory_used_bytes(), 0);
     let counters = space.counters();
-    assert_eq!((counters.pinned_bytes, counters.resident_bytes), (0, 0));
+    assert_eq!(counters.pinned_bytes, 0, "{label}");
+    assert_eq!(counters.reserved_bytes, 0, "{label}");
+    assert_eq!(counters.resident_bytes, 0, "{label}");
+    assert_eq!(space.memory_used_bytes(), 0, "{label}");
     space.verify();
 }
 
@@ -110,7 +113,7 @@ async fn check(memory_bytes: u64, config: SessionConfig, sql: &str) {
         "{sql} at {memory_bytes} bytes"
     );
     drop((got, ours));
-    check_nothing_left(&space).await;
+    check_nothing_left(&space, sql).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -248,7 +251,7 @@ async fn a_join_that_cannot_spill_fails_with_a_typed_error() {
     );
     drop(found);
     drop(context);
-    check_nothing_left(&space).await;
+    check_nothing_left(&space, "a join").await;
 }
 
 fn table(space: &Space) -> Arc<Table> {
@@ -317,5 +320,5 @@ async fn a_table_is_filled_by_a_query_and_read_by_another() {
         300_000
     );
     drop((seen, context, table));
-    check_nothing_left(&space).await;
+    check_nothing_left(&space, "a snapshot").await;
 }

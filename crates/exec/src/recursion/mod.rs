@@ -40,7 +40,7 @@ use datafusion::physical_plan::{
 
 use crate::given_rows::GivenRowsScan;
 use crate::plan_node::leaf_properties;
-use crate::report::{Why, next_temp_table_id};
+use crate::report::next_temp_table_id;
 use crate::short_plan::ShortPlan;
 use level::{Levels, WorkRowsScan};
 use run::Run;
@@ -125,8 +125,9 @@ impl RecursionOperator {
         self.id
     }
 
-    /// The recursive term over rows that are handed to it, where that has no tables.
-    fn short(&self) -> Result<Option<ShortPlan>> {
+    /// The recursive term over rows that are handed to it, where that has no tables, and the
+    /// columns of a level that it reads.
+    fn short(&self) -> Result<(Option<ShortPlan>, Vec<usize>)> {
         let given = Arc::clone(&self.recursive).transform_up(|node| {
             if let Some(scan) = node.downcast_ref::<WorkRowsScan>()
                 && scan.reads(&self.levels)
@@ -142,22 +143,10 @@ impl RecursionOperator {
                 _ => Transformed::no(node),
             })
         });
-        ShortPlan::of(&given.data()?)
-    }
-
-    /// The columns that the recursive term reads of a level.
-    fn columns_read(&self) -> Result<Vec<usize>> {
-        let mut columns = None;
-        self.recursive.apply(|node| {
-            if let Some(scan) = node.downcast_ref::<WorkRowsScan>()
-                && scan.reads(&self.levels)
-            {
-                columns = Some(scan.columns().to_vec());
-                return Ok(TreeNodeRecursion::Stop);
-            }
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-        columns.ok_or_else(|| internal_datafusion_err!("a recursion does not read its rows"))
+        let given = given.data()?;
+        let read = GivenRowsScan::find(&given)
+            .ok_or_else(|| internal_datafusion_err!("a recursion does not read its rows"))?;
+        Ok((ShortPlan::of(&given)?, read.columns().to_vec()))
     }
 }
 
@@ -256,6 +245,3 @@ impl ExecutionPlan for RecursionOperator {
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
     }
 }
-
-/// The temporary table of a recursion.
-const WHY: Why = Why::Recursion;

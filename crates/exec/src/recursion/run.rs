@@ -13,11 +13,11 @@ use datafusion::physical_plan::execution_plan::reset_plan_states;
 use futures::StreamExt;
 use mayfly_space::AccountOptions;
 
+use super::RecursionOperator;
 use super::dedup::Seen;
 use super::level::{Level, LevelWriter, Levels};
-use super::{RecursionOperator, WHY};
 use crate::context::StatementContext;
-use crate::report::LiveTempTable;
+use crate::report::{LiveTempTable, Why};
 use crate::short_plan::{ShortPlan, Size};
 
 /// What a short level may have to do: its rows are few already.
@@ -78,13 +78,16 @@ impl Run {
             true => Some(Seen::new(Arc::clone(&schema), &context)?),
             false => None,
         };
+        let (short, columns) = operator.short()?;
         Ok(Run {
             recursive: Arc::clone(&operator.recursive),
-            short: operator.short()?,
-            columns: operator.columns_read()?,
+            short,
+            columns,
             levels: Arc::clone(&operator.levels),
             depth_max: statement.recursion_depth_max,
-            table: statement.report.begin(operator.id, WHY, account.clone()),
+            table: statement
+                .report
+                .begin(operator.id, Why::Recursion, account.clone()),
             running: Some(operator.first.execute(0, Arc::clone(&context))?),
             writer: LevelWriter::new(account, Arc::clone(&schema)),
             seen,

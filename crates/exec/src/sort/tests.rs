@@ -23,6 +23,7 @@ use mayfly_space::{Faults, Operation, Space, SpaceOptions};
 
 use super::{MergeOperator, SortOperator};
 use crate::context::StatementContext;
+use crate::tests::check_nothing_left;
 use crate::{find_space_error, runtime};
 
 /// A generator with a seed that is printed by every failing test.
@@ -326,31 +327,6 @@ async fn check_against_stock(seed: u64, memory_bytes: u64, rows: usize, fetch: O
     check_nothing_left(&space, &label).await;
     let tables = statement.report.tables();
     assert_eq!(tables.len(), 1, "{label}");
-}
-
-/// Waits for the tasks that a stock merge of partitions leaves behind, then checks.
-async fn check_nothing_left(space: &Space, label: &str) {
-    let start = std::time::Instant::now();
-    // Counters of several threads are added up one after the other: while tasks end, one sum may
-    // be zero before the next one is.
-    let is_used = || {
-        let counters = space.counters();
-        let held = [
-            counters.pinned_bytes,
-            counters.reserved_bytes,
-            counters.resident_bytes,
-        ];
-        space.memory_used_bytes() > 0 || held != [0; 3]
-    };
-    while is_used() && start.elapsed().as_secs() < 10 {
-        tokio::task::yield_now().await;
-    }
-    let counters = space.counters();
-    assert_eq!(counters.pinned_bytes, 0, "{label}");
-    assert_eq!(counters.reserved_bytes, 0, "{label}");
-    assert_eq!(counters.resident_bytes, 0, "{label}");
-    assert_eq!(space.memory_used_bytes(), 0, "{label}");
-    space.verify();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

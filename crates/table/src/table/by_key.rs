@@ -39,12 +39,7 @@ impl Table {
         values: &[ArrayRef],
         limit: usize,
     ) -> Result<ByKey<Lookup>> {
-        let mut state = self.state();
-        if state.version != seen.version() {
-            return Ok(ByKey::Changed);
-        }
-        let found = self.indexes_of(&mut state)?.lookup(key, values, limit)?;
-        Ok(found.map_or(ByKey::TooMany, ByKey::Found))
+        self.of_snapshot(seen, |indexes| indexes.lookup(key, values, limit))
     }
 
     /// The numbers of the rows of a snapshot that any row of such a batch finds, each of them once.
@@ -61,13 +56,7 @@ impl Table {
         values: &[ArrayRef],
         limit: usize,
     ) -> Result<ByKey<Vec<u64>>> {
-        let mut state = self.state();
-        if state.version != seen.version() {
-            return Ok(ByKey::Changed);
-        }
-        let indexes = self.indexes_of(&mut state)?;
-        let found = indexes.lookup_any(key, values, limit)?;
-        Ok(found.map_or(ByKey::TooMany, ByKey::Found))
+        self.of_snapshot(seen, |indexes| indexes.lookup_any(key, values, limit))
     }
 
     /// The numbers of the rows of a snapshot that searches of one key find, each of them once.
@@ -83,12 +72,7 @@ impl Table {
         searches: &[Search],
         limit: usize,
     ) -> Result<ByKey<Vec<u64>>> {
-        let mut state = self.state();
-        if state.version != seen.version() {
-            return Ok(ByKey::Changed);
-        }
-        let found = self.indexes_of(&mut state)?.search(searches, limit)?;
-        Ok(found.map_or(ByKey::TooMany, ByKey::Found))
+        self.of_snapshot(seen, |indexes| indexes.search(searches, limit))
     }
 
     /// The next rows of a snapshot that a search finds, in the order of the key or against it; from
@@ -107,13 +91,23 @@ impl Table {
         from: Option<&Place>,
         count: usize,
     ) -> Result<ByKey<Step>> {
+        self.of_snapshot(seen, |indexes| {
+            indexes.walk(search, is_reversed, from, count).map(Some)
+        })
+    }
+
+    /// What the indexes answer about a snapshot; `None` are too many rows.
+    fn of_snapshot<T>(
+        &self,
+        seen: &TableSnapshot,
+        ask: impl FnOnce(&mut Indexes) -> Result<Option<T>>,
+    ) -> Result<ByKey<T>> {
         let mut state = self.state();
         if state.version != seen.version() {
             return Ok(ByKey::Changed);
         }
-        let indexes = self.indexes_of(&mut state)?;
-        let step = indexes.walk(search, is_reversed, from, count)?;
-        Ok(ByKey::Found(step))
+        let found = ask(self.indexes_of(&mut state)?)?;
+        Ok(found.map_or(ByKey::TooMany, ByKey::Found))
     }
 
     /// Whether a key holds some columns in full.
