@@ -236,18 +236,10 @@ impl Session {
     /// # Errors
     /// What reading and planning the statement give.
     pub async fn describe(&mut self, statement: &str) -> Result<Vec<ColumnInfo>, MySqlError> {
-        let connection = Arc::clone(&self.connection);
-        if let Some(columns) = statement::known_columns(&connection, statement) {
+        if let Some(columns) = statement::known_columns(&self.connection, statement) {
             return Ok(columns);
         }
-        let account = connection.statement_account();
-        let running = Running::begin(&connection, statement, account);
-        let mut guard = AbortOnDrop(Some(Arc::clone(&running)));
-        let describe = statement::describe(connection, Arc::clone(&running));
-        let ended = self.run_on_workers(&running, describe).await;
-        guard.0 = None;
-        running.finish();
-        ended.map_err(|error| running.interrupted().unwrap_or(error))
+        self.look_at(statement, statement::describe).await
     }
 
     /// Looks at the names of a statement that changes rows. Nothing is run.
@@ -255,15 +247,27 @@ impl Session {
     /// # Errors
     /// What reading and planning the statement give.
     pub(crate) async fn check(&mut self, statement: &str) -> Result<(), MySqlError> {
-        let connection = Arc::clone(&self.connection);
-        if statement::known_columns(&connection, statement).is_some() {
+        if statement::known_columns(&self.connection, statement).is_some() {
             return Ok(());
         }
+        self.look_at(statement, statement::check).await
+    }
+
+    /// Runs a part of a statement that shows and changes nothing.
+    async fn look_at<T: Send + 'static, F>(
+        &self,
+        statement: &str,
+        look: impl FnOnce(Arc<Connection>, Arc<Running>) -> F,
+    ) -> Result<T, MySqlError>
+    where
+        F: Future<Output = Result<T, MySqlError>> + Send + 'static,
+    {
+        let connection = Arc::clone(&self.connection);
         let account = connection.statement_account();
         let running = Running::begin(&connection, statement, account);
         let mut guard = AbortOnDrop(Some(Arc::clone(&running)));
-        let check = statement::check(connection, Arc::clone(&running));
-        let ended = self.run_on_workers(&running, check).await;
+        let ended = self.run_on_workers(&running, look(connection, Arc::clone(&running)));
+        let ended = ended.await;
         guard.0 = None;
         running.finish();
         ended.map_err(|error| running.interrupted().unwrap_or(error))

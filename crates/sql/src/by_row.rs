@@ -9,12 +9,12 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::array::RecordBatch;
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::projection::Projector;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -23,7 +23,9 @@ use datafusion::physical_plan::execution_plan::{
 };
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, PlanProperties};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, PlanProperties, apply_expression_roots,
+};
 use futures::StreamExt;
 
 use crate::functions::{SessionValues, aside};
@@ -43,8 +45,7 @@ pub fn by_row(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let Some(projection) = plan.downcast_ref::<ProjectionExec>() else {
         return Ok(plan);
     };
-    let exprs = projection.expr().iter().map(|of| Arc::clone(&of.expr));
-    let exprs: Vec<Arc<dyn PhysicalExpr>> = exprs.collect();
+    let exprs: Vec<Arc<dyn PhysicalExpr>> = projection.projection_expr().expr_iter().collect();
     // Nothing but functions warns, and what has another value each time is computed once.
     let warns = |expr: &Arc<dyn PhysicalExpr>| {
         expr.exists(|part| Ok(part.is::<ScalarFunctionExpr>()))
@@ -53,9 +54,11 @@ pub fn by_row(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     if !exprs.iter().any(warns) || exprs.iter().any(is_volatile) {
         return Ok(plan);
     }
+    let (input, shown) = (Arc::clone(projection.input()), projection.schema());
+    let of_plan = projection.projection_expr();
     Ok(Arc::new(ByRow {
-        exprs,
-        input: Arc::clone(projection.input()),
+        projector: of_plan.make_projector_with_schema_metadata(&input.schema(), &shown)?,
+        input,
         properties: Arc::clone(projection.properties()),
     }))
 }
@@ -63,15 +66,14 @@ pub fn by_row(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
 /// A projection that divides the batches that warn.
 #[derive(Debug)]
 struct ByRow {
-    exprs: Vec<Arc<dyn PhysicalExpr>>,
+    projector: Projector,
     input: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
 }
 
 impl DisplayAs for ByRow {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let exprs: Vec<String> = self.exprs.iter().map(ToString::to_string).collect();
-        write!(f, "ByRow: expr=[{}]", exprs.join(", "))
+        write!(f, "ByRow: expr={}", self.projector.projection())
     }
 }
 
@@ -92,12 +94,7 @@ impl ExecutionPlan for ByRow {
         &self,
         f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        for expr in &self.exprs {
-            if f(expr)? == TreeNodeRecursion::Stop {
-                return Ok(TreeNodeRecursion::Stop);
-            }
-        }
-        Ok(TreeNodeRecursion::Continue)
+        apply_expression_roots(self.projector.projection().iter(), f)
     }
 
     fn replace_children(
@@ -109,7 +106,7 @@ impl ExecutionPlan for ByRow {
             return internal_err!("a projection has one input");
         };
         Ok(Arc::new(ByRow {
-            exprs: self.exprs.clone(),
+            projector: self.projector.clone(),
             input,
             properties: Arc::clone(&self.properties),
         }))
@@ -130,8 +127,7 @@ impl ExecutionPlan for ByRow {
     ) -> Result<SendableRecordBatchStream> {
         let extensions = &context.session_config().options().extensions;
         let run = Run {
-            exprs: self.exprs.clone(),
-            schema: self.schema(),
+            projector: self.projector.clone(),
             session: extensions.get::<SessionValues>().cloned(),
             waiting: VecDeque::new(),
             input: self.input.execute(partition, Arc::clone(&context))?,
@@ -148,8 +144,7 @@ impl ExecutionPlan for ByRow {
 }
 
 struct Run {
-    exprs: Vec<Arc<dyn PhysicalExpr>>,
-    schema: SchemaRef,
+    projector: Projector,
     session: Option<SessionValues>,
     /// Parts of a batch that warns.
     waiting: VecDeque<RecordBatch>,
@@ -169,9 +164,9 @@ impl Run {
             let count = rows.num_rows();
             let is_full = { self.session.as_ref() }.is_none_or(SessionValues::is_full);
             if count < 2 || is_full {
-                return self.values(&rows).map(Some);
+                return self.projector.project_batch(&rows).map(Some);
             }
-            let (values, warned) = aside(|| self.values(&rows));
+            let (values, warned) = aside(|| self.projector.project_batch(&rows));
             if let (Ok(values), true) = (values, warned.is_empty()) {
                 return Ok(Some(values));
             }
@@ -179,17 +174,5 @@ impl Run {
             self.waiting.push_front(rows.slice(half, count - half));
             self.waiting.push_front(rows.slice(0, half));
         }
-    }
-
-    fn values(&self, rows: &RecordBatch) -> Result<RecordBatch> {
-        let count = rows.num_rows();
-        let columns = self.exprs.iter();
-        let columns = columns.map(|expr| expr.evaluate(rows)?.into_array(count));
-        let columns = columns.collect::<Result<_>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(count));
-        let schema = Arc::clone(&self.schema);
-        Ok(RecordBatch::try_new_with_options(
-            schema, columns, &options,
-        )?)
     }
 }

@@ -11,12 +11,12 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Distinct, Expr, GroupByExpr, JoinConstraint, JoinOperator, Query, Select,
-    SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, TableWithJoins, UnaryOperator,
-    Visitor,
+    BinaryOperator, Distinct, Expr, GroupByExpr, JoinConstraint, Query, Select, SelectItem,
+    SetExpr, SetOperator, SetQuantifier, TableFactor, TableWithJoins, UnaryOperator, Visitor,
 };
 
 use crate::bindings::Bindings;
+use crate::from_list::{constraint, tables};
 use crate::references::{table_name, variable};
 use crate::walk::{self, finds};
 
@@ -243,7 +243,7 @@ impl Reader<'_> {
     /// Reads the clauses of a SELECT whose tables belong to the one with a number.
     fn clauses(&mut self, select: &Select, id: usize) {
         // Names of tables are known before expressions are read, but numbers follow the text.
-        let names = select.from.iter().flat_map(factors);
+        let names = tables(&select.from).into_iter();
         let names: Vec<_> = names.filter_map(|factor| self.named(factor)).collect();
         if let Some(scope) = self.scopes.last_mut() {
             scope.tables.extend(names);
@@ -313,17 +313,7 @@ impl Reader<'_> {
     /// A derived table: one of its own, or no more than its tables.
     fn derived(&mut self, query: &Query, cte: Option<&str>, id: usize) {
         if let Some(select) = self.plain(query) {
-            let select = select.clone();
-            self.with(query);
-            // It has a number all the same.
-            self.last_id += 1;
-            self.scopes.push(Scope {
-                id,
-                tables: Vec::new(),
-            });
-            self.clauses(&select, id);
-            self.scopes.pop();
-            self.ctes.pop();
+            self.absorbed(query, select, id);
             return;
         }
         let number = self.last_id + 1;
@@ -388,29 +378,31 @@ impl Reader<'_> {
                 op: UnaryOperator::Not,
                 expr,
             } if matches!(expr.as_ref(), Expr::Exists { .. }) => self.condition(expr, id),
-            Expr::InSubquery { expr, subquery, .. } if self.plain(subquery).is_some() => {
-                self.expression(expr);
-                self.joined(subquery, id);
-            }
-            Expr::Exists { subquery, .. } if self.plain(subquery).is_some() => {
-                self.joined(subquery, id);
-            }
+            Expr::InSubquery { expr, subquery, .. } => match self.plain(subquery) {
+                Some(select) => {
+                    self.expression(expr);
+                    self.absorbed(subquery, select, id);
+                }
+                None => self.expression(condition),
+            },
+            Expr::Exists { subquery, .. } => match self.plain(subquery) {
+                Some(select) => self.absorbed(subquery, select, id),
+                None => self.expression(condition),
+            },
             other => self.expression(other),
         }
     }
 
-    /// A subquery that becomes a join.
-    fn joined(&mut self, query: &Query, id: usize) {
-        let Some(select) = self.plain(query).cloned() else {
-            return;
-        };
+    /// Reads a query whose tables belong to the SELECT around it.
+    fn absorbed(&mut self, query: &Query, select: &Select, id: usize) {
         self.with(query);
+        // It has a number all the same.
         self.last_id += 1;
         self.scopes.push(Scope {
             id,
             tables: Vec::new(),
         });
-        self.clauses(&select, id);
+        self.clauses(select, id);
         self.scopes.pop();
         self.ctes.pop();
     }
@@ -530,33 +522,6 @@ impl Reader<'_> {
         if let Some(block) = blocks.find(|block| block.id == id) {
             block.parts.push(part);
         }
-    }
-}
-
-/// The tables of a part of FROM.
-fn factors(table: &TableWithJoins) -> Vec<&TableFactor> {
-    let joined = table.joins.iter().map(|join| &join.relation);
-    let all = std::iter::once(&table.relation).chain(joined);
-    all.flat_map(|factor| match factor {
-        TableFactor::NestedJoin {
-            table_with_joins, ..
-        } => factors(table_with_joins),
-        factor => vec![factor],
-    })
-    .collect()
-}
-
-fn constraint(operator: &JoinOperator) -> Option<&JoinConstraint> {
-    match operator {
-        JoinOperator::Join(constraint)
-        | JoinOperator::Inner(constraint)
-        | JoinOperator::Left(constraint)
-        | JoinOperator::LeftOuter(constraint)
-        | JoinOperator::Right(constraint)
-        | JoinOperator::RightOuter(constraint)
-        | JoinOperator::StraightJoin(constraint)
-        | JoinOperator::CrossJoin(constraint) => Some(constraint),
-        _ => None,
     }
 }
 

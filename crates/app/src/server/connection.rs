@@ -114,18 +114,15 @@ impl Client {
             self.run(text, false, reply).await?;
             return Ok(None);
         }
-        if text.len() > SHORT_BYTES_MAX {
+        let cuts = if text.len() > SHORT_BYTES_MAX {
             self.shared.has_let_go.store(true, Ordering::Relaxed);
-        }
-        let cuts = match text.len() > SHORT_BYTES_MAX {
             // Others wait for this thread.
-            true => {
-                let text = text.to_owned();
-                let cut = tokio::task::spawn_blocking(move || statements(&text));
-                cut.await
-                    .map_err(|_| MySqlError::new(ErrorCode::Unknown, &[]))?
-            }
-            false => statements(text),
+            let text = text.to_owned();
+            let cut = tokio::task::spawn_blocking(move || statements(&text));
+            cut.await
+                .map_err(|_| MySqlError::new(ErrorCode::Unknown, &[]))?
+        } else {
+            statements(text)
         };
         let last = cuts.len().saturating_sub(1);
         for (place, range) in cuts.into_iter().enumerate() {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::{Field, FieldRef, Schema};
-use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use arrow::record_batch::RecordBatch;
 use datafusion::scalar::ScalarValue;
 use mayfly_sql::statement::{AlterAction, AlterTable, TableName};
 use mayfly_table::{Check, Column, Definition, Place, Table, TableSnapshot};
@@ -18,6 +18,7 @@ use mayfly_types::{ErrorCode, MySqlError, Warning};
 use super::Job;
 use super::altered::{Altered, altered};
 use super::assign::zero;
+use super::batch::batch_of;
 use super::defaults::Fallback;
 use super::define::{check_table_name, key_notes};
 use super::expressions::rename_checks;
@@ -494,9 +495,7 @@ impl Copy<'_> {
             }
         }
         self.row += rows;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
-            .map_err(|error| errors::from_plan(&error.into()))
+        batch_of(&Arc::new(Schema::new(fields)), arrays, rows)
     }
 
     /// NULL in a column that no longer takes it.

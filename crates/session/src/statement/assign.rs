@@ -9,7 +9,7 @@ use arrow::array::{Array, ArrayRef, BooleanArray, new_null_array};
 use arrow::compute::kernels::zip::zip;
 use arrow::compute::{filter, is_null};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
-use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use arrow::record_batch::RecordBatch;
 use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
 use datafusion::scalar::ScalarValue;
@@ -18,6 +18,7 @@ use mayfly_table::{Column, Table};
 use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
 
 use super::Job;
+use super::batch::batch_of;
 use super::counter::Counter;
 use super::defaults::Fallback;
 use super::rules::Rules;
@@ -197,10 +198,7 @@ impl Values {
                 *array = kept.map_err(|error| errors::from_plan(&error.into()))?;
             }
         }
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let schema = Arc::clone(&self.unnumbered);
-        RecordBatch::try_new_with_options(schema, arrays, &options)
-            .map_err(|error| errors::from_plan(&error.into()))
+        batch_of(&self.unnumbered, arrays, rows)
     }
 
     /// The same, unless a value is an error or warns: then nothing has happened, and the rows are
@@ -252,7 +250,7 @@ impl Values {
             let mut local = self.job.connection.local();
             local.variables.put("insert_id", "0".to_owned());
         }
-        Ok((self.batch(arrays, rows.num_rows())?, mixes))
+        Ok((batch_of(&self.schema, arrays, rows.num_rows())?, mixes))
     }
 
     /// A batch of the source as columns of the table, of which the generated ones are yet to be
@@ -327,13 +325,7 @@ impl Values {
         rows: usize,
     ) -> Result<(RecordBatch, Option<BooleanArray>), MySqlError> {
         let stays = self.obey(&mut arrays, rows)?;
-        Ok((self.batch(arrays, rows)?, stays))
-    }
-
-    fn batch(&self, arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, MySqlError> {
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)
-            .map_err(|error| errors::from_plan(&error.into()))
+        Ok((batch_of(&self.schema, arrays, rows)?, stays))
     }
 
     /// Computes the generated columns, then looks at the constraints: a row that violates one is an

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::{CastOptions, cast_with_options, concat};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::scalar::ScalarValue;
@@ -20,6 +20,7 @@ use mayfly_sql::typing::type_planner;
 use mayfly_types::{ColumnType, MySqlError};
 
 use super::Job;
+use super::batch::batch_of;
 use super::evaluate::user_value;
 use super::query::Ready;
 use crate::errors;
@@ -220,16 +221,13 @@ impl Assigning {
         }
         let first = batch.num_columns() - self.inputs;
         let mut found: Vec<Vec<ArrayRef>> = vec![Vec::with_capacity(rows); self.items.len()];
-        let options = RecordBatchOptions::new().with_row_count(Some(1));
         for row in 0..rows {
             let inputs = batch.columns()[first..].iter();
             let inputs: Vec<ArrayRef> = inputs.map(|input| input.slice(row, 1)).collect();
             for (item, found) in self.items.iter().zip(&mut found) {
                 let mut columns = inputs.clone();
                 columns.extend(self.variables.iter().map(|of| Arc::clone(&of.value)));
-                let schema = Arc::clone(&self.schema);
-                let one = RecordBatch::try_new_with_options(schema, columns, &options);
-                let value = item.computed.values(&one.map_err(failed)?);
+                let value = item.computed.values(&batch_of(&self.schema, columns, 1)?);
                 let value = value.map_err(|error| errors::from_plan(&error))?;
                 if let Some(place) = item.variable {
                     let variable = &mut self.variables[place];
@@ -249,9 +247,7 @@ impl Assigning {
             let values: Vec<&dyn arrow::array::Array> = values.iter().map(AsRef::as_ref).collect();
             columns[item.place] = concat(&values).map_err(failed)?;
         }
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let schema = Arc::clone(&self.shown);
-        RecordBatch::try_new_with_options(schema, columns, &options).map_err(failed)
+        batch_of(&self.shown, columns, rows)
     }
 }
 

@@ -101,9 +101,7 @@ impl Job {
             _ => Ok(()),
         }
     }
-}
 
-impl Job {
     /// Plans what EXPLAIN would show.
     async fn try_plan(&self, statement: Statement) -> Result<(), MySqlError> {
         let explain = Explain {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Field, Schema};
-use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use arrow::record_batch::RecordBatch;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast;
 use mayfly_sql::by_row::by_row;
@@ -13,6 +13,7 @@ use mayfly_sql::statement::{Insert, InsertSource};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Job;
+use super::batch::batch_of;
 use super::create::refuse_information;
 use super::defaults::Fallback;
 use super::evaluate::literal;
@@ -126,7 +127,7 @@ impl Job {
                 // What is said of the rows before comes first.
                 let since = self.connection.values.lock().warnings.split_off(warned);
                 writer
-                    .append(&batch_of(&std::mem::take(&mut waiting))?)
+                    .append(&rows_as_batch(&std::mem::take(&mut waiting))?)
                     .await?;
                 self.connection.values.lock().warnings.extend(since);
             }
@@ -136,13 +137,13 @@ impl Job {
                 .is_some_and(|other| !same_types(other, &values));
             if differs || waiting.len() == ROWS_TOGETHER {
                 writer
-                    .append(&batch_of(&std::mem::take(&mut waiting))?)
+                    .append(&rows_as_batch(&std::mem::take(&mut waiting))?)
                     .await?;
             }
             waiting.push(values);
         }
         if !waiting.is_empty() {
-            writer.append(&batch_of(&waiting)?).await?;
+            writer.append(&rows_as_batch(&waiting)?).await?;
         }
         writer.commit()
     }
@@ -207,7 +208,7 @@ fn same_types(left: &[ScalarValue], right: &[ScalarValue]) -> bool {
         .all(|(left, right)| left.data_type() == right.data_type())
 }
 
-fn batch_of(rows: &[Vec<ScalarValue>]) -> Result<RecordBatch, MySqlError> {
+fn rows_as_batch(rows: &[Vec<ScalarValue>]) -> Result<RecordBatch, MySqlError> {
     let width = rows.first().map_or(0, Vec::len);
     let mut fields = Vec::with_capacity(width);
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(width);
@@ -222,9 +223,7 @@ fn batch_of(rows: &[Vec<ScalarValue>]) -> Result<RecordBatch, MySqlError> {
         ));
         arrays.push(array);
     }
-    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
-        .map_err(|error| errors::from_plan(&error.into()))
+    batch_of(&Arc::new(Schema::new(fields)), arrays, rows.len())
 }
 
 /// The end of a statement that wrote rows; the warnings are filled in when they are counted.

@@ -8,6 +8,7 @@ mod alter;
 mod altered;
 mod assign;
 mod assigning;
+mod batch;
 mod bind;
 mod change;
 mod check;

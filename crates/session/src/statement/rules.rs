@@ -9,7 +9,7 @@
 
 use std::sync::{Arc, Weak};
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
+use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::Expr;
@@ -22,6 +22,7 @@ use mayfly_table::{Definition, Table};
 use mayfly_types::MySqlError;
 
 use super::Job;
+use super::batch::batch_of;
 use super::defaults::Fallback;
 use super::query::in_database;
 use super::record::names_columns;
@@ -200,7 +201,7 @@ impl Rules {
         rows: usize,
     ) -> Result<(ArrayRef, FieldRef), MySqlError> {
         let (_, computed) = &self.computed[number];
-        let values = computed.values(&self.batch(columns, rows)?);
+        let values = computed.values(&batch_of(&self.schema, columns.to_vec(), rows)?);
         let values = values.map_err(|error| errors::from_plan(&error))?;
         Ok((values, Arc::clone(computed.field())))
     }
@@ -214,7 +215,7 @@ impl Rules {
         if self.checks.is_empty() {
             return Ok(None);
         }
-        let batch = self.batch(columns, rows)?;
+        let batch = batch_of(&self.schema, columns.to_vec(), rows)?;
         let mut found: Option<Vec<Option<&str>>> = None;
         for (name, computed) in &self.checks {
             let values = computed.values(&batch);
@@ -233,11 +234,5 @@ impl Rules {
             }
         }
         Ok(found)
-    }
-
-    fn batch(&self, columns: &[ArrayRef], rows: usize) -> Result<RecordBatch, MySqlError> {
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns.to_vec(), &options)
-            .map_err(|error| errors::from_plan(&error.into()))
     }
 }

@@ -8,7 +8,7 @@ use arrow::compute::kernels::boolean::or;
 use arrow::compute::kernels::cmp::distinct;
 use arrow::compute::{filter, filter_record_batch};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, UInt64Type};
-use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast;
 use mayfly_sql::change::{self, Mention, ROW_ID};
 use mayfly_sql::parse;
@@ -20,6 +20,7 @@ use super::{Target, Updated, present};
 use crate::errors;
 use crate::statement::Job;
 use crate::statement::assign::Values;
+use crate::statement::batch::batch_of;
 use crate::statement::counter::Counter;
 use crate::statement::defaults::{Fallback, default_expression};
 use crate::statement::evaluate::number_of_bits;
@@ -167,10 +168,7 @@ impl Set {
             }
         }
         let counted = table.definition().auto_increment();
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let source =
-            RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
-                .map_err(plan)?;
+        let source = batch_of(&Arc::new(Schema::new(fields)), arrays, rows)?;
         let mut new = self.values.assigned(&source)?;
         if let Some(column) = counted.filter(|counted| self.assigns(*counted)) {
             Counter::raise(&table, &new[column]).map_err(plan)?;

@@ -11,7 +11,7 @@ use arrow::compute::kernels::cmp::distinct;
 use arrow::compute::{cast, filter};
 use arrow::datatypes::{DataType, Int64Type, UInt64Type};
 use arrow::error::ArrowError;
-use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use arrow::record_batch::RecordBatch;
 use mayfly_sql::literal::{Literal, column_of};
 use mayfly_table::{Change, Search, Table, TableSnapshot};
 use mayfly_types::MySqlError;
@@ -24,6 +24,7 @@ use super::{Done, Ran};
 use crate::connection::Connection;
 use crate::errors;
 use crate::statement::Turn;
+use crate::statement::batch::batch_of;
 use crate::statement::counter::Counter;
 
 /// Most rows that are changed here, and most that are read: more are worth a plan.
@@ -99,7 +100,7 @@ fn insert(
         let numbers = &mut arrays[counter.column];
         *numbers = counter.fill(table, numbers)?;
     }
-    let batch = batch_of(table, arrays, rows)?;
+    let batch = batch_of(table.schema(), arrays, rows)?;
     let mut appender = table.begin_append();
     appender.append(&batch).map_err(table_error)?;
     connection.before_change(table)?;
@@ -444,12 +445,6 @@ fn commit(connection: &Connection, target: &Target, change: Change) -> Result<bo
         Err(mayfly_table::Error::Changed { .. }) if !target.is_own => Ok(false),
         Err(error) => Err(table_error(error)),
     }
-}
-
-fn batch_of(table: &Table, arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, MySqlError> {
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    RecordBatch::try_new_with_options(Arc::clone(table.schema()), arrays, &options)
-        .map_err(plan_error)
 }
 
 fn table_error(error: mayfly_table::Error) -> MySqlError {
