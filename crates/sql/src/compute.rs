@@ -6,16 +6,21 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, RecordBatch};
-use datafusion::arrow::datatypes::{FieldRef, Schema};
-use datafusion::common::{DFSchema, internal_err};
+use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::{DataType, FieldRef, Schema};
+use datafusion::common::{DFSchema, ScalarValue, internal_err};
 use datafusion::error::Result;
-use datafusion::logical_expr::{EmptyRelation, ExprSchemable, LogicalPlan, Projection};
+use datafusion::logical_expr::{
+    ColumnarValue, EmptyRelation, Expr, ExprSchemable, LogicalPlan, Projection, Values,
+};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::sql::sqlparser::ast;
 
 use crate::functions::arithmetic::refusing_zero_in;
+use crate::functions::has_waiting;
+use crate::in_turn::asked;
 use crate::plan::Planner;
+use crate::walk::finds;
 
 /// An expression that is ready to run.
 #[derive(Debug, Clone)]
@@ -51,21 +56,17 @@ impl Planner<'_> {
             field.with_name(name).with_nullable(true)
         });
         let schema = Arc::new(DFSchema::try_from(Schema::new(lower.collect::<Vec<_>>()))?);
-        let mut list = Vec::with_capacity(expressions.len());
-        for (index, expression) in expressions.into_iter().enumerate() {
-            let expression = self.expression(expression, &schema)?;
-            let expression = refusing_zero_in(expression)?;
-            list.push(expression.alias(format!("\u{1}value {index}")));
+        let mut list = self.marked(expressions, &schema)?;
+        for (index, expression) in list.iter_mut().enumerate() {
+            let marked = std::mem::take(expression);
+            *expression = marked.alias(format!("\u{1}value {index}"));
         }
         let rows = LogicalPlan::EmptyRelation(EmptyRelation {
             produce_one_row: false,
             schema: Arc::clone(&schema),
         });
         let plan = LogicalPlan::Projection(Projection::try_new(list, Arc::new(rows))?);
-        let options = self.state.config_options();
-        let typed = self.state.analyzer();
-        let LogicalPlan::Projection(typed) = typed.execute_and_check(plan, options, |_, _| {})?
-        else {
+        let LogicalPlan::Projection(typed) = self.typed(plan)? else {
             return internal_err!("a select list has become something else");
         };
         let list = typed.expr.into_iter().map(|expression| {
@@ -77,4 +78,67 @@ impl Planner<'_> {
         });
         list.collect()
     }
+
+    /// The values of expressions without columns; `None` where they take a plan: with subqueries,
+    /// with functions that wait.
+    ///
+    /// # Errors
+    /// As for the same expressions in a select list.
+    pub fn values(&self, expressions: Vec<ast::Expr>) -> Result<Option<Vec<ScalarValue>>> {
+        if expressions.iter().any(has_query) {
+            return Ok(None);
+        }
+        let schema = Arc::new(DFSchema::empty());
+        // It has no names, which are most of what a select list costs.
+        let plan = LogicalPlan::Values(Values {
+            schema: Arc::clone(&schema),
+            values: vec![self.marked(expressions, &schema)?],
+        });
+        let LogicalPlan::Values(mut typed) = self.typed(plan)? else {
+            return internal_err!("values have become something else");
+        };
+        let list = typed.values.pop().unwrap_or_default();
+        let is_value = |expression: &Expr| -> Result<bool> {
+            let of_type = expression.get_type(schema.as_ref())?;
+            Ok(!has_waiting(expression) && !matches!(of_type, DataType::Struct(_)))
+        };
+        for expression in &list {
+            if !is_value(expression)? {
+                return Ok(None);
+            }
+        }
+        let one_row = RecordBatchOptions::new().with_row_count(Some(1));
+        let fields = Arc::clone(schema.inner());
+        let rows = RecordBatch::try_new_with_options(fields, Vec::new(), &one_row)?;
+        let values = list.into_iter().map(|expression| {
+            let ready = self.state.create_physical_expr(expression, &schema)?;
+            match asked(ready)?.data.evaluate(&rows)? {
+                ColumnarValue::Scalar(value) => Ok(value),
+                ColumnarValue::Array(array) => ScalarValue::try_from_array(&array, 0),
+            }
+        });
+        values.collect::<Result<_>>().map(Some)
+    }
+
+    /// Expressions that say whether they are divided by zero.
+    fn marked(&self, expressions: Vec<ast::Expr>, schema: &DFSchema) -> Result<Vec<Expr>> {
+        let marked = |expression| refusing_zero_in(self.expression(expression, schema)?);
+        expressions.into_iter().map(marked).collect()
+    }
+
+    /// A plan whose expressions have their types.
+    fn typed(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        let options = self.state.config_options();
+        let analyzer = self.state.analyzer();
+        analyzer.execute_and_check(plan, options, |_, _| {})
+    }
+}
+
+/// Whether an expression has a subquery.
+fn has_query(expression: &ast::Expr) -> bool {
+    finds(expression, &mut |part| {
+        use ast::Expr::{Exists, InSubquery, Subquery};
+        matches!(part, Subquery(_) | InSubquery { .. } | Exists { .. })
+            || matches!(part, ast::Expr::AnyOp { .. } | ast::Expr::AllOp { .. })
+    })
 }

@@ -71,7 +71,8 @@ pub fn in_turn(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     Ok(changed?.data)
 }
 
-fn asked(expr: Arc<dyn PhysicalExpr>) -> Result<Transformed<Arc<dyn PhysicalExpr>>> {
+/// The expression with its conditions asked in turn.
+pub(crate) fn asked(expr: Arc<dyn PhysicalExpr>) -> Result<Transformed<Arc<dyn PhysicalExpr>>> {
     expr.transform_up(|expr| {
         let Some(both) = expr.downcast_ref::<BinaryExpr>() else {
             return Ok(Transformed::no(expr));

@@ -4,12 +4,16 @@ use arrow::array::ArrayRef;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, SelectItem, SetExpr, Value};
 use mayfly_sql::literal::Literal;
+use mayfly_sql::plan::Planner;
+use mayfly_sql::references::References;
+use mayfly_sql::typing::type_planner;
 use mayfly_sql::{change, parse};
 use mayfly_table::Column;
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
 use super::Job;
-use super::query::Ready;
+use super::query::{Ready, in_database};
+use super::record::names_columns;
 use crate::errors;
 use crate::render;
 
@@ -49,6 +53,25 @@ impl Job {
         &self,
         expressions: Vec<Expr>,
     ) -> Result<Vec<ScalarValue>, MySqlError> {
+        change::refuse_groups(&expressions, &self.connection.aggregates)?;
+        if !expressions.iter().any(names_columns) {
+            let mut references = References::default();
+            for expression in &expressions {
+                references.add(References::of_expression(expression));
+            }
+            let bindings = self.bindings(&references).await?;
+            let planner = Planner {
+                state: self.connection.state()?,
+                type_planner: Some(type_planner()),
+                bindings: &bindings,
+            };
+            let values = planner.values(expressions.clone());
+            let values =
+                values.map_err(|error| in_database(errors::from_plan(&error), &bindings))?;
+            if let Some(values) = values {
+                return Ok(values);
+            }
+        }
         let count = expressions.len();
         let ready = self.ready_alone(expressions).await?;
         let batch = self.small_result(&ready).await?;
