@@ -19,5 +19,6 @@ mod repeated;
 mod shared;
 mod shortage;
 mod slt;
+mod status;
 mod temp_files;
 mod waiting;

@@ -55,6 +55,12 @@ impl StatementContext {
         self.account.child(name, options)
     }
 
+    /// The report of a running task, if there is one.
+    pub(crate) fn report_of(context: &TaskContext) -> Option<Arc<Report>> {
+        let found = context.session_config().get_extension::<Self>()?;
+        Some(Arc::clone(&found.report))
+    }
+
     /// The context of a running task.
     ///
     /// # Errors

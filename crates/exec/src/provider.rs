@@ -26,8 +26,10 @@ use mayfly_table::{Change, Table, TableSnapshot};
 
 use crate::batches::batch_of;
 use crate::by_key::{self, Choice, Found, FoundRows, KeyScan, Source};
+use crate::context::StatementContext;
 use crate::error::{space_error, table_error};
 use crate::plan_node::{leaf_node, leaf_properties, row_statistics, stream_of};
+use crate::reads::{Searched, TableReads};
 use crate::scan_columns::ScanColumns;
 use crate::short_plan::Size;
 
@@ -91,7 +93,8 @@ impl TableSource {
         let columns = self.columns(projection)?;
         Ok(match self.by_key(&columns, filters)? {
             Some(by_key) => {
-                let scan = KeyScan::new(by_key.found, by_key.rows.narrowed_by(filters));
+                let rows = by_key.rows.narrowed_by(filters);
+                let scan = KeyScan::new(by_key.found, rows, by_key.searched);
                 Arc::new(scan.holding(by_key.reservation))
             }
             None => {
@@ -116,9 +119,9 @@ impl TableSource {
             let rows = rows as u64;
             rows > most.rows || bytes_of(&self.table, rows) > most.bytes_read
         };
-        let (rows, is_by_key) = match self.by_key(columns, filters)? {
+        let (rows, searched) = match self.by_key(columns, filters)? {
             Some(by_key) if is_much(by_key.rows.count()) => return Ok(None),
-            Some(by_key) => (by_key.rows.read()?, true),
+            Some(by_key) => (by_key.rows.read()?, Some(by_key.searched)),
             None => {
                 let source = self.source(columns.clone(), Vec::new());
                 let snapshot = &source.snapshot;
@@ -129,13 +132,18 @@ impl TableSource {
                 if is_much((0..batches).map(|index| snapshot.rows_of(index)).sum()) {
                     return Ok(None);
                 }
-                (source.all(batches)?, false)
+                (source.all(batches)?, None)
             }
         };
+        let count = rows.num_rows();
         Ok(Some(RowsNow {
-            bytes_read: bytes_of(&self.table, rows.num_rows() as u64),
+            bytes_read: bytes_of(&self.table, count as u64),
             rows,
-            is_by_key,
+            reads: match searched {
+                Some(searched) => searched.reads(count),
+                None => TableReads::of_scan(count),
+            },
+            is_by_key: searched.is_some(),
         }))
     }
 
@@ -206,6 +214,7 @@ impl TableSource {
         Ok(Some(FoundByKey {
             found,
             rows: FoundRows::by_ids(source, ids),
+            searched: Searched::of(&self.table, &choice.searches),
             reservation,
         }))
     }
@@ -233,6 +242,7 @@ impl TableSource {
         Ok(Some(FoundByKey {
             found,
             rows: FoundRows::Covered(rows),
+            searched: Searched::of(&self.table, &choice.searches),
             reservation,
         }))
     }
@@ -242,6 +252,7 @@ impl TableSource {
 struct FoundByKey {
     found: Found,
     rows: FoundRows,
+    searched: Searched,
     /// Memory of the rows or their ids.
     reservation: Option<Reservation>,
 }
@@ -251,6 +262,8 @@ pub(crate) struct RowsNow {
     pub(crate) rows: RecordBatch,
     /// Bytes of the table that they are, about.
     pub(crate) bytes_read: u64,
+    /// How they were read.
+    pub(crate) reads: TableReads,
     /// Whether a key found them.
     pub(crate) is_by_key: bool,
 }
@@ -463,8 +476,9 @@ impl ExecutionPlan for TableScan {
     fn execute(
         &self,
         partition: usize,
-        _context: Arc<TaskContext>,
+        context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
+        let report = StatementContext::report_of(&context);
         let range =
             self.ranges.get(partition).cloned().ok_or_else(|| {
                 internal_datafusion_err!("no partition {partition} of a table scan")
@@ -497,6 +511,9 @@ impl ExecutionPlan for TableScan {
                 .and_then(|batch| columns.show(batch, || snapshot.row_ids(index)));
             if let Ok(batch) = &batch {
                 baseline.record_output(batch.num_rows());
+                if let Some(report) = &report {
+                    report.add_reads(TableReads::of_scan(batch.num_rows()));
+                }
             }
             Some(batch)
         });

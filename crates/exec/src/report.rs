@@ -1,6 +1,6 @@
-//! What the temporary tables of a statement cost.
+//! What the temporary tables of a statement cost, and what it read of other tables.
 //!
-//! Owns: [`Report`], a list of [`TempTable`]. Never: decides anything; operators write it, the
+//! Owns: [`Report`], a list of [`TempTable`] and sums of [`TableReads`]. Never: decides anything; operators write it, the
 //! statement's owner reads it, also while they run.
 //!
 //! A temporary table is one pipeline breaker of the plan. Its partitions run on their own and
@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mayfly_space::Account;
+
+use crate::reads::TableReads;
 
 /// Why a temporary table exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -138,10 +140,11 @@ impl Counts {
     }
 }
 
-/// The temporary tables of one statement.
+/// The temporary tables of one statement, and what it read of other tables.
 #[derive(Debug, Default)]
 pub struct Report {
     parts: Parts,
+    reads: Mutex<TableReads>,
 }
 
 type Parts = Arc<Mutex<Vec<Part>>>;
@@ -161,6 +164,16 @@ impl Report {
     /// Adds a partition that has ended.
     pub fn add(&self, part: TempTable) {
         lock(&self.parts).push(Part::Ended(part));
+    }
+
+    /// Adds rows that were read of tables.
+    pub fn add_reads(&self, reads: TableReads) {
+        *self.reads.lock().unwrap_or_else(PoisonError::into_inner) += reads;
+    }
+
+    /// What was read of tables so far.
+    pub fn reads(&self) -> TableReads {
+        *self.reads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a partition that begins; what its account counts is read whenever the report is.

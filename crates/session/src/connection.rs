@@ -31,7 +31,7 @@ use crate::shortage::TurnOfConnection;
 use crate::slow_log::{SlowSettings, Unlogged};
 use crate::statement::{Known, KnownTables, Lately, Repeated, Turns};
 use crate::stats::{Ended, StatementStats};
-use crate::status::Status;
+use crate::status::{RowChanges, Status};
 use crate::tracking::{Tracker, Tracks, TransactionInfo};
 use crate::transaction::Transaction;
 use crate::variables::{Variables, time_zone_seconds};
@@ -352,8 +352,8 @@ impl Connection {
     }
 
     /// Counts rows that changed, and remembers those that ROLLBACK cannot undo.
-    pub(crate) fn changed_rows(&self, table: &Arc<Table>, rows: u64) {
-        self.count(|status| status.handler_write += rows);
+    pub(crate) fn changed_rows(&self, table: &Arc<Table>, changes: RowChanges) {
+        self.count(|status| status.changes += changes);
         let mut local = self.local();
         local.end_single();
         // Nobody else knows a table that is being made: it goes with the statement.
@@ -361,7 +361,8 @@ impl Connection {
             let dictionary = &self.engine.shared().dictionary;
             dictionary.has(table)
         };
-        if rows > 0 && local.is_in_transaction() && !local.temporary.has(table) && is_shared() {
+        if changes.any() && local.is_in_transaction() && !local.temporary.has(table) && is_shared()
+        {
             local.transaction.has_changed_shared();
         }
     }
@@ -495,23 +496,18 @@ impl Connection {
     /// Adds the cost of a statement to the counters.
     pub(crate) fn statement_finished(&self, ended: &Ended<'_>) {
         self.take_warnings();
-        let Ended {
-            stats,
-            tables,
-            counters,
-            ..
-        } = *ended;
+        let Ended { stats, tables, .. } = *ended;
         let sent = if ended.is_query { stats.rows } else { 0 };
         let is_slow = self.log_if_slow(ended);
         {
             let status = &mut self.engine.globals().status;
             status.questions += 1;
             status.slow_queries += u64::from(is_slow);
-            status.add_statement(tables, counters, sent);
+            status.add_statement(ended, sent);
         }
         let mut local = self.local();
         local.status.slow_queries += u64::from(is_slow);
-        local.status.add_statement(tables, counters, sent);
+        local.status.add_statement(ended, sent);
         local.last = stats;
         local.last_tables = tables.to_vec();
         let settings = local.settings();

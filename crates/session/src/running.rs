@@ -379,7 +379,10 @@ impl Running {
             text: &self.text,
             stats,
             is_query: self.is_query.load(Ordering::Relaxed),
-            reads: *lock(&self.reads),
+            reads: Reads {
+                tables: self.report.reads(),
+                ..*lock(&self.reads)
+            },
             tables: &tables,
             counters: &counters,
             stages: &stages,

@@ -38,7 +38,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use datafusion::physical_plan::ExecutionPlan;
-use mayfly_exec::{TempTable, Why};
+use mayfly_exec::{TableReads, TempTable, Why};
 use mayfly_types::spelling::date_of;
 use mayfly_types::{Level, Warning};
 
@@ -111,9 +111,12 @@ pub(crate) struct Unlogged {
     statement: String,
 }
 
-/// What a statement read, by its plan.
+/// What a statement read.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Reads {
+    /// Of tables.
+    pub(crate) tables: TableReads,
+    /// Rows that the leaves of its plan gave, those of files among them.
     pub(crate) rows: u64,
     /// Whether a table or a file was read from its beginning to its end.
     pub(crate) has_full_scan: bool,

@@ -1,10 +1,52 @@
 //! Status counters of a session and of the engine.
 
-use mayfly_exec::{TempTable, Why};
+use std::ops::AddAssign;
+
+use mayfly_exec::{TableReads, Why};
 use mayfly_space::Counters;
 
 use crate::commands::{Command, Commands};
 use crate::engine::Engine;
+use crate::stats::Ended;
+
+/// Rows of users' tables that a statement changed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RowChanges {
+    /// Rows that are new.
+    pub(crate) written: u64,
+    /// Rows that have other values.
+    pub(crate) updated: u64,
+    /// Rows that are gone, for others that took their places too.
+    pub(crate) deleted: u64,
+}
+
+impl RowChanges {
+    pub(crate) fn updated(rows: u64) -> RowChanges {
+        RowChanges {
+            updated: rows,
+            ..RowChanges::default()
+        }
+    }
+
+    pub(crate) fn deleted(rows: u64) -> RowChanges {
+        RowChanges {
+            deleted: rows,
+            ..RowChanges::default()
+        }
+    }
+
+    pub(crate) fn any(self) -> bool {
+        self.written + self.updated + self.deleted > 0
+    }
+}
+
+impl AddAssign for RowChanges {
+    fn add_assign(&mut self, other: RowChanges) {
+        self.written += other.written;
+        self.updated += other.updated;
+        self.deleted += other.deleted;
+    }
+}
 
 /// Counters that SHOW STATUS lists; they only grow, until FLUSH STATUS.
 #[derive(Debug, Clone, Copy, Default)]
@@ -31,7 +73,8 @@ pub(crate) struct Status {
     pub(crate) bytes_received: u64,
     pub(crate) rows_sent: u64,
     pub(crate) slow_queries: u64,
-    pub(crate) handler_write: u64,
+    pub(crate) changes: RowChanges,
+    pub(crate) reads: TableReads,
     pub(crate) created_tmp_tables: u64,
     pub(crate) created_tmp_disk_tables: u64,
     pub(crate) handler_tmp_write: u64,
@@ -52,11 +95,15 @@ pub(crate) struct Status {
 }
 
 impl Status {
-    /// Adds what one statement's temporary tables and pages cost.
-    pub(crate) fn add_statement(&mut self, tables: &[TempTable], counters: &Counters, rows: u64) {
-        self.rows_sent += rows;
+    /// Adds what one statement read, and what its temporary tables and pages cost.
+    pub(crate) fn add_statement(&mut self, ended: &Ended<'_>, rows_sent: u64) {
+        let Ended {
+            tables, counters, ..
+        } = ended;
+        self.rows_sent += rows_sent;
+        self.reads += ended.reads.tables;
         self.created_tmp_tables += tables.len() as u64;
-        for table in tables {
+        for table in *tables {
             self.created_tmp_disk_tables += u64::from(table.on_disk);
             self.handler_tmp_write += table.rows;
             match table.why {
@@ -120,8 +167,16 @@ impl Status {
             ("Created_tmp_disk_tables", self.created_tmp_disk_tables),
             ("Created_tmp_files", files_created),
             ("Created_tmp_tables", self.created_tmp_tables),
+            ("Handler_delete", self.changes.deleted),
+            ("Handler_read_first", self.reads.firsts),
+            ("Handler_read_key", self.reads.searches),
+            ("Handler_read_last", self.reads.lasts),
+            ("Handler_read_next", self.reads.next_rows),
+            ("Handler_read_prev", self.reads.previous_rows),
+            ("Handler_read_rnd_next", self.reads.scanned_rows),
             ("Handler_tmp_write", self.handler_tmp_write),
-            ("Handler_write", self.handler_write),
+            ("Handler_update", self.changes.updated),
+            ("Handler_write", self.changes.written),
             ("Mayfly_device_bytes_read", self.device_bytes_read),
             ("Mayfly_device_bytes_written", self.device_bytes_written),
             ("Mayfly_evictions", self.evictions),
@@ -134,6 +189,7 @@ impl Status {
             ("Mayfly_waits", self.waits),
             ("Queries", self.questions),
             ("Questions", self.questions),
+            ("Rows_read", self.reads.rows()),
             ("Rows_sent", self.rows_sent),
             ("Slow_queries", self.slow_queries),
             ("Sort_merge_passes", self.sort_merge_passes),

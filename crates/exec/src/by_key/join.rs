@@ -37,6 +37,7 @@ use futures::StreamExt;
 use mayfly_space::{Admission, Reservation};
 use mayfly_table::ByKey;
 
+use super::choice::Access;
 use super::chunk::{Chunk, Kind, Spec};
 use super::pipeline::Source;
 use super::replay::{Replay, Rest};
@@ -45,6 +46,7 @@ use super::stock::{in_one_partition, join_all};
 use crate::context::StatementContext;
 use crate::error::{space_error, table_error};
 use crate::kept_rows::copied;
+use crate::reads::Searched;
 
 /// Outer rows that are looked up together.
 const CHUNK_ROWS: usize = 8192;
@@ -239,6 +241,7 @@ impl ExecutionPlan for KeyJoin {
             statement,
             chunk_bytes,
             output_rows: output_rows as usize,
+            is_unique: self.found.access == Access::EqRef,
             limit: usize::try_from(self.limit).unwrap_or(usize::MAX),
             small_rows: self.is_tight.then(|| {
                 let rows = chunk_bytes / PAIR_BYTES / self.rows_each.max(1);
@@ -288,6 +291,8 @@ struct Run {
     chunk_bytes: u64,
     /// Rows of a batch that is shown.
     output_rows: usize,
+    /// Whether an outer row finds one row at most.
+    is_unique: bool,
     /// Outer rows that are looked up together at most, where a hash join may find no room.
     small_rows: Option<usize>,
     /// Bytes of an outer side that is left to a hash join.
@@ -493,6 +498,9 @@ impl Run {
         }
         self.reservation = Some(reservation);
         self.lookups.add(count);
+        let searched = Searched::for_each(count, self.is_unique);
+        let reads = searched.reads(found.numbers.len());
+        self.statement.report.add_reads(reads);
         // A lookup that finds nothing costs as well.
         let cost = found.numbers.len().max(count);
         self.limit = self.limit.saturating_sub(cost);

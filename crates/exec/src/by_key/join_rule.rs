@@ -143,8 +143,8 @@ pub(crate) fn look_ups(join: &HashJoinExec) -> Result<Vec<LookUp>> {
     }
     found.sort_by_key(|(rows, _)| *rows);
     let found = found.into_iter().map(|(_, side)| {
-        let (spec, rows_each) = (side.spec(join), side.key.rows_each);
-        LookUp::new(spec, &side.pipeline.source, rows_each, join.fetch())
+        let spec = side.spec(join);
+        LookUp::new(spec, &side.pipeline.source, &side.key, join.fetch())
     });
     Ok(found.collect())
 }

@@ -24,13 +24,14 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use mayfly_table::{ByKey, Search, TableSnapshot};
 
-use super::choice::choose;
+use super::choice::{Access, choose};
 use super::pipeline::Source;
 use super::scan::{Found, FoundRows, KeyScan};
 use crate::batches::batch_of;
 use crate::error::table_error;
 use crate::plan_node::{leaf_node, stream_of};
 use crate::provider::{KEY_SCAN_ROW_BYTES, TableScan, reserved};
+use crate::reads::Searched;
 
 /// Rows of a table by a key that is asked when the plan runs.
 pub struct LateScan {
@@ -144,7 +145,11 @@ impl LateScan {
         let (table, seen) = (&self.source.table, &self.source.snapshot);
         let numbers = table.lookup_any(seen, self.found.key, values, limit);
         match numbers.map_err(table_error)? {
-            ByKey::Found(numbers) => self.by_numbers(numbers),
+            ByKey::Found(numbers) => {
+                let count = values.first().map_or(0, |values| values.len());
+                let is_unique = self.found.access == Access::EqRef;
+                self.by_numbers(numbers, Searched::for_each(count, is_unique))
+            }
             ByKey::TooMany | ByKey::Changed => Ok(None),
         }
     }
@@ -159,7 +164,7 @@ impl LateScan {
             };
             if value.is_null() && condition.operator != Operator::IsNotDistinctFrom {
                 // It holds for no row.
-                return self.by_numbers(Vec::new());
+                return self.by_numbers(Vec::new(), Searched::for_each(0, true));
             }
             let column = schema.field(condition.column).name();
             filters.push(Expr::BinaryExpr(BinaryExpr::new(
@@ -179,13 +184,13 @@ impl LateScan {
         let (table, seen) = (&self.source.table, &self.source.snapshot);
         let numbers = table.search_seen(seen, searches, limit);
         match numbers.map_err(table_error)? {
-            ByKey::Found(numbers) => self.by_numbers(numbers),
+            ByKey::Found(numbers) => self.by_numbers(numbers, Searched::of(table, searches)),
             ByKey::TooMany | ByKey::Changed => Ok(None),
         }
     }
 
     /// The rows with some numbers; `None` where there is no room for their ids.
-    fn by_numbers(&self, numbers: Vec<u64>) -> Result<Answer> {
+    fn by_numbers(&self, numbers: Vec<u64>, searched: Searched) -> Result<Answer> {
         let snapshot: &TableSnapshot = &self.source.snapshot;
         let bytes = numbers.len() as u64 * KEY_SCAN_ROW_BYTES;
         let Some(reservation) = reserved(snapshot.account(), bytes) else {
@@ -193,7 +198,7 @@ impl LateScan {
         };
         let ids = snapshot.locate(numbers).map_err(table_error)?;
         let rows = FoundRows::by_ids(self.source.clone(), ids);
-        let scan = KeyScan::new(self.found.clone(), rows).holding(reservation);
+        let scan = KeyScan::new(self.found.clone(), rows, searched).holding(reservation);
         Ok(Some(Arc::new(scan)))
     }
 

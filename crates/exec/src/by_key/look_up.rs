@@ -10,10 +10,13 @@ use arrow::compute::concat_batches;
 use datafusion::common::{JoinSide, Result};
 use mayfly_table::{ByKey, Table};
 
+use super::choice::Access;
 use super::chunk::{Chunk, Spec};
+use super::join_key::JoinKey;
 use super::pipeline::Source;
 use super::rows_by_key;
 use crate::error::table_error;
+use crate::reads::{Searched, TableReads};
 use crate::scan_columns::ScanColumns;
 
 /// A join whose one side is looked up.
@@ -24,16 +27,19 @@ pub(crate) struct LookUp {
     columns: ScanColumns,
     /// How many rows of the table one outer row finds, about.
     rows_each: u64,
+    /// Whether it finds one row at most.
+    is_unique: bool,
     fetch: Option<usize>,
 }
 
 impl LookUp {
-    pub(super) fn new(spec: Spec, source: &Source, rows_each: u64, fetch: Option<usize>) -> Self {
+    pub(super) fn new(spec: Spec, source: &Source, key: &JoinKey, fetch: Option<usize>) -> Self {
         Self {
             spec,
             table: Arc::downgrade(&source.table),
             columns: source.columns.clone(),
-            rows_each,
+            rows_each: key.rows_each,
+            is_unique: key.found().access == Access::EqRef,
             fetch,
         }
     }
@@ -47,7 +53,7 @@ impl LookUp {
     ///
     /// # Errors
     /// If a page cannot be read or an expression fails.
-    pub(crate) fn rows(&self, outer: &RecordBatch) -> Result<Option<RecordBatch>> {
+    pub(crate) fn rows(&self, outer: &RecordBatch) -> Result<Option<(RecordBatch, TableReads)>> {
         let Some(table) = self.table.upgrade() else {
             return Ok(None);
         };
@@ -84,6 +90,7 @@ impl LookUp {
             parts => concat_batches(&self.spec.schema, parts)?,
         };
         let kept = self.fetch.unwrap_or(usize::MAX).min(rows.num_rows());
-        Ok(Some(rows.slice(0, kept)))
+        let reads = Searched::for_each(outer.num_rows(), self.is_unique).reads(looked_up);
+        Ok(Some((rows.slice(0, kept), reads)))
     }
 }

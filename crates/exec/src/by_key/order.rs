@@ -30,6 +30,7 @@ use super::scan::Found;
 use crate::context::StatementContext;
 use crate::error::{space_error, table_error};
 use crate::plan_node::{leaf_node, row_statistics};
+use crate::reads::TableReads;
 
 /// The rows that are shown take at most so much memory, and those that are read at once.
 pub(super) const KEPT_BYTES_MAX: u64 = 1 << 20;
@@ -172,6 +173,23 @@ impl ExecutionPlan for KeyOrder {
 }
 
 impl Spec {
+    /// What reading some rows counts as, the first ones among them or not.
+    fn reads(&self, rows: usize, is_first: bool) -> TableReads {
+        let (rows, is_whole) = (rows as u64, self.search.is_whole());
+        let mut reads = TableReads::default();
+        match self.is_reversed {
+            true => reads.previous_rows = rows,
+            false => reads.next_rows = rows,
+        }
+        match (is_first, is_whole, self.is_reversed) {
+            (false, ..) => {}
+            (true, true, false) => reads.firsts = 1,
+            (true, true, true) => reads.lasts = 1,
+            (true, false, _) => reads.searches = 1,
+        }
+        reads
+    }
+
     /// The first rows; `None` if they are to be sorted.
     async fn read(
         &self,
@@ -210,6 +228,9 @@ impl Spec {
                 return Ok(None);
             };
             on_read(step.numbers.len());
+            statement
+                .report
+                .add_reads(self.reads(step.numbers.len(), place.is_none()));
             limit -= step.numbers.len();
             step_rows *= 2;
             if !step.numbers.is_empty() {

@@ -20,13 +20,16 @@ use mayfly_table::{Key, Table, TableSnapshot};
 
 use super::Access;
 use super::pipeline::Source;
+use crate::context::StatementContext;
 use crate::error::{space_error, table_error};
 use crate::plan_node::{leaf_node, leaf_properties, row_statistics, stream_of};
+use crate::reads::{Searched, TableReads};
 
 /// Reads some rows of a snapshot by their ids.
 pub struct KeyScan {
     found: Found,
     rows: FoundRows,
+    searched: Searched,
     /// Memory of the rows or their ids.
     reservation: Option<Reservation>,
     properties: Arc<PlanProperties>,
@@ -108,11 +111,12 @@ impl Found {
 
 impl KeyScan {
     /// The scan of rows that were found.
-    pub(crate) fn new(found: Found, rows: FoundRows) -> Self {
+    pub(crate) fn new(found: Found, rows: FoundRows, searched: Searched) -> Self {
         let properties = leaf_properties(rows.schema(), 1);
         Self {
             found,
             rows,
+            searched,
             reservation: None,
             properties,
             metrics: ExecutionPlanMetricsSet::new(),
@@ -199,9 +203,17 @@ impl ExecutionPlan for KeyScan {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let baseline = BaselineMetrics::new(&self.metrics, partition);
+        let (report, searched) = (StatementContext::report_of(&context), self.searched);
+        let add_reads = move |reads: TableReads| {
+            if let Some(report) = &report {
+                report.add_reads(reads);
+            }
+        };
+        add_reads(searched.reads(0));
         let (source, ids) = match &self.rows {
             FoundRows::Ids { source, ids } => (source, Arc::clone(ids)),
             FoundRows::Covered(rows) => {
+                add_reads(searched.rows(rows.num_rows()));
                 let batch_rows = context.session_config().batch_size();
                 return Ok(self.slices(rows.clone(), batch_rows, baseline));
             }
@@ -233,6 +245,7 @@ impl ExecutionPlan for KeyScan {
                 .and_then(|rows| columns.show(rows, || part.to_vec().into()));
             if let Ok(rows) = &rows {
                 baseline.record_output(rows.num_rows());
+                add_reads(searched.rows(rows.num_rows()));
             }
             Some(rows)
         });

@@ -144,6 +144,9 @@ impl Run {
         if let (Some(short), Level::Few(rows)) = (&self.short, &level) {
             let given = rows.project(&self.columns)?;
             if let Some(run) = short.run(Some(given), SHORT, &self.context)? {
+                StatementContext::of(&self.context)?
+                    .report
+                    .add_reads(run.reads);
                 return self.add(&run.rows);
             }
         }

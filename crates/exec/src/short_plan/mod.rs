@@ -30,6 +30,7 @@ use datafusion::common::Result;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
 
+use crate::reads::TableReads;
 use crate::report::TempTable;
 use run::Run;
 use step::Step;
@@ -56,8 +57,10 @@ pub struct ShortRun {
     pub rows: RecordBatch,
     /// Its temporary tables, in the order of the plan.
     pub temp_tables: Vec<TempTable>,
-    /// The rows that were read of its tables, but for those that joins looked up.
-    pub rows_read: u64,
+    /// What was read of its tables.
+    pub reads: TableReads,
+    /// The rows that were given to it.
+    pub rows_given: u64,
     /// Whether all rows of a table were read.
     pub has_full_scan: bool,
     /// Whether rows were joined without a key.

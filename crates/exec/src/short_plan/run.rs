@@ -7,6 +7,7 @@ use datafusion::execution::TaskContext;
 
 use super::{ShortRun, Size};
 use crate::provider::RowsNow;
+use crate::reads::TableReads;
 use crate::report::{TempTable, Why, next_temp_table_id};
 
 pub(super) struct Run<'a> {
@@ -15,7 +16,8 @@ pub(super) struct Run<'a> {
     /// What may still be done.
     pub(super) most: Size,
     temp_tables: Vec<TempTable>,
-    rows_read: u64,
+    reads: TableReads,
+    rows_given: u64,
     has_full_scan: bool,
     has_full_join: bool,
 }
@@ -31,7 +33,8 @@ impl<'a> Run<'a> {
             context,
             most,
             temp_tables: Vec::new(),
-            rows_read: 0,
+            reads: TableReads::default(),
+            rows_given: 0,
             has_full_scan: false,
             has_full_join: false,
         }
@@ -39,14 +42,19 @@ impl<'a> Run<'a> {
 
     /// Counts the rows of a table.
     pub(super) fn has_read(&mut self, read: &RowsNow) {
-        self.rows_read += read.rows.num_rows() as u64;
+        self.reads += read.reads;
         self.most.bytes_read = self.most.bytes_read.saturating_sub(read.bytes_read);
         self.has_full_scan |= !read.is_by_key;
     }
 
     /// Counts rows that were handed over.
     pub(super) fn was_given(&mut self, rows: &RecordBatch) {
-        self.rows_read += rows.num_rows() as u64;
+        self.rows_given += rows.num_rows() as u64;
+    }
+
+    /// Counts the rows that a join looked up.
+    pub(super) fn has_looked_up(&mut self, reads: TableReads) {
+        self.reads += reads;
     }
 
     pub(super) fn joins_without_key(&mut self) {
@@ -77,7 +85,8 @@ impl<'a> Run<'a> {
         ShortRun {
             rows,
             temp_tables: self.temp_tables,
-            rows_read: self.rows_read,
+            reads: self.reads,
+            rows_given: self.rows_given,
             has_full_scan: self.has_full_scan,
             has_full_join: self.has_full_join,
         }

@@ -165,7 +165,8 @@ impl Join {
             let Some(outer) = self.input(&mut inputs, place, run)? else {
                 return Ok(None);
             };
-            if let Some(rows) = look_up.rows(&outer)? {
+            if let Some((rows, reads)) = look_up.rows(&outer)? {
+                run.has_looked_up(reads);
                 return Ok(Some(rows));
             }
         }

@@ -181,7 +181,8 @@ pub(crate) fn run_repeated(connection: &Arc<Connection>, text: &str) -> Option<O
         stats: StatementStats::new(started.elapsed(), row_count, &ran.temp_tables, &counters),
         is_query: true,
         reads: Reads {
-            rows: ran.rows_read,
+            tables: ran.reads,
+            rows: ran.reads.rows() + ran.rows_given,
             has_full_scan: ran.has_full_scan,
             has_full_join: ran.has_full_join,
         },

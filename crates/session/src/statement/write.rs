@@ -24,6 +24,7 @@ use super::evaluate::{bytes, number_of_bits};
 use super::query::Ready;
 use super::{Job, Turn};
 use crate::errors;
+use crate::status::RowChanges;
 
 /// Writes rows of a source to a table.
 pub(crate) struct Writer {
@@ -544,7 +545,12 @@ impl Writer {
         if let Some(first) = first {
             job.connection.values.lock().last_insert_id = first;
         }
-        job.connection.changed_rows(&self.table, written.affected());
+        let changes = RowChanges {
+            written: written.inserted,
+            updated: written.updated,
+            deleted: written.deleted,
+        };
+        job.connection.changed_rows(&self.table, changes);
         Ok(written)
     }
 }

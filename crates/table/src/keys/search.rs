@@ -34,6 +34,12 @@ impl Search {
             high: Bound::Unbounded,
         }
     }
+
+    /// Whether it finds all rows.
+    pub fn is_whole(&self) -> bool {
+        let is_unbounded = |bound: &Bound<ArrayRef>| matches!(bound, Bound::Unbounded);
+        self.equal.is_empty() && is_unbounded(&self.low) && is_unbounded(&self.high)
+    }
 }
 
 /// The keys that a search asks for.

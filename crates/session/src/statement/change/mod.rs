@@ -33,6 +33,7 @@ use crate::commands::Command;
 use crate::errors;
 use crate::lowered;
 use crate::outcome::Outcome;
+use crate::status::RowChanges;
 
 pub(crate) use set::{Set, assigns_unique};
 
@@ -171,7 +172,8 @@ impl Job {
         drop(stream);
         let removed = targets.all.iter();
         let removed = removed.map(|target| target.change.changed()).sum();
-        Ok(self.commit_changes(targets.all)?.then_some(removed))
+        let has_committed = self.commit_changes(targets.all, RowChanges::deleted)?;
+        Ok(has_committed.then_some(removed))
     }
 
     /// Updates, unless somebody else was faster.
@@ -253,7 +255,7 @@ impl Job {
             let rows = set.one_by_one.unwrap_or_default();
             waiting.extend((!rows.is_empty()).then(|| (Arc::clone(target.table()), rows)));
         }
-        if !self.commit_changes(targets.all)? {
+        if !self.commit_changes(targets.all, RowChanges::updated)? {
             return Ok(None);
         }
         for (table, rows) in waiting {
@@ -292,7 +294,8 @@ impl Job {
             }
         }
         undo.forget();
-        self.connection.changed_rows(table, changed);
+        self.connection
+            .changed_rows(table, RowChanges::updated(changed));
         Ok(changed)
     }
 
@@ -425,8 +428,13 @@ impl Job {
         Ok((ready, Some(assigning)))
     }
 
-    /// Makes all changes part of their tables; whether nobody else was faster.
-    fn commit_changes(&self, targets: Vec<Target>) -> Result<bool, MySqlError> {
+    /// Makes all changes part of their tables, and counts their rows; whether nobody else was
+    /// faster.
+    fn commit_changes(
+        &self,
+        targets: Vec<Target>,
+        count: impl Fn(u64) -> RowChanges,
+    ) -> Result<bool, MySqlError> {
         // When a later table refuses, the earlier ones go back.
         let mut undos = Vec::new();
         if targets.len() > 1 {
@@ -439,7 +447,7 @@ impl Job {
             let table = Arc::clone(target.table());
             self.connection.before_change(&table)?;
             match target.change.commit() {
-                Ok(()) => self.connection.changed_rows(&table, rows),
+                Ok(()) => self.connection.changed_rows(&table, count(rows)),
                 Err(mayfly_table::Error::Changed { .. }) if number == 0 => {
                     undos.iter_mut().for_each(Undo::forget);
                     return Ok(false);

@@ -3,12 +3,13 @@
 //! Owns the memory for shapes, which is bounded, and the check that a name still means the table
 //! that the meaning was made for. Tables are not kept alive here.
 
-use std::cell::RefCell;
+use std::cell::{self, RefCell};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Bound;
 use std::sync::{Arc, Weak};
 
+use mayfly_exec::TableReads;
 use mayfly_sql::literal::Literal;
 use mayfly_sql::statement::TableName;
 use mayfly_table::{Definition, Dictionary, Table};
@@ -188,6 +189,8 @@ pub(super) struct Target {
     pub(super) held: RefCell<Option<Turn>>,
     /// Whose turn it is, where that was somebody else's.
     pub(super) busy: RefCell<Option<Turns>>,
+    /// What was read of it.
+    pub(super) reads: cell::Cell<TableReads>,
 }
 
 impl PointStatement {
@@ -210,6 +213,7 @@ impl PointStatement {
             settings: local.settings(),
             held: RefCell::default(),
             busy: RefCell::default(),
+            reads: cell::Cell::default(),
         })
     }
 

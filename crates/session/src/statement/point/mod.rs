@@ -45,6 +45,7 @@ use crate::outcome::{ColumnInfo, Outcome, RowStream, crashed, panic_text};
 use crate::running::Running;
 use crate::slow_log::Reads;
 use crate::stats::{Ended, StatementStats};
+use crate::status::RowChanges;
 
 pub(crate) use known::Known;
 use known::{Given, PointStatement, Target};
@@ -86,6 +87,18 @@ impl Done {
             Done::Deleted(rows) => *rows,
             Done::Selected(batch, _) => batch.num_rows() as u64,
         }
+    }
+
+    /// Rows of the table that came, changed and went.
+    fn changes(&self) -> RowChanges {
+        let mut changes = RowChanges::default();
+        match self {
+            Done::Inserted { rows, .. } => changes.written = *rows,
+            Done::Updated { changed, .. } => changes.updated = *changed,
+            Done::Deleted(rows) => changes.deleted = *rows,
+            Done::Selected(..) => {}
+        }
+        changes
     }
 
     /// What the client is told, and `ROW_COUNT()`.
@@ -192,6 +205,7 @@ pub(crate) fn run_known(connection: &Arc<Connection>, text: &str, held: Option<T
         stats: StatementStats::new(started.elapsed(), rows, tables, &counters),
         is_query: statement.is_query(),
         reads: Reads {
+            tables: target.reads.get(),
             rows,
             ..Reads::default()
         },
@@ -344,6 +358,7 @@ impl Job {
             }
         };
         connection.has_done(target, &done);
+        self.running.report.add_reads(target.reads.get());
         if let Done::Selected(_, tables) = &done {
             for table in tables {
                 self.running.report.add(table.clone());
@@ -390,6 +405,7 @@ impl Connection {
         self.count(|status| statement.count(status));
         let running = Running::begin(self, text, self.statement_account());
         running.also_count_since(target.table.account(), before);
+        running.report.add_reads(target.reads.get());
         running
     }
 
@@ -398,7 +414,7 @@ impl Connection {
         if matches!(done, Done::Selected(..)) {
             return;
         }
-        self.changed_rows(&target.table, done.rows());
+        self.changed_rows(&target.table, done.changes());
         if let Done::Inserted {
             first_number: Some(first),
             ..

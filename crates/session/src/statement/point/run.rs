@@ -12,6 +12,7 @@ use arrow::compute::{cast, filter};
 use arrow::datatypes::{DataType, Int64Type, UInt64Type};
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
+use mayfly_exec::Searched;
 use mayfly_sql::literal::{Literal, column_of};
 use mayfly_table::{Change, Search, Table, TableSnapshot};
 use mayfly_types::MySqlError;
@@ -126,7 +127,7 @@ fn update(
         return Ok(None);
     };
     let mut change = target.table.begin_change();
-    let Some((snapshot, ids)) = find(&target.table, &searches, CHANGED_MAX)? else {
+    let Some((snapshot, ids)) = find(target, &searches, CHANGED_MAX)? else {
         return Ok(None);
     };
     let matched = ids.len();
@@ -202,7 +203,7 @@ fn delete(
         return Ok(None);
     };
     let mut change = target.table.begin_change();
-    let Some((_, ids)) = find(&target.table, &searches, CHANGED_MAX)? else {
+    let Some((_, ids)) = find(target, &searches, CHANGED_MAX)? else {
         return Ok(None);
     };
     change.remove(&UInt64Array::from(ids));
@@ -273,7 +274,7 @@ fn numbers(
     let Some(searches) = rows.searches(&target.table, constants) else {
         return Ok(None);
     };
-    target.table.search(&searches, most).map_err(table_error)
+    search(target, &searches, most)
 }
 
 /// Whether so many rows of a table may be read at once.
@@ -385,10 +386,19 @@ fn begin(
     Some((searches, turn(connection, target)?))
 }
 
+/// The numbers of the rows that searches find, which are counted as read; `None` when they are many.
+fn search(target: &Target, searches: &[Search], most: usize) -> Found<(TableSnapshot, Vec<u64>)> {
+    let found = target.table.search(searches, most).map_err(table_error)?;
+    if let Some((_, numbers)) = &found {
+        let searched = Searched::of(&target.table, searches);
+        target.reads.set(searched.reads(numbers.len()));
+    }
+    Ok(found)
+}
+
 /// The rows that searches find; `None` when they are many.
-fn find(table: &Arc<Table>, searches: &[Search], most: usize) -> Found<(TableSnapshot, Vec<u64>)> {
-    let found = table.search(searches, most).map_err(table_error)?;
-    let Some((snapshot, numbers)) = found else {
+fn find(target: &Target, searches: &[Search], most: usize) -> Found<(TableSnapshot, Vec<u64>)> {
+    let Some((snapshot, numbers)) = search(target, searches, most)? else {
         return Ok(None);
     };
     let ids = snapshot.locate(numbers).map_err(table_error)?;
