@@ -1,7 +1,7 @@
 //! What the temporary tables of a statement cost, and what it read of other tables.
 //!
-//! Owns: [`Report`], a list of [`TempTable`] and sums of [`TableReads`]. Never: decides anything; operators write it, the
-//! statement's owner reads it, also while they run.
+//! Owns: [`Report`], a list of [`TempTable`] and sums of [`TableReads`]. Never: decides anything;
+//! operators write it, the statement's owner reads it, also while they run.
 //!
 //! A temporary table is one pipeline breaker of the plan. Its partitions run on their own and
 //! report on their own; the report adds them up under the table's id.

@@ -29,7 +29,7 @@ use crate::profile::{Cost, Profiles, Stage};
 use crate::running::{CancelHandle, EndHandle, Running};
 use crate::shortage::TurnOfConnection;
 use crate::slow_log::{SlowSettings, Unlogged};
-use crate::statement::{Known, KnownTables, Lately, Repeated, Turns};
+use crate::statement::{Known, KnownTables, Lately, Numbering, Repeated, Turns};
 use crate::stats::{Ended, StatementStats};
 use crate::status::{RowChanges, Status};
 use crate::tracking::{Tracker, Tracks, TransactionInfo};
@@ -129,8 +129,8 @@ pub(crate) struct Settings {
     pub(crate) autocommit: bool,
     /// Whether transactions are READ ONLY that do not say otherwise.
     only_reads: bool,
-    /// Whether 0 in an AUTO_INCREMENT column asks for a number.
-    pub(crate) counts_zero: bool,
+    /// Which numbers AUTO_INCREMENT columns get.
+    pub(crate) numbering: Numbering,
     /// The first number that the next INSERT gives, if it was said by `insert_id`; else 0.
     pub(crate) insert_id: u64,
     /// Whether a SELECT returns all of its rows.
@@ -599,7 +599,11 @@ impl Local {
                 version,
                 autocommit: self.variables.text("autocommit") != "OFF",
                 only_reads: self.variables.is_on("transaction_read_only"),
-                counts_zero: !self.variables.has_mode("NO_AUTO_VALUE_ON_ZERO"),
+                numbering: Numbering {
+                    counts_zero: !self.variables.has_mode("NO_AUTO_VALUE_ON_ZERO"),
+                    increment: self.variables.number("auto_increment_increment").max(1),
+                    offset: self.variables.number("auto_increment_offset"),
+                },
                 insert_id: self.variables.number("insert_id"),
                 selects_all: self.variables.number("sql_select_limit") == u64::MAX,
                 wait_timeout: self.variables.number("wait_timeout"),

@@ -17,13 +17,49 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::errors;
 
+/// Which numbers are given.
+#[derive(Clone, Copy)]
+pub(crate) struct Numbering {
+    /// Whether 0 asks for a number as NULL does: not under NO_AUTO_VALUE_ON_ZERO.
+    pub(crate) counts_zero: bool,
+    /// From one number to the next: `auto_increment_increment`.
+    pub(crate) increment: u64,
+    /// The first number, if it is not beyond the increment: `auto_increment_offset`.
+    pub(crate) offset: u64,
+}
+
+impl Default for Numbering {
+    fn default() -> Self {
+        Numbering {
+            counts_zero: true,
+            increment: 1,
+            offset: 1,
+        }
+    }
+}
+
+impl Numbering {
+    /// The first number from `start` on.
+    fn at(self, start: u64) -> u64 {
+        let offset = match self.offset > self.increment {
+            true => 0,
+            false => self.offset,
+        };
+        let steps = start.saturating_sub(offset).div_ceil(self.increment);
+        offset.saturating_add(steps.saturating_mul(self.increment))
+    }
+
+    fn behind(self, number: u64) -> u64 {
+        number.saturating_add(self.increment)
+    }
+}
+
 /// Gives numbers to the rows of one statement, in their order.
 #[derive(Clone)]
 pub(crate) struct Counter {
     /// The column that is counted up.
     pub(crate) column: usize,
-    /// Whether 0 asks for a number as NULL does: not under NO_AUTO_VALUE_ON_ZERO.
-    counts_zero: bool,
+    numbering: Numbering,
     /// The greatest number that the column holds.
     last: u64,
     /// The first number, where `insert_id` says it; else 0.
@@ -49,7 +85,7 @@ pub(crate) struct Counter {
 
 impl Counter {
     /// The counter of a table; `None` if no column is AUTO_INCREMENT.
-    pub(crate) fn of(table: &Table, counts_zero: bool) -> Option<Counter> {
+    pub(crate) fn of(table: &Table, numbering: Numbering) -> Option<Counter> {
         let column = table.definition().auto_increment()?;
         let last = match table.columns()[column].column_type.data_type() {
             DataType::Int8 => i8::MAX.unsigned_abs().into(),
@@ -63,7 +99,7 @@ impl Counter {
         };
         Some(Counter {
             column,
-            counts_zero,
+            numbering,
             last,
             said: 0,
             rows: 1,
@@ -90,7 +126,7 @@ impl Counter {
 
     /// Lets 0 stay 0.
     pub(crate) fn keep_zeros(&mut self) {
-        self.counts_zero = false;
+        self.numbering.counts_zero = false;
     }
 
     /// Whether the first number is still to be given that `insert_id` said.
@@ -140,8 +176,8 @@ impl Counter {
         table: &Table,
         values: &ArrayRef,
     ) -> Result<(ArrayRef, bool), MySqlError> {
-        let (missing, _) =
-            look_at(values, self.counts_zero).map_err(|error| errors::from_plan(&error.into()))?;
+        let (missing, _) = look_at(values, self.numbering.counts_zero)
+            .map_err(|error| errors::from_plan(&error.into()))?;
         let missing = missing.into_iter().filter(|missing| *missing).count();
         if missing > 0 {
             self.begin(table);
@@ -164,7 +200,7 @@ impl Counter {
         values: &ArrayRef,
     ) -> Result<ArrayRef, MySqlError> {
         let plan = |error: ArrowError| errors::from_plan(&error.into());
-        let (missing, greatest) = look_at(values, self.counts_zero).map_err(plan)?;
+        let (missing, greatest) = look_at(values, self.numbering.counts_zero).map_err(plan)?;
         self.numbered.clear();
         if !missing.contains(&true) {
             self.pass(greatest);
@@ -184,8 +220,9 @@ impl Counter {
                 if next > self.last {
                     return Err(MySqlError::new(ErrorCode::AutoIncrementFailed, &[]));
                 }
-                self.next = Some(next + 1);
-                self.take(table, next + 1);
+                let behind = self.numbering.behind(next);
+                self.next = Some(behind);
+                self.take(table, behind);
                 self.numbered.resize(row + 1, None);
                 self.numbered[row] = Some(next);
                 filled.push(next);
@@ -221,13 +258,16 @@ impl Counter {
             return next;
         }
         let next = match self.said {
-            0 => table.auto_increment().max(self.behind_given),
+            0 => {
+                let start = table.auto_increment().max(self.behind_given);
+                self.numbering.at(start)
+            }
             said => said,
         };
         self.next = Some(next);
         self.take(
             table,
-            next.saturating_add(self.rows)
+            next.saturating_add(self.rows.saturating_mul(self.numbering.increment))
                 .min(self.last.saturating_add(1)),
         );
         next
@@ -244,7 +284,11 @@ impl Counter {
     fn pass(&mut self, number: u64) {
         let behind = number.saturating_add(1);
         self.behind_given = self.behind_given.max(behind);
-        self.next = self.next.map(|next| next.max(behind));
+        let numbering = self.numbering;
+        self.next = self.next.map(|next| match next < behind {
+            true => numbering.at(behind),
+            false => next,
+        });
     }
 }
 

@@ -60,6 +60,7 @@ use crate::running::Running;
 use crate::status::Status;
 
 pub(crate) use check::check;
+pub(crate) use counter::Numbering;
 pub(crate) use describe::{Described, describe, known_columns};
 pub(crate) use known_tables::{KnownTables, run_known_table};
 pub(crate) use point::{Attempt, Known, run_known};

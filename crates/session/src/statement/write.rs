@@ -127,7 +127,7 @@ impl Writer {
         let turn = job.turn(table).await;
         let mut values = Values::begin(job, table, names, ignore).await?;
         let settings = job.connection.local().settings();
-        values.counter = Counter::of(table, settings.counts_zero);
+        values.counter = Counter::of(table, settings.numbering);
         if let Some(counter) = &mut values.counter {
             counter.begin_with(settings.insert_id);
         }

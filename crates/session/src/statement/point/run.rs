@@ -95,7 +95,7 @@ fn insert(
     let Some(_turn) = turn(connection, target) else {
         return Ok(None);
     };
-    let mut counter = Counter::of(table, target.settings.counts_zero);
+    let mut counter = Counter::of(table, target.settings.numbering);
     if let Some(counter) = &mut counter {
         counter.expect(rows);
         let numbers = &mut arrays[counter.column];
@@ -386,7 +386,8 @@ fn begin(
     Some((searches, turn(connection, target)?))
 }
 
-/// The numbers of the rows that searches find, which are counted as read; `None` when they are many.
+/// The numbers of the rows that searches find, which are counted as read; `None` when they are
+/// many.
 fn search(target: &Target, searches: &[Search], most: usize) -> Found<(TableSnapshot, Vec<u64>)> {
     let found = target.table.search(searches, most).map_err(table_error)?;
     if let Some((_, numbers)) = &found {
