@@ -203,6 +203,7 @@ codes! {
     WrongValue = 1525, "HY000", "Incorrect {} value: '{}'";
     NoSuchEvent = 1539, "HY000", "Unknown event '{}'";
     PartitionTemporary = 1562, "HY000", "Cannot create temporary table with partitions";
+    TransactionCharacteristics = 1568, "25001", "Transaction characteristics can't be changed while a transaction is in progress";
     ParameterCount = 1582, "42000", "Incorrect parameter count in the call to native function '{}'";
     WrongParameters = 1583, "42000", "Incorrect parameters in the call to native function '{}'";
     TableCommentTooLong = 1628, "HY000", "Comment for table '{}' is too long (max = {})";

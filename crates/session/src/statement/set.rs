@@ -99,7 +99,13 @@ impl Job {
                 access,
                 scope: None,
                 ..
-            } => changes.extend(access.map(Change::NextAccess)),
+            } => {
+                if self.connection.local().transaction.is_open() {
+                    let code = ErrorCode::TransactionCharacteristics;
+                    return Err(MySqlError::new(code, &[]));
+                }
+                changes.extend(access.map(Change::NextAccess));
+            }
             Assignment::Transaction {
                 access,
                 scope,
