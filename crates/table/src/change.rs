@@ -48,6 +48,29 @@ fn chosen(ids: &[u64], mask: &[bool]) -> Vec<u64> {
         .collect()
 }
 
+/// Rows with other values in some columns.
+fn assigned(
+    old: &RecordBatch,
+    columns: &[usize],
+    values: impl IntoIterator<Item = ArrayRef>,
+) -> Result<RecordBatch> {
+    let mut arrays = old.columns().to_vec();
+    for (column, values) in columns.iter().zip(values) {
+        arrays[*column] = values;
+    }
+    Ok(RecordBatch::try_new(old.schema(), arrays)?)
+}
+
+/// What came of writing values where others stand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Patched {
+    /// They are there already.
+    Same,
+    Yes,
+    /// They do not fit.
+    No,
+}
+
 /// Slots of a batch, one bit each.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slots(Vec<u64>);
@@ -206,6 +229,33 @@ impl Change {
         Ok(count as u64)
     }
 
+    /// As [`Change::assign`] for one row; whether it has other values now. Where they fit, the row
+    /// is not read for that: what it has is compared where it stands.
+    ///
+    /// # Errors
+    /// As for [`Change::replace`].
+    ///
+    /// # Panics
+    /// If there is no such row or column, or the row was named before.
+    pub fn assign_one(&mut self, id: u64, columns: &[usize], values: &[ArrayRef]) -> Result<bool> {
+        let is_new = self.take_note(&UInt64Array::from(vec![id]));
+        assert_eq!(is_new, [true], "a row that was changed before");
+        match self.patch(&[id], columns.iter().copied().zip(values.iter().cloned()))? {
+            Patched::Same => return Ok(false),
+            Patched::Yes => return Ok(true),
+            Patched::No => {}
+        }
+        let old = self.snapshot.rows(&[id], None)?;
+        let mut differs = false;
+        for (column, value) in columns.iter().zip(values) {
+            differs |= old.column(*column) != value;
+        }
+        if differs {
+            self.replace_new(&[id], &assigned(&old, columns, values.iter().cloned())?)?;
+        }
+        Ok(differs)
+    }
+
     /// Whether each of some rows is named for the first time; it is from now on.
     fn take_note(&mut self, ids: &UInt64Array) -> Vec<bool> {
         let mut is_new = Vec::with_capacity(ids.len());
@@ -229,30 +279,26 @@ impl Change {
             let part = values.iter().map(|values| values.slice(from, run.len()));
             let part: Vec<ArrayRef> = part.collect();
             from += run.len();
-            if self.patch(run, columns.iter().copied().zip(part.iter().cloned()))? {
+            let values = columns.iter().copied().zip(part.iter().cloned());
+            if self.patch(run, values)? != Patched::No {
                 continue;
             }
             let old = self.snapshot.rows(run, None)?;
-            let mut arrays = old.columns().to_vec();
-            for (column, values) in columns.iter().zip(part) {
-                arrays[*column] = values;
-            }
-            let rows = RecordBatch::try_new(old.schema(), arrays)?;
-            self.replace_new(run, &rows)?;
+            self.replace_new(run, &assigned(&old, columns, part)?)?;
         }
         Ok(())
     }
 
-    /// Gives rows of one page other values where the old ones stand; whether those fit.
+    /// Gives rows of one page other values where the old ones stand.
     fn patch(
         &mut self,
         ids: &[u64],
         values: impl Iterator<Item = (usize, ArrayRef)>,
-    ) -> Result<bool> {
+    ) -> Result<Patched> {
         let (batch, _) = split_row_id(ids[0]);
         // The rows that it is written again with would meet others.
         if self.replacement.waits(batch) {
-            return Ok(false);
+            return Ok(Patched::No);
         }
         let slots: Vec<u32> = ids.iter().map(|id| split_row_id(*id).1).collect();
         let layout = self.table.patched();
@@ -262,13 +308,16 @@ impl Change {
             (Batch::Page(page), None) => {
                 let bytes = page.bytes_pinned()?;
                 let stored = StoredRows::open(layout.format, &bytes)?;
-                match Patch::new(layout, &stored, &slots, values)? {
-                    Some(patch) if patch.is_empty() => Ok(true),
-                    Some(patch) => Ok(self.patches.add(layout, batch, page, patch)),
-                    None => Ok(false),
-                }
+                Ok(match Patch::new(layout, &stored, &slots, values)? {
+                    Some(patch) if patch.is_empty() => Patched::Same,
+                    Some(patch) => match self.patches.add(layout, batch, page, patch) {
+                        true => Patched::Yes,
+                        false => Patched::No,
+                    },
+                    None => Patched::No,
+                })
             }
-            (Batch::Page(_), Some(_)) => Ok(false),
+            (Batch::Page(_), Some(_)) => Ok(Patched::No),
             (Batch::Segment(segment), replaced) => {
                 let segment = match replaced {
                     Some(NewRows::Segment(other)) => other.clone(),
@@ -281,13 +330,14 @@ impl Change {
                     ..layout
                 };
                 let Some(patch) = Patch::new(layout, &stored, &slots, values)? else {
-                    return Ok(false);
+                    return Ok(Patched::No);
                 };
-                if !patch.is_empty() {
-                    let width = layout.format.schema().fields().len();
-                    self.replacement.patch(batch, &segment, &patch, width);
+                if patch.is_empty() {
+                    return Ok(Patched::Same);
                 }
-                Ok(true)
+                let width = layout.format.schema().fields().len();
+                self.replacement.patch(batch, &segment, &patch, width);
+                Ok(Patched::Yes)
             }
         }
     }
@@ -359,7 +409,7 @@ impl Change {
             let columns = rows.columns().iter().enumerate();
             let values = columns.map(|(column, values)| (column, values.slice(first, run.len())));
             if rows.num_columns() == self.snapshot.schema().fields().len()
-                && self.patch(run, values)?
+                && self.patch(run, values)? != Patched::No
             {
                 moves[first..from].fill(false);
             }

@@ -185,6 +185,15 @@ fn assign(table: &Arc<Table>, columns: &[usize], rows: &[(i64, Values)]) -> Resu
         .iter()
         .map(|column| Arc::clone(&all[*column]))
         .collect();
+    if let ([id], [(_, new_values)]) = (ids.as_slice(), rows) {
+        let (_, old) = &read(&change.snapshot().rows(&[*id], None)?)[0];
+        let differs = assigned(old, new_values, columns) != *old;
+        assert_eq!(change.assign_one(*id, columns, &new)?, differs);
+        return match differs {
+            true => change.commit(),
+            false => Ok(()),
+        };
+    }
     let ids = UInt64Array::from(ids);
     assert_eq!(change.assign(&ids, columns, &new)?, rows.len() as u64);
     assert_eq!(change.assign(&ids, columns, &new)?, 0, "a row changes once");

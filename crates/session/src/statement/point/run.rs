@@ -138,6 +138,14 @@ fn update(
         }));
     }
     let columns: Vec<usize> = assignments.iter().map(|(column, _)| *column).collect();
+    let is_constant = |(_, value): &(usize, NewValue)| matches!(value, NewValue::Value(_));
+    if let [id] = *ids
+        && assignments.iter().all(is_constant)
+    {
+        // As below.
+        drop(snapshot);
+        return update_one(connection, target, change, id, assignments, constants);
+    }
     let old = snapshot.rows(&ids, Some(&columns)).map_err(table_error)?;
     // It would hold on to the list of pages, which the change would have to copy then.
     drop(snapshot);
@@ -190,6 +198,38 @@ fn update(
     Ok(Some(Done::Updated {
         matched: matched as u64,
         changed: changed as u64,
+    }))
+}
+
+/// Gives one row values that do not depend on those that it has, and are not read therefore.
+fn update_one(
+    connection: &Connection,
+    target: &Target,
+    mut change: Change,
+    id: u64,
+    assignments: &[(usize, NewValue)],
+    constants: &[Option<Literal<'_>>],
+) -> Found<Done> {
+    let mut columns = Vec::with_capacity(assignments.len());
+    let mut new = Vec::with_capacity(assignments.len());
+    for (column, value) in assignments {
+        let NewValue::Value(cell) = value else {
+            return Ok(None);
+        };
+        let column_type = &target.table.columns()[*column].column_type;
+        let Some(value) = column_of(&[cell.value(constants)], column_type) else {
+            return Ok(None);
+        };
+        columns.push(*column);
+        new.push(value);
+    }
+    let is_changed = change.assign_one(id, &columns, &new).map_err(table_error)?;
+    if is_changed && !commit(connection, target, change)? {
+        return Ok(None);
+    }
+    Ok(Some(Done::Updated {
+        matched: 1,
+        changed: u64::from(is_changed),
     }))
 }
 
