@@ -20,8 +20,10 @@ const HOPELESS: [u16; 13] = [
     1044, 1046, 1049, 1051, 1054, 1064, 1065, 1109, 1110, 1136, 1146, 1193, 1305,
 ];
 
-/// Words of statements that change rows.
-const OF_CHANGES: [&str; 5] = ["UPDATE", "DELETE", "INSERT", "REPLACE", "CREATE"];
+/// Words of statements that change something.
+const OF_CHANGES: [&str; 7] = [
+    "UPDATE", "DELETE", "INSERT", "REPLACE", "CREATE", "SET", "DO",
+];
 
 /// Words of statements that prepare others.
 const OF_PREPARED: [&str; 3] = ["PREPARE", "EXECUTE", "DEALLOCATE"];

@@ -1,4 +1,4 @@
-//! Whether the names of a statement that changes rows mean something: what a client is told when it
+//! Whether the names of a statement that changes something mean something: what a client is told when it
 //! prepares one. Nothing is run, and nobody is waited for.
 
 use std::sync::Arc;
@@ -6,16 +6,23 @@ use std::sync::Arc;
 use datafusion::sql::sqlparser::ast::Expr;
 use mayfly_sql::parse;
 use mayfly_sql::references::References;
-use mayfly_sql::statement::{Explain, ExplainFormat, Insert, InsertSource, RowChoice, Statement};
+use mayfly_sql::statement::{
+    Assignment, Explain, ExplainFormat, Insert, InsertSource, RowChoice, SetValue, Statement,
+};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Job;
 use super::assign::Values;
 use super::duplicate::Updater;
+use super::evaluate::is_constant;
+use super::record::Record;
 use crate::connection::Connection;
 use crate::running::Running;
 
-/// Looks at the tables and columns of UPDATE, DELETE, INSERT, REPLACE and CREATE TABLE ... SELECT.
+/// Expressions of a statement that are looked at.
+const VALUES_MAX: usize = 256;
+
+/// Looks at the names of UPDATE, DELETE, INSERT, REPLACE, CREATE TABLE ... SELECT, SET and DO.
 ///
 /// # Errors
 /// Those that running it would give; one may be due to values that are not known yet.
@@ -98,7 +105,31 @@ impl Job {
                 Some(query) => self.try_plan(Statement::Query(query.clone())).await,
                 None => Ok(()),
             },
+            Statement::Do(expressions) => self.try_values(expressions.clone()).await,
+            Statement::Set(assignments) => {
+                let values = assignments
+                    .iter()
+                    .filter_map(|assignment| match assignment {
+                        Assignment::User { value, .. }
+                        | Assignment::System {
+                            value: SetValue::Expression(value),
+                            ..
+                        } => Some(value.clone()),
+                        _ => None,
+                    });
+                self.try_values(values.collect()).await
+            }
             _ => Ok(()),
+        }
+    }
+
+    /// Plans values, but for those that are there as they stand.
+    async fn try_values(&self, mut values: Vec<Expr>) -> Result<(), MySqlError> {
+        values.retain(|value| !is_constant(value));
+        values.truncate(VALUES_MAX);
+        match values.is_empty() {
+            true => Ok(()),
+            false => Box::pin(self.ready_alone(values)).await.map(drop),
         }
     }
 
@@ -121,6 +152,14 @@ impl Job {
             if let Some(wrong) = rows.iter().position(is_wrong) {
                 return Err(MySqlError::new(ErrorCode::ValueCount, &[&(wrong + 1)]));
             }
+            let record = Record::begin(&table)?;
+            let values = rows.iter().flatten().flatten();
+            let values = values.filter(|value| !is_constant(value)).map(|value| {
+                let mut value = value.clone();
+                record.fill(&mut value);
+                value
+            });
+            self.try_values(values.take(VALUES_MAX).collect()).await?;
         }
         if !insert.on_duplicate.is_empty() {
             let assignments = &insert.on_duplicate;

@@ -88,7 +88,7 @@ impl Job {
     }
 
     /// The plan of expressions without columns.
-    async fn ready_alone(&self, expressions: Vec<Expr>) -> Result<Ready, MySqlError> {
+    pub(super) async fn ready_alone(&self, expressions: Vec<Expr>) -> Result<Ready, MySqlError> {
         change::refuse_groups(&expressions, &self.connection.aggregates)?;
         let mut query = parse::select_one()?;
         if let SetExpr::Select(select) = query.body.as_mut() {
