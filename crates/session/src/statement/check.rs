@@ -1,5 +1,5 @@
-//! Whether the names of a statement that changes something mean something: what a client is told when it
-//! prepares one. Nothing is run, and nobody is waited for.
+//! Whether the names of a statement that changes something mean something: what a client is told
+//! when it prepares one. Nothing is run, and nobody is waited for.
 
 use std::sync::Arc;
 
