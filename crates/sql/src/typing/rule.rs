@@ -32,6 +32,9 @@ use crate::functions::listed::text_type;
 use crate::functions::unify::unify;
 use crate::functions::{arithmetic, call, cast, define, seeded};
 
+/// The column of a subquery that is compared with values of another type.
+const COMPARED: &str = "mayfly compared";
+
 /// The rule of typing.
 #[derive(Debug)]
 pub struct Typing;
@@ -322,7 +325,11 @@ fn in_subquery(query: InSubquery, schema: &DFSchema) -> Result<Expr> {
     };
     let (left, right) = (kind(&query.expr, schema)?, kind_of(field.data_type()));
     if left == right || left == Kind::Null || right == Kind::Null {
-        return Ok(Expr::InSubquery(query));
+        let is_same = query.expr.get_type(schema)? == *field.data_type();
+        return match is_same || query.subquery.outer_ref_columns.is_empty() {
+            true => Ok(Expr::InSubquery(query)),
+            false => with_own_name(query),
+        };
     }
     let column = Expr::Column(plan.schema().columns()[0].clone());
     let mut both = schema.clone();
@@ -347,6 +354,16 @@ fn in_subquery(query: InSubquery, schema: &DFSchema) -> Result<Expr> {
         subquery,
         negated,
     )))
+}
+
+/// IN whose subquery names its column as no table does: the stock coercion gives what it casts the
+/// name of the column, which the conditions of the subquery may ask for as well.
+fn with_own_name(mut query: InSubquery) -> Result<Expr> {
+    let plan = query.subquery.subquery.as_ref().clone();
+    let column = Expr::Column(plan.schema().columns()[0].clone());
+    let named = LogicalPlanBuilder::from(plan).project(vec![column.alias(COMPARED)])?;
+    query.subquery.subquery = Arc::new(named.build()?);
+    Ok(Expr::InSubquery(query))
 }
 
 fn like_of(like: Like, schema: &DFSchema) -> Result<Expr> {
