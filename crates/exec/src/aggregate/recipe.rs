@@ -200,9 +200,12 @@ impl InlineRecipe {
             Some(expr) => expr.nullable(schema)?,
             None => false,
         };
-        // `count(1)` counts rows: there is nothing to evaluate.
-        let expr =
-            expr.filter(|e| kind != StateKind::Count || e.downcast_ref::<Literal>().is_none());
+        // `count(1)` counts rows: there is nothing to evaluate. `count(NULL)` counts none.
+        let counts_rows = |expr: &Expr| {
+            let literal = expr.downcast_ref::<Literal>();
+            kind == StateKind::Count && literal.is_some_and(|of| !of.value().is_null())
+        };
+        let expr = expr.filter(|expr| !counts_rows(expr));
         self.arguments.push(Argument {
             expr,
             filter: filter.cloned(),
