@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, new_null_array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Decimal128Type, Schema};
 use datafusion::arrow::record_batch::RecordBatch;
@@ -298,6 +298,10 @@ fn widened_number(data_type: &DataType) -> Option<Number> {
 fn widen(array: ArrayRef, kind: StateKind) -> Result<ArrayRef> {
     let number = match kind {
         StateKind::Sum(n) | StateKind::Min(n) | StateKind::Max(n) => n,
+        // An array of the type of NULL does not say that its values are.
+        _ if array.data_type() == &DataType::Null => {
+            return Ok(new_null_array(&DataType::Boolean, array.len()));
+        }
         _ => return Ok(array),
     };
     Ok(match (number, array.data_type()) {

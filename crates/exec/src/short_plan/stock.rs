@@ -85,6 +85,11 @@ impl Stock {
         inputs: Vec<RecordBatch>,
         run: &mut Run,
     ) -> Result<Option<RecordBatch>> {
+        let is_grouped = matches!(self.kind, Kind::Aggregate { why: Some(_), .. });
+        if is_grouped && inputs.iter().all(|rows| rows.num_rows() == 0) {
+            // The stock operator has a row for all rows WITH ROLLUP even if there are none.
+            return Ok(Some(RecordBatch::new_empty(self.node.schema())));
+        }
         let counts = inputs.iter().map(|rows| rows.num_rows() as u64);
         let rows_max = match self.kind {
             Kind::Aggregate { groupings, .. } => counts.sum::<u64>().saturating_mul(groupings),

@@ -13,6 +13,7 @@ mod labels;
 mod order_names;
 pub(crate) mod refused;
 pub(crate) mod relation;
+mod rollup;
 mod tuple;
 mod windows;
 
@@ -22,9 +23,9 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, GroupByExpr, GroupByWithModifier, Ident, JoinConstraint, JoinOperator,
-    LimitClause, NamedWindowExpr, ObjectName, OrderBy, OrderByKind, Query, Select, SelectItem,
-    SetExpr, Spanned, TableAlias, TableFactor, Value, Visitor, VisitorMut, WindowType,
+    Expr, Function, Ident, JoinConstraint, JoinOperator, LimitClause, NamedWindowExpr, ObjectName,
+    OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Spanned, TableAlias, TableFactor,
+    Value, Visitor, VisitorMut, WindowType,
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 use mayfly_types::{ErrorCode, MySqlError};
@@ -194,6 +195,13 @@ impl VisitorMut for Rewriter<'_> {
         if let Err(error) = checked.and_then(|()| windows::write_out_order(query)) {
             return self.stop(error);
         }
+        if let SetExpr::Select(select) = query.body.as_ref()
+            && (query.limit_clause.is_some()
+                || self.top_location == Some(select.select_token.0.span.start))
+            && let Err(error) = rollup::sort(query)
+        {
+            return self.stop(error);
+        }
         order_by_place(query);
         if let SetExpr::SetOperation { .. } = query.body.as_ref()
             && let Some(table) = query.order_by.as_ref().and_then(qualifier)
@@ -279,7 +287,7 @@ impl VisitorMut for Rewriter<'_> {
                 lower(other);
             }
         }
-        match rollup(&mut select.group_by) {
+        match rollup::write_out(&mut select.group_by) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => self.stop(error),
         }
@@ -463,31 +471,6 @@ impl Visitor for Leftovers<'_> {
 pub(crate) fn lower(ident: &mut Ident) {
     ident.value = ident.value.to_lowercase();
     ident.quote_style = Some('`');
-}
-
-/// Turns GROUP BY a, b WITH ROLLUP into the form that the planner knows.
-fn rollup(group_by: &mut GroupByExpr) -> Result<(), MySqlError> {
-    let GroupByExpr::Expressions(list, modifiers) = group_by else {
-        return Ok(());
-    };
-    match modifiers.as_slice() {
-        [] => {}
-        [GroupByWithModifier::Rollup] => {
-            modifiers.clear();
-            let sets = std::mem::take(list)
-                .into_iter()
-                .map(|expr| vec![expr])
-                .collect();
-            list.push(Expr::Rollup(sets));
-        }
-        _ => {
-            return Err(MySqlError::new(
-                ErrorCode::NotSupportedYet,
-                &[&"GROUP BY ... WITH (other than ROLLUP)"],
-            ));
-        }
-    }
-    Ok(())
 }
 
 /// The table that an ORDER BY names in front of a column.

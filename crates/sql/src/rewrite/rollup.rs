@@ -1,0 +1,83 @@
+//! GROUP BY ... WITH ROLLUP: the form that the planner knows, and the order of its rows.
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, GroupByExpr, GroupByWithModifier, Ident, OrderBy, OrderByExpr, OrderByKind,
+    OrderByOptions, Query, SelectItem, SetExpr,
+};
+use mayfly_types::{ErrorCode, MySqlError};
+
+use crate::parse::parse_expression;
+
+/// Gives a query WITH ROLLUP the order that MySQL's has without ORDER BY: by its keys, each sum
+/// behind the rows that it adds up. Keys that are places or aliases are left alone.
+///
+/// # Errors
+/// None but for a bug in how expressions are spelled.
+pub(super) fn sort(query: &mut Query) -> Result<(), MySqlError> {
+    let SetExpr::Select(select) = query.body.as_ref() else {
+        return Ok(());
+    };
+    let GroupByExpr::Expressions(keys, modifiers) = &select.group_by else {
+        return Ok(());
+    };
+    let is_alias = |name: &Ident| {
+        select.projection.iter().any(|item| match item {
+            SelectItem::ExprWithAlias { alias, .. } => {
+                alias.value.eq_ignore_ascii_case(&name.value)
+            }
+            _ => false,
+        })
+    };
+    let is_known = |key: &Expr| match key {
+        Expr::Value(_) => false,
+        Expr::Identifier(name) => !is_alias(name),
+        _ => true,
+    };
+    if modifiers.as_slice() != [GroupByWithModifier::Rollup]
+        || query.order_by.is_some()
+        || select.distinct.is_some()
+        || !keys.iter().all(is_known)
+    {
+        return Ok(());
+    }
+    let by = |expr| OrderByExpr {
+        expr,
+        options: OrderByOptions::default(),
+        with_fill: None,
+    };
+    let mut list = Vec::with_capacity(2 * keys.len());
+    for key in keys {
+        list.push(by(parse_expression(&format!("GROUPING({key})"))?));
+        list.push(by(key.clone()));
+    }
+    query.order_by = Some(OrderBy {
+        kind: OrderByKind::Expressions(list),
+        interpolate: None,
+    });
+    Ok(())
+}
+
+/// Turns GROUP BY a, b WITH ROLLUP into the form that the planner knows.
+pub(super) fn write_out(group_by: &mut GroupByExpr) -> Result<(), MySqlError> {
+    let GroupByExpr::Expressions(list, modifiers) = group_by else {
+        return Ok(());
+    };
+    match modifiers.as_slice() {
+        [] => {}
+        [GroupByWithModifier::Rollup] => {
+            modifiers.clear();
+            let sets = std::mem::take(list)
+                .into_iter()
+                .map(|expr| vec![expr])
+                .collect();
+            list.push(Expr::Rollup(sets));
+        }
+        _ => {
+            return Err(MySqlError::new(
+                ErrorCode::NotSupportedYet,
+                &[&"GROUP BY ... WITH (other than ROLLUP)"],
+            ));
+        }
+    }
+    Ok(())
+}
