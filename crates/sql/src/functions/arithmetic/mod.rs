@@ -31,6 +31,7 @@ pub(crate) use shown::text;
 
 use super::call::{Call, invoke};
 use super::define::{nameless, raise};
+use super::own::{BIT_NOT, NEGATE};
 use super::unify::decimal;
 
 /// An operator on numbers.
@@ -73,7 +74,8 @@ impl Operator {
     fn name(self) -> &'static str {
         match self {
             Operator::Modulo => "mod",
-            Operator::Negate => "negate",
+            Operator::Negate => NEGATE,
+            Operator::BitNot => BIT_NOT,
             other => other.symbol(),
         }
     }

@@ -4,7 +4,7 @@ use datafusion::logical_expr::{Expr, ScalarUDF};
 use mayfly_types::ColumnType;
 
 use super::Arithmetic;
-use crate::functions::cast;
+use crate::functions::{cast, own};
 
 /// The expression of a call as an error shows it; empty for what is no operator.
 pub(crate) fn text(function: &ScalarUDF, arguments: &[Expr]) -> String {
@@ -48,7 +48,7 @@ fn shown(expr: &Expr) -> String {
 /// A call of a function as an error shows it.
 fn called(function: &ScalarUDF, arguments: &[Expr]) -> String {
     // A number with an exponent was written as one.
-    if let ("to_double", [Expr::Literal(value, _)]) = (function.name(), arguments)
+    if let (own::TO_DOUBLE, [Expr::Literal(value, _)]) = (function.name(), arguments)
         && let Some(Some(digits)) = value.try_as_str()
     {
         return digits.to_owned();
@@ -59,6 +59,6 @@ fn called(function: &ScalarUDF, arguments: &[Expr]) -> String {
         Some(ColumnType::BigInt { unsigned: true }) => format!("cast({list} as unsigned)"),
         Some(ColumnType::BigInt { unsigned: false }) => format!("cast({list} as signed)"),
         Some(target) => format!("cast({list} as {target})"),
-        None => format!("{}({list})", function.name()),
+        None => format!("{}({list})", function.name().trim_start_matches(own::MARK)),
     }
 }
