@@ -302,8 +302,6 @@ pub struct CreateTable {
     pub like: Option<TableName>,
     /// ENGINE option.
     pub engine: Option<String>,
-    /// CHARACTER SET option, or the set of COLLATE.
-    pub character_set: Option<CharacterSet>,
     /// COMMENT option.
     pub comment: Option<String>,
     /// Options that are shown.

@@ -37,6 +37,7 @@ pub(crate) mod single;
 mod text;
 pub(crate) mod unify;
 mod waiting;
+pub(crate) mod warned;
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};

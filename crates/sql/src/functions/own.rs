@@ -33,5 +33,7 @@ pub(crate) const TO_NUMBER: &str = "\u{1}to_number";
 pub(crate) const TRIM_LEADING: &str = "\u{1}trim_leading";
 /// `TRIM(TRAILING ... FROM ...)`.
 pub(crate) const TRIM_TRAILING: &str = "\u{1}trim_trailing";
+/// A constant that warns for each row.
+pub(crate) const WARNED: &str = "\u{1}warned";
 /// Several values as one, for COUNT(DISTINCT a, b).
 pub(crate) const TUPLE_KEY: &str = "\u{1}tuple_key";

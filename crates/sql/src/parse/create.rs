@@ -148,7 +148,6 @@ fn create_table(cursor: &mut Cursor<'_>, temporary: bool, or_replace: bool) -> R
         auto_increment: None,
         like: None,
         engine: None,
-        character_set: None,
         comment: None,
         options: BTreeMap::new(),
         query: None,
@@ -187,8 +186,7 @@ fn create_table(cursor: &mut Cursor<'_>, temporary: bool, or_replace: bool) -> R
         }
         cursor.parser.expect_token(&Token::RParen)?;
     }
-    options(cursor, &mut table)?;
-    if table.character_set == Some(CharacterSet::Binary) {
+    if options(cursor, &mut table)? == Some(CharacterSet::Binary) {
         let columns = table.columns.iter_mut();
         for column in columns.filter(|column| column.character_set.is_none()) {
             column.column_type = as_binary(&column.column_type);
@@ -204,7 +202,9 @@ fn create_table(cursor: &mut Cursor<'_>, temporary: bool, or_replace: bool) -> R
     Ok(Statement::CreateTable(Box::new(table)))
 }
 
-fn options(cursor: &mut Cursor<'_>, table: &mut CreateTable) -> Result<()> {
+/// Reads the options of a table; the character set that its columns have if they name none.
+fn options(cursor: &mut Cursor<'_>, table: &mut CreateTable) -> Result<Option<CharacterSet>> {
+    let mut character_set = None;
     loop {
         cursor.token(&Token::Comma);
         if cursor.words(&["PARTITION", "BY"]) {
@@ -215,9 +215,7 @@ fn options(cursor: &mut Cursor<'_>, table: &mut CreateTable) -> Result<()> {
         }
         match option(cursor)? {
             Some(TableOption::Engine(name)) => table.engine = Some(name),
-            Some(TableOption::CharacterSet(set)) => {
-                table.character_set = set.or(table.character_set);
-            }
+            Some(TableOption::CharacterSet(set)) => character_set = set.or(character_set),
             Some(TableOption::AutoIncrement(next)) => table.auto_increment = Some(next),
             Some(TableOption::Comment(text)) => table.comment = Some(text),
             Some(TableOption::Shown(option, Some(value))) => {
@@ -227,7 +225,7 @@ fn options(cursor: &mut Cursor<'_>, table: &mut CreateTable) -> Result<()> {
                 table.options.remove(&option);
             }
             Some(TableOption::Nothing) => {}
-            None => return Ok(()),
+            None => return Ok(character_set),
         }
     }
 }

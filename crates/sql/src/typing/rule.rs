@@ -27,7 +27,7 @@ use super::compare::{
     Kind, beside_year, comparable, compare, compare_now, is_year, kind, kind_of, truth,
 };
 use super::operators::repair;
-use super::{correlated, dependent, except, listed, looked_up, subquery, union, zero};
+use super::{branches, correlated, dependent, except, listed, looked_up, subquery, union, zero};
 use crate::functions::listed::text_type;
 use crate::functions::own::{COMPARE, LIKE, SUM_ARGUMENT, SUM_RESULT, TO_BOOLEAN, TO_DOUBLE};
 use crate::functions::unify::unify;
@@ -42,9 +42,9 @@ impl AnalyzerRule for Typing {
         "mysql_typing"
     }
 
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
         correlated::check(&plan)?;
-        Ok(plan.transform_up_with_subqueries(node)?.data)
+        branches::in_plan(plan.transform_up_with_subqueries(node)?.data, config)
     }
 }
 
@@ -398,7 +398,7 @@ fn type_of(expr: &Expr, schema: &DFSchema) -> Result<ColumnType> {
 }
 
 /// Conditions become truth values, results one type.
-fn case_of(case: Case, schema: &DFSchema) -> Result<Expr> {
+pub(super) fn case_of(case: Case, schema: &DFSchema) -> Result<Expr> {
     let Case {
         expr: operand,
         when_then_expr,
