@@ -130,7 +130,7 @@ fn char(call: &Call<'_>) -> Result<ArrayRef> {
 fn convert_using(call: &Call<'_>) -> Result<ArrayRef> {
     let set = call.texts(1)?;
     let set = set.constant().flatten();
-    let set = CharacterSet::parse(set.as_deref().unwrap_or_default()).map_err(raise)?;
+    let set = CharacterSet::parse(set.unwrap_or_default()).map_err(raise)?;
     let bytes = call.bytes(0)?;
     let is_binary = call.column_type(0).is_binary();
     call.make_texts(|row, out| {

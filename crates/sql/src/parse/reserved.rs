@@ -44,7 +44,7 @@ fn is_function(name: &Ident) -> bool {
     let is_construct = ["extract", "like", "position"]
         .iter()
         .any(|construct| name.value.eq_ignore_ascii_case(construct));
-    !(name.quote_style.is_none() && is_construct) && !name.value.starts_with(MARK)
+    !(name.value.starts_with(MARK) || is_construct && name.quote_style.is_none())
 }
 
 /// Whether a word is reserved.

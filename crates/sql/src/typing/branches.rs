@@ -3,9 +3,12 @@
 //!
 //! Runs over what has its types. The branches of a CASE are computed for the rows that take them,
 //! but for constants, which the optimizer would compute before. So would it those beside columns in
-//! the condition of a statement that writes in strict mode, where a warning is an error. **Cost**: such constants are
+//! the condition of a statement that writes in strict mode, where a warning is an error.
+//!
+//! On the way the errors of operators learn of the databases of their tables. **Cost**: such constants are
 //! computed once more; IFNULL and COALESCE become a CASE where one of them warns.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -20,16 +23,20 @@ use datafusion::logical_expr::{Case, Expr, ExprSchemable, LogicalPlan, Operator}
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use super::rule::case_of;
+use crate::bindings::FILES;
+use crate::functions::own::MARK;
 use crate::functions::warned::warned;
-use crate::functions::{SessionValues, aside, define};
+use crate::functions::{SessionValues, arithmetic, aside, define};
 
 /// The plan with its constants that warn left for their rows.
 pub(super) fn in_plan(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+    let session = config.extensions.get::<SessionValues>();
+    let database = session.and_then(|session| session.lock().database.clone());
     let mut branches = Branches {
         config,
         simplifier: None,
+        databases: databases(&plan, database.as_deref())?,
     };
-    let session = config.extensions.get::<SessionValues>();
     let refuses = session.is_some_and(|session| session.lock().refuses_misfits);
     let changed = plan.transform_up_with_subqueries(|mut node| {
         let mut changes = false;
@@ -56,6 +63,34 @@ struct Branches<'a> {
     config: &'a ConfigOptions,
     /// Made when it is needed first.
     simplifier: Option<ExprSimplifier>,
+    /// The databases of tables, by the names that columns have for these.
+    databases: HashMap<String, String>,
+}
+
+fn databases(plan: &LogicalPlan, current: Option<&str>) -> Result<HashMap<String, String>> {
+    let mut databases = HashMap::new();
+    plan.apply_with_subqueries(|node| {
+        let named = match node {
+            LogicalPlan::TableScan(scan) => Some((scan.table_name.table(), scan)),
+            LogicalPlan::SubqueryAlias(alias) => match alias.input.as_ref() {
+                LogicalPlan::TableScan(scan) => Some((alias.alias.table(), scan)),
+                _ => None,
+            },
+            _ => None,
+        };
+        if let Some((name, scan)) = named {
+            let database = match scan.table_name.schema() {
+                Some(FILES) => None,
+                Some(database) if !database.starts_with(MARK) => Some(database),
+                // What a statement changes stands in a database of its own.
+                _ => current,
+            };
+            let database = database.map(|database| (name.to_owned(), database.to_owned()));
+            databases.extend(database);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(databases)
 }
 
 impl Branches<'_> {
@@ -97,6 +132,15 @@ impl Branches<'_> {
                 match changes {
                     true => Ok(Transformed::yes(chosen(args, schema)?)),
                     false => Ok(Transformed::no(Expr::ScalarFunction(call))),
+                }
+            }
+            Expr::ScalarFunction(mut call) => {
+                match arithmetic::in_databases(&call.func, &self.databases) {
+                    Some(named) => {
+                        call.func = Arc::new(named);
+                        Ok(Transformed::yes(Expr::ScalarFunction(call)))
+                    }
+                    None => Ok(Transformed::no(Expr::ScalarFunction(call))),
                 }
             }
             other => Ok(Transformed::no(other)),
