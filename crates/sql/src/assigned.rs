@@ -139,7 +139,8 @@ pub fn split(
             variable,
             value,
         });
-        *expr = Expr::Value(Value::Null.into());
+        // In parentheses, so that it is labelled as it was written, and not as a constant.
+        *expr = Expr::Nested(Box::new(Expr::Value(Value::Null.into())));
     }
     let gained = inputs.len();
     let inputs = inputs.into_iter().enumerate();

@@ -68,10 +68,9 @@ impl Dialect for MayflyDialect {
         STOCK.is_table_factor_alias(explicit, kw, parser)
     }
 
-    /// These begin what stands behind the list: ON DUPLICATE KEY UPDATE, FOR UPDATE, LOCK IN SHARE
-    /// MODE.
+    /// These begin what stands behind the list: ON DUPLICATE KEY UPDATE, FOR UPDATE.
     fn is_column_alias(&self, kw: &Keyword, parser: &mut Parser) -> bool {
-        let begins_other = matches!(kw, Keyword::ON | Keyword::FOR | Keyword::LOCK);
+        let begins_other = matches!(kw, Keyword::ON | Keyword::FOR);
         !begins_other && STOCK.is_column_alias(kw, parser)
     }
 
@@ -130,6 +129,17 @@ impl Dialect for MayflyDialect {
             Token::Word(w) if w.keyword == Keyword::CAST && w.quote_style.is_none() => {
                 parser.maybe_parse(cast_with_character_set).transpose()
             }
+            Token::Word(w) if w.keyword == Keyword::CHAR && w.quote_style.is_none() => {
+                parser.maybe_parse(char_using).transpose()
+            }
+            Token::Word(w)
+                if w.keyword == Keyword::CURRENT_USER
+                    && w.quote_style.is_none()
+                    && parser.peek_nth_token_ref(1).token != Token::LParen =>
+            {
+                parser.advance_token();
+                Some(Ok(crate::rewrite::call("current_user", Vec::new())))
+            }
             Token::Minus => {
                 parser.advance_token();
                 Some(parser.parse_subexpr(PREFIX).map(|expr| Expr::UnaryOp {
@@ -171,6 +181,16 @@ impl Dialect for MayflyDialect {
         expr: &Expr,
         _precedence: u8,
     ) -> Option<Result<Expr, ParserError>> {
+        if sounds_like(parser) {
+            parser.advance_token();
+            parser.advance_token();
+            let soundex = |expr: Expr| Box::new(crate::rewrite::call("SOUNDEX", vec![expr]));
+            return Some(parser.parse_subexpr(COMPARE).map(|right| Expr::BinaryOp {
+                left: soundex(expr.clone()),
+                op: BinaryOperator::Eq,
+                right: soundex(right),
+            }));
+        }
         let op = if parser.parse_keyword(Keyword::DIV) {
             BinaryOperator::MyIntegerDivide
         } else if is_mod(parser) {
@@ -194,6 +214,7 @@ impl Dialect for MayflyDialect {
             Token::Arrow | Token::LongArrow => 60,
             Token::Assignment => ASSIGN,
             _ if is_mod(parser) => TIMES,
+            _ if sounds_like(parser) => COMPARE,
             _ => return None,
         };
         Some(Ok(precedence))
@@ -251,7 +272,34 @@ fn cast_with_character_set(parser: &mut Parser) -> Result<Expr, ParserError> {
     })
 }
 
+/// `CHAR(numbers USING set)`, which is `CONVERT(CHAR(numbers) USING set)`; the parser stands at the
+/// word CHAR.
+fn char_using(parser: &mut Parser) -> Result<Expr, ParserError> {
+    parser.advance_token();
+    parser.expect_token(&Token::LParen)?;
+    let numbers = parser.parse_comma_separated(Parser::parse_expr)?;
+    parser.expect_keyword(Keyword::USING)?;
+    let set = parser.parse_object_name(false)?;
+    parser.expect_token(&Token::RParen)?;
+    Ok(Expr::Convert {
+        is_try: false,
+        expr: Box::new(crate::rewrite::call("CHAR", numbers)),
+        data_type: None,
+        charset: Some(set),
+        target_before_value: false,
+        styles: Vec::new(),
+    })
+}
+
 fn is_mod(parser: &Parser) -> bool {
-    matches!(&parser.peek_token_ref().token,
-        Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case("mod"))
+    is_word(parser, 0, "mod")
+}
+
+fn sounds_like(parser: &Parser) -> bool {
+    is_word(parser, 0, "sounds") && is_word(parser, 1, "like")
+}
+
+fn is_word(parser: &Parser, ahead: usize, word: &str) -> bool {
+    matches!(&parser.peek_nth_token_ref(ahead).token,
+        Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word))
 }

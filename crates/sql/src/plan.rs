@@ -22,7 +22,7 @@ use datafusion::sql::sqlparser::ast;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::bindings::{Bindings, FILES};
-use crate::functions::{scalar_function, scalar_names};
+use crate::functions::{is_aggregate_name, scalar_function, scalar_names};
 use crate::keyed::Keyed;
 use crate::origin::Origins;
 use crate::rewrite;
@@ -114,6 +114,7 @@ pub fn aggregate_names(state: &SessionState) -> HashSet<String> {
         .aggregate_functions()
         .keys()
         .map(|name| name.to_lowercase())
+        .filter(|name| is_aggregate_name(name))
         .collect()
 }
 
@@ -182,7 +183,8 @@ impl ContextProvider for Planner<'_> {
     }
 
     fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
-        self.state.aggregate_functions().get(name).cloned()
+        let function = || self.state.aggregate_functions().get(name).cloned();
+        is_aggregate_name(name).then(function).flatten()
     }
 
     fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {

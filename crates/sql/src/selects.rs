@@ -18,6 +18,7 @@ use datafusion::sql::sqlparser::ast::{
 use crate::bindings::Bindings;
 use crate::from_list::{constraint, tables};
 use crate::references::{table_name, variable};
+use crate::rewrite::relation::table_as_select;
 use crate::walk::{self, finds};
 
 /// The SELECTs of a statement.
@@ -211,6 +212,15 @@ impl Reader<'_> {
                     false => Kind::Set(*op),
                 };
                 self.body(right, kind, ids, operators, is_kept);
+            }
+            SetExpr::Table(_) => {
+                if let Ok(Some(select)) = table_as_select(body) {
+                    self.body(&select, kind, ids, operators, is_kept);
+                }
+            }
+            SetExpr::Values(_) => {
+                ids.push(self.begin(kind));
+                self.scopes.pop();
             }
             _ => {}
         }

@@ -120,6 +120,8 @@ pub struct ColumnDefinition {
     pub name: String,
     /// Its type.
     pub column_type: ColumnType,
+    /// CHARACTER SET, or the set of COLLATE, if one was written.
+    pub character_set: Option<CharacterSet>,
     /// Whether NULL is refused.
     pub not_null: bool,
     /// Whether NULL was written, which a primary key does not allow.
@@ -300,8 +302,6 @@ pub struct CreateTable {
     pub like: Option<TableName>,
     /// ENGINE option.
     pub engine: Option<String>,
-    /// Character set option.
-    pub character_set: Option<String>,
     /// COMMENT option.
     pub comment: Option<String>,
     /// Options that are shown.

@@ -61,6 +61,42 @@ const OTHERS: [(&str, &[u16]); 31] = [
 /// Sets whose statements no server could read: their letters are not those of ASCII.
 const WIDE: [&str; 4] = ["ucs2", "utf16", "utf16le", "utf32"];
 
+/// The words of which names of collations are made, behind that of their set. MySQL has those of
+/// languages in short, MariaDB `nopad` and `uca1400`.
+const COLLATION_WORDS: &str = "0900 520 ai as bg bin bs ci croatian cs cyrl czech da danish de eo \
+    es esperanto estonian et general german1 german2 gl hr hu hungarian icelandic is ja ks la latn \
+    latvian lithuanian lt lv mn myanmar mysql500 mysql561 nb nn nopad pb persian pl polish ro roman \
+    romanian ru sinhala sk sl slovak slovenian spanish spanish2 sr sv swedish thai tolower tr trad \
+    turkish uca1400 unicode vi vietnamese w2 zh";
+
+/// Why a collation is not one that texts can be compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoCollation {
+    /// No server has it.
+    Unknown,
+    /// It is one of a set that is not served.
+    OfSet(&'static str),
+    /// It takes some letters for others.
+    NotByCodePoints,
+}
+
+impl NoCollation {
+    /// The error for a collation of that name, where it stands at a text.
+    pub fn error(self, name: &str) -> MySqlError {
+        match self {
+            NoCollation::Unknown => MySqlError::new(ErrorCode::UnknownCollation, &[&name]),
+            NoCollation::OfSet(_) => {
+                let of_texts = CharacterSet::default().name();
+                MySqlError::new(ErrorCode::CollationCharacterSet, &[&name, &of_texts])
+            }
+            NoCollation::NotByCodePoints => {
+                let what = format!("COLLATE {}", name.to_ascii_lowercase());
+                MySqlError::new(ErrorCode::NotSupportedYet, &[&what])
+            }
+        }
+    }
+}
+
 /// The characters of latin1 from 0x80 to 0x9F.
 const HIGH_CONTROLS: [char; 32] = [
     '\u{20AC}', '\u{81}', '\u{201A}', '\u{192}', '\u{201E}', '\u{2026}', '\u{2020}', '\u{2021}',
@@ -138,17 +174,42 @@ impl CharacterSet {
     /// The set that a collation belongs to.
     ///
     /// # Errors
-    /// 1273 for collations of sets that are not served.
-    pub fn of_collation(name: &str) -> Result<CharacterSet, MySqlError> {
-        if name.eq_ignore_ascii_case(CharacterSet::Binary.name()) {
+    /// If no server has it, or its set is not served.
+    pub fn of_collation(name: &str) -> Result<CharacterSet, NoCollation> {
+        let name = name.to_ascii_lowercase();
+        if name == CharacterSet::Binary.name() {
             return Ok(CharacterSet::Binary);
         }
-        let set = name
-            .split_once('_')
-            .map(|(set, _)| CharacterSet::parse(set));
-        match set {
-            Some(Ok(set)) if set != CharacterSet::Binary => Ok(set),
-            _ => Err(MySqlError::new(ErrorCode::UnknownCollation, &[&name])),
+        let (set, rest) = name.split_once('_').ok_or(NoCollation::Unknown)?;
+        let others = OTHERS.iter().map(|(other, _)| *other).chain(WIDE);
+        if let Some(other) = others.chain(["gb18030"]).find(|other| *other == set) {
+            return Err(NoCollation::OfSet(other));
+        }
+        let words: Vec<&str> = rest.split('_').collect();
+        let known: Vec<&str> = COLLATION_WORDS.split(' ').collect();
+        let is_name = match words.split_last() {
+            Some((&"bin", before)) => before.iter().all(|word| ["0900", "nopad"].contains(word)),
+            Some((&("ci" | "cs" | "ks"), before)) => {
+                !before.is_empty() && before.iter().all(|word| known.contains(word))
+            }
+            _ => false,
+        };
+        match CharacterSet::parse(set) {
+            Ok(set) if set != CharacterSet::Binary && is_name => Ok(set),
+            _ => Err(NoCollation::Unknown),
+        }
+    }
+
+    /// The set of a collation that texts can be compared by: one by code points, or bytes.
+    ///
+    /// # Errors
+    /// If it is no such collation.
+    pub fn of_usable_collation(name: &str) -> Result<CharacterSet, NoCollation> {
+        let set = CharacterSet::of_collation(name)?;
+        let by_code_points = name.to_ascii_lowercase().ends_with("_bin");
+        match by_code_points || set == CharacterSet::Binary {
+            true => Ok(set),
+            false => Err(NoCollation::NotByCodePoints),
         }
     }
 
@@ -192,7 +253,8 @@ impl CharacterSet {
             return Ok(Some((default, default.default_collation())));
         }
         if let Some((_, name)) = COLLATIONS.iter().find(|(known, _)| *known == id) {
-            return Ok(Some((CharacterSet::of_collation(name)?, *name)));
+            let set = CharacterSet::of_collation(name).map_err(|no| no.error(name))?;
+            return Ok(Some((set, *name)));
         }
         if let Some((name, _)) = OTHERS.iter().find(|(_, ids)| ids.contains(&id)) {
             return Err(MySqlError::new(ErrorCode::UnknownCharacterSet, &[name]));
@@ -412,8 +474,32 @@ mod tests {
             let told = if id == 309 { 255 } else { id };
             assert_eq!(set.collation_id(name), told, "{name}");
         }
-        for name in ["gbk_chinese_ci", "nope", "", "binary_ci"] {
-            assert!(CharacterSet::of_collation(name).is_err(), "{name}");
+        let gbk = NoCollation::OfSet("gbk");
+        for (name, no) in [
+            ("gbk_chinese_ci", gbk),
+            ("gbk_bin", gbk),
+            ("nope", NoCollation::Unknown),
+            ("", NoCollation::Unknown),
+            ("binary_ci", NoCollation::Unknown),
+            ("nosuch_bin", NoCollation::Unknown),
+            ("utf8mb4_nosuch_ci", NoCollation::Unknown),
+            ("utf8mb4_unicode_bin", NoCollation::Unknown),
+            ("utf8mb4_ci", NoCollation::Unknown),
+            ("utf8mb4_", NoCollation::Unknown),
+        ] {
+            assert_eq!(CharacterSet::of_collation(name), Err(no), "{name}");
+        }
+        for (name, set) in [
+            ("utf8mb4_nopad_bin", Ok(CharacterSet::Utf8mb4)),
+            ("UTF8_BIN", Ok(CharacterSet::Utf8mb3)),
+            ("binary", Ok(CharacterSet::Binary)),
+            (
+                "utf8mb4_es_trad_0900_ai_ci",
+                Err(NoCollation::NotByCodePoints),
+            ),
+            ("latin1_general_cs", Err(NoCollation::NotByCodePoints)),
+        ] {
+            assert_eq!(CharacterSet::of_usable_collation(name), set, "{name}");
         }
     }
 }

@@ -17,7 +17,7 @@ mod error;
 mod parse;
 pub mod spelling;
 
-pub use character_set::CharacterSet;
+pub use character_set::{CharacterSet, NoCollation};
 pub use code::ErrorCode;
 pub use collation::Collation;
 pub use column::{BlobSize, COLLATION_KEY, ColumnType, Digits, TYPE_KEY};

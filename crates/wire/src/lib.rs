@@ -1,10 +1,10 @@
-//! The MySQL protocol, server side, behind two traits.
+//! The MySQL protocol, server side, behind three traits.
 //!
 //! **Owns** the bytes between a client and a server: packets, the handshake, passwords, TLS,
 //! compression, commands, prepared statements as clients see them, and the form of values.
 //!
 //! **Never** reads SQL, knows a table, or keeps a row longer than it takes to send it. It does not
-//! know sessions; a program implements [`Server`] and [`Connection`] for them.
+//! know sessions; a program implements [`Server`], [`Connection`] and [`Cursor`] for them.
 //!
 //! ```text
 //!              +-------------------------------------------------------------+

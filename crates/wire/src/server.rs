@@ -1,7 +1,8 @@
-//! What a server must be for the protocol to speak for it: two traits and their words.
+//! What a server must be for the protocol to speak for it: three traits and their words.
 //!
-//! [`Server`] exists once, [`Connection`] once a client. Futures are `Send`, may wait as long as
-//! they like, and are dropped when the client goes away: dropping one stops its statement.
+//! [`Server`] exists once, [`Connection`] once a client, [`Cursor`] once for each statement whose
+//! rows a client takes in parts. Futures are `Send`, may wait as long as they like, and are dropped
+//! when the client goes away: dropping one stops its statement.
 //!
 //! An answer is written into a [`Reply`], not returned, so that rows flow while they are computed
 //! and a row by a key goes from its table into the buffer of the socket without a batch between.

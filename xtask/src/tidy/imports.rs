@@ -1,6 +1,6 @@
 //! The arrows between crates are those of `imports.toml`, and no others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
@@ -58,11 +58,36 @@ fn short(name: &str) -> &str {
     name.strip_prefix("mayfly-").unwrap_or(name)
 }
 
+/// The dependencies that the workspace names for its crates.
+#[derive(Deserialize)]
+struct Manifest {
+    workspace: Workspace,
+}
+
+#[derive(Deserialize)]
+struct Workspace {
+    dependencies: BTreeMap<String, toml::Value>,
+}
+
+/// What the workspace names and no crate of it depends on.
+fn unused(root: &Path, packages: &[Package]) -> Result<Vec<String>> {
+    let text = std::fs::read_to_string(root.join("Cargo.toml")).context("Cargo.toml")?;
+    let manifest: Manifest = toml::from_str(&text).context("Cargo.toml")?;
+    let used = packages.iter().flat_map(|package| &package.dependencies);
+    let used: BTreeSet<&str> = used.map(|dependency| dependency.name.as_str()).collect();
+    let named = manifest.workspace.dependencies.into_keys();
+    let unused = named.filter(|name| !used.contains(name.as_str()));
+    Ok(unused
+        .map(|name| format!("Cargo.toml: no crate uses the workspace's dependency '{name}'"))
+        .collect())
+}
+
 pub fn check(root: &Path) -> Result<Vec<String>> {
     let text = std::fs::read_to_string(root.join(LIST)).context(LIST)?;
     let list: BTreeMap<String, Allowed> = toml::from_str(&text).context(LIST)?;
-    let mut problems = Vec::new();
-    for package in metadata(root)?.packages {
+    let packages = metadata(root)?.packages;
+    let mut problems = unused(root, &packages)?;
+    for package in packages {
         let name = short(&package.name);
         let Some(allowed) = list.get(name) else {
             problems.push(format!("{LIST}: crate '{name}' is not listed"));

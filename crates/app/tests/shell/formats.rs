@@ -23,6 +23,15 @@ fn tsv_is_what_mysql_b_prints() {
 }
 
 #[test]
+fn values_that_assign_are_labelled_as_they_are_written() {
+    check(
+        &[],
+        "SELECT @v := a, (@w := 3), @v  + 1, @n := 4 AS n, a FROM (SELECT 1 AS a) t;",
+        "@v := a\t(@w := 3)\t@v  + 1\tn\ta\n1\t3\t2\t4\t1\n",
+    );
+}
+
+#[test]
 fn csv_quotes_what_needs_quotes() {
     check(
         &["--format", "csv"],

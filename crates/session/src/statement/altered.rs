@@ -11,7 +11,7 @@ use mayfly_sql::statement::{
     AlterAction, ColumnDefinition, KeyColumn, KeyDefinition, Placement, TableName,
 };
 use mayfly_table::{Check, Column, Definition, Key, KeyKind};
-use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
+use mayfly_types::{ColumnType, ErrorCode, Level, MySqlError, Warning};
 
 use super::define::{
     CHARACTER_BYTES, CheckDraft, Draft, check_key_name, columns_of, declared_length,
@@ -123,6 +123,18 @@ pub(crate) fn altered(
     for action in actions.iter().filter(|action| !is_drop(action)) {
         changes.apply(action)?;
     }
+    // MariaDB looks for what is there or not kind by kind.
+    changes.altered.notes.sort_by_key(|note| {
+        let kinds = [
+            ErrorCode::DuplicateColumn,
+            ErrorCode::UnknownColumn,
+            ErrorCode::CantDropField,
+            ErrorCode::DuplicateKeyName,
+        ];
+        // Constraints and keys that are missed are dropped, or have new names.
+        let place = kinds.iter().position(|code| note.error.is(*code));
+        place.unwrap_or(2)
+    });
     changes.finish()
 }
 
@@ -228,7 +240,12 @@ impl Changes<'_> {
                         || column.generated != was.generated;
                     self.change(index, column, placement.clone())
                 }
-                None if *if_exists => self.missing(ErrorCode::CantDropField, old, true),
+                None if *if_exists => {
+                    let error = self.unknown(old);
+                    let level = Level::Note;
+                    self.altered.notes.push(Warning { level, error });
+                    Ok(())
+                }
                 None => Err(self.unknown(old)),
             },
             AlterAction::RenameColumn { old, new } => {

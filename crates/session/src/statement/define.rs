@@ -558,10 +558,38 @@ pub(crate) fn key_bytes(column_type: &ColumnType, prefix: Option<u32>) -> u64 {
     match (column_type, length) {
         (_, Some(length)) if column_type.is_text() => u64::from(length) * CHARACTER_BYTES,
         (_, Some(length)) => u64::from(length),
-        // Nine digits in four bytes.
-        (ColumnType::Decimal { precision, .. }, None) => u64::from(*precision).div_ceil(2),
+        (of, None) => stored_bytes(of),
+    }
+}
+
+/// The bytes of a value that is no text, as MySQL stores it.
+fn stored_bytes(column_type: &ColumnType) -> u64 {
+    // Two digits of a second in a byte.
+    let fraction = u64::from(column_type.second_digits()).div_ceil(2);
+    match column_type {
+        ColumnType::MediumInt { .. } => 3,
+        ColumnType::Decimal {
+            precision, scale, ..
+        } => digit_bytes(precision - scale) + digit_bytes(*scale),
+        ColumnType::Bit { length } => u64::from(*length).div_ceil(8),
+        ColumnType::Date => 3,
+        ColumnType::Time { .. } => 3 + fraction,
+        ColumnType::DateTime { .. } => 5 + fraction,
+        ColumnType::Timestamp { .. } => 4 + fraction,
+        ColumnType::Year => 1,
+        ColumnType::Enum(words) => 1 + u64::from(words.len() > 255),
+        ColumnType::Set(words) => match words.len().div_ceil(8) as u64 {
+            5.. => 8,
+            bytes => bytes,
+        },
         _ => column_type.data_type().primitive_width().unwrap_or(8) as u64,
     }
+}
+
+/// The bytes of so many decimal digits: nine take four, those that are left as few as can hold
+/// them.
+fn digit_bytes(digits: u8) -> u64 {
+    u64::from(digits / 9) * 4 + u64::from(digits % 9).div_ceil(2)
 }
 
 /// The columns that the text of an expression mentions, in lower case.

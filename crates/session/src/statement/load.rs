@@ -92,25 +92,29 @@ impl Job {
         let mut row = 0_u64;
         loop {
             let more = records.read(&mut record).map_err(read_error)?;
-            if more {
-                row += 1;
-                self.check_count(&record, plan.schema.fields().len(), row, strict)?;
-                columns.push(&record, row)?;
-            }
-            if columns.is_full() || !more && columns.rows > 0 {
-                let batch = columns.finish()?;
-                let batch = match &plan.query {
-                    None => batch,
-                    Some(query) => self.query_over(query.clone(), BATCH, batch).await?,
-                };
-                writer.append(&batch).await?;
-                // Lets a cancelled statement end.
-                tokio::task::yield_now().await;
-            }
             if !more {
                 break;
             }
+            row += 1;
+            let miscount = miscount(&record, plan.schema.fields().len());
+            // What is wrong with the values in front of it is told before; too many fields are told
+            // when their row is written. A warning that is only counted may come when it likes.
+            let in_turn = miscount.filter(|_| strict || !self.connection.values.is_full());
+            if in_turn == Some(ErrorCode::TooFewRecords) {
+                self.append(&plan, &mut columns, &mut writer).await?;
+                self.miscounted(ErrorCode::TooFewRecords, row, strict)?;
+            }
+            columns.push(&record, row)?;
+            if columns.is_full() || in_turn == Some(ErrorCode::TooManyRecords) {
+                self.append(&plan, &mut columns, &mut writer).await?;
+            }
+            if let Some(code) = miscount
+                && (in_turn != miscount || code == ErrorCode::TooManyRecords)
+            {
+                self.miscounted(code, row, strict)?;
+            }
         }
+        self.append(&plan, &mut columns, &mut writer).await?;
         let written = writer.commit()?;
         Ok(Outcome::Done {
             affected_rows: written.affected(),
@@ -124,23 +128,43 @@ impl Job {
         })
     }
 
-    fn check_count(
+    /// Writes the rows that have gathered.
+    async fn append(
         &self,
-        record: &Record,
-        expected: usize,
-        row: u64,
-        strict: bool,
+        plan: &Plan,
+        columns: &mut Columns,
+        writer: &mut Writer,
     ) -> Result<(), MySqlError> {
-        let code = match record.count().cmp(&expected) {
-            std::cmp::Ordering::Equal => return Ok(()),
-            std::cmp::Ordering::Less => ErrorCode::TooFewRecords,
-            std::cmp::Ordering::Greater => ErrorCode::TooManyRecords,
+        if columns.rows == 0 {
+            return Ok(());
+        }
+        let batch = columns.finish()?;
+        let batch = match &plan.query {
+            None => batch,
+            Some(query) => self.query_over(query.clone(), BATCH, batch).await?,
         };
+        writer.append(&batch).await?;
+        // Lets a cancelled statement end.
+        tokio::task::yield_now().await;
+        Ok(())
+    }
+
+    /// A line with too few or too many fields is an error in strict mode.
+    fn miscounted(&self, code: ErrorCode, row: u64, strict: bool) -> Result<(), MySqlError> {
         if strict {
             return Err(MySqlError::new(code, &[&row]));
         }
         self.connection.warn(Warning::new(code, &[&row]));
         Ok(())
+    }
+}
+
+/// Whether a line has too few or too many fields.
+fn miscount(record: &Record, expected: usize) -> Option<ErrorCode> {
+    match record.count().cmp(&expected) {
+        std::cmp::Ordering::Equal => None,
+        std::cmp::Ordering::Less => Some(ErrorCode::TooFewRecords),
+        std::cmp::Ordering::Greater => Some(ErrorCode::TooManyRecords),
     }
 }
 

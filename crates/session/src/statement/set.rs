@@ -2,7 +2,7 @@
 
 use datafusion::scalar::ScalarValue;
 use mayfly_sql::statement::{Access, Assignment, Scope, SetValue};
-use mayfly_types::{CharacterSet, ErrorCode, Level, MySqlError, Warning};
+use mayfly_types::{CharacterSet, ErrorCode, Level, MySqlError, NoCollation, Warning};
 
 use super::Job;
 use crate::errors::not_supported;
@@ -308,11 +308,14 @@ impl Job {
 fn names(character_set: Option<&str>, collation: Option<String>) -> Result<Change, MySqlError> {
     let set = character_set_of_client(character_set)?;
     let collation = match collation {
-        Some(name) if CharacterSet::of_collation(&name)? != set => {
-            let code = ErrorCode::CollationCharacterSet;
-            return Err(MySqlError::new(code, &[&name, &set.name()]));
-        }
-        Some(name) => name.to_ascii_lowercase(),
+        Some(name) => match CharacterSet::of_collation(&name) {
+            Ok(of_collation) if of_collation == set => name.to_ascii_lowercase(),
+            Err(NoCollation::Unknown) => return Err(NoCollation::Unknown.error(&name)),
+            _ => {
+                let code = ErrorCode::CollationCharacterSet;
+                return Err(MySqlError::new(code, &[&name, &set.name()]));
+            }
+        },
         None => set.default_collation().to_owned(),
     };
     Ok(Change::Names(set, collation))

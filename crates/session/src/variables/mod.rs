@@ -284,7 +284,9 @@ fn collation(value: &ScalarValue) -> Option<Result<String, MySqlError>> {
         return Some(of_id.map(|(_, name)| name.to_owned()).ok_or_else(unknown));
     }
     let name = text(value)?.to_ascii_lowercase();
-    Some(CharacterSet::of_collation(&name).map(|_| name))
+    let unknown = |_| MySqlError::new(ErrorCode::UnknownCollation, &[&name]);
+    let set = CharacterSet::of_collation(&name).map_err(unknown);
+    Some(set.map(|_| name))
 }
 
 /// The variables that come in pairs: a character set, and a collation of it.

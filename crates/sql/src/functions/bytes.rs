@@ -5,17 +5,20 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BinaryViewBuilder};
 use arrow::datatypes::DataType;
 use datafusion::error::Result;
+use mayfly_types::{CharacterSet, ErrorCode};
 use md5::{Digest, Md5};
 use sha1::Sha1;
 use sha2::{Sha224, Sha256, Sha384, Sha512};
 
 use super::call::Call;
-use super::define::{Definition, MANY, Returns, pure};
+use super::define::{Definition, MANY, Returns, pure, raise};
+use super::own::CONVERT_USING;
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     pure("hex", &[], (1, 1), Returns::Text, hex),
     pure("unhex", &[], (1, 1), Returns::Bytes, unhex),
-    pure("char", &["chr"], (1, MANY), Returns::Bytes, char),
+    pure("char", &[], (1, MANY), Returns::Bytes, char),
+    pure(CONVERT_USING, &[], (2, 2), Returns::Text, convert_using),
     pure("md5", &[], (1, 1), Returns::Text, |call| {
         digest(call, |b| Md5::digest(b).to_vec())
     }),
@@ -119,6 +122,37 @@ fn char(call: &Call<'_>) -> Result<ArrayRef> {
             out.extend_from_slice(&bytes[first..]);
         }
         true
+    })
+}
+
+/// A text without the characters that a character set does not have, or the text that bytes are in
+/// it. Bytes that are none are NULL, with a warning.
+fn convert_using(call: &Call<'_>) -> Result<ArrayRef> {
+    let set = call.texts(1)?;
+    let set = set.constant().flatten();
+    let set = CharacterSet::parse(set.unwrap_or_default()).map_err(raise)?;
+    let bytes = call.bytes(0)?;
+    let is_binary = call.column_type(0).is_binary();
+    call.make_texts(|row, out| {
+        let Some(bytes) = bytes.at(row) else {
+            return Ok(false);
+        };
+        if !is_binary {
+            let written = set.encode(bytes);
+            // What was written in a set can be read in it.
+            out.push_str(&set.decode(&written).map_err(raise)?);
+            return Ok(true);
+        }
+        match set.decode(bytes) {
+            Ok(text) => out.push_str(&text),
+            Err(_) => {
+                let mut shown = String::new();
+                write_hex(bytes, b"0123456789ABCDEF", &mut shown);
+                call.warn(ErrorCode::InvalidCharacterString, &[&set.name(), &shown]);
+                return Ok(false);
+            }
+        }
+        Ok(true)
     })
 }
 

@@ -17,8 +17,8 @@ use super::call::Call;
 use super::cast::convert_array;
 use super::convert;
 use super::define::{Definition, MANY, Returns, pure, result_field};
+use super::own::{COMPARE, TO_BOOLEAN, TO_DOUBLE, TO_NUMBER};
 use super::unify::unify;
-use crate::typing::compare::COMPARE;
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     pure(
@@ -71,17 +71,17 @@ pub(super) static FUNCTIONS: &[Definition] = &[
         |call| extreme(call, Ordering::Less),
     ),
     pure("interval", &[], (2, MANY), Returns::Integer, interval),
-    pure("to_boolean", &[], (1, 1), Returns::Boolean, |call| {
+    pure(TO_BOOLEAN, &[], (1, 1), Returns::Boolean, |call| {
         let truth: ArrayRef =
             std::sync::Arc::new(convert::to_boolean(call.array(0), call.session)?);
         spread(call, 0, &truth)
     }),
-    pure("to_double", &[], (1, 1), Returns::Double, |call| {
+    pure(TO_DOUBLE, &[], (1, 1), Returns::Double, |call| {
         let doubles = call.doubles(0)?;
         let array: ArrayRef = std::sync::Arc::new(doubles.array().clone());
         spread(call, 0, &array)
     }),
-    pure("to_number", &[], (1, 1), Returns::Integer, |call| {
+    pure(TO_NUMBER, &[], (1, 1), Returns::Integer, |call| {
         let integers = call.integers(0)?;
         let array: ArrayRef = std::sync::Arc::new(integers.array().clone());
         spread(call, 0, &array)

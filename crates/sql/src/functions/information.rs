@@ -10,11 +10,9 @@ use mayfly_types::{Collation, ColumnType};
 use super::arithmetic::DIVISION_DIGITS;
 use super::call::Call;
 use super::define::{Definition, MANY, Returns, pure, stable, volatile};
+use super::own::{AVG_RESULT, SET_LAST_INSERT_ID, SUM_ARGUMENT, SUM_RESULT, TUPLE_KEY};
 use super::session_values::Values;
 use super::unify::{decimal, double, shown_digits};
-
-/// The name of LAST_INSERT_ID(expression).
-pub(crate) const SET_LAST_INSERT_ID: &str = "set_last_insert_id";
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     stable("version", &[], (0, 0), Returns::Text, |call| {
@@ -78,27 +76,27 @@ pub(super) static FUNCTIONS: &[Definition] = &[
         })
     }),
     pure(
-        "sum_argument",
+        SUM_ARGUMENT,
         &[],
         (1, 1),
         Returns::By(|f, _| Ok(summed(&ColumnType::from_arrow(&f[0])))),
         as_result,
     ),
     pure(
-        "sum_result",
+        SUM_RESULT,
         &[],
         (1, 1),
         Returns::By(|f, _| Ok(sum_type(&ColumnType::from_arrow(&f[0])))),
         as_result,
     ),
     pure(
-        "avg_result",
+        AVG_RESULT,
         &[],
         (3, 3),
         Returns::By(|f, c| Ok(avg_type(&ColumnType::from_arrow(&f[0]), more_digits(c)))),
         average,
     ),
-    pure("tuple_key", &[], (1, MANY), Returns::Bytes, tuple_key),
+    pure(TUPLE_KEY, &[], (1, MANY), Returns::Bytes, tuple_key),
 ];
 
 fn text(call: &Call<'_>, of: fn(&Values) -> Option<String>) -> Result<ArrayRef> {

@@ -29,6 +29,7 @@ mod math;
 mod named_locks;
 mod number;
 pub(crate) mod octets;
+pub mod own;
 mod regexp;
 pub(crate) mod seeded;
 mod session_values;
@@ -36,6 +37,7 @@ pub(crate) mod single;
 mod text;
 pub(crate) mod unify;
 mod waiting;
+pub(crate) mod warned;
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -50,7 +52,6 @@ use datafusion::optimizer::Analyzer;
 pub use arithmetic::refusing_zero;
 pub use cast::{assignment, rows_seen, see_again, skip_rows};
 pub use define::raise;
-pub(crate) use information::SET_LAST_INSERT_ID;
 pub use named_locks::{LockHolder, NamedLocks};
 pub(crate) use number::{read_double, read_integer};
 pub use session_values::{SessionValues, Values, aside};
@@ -60,14 +61,23 @@ pub use waiting::{Waiting, waits};
 use arithmetic::{Operator, arithmetic as operator};
 use define::Function;
 
+/// Names and aliases of DataFusion's aggregates that MySQL does not have.
+const FOREIGN_AGGREGATES: [&str; 4] = ["mean", "var", "var_population", "var_sample"];
+
 /// The scalar function of a name, which is in lower case.
 pub fn scalar_function(name: &str) -> Option<Arc<ScalarUDF>> {
     BY_NAME.get(name).cloned()
 }
 
-/// The names of all scalar functions.
+/// The names of all scalar functions that users can call.
 pub fn scalar_names() -> impl Iterator<Item = &'static str> {
-    BY_NAME.keys().map(String::as_str)
+    let names = BY_NAME.keys().map(String::as_str);
+    names.filter(|name| !name.starts_with(own::MARK))
+}
+
+/// Whether MySQL has an aggregate of that name, which is in lower case.
+pub(crate) fn is_aggregate_name(name: &str) -> bool {
+    !FOREIGN_AGGREGATES.contains(&name)
 }
 
 /// Every scalar function, once, aliases within.

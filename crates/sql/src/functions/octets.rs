@@ -5,6 +5,7 @@
 //! number, and each character that they return is a byte again. That holds for the bytes of any
 //! text beside it, too: a position counts them. **Cost**: two copies of the bytes.
 
+use super::own::{LIKE, TRIM_LEADING, TRIM_TRAILING};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, StringViewBuilder};
@@ -33,8 +34,8 @@ const NAMES: &[&str] = &[
     "trim",
     "ltrim",
     "rtrim",
-    "trim_leading",
-    "trim_trailing",
+    TRIM_LEADING,
+    TRIM_TRAILING,
     "elt",
     "make_set",
     "quote",
@@ -43,7 +44,7 @@ const NAMES: &[&str] = &[
     "field",
     "find_in_set",
     "strcmp",
-    "like",
+    LIKE,
     "regexp_like",
     "regexp_instr",
     "regexp_substr",

@@ -4,6 +4,7 @@ use datafusion::sql::sqlparser::ast;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
+use mayfly_types::CharacterSet;
 
 use super::column::{self, character_set, collation};
 use super::cursor::Cursor;
@@ -92,7 +93,7 @@ fn action(cursor: &mut Cursor<'_>, actions: &mut Vec<AlterAction>) -> Result<()>
             cursor.expect("CHARACTER")?;
             cursor.expect("SET")?;
         }
-        if character_set(&cursor.value_word()?)? == "binary" {
+        if character_set(&cursor.value_word()?)? == Some(CharacterSet::Binary) {
             return unsupported("CONVERT TO CHARACTER SET binary");
         }
         if cursor.word("COLLATE") {
@@ -335,6 +336,9 @@ fn options(cursor: &mut Cursor<'_>, actions: &mut Vec<AlterAction>) -> Result<()
             create::TableOption::AutoIncrement(next) => AlterAction::AutoIncrement(next),
             create::TableOption::Comment(text) => AlterAction::Comment(text),
             create::TableOption::Shown(option, value) => AlterAction::Option(option, value),
+            create::TableOption::CharacterSet(Some(CharacterSet::Binary)) => {
+                return unsupported("DEFAULT CHARACTER SET binary");
+            }
             create::TableOption::CharacterSet(_) | create::TableOption::Nothing => {
                 AlterAction::Nothing
             }

@@ -5,17 +5,13 @@
 use datafusion::sql::sqlparser::ast;
 use datafusion::sql::sqlparser::tokenizer::Token;
 use mayfly_table::KeyKind;
-use mayfly_types::{BlobSize, Collation, ColumnType, ErrorCode, MySqlError};
+use mayfly_types::{BlobSize, CharacterSet, ColumnType, ErrorCode, MySqlError, NoCollation};
 
 use super::cursor::Cursor;
 use super::{Result, key, unsupported};
 use crate::statement::{ColumnDefinition, GeneratedColumn};
 
 /// Character sets that are stored as UTF-8 without loss.
-const CHARACTER_SETS: [&str; 8] = [
-    "utf8mb4", "utf8mb3", "utf8", "latin1", "ascii", "ucs2", "utf16", "binary",
-];
-
 const SPATIAL: [&str; 9] = [
     "GEOMETRY",
     "POINT",
@@ -40,6 +36,7 @@ pub(super) fn column(cursor: &mut Cursor<'_>) -> Result<ColumnDefinition> {
     let mut definition = ColumnDefinition {
         name,
         column_type: ColumnType::Null,
+        character_set: None,
         not_null: false,
         null: false,
         default: None,
@@ -58,6 +55,9 @@ pub(super) fn column(cursor: &mut Cursor<'_>) -> Result<ColumnDefinition> {
         definition.column_type = column_type(cursor, &definition.name)?;
     }
     while attribute(cursor, &mut definition)? {}
+    if definition.character_set == Some(CharacterSet::Binary) {
+        definition.column_type = as_binary(&definition.column_type);
+    }
     if matches!(
         definition.column_type,
         ColumnType::Text(_) | ColumnType::Blob(_) | ColumnType::Json
@@ -173,13 +173,20 @@ fn attribute(cursor: &mut Cursor<'_>, definition: &mut ColumnDefinition) -> Resu
     } else if cursor.word("COMMENT") {
         definition.comment = Some(cursor.string()?);
     } else if cursor.words(&["CHARACTER", "SET"]) || cursor.word("CHARSET") {
-        if character_set(&cursor.value_word()?)? == "binary" {
-            definition.column_type = as_binary(&definition.column_type);
-        }
+        let set = character_set(&cursor.value_word()?)?;
+        definition.character_set = set.or(definition.character_set);
     } else if cursor.word("BYTE") {
         definition.column_type = as_binary(&definition.column_type);
     } else if cursor.word("COLLATE") {
-        collation(&cursor.value_word()?)?;
+        let name = cursor.value_word()?;
+        let set = collation(&name)?;
+        if let (Some(written), Some(set)) = (definition.character_set, set)
+            && written != set
+        {
+            let code = ErrorCode::CollationCharacterSet;
+            return Err(MySqlError::new(code, &[&name, &written.name()]).into());
+        }
+        definition.character_set = set.or(definition.character_set);
     } else if cursor.word("VISIBLE") {
         definition.invisible = false;
     } else if cursor.word("INVISIBLE") {
@@ -247,7 +254,7 @@ fn now(cursor: &mut Cursor<'_>) -> Result<ast::Expr> {
     default(cursor)
 }
 
-fn as_binary(column_type: &ColumnType) -> ColumnType {
+pub(super) fn as_binary(column_type: &ColumnType) -> ColumnType {
     match column_type {
         ColumnType::Char { length } => ColumnType::Binary { length: *length },
         ColumnType::VarChar { length } => ColumnType::VarBinary { length: *length },
@@ -256,21 +263,22 @@ fn as_binary(column_type: &ColumnType) -> ColumnType {
     }
 }
 
-pub(super) fn character_set(name: &str) -> Result<String> {
-    let lower = name.to_ascii_lowercase();
-    if lower == "default" || CHARACTER_SETS.contains(&lower.as_str()) {
-        return Ok(lower);
+/// The character set of a name; `None` for DEFAULT.
+pub(super) fn character_set(name: &str) -> Result<Option<CharacterSet>> {
+    match name.eq_ignore_ascii_case("default") {
+        true => Ok(None),
+        false => Ok(Some(CharacterSet::parse(name)?)),
     }
-    Err(MySqlError::new(ErrorCode::UnknownCharacterSet, &[&name]).into())
 }
 
-pub(super) fn collation(name: &str) -> Result<()> {
-    let lower = name.to_ascii_lowercase();
-    if lower == "default" || lower.ends_with("_bin") || Collation::parse(&lower).is_some() {
-        return Ok(());
+/// The character set of a collation that a column can have; `None` for DEFAULT.
+pub(super) fn collation(name: &str) -> Result<Option<CharacterSet>> {
+    if name.eq_ignore_ascii_case("default") {
+        return Ok(None);
     }
-    if lower.ends_with("_ci") || lower.ends_with("_cs") {
-        return unsupported(&format!("COLLATE {lower}"));
-    }
-    Err(MySqlError::new(ErrorCode::UnknownCollation, &[&name]).into())
+    let set = CharacterSet::of_usable_collation(name).map_err(|no| match no {
+        NoCollation::OfSet(set) => MySqlError::new(ErrorCode::UnknownCharacterSet, &[&set]),
+        no => no.error(name),
+    });
+    Ok(Some(set?))
 }

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 use mayfly_table::TableOption as Shown;
-use mayfly_types::{ErrorCode, MySqlError};
+use mayfly_types::{CharacterSet, ErrorCode, MySqlError, NoCollation};
 
-use super::column::{character_set, collation, column};
+use super::column::{as_binary, character_set, collation, column};
 use super::cursor::Cursor;
 use super::key::{self, Constraint};
 use super::{Result, unsupported};
@@ -21,7 +21,7 @@ pub(super) fn create(cursor: &mut Cursor<'_>) -> Result<Statement> {
     if cursor.word("DATABASE") || cursor.word("SCHEMA") {
         let if_not_exists = cursor.words(&["IF", "NOT", "EXISTS"]);
         let name = cursor.name()?;
-        cursor.skip_rest();
+        database_options(cursor)?;
         return Ok(Statement::CreateDatabase {
             name,
             if_not_exists,
@@ -148,7 +148,6 @@ fn create_table(cursor: &mut Cursor<'_>, temporary: bool, or_replace: bool) -> R
         auto_increment: None,
         like: None,
         engine: None,
-        character_set: None,
         comment: None,
         options: BTreeMap::new(),
         query: None,
@@ -187,7 +186,12 @@ fn create_table(cursor: &mut Cursor<'_>, temporary: bool, or_replace: bool) -> R
         }
         cursor.parser.expect_token(&Token::RParen)?;
     }
-    options(cursor, &mut table)?;
+    if options(cursor, &mut table)? == Some(CharacterSet::Binary) {
+        let columns = table.columns.iter_mut();
+        for column in columns.filter(|column| column.character_set.is_none()) {
+            column.column_type = as_binary(&column.column_type);
+        }
+    }
     table.ignore = cursor.word("IGNORE");
     table.replace = !table.ignore && cursor.word("REPLACE");
     let with_as = cursor.word("AS");
@@ -198,7 +202,9 @@ fn create_table(cursor: &mut Cursor<'_>, temporary: bool, or_replace: bool) -> R
     Ok(Statement::CreateTable(Box::new(table)))
 }
 
-fn options(cursor: &mut Cursor<'_>, table: &mut CreateTable) -> Result<()> {
+/// Reads the options of a table; the character set that its columns have if they name none.
+fn options(cursor: &mut Cursor<'_>, table: &mut CreateTable) -> Result<Option<CharacterSet>> {
+    let mut character_set = None;
     loop {
         cursor.token(&Token::Comma);
         if cursor.words(&["PARTITION", "BY"]) {
@@ -209,7 +215,7 @@ fn options(cursor: &mut Cursor<'_>, table: &mut CreateTable) -> Result<()> {
         }
         match option(cursor)? {
             Some(TableOption::Engine(name)) => table.engine = Some(name),
-            Some(TableOption::CharacterSet(name)) => table.character_set = Some(name),
+            Some(TableOption::CharacterSet(set)) => character_set = set.or(character_set),
             Some(TableOption::AutoIncrement(next)) => table.auto_increment = Some(next),
             Some(TableOption::Comment(text)) => table.comment = Some(text),
             Some(TableOption::Shown(option, Some(value))) => {
@@ -219,7 +225,27 @@ fn options(cursor: &mut Cursor<'_>, table: &mut CreateTable) -> Result<()> {
                 table.options.remove(&option);
             }
             Some(TableOption::Nothing) => {}
-            None => return Ok(()),
+            None => return Ok(character_set),
+        }
+    }
+}
+
+/// The options of a database, which have no effect; sets and collations are some that servers have.
+fn database_options(cursor: &mut Cursor<'_>) -> Result<()> {
+    loop {
+        let _ = cursor.word("DEFAULT");
+        if cursor.words(&["CHARACTER", "SET"]) || cursor.word("CHARSET") {
+            cursor.token(&Token::Eq);
+            character_set(&cursor.value_word()?)?;
+        } else if cursor.word("COLLATE") {
+            cursor.token(&Token::Eq);
+            let name = cursor.value_word()?;
+            if CharacterSet::of_collation(&name) == Err(NoCollation::Unknown) {
+                return Err(NoCollation::Unknown.error(&name).into());
+            }
+        } else {
+            cursor.skip_rest();
+            return Ok(());
         }
     }
 }
@@ -227,7 +253,8 @@ fn options(cursor: &mut Cursor<'_>, table: &mut CreateTable) -> Result<()> {
 /// An option of a table.
 pub(super) enum TableOption {
     Engine(String),
-    CharacterSet(String),
+    /// CHARACTER SET, or the set of COLLATE; `None` for DEFAULT.
+    CharacterSet(Option<CharacterSet>),
     AutoIncrement(u64),
     Comment(String),
     /// What is shown, and its value if it has one.
@@ -247,8 +274,7 @@ pub(super) fn option(cursor: &mut Cursor<'_>) -> Result<Option<TableOption>> {
         TableOption::CharacterSet(character_set(&cursor.value_word()?)?)
     } else if cursor.word("COLLATE") {
         cursor.token(&Token::Eq);
-        collation(&cursor.value_word()?)?;
-        TableOption::Nothing
+        TableOption::CharacterSet(collation(&cursor.value_word()?)?)
     } else if cursor.word("COMMENT") {
         cursor.token(&Token::Eq);
         TableOption::Comment(cursor.string()?)

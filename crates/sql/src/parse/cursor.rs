@@ -179,10 +179,7 @@ impl Cursor<'_> {
     }
 
     pub(crate) fn query(&mut self) -> Result<Box<Query>> {
-        let query = self.parser.parse_query()?;
-        // FOR SHARE as it was written before; no rows are locked here.
-        self.words(&["LOCK", "IN", "SHARE", "MODE"]);
-        Ok(query)
+        Ok(self.parser.parse_query()?)
     }
 }
 

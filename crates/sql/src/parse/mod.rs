@@ -81,6 +81,7 @@ pub fn parse(text: &str) -> std::result::Result<(Statement, Source), MySqlError>
     let refused = tokens::check(text, &tokens).err();
     let mut tokens = tokens;
     tokens::join_variables(&mut tokens);
+    tokens::share_as_now(&mut tokens);
     let into = into::cut(&mut tokens).map_err(|refusal| refusal.of_text(text))?;
     let parser = Parser::new(&dialect)
         .with_recursion_limit(RECURSION_LIMIT)

@@ -6,10 +6,12 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, Ident, Query, Select, SelectItem, Spanned, TableFactor, Visitor,
+    CastKind, DataType, Expr, Ident, ObjectNamePart, Query, Select, SelectItem, Spanned,
+    TableFactor, Visitor,
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 
+use crate::functions::own::MARK;
 use crate::statement::{InsertSource, RowChoice, SetColumn, Statement};
 use crate::walk;
 
@@ -34,6 +36,15 @@ pub(super) fn find(statement: &Statement) -> Option<Location> {
         _ => {}
     }
     names.found
+}
+
+/// Whether a name can be that of a function: some constructs look like one, and have a syntax of
+/// their own.
+fn is_function(name: &Ident) -> bool {
+    let is_construct = ["extract", "like", "position"]
+        .iter()
+        .any(|construct| name.value.eq_ignore_ascii_case(construct));
+    !(name.value.starts_with(MARK) || is_construct && name.quote_style.is_none())
 }
 
 /// Whether a word is reserved.
@@ -78,8 +89,31 @@ impl Visitor for Names {
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         match expr {
             Expr::Identifier(name) => self.check(name),
+            Expr::Function(function) => match function.name.0.as_slice() {
+                [ObjectNamePart::Identifier(name)] if !is_function(name) => {
+                    self.found = Some(name.span.start);
+                    ControlFlow::Break(())
+                }
+                _ => ControlFlow::Continue(()),
+            },
+            // What other dialects have.
+            Expr::Array(_)
+            | Expr::AtTimeZone { .. }
+            | Expr::CompoundFieldAccess { .. }
+            | Expr::Dictionary(_)
+            | Expr::ILike { .. }
+            | Expr::IsDistinctFrom(..)
+            | Expr::IsNotDistinctFrom(..)
+            | Expr::Map(_)
+            | Expr::Overlay { .. }
+            | Expr::SimilarTo { .. }
+            | Expr::Struct { .. }
+            | Expr::Cast {
+                kind: CastKind::DoubleColon | CastKind::SafeCast | CastKind::TryCast,
+                ..
+            }
             // No value is converted to a list: only columns are declared so.
-            Expr::Cast {
+            | Expr::Cast {
                 data_type: DataType::Enum(..) | DataType::Set(_),
                 ..
             }
@@ -109,6 +143,21 @@ impl Visitor for Names {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        // Functions in the place of tables, of which MySQL has one: it is refused by its name.
+        if let TableFactor::Table {
+            args: Some(_),
+            name,
+            ..
+        }
+        | TableFactor::Function { name, .. } = factor
+        {
+            self.found = Some(name.span().start);
+            return ControlFlow::Break(());
+        }
+        if let TableFactor::UNNEST { .. } | TableFactor::TableFunction { .. } = factor {
+            self.found = Some(factor.span().start);
+            return ControlFlow::Break(());
+        }
         if let TableFactor::Table { alias, .. } | TableFactor::Derived { alias, .. } = factor
             && let Some(alias) = alias
         {

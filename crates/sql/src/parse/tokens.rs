@@ -172,6 +172,31 @@ pub(super) fn join_variables(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
+/// LOCK IN SHARE MODE becomes FOR SHARE, as it is written since MySQL 8; the places stay.
+pub(super) fn share_as_now(tokens: &mut Vec<TokenWithSpan>) {
+    let words = ["lock", "in", "share", "mode"];
+    let mut at = 0;
+    while at < tokens.len() {
+        let is_space = |at: &usize| matches!(tokens[*at].token, Token::Whitespace(_));
+        let places: Vec<usize> = match is_word(&tokens[at].token, words[0]) {
+            true => (at..tokens.len())
+                .filter(|at| !is_space(at))
+                .take(4)
+                .collect(),
+            false => Vec::new(),
+        };
+        let mut pairs = places.iter().zip(words);
+        if let [lock, word_in, share, mode] = places[..]
+            && pairs.all(|(at, word)| is_word(&tokens[*at].token, word))
+        {
+            tokens[lock].token = Token::make_keyword("FOR");
+            tokens.drain(share + 1..=mode);
+            tokens.drain(word_in..share);
+        }
+        at += 1;
+    }
+}
+
 /// Comments that hold text for some versions of the server, as the text that this version reads:
 /// `/*! ... */` and `/*!80400 ... */` lose their marks, those for other servers become blank.
 ///

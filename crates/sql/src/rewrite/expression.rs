@@ -7,11 +7,14 @@ use datafusion::sql::sqlparser::ast::{
     FunctionArguments, Ident, NullTreatment, ObjectName, ObjectNamePart, TrimWhereField,
     TypedString, UnaryOperator, Value,
 };
-use mayfly_types::{Collation, ErrorCode, MySqlError};
+use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 
 use super::{lower, tuple};
 use crate::bindings::{Bindings, literal};
-use crate::functions::{SET_LAST_INSERT_ID, calendar};
+use crate::functions::calendar;
+use crate::functions::own::{
+    CONVERT_USING, SET_LAST_INSERT_ID, TO_DOUBLE, TRIM_LEADING, TRIM_TRAILING,
+};
 use crate::references::{Variable, variable};
 use crate::source::Source;
 
@@ -104,6 +107,14 @@ pub(super) fn rewrite(
         },
         Expr::RLike { .. } => regexp(expr),
         Expr::Collate { .. } => return collate(expr),
+        Expr::Convert {
+            charset: Some(set),
+            data_type: None,
+            ..
+        } => {
+            let set = CharacterSet::parse(&set.to_string())?;
+            convert_using(expr, set);
+        }
         Expr::Substring { .. }
         | Expr::Trim { .. }
         | Expr::Position { .. }
@@ -111,12 +122,8 @@ pub(super) fn rewrite(
         | Expr::Floor { .. }
         | Expr::Extract { .. }
         | Expr::Prefixed { .. } => special(expr),
-        Expr::MatchAgainst { .. } => {
-            return Err(MySqlError::new(
-                ErrorCode::NotSupportedYet,
-                &[&"MATCH ... AGAINST"],
-            ));
-        }
+        Expr::MatchAgainst { .. } => return Err(not_supported("MATCH ... AGAINST")),
+        Expr::MemberOf(_) => return Err(not_supported("MEMBER OF")),
         _ => {}
     }
     tuple::rewrite(expr)?;
@@ -127,7 +134,7 @@ pub(super) fn rewrite(
 /// A DOUBLE, which no literal of DataFusion's planner is.
 fn double(number: f64) -> Expr {
     let text = ScalarValue::Utf8(Some(format!("{number:e}")));
-    call("to_double", vec![literal(&text)])
+    call(TO_DOUBLE, vec![literal(&text)])
 }
 
 /// LAST_INSERT_ID with an argument is a function of its own.
@@ -391,6 +398,10 @@ pub(crate) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     })
 }
 
+fn not_supported(what: &str) -> MySqlError {
+    MySqlError::new(ErrorCode::NotSupportedYet, &[&what])
+}
+
 fn text(words: &str) -> Expr {
     Expr::Value(Value::SingleQuotedString(words.to_owned()).into())
 }
@@ -408,6 +419,18 @@ fn arrow(expr: &mut Expr) {
     *expr = match op {
         BinaryOperator::LongArrow => call("json_unquote", vec![extracted]),
         _ => extracted,
+    };
+}
+
+/// `CONVERT(value USING set)`. Texts are kept in UTF-8 whatever their set: what the set does not
+/// have becomes `?`, and bytes are read in it.
+fn convert_using(expr: &mut Expr, set: CharacterSet) {
+    let Expr::Convert { expr: value, .. } = take(expr) else {
+        return;
+    };
+    *expr = match set {
+        CharacterSet::Binary => as_bytes(*value),
+        set => call(CONVERT_USING, vec![*value, text(set.name())]),
     };
 }
 
@@ -445,13 +468,7 @@ fn collate(expr: &mut Expr) -> Result<(), MySqlError> {
         .to_string()
         .trim_matches(['`', '\'', '"'])
         .to_ascii_lowercase();
-    if Collation::parse(&name).is_none() && !name.ends_with("_bin") {
-        if name.ends_with("_ci") || name.ends_with("_cs") {
-            let what = format!("COLLATE {name}");
-            return Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]));
-        }
-        return Err(MySqlError::new(ErrorCode::UnknownCollation, &[&name]));
-    }
+    CharacterSet::of_usable_collation(&name).map_err(|no| no.error(&name))?;
     *expr = *inner;
     Ok(())
 }
@@ -479,8 +496,8 @@ fn special(expr: &mut Expr) {
             let name = match (&trim_where, &trim_what) {
                 (Some(TrimWhereField::Leading), None) => "ltrim",
                 (Some(TrimWhereField::Trailing), None) => "rtrim",
-                (Some(TrimWhereField::Leading), Some(_)) => "trim_leading",
-                (Some(TrimWhereField::Trailing), Some(_)) => "trim_trailing",
+                (Some(TrimWhereField::Leading), Some(_)) => TRIM_LEADING,
+                (Some(TrimWhereField::Trailing), Some(_)) => TRIM_TRAILING,
                 _ => "trim",
             };
             let mut arguments = vec![*subject];

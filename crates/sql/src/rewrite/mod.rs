@@ -313,6 +313,10 @@ impl VisitorMut for Rewriter<'_> {
                 }
                 self.lower_columns(alias);
             }
+            TableFactor::JsonTable { .. } => {
+                let code = ErrorCode::NotSupportedYet;
+                return self.stop(MySqlError::new(code, &[&"JSON_TABLE"]));
+            }
             TableFactor::Derived { alias: None, .. } => {
                 return self.stop(MySqlError::new(ErrorCode::DerivedMustHaveAlias, &[]));
             }

@@ -21,7 +21,7 @@ use crate::statement::TableName;
 ///
 /// # Errors
 /// None but for a bug in the parser.
-pub(super) fn table_as_select(body: &SetExpr) -> Result<Option<Box<SetExpr>>, MySqlError> {
+pub(crate) fn table_as_select(body: &SetExpr) -> Result<Option<Box<SetExpr>>, MySqlError> {
     let SetExpr::Table(table) = body else {
         return Ok(None);
     };

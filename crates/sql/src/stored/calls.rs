@@ -7,9 +7,11 @@ use mayfly_types::{BlobSize, ColumnType};
 
 use super::aggregates;
 use super::shape::{Kind, Shape, together};
-use crate::functions::SET_LAST_INSERT_ID;
 use crate::functions::octets::returns_bytes;
-use crate::typing::compare::COMPARE;
+use crate::functions::own::{
+    AVG_RESULT, BIT_NOT, COMPARE, CONVERT_USING, LIKE, NEGATE, SET_LAST_INSERT_ID, SUM_ARGUMENT,
+    SUM_RESULT, TO_BOOLEAN, TO_DOUBLE, TRIM_LEADING, TRIM_TRAILING,
+};
 
 /// The digits that `/` adds behind the point.
 const DIVISION_DIGITS: u32 = 4;
@@ -117,11 +119,11 @@ pub(super) fn is_never_null(name: &str) -> bool {
 /// exponent and what is made of them.
 pub(super) fn is_double(call: &ScalarFunction, of: &dyn Fn(&Expr) -> Shape) -> Option<bool> {
     match call.func.name() {
-        "to_double" => match call.args.as_slice() {
+        TO_DOUBLE => match call.args.as_slice() {
             [Expr::Literal(value, _)] => Some(value.is_null()),
             _ => None,
         },
-        "+" | "-" | "*" | "negate" | "abs" => {
+        "+" | "-" | "*" | NEGATE | "abs" => {
             let shapes: Vec<Shape> = call.args.iter().map(of).collect();
             let is_double = |shape: &Shape| matches!(shape.kind, Kind::Double(_));
             let are_numbers = shapes
@@ -212,9 +214,9 @@ fn numeric(name: &str, arguments: &Arguments<'_>) -> Option<Shape> {
             }
             decimal(left.max(right), left_scale.max(right_scale), true)
         }
-        "negate" if is_int(0) => Some(Shape::int(exact(0)?.0 + 1, false, nullable)),
+        NEGATE if is_int(0) => Some(Shape::int(exact(0)?.0 + 1, false, nullable)),
         "abs" if is_int(0) => Some(Shape::int(exact(0)?.0, unsigned, nullable)),
-        "negate" | "abs" if exact(0).is_some() => Some(first?.clone().computed(nullable)),
+        NEGATE | "abs" if exact(0).is_some() => Some(first?.clone().computed(nullable)),
         "ceil" | "floor" | "round" | "truncate" if is_int(0) => {
             Some(first?.clone().computed(nullable))
         }
@@ -222,9 +224,9 @@ fn numeric(name: &str, arguments: &Arguments<'_>) -> Option<Shape> {
             let (before, _) = exact(0)?;
             Some(Shape::int(before + 1, false, nullable))
         }
-        "&" | "|" | "^" | "<<" | ">>" | "~" => Some(Shape::big(true, nullable)),
-        "sum_result" | "sum_argument" => Some(first?.clone()),
-        "avg_result" => match first?.kind {
+        "&" | "|" | "^" | "<<" | ">>" | BIT_NOT => Some(Shape::big(true, nullable)),
+        SUM_RESULT | SUM_ARGUMENT => Some(first?.clone()),
+        AVG_RESULT => match first?.kind {
             // The sum has digits of its own, which the average does not have.
             Kind::Decimal { before, scale } => {
                 let before = before.saturating_sub(22).max(1);
@@ -279,7 +281,7 @@ fn small_number(name: &str, arguments: &Arguments<'_>) -> Option<Shape> {
         "ascii" | "field" | "find_in_set" => (3, nullable),
         "ord" => (7, nullable),
         "strcmp" | "sign" | "bit_count" | "interval" => (2, nullable),
-        "like" | "regexp_like" | "to_boolean" => (1, nullable),
+        LIKE | "regexp_like" | TO_BOOLEAN => (1, nullable),
         COMPARE => (1, nullable && !arguments.is_null_safe()),
         "isnull" => (1, false),
         "year" => (5, true),
@@ -339,8 +341,8 @@ fn text_chars(name: &str, arguments: &Arguments<'_>) -> Option<u64> {
             };
             arguments.number(2).map_or(rest, |most| most.min(rest))
         }
-        "substring_index" | "trim" | "ltrim" | "rtrim" | "trim_leading" | "trim_trailing"
-        | "upper" | "lower" | "reverse" | "regexp_substr" => whole,
+        CONVERT_USING | "substring_index" | "trim" | "ltrim" | "rtrim" | TRIM_LEADING
+        | TRIM_TRAILING | "upper" | "lower" | "reverse" | "regexp_substr" => whole,
         "replace" => match (chars(1), chars(2)) {
             (from, to) if from > 0 && to > from => (whole / from).saturating_mul(to),
             _ => whole,

@@ -10,6 +10,7 @@ use mayfly_types::{BlobSize, ColumnType, ErrorCode, MySqlError};
 
 use super::listed;
 use crate::functions::calendar::{self, DAY_MICROS};
+use crate::functions::own::{COMPARE, TO_DOUBLE};
 use crate::functions::{call, cast, raise, read_integer};
 use crate::literal::decimal_of;
 
@@ -122,7 +123,7 @@ fn double(expr: Expr) -> Expr {
             };
         }
     }
-    call("to_double", vec![expr])
+    call(TO_DOUBLE, vec![expr])
 }
 
 /// A constant text that spells a number without an exponent, as that DECIMAL.
@@ -140,10 +141,6 @@ pub(super) fn compare(
     let (left, right) = comparable(left, right, schema)?;
     Ok(binary(left, operator, right))
 }
-
-/// The function that stands for a comparison until the types of all columns are known. No statement
-/// can write its name.
-pub(crate) const COMPARE: &str = "\u{1}compare";
 
 const OPERATORS: [Operator; 7] = [
     Operator::Eq,

@@ -23,6 +23,7 @@ use mayfly_types::{ColumnType, ErrorCode, MySqlError, TYPE_KEY};
 
 use super::compare::{Kind, kind, number_of_bytes};
 use crate::functions::listed::{as_text, place};
+use crate::functions::own::{SUM_ARGUMENT, TO_DOUBLE, TO_NUMBER};
 use crate::functions::{arithmetic, call, cast, define, raise};
 
 /// The ENUM or SET that a field was declared as.
@@ -113,7 +114,7 @@ fn takes_number(name: &str, index: usize) -> bool {
         | "degrees" | "exp" | "floor" | "from_days" | "inet_ntoa" | "interval" | "ln" | "log"
         | "log10" | "log2" | "makedate" | "maketime" | "period_add" | "period_diff" | "pow"
         | "radians" | "rand" | "round" | "sec_to_time" | "sign" | "sin" | "sleep" | "space"
-        | "sqrt" | "sum_argument" | "tan" | "to_double" | "to_number" | "truncate" => true,
+        | "sqrt" | SUM_ARGUMENT | "tan" | TO_DOUBLE | TO_NUMBER | "truncate" => true,
         "elt" | "from_unixtime" | "make_set" => index == 0,
         "date_add" | "date_sub" | "left" | "lpad" | "repeat" | "right" | "rpad" | "sha2"
         | "timestampadd" | "week" | "yearweek" => index == 1,

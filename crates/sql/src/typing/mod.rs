@@ -13,6 +13,7 @@
 //!
 //! **Source**: "Type Conversion in Expression Evaluation" of the MySQL manual.
 
+mod branches;
 pub(crate) mod compare;
 mod correlated;
 mod dependent;

@@ -20,6 +20,9 @@ use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 use super::compare::{Kind, compare, compare_later, kind, truth};
 use super::listed;
 use crate::functions::arithmetic::{self, DIVISION_DIGITS, arithmetic_with};
+use crate::functions::own::{
+    AVG_RESULT, SUM_ARGUMENT, SUM_RESULT, TO_BOOLEAN, TO_DOUBLE, TUPLE_KEY,
+};
 use crate::functions::{SessionValues, call, cast, group_concat, has_waiting, raise};
 
 /// The meaning of operators in MySQL.
@@ -73,7 +76,7 @@ fn in_turn(left: Expr, deciding: bool, right: Expr) -> Expr {
         lit(ScalarValue::Int64(None)),
     );
     let whens = vec![(lit(!deciding), right), (lit(deciding), number(deciding))];
-    call("to_boolean", vec![case(left, whens, of_unknown)])
+    call(TO_BOOLEAN, vec![case(left, whens, of_unknown)])
 }
 
 /// A hexadecimal literal counts as a number where a number is needed.
@@ -146,7 +149,7 @@ impl ExprPlanner for Operators {
         }
         // What a column of a list counts is known when the statement is typed.
         let later = |expr: Expr| match listed::list_of(&expr, schema) {
-            Some(_) => call("to_boolean", vec![expr]),
+            Some(_) => call(TO_BOOLEAN, vec![expr]),
             None => expr,
         };
         Ok(match op {
@@ -243,26 +246,23 @@ fn meaning(
     };
     Ok(Some(match name {
         "sum" => {
-            let sum = make(
-                Arc::clone(function),
-                vec![call("sum_argument", vec![one()?])],
-            );
-            call("sum_result", vec![sum])
+            let sum = make(Arc::clone(function), vec![call(SUM_ARGUMENT, vec![one()?])]);
+            call(SUM_RESULT, vec![sum])
         }
         "avg" => {
             let sum = datafusion::functions_aggregate::sum::sum_udaf();
             let count = datafusion::functions_aggregate::count::count_udaf();
             let argument = one()?;
-            let sum = make(sum, vec![call("sum_argument", vec![argument.clone()])]);
+            let sum = make(sum, vec![call(SUM_ARGUMENT, vec![argument.clone()])]);
             let count = make(count, vec![argument]);
-            call("avg_result", vec![sum, count, lit(division_digits)])
+            call(AVG_RESULT, vec![sum, count, lit(division_digits)])
         }
         "count" if distinct && arguments.len() > 1 => make(
             Arc::clone(function),
-            vec![call("tuple_key", arguments.to_vec())],
+            vec![call(TUPLE_KEY, arguments.to_vec())],
         ),
         "stddev" | "stddev_pop" | "var" | "var_pop" => {
-            make(Arc::clone(function), vec![call("to_double", vec![one()?])])
+            make(Arc::clone(function), vec![call(TO_DOUBLE, vec![one()?])])
         }
         "bit_and" => bits(u64::MAX)?,
         "bit_or" | "bit_xor" => bits(0)?,

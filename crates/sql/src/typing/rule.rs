@@ -24,11 +24,12 @@ use datafusion::optimizer::AnalyzerRule;
 use mayfly_types::{BlobSize, COLLATION_KEY, ColumnType, TYPE_KEY};
 
 use super::compare::{
-    COMPARE, Kind, beside_year, comparable, compare, compare_now, is_year, kind, kind_of, truth,
+    Kind, beside_year, comparable, compare, compare_now, is_year, kind, kind_of, truth,
 };
 use super::operators::repair;
-use super::{correlated, dependent, except, listed, looked_up, subquery, union, zero};
+use super::{branches, correlated, dependent, except, listed, looked_up, subquery, union, zero};
 use crate::functions::listed::text_type;
+use crate::functions::own::{COMPARE, LIKE, SUM_ARGUMENT, SUM_RESULT, TO_BOOLEAN, TO_DOUBLE};
 use crate::functions::unify::unify;
 use crate::functions::{arithmetic, call, cast, define, seeded};
 
@@ -44,9 +45,9 @@ impl AnalyzerRule for Typing {
         "mysql_typing"
     }
 
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
         correlated::check(&plan)?;
-        Ok(plan.transform_up_with_subqueries(node)?.data)
+        branches::in_plan(plan.transform_up_with_subqueries(node)?.data, config)
     }
 }
 
@@ -392,7 +393,7 @@ fn like_of(like: Like, schema: &DFSchema) -> Result<Expr> {
         escape if of_bytes || escape.is_some_and(|escape| escape != '\\') => {
             let escape = escape.unwrap_or('\\');
             let arguments = vec![*expr, *pattern, lit(escape.to_string())];
-            let matched = call("like", arguments);
+            let matched = call(LIKE, arguments);
             Ok(if negated {
                 Expr::Not(Box::new(matched))
             } else {
@@ -414,7 +415,7 @@ fn type_of(expr: &Expr, schema: &DFSchema) -> Result<ColumnType> {
 }
 
 /// Conditions become truth values, results one type.
-fn case_of(case: Case, schema: &DFSchema) -> Result<Expr> {
+pub(super) fn case_of(case: Case, schema: &DFSchema) -> Result<Expr> {
     let Case {
         expr: operand,
         when_then_expr,
@@ -512,14 +513,14 @@ fn function_of(function: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
             );
         }
         (Some(COMPARE), 3) => return compare_now(args, schema),
-        (Some("to_boolean"), 1) => return truth(args.remove(0), schema),
+        (Some(TO_BOOLEAN), 1) => return truth(args.remove(0), schema),
         (Some("find_in_set"), 2) => {
             if let Some(place) = listed::find_in_set(&args, schema) {
                 return Ok(place);
             }
         }
         (Some("isnull"), 1) => return Ok(Expr::IsNull(Box::new(args.remove(0)))),
-        (Some("to_double"), 1) => match args[0].get_type(schema)? {
+        (Some(TO_DOUBLE), 1) => match args[0].get_type(schema)? {
             DataType::Float64 => return Ok(args.remove(0)),
             of if of.is_integer() || of == DataType::Float32 => {
                 let argument = Box::new(args.remove(0));
@@ -536,7 +537,7 @@ fn function_of(function: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
                 return Ok(seeded::seeded_rand(seed).call(Vec::new()));
             }
         }
-        (Some("sum_argument" | "sum_result"), 1) => {
+        (Some(SUM_ARGUMENT | SUM_RESULT), 1) => {
             let data_type = args[0].get_type(schema)?;
             let call = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&func), args));
             let of = type_of(&call, schema)?;

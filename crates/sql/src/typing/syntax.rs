@@ -12,6 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
+use crate::functions::own::{BIT_NOT, NEGATE, TO_BOOLEAN, TO_DOUBLE};
 use crate::rewrite::call;
 
 fn null() -> Expr {
@@ -34,24 +35,24 @@ pub fn expression(expr: &mut Expr) {
             if let Value::Number(digits, _) = &value.value
                 && digits.contains(['e', 'E'])
             {
-                *expr = call("to_double", vec![text(digits.clone())]);
+                *expr = call(TO_DOUBLE, vec![text(digits.clone())]);
             }
         }
         Expr::UnaryOp { op, expr: operand } => match op {
             UnaryOperator::Not | UnaryOperator::BangNot => {
                 let mut operand = take(operand);
                 if !is_truth(&operand) {
-                    operand = call("to_boolean", vec![operand]);
+                    operand = call(TO_BOOLEAN, vec![operand]);
                 }
                 *expr = Expr::UnaryOp {
                     op: UnaryOperator::Not,
                     expr: Box::new(operand),
                 };
             }
-            UnaryOperator::BitwiseNot => *expr = call("~", vec![take(operand)]),
+            UnaryOperator::BitwiseNot => *expr = call(BIT_NOT, vec![take(operand)]),
             UnaryOperator::Plus => *expr = take(operand),
             UnaryOperator::Minus if !is_number(operand) => {
-                *expr = call("negate", vec![take(operand)]);
+                *expr = call(NEGATE, vec![take(operand)]);
             }
             _ => {}
         },

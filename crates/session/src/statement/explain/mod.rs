@@ -198,6 +198,7 @@ fn tree(plan: &Arc<dyn ExecutionPlan>, depth: usize, analyze: bool, lines: &mut 
     let text = DisplayableExecutionPlan::new(plan.as_ref())
         .one_line()
         .to_string();
+    let text = text.replace(mayfly_sql::functions::own::MARK, "");
     let mut line = format!("{}-> {}", "    ".repeat(depth), text.trim());
     if line.chars().count() > LINE_LENGTH {
         line = line.chars().take(LINE_LENGTH).collect();

@@ -13,6 +13,7 @@ mod shown;
 mod types;
 mod whole;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
@@ -31,6 +32,7 @@ pub(crate) use shown::text;
 
 use super::call::{Call, invoke};
 use super::define::{nameless, raise};
+use super::own::{BIT_NOT, NEGATE};
 use super::unify::decimal;
 
 /// An operator on numbers.
@@ -73,7 +75,8 @@ impl Operator {
     fn name(self) -> &'static str {
         match self {
             Operator::Modulo => "mod",
-            Operator::Negate => "negate",
+            Operator::Negate => NEGATE,
+            Operator::BitNot => BIT_NOT,
             other => other.symbol(),
         }
     }
@@ -195,6 +198,19 @@ pub(crate) fn decide(function: &ScalarUDF, of: &ColumnType, text: String) -> Opt
             ..operator.clone()
         })
     })
+}
+
+/// The same operator, whose errors name tables with their databases; `None` if they name no table.
+pub(crate) fn in_databases(
+    function: &ScalarUDF,
+    databases: &HashMap<String, String>,
+) -> Option<ScalarUDF> {
+    let operator = function.inner().downcast_ref::<Arithmetic>()?;
+    let text = shown::in_databases(&operator.text, databases)?;
+    Some(ScalarUDF::new_from_impl(Arithmetic {
+        text,
+        ..operator.clone()
+    }))
 }
 
 impl Arithmetic {

@@ -1,10 +1,12 @@
 //! Expressions as the errors about them show them.
 
+use std::collections::HashMap;
+
 use datafusion::logical_expr::{Expr, ScalarUDF};
 use mayfly_types::ColumnType;
 
 use super::Arithmetic;
-use crate::functions::cast;
+use crate::functions::{cast, own};
 
 /// The expression of a call as an error shows it; empty for what is no operator.
 pub(crate) fn text(function: &ScalarUDF, arguments: &[Expr]) -> String {
@@ -26,7 +28,7 @@ fn shown(expr: &Expr) -> String {
             Some(Some(text)) => format!("'{text}'"),
             _ => value.to_string(),
         },
-        Expr::Column(column) => match &column.relation {
+        Expr::Column(column) | Expr::OuterReferenceColumn(_, column) => match &column.relation {
             Some(table) => {
                 let schema = table
                     .schema()
@@ -48,7 +50,7 @@ fn shown(expr: &Expr) -> String {
 /// A call of a function as an error shows it.
 fn called(function: &ScalarUDF, arguments: &[Expr]) -> String {
     // A number with an exponent was written as one.
-    if let ("to_double", [Expr::Literal(value, _)]) = (function.name(), arguments)
+    if let (own::TO_DOUBLE, [Expr::Literal(value, _)]) = (function.name(), arguments)
         && let Some(Some(digits)) = value.try_as_str()
     {
         return digits.to_owned();
@@ -59,6 +61,56 @@ fn called(function: &ScalarUDF, arguments: &[Expr]) -> String {
         Some(ColumnType::BigInt { unsigned: true }) => format!("cast({list} as unsigned)"),
         Some(ColumnType::BigInt { unsigned: false }) => format!("cast({list} as signed)"),
         Some(target) => format!("cast({list} as {target})"),
-        None => format!("{}({list})", function.name()),
+        None => format!("{}({list})", function.name().trim_start_matches(own::MARK)),
+    }
+}
+
+/// The text of an expression with the databases of its tables; `None` if it names none of these
+/// tables without its database.
+pub(super) fn in_databases(text: &str, databases: &HashMap<String, String>) -> Option<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut is_changed = false;
+    let mut rest = text;
+    while let Some(start) = rest.find('`') {
+        let Some(length) = rest[start + 1..].find('`') else {
+            break;
+        };
+        let (before, end) = (&rest[..start], start + length + 2);
+        let is_table = rest[end..].starts_with(".`") && !before.ends_with('.');
+        let database = databases.get(&rest[start + 1..end - 1]);
+        out.push_str(before);
+        if let Some(database) = database.filter(|_| is_table) {
+            out.push_str(&format!("`{database}`."));
+            is_changed = true;
+        }
+        out.push_str(&rest[start..end]);
+        rest = &rest[end..];
+    }
+    out.push_str(rest);
+    is_changed.then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::in_databases;
+
+    #[test]
+    fn tables_are_named_with_their_databases() {
+        let databases = HashMap::from([("t".to_owned(), "test".to_owned())]);
+        for (text, named) in [
+            ("(`t`.`a` + 1)", Some("(`test`.`t`.`a` + 1)")),
+            (
+                "(-(`t`.`a`) - `u`.`t`)",
+                Some("(-(`test`.`t`.`a`) - `u`.`t`)"),
+            ),
+            ("(`other`.`t`.`a` + 1)", None),
+            ("(`t` + 1)", None),
+            ("('`' + 1)", None),
+            ("", None),
+        ] {
+            assert_eq!(in_databases(text, &databases).as_deref(), named, "{text}");
+        }
     }
 }

@@ -27,7 +27,7 @@ pub(super) static FUNCTIONS: &[Definition] = &[
     pure("instr", &[], (2, 2), Returns::Integer, |call| {
         find(call, 1, 0)
     }),
-    pure("locate", &["position"], (2, 3), Returns::Integer, |call| {
+    pure("locate", &[], (2, 3), Returns::Integer, |call| {
         find(call, 0, 1)
     }),
     pure("field", &[], (2, MANY), Returns::Integer, field),

@@ -1,12 +1,13 @@
 //! LIKE with any escape character; the planner has its own for the usual one.
 
+use crate::functions::own::LIKE;
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
 
 use crate::functions::call::Call;
 use crate::functions::define::{Definition, Returns, pure};
 
-pub(super) static FUNCTIONS: &[Definition] = &[pure("like", &[], (2, 3), Returns::Boolean, like)];
+pub(super) static FUNCTIONS: &[Definition] = &[pure(LIKE, &[], (2, 3), Returns::Boolean, like)];
 
 /// LIKE with any escape character; `%` is any text, `_` any character.
 fn like(call: &Call<'_>) -> Result<ArrayRef> {

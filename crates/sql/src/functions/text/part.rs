@@ -12,6 +12,7 @@ use datafusion::error::Result;
 use super::{characters, head, tail};
 use crate::functions::call::{Call, Texts};
 use crate::functions::define::{Definition, MANY, Returns, pure};
+use crate::functions::own::{TRIM_LEADING, TRIM_TRAILING};
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     pure("left", &[], (2, 2), Returns::Text, left),
@@ -30,7 +31,7 @@ pub(super) static FUNCTIONS: &[Definition] = &[
         Returns::Text,
         substring_index,
     ),
-    pure("trim", &["btrim"], (1, 2), Returns::Text, |call| {
+    pure("trim", &[], (1, 2), Returns::Text, |call| {
         trim(call, true, true)
     }),
     pure("ltrim", &[], (1, 2), Returns::Text, |call| {
@@ -39,10 +40,10 @@ pub(super) static FUNCTIONS: &[Definition] = &[
     pure("rtrim", &[], (1, 2), Returns::Text, |call| {
         trim(call, false, true)
     }),
-    pure("trim_leading", &[], (2, 2), Returns::Text, |call| {
+    pure(TRIM_LEADING, &[], (2, 2), Returns::Text, |call| {
         trim(call, true, false)
     }),
-    pure("trim_trailing", &[], (2, 2), Returns::Text, |call| {
+    pure(TRIM_TRAILING, &[], (2, 2), Returns::Text, |call| {
         trim(call, false, true)
     }),
     pure("elt", &[], (2, MANY), Returns::Text, elt),

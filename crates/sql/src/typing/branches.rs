@@ -1,0 +1,253 @@
+//! Constants that warn and that not every row asks for: they are left for the rows that do
+//! (`functions::warned`).
+//!
+//! Runs over what has its types. The branches of a CASE are computed for the rows that take them,
+//! but for constants, which the optimizer would compute before. So would it those beside columns in
+//! the condition of a statement that writes in strict mode, where a warning is an error.
+//!
+//! On the way the errors of operators learn of the databases of their tables. **Cost**: such constants are
+//! computed once more; IFNULL and COALESCE become a CASE where one of them warns.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, internal_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Case, Expr, ExprSchemable, LogicalPlan, Operator};
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+
+use super::rule::case_of;
+use crate::bindings::FILES;
+use crate::functions::own::MARK;
+use crate::functions::warned::warned;
+use crate::functions::{SessionValues, arithmetic, aside, define};
+
+/// The plan with its constants that warn left for their rows.
+pub(super) fn in_plan(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+    let session = config.extensions.get::<SessionValues>();
+    let database = session.and_then(|session| session.lock().database.clone());
+    let mut branches = Branches {
+        config,
+        simplifier: None,
+        databases: databases(&plan, database.as_deref())?,
+    };
+    let refuses = session.is_some_and(|session| session.lock().refuses_misfits);
+    let changed = plan.transform_up_with_subqueries(|mut node| {
+        let mut changes = false;
+        if refuses && let LogicalPlan::Filter(filter) = &mut node {
+            changes = branches.condition(&mut filter.predicate)?;
+        }
+        let names = NamePreserver::new(&node);
+        let schema = merge_schema(&node.inputs());
+        let changed = node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let changed = expr.transform_up(|expr| branches.of(expr, &schema))?;
+            Ok(changed.update_data(|expr| name.restore(expr)))
+        })?;
+        let changes = changes || changed.transformed;
+        match changes {
+            true => Ok(Transformed::yes(changed.data.recompute_schema()?)),
+            false => Ok(changed),
+        }
+    });
+    Ok(changed?.data)
+}
+
+struct Branches<'a> {
+    config: &'a ConfigOptions,
+    /// Made when it is needed first.
+    simplifier: Option<ExprSimplifier>,
+    /// The databases of tables, by the names that columns have for these.
+    databases: HashMap<String, String>,
+}
+
+fn databases(plan: &LogicalPlan, current: Option<&str>) -> Result<HashMap<String, String>> {
+    let mut databases = HashMap::new();
+    plan.apply_with_subqueries(|node| {
+        let named = match node {
+            LogicalPlan::TableScan(scan) => Some((scan.table_name.table(), scan)),
+            LogicalPlan::SubqueryAlias(alias) => match alias.input.as_ref() {
+                LogicalPlan::TableScan(scan) => Some((alias.alias.table(), scan)),
+                _ => None,
+            },
+            _ => None,
+        };
+        if let Some((name, scan)) = named {
+            let database = match scan.table_name.schema() {
+                Some(FILES) => None,
+                Some(database) if !database.starts_with(MARK) => Some(database),
+                // What a statement changes stands in a database of its own.
+                _ => current,
+            };
+            let database = database.map(|database| (name.to_owned(), database.to_owned()));
+            databases.extend(database);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(databases)
+}
+
+impl Branches<'_> {
+    /// One expression, whose parts are done.
+    fn of(&mut self, expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+        match expr {
+            Expr::Case(case) if case.expr.is_none() => {
+                let Case {
+                    when_then_expr,
+                    else_expr,
+                    ..
+                } = case;
+                let mut changes = false;
+                let mut pairs = Vec::with_capacity(when_then_expr.len());
+                for (index, (mut when, mut then)) in when_then_expr.into_iter().enumerate() {
+                    // All rows ask for the first condition.
+                    if index > 0 {
+                        changes |= self.leave(&mut when)?;
+                    }
+                    changes |= self.leave(&mut then)?;
+                    pairs.push((when, then));
+                }
+                let otherwise = match else_expr {
+                    Some(mut otherwise) => {
+                        changes |= self.leave(&mut otherwise)?;
+                        Some(otherwise)
+                    }
+                    None => None,
+                };
+                let case = Expr::Case(Case::new(None, pairs, otherwise));
+                Ok(Transformed::new(case, changes, TreeNodeRecursion::Continue))
+            }
+            Expr::ScalarFunction(call) if chooses(&call) => {
+                let mut args = call.args.clone();
+                let mut changes = false;
+                for argument in args.iter_mut().skip(1) {
+                    changes |= self.leave(argument)?;
+                }
+                match changes {
+                    true => Ok(Transformed::yes(chosen(args, schema)?)),
+                    false => Ok(Transformed::no(Expr::ScalarFunction(call))),
+                }
+            }
+            Expr::ScalarFunction(mut call) => {
+                match arithmetic::in_databases(&call.func, &self.databases) {
+                    Some(named) => {
+                        call.func = Arc::new(named);
+                        Ok(Transformed::yes(Expr::ScalarFunction(call)))
+                    }
+                    None => Ok(Transformed::no(Expr::ScalarFunction(call))),
+                }
+            }
+            other => Ok(Transformed::no(other)),
+        }
+    }
+
+    /// Leaves the constants beside columns of a condition for its rows; whether one warns. What has
+    /// no columns is asked once, before all rows.
+    fn condition(&mut self, expr: &mut Expr) -> Result<bool> {
+        match expr {
+            Expr::BinaryExpr(both) if both.op == Operator::And => {
+                let left = self.condition(&mut both.left)?;
+                Ok(self.condition(&mut both.right)? || left)
+            }
+            constant if is_constant(constant) => Ok(false),
+            other => self.leave(other),
+        }
+    }
+
+    /// Leaves the constants of a branch for its rows; whether one warns.
+    fn leave(&mut self, expr: &mut Expr) -> Result<bool> {
+        let left = std::mem::take(expr).transform_down(|part| {
+            if !matches!(part, Expr::ScalarFunction(_)) || !is_constant(&part) {
+                return Ok(Transformed::no(part));
+            }
+            let part = match self.warned(&part)? {
+                Some(warned) => Transformed::yes(warned),
+                None => Transformed::no(part),
+            };
+            Ok(Transformed {
+                tnr: TreeNodeRecursion::Jump,
+                ..part
+            })
+        })?;
+        *expr = left.data;
+        Ok(left.transformed)
+    }
+
+    /// What a constant becomes that warns.
+    fn warned(&mut self, expr: &Expr) -> Result<Option<Expr>> {
+        let schema = DFSchema::empty();
+        let config = self.config;
+        let simplifier = self.simplifier.get_or_insert_with(|| {
+            let context = SimplifyContext::builder();
+            ExprSimplifier::new(
+                context
+                    .with_config_options(Arc::new(config.clone()))
+                    .build(),
+            )
+        });
+        let (value, warnings) = aside(|| simplifier.simplify(expr.clone()));
+        match value {
+            Ok(Expr::Literal(value, _)) if !warnings.is_empty() => {
+                let (_, field) = expr.to_field(&schema)?;
+                Ok(Some(warned(value, field, warnings).call(Vec::new())))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Whether a function answers the first of its arguments that is one, and may be asked for it
+/// twice.
+fn chooses(call: &ScalarFunction) -> bool {
+    let name = define::name_of(&call.func);
+    let mut before = { call.args.iter() }.take(call.args.len().saturating_sub(1));
+    matches!(name, Some("ifnull" | "coalesce")) && before.all(|argument| !argument.is_volatile())
+}
+
+/// The same as a CASE.
+fn chosen(mut args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+    let Some(last) = args.pop() else {
+        return internal_err!("there is an argument");
+    };
+    let pairs = args.into_iter().map(|argument| {
+        let when = argument.clone().is_not_null();
+        (Box::new(when), Box::new(argument))
+    });
+    case_of(
+        Case::new(None, pairs.collect(), Some(Box::new(last))),
+        schema,
+    )
+}
+
+/// Whether an expression has one value whatever the row.
+fn is_constant(expr: &Expr) -> bool {
+    let varies = expr.exists(|part| {
+        Ok(!matches!(
+            part,
+            Expr::Literal(..)
+                | Expr::ScalarFunction(_)
+                | Expr::Cast(_)
+                | Expr::Case(_)
+                | Expr::BinaryExpr(_)
+                | Expr::Not(_)
+                | Expr::Negative(_)
+                | Expr::IsNull(_)
+                | Expr::IsNotNull(_)
+                | Expr::IsTrue(_)
+                | Expr::IsFalse(_)
+                | Expr::IsUnknown(_)
+                | Expr::IsNotTrue(_)
+                | Expr::IsNotFalse(_)
+                | Expr::IsNotUnknown(_)
+                | Expr::Between(_)
+                | Expr::InList(_)
+        ))
+    });
+    !varies.unwrap_or(true) && !expr.is_volatile()
+}
