@@ -12,7 +12,8 @@ use datafusion::common::Column;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    Cast, Distinct, Expr, LogicalPlan, LogicalPlanBuilder, RecursiveQuery, Union, lit,
+    Cast, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Projection,
+    RecursiveQuery, Union, lit,
 };
 use mayfly_types::ColumnType;
 
@@ -150,6 +151,9 @@ pub(super) fn converted(input: LogicalPlan, targets: &[Option<ColumnType>]) -> R
 /// A recursion has the types of its first part. The planner has seen to that as far as it knew the
 /// types of the others, and what a union of several recursive parts gives it did not know.
 pub(super) fn in_recursion(mut recursion: RecursiveQuery) -> Result<LogicalPlan> {
+    if let Some(rounded) = rounded(&recursion.recursive_term)? {
+        recursion.recursive_term = Arc::new(rounded);
+    }
     let first = recursion.static_term.schema();
     let differs = |(of, to): (&FieldRef, &FieldRef)| {
         of.data_type() != to.data_type() || of.metadata() != to.metadata()
@@ -185,6 +189,41 @@ pub(super) fn in_recursion(mut recursion: RecursiveQuery) -> Result<LogicalPlan>
     let term = LogicalPlanBuilder::from(term.clone()).project(columns)?;
     recursion.recursive_term = Arc::new(term.build()?);
     Ok(LogicalPlan::RecursiveQuery(recursion))
+}
+
+/// The last part of a recursion whose values the planner has made whole numbers by cutting them
+/// off, which MySQL rounds; `None` for any other.
+fn rounded(term: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+    let LogicalPlan::Projection(projection) = term else {
+        return Ok(None);
+    };
+    let schema = projection.input.schema();
+    let mut list = projection.expr.clone();
+    let mut is_changed = false;
+    for expr in &mut list {
+        let inner = match expr {
+            Expr::Alias(alias) => alias.expr.as_mut(),
+            other => other,
+        };
+        let Expr::Cast(cast) = inner else {
+            continue;
+        };
+        let (from, to) = (cast.expr.get_type(schema)?, cast.field.data_type());
+        if to.is_integer() && (from.is_decimal() || from.is_floating()) {
+            let unsigned = to.is_unsigned_integer();
+            let whole = cast::conversion(ColumnType::BigInt { unsigned });
+            let value = whole.call(vec![std::mem::take(cast.expr.as_mut())]);
+            *cast.expr = untyped::function().call(vec![value]);
+            is_changed = true;
+        }
+    }
+    if !is_changed {
+        return Ok(None);
+    }
+    let input = Arc::clone(&projection.input);
+    let schema = Arc::clone(&projection.schema);
+    let projection = Projection::try_new_with_schema(list, input, schema)?;
+    Ok(Some(LogicalPlan::Projection(projection)))
 }
 
 /// Whether values of a type must be converted to be of another.
