@@ -263,7 +263,7 @@ impl Test {
     fn is_true(&self, schema: &DFSchema) -> Result<Expr> {
         let (partners, comparison) = self.compared(schema)?;
         Ok(if self.is_all {
-            let other = Expr::IsNotTrue(Box::new(comparison));
+            let other = or_unknown(opposite_of(comparison), partners.schema())?;
             opposite(partners.exists(Some(other), &self.subquery)?)
         } else {
             partners.exists(Some(comparison), &self.subquery)?
@@ -273,9 +273,9 @@ impl Test {
     fn is_false(&self, schema: &DFSchema) -> Result<Expr> {
         let (partners, comparison) = self.compared(schema)?;
         Ok(if self.is_all {
-            partners.exists(Some(Expr::IsFalse(Box::new(comparison))), &self.subquery)?
+            partners.exists(Some(opposite_of(comparison)), &self.subquery)?
         } else {
-            let other = Expr::IsNotFalse(Box::new(comparison));
+            let other = or_unknown(comparison, partners.schema())?;
             opposite(partners.exists(Some(other), &self.subquery)?)
         })
     }
@@ -284,7 +284,7 @@ impl Test {
         let (partners, comparison) = self.compared(schema)?;
         let is_unknown = unknown(&comparison, partners.schema())?;
         let decides = match self.is_all {
-            true => Expr::IsFalse(Box::new(comparison)),
+            true => opposite_of(comparison),
             false => comparison,
         };
         let decided = partners.exists(Some(decides), &self.subquery)?;
@@ -297,6 +297,25 @@ impl Test {
         let otherwise = Some(Box::new(lit(self.is_all)));
         Ok(Expr::Case(Case::new(None, branches, otherwise)))
     }
+}
+
+/// A comparison that is true where another is false.
+fn opposite_of(comparison: Expr) -> Expr {
+    match comparison {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => match op.negate() {
+            Some(op) => binary_expr(*left, op, *right),
+            None => Expr::Not(Box::new(binary_expr(*left, op, *right))),
+        },
+        other => Expr::Not(Box::new(other)),
+    }
+}
+
+/// A comparison that is true or unknown.
+fn or_unknown(comparison: Expr, schema: &DFSchema) -> Result<Expr> {
+    Ok(match unknown(&comparison, schema)? {
+        Some(unknown) => comparison.or(unknown),
+        None => comparison,
+    })
 }
 
 /// Whether a comparison is unknown; `None` if it never is.
