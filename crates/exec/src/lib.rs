@@ -62,7 +62,7 @@ pub use padding::{ForgetConstants, KnowPadding};
 pub use plan_node::known_rows;
 pub use provider::{TableScan, TableSource};
 pub use reads::{Searched, TableReads};
-pub use recursion::{RecursionOperator, RecursionTooDeep};
+pub use recursion::{RecursionOperator, RecursionTooDeep, WorkRows};
 pub use report::{Report, TempTable, Why, next_temp_table_id};
 pub use rule::{SwapOperators, planned_temp_tables, unspillable};
 pub use short_plan::{ShortPlan, ShortRun, Size};

@@ -241,7 +241,17 @@ fn from_schema(error: &SchemaError) -> MySqlError {
     }
 }
 
+/// What is refused where no plan is found.
+const CORRELATED: &str = "this form of correlated subquery";
+
 fn unknown_column(name: &str) -> MySqlError {
+    // Columns that the rules for subquery and join did not carry along have names of theirs.
+    if ["__correlated_sq", "__scalar_sq", "mayfly "]
+        .iter()
+        .any(|own| name.contains(own))
+    {
+        return not_supported(CORRELATED);
+    }
     MySqlError::new(ErrorCode::UnknownColumn, &[&plain(name), &"field list"])
 }
 
@@ -366,8 +376,9 @@ fn from_text(error: &DataFusionError) -> MySqlError {
     if text.contains("Physical plan does not support logical expression")
         || text.contains("Correlated")
         || text.contains("correlated")
+        || text.contains("null_aware anti join")
     {
-        return not_supported("this form of correlated subquery");
+        return not_supported(CORRELATED);
     }
     if code == ErrorCode::NotSupportedYet {
         let what = text.trim_start_matches("This feature is not implemented: ");

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DFSchema, TableReference};
-use datafusion::datasource::cte_worktable::CteWorkTable;
 use datafusion::datasource::provider_as_source;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
@@ -19,6 +18,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::sql::planner::{NullOrdering, ParserOptions, PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast;
+use mayfly_exec::WorkRows;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::bindings::{Bindings, FILES};
@@ -160,9 +160,7 @@ impl ContextProvider for Planner<'_> {
     }
 
     fn create_cte_work_table(&self, name: &str, schema: SchemaRef) -> Result<Arc<dyn TableSource>> {
-        Ok(provider_as_source(Arc::new(CteWorkTable::new(
-            name, schema,
-        ))))
+        Ok(provider_as_source(Arc::new(WorkRows::new(name, schema))))
     }
 
     fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {

@@ -234,6 +234,11 @@ codes! {
     InvalidJsonPath = 3143, "42000", "Invalid JSON path expression. The error is around character position {}.";
     JsonUsedAsKey = 3152, "42000", "JSON column '{}' supports indexing only via generated columns on a specified JSON path.";
     NullInJsonKey = 3158, "22032", "JSON documents may not contain NULL member names.";
+    RecursionWithoutUnion = 3573, "HY000", "Recursive Common Table Expression '{}' should contain a UNION";
+    RecursionWithoutStart = 3574, "HY000", "Recursive Common Table Expression '{}' should have one or more non-recursive query blocks followed by one or more recursive ones";
+    RecursionAggregates = 3575, "HY000", "Recursive Common Table Expression '{}' can contain neither aggregation nor window functions in recursive query block";
+    RecursionOuterJoin = 3576, "HY000", "In recursive query block of Recursive Common Table Expression '{}', the recursive table must neither be in the right argument of a LEFT JOIN, nor be forced to be non-first with join order hints";
+    RecursionNamedOnce = 3577, "HY000", "In recursive query block of Recursive Common Table Expression '{}', the recursive table must be referenced only once, and not in any subquery";
     GroupingNotInGroupBy = 3602, "HY000", "Argument {} of GROUPING function is not in GROUP BY";
     RecursiveQueryAborted = 3636, "HY000", "Recursive query aborted after {} iterations. Try increasing @@cte_max_recursion_depth to a larger value.";
     RegexpIllegalArgument = 3685, "HY000", "Illegal argument to a regular expression.";

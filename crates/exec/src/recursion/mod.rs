@@ -20,6 +20,7 @@
 mod dedup;
 mod level;
 mod run;
+mod work_rows;
 
 use std::fmt;
 use std::sync::Arc;
@@ -44,11 +45,13 @@ use crate::report::next_temp_table_id;
 use crate::short_plan::ShortPlan;
 use level::{Levels, WorkRowsScan};
 use run::Run;
+use work_rows::UnboundRowsScan;
 
 #[cfg(doc)]
 use crate::context::StatementContext;
 
 pub use run::RecursionTooDeep;
+pub use work_rows::WorkRows;
 
 /// A recursion over the temp space.
 ///
@@ -92,14 +95,14 @@ fn over_levels(stock: &RecursiveQueryExec, levels: &Arc<Levels>) -> Result<Arc<d
         if node.downcast_ref().is_some_and(is_inner) {
             return Ok(Transformed::new(node, false, TreeNodeRecursion::Jump));
         }
-        match node.downcast_ref::<WorkTableExec>() {
-            Some(work) if work.name() == stock.name() => {
-                let columns = columns_of(&work.schema(), &schema)?;
-                let scan = WorkRowsScan::new(work.schema(), columns, Arc::clone(levels));
-                Ok(Transformed::yes(Arc::new(scan)))
-            }
-            _ => Ok(Transformed::no(node)),
+        let of_stock = node.downcast_ref().map(WorkTableExec::name);
+        let of_ours = node.downcast_ref().map(UnboundRowsScan::recursion);
+        if of_stock.or(of_ours) != Some(stock.name()) {
+            return Ok(Transformed::no(node));
         }
+        let columns = columns_of(&node.schema(), &schema)?;
+        let scan = WorkRowsScan::new(node.schema(), columns, Arc::clone(levels));
+        Ok(Transformed::yes(Arc::new(scan)))
     });
     replaced.data()
 }
@@ -128,10 +131,12 @@ impl RecursionOperator {
     /// The recursive term over rows that are handed to it, where that has no tables, and the
     /// columns of a level that it reads.
     fn short(&self) -> Result<(Option<ShortPlan>, Vec<usize>)> {
+        let mut scans = 0;
         let given = Arc::clone(&self.recursive).transform_up(|node| {
             if let Some(scan) = node.downcast_ref::<WorkRowsScan>()
                 && scan.reads(&self.levels)
             {
+                scans += 1;
                 let scan = GivenRowsScan::of(scan.schema(), scan.columns());
                 return Ok(Transformed::yes(Arc::new(scan)));
             }
@@ -144,6 +149,10 @@ impl RecursionOperator {
             })
         });
         let given = given.data()?;
+        if scans > 1 {
+            // Each may read other columns, and rows are handed to one.
+            return Ok((None, Vec::new()));
+        }
         let read = GivenRowsScan::find(&given)
             .ok_or_else(|| internal_datafusion_err!("a recursion does not read its rows"))?;
         Ok((ShortPlan::of(&given)?, read.columns().to_vec()))

@@ -11,6 +11,7 @@ mod grouping;
 pub(crate) mod invisible;
 mod labels;
 mod order_names;
+mod recursion;
 pub(crate) mod refused;
 pub(crate) mod relation;
 mod rollup;
@@ -165,6 +166,9 @@ impl VisitorMut for Rewriter<'_> {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         query.locks.clear();
         if let Some(with) = &mut query.with {
+            if let Err(error) = recursion::simplify(with, self.bindings) {
+                return self.stop(error);
+            }
             for cte in &mut with.cte_tables {
                 self.ctes.insert(cte.alias.name.value.clone());
                 if let Some(error) = self.duplicate_column(&cte.query, &cte.alias) {

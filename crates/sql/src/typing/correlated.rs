@@ -12,6 +12,7 @@ use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, Subquery};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::except::is_set_operation;
+use super::partners::is_correlated;
 use crate::functions::raise;
 
 /// Looks at all subqueries of a plan that nothing has changed.
@@ -24,8 +25,15 @@ pub(super) fn check(plan: &LogicalPlan) -> Result<()> {
             expr.apply(|expr| {
                 let (subquery, is_test) = match expr {
                     Expr::ScalarSubquery(subquery) => (subquery, false),
-                    Expr::Exists(Exists { subquery, .. })
-                    | Expr::InSubquery(InSubquery { subquery, .. })
+                    Expr::Exists(Exists { subquery, .. }) => {
+                        if is_correlated(subquery)
+                            && loses_limit(shown(&subquery.subquery), &mut false)
+                        {
+                            return Err(refused());
+                        }
+                        (subquery, true)
+                    }
+                    Expr::InSubquery(InSubquery { subquery, .. })
                     | Expr::SetComparison(SetComparison { subquery, .. }) => (subquery, true),
                     _ => return Ok(TreeNodeRecursion::Continue),
                 };
@@ -39,13 +47,14 @@ pub(super) fn check(plan: &LogicalPlan) -> Result<()> {
     Ok(())
 }
 
-fn refused() -> DataFusionError {
+/// The refusal of a subquery.
+pub(super) fn refused() -> DataFusionError {
     let what = "this form of correlated subquery";
     raise(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]))
 }
 
 fn is_moved_wrongly(subquery: &Subquery, is_test: bool) -> bool {
-    !subquery.outer_ref_columns.is_empty() && has_barrier(&subquery.subquery, is_test)
+    is_correlated(subquery) && has_barrier(&subquery.subquery, is_test)
 }
 
 /// Whether a condition with outer columns would have to pass what it must not. The row for no rows
@@ -53,7 +62,10 @@ fn is_moved_wrongly(subquery: &Subquery, is_test: bool) -> bool {
 /// asked for.
 fn has_barrier(plan: &LogicalPlan, is_test: bool) -> bool {
     let is_barrier = match plan {
-        LogicalPlan::Join(join) if is_set_operation(join) => names_outer(&join.right),
+        // Rows of one side alone can be asked for later.
+        LogicalPlan::Join(join) if is_set_operation(join) => {
+            names_outer(&join.right) || (!is_test && names_outer(&join.left))
+        }
         LogicalPlan::Join(join) => {
             let condition = join.filter.iter();
             let mut keys = join.on.iter().flat_map(|(left, right)| [left, right]);
@@ -76,6 +88,36 @@ fn has_barrier(plan: &LogicalPlan, is_test: bool) -> bool {
         _ => false,
     };
     is_barrier || { plan.inputs().into_iter() }.any(|input| has_barrier(input, is_test))
+}
+
+/// A subquery below the order and the limit of its own select, which are known.
+fn shown(plan: &LogicalPlan) -> &LogicalPlan {
+    match plan {
+        LogicalPlan::Projection(projection) => shown(&projection.input),
+        LogicalPlan::Sort(sort) => shown(&sort.input),
+        LogicalPlan::Limit(limit) => &limit.input,
+        plan => plan,
+    }
+}
+
+/// Whether the stock rule for EXISTS forgets a LIMIT: it does of any that it meets, from below,
+/// after a condition with outer columns.
+fn loses_limit(plan: &LogicalPlan, has_outer: &mut bool) -> bool {
+    let below = { plan.inputs().into_iter() }.any(|input| loses_limit(input, has_outer));
+    let is_lost = *has_outer && matches!(plan, LogicalPlan::Limit(_));
+    *has_outer |= plan.contains_outer_reference();
+    below || is_lost
+}
+
+/// Whether the stock rules do not find outer columns where they stand: in a derived table, whose
+/// columns they do not extend, or on the left of EXCEPT or INTERSECT.
+pub(super) fn is_mended(plan: &LogicalPlan) -> bool {
+    let here = match plan {
+        LogicalPlan::SubqueryAlias(alias) => names_outer(&alias.input),
+        LogicalPlan::Join(join) => is_set_operation(join) && names_outer(&join.left),
+        _ => false,
+    };
+    here || plan.inputs().into_iter().any(is_mended)
 }
 
 fn names_outer(plan: &LogicalPlan) -> bool {

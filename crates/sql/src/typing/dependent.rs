@@ -24,6 +24,7 @@ use datafusion::logical_expr::{
 };
 
 use super::joined::{Renamed, as_columns, equal_column, inlined, replaced};
+use super::partners::has_subquery;
 use crate::functions::any_value;
 
 /// The table name of the inner rows.
@@ -49,6 +50,8 @@ struct Dependent<'a> {
     /// What the columns of the aggregate's input are over the table.
     columns: HashMap<Column, Expr>,
     filter: &'a Filter,
+    /// The conditions of the filter that name outer columns.
+    of_both: Vec<Expr>,
 }
 
 impl<'a> Dependent<'a> {
@@ -85,11 +88,18 @@ impl<'a> Dependent<'a> {
         let LogicalPlan::Filter(filter) = plan else {
             return None;
         };
-        let is_stock = split_conjunction(&filter.predicate)
+        let of_both: Vec<Expr> = split_conjunction(&filter.predicate)
             .into_iter()
             .filter(|expr| expr.contains_outer())
-            .all(|expr| equal_column(expr, filter.input.schema()).is_some());
-        if is_stock || !filter.input.all_out_ref_exprs().is_empty() {
+            .cloned()
+            .collect();
+        let is_stock =
+            { of_both.iter() }.all(|expr| equal_column(expr, filter.input.schema()).is_some());
+        // The names of the columns change, and a subquery would not know it.
+        let is_taken = of_both
+            .iter()
+            .all(|expr| has_subquery(expr).is_ok_and(|has| !has));
+        if is_stock || !is_taken || !filter.input.all_out_ref_exprs().is_empty() {
             return None;
         }
         Some(Dependent {
@@ -97,6 +107,7 @@ impl<'a> Dependent<'a> {
             aggregate,
             columns,
             filter,
+            of_both,
         })
     }
 
@@ -108,8 +119,10 @@ impl<'a> Dependent<'a> {
         let number_column = Column::new_unqualified(number.schema_name().to_string());
         let numbered = LogicalPlanBuilder::from(outer.clone()).window(vec![number])?;
         let (inner, renamed) = self.inner()?;
-        let condition = renamed.apply(self.filter.predicate.clone())?;
-        let joined = numbered.join_on(inner, JoinType::Left, vec![condition])?;
+        let conditions: Vec<Expr> = { self.of_both.iter() }
+            .map(|condition| renamed.apply(condition.clone()))
+            .collect::<Result<_>>()?;
+        let joined = numbered.join_on(inner, JoinType::Left, conditions)?;
         let kept = outer_columns.iter().enumerate().map(|(index, column)| {
             any_value::any_value()
                 .call(vec![Expr::Column(column.clone())])
@@ -153,10 +166,13 @@ impl<'a> Dependent<'a> {
             names.insert(column, Expr::Column(Column::new(Some(INNER), name)));
         }
         list.push(lit(true).alias(MATCHED));
-        let plan = LogicalPlanBuilder::from(self.filter.input.as_ref().clone())
-            .project(list)?
-            .alias(INNER)?
-            .build()?;
+        let mut rows = LogicalPlanBuilder::from(self.filter.input.as_ref().clone());
+        let of_inner = split_conjunction(&self.filter.predicate);
+        let of_inner = of_inner.into_iter().filter(|expr| !expr.contains_outer());
+        if let Some(condition) = of_inner.cloned().reduce(Expr::and) {
+            rows = rows.filter(condition)?;
+        }
+        let plan = rows.project(list)?.alias(INNER)?.build()?;
         Ok((plan, Renamed(names)))
     }
 

@@ -27,7 +27,10 @@ use super::compare::{
     Kind, beside_year, comparable, compare, compare_now, is_year, kind, kind_of, truth,
 };
 use super::operators::repair;
-use super::{branches, correlated, dependent, except, listed, looked_up, subquery, union, zero};
+use super::{
+    branches, correlated, dependent, except, listed, looked_up, outside, quantified, same_names,
+    subquery, union, zero,
+};
 use crate::functions::listed::text_type;
 use crate::functions::own::{COMPARE, LIKE, SUM_ARGUMENT, SUM_RESULT, TO_BOOLEAN, TO_DOUBLE};
 use crate::functions::unify::unify;
@@ -47,11 +50,15 @@ impl AnalyzerRule for Typing {
 
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
         correlated::check(&plan)?;
+        let plan = same_names::told_apart(plan)?;
         branches::in_plan(plan.transform_up_with_subqueries(node)?.data, config)
     }
 }
 
 fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    if let Some(moved) = outside::moved(&plan, &|plan| Ok(node(plan)?.data))? {
+        return Ok(Transformed::yes(moved));
+    }
     // What is joined keeps its condition, which is typed with the columns that it has gained.
     let joined = looked_up::joined(plan)?;
     let typed = joined.map(|plan| Ok(typed(plan)?.data))?;
@@ -81,7 +88,8 @@ fn typed(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 fn whole(plan: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
     Ok(match plan {
         LogicalPlan::Filter(mut filter) => {
-            filter.predicate = condition(filter.predicate, schema)?;
+            let predicate = condition(filter.predicate, schema)?;
+            filter.predicate = quantified::condition(predicate, schema)?;
             LogicalPlan::Filter(filter)
         }
         LogicalPlan::Join(join) if except::is_set_operation(&join) => except::typed(join)?,
@@ -111,6 +119,7 @@ fn whole(plan: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
             LogicalPlan::Sort(sort)
         }
         LogicalPlan::Union(union) => union::typed(union)?,
+        LogicalPlan::RecursiveQuery(recursion) => union::in_recursion(recursion)?,
         LogicalPlan::Projection(projection) => select_list(projection, schema)?,
         other => other,
     })
@@ -118,8 +127,13 @@ fn whole(plan: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
 
 /// The tests of a select list are values.
 fn select_list(projection: Projection, schema: &DFSchema) -> Result<LogicalPlan> {
-    let has_test =
-        |expr: &Expr| expr.exists(|expr| Ok(matches!(expr, Expr::Exists(_) | Expr::InSubquery(_))));
+    let is_test = |expr: &Expr| {
+        matches!(
+            expr,
+            Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_)
+        )
+    };
+    let has_test = |expr: &Expr| expr.exists(|expr| Ok(is_test(expr)));
     for expr in &projection.expr {
         if has_test(expr)? {
             let list = projection
@@ -207,6 +221,7 @@ fn expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             other => other,
         },
         Expr::InSubquery(query) => in_subquery(query, schema)?,
+        Expr::Exists(exists) => quantified::existing(exists)?,
         Expr::Like(like) => like_of(like, schema)?,
         Expr::Case(case) => case_of(case, schema)?,
         Expr::Cast(cast) => cast_of(cast, schema)?,

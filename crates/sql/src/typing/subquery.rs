@@ -2,7 +2,7 @@
 //!
 //! - A correlated value that is no aggregate, `(SELECT x FROM t WHERE t.k = u.k)`, becomes one: any
 //!   value of the group with the number of its rows, which must be one when it is used.
-//! - EXISTS and IN in a select list become counts.
+//! - EXISTS and IN in a select list become counts, ANY and ALL become EXISTS before.
 //! - The subquery of ANY and ALL gets a name of its own: the planner compares its column with one
 //!   of the outer query, and takes them for the same one when both tables have the same name.
 //! - A value of a subquery without rows is NULL, whatever its column says.
@@ -10,13 +10,14 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, DFSchema, ExprSchema, ScalarValue};
+use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{
     AggregateFunction, Case, Exists, InSubquery, SetComparison, SetQuantifier, Sort as SortExpr,
 };
+use datafusion::logical_expr::utils::find_out_reference_exprs;
 use datafusion::logical_expr::{
     Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Sort, Subquery, lit,
 };
@@ -24,7 +25,8 @@ use datafusion::logical_expr::{
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::compare::{comparable, compare, truth};
-use super::listed;
+use super::partners::is_correlated;
+use super::{listed, quantified};
 use crate::functions::listed::as_text;
 use crate::functions::{any_value, raise, single};
 
@@ -154,6 +156,7 @@ fn apart(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 const APART: &str = "mayfly subquery";
+const COMPARED: &str = "mayfly compared";
 
 /// `value > ANY (SELECT ...)` and its like, both sides as what they are compared as.
 pub(super) fn quantified(comparison: SetComparison, schema: &DFSchema) -> Result<Expr> {
@@ -163,16 +166,20 @@ pub(super) fn quantified(comparison: SetComparison, schema: &DFSchema) -> Result
         op,
         quantifier,
     } = comparison;
-    let plan = subquery.subquery.as_ref().clone();
-    let [field] = plan.schema().fields().as_ref() else {
-        let columns = plan.schema().fields().len();
+    let plan = subquery.subquery.as_ref();
+    let columns = plan.schema().fields().len();
+    if columns != 1 {
         return Err(raise(MySqlError::new(
             ErrorCode::OperandColumns,
             &[&columns.min(1)],
         )));
-    };
-    let name = field.name().clone();
+    }
+    // Its column and one of the outer rows may have the same name, and not the same type.
     let column = Expr::Column(plan.schema().columns()[0].clone());
+    let plan = LogicalPlanBuilder::from(plan.clone())
+        .project(vec![column.alias(COMPARED)])?
+        .build()?;
+    let column = named(COMPARED);
     let mut both = schema.clone();
     both.merge(plan.schema());
     // `= ANY` is IN and `<> ALL` is NOT IN; under the others MariaDB has ENUM and SET as texts.
@@ -189,10 +196,14 @@ pub(super) fn quantified(comparison: SetComparison, schema: &DFSchema) -> Result
         plan
     } else {
         LogicalPlanBuilder::from(plan)
-            .project(vec![right.alias(name)])?
+            .project(vec![right.alias(COMPARED)])?
             .build()?
     };
-    subquery.subquery = Arc::new(apart(plan)?);
+    // The planner knows nothing of a derived table with outer columns.
+    subquery.subquery = Arc::new(match is_correlated(&subquery) {
+        true => plan,
+        false => apart(plan)?,
+    });
     Ok(Expr::SetComparison(SetComparison::new(
         Box::new(left),
         subquery,
@@ -203,12 +214,10 @@ pub(super) fn quantified(comparison: SetComparison, schema: &DFSchema) -> Result
 
 /// EXISTS and IN of a select list, as values.
 pub(super) fn tests_as_values(expr: Expr, schema: &DFSchema) -> Result<Expr> {
-    let changed = expr.transform_up(|expr| {
+    let changed = quantified::values(expr, true, schema)?.transform_up(|expr| {
         Ok(match expr {
             Expr::Exists(exists) => Transformed::yes(exists_as_count(exists)?),
-            Expr::InSubquery(query) if query.subquery.outer_ref_columns.is_empty() => {
-                Transformed::yes(in_as_counts(query, schema)?)
-            }
+            Expr::InSubquery(query) => Transformed::yes(in_as_counts(query, schema)?),
             other => Transformed::no(other),
         })
     })?;
@@ -216,7 +225,11 @@ pub(super) fn tests_as_values(expr: Expr, schema: &DFSchema) -> Result<Expr> {
 }
 
 /// The number of rows of a subquery, those that pass a filter.
-fn count_of(subquery: &Subquery, filter: Option<Expr>, outer: Vec<Expr>) -> Result<Expr> {
+pub(super) fn count_of(
+    subquery: &Subquery,
+    filter: Option<Expr>,
+    outer: Vec<Expr>,
+) -> Result<Expr> {
     let mut plan = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone());
     if let Some(filter) = filter {
         plan = plan.filter(filter)?;
@@ -259,21 +272,11 @@ fn in_as_counts(query: InSubquery, schema: &DFSchema) -> Result<Expr> {
         negated,
     } = query;
     subquery.subquery = Arc::new(apart(subquery.subquery.as_ref().clone())?);
-    let mut columns = Vec::new();
-    let outer = expr.as_ref().clone().transform_up(|expr| {
-        Ok(match expr {
-            Expr::Column(column) => {
-                let field = Arc::new(schema.field_from_column(&column)?.as_ref().clone());
-                let outer = Expr::OuterReferenceColumn(field, column);
-                columns.push(outer.clone());
-                Transformed::yes(outer)
-            }
-            other => Transformed::no(other),
-        })
-    })?;
+    let outer = quantified::as_outer(expr.as_ref().clone(), schema)?;
+    let columns = find_out_reference_exprs(&outer);
     let inner = subquery.subquery.schema();
     let item = Expr::Column(inner.columns()[0].clone());
-    let equal = compare(item.clone(), Operator::Eq, outer.data, inner)?;
+    let equal = compare(item.clone(), Operator::Eq, outer, inner)?;
     let equals = is_positive(count_of(&subquery, Some(equal), columns)?, false);
     let unknowns = count_of(&subquery, Some(item.is_null()), Vec::new())?;
     let mut unknown = is_positive(unknowns, false);

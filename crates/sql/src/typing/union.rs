@@ -7,15 +7,19 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::Column;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
-use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, LogicalPlanBuilder, Union, lit};
+use datafusion::logical_expr::{
+    Cast, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Projection,
+    RecursiveQuery, Union, lit,
+};
 use mayfly_types::ColumnType;
 
 use crate::functions::cast;
 use crate::functions::unify::unify_columns;
+use crate::untyped;
 
 /// Makes one union of each chain of a plan that nothing has typed.
 pub(crate) fn flatten(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -142,6 +146,84 @@ pub(super) fn converted(input: LogicalPlan, targets: &[Option<ColumnType>]) -> R
         })
         .collect();
     LogicalPlanBuilder::from(input).project(columns)?.build()
+}
+
+/// A recursion has the types of its first part. The planner has seen to that as far as it knew the
+/// types of the others, and what a union of several recursive parts gives it did not know.
+pub(super) fn in_recursion(mut recursion: RecursiveQuery) -> Result<LogicalPlan> {
+    if let Some(rounded) = rounded(&recursion.recursive_term)? {
+        recursion.recursive_term = Arc::new(rounded);
+    }
+    let first = recursion.static_term.schema();
+    let differs = |(of, to): (&FieldRef, &FieldRef)| {
+        of.data_type() != to.data_type() || of.metadata() != to.metadata()
+    };
+    let term = recursion.recursive_term.as_ref();
+    let fields = || term.schema().fields().iter().zip(first.fields());
+    if !fields().any(differs) {
+        return Ok(LogicalPlan::RecursiveQuery(recursion));
+    }
+    let columns = term.schema().columns().into_iter().map(Expr::Column);
+    let columns: Vec<Expr> = fields()
+        .zip(columns)
+        .map(|((of, to), column)| {
+            let (from, target) = (of.data_type(), to.data_type());
+            let value = match (from == target, target.is_integer()) {
+                (true, _) => column,
+                (false, false) => cast::conversion(ColumnType::from_arrow(to)).call(vec![column]),
+                // A number that is too large for its column is an error.
+                (false, true) => {
+                    let unsigned = target.is_unsigned_integer();
+                    let whole = match from.is_integer() {
+                        true => column,
+                        false => {
+                            cast::conversion(ColumnType::BigInt { unsigned }).call(vec![column])
+                        }
+                    };
+                    Expr::Cast(Cast::new(Box::new(whole), target.clone()))
+                }
+            };
+            untyped::function().call(vec![value]).alias(of.name())
+        })
+        .collect();
+    let term = LogicalPlanBuilder::from(term.clone()).project(columns)?;
+    recursion.recursive_term = Arc::new(term.build()?);
+    Ok(LogicalPlan::RecursiveQuery(recursion))
+}
+
+/// The last part of a recursion whose values the planner has made whole numbers by cutting them
+/// off, which MySQL rounds; `None` for any other.
+fn rounded(term: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+    let LogicalPlan::Projection(projection) = term else {
+        return Ok(None);
+    };
+    let schema = projection.input.schema();
+    let mut list = projection.expr.clone();
+    let mut is_changed = false;
+    for expr in &mut list {
+        let inner = match expr {
+            Expr::Alias(alias) => alias.expr.as_mut(),
+            other => other,
+        };
+        let Expr::Cast(cast) = inner else {
+            continue;
+        };
+        let (from, to) = (cast.expr.get_type(schema)?, cast.field.data_type());
+        if to.is_integer() && (from.is_decimal() || from.is_floating()) {
+            let unsigned = to.is_unsigned_integer();
+            let whole = cast::conversion(ColumnType::BigInt { unsigned });
+            let value = whole.call(vec![std::mem::take(cast.expr.as_mut())]);
+            *cast.expr = untyped::function().call(vec![value]);
+            is_changed = true;
+        }
+    }
+    if !is_changed {
+        return Ok(None);
+    }
+    let input = Arc::clone(&projection.input);
+    let schema = Arc::clone(&projection.schema);
+    let projection = Projection::try_new_with_schema(list, input, schema)?;
+    Ok(Some(LogicalPlan::Projection(projection)))
 }
 
 /// Whether values of a type must be converted to be of another.
