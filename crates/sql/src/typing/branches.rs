@@ -5,8 +5,8 @@
 //! but for constants, which the optimizer would compute before. So would it those beside columns in
 //! the condition of a statement that writes in strict mode, where a warning is an error.
 //!
-//! On the way the errors of operators learn of the databases of their tables. **Cost**: such constants are
-//! computed once more; IFNULL and COALESCE become a CASE where one of them warns.
+//! On the way the errors of operators learn of the databases of their tables. **Cost**: such
+//! constants are computed once more; IFNULL and COALESCE become a CASE where one of them warns.
 
 use std::collections::HashMap;
 use std::sync::Arc;
