@@ -22,6 +22,7 @@ mod joined;
 mod listed;
 mod looked_up;
 mod operators;
+mod outer_types;
 mod outside;
 mod partners;
 mod quantified;

@@ -1,9 +1,9 @@
-//! Subqueries where the engine takes none: in ON and in ORDER BY.
+//! Subqueries where the engine takes none: in ON, in ORDER BY, and in aggregates and their keys.
 //!
 //! In ON of an inner join a condition may as well come after it. That of an outer join goes to the
 //! side whose columns it names: as a condition on rows of the side that may be missing, otherwise
 //! each of its subqueries as a column. In ORDER BY a subquery becomes a column too, which is
-//! gone above the sort.
+//! gone above the sort, and in an aggregate one of the rows that it groups.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{
-    Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Projection, Sort,
+    Aggregate, Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Projection, Sort,
 };
 
 use super::correlated::refused;
@@ -21,8 +21,9 @@ use super::partners::{has_subquery, is_correlated, subquery_of};
 /// A plan before and after it is typed.
 pub(super) type Typed<'a> = &'a dyn Fn(LogicalPlan) -> Result<LogicalPlan>;
 
-/// A join without subqueries in its condition, or a sort without subqueries in its keys, which
-/// `typed` has not seen; `None` if a plan has none, or none that matters.
+/// A join without subqueries in its condition, a sort without subqueries in its keys, or an
+/// aggregate without any, which `typed` has not seen; `None` if a plan has none, or none that
+/// matters.
 pub(super) fn moved(plan: &LogicalPlan, typed: Typed<'_>) -> Result<Option<LogicalPlan>> {
     match plan {
         LogicalPlan::Join(join) => match &join.filter {
@@ -30,6 +31,7 @@ pub(super) fn moved(plan: &LogicalPlan, typed: Typed<'_>) -> Result<Option<Logic
             _ => Ok(None),
         },
         LogicalPlan::Sort(sort) => of_sort(sort, typed),
+        LogicalPlan::Aggregate(aggregate) => of_aggregate(aggregate, typed),
         _ => Ok(None),
     }
 }
@@ -98,12 +100,51 @@ fn has_all(plan: &LogicalPlan, columns: &[Column]) -> bool {
 
 /// Whether a condition has a subquery with outer columns, or a test.
 fn is_moved(condition: &Expr) -> Result<bool> {
-    condition.exists(|expr| {
-        Ok(match expr {
-            Expr::ScalarSubquery(subquery) => is_correlated(subquery),
-            expr => subquery_of(expr).is_some(),
-        })
-    })
+    condition.exists(|expr| Ok(is_moved_itself(expr)))
+}
+
+fn is_moved_itself(expr: &Expr) -> bool {
+    match expr {
+        Expr::ScalarSubquery(subquery) => is_correlated(subquery),
+        expr => subquery_of(expr).is_some(),
+    }
+}
+
+fn of_aggregate(aggregate: &Aggregate, typed: Typed<'_>) -> Result<Option<LogicalPlan>> {
+    let mut input = Arc::clone(&aggregate.input);
+    let mut moved = |exprs: &[Expr]| -> Result<Vec<Expr>> {
+        { exprs.iter() }
+            .map(|expr| with_column_of_input(expr, &mut input, typed))
+            .collect()
+    };
+    let groups = moved(&aggregate.group_expr)?;
+    let aggregates = moved(&aggregate.aggr_expr)?;
+    if Arc::ptr_eq(&input, &aggregate.input) {
+        return Ok(None);
+    }
+    let aggregate = Aggregate::try_new(input, groups, aggregates)?;
+    typed(LogicalPlan::Aggregate(aggregate)).map(Some)
+}
+
+/// An expression whose subqueries are columns of the rows that it is over, under its own name.
+fn with_column_of_input(
+    expr: &Expr,
+    input: &mut Arc<LogicalPlan>,
+    typed: Typed<'_>,
+) -> Result<Expr> {
+    if !is_moved(expr)? {
+        return Ok(expr.clone());
+    }
+    let (qualifier, name) = expr.qualified_name();
+    let changed = expr.clone().transform_down(|expr| {
+        if !is_moved_itself(&expr) {
+            return Ok(Transformed::no(expr));
+        }
+        let number = input.schema().fields().len();
+        let column = with_column(input, number, expr, typed)?;
+        Ok(Transformed::new(column, true, TreeNodeRecursion::Jump))
+    })?;
+    Ok(changed.data.alias_qualified(qualifier, name))
 }
 
 /// The columns of a plan that an expression names, and those that its subqueries do.

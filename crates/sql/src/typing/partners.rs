@@ -18,7 +18,7 @@ use std::sync::Arc;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, DFSchema, NullEquality};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::Exists;
+use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
 use datafusion::logical_expr::utils::{split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
     Distinct, Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Subquery,
@@ -324,5 +324,19 @@ pub(super) fn subquery_of(expr: &Expr) -> Option<&Subquery> {
         Expr::InSubquery(query) => Some(&query.subquery),
         Expr::SetComparison(comparison) => Some(&comparison.subquery),
         _ => None,
+    }
+}
+
+/// An expression that is one over a subquery, over another one.
+pub(super) fn with_subquery(expr: Expr, subquery: Subquery) -> Expr {
+    match expr {
+        Expr::ScalarSubquery(_) => Expr::ScalarSubquery(subquery),
+        Expr::Exists(exists) => Expr::Exists(Exists { subquery, ..exists }),
+        Expr::InSubquery(query) => Expr::InSubquery(InSubquery { subquery, ..query }),
+        Expr::SetComparison(comparison) => Expr::SetComparison(SetComparison {
+            subquery,
+            ..comparison
+        }),
+        other => other,
     }
 }

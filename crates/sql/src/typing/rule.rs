@@ -28,8 +28,8 @@ use super::compare::{
 };
 use super::operators::repair;
 use super::{
-    branches, correlated, dependent, except, listed, looked_up, outside, quantified, same_names,
-    subquery, union, zero,
+    branches, correlated, dependent, except, listed, looked_up, outer_types, outside, quantified,
+    same_names, subquery, union, zero,
 };
 use crate::functions::listed::text_type;
 use crate::functions::own::{COMPARE, LIKE, SUM_ARGUMENT, SUM_RESULT, TO_BOOLEAN, TO_DOUBLE};
@@ -51,7 +51,11 @@ impl AnalyzerRule for Typing {
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
         correlated::check(&plan)?;
         let plan = same_names::told_apart(plan)?;
-        branches::in_plan(plan.transform_up_with_subqueries(node)?.data, config)
+        let mut typed = outer_types::renewed(plan.transform_up_with_subqueries(node)?.data)?;
+        if typed.transformed {
+            typed = typed.data.transform_up_with_subqueries(node)?;
+        }
+        branches::in_plan(typed.data, config)
     }
 }
 

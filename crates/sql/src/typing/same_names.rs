@@ -15,13 +15,12 @@ use std::sync::Arc;
 use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
 use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, Subquery};
 
 use super::correlated::refused;
 use super::joined::replaced;
-use super::partners::{has_subquery, is_correlated};
+use super::partners::{has_subquery, is_correlated, subquery_of, with_subquery};
 
 /// The table name of renamed columns.
 const TABLE: &str = "mayfly told apart";
@@ -37,32 +36,12 @@ pub(super) fn told_apart(plan: LogicalPlan) -> Result<LogicalPlan> {
         }
         plan.map_expressions(|expr| {
             expr.transform_up(|expr| {
-                Ok(match expr {
-                    Expr::ScalarSubquery(subquery) => match mended(&subquery)? {
-                        Some(subquery) => Transformed::yes(Expr::ScalarSubquery(subquery)),
-                        None => Transformed::no(Expr::ScalarSubquery(subquery)),
+                Ok(
+                    match subquery_of(&expr).map(mended).transpose()?.flatten() {
+                        Some(subquery) => Transformed::yes(with_subquery(expr, subquery)),
+                        None => Transformed::no(expr),
                     },
-                    Expr::Exists(exists) => match mended(&exists.subquery)? {
-                        Some(subquery) => {
-                            Transformed::yes(Expr::Exists(Exists { subquery, ..exists }))
-                        }
-                        None => Transformed::no(Expr::Exists(exists)),
-                    },
-                    Expr::InSubquery(query) => match mended(&query.subquery)? {
-                        Some(subquery) => {
-                            Transformed::yes(Expr::InSubquery(InSubquery { subquery, ..query }))
-                        }
-                        None => Transformed::no(Expr::InSubquery(query)),
-                    },
-                    Expr::SetComparison(comparison) => match mended(&comparison.subquery)? {
-                        Some(subquery) => Transformed::yes(Expr::SetComparison(SetComparison {
-                            subquery,
-                            ..comparison
-                        })),
-                        None => Transformed::no(Expr::SetComparison(comparison)),
-                    },
-                    other => Transformed::no(other),
-                })
+                )
             })
         })
     })?;
