@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, FieldRef, Schema};
 use datafusion::common::{DFSchema, ScalarValue, internal_err};
 use datafusion::error::Result;
@@ -15,6 +15,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::sql::sqlparser::ast;
+use mayfly_exec::batch_of;
 
 use crate::functions::arithmetic::refusing_zero_in;
 use crate::functions::has_waiting;
@@ -107,9 +108,7 @@ impl Planner<'_> {
                 return Ok(None);
             }
         }
-        let one_row = RecordBatchOptions::new().with_row_count(Some(1));
-        let fields = Arc::clone(schema.inner());
-        let rows = RecordBatch::try_new_with_options(fields, Vec::new(), &one_row)?;
+        let rows = batch_of(schema.inner(), Vec::new(), 1)?;
         let values = list.into_iter().map(|expression| {
             let ready = self.state.create_physical_expr(expression, &schema)?;
             match asked(ready)?.data.evaluate(&rows)? {

@@ -46,6 +46,12 @@ pub(crate) async fn check(
     job.found_once(&references, find).await.map(drop)
 }
 
+/// The values that are looked at: not those that are there as they stand.
+fn computed<'a>(values: impl IntoIterator<Item = &'a Expr>) -> Vec<Expr> {
+    let values = values.into_iter().filter(|value| !is_constant(value));
+    values.take(VALUES_MAX).cloned().collect()
+}
+
 /// What a statement that changes rows mentions; `None` for any other one.
 fn references(statement: &Statement) -> Option<References> {
     let mut all = References::default();
@@ -105,7 +111,7 @@ impl Job {
                 Some(query) => self.try_plan(Statement::Query(query.clone())).await,
                 None => Ok(()),
             },
-            Statement::Do(expressions) => self.try_values(expressions.clone()).await,
+            Statement::Do(expressions) => self.try_values(computed(expressions)).await,
             Statement::Set(assignments) => {
                 let values = assignments
                     .iter()
@@ -114,19 +120,16 @@ impl Job {
                         | Assignment::System {
                             value: SetValue::Expression(value),
                             ..
-                        } => Some(value.clone()),
+                        } => Some(value),
                         _ => None,
                     });
-                self.try_values(values.collect()).await
+                self.try_values(computed(values)).await
             }
             _ => Ok(()),
         }
     }
 
-    /// Plans values, but for those that are there as they stand.
-    async fn try_values(&self, mut values: Vec<Expr>) -> Result<(), MySqlError> {
-        values.retain(|value| !is_constant(value));
-        values.truncate(VALUES_MAX);
+    async fn try_values(&self, values: Vec<Expr>) -> Result<(), MySqlError> {
         match values.is_empty() {
             true => Ok(()),
             false => Box::pin(self.ready_alone(values)).await.map(drop),
@@ -153,13 +156,9 @@ impl Job {
                 return Err(MySqlError::new(ErrorCode::ValueCount, &[&(wrong + 1)]));
             }
             let record = Record::begin(&table)?;
-            let values = rows.iter().flatten().flatten();
-            let values = values.filter(|value| !is_constant(value)).map(|value| {
-                let mut value = value.clone();
-                record.fill(&mut value);
-                value
-            });
-            self.try_values(values.take(VALUES_MAX).collect()).await?;
+            let mut values = computed(rows.iter().flatten().flatten());
+            values.iter_mut().for_each(|value| record.fill(value));
+            self.try_values(values).await?;
         }
         if !insert.on_duplicate.is_empty() {
             let assignments = &insert.on_duplicate;

@@ -44,7 +44,11 @@ pub(super) fn in_plan(plan: LogicalPlan, config: &ConfigOptions) -> Result<Logic
             changes = branches.condition(&mut filter.predicate)?;
         }
         let names = NamePreserver::new(&node);
-        let schema = merge_schema(&node.inputs());
+        // Few nodes ask for it, and it is made of all columns below.
+        let schema = match has_choice(&node)? {
+            true => merge_schema(&node.inputs()),
+            false => DFSchema::empty(),
+        };
         let changed = node.map_expressions(|expr| {
             let name = names.save(&expr);
             let changed = expr.transform_up(|expr| branches.of(expr, &schema))?;
@@ -200,6 +204,20 @@ impl Branches<'_> {
             _ => Ok(None),
         }
     }
+}
+
+/// Whether a node has a function that may become a CASE.
+fn has_choice(node: &LogicalPlan) -> Result<bool> {
+    let is_choice = |expr: &Expr| matches!(expr, Expr::ScalarFunction(call) if chooses(call));
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found |= expr.exists(|part| Ok(is_choice(part)))?;
+        Ok(match found {
+            true => TreeNodeRecursion::Stop,
+            false => TreeNodeRecursion::Continue,
+        })
+    })?;
+    Ok(found)
 }
 
 /// Whether a function answers the first of its arguments that is one, and may be asked for it

@@ -11,9 +11,11 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ExprSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Operator,
-    Projection, Subquery,
+    BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
+    Subquery,
 };
+
+use super::partners::is_correlated;
 
 /// Joins the rows of a subquery to the outer rows, and tells the value over both; `None` if it is
 /// not its business.
@@ -57,8 +59,8 @@ impl From<LogicalPlan> for Joined {
     }
 }
 
-/// A SELECT list, a condition or a grouping whose correlated values are columns, as far as `joins`
-/// takes them.
+/// A SELECT list or a condition whose correlated values are columns, as far as `joins` takes them;
+/// those of a grouping stand in a list below it (`outside`).
 pub(super) fn as_columns(plan: LogicalPlan, joins: Joins<'_>) -> Result<Joined> {
     match plan {
         LogicalPlan::Projection(projection) if has_correlated(&projection.expr)? => {
@@ -71,24 +73,6 @@ pub(super) fn as_columns(plan: LogicalPlan, joins: Joins<'_>) -> Result<Joined> 
                 return Ok(LogicalPlan::Projection(projection).into());
             }
             Ok(LogicalPlan::Projection(Projection::try_new(list, input)?).into())
-        }
-        LogicalPlan::Aggregate(aggregate)
-            if has_correlated(&aggregate.aggr_expr)? || has_correlated(&aggregate.group_expr)? =>
-        {
-            let mut input = Arc::clone(&aggregate.input);
-            let mut changed = |exprs: &[Expr]| -> Result<Vec<Expr>> {
-                let exprs = exprs.iter();
-                exprs
-                    .map(|expr| named_as_before(expr, &mut input, joins))
-                    .collect()
-            };
-            let groups = changed(&aggregate.group_expr)?;
-            let aggregates = changed(&aggregate.aggr_expr)?;
-            if Arc::ptr_eq(&input, &aggregate.input) {
-                return Ok(LogicalPlan::Aggregate(aggregate).into());
-            }
-            let aggregate = Aggregate::try_new(input, groups, aggregates)?;
-            Ok(LogicalPlan::Aggregate(aggregate).into())
         }
         LogicalPlan::Filter(filter) if has_correlated(std::slice::from_ref(&filter.predicate))? => {
             let mut input = Arc::clone(&filter.input);
@@ -121,7 +105,7 @@ fn named_as_before(expr: &Expr, input: &mut Arc<LogicalPlan>, joins: Joins<'_>) 
 
 fn has_correlated(exprs: &[Expr]) -> Result<bool> {
     let is_correlated = |expr: &Expr| match expr {
-        Expr::ScalarSubquery(subquery) => !subquery.outer_ref_columns.is_empty(),
+        Expr::ScalarSubquery(subquery) => is_correlated(subquery),
         _ => false,
     };
     for expr in exprs {

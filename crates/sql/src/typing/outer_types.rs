@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ExprSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::utils::merge_schema;
@@ -18,9 +18,13 @@ use super::partners::{has_correlated, is_correlated, subquery_of, with_subquery}
 pub(super) fn renewed(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     plan.transform_up_with_subqueries(|plan| {
         let mut is_asked = false;
-        for expr in plan.expressions() {
-            is_asked |= has_correlated(&expr)?;
-        }
+        plan.apply_expressions(|expr| {
+            is_asked |= has_correlated(expr)?;
+            Ok(match is_asked {
+                true => TreeNodeRecursion::Stop,
+                false => TreeNodeRecursion::Continue,
+            })
+        })?;
         if !is_asked {
             return Ok(Transformed::no(plan));
         }

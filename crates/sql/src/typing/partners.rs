@@ -101,9 +101,7 @@ impl Partners {
                 _ => return Ok(None),
             };
             if let Some(meaning) = meaning {
-                for expr in values.iter_mut().chain(&mut conditions) {
-                    *expr = replaced(expr.clone(), &meaning)?;
-                }
+                replace_all(values.iter_mut().chain(&mut conditions), &meaning)?;
             }
         }
         Ok(Some(Partners {
@@ -180,9 +178,7 @@ impl Partners {
                 NullEquality::NullEqualsNull,
             )?
             .build()?;
-        for expr in values.iter_mut().chain(&mut conditions) {
-            *expr = replaced(expr.clone(), &meaning)?;
-        }
+        replace_all(values.iter_mut().chain(&mut conditions), &meaning)?;
         conditions.extend(left.conditions);
         Ok(Some(Partners {
             input,
@@ -216,9 +212,7 @@ impl Partners {
         let meaning = columns
             .zip(left.values.into_iter().chain(right.values))
             .collect();
-        for expr in values.iter_mut().chain(&mut conditions) {
-            *expr = replaced(expr.clone(), &meaning)?;
-        }
+        replace_all(values.iter_mut().chain(&mut conditions), &meaning)?;
         conditions.extend(left.conditions.into_iter().chain(right.conditions));
         let conditions = conditions.into_iter().flat_map(split_conjunction_owned);
         let (conditions, of_join): (Vec<Expr>, Vec<Expr>) =
@@ -295,6 +289,16 @@ impl Partners {
             negated: false,
         }))
     }
+}
+
+fn replace_all<'a>(
+    exprs: impl Iterator<Item = &'a mut Expr>,
+    meaning: &HashMap<Column, Expr>,
+) -> Result<()> {
+    for expr in exprs {
+        *expr = replaced(std::mem::take(expr), meaning)?;
+    }
+    Ok(())
 }
 
 fn columns_of(plan: &LogicalPlan) -> Vec<Expr> {

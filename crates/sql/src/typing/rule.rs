@@ -27,6 +27,7 @@ use super::compare::{
     Kind, beside_year, comparable, compare, compare_now, is_year, kind, kind_of, truth,
 };
 use super::operators::repair;
+use super::partners::is_correlated;
 use super::{
     branches, correlated, dependent, except, listed, looked_up, outer_types, outside, quantified,
     same_names, subquery, union, zero,
@@ -35,9 +36,6 @@ use crate::functions::listed::text_type;
 use crate::functions::own::{COMPARE, LIKE, SUM_ARGUMENT, SUM_RESULT, TO_BOOLEAN, TO_DOUBLE};
 use crate::functions::unify::unify;
 use crate::functions::{arithmetic, call, cast, define, seeded};
-
-/// The column of a subquery that is compared with values of another type.
-const COMPARED: &str = "mayfly compared";
 
 /// The rule of typing.
 #[derive(Debug)]
@@ -346,9 +344,9 @@ fn in_subquery(query: InSubquery, schema: &DFSchema) -> Result<Expr> {
     let (left, right) = (kind(&query.expr, schema)?, kind_of(field.data_type()));
     if left == right || left == Kind::Null || right == Kind::Null {
         let is_same = query.expr.get_type(schema)? == *field.data_type();
-        return match is_same || query.subquery.outer_ref_columns.is_empty() {
-            true => Ok(Expr::InSubquery(query)),
-            false => with_own_name(query),
+        return match !is_same && is_correlated(&query.subquery) {
+            true => with_own_name(query),
+            false => Ok(Expr::InSubquery(query)),
         };
     }
     let column = Expr::Column(plan.schema().columns()[0].clone());
@@ -381,7 +379,7 @@ fn in_subquery(query: InSubquery, schema: &DFSchema) -> Result<Expr> {
 fn with_own_name(mut query: InSubquery) -> Result<Expr> {
     let plan = query.subquery.subquery.as_ref().clone();
     let column = Expr::Column(plan.schema().columns()[0].clone());
-    let named = LogicalPlanBuilder::from(plan).project(vec![column.alias(COMPARED)])?;
+    let named = LogicalPlanBuilder::from(plan).project(vec![column.alias(subquery::COMPARED)])?;
     query.subquery.subquery = Arc::new(named.build()?);
     Ok(Expr::InSubquery(query))
 }

@@ -156,7 +156,8 @@ fn apart(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 const APART: &str = "mayfly subquery";
-const COMPARED: &str = "mayfly compared";
+/// The column of a subquery that is compared with values of another type.
+pub(super) const COMPARED: &str = "mayfly compared";
 
 /// `value > ANY (SELECT ...)` and its like, both sides as what they are compared as.
 pub(super) fn quantified(comparison: SetComparison, schema: &DFSchema) -> Result<Expr> {
