@@ -409,44 +409,49 @@ impl Node {
             .collect()
     }
 
-    fn sum(&self, into: &Tally, pinned_bytes: &mut u64) {
-        self.tally.fold_into(into);
-        *pinned_bytes += self.pinned_bytes.load(Relaxed);
+    /// Adds what was tallied here and below; freed pages are kept apart until all are counted.
+    fn sum(&self, into: &mut Counters, pages_freed: &mut u64) {
+        let read = |counter: &AtomicU64| counter.load(Relaxed);
+        let tally = &self.tally;
+        *pages_freed += read(&tally.pages_freed);
+        into.pages_allocated += read(&tally.pages_allocated);
+        into.bytes_allocated += read(&tally.bytes_allocated);
+        into.pinned_bytes += read(&self.pinned_bytes);
+        into.evictions += read(&tally.evictions);
+        into.bytes_written += read(&tally.bytes_written);
+        into.bytes_read += read(&tally.bytes_read);
+        into.device_bytes_written += read(&tally.device_bytes_written);
+        into.device_bytes_read += read(&tally.device_bytes_read);
+        into.wasted_write_bytes += read(&tally.wasted_write_bytes);
+        into.pages_written += read(&tally.pages_written);
+        into.read_misses += read(&tally.read_misses);
+        into.prefetched_pages += read(&tally.prefetched_pages);
+        into.waits += read(&tally.waits);
+        into.wait_nanos += read(&tally.wait_nanos);
+        into.write_failures += read(&tally.write_failures);
+        into.files_created += read(&tally.files_created);
         // The upgraded children are dropped after the lock: the last one to go takes it itself.
         for child in self.living_children() {
-            child.sum(into, pinned_bytes);
+            child.sum(into, pages_freed);
         }
     }
 
+    /// The counters of the node with its descendants. **Cost**: plain loads, some twenty for each
+    /// node below; short statements read them twice.
     pub(crate) fn counters(&self) -> Counters {
-        let tally = Tally::default();
-        let mut pinned_bytes = 0;
-        self.sum(&tally, &mut pinned_bytes);
         let read = |counter: &AtomicU64| counter.load(Relaxed);
-        Counters {
-            pages_allocated: read(&tally.pages_allocated),
-            bytes_allocated: read(&tally.bytes_allocated),
-            pages_live: read(&tally.pages_allocated).saturating_sub(read(&tally.pages_freed)),
+        let mut counters = Counters {
             resident_bytes: self.resident_bytes(),
-            pinned_bytes,
             reserved_bytes: read(&self.reserved_bytes),
             peak_bytes: read(&self.peak_bytes),
-            evictions: read(&tally.evictions),
-            bytes_written: read(&tally.bytes_written),
-            bytes_read: read(&tally.bytes_read),
-            device_bytes_written: read(&tally.device_bytes_written),
-            device_bytes_read: read(&tally.device_bytes_read),
-            wasted_write_bytes: read(&tally.wasted_write_bytes),
-            pages_written: read(&tally.pages_written),
-            read_misses: read(&tally.read_misses),
-            prefetched_pages: read(&tally.prefetched_pages),
-            waits: read(&tally.waits),
-            wait_nanos: read(&tally.wait_nanos),
-            write_failures: read(&tally.write_failures),
-            files_created: read(&tally.files_created),
             disk_bytes_used: read(&self.disk_bytes),
             disk_peak_bytes: read(&self.disk_peak_bytes),
-        }
+            ..Counters::default()
+        };
+        let mut pages_freed = 0;
+        self.sum(&mut counters, &mut pages_freed);
+        counters.pages_live = counters.pages_allocated.saturating_sub(pages_freed);
+        counters
     }
 
     /// Checks that the claims of the tree add up; returns this node's claim in KiB.
