@@ -300,7 +300,8 @@ impl DB for Connection {
 
     fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, ServerError> {
         let mut rows = self.rows(sql)?;
-        if !gives_rows(sql) {
+        // What EXECUTE gives is only known from its answer.
+        if rows.is_empty() && !gives_rows(sql) {
             return Ok(DBOutput::StatementComplete(0));
         }
         if rows.is_empty() {

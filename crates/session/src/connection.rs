@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use datafusion::error::DataFusionError;
 use datafusion::execution::TaskContext;
@@ -14,7 +14,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::scalar::ScalarValue;
 use mayfly_exec::{StatementContext, TempTable};
-use mayfly_space::{Account, AccountOptions};
+use mayfly_space::{Account, AccountOptions, Counters};
 use mayfly_sql::functions::{LockHolder, SessionValues, Values};
 use mayfly_sql::statement::Access;
 use mayfly_table::{Table, TemporaryTables};
@@ -25,10 +25,11 @@ use crate::engine::{DEFAULT_DATABASE, Engine};
 use crate::errors;
 use crate::meaning;
 use crate::plan_owner::PlanOwner;
+use crate::prepared::Prepared;
 use crate::profile::{Cost, Profiles, Stage};
 use crate::running::{CancelHandle, EndHandle, Running};
 use crate::shortage::TurnOfConnection;
-use crate::slow_log::{SlowSettings, Unlogged};
+use crate::slow_log::{Reads, SlowSettings, Unlogged};
 use crate::statement::{Known, KnownTables, Lately, Numbering, Repeated, Turns};
 use crate::stats::{Ended, StatementStats};
 use crate::status::{RowChanges, Status};
@@ -94,6 +95,8 @@ pub(crate) struct Local {
     told_version: Option<u64>,
     /// What NOW() says where `timestamp` is set.
     fixed_now_micros: Option<i64>,
+    /// What was prepared under a name, by the name in lower case.
+    pub(crate) named: BTreeMap<String, Arc<Prepared>>,
     /// The statements on few rows that came before.
     pub(crate) known: Known,
     /// The temporary tables that it made before.
@@ -192,7 +195,7 @@ impl Connection {
             new.variables = variables;
             new.database = database;
         }
-        new.begin_statement(false);
+        new.begin_looking(false);
         new
     }
 
@@ -242,6 +245,7 @@ impl Connection {
                 database: Some(DEFAULT_DATABASE.to_owned()),
                 variables,
                 user_variables: BTreeMap::new(),
+                named: BTreeMap::new(),
                 temporary: TemporaryTables::new(),
                 warnings: Vec::new(),
                 warning_count: 0,
@@ -383,6 +387,12 @@ impl Connection {
 
     /// Tells the functions about the session, and begins a list of warnings.
     pub(crate) fn begin_statement(&self, keeps_warnings: bool) {
+        self.local().status.questions += 1;
+        self.begin_looking(keeps_warnings);
+    }
+
+    /// The same for a statement that is only looked at: nobody counts it.
+    pub(crate) fn begin_looking(&self, keeps_warnings: bool) {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
@@ -392,7 +402,6 @@ impl Connection {
             local.warnings.clear();
             local.warning_count = 0;
         }
-        local.status.questions += 1;
         let is_known = local.told_version == Some(local.variables.version());
         if !is_known {
             local.told_version = Some(local.variables.version());
@@ -552,6 +561,21 @@ impl Connection {
         if let Some(error) = error {
             self.failed(error);
         }
+    }
+
+    /// The same for a statement that met no rows.
+    pub(crate) fn told_at_once(&self, text: &str, started: Instant, error: Option<&MySqlError>) {
+        let nothing = Counters::default();
+        let told = Ended {
+            text,
+            stats: StatementStats::new(started.elapsed(), 0, &[], &nothing),
+            is_query: false,
+            reads: Reads::default(),
+            tables: &[],
+            counters: &nothing,
+            stages: &[],
+        };
+        self.ended_at_once(&told, 0, error);
     }
 
     /// Counts in the session's and in the engine's status.

@@ -5,7 +5,7 @@
 //! never prints.
 //!
 //! ```text
-//!   session, prepared             what a user holds; outcome comes back: rows or counts
+//!   session, prepared, named      what a user holds; outcome comes back: rows or counts
 //!      |
 //!   connection, variables,        the state of one connection
 //!   transaction, status
@@ -37,6 +37,7 @@ mod kept;
 mod listing;
 mod lowered;
 mod meaning;
+mod named;
 mod names;
 mod outcome;
 mod plan_owner;

@@ -5,8 +5,9 @@
 //! (`docs/decisions/0009-statements-by-their-shape.md`), any other is planned with the values that
 //! it has this time, which tell the planner more than a parameter would.
 
+use mayfly_sql::parse::is_on_prepared;
 use mayfly_sql::pieces::Parametrized;
-use mayfly_types::MySqlError;
+use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::clients::PreparedPlace;
 use crate::outcome::ColumnInfo;
@@ -24,9 +25,6 @@ const HOPELESS: [u16; 13] = [
 const OF_CHANGES: [&str; 7] = [
     "UPDATE", "DELETE", "INSERT", "REPLACE", "CREATE", "SET", "DO",
 ];
-
-/// Words of statements that prepare others.
-const OF_PREPARED: [&str; 3] = ["PREPARE", "EXECUTE", "DEALLOCATE"];
 
 /// A prepared statement.
 #[derive(Debug)]
@@ -52,17 +50,14 @@ pub enum PreparedCommand {
 impl Prepared {
     /// `place` is counted as long as the statement is there.
     pub(crate) async fn new(
-        session: &mut Session,
+        session: &Session,
         text: &str,
         place: PreparedPlace,
     ) -> Result<Prepared, MySqlError> {
-        let first = text.split_ascii_whitespace().next().unwrap_or_default();
-        if OF_PREPARED
-            .iter()
-            .any(|word| first.eq_ignore_ascii_case(word))
-        {
-            return Err(not_preparable());
+        if is_on_prepared(text) {
+            return Err(MySqlError::new(ErrorCode::NotPreparable, &[]));
         }
+        let first = text.split_ascii_whitespace().next().unwrap_or_default();
         let asked = text;
         let text = Parametrized::read(text)?;
         let shows = |told: &str| shown(told, asked, text.count());
@@ -138,25 +133,6 @@ fn shown(told: &str, asked: &str, parameters: usize) -> String {
             Some(before) => format!("{before}?"),
             None => shown,
         },
-    }
-}
-
-/// 1461, for one more than `max_prepared_stmt_count`.
-pub(crate) fn too_many(most: u64) -> MySqlError {
-    MySqlError {
-        code: 1461,
-        sqlstate: "42000",
-        message: format!(
-            "Can't create more than max_prepared_stmt_count statements (current value: {most})"
-        ),
-    }
-}
-
-fn not_preparable() -> MySqlError {
-    MySqlError {
-        code: 1295,
-        sqlstate: "HY000",
-        message: "This command is not supported in the prepared statement protocol yet".to_owned(),
     }
 }
 

@@ -111,6 +111,8 @@ pub(crate) struct Running {
     /// Whether it has been started before.
     is_again: bool,
     is_prepared: bool,
+    /// Whether it is only looked at, and not run: then it is not counted.
+    is_looked_at: bool,
     pub(crate) text: String,
     pub(crate) account: Account,
     pub(crate) report: Arc<Report>,
@@ -138,6 +140,15 @@ pub(crate) struct Running {
     tasks: Mutex<Vec<AbortHandle>>,
 }
 
+/// How a statement begins.
+enum Beginning<'a> {
+    First,
+    /// As one that has failed, and was not finished.
+    Again(&'a Running),
+    /// It is only looked at.
+    Look,
+}
+
 impl Running {
     pub(crate) fn begin(
         connection: &Arc<Connection>,
@@ -147,16 +158,23 @@ impl Running {
         let is_profiled = connection.local().settings().profiling;
         let marks = is_profiled.then(Marks::default);
         connection.values.lock().took_effect = false;
-        let running = Running::start(connection, text, account, None, marks);
+        let running = Running::start(connection, text, account, &Beginning::First, marks);
         running.enter(Stage::Starting);
         running
+    }
+
+    /// A statement that is looked at: it is neither counted nor logged nor profiled.
+    pub(crate) fn look(connection: &Arc<Connection>, text: &str, account: Account) -> Arc<Running> {
+        connection.values.lock().took_effect = false;
+        Running::start(connection, text, account, &Beginning::Look, None)
     }
 
     /// Starts a statement again that failed and was not finished.
     pub(crate) fn again(&self) -> Arc<Running> {
         let account = self.connection.statement_account();
         let marks = lock(&self.marks).take();
-        let again = Running::start(&self.connection, &self.text, account, Some(self), marks);
+        let again = Beginning::Again(self);
+        let again = Running::start(&self.connection, &self.text, account, &again, marks);
         again.enter(Stage::Starting);
         again
     }
@@ -165,14 +183,19 @@ impl Running {
         connection: &Arc<Connection>,
         text: &str,
         account: Account,
-        before: Option<&Running>,
+        beginning: &Beginning<'_>,
         marks: Option<Marks>,
     ) -> Arc<Running> {
+        let before = match beginning {
+            Beginning::Again(before) => Some(*before),
+            Beginning::First | Beginning::Look => None,
+        };
         let running = Arc::new(Running {
             connection: Arc::clone(connection),
             started: before.map_or_else(Instant::now, |before| before.started),
             is_again: before.is_some(),
             is_prepared: connection.is_prepared.load(Ordering::Relaxed),
+            is_looked_at: matches!(beginning, Beginning::Look),
             stage: AtomicU8::new(Stage::default() as u8),
             marks: Mutex::new(marks),
             place: Mutex::new(Some(connection.engine.shared().statements.enter())),
@@ -364,6 +387,11 @@ impl Running {
         lock(&self.tasks).clear();
         self.leave();
         drop(self.connection.turn.take());
+        if self.is_looked_at {
+            self.connection.take_warnings();
+            self.connection.cancel.clear(self);
+            return;
+        }
         let rows = self.rows.load(Ordering::Relaxed);
         let tables = self.report.tables();
         let mut counters = self.account.counters();

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use mayfly_sql::parse::is_on_prepared;
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 
 use crate::client_files::{ClientFiles, FileRequests};
@@ -15,7 +16,7 @@ use crate::errors;
 use crate::kept::KeptRows;
 use crate::names;
 use crate::outcome::{ColumnInfo, Outcome, RowStream, crashed, panic_text};
-use crate::prepared::{Prepared, PreparedCommand, too_many};
+use crate::prepared::{Prepared, PreparedCommand};
 use crate::profile::Stage;
 use crate::progress::Progress;
 use crate::running::{AFTER_FAILURE, AFTER_SUCCESS, CancelHandle, EndHandle, Running};
@@ -28,7 +29,7 @@ use crate::tracking::SessionChange;
 ///
 /// Dropping it drops its temporary tables.
 pub struct Session {
-    connection: Arc<Connection>,
+    pub(crate) connection: Arc<Connection>,
 }
 
 /// What a client is told of its connection beside the results.
@@ -113,6 +114,9 @@ impl Session {
         if let Some(ended) = self.run_at_once(statement).await {
             share_thread(started.elapsed()).await;
             return ended;
+        }
+        if is_on_prepared(statement) {
+            return self.run_on_prepared(statement).await;
         }
         let connection = Arc::clone(&self.connection);
         let account = connection.statement_account();
@@ -235,7 +239,7 @@ impl Session {
     ///
     /// # Errors
     /// What reading and planning the statement give.
-    pub async fn describe(&mut self, statement: &str) -> Result<Vec<ColumnInfo>, MySqlError> {
+    pub async fn describe(&self, statement: &str) -> Result<Vec<ColumnInfo>, MySqlError> {
         if let Some(columns) = statement::known_columns(&self.connection, statement) {
             return Ok(columns);
         }
@@ -246,7 +250,7 @@ impl Session {
     ///
     /// # Errors
     /// What reading and planning the statement give.
-    pub(crate) async fn check(&mut self, statement: &str) -> Result<(), MySqlError> {
+    pub(crate) async fn check(&self, statement: &str) -> Result<(), MySqlError> {
         if statement::known_columns(&self.connection, statement).is_some() {
             return Ok(());
         }
@@ -264,7 +268,7 @@ impl Session {
     {
         let connection = Arc::clone(&self.connection);
         let account = connection.statement_account();
-        let running = Running::begin(&connection, statement, account);
+        let running = Running::look(&connection, statement, account);
         let mut guard = AbortOnDrop(Some(Arc::clone(&running)));
         let ended = self.run_on_workers(&running, look(connection, Arc::clone(&running)));
         let ended = ended.await;
@@ -323,13 +327,15 @@ impl Session {
     pub async fn prepare(&mut self, statement: &str) -> Result<Prepared, MySqlError> {
         let connection = &self.connection;
         connection.count(|status| status.commands.add(Command::StatementPrepare));
-        let most = connection
-            .engine
-            .globals()
-            .variables
-            .number("max_prepared_stmt_count");
-        let place = connection.engine.clients().prepare(most);
-        let place = place.ok_or_else(|| too_many(most))?;
+        self.prepare_any(statement).await
+    }
+
+    /// The same, whatever asks for it.
+    pub(crate) async fn prepare_any(&self, statement: &str) -> Result<Prepared, MySqlError> {
+        let engine = &self.connection.engine;
+        let most = engine.globals().variables.number("max_prepared_stmt_count");
+        let place = engine.clients().prepare(most);
+        let place = place.ok_or_else(|| MySqlError::new(ErrorCode::TooManyPrepared, &[&most]))?;
         Prepared::new(self, statement, place).await
     }
 

@@ -2,11 +2,15 @@
 //!
 //! Owns the shapes only; `parse` fills them and `session` runs them.
 
+mod show;
+
 use std::collections::BTreeMap;
 
 use datafusion::sql::sqlparser::ast;
 use mayfly_table::{KeyKind, TableOption, Using};
 use mayfly_types::{CharacterSet, ColumnType};
+
+pub use show::{Filter, Nothing, ProfileKind, ProfileQuery, Show};
 
 /// A table as a statement names it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -68,6 +72,8 @@ pub enum Statement {
     Flush,
     /// LOCK TABLES, or UNLOCK TABLES: nothing is locked.
     LockTables(bool),
+    /// PREPARE, EXECUTE and DEALLOCATE PREPARE.
+    OnPrepared(OnPrepared),
     /// DO.
     Do(Vec<ast::Expr>),
     /// KILL [CONNECTION | QUERY].
@@ -91,6 +97,45 @@ pub enum Statement {
     ReleaseSavepoint(String),
     /// Statements that have nothing to do here: LOCK TABLES, FLUSH TABLES.
     Nothing,
+}
+
+/// A statement on one that is prepared under a name.
+#[derive(Debug, Clone, PartialEq)]
+pub enum OnPrepared {
+    /// PREPARE.
+    Prepare {
+        /// The name, which counts no case.
+        name: String,
+        /// The text.
+        text: PreparedText,
+    },
+    /// EXECUTE.
+    Execute {
+        /// What is run.
+        executed: Executed,
+        /// USING: variables of the user, in lower case.
+        variables: Vec<String>,
+    },
+    /// DEALLOCATE PREPARE and DROP PREPARE.
+    Deallocate(String),
+}
+
+/// What EXECUTE runs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Executed {
+    /// The statement of a name.
+    Named(String),
+    /// IMMEDIATE, as in MariaDB: a text that is prepared for this once.
+    Text(PreparedText),
+}
+
+/// Where the text of a prepared statement stands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PreparedText {
+    /// In the statement.
+    Literal(String),
+    /// In a variable of the user, whose name is in lower case.
+    Variable(String),
 }
 
 /// How EXPLAIN prints.
@@ -582,119 +627,4 @@ pub enum Completion {
     Chain,
     /// RELEASE: the connection ends.
     Release,
-}
-
-/// The filter at the end of SHOW.
-#[derive(Debug, Clone, Default)]
-pub struct Filter {
-    /// LIKE.
-    pub like: Option<String>,
-    /// WHERE.
-    pub condition: Option<ast::Expr>,
-}
-
-/// SHOW and DESCRIBE.
-#[derive(Debug, Clone)]
-pub enum Show {
-    /// SHOW [FULL] TABLES.
-    Tables {
-        full: bool,
-        database: Option<String>,
-        filter: Filter,
-    },
-    /// SHOW TABLE STATUS.
-    TableStatus {
-        database: Option<String>,
-        filter: Filter,
-    },
-    /// SHOW [FULL] COLUMNS, DESCRIBE.
-    Columns {
-        full: bool,
-        table: TableName,
-        filter: Filter,
-    },
-    /// DESCRIBE 'file'.
-    FileColumns(String),
-    /// SHOW CREATE TABLE.
-    CreateTable(TableName),
-    /// SHOW CREATE DATABASE.
-    CreateDatabase(String),
-    /// SHOW INDEX, with its WHERE.
-    Index {
-        table: TableName,
-        condition: Option<ast::Expr>,
-    },
-    /// SHOW DATABASES.
-    Databases(Filter),
-    /// SHOW [GLOBAL | SESSION] VARIABLES.
-    Variables { scope: Scope, filter: Filter },
-    /// SHOW [GLOBAL | SESSION] STATUS.
-    Status { scope: Scope, filter: Filter },
-    /// SHOW WARNINGS, SHOW ERRORS.
-    Warnings {
-        errors_only: bool,
-        offset: u64,
-        limit: Option<u64>,
-    },
-    /// SHOW COUNT(*) WARNINGS, SHOW COUNT(*) ERRORS.
-    WarningCount { errors_only: bool },
-    /// SHOW ENGINES.
-    Engines,
-    /// SHOW CHARACTER SET.
-    CharacterSets(Filter),
-    /// SHOW COLLATION.
-    Collations(Filter),
-    /// SHOW [FULL] PROCESSLIST.
-    ProcessList,
-    /// SHOW PROFILES.
-    Profiles,
-    /// SHOW PROFILE.
-    Profile(ProfileQuery),
-    /// SHOW EVENTS, TRIGGERS, FUNCTION STATUS, PROCEDURE STATUS: there are none.
-    Nothing(Nothing),
-}
-
-/// What SHOW PROFILE asks for.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ProfileQuery {
-    /// The kinds of resources, beside the time.
-    pub kinds: Vec<ProfileKind>,
-    /// The number of a statement; the last one if none is given.
-    pub query: Option<u64>,
-    /// Stages that are left out before the first one.
-    pub offset: u64,
-    /// Most stages.
-    pub limit: Option<u64>,
-}
-
-/// A kind of resources in SHOW PROFILE, in the order of its columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProfileKind {
-    /// CPU.
-    Cpu,
-    /// CONTEXT SWITCHES.
-    ContextSwitches,
-    /// BLOCK IO.
-    BlockIo,
-    /// IPC.
-    Messages,
-    /// PAGE FAULTS.
-    PageFaults,
-    /// SWAPS.
-    Swaps,
-    /// SOURCE.
-    Source,
-    /// MEMORY, which MySQL parses and does not have.
-    Memory,
-}
-
-/// What there is none of here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nothing {
-    /// EVENTS.
-    Events,
-    /// Functions and procedures.
-    Routines,
-    /// TRIGGERS.
-    Triggers,
 }

@@ -171,6 +171,7 @@ codes! {
     DuplicatedValueInType = 1291, "HY000", "Column '{}' has duplicated value '{}' in {}";
     TruncatedValue = 1292, "22007", "Truncated incorrect {} value: '{}'";
     InvalidOnUpdate = 1294, "HY000", "Invalid ON UPDATE clause for '{}' column";
+    NotPreparable = 1295, "HY000", "This command is not supported in the prepared statement protocol yet";
     UnknownTimeZone = 1298, "HY000", "Unknown or incorrect time zone: '{}'";
     InvalidCharacterString = 1300, "HY000", "Invalid {} character string: '{}'";
     ResultTooLarge = 1301, "HY000", "Result of {}() was larger than max_allowed_packet ({}) - truncated";
@@ -198,6 +199,7 @@ codes! {
     ScaleAbovePrecision = 1427, "42000", "For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '{}').";
     TooBigDisplayWidth = 1439, "42000", "Display width out of range for column '{}' (max = {})";
     DatetimeOverflow = 1441, "22008", "Datetime function: {} field overflow";
+    TooManyPrepared = 1461, "42000", "Can't create more than max_prepared_stmt_count statements (current value: {})";
     AutoIncrementFailed = 1467, "HY000", "Failed to read auto-increment value from storage engine";
     PartitionFunction = 1506, "HY000", "Partitioned tables do not support {}";
     WrongValue = 1525, "HY000", "Incorrect {} value: '{}'";

@@ -24,6 +24,7 @@ use super::batch::batch_of;
 use super::evaluate::user_value;
 use super::query::Ready;
 use crate::errors;
+use crate::outcome::ColumnInfo;
 
 /// How often types are looked for that stay what they are.
 const ATTEMPTS: usize = 4;
@@ -205,6 +206,16 @@ impl Assigning {
     /// The columns of the rows, without those that the query has gained.
     pub(crate) fn visible(&self) -> Vec<usize> {
         (0..self.shown.fields().len() - self.inputs).collect()
+    }
+
+    /// What a client is told of its columns.
+    pub(crate) fn columns(&self, ready: &Ready, job: &Job) -> Result<Vec<ColumnInfo>, MySqlError> {
+        let visible = self.visible();
+        let labels = &ready.labels[..visible.len()];
+        let shown = self.shown.project(&visible);
+        let shown = shown.map_err(|error| errors::from_plan(&error.into()))?;
+        let origins = ready.origins.of_tables_only();
+        Ok(job.described(&shown, labels, &origins))
     }
 
     /// All columns of the rows.

@@ -80,7 +80,7 @@ pub(crate) async fn describe(
     running: Arc<Running>,
 ) -> Result<Vec<ColumnInfo>, MySqlError> {
     let (mut statement, source) = parse::parse(&running.text)?;
-    connection.begin_statement(true);
+    connection.begin_looking(true);
     let job = Job {
         connection,
         running,
@@ -109,6 +109,9 @@ impl Job {
     async fn columns_of(&self, query: Query) -> Result<Vec<ColumnInfo>, MySqlError> {
         let references = References::of_query(&query);
         let find = async {
+            if let Some((ready, assigning)) = Box::pin(self.assigning(&query)).await? {
+                return assigning.columns(&ready, self);
+            }
             let ready = Box::pin(self.ready(query)).await?;
             Ok(ready.columns(self))
         };

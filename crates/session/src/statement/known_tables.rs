@@ -15,7 +15,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use mayfly_space::Counters;
 use mayfly_sql::statement::CreateTable;
 use mayfly_sql::table_text::TableText;
 use mayfly_table::Definition;
@@ -24,8 +23,6 @@ use mayfly_types::MySqlError;
 use super::Job;
 use crate::connection::Connection;
 use crate::outcome::{Outcome, crashed, panic_text};
-use crate::slow_log::Reads;
-use crate::stats::{Ended, StatementStats};
 
 /// Definitions that are kept, and the bytes of the longest text.
 const TABLES_MAX: usize = 16;
@@ -86,17 +83,7 @@ pub(crate) fn run_known_table(
         TableText::Create { .. } => status.temporary_creates += 1,
         TableText::Drop { .. } => status.drops += 1,
     });
-    let nothing = Counters::default();
-    let told = Ended {
-        text: whole,
-        stats: StatementStats::new(started.elapsed(), 0, &[], &nothing),
-        is_query: false,
-        reads: Reads::default(),
-        tables: &[],
-        counters: &nothing,
-        stages: &[],
-    };
-    connection.ended_at_once(&told, 0, ended.as_ref().err());
+    connection.told_at_once(whole, started, ended.as_ref().err());
     Some(ended.map(|()| Outcome::done(0)))
 }
 

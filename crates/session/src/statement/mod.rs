@@ -316,6 +316,8 @@ impl Job {
                 connection.local().status = Default::default();
                 Ok(Outcome::done(0))
             }
+            // A session runs these itself, unless another statement has them inside.
+            Statement::OnPrepared(_) => Err(MySqlError::new(ErrorCode::NotPreparable, &[])),
             Statement::Do(expressions) => {
                 for expression in expressions {
                     Box::pin(self.evaluate(&expression)).await?;

@@ -72,17 +72,15 @@ impl Job {
         let columns = match assigning {
             None => ready.columns(self),
             Some(mut assigning) => {
+                let columns = assigning.columns(&ready, self)?;
                 let visible = assigning.visible();
-                let width = visible.len();
-                let shown = Arc::new(assigning.shown().project(&visible).map_err(failed)?);
+                let schema = Arc::new(assigning.shown().project(&visible).map_err(failed)?);
                 let computed = stream.map(move |batch| {
                     let batch = assigning.computed(&batch?).map_err(raise)?;
                     Ok(batch.project(&visible)?)
                 });
-                let schema = Arc::clone(&shown);
                 stream = Box::pin(RecordBatchStreamAdapter::new(schema, computed));
-                let origins = ready.origins.of_tables_only();
-                self.described(&shown, &ready.labels[..width], &origins)
+                columns
             }
         };
         // A plan keeps what its operators share, such as the table of a hash join.

@@ -12,7 +12,7 @@ use mayfly_types::{CharacterSet, ErrorCode, MySqlError, NoCollation};
 use super::column::{as_binary, character_set, collation, column};
 use super::cursor::Cursor;
 use super::key::{self, Constraint};
-use super::{Result, unsupported};
+use super::{Result, prepare, unsupported};
 use crate::statement::{Absent, CreateTable, DropAbsent, DropTable, Statement, TableName};
 
 pub(super) fn create(cursor: &mut Cursor<'_>) -> Result<Statement> {
@@ -64,6 +64,9 @@ pub(super) fn drop(cursor: &mut Cursor<'_>) -> Result<Statement> {
     if cursor.peek_word("INDEX") {
         return key::drop_index(cursor);
     }
+    if cursor.peek_word("PREPARE") {
+        return prepare::deallocate(cursor);
+    }
     for (word, kind) in ABSENT {
         if cursor.word(word) {
             return drop_absent(cursor, kind);
@@ -74,14 +77,7 @@ pub(super) fn drop(cursor: &mut Cursor<'_>) -> Result<Statement> {
         return match cursor.peek() {
             Token::Word(word) if !temporary && word.quote_style.is_none() => {
                 let what = word.value.to_ascii_uppercase();
-                let known = [
-                    "USER",
-                    "ROLE",
-                    "PREPARE",
-                    "SERVER",
-                    "TABLESPACE",
-                    "SEQUENCE",
-                ];
+                let known = ["USER", "ROLE", "SERVER", "TABLESPACE", "SEQUENCE"];
                 if known.contains(&what.as_str()) {
                     unsupported(&format!("DROP {what}"))
                 } else {

@@ -13,6 +13,7 @@ mod insert;
 mod into;
 mod key;
 mod load;
+mod prepare;
 mod reserved;
 mod set;
 mod show;
@@ -28,6 +29,7 @@ use crate::dialect::MayflyDialect;
 use crate::source::Source;
 use crate::statement::{Explain, ExplainFormat, Show, Statement};
 use cursor::Cursor;
+pub use prepare::is_on_prepared;
 pub(crate) use reserved::is_reserved;
 pub(crate) use tokens::without_version_comments;
 
@@ -285,12 +287,16 @@ fn statement(cursor: &mut Cursor<'_>) -> Result<Statement> {
         "DELETE" => change::delete(cursor),
         "ALTER" => alter::alter(cursor),
         "RENAME" => alter::rename(cursor),
-        "CALL" | "GRANT" | "REVOKE" | "PREPARE" | "EXECUTE" | "DEALLOCATE" | "ANALYZE"
-        | "CHECK" | "CHECKSUM" | "OPTIMIZE" | "REPAIR" | "HANDLER" | "XA" | "INSTALL"
-        | "UNINSTALL" | "IMPORT" | "CHANGE" | "RESET" | "STOP" | "PURGE" | "BINLOG" | "CACHE"
-        | "SIGNAL" | "RESIGNAL" | "GET" | "HELP" | "SHUTDOWN" | "RESTART" | "CLONE" => {
-            unsupported(&first)
+        "PREPARE" => prepare::prepare(cursor),
+        "EXECUTE" => prepare::execute(cursor),
+        "DEALLOCATE" => {
+            cursor.skip();
+            prepare::deallocate(cursor)
         }
+        "CALL" | "GRANT" | "REVOKE" | "ANALYZE" | "CHECK" | "CHECKSUM" | "OPTIMIZE" | "REPAIR"
+        | "HANDLER" | "XA" | "INSTALL" | "UNINSTALL" | "IMPORT" | "CHANGE" | "RESET" | "STOP"
+        | "PURGE" | "BINLOG" | "CACHE" | "SIGNAL" | "RESIGNAL" | "GET" | "HELP" | "SHUTDOWN"
+        | "RESTART" | "CLONE" => unsupported(&first),
         _ => cursor.fail("a statement"),
     }
 }

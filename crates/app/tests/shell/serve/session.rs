@@ -386,23 +386,25 @@ fn commands_and_bytes_are_counted() {
     assert!(counter(&mut client, "GLOBAL", "Bytes_sent") > 1000);
 }
 
+/// Prepares a statement over the protocol: its number, or the error's.
+fn prepare(client: &mut Raw, statement: &str) -> Result<u32, u16> {
+    client.command(0x16, statement.as_bytes());
+    let packet = client.read();
+    if packet[0] == 0xFF {
+        return Err(u16::from_le_bytes([packet[1], packet[2]]));
+    }
+    for _ in 0..packet[5] + packet[7] {
+        client.read();
+    }
+    Ok(u32::from_le_bytes([
+        packet[1], packet[2], packet[3], packet[4],
+    ]))
+}
+
 #[test]
 fn prepared_statements_are_counted_and_limited() {
     let server = Server::start(&[]);
     let mut client = Raw::connect(&server, NO_EOF);
-    let prepare = |client: &mut Raw, statement: &str| -> Result<u32, u16> {
-        client.command(0x16, statement.as_bytes());
-        let packet = client.read();
-        if packet[0] == 0xFF {
-            return Err(u16::from_le_bytes([packet[1], packet[2]]));
-        }
-        for _ in 0..packet[5] + packet[7] {
-            client.read();
-        }
-        Ok(u32::from_le_bytes([
-            packet[1], packet[2], packet[3], packet[4],
-        ]))
-    };
     let id = prepare(&mut client, "SELECT SLEEP(0.5)").unwrap();
     assert_eq!(counter(&mut client, "GLOBAL", "Prepared_stmt_count"), 1);
     client.command(0x17, &[&id.to_le_bytes()[..], &[0, 1, 0, 0, 0]].concat());
@@ -481,6 +483,57 @@ fn prepared_statements_are_counted_and_limited() {
     }
 }
 
+/// Statements that are prepared under a name are counted as what they are, each once, and end with
+/// what the session has.
+#[test]
+fn named_statements_are_counted_and_limited() {
+    let server = Server::start(&[]);
+    let mut client = Raw::connect(&server, NO_EOF);
+    let questions = counter(&mut client, "SESSION", "Questions");
+    client.query("SET @v = 7");
+    client.query("PREPARE s FROM 'SELECT ? + 1'");
+    assert_eq!(client.query("EXECUTE s USING @v").row(0), ["8"]);
+    let immediate = client.query("EXECUTE IMMEDIATE 'SELECT 9'");
+    assert_eq!(immediate.row(0), ["9"]);
+    assert_eq!(counter(&mut client, "GLOBAL", "Prepared_stmt_count"), 1);
+    client.query("DEALLOCATE PREPARE s");
+    for (name, count) in [
+        ("Com_prepare_sql", 1),
+        ("Com_execute_sql", 1),
+        ("Com_execute_immediate", 1),
+        ("Com_dealloc_sql", 1),
+        ("Com_stmt_prepare", 0),
+        ("Com_stmt_execute", 0),
+        ("Com_select", 2),
+    ] {
+        for scope in ["SESSION", "GLOBAL"] {
+            assert_eq!(counter(&mut client, scope, name), count, "{scope} {name}");
+        }
+    }
+    // The statements above, and those that asked.
+    assert_eq!(
+        counter(&mut client, "SESSION", "Questions"),
+        questions + 5 + 1 + 14 + 1
+    );
+    client.query("SET GLOBAL max_prepared_stmt_count = 1");
+    client.query("PREPARE s FROM 'SELECT 1'");
+    client.query("PREPARE s FROM 'SELECT 2'");
+    let error = |client: &mut Raw, statement: &str| {
+        let end = client.query(statement).end;
+        assert_eq!(end[0], 0xFF, "{statement}");
+        u16::from_le_bytes([end[1], end[2]])
+    };
+    assert_eq!(error(&mut client, "PREPARE z FROM 'SELECT 3'"), 1461);
+    client.command(0x1f, &[]);
+    client.read();
+    assert_eq!(counter(&mut client, "GLOBAL", "Prepared_stmt_count"), 0);
+    assert_eq!(error(&mut client, "EXECUTE s"), 1243);
+    // Neither does preparing one over the protocol count as a question.
+    let questions = counter(&mut client, "SESSION", "Questions");
+    prepare(&mut client, "SELECT 1 + ?").unwrap();
+    assert_eq!(counter(&mut client, "SESSION", "Questions"), questions + 1);
+}
+
 /// Type, length, decimals and flags of the columns of a query, as MySQL 8.4 describes them.
 #[test]
 fn computed_columns_are_described() {
@@ -537,6 +590,8 @@ fn computed_columns_are_described() {
         ("@@long_query_time", (double, 23, 6, not_null | binary)),
         ("@@max_connections", (long, 21, 0, not_null | binary)),
         ("(SELECT MAX(v) FROM t)", (text, 80, 31, 0)),
+        ("@n := i + 1", (long, 21, 0, binary)),
+        ("@w := v", (text, 80, 31, 0)),
     ] {
         let query = format!("SELECT {expression} FROM t");
         let of_text = client.query(&query).columns;

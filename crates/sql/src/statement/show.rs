@@ -1,0 +1,120 @@
+//! SHOW and what it asks for.
+
+use datafusion::sql::sqlparser::ast;
+
+use super::{Scope, TableName};
+
+/// The filter at the end of SHOW.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// LIKE.
+    pub like: Option<String>,
+    /// WHERE.
+    pub condition: Option<ast::Expr>,
+}
+
+/// SHOW and DESCRIBE.
+#[derive(Debug, Clone)]
+pub enum Show {
+    /// SHOW [FULL] TABLES.
+    Tables {
+        full: bool,
+        database: Option<String>,
+        filter: Filter,
+    },
+    /// SHOW TABLE STATUS.
+    TableStatus {
+        database: Option<String>,
+        filter: Filter,
+    },
+    /// SHOW [FULL] COLUMNS, DESCRIBE.
+    Columns {
+        full: bool,
+        table: TableName,
+        filter: Filter,
+    },
+    /// DESCRIBE 'file'.
+    FileColumns(String),
+    /// SHOW CREATE TABLE.
+    CreateTable(TableName),
+    /// SHOW CREATE DATABASE.
+    CreateDatabase(String),
+    /// SHOW INDEX, with its WHERE.
+    Index {
+        table: TableName,
+        condition: Option<ast::Expr>,
+    },
+    /// SHOW DATABASES.
+    Databases(Filter),
+    /// SHOW [GLOBAL | SESSION] VARIABLES.
+    Variables { scope: Scope, filter: Filter },
+    /// SHOW [GLOBAL | SESSION] STATUS.
+    Status { scope: Scope, filter: Filter },
+    /// SHOW WARNINGS, SHOW ERRORS.
+    Warnings {
+        errors_only: bool,
+        offset: u64,
+        limit: Option<u64>,
+    },
+    /// SHOW COUNT(*) WARNINGS, SHOW COUNT(*) ERRORS.
+    WarningCount { errors_only: bool },
+    /// SHOW ENGINES.
+    Engines,
+    /// SHOW CHARACTER SET.
+    CharacterSets(Filter),
+    /// SHOW COLLATION.
+    Collations(Filter),
+    /// SHOW [FULL] PROCESSLIST.
+    ProcessList,
+    /// SHOW PROFILES.
+    Profiles,
+    /// SHOW PROFILE.
+    Profile(ProfileQuery),
+    /// SHOW EVENTS, TRIGGERS, FUNCTION STATUS, PROCEDURE STATUS: there are none.
+    Nothing(Nothing),
+}
+
+/// What SHOW PROFILE asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProfileQuery {
+    /// The kinds of resources, beside the time.
+    pub kinds: Vec<ProfileKind>,
+    /// The number of a statement; the last one if none is given.
+    pub query: Option<u64>,
+    /// Stages that are left out before the first one.
+    pub offset: u64,
+    /// Most stages.
+    pub limit: Option<u64>,
+}
+
+/// A kind of resources in SHOW PROFILE, in the order of its columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProfileKind {
+    /// CPU.
+    Cpu,
+    /// CONTEXT SWITCHES.
+    ContextSwitches,
+    /// BLOCK IO.
+    BlockIo,
+    /// IPC.
+    Messages,
+    /// PAGE FAULTS.
+    PageFaults,
+    /// SWAPS.
+    Swaps,
+    /// SOURCE.
+    Source,
+    /// MEMORY, which MySQL parses and does not have.
+    Memory,
+}
+
+/// What there is none of here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nothing {
+    /// EVENTS.
+    Events,
+    /// Functions and procedures.
+    Routines,
+    /// TRIGGERS.
+    Triggers,
+}
