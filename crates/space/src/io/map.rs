@@ -24,7 +24,7 @@ use crate::lock;
 /// The size of a window.
 const WINDOW_BYTES: u64 = 2 << 20;
 /// No more than this is mapped.
-const MOST_BYTES: u64 = 32 << 20;
+const MOST_BYTES: u64 = 16 << 20;
 /// The share of available memory that may be mapped.
 const SHARE: u64 = 8;
 
