@@ -191,6 +191,17 @@ impl Dialect for MayflyDialect {
                 right: soundex(right),
             }));
         }
+        for (keyword, op, precedence) in CONNECTIVES {
+            if parser.peek_keyword(keyword) {
+                return Some(connected(parser, expr.clone(), (keyword, op, precedence)));
+            }
+        }
+        if begins_nested_list(parser) {
+            let list = parser.maybe_parse(|parser| among(parser, expr));
+            if let Some(list) = list.transpose() {
+                return Some(list);
+            }
+        }
         let op = if parser.parse_keyword(Keyword::DIV) {
             BinaryOperator::MyIntegerDivide
         } else if is_mod(parser) {
@@ -239,6 +250,76 @@ impl Dialect for MayflyDialect {
             Precedence::Or => OR,
         }
     }
+}
+
+/// Whether `[NOT] IN ((` is next.
+fn begins_nested_list(parser: &Parser) -> bool {
+    let ahead = usize::from(parser.peek_keyword(Keyword::NOT));
+    let is = |ahead: usize, token: &Token| parser.peek_nth_token_ref(ahead).token == *token;
+    matches!(&parser.peek_nth_token_ref(ahead).token,
+        Token::Word(word) if word.keyword == Keyword::IN)
+        && is(ahead + 1, &Token::LParen)
+        && is(ahead + 2, &Token::LParen)
+}
+
+/// `IN ((SELECT ...), ...)`: a list whose first value is a subquery, which the stock parser takes
+/// for all that there is. Fails for any other list.
+fn among(parser: &mut Parser, expr: &Expr) -> Result<Expr, ParserError> {
+    let negated = parser.parse_keyword(Keyword::NOT);
+    parser.expect_keyword(Keyword::IN)?;
+    parser.expect_token(&Token::LParen)?;
+    let list = parser.parse_comma_separated(Parser::parse_expr)?;
+    parser.expect_token(&Token::RParen)?;
+    match list.as_slice() {
+        [Expr::Subquery(_), _, ..] => Ok(Expr::InList {
+            expr: Box::new(expr.clone()),
+            list,
+            negated,
+        }),
+        _ => Err(ParserError::ParserError("a list".to_owned())),
+    }
+}
+
+/// Terms of a condition that lean to the left as they were written.
+const LEANING_MAX: usize = 16;
+
+type Connective = (Keyword, BinaryOperator, u8);
+
+const CONNECTIVES: [Connective; 2] = [
+    (Keyword::AND, BinaryOperator::And, AND),
+    (Keyword::OR, BinaryOperator::Or, OR),
+];
+
+/// The terms that a connective joins, behind the first one. Many of them become a tree that is as
+/// shallow as can be, with the terms in their order: whoever walks over a condition and asks at
+/// each node what is below it would take the square of its length, and a stack as deep as that.
+fn connected(
+    parser: &mut Parser,
+    first: Expr,
+    (keyword, op, precedence): Connective,
+) -> Result<Expr, ParserError> {
+    let mut terms = vec![first];
+    while parser.parse_keyword(keyword) {
+        terms.push(parser.parse_subexpr(precedence)?);
+    }
+    let join = |left: Expr, right: Expr| Expr::BinaryOp {
+        left: Box::new(left),
+        op: op.clone(),
+        right: Box::new(right),
+    };
+    while terms.len() > LEANING_MAX {
+        let mut pairs = terms.into_iter();
+        let mut joined = Vec::with_capacity(pairs.len().div_ceil(2));
+        while let Some(left) = pairs.next() {
+            joined.push(match pairs.next() {
+                Some(right) => join(left, right),
+                None => left,
+            });
+        }
+        terms = joined;
+    }
+    let joined = terms.into_iter().reduce(join);
+    joined.ok_or_else(|| ParserError::ParserError("no term".to_owned()))
 }
 
 /// `CAST(a AS CHAR(n) CHARACTER SET utf8mb4)`; without a character set it is the stock parser's.
@@ -302,4 +383,44 @@ fn sounds_like(parser: &Parser) -> bool {
 fn is_word(parser: &Parser, ahead: usize, word: &str) -> bool {
     matches!(&parser.peek_nth_token_ref(ahead).token,
         Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::sql::sqlparser::ast::Expr;
+    use datafusion::sql::sqlparser::parser::Parser;
+
+    use super::{LEANING_MAX, MayflyDialect};
+
+    fn depth(expr: &Expr) -> usize {
+        match expr {
+            Expr::BinaryOp { left, right, .. } => 1 + depth(left).max(depth(right)),
+            _ => 0,
+        }
+    }
+
+    #[test]
+    fn long_conditions_are_shallow_and_in_order() {
+        for (terms, most) in [(LEANING_MAX, 15), (17, 9), (1000, 22)] {
+            for connective in ["AND", "or"] {
+                let names: Vec<String> = (0..terms).map(|term| format!("c{term}")).collect();
+                let text = names.join(&format!(" {connective} "));
+                let parser = Parser::new(&MayflyDialect).try_with_sql(&text);
+                let expr = parser.and_then(|mut parser| parser.parse_expr()).unwrap();
+                assert_eq!(expr.to_string(), text.replace("or", "OR"));
+                assert!(depth(&expr) <= most, "{terms}: {}", depth(&expr));
+            }
+        }
+        let text = "a OR b AND c BETWEEN 1 AND 2 AND NOT d OR e";
+        let parser = Parser::new(&MayflyDialect).try_with_sql(text);
+        let expr = parser.and_then(|mut parser| parser.parse_expr()).unwrap();
+        let Expr::BinaryOp { left, right, .. } = expr else {
+            panic!("an OR");
+        };
+        assert_eq!(right.to_string(), "e");
+        let Expr::BinaryOp { left, .. } = *left else {
+            panic!("an OR");
+        };
+        assert_eq!(left.to_string(), "a");
+    }
 }

@@ -71,7 +71,45 @@ impl Kind {
 }
 
 pub(super) fn kind(expr: &Expr, schema: &DFSchema) -> Result<Kind> {
-    Ok(kind_of(&expr.get_type(schema)?))
+    match is_truth(expr) {
+        true => Ok(Kind::Boolean),
+        false => Ok(kind_of(&expr.get_type(schema)?)),
+    }
+}
+
+/// Whether an expression is a truth value by its form: a long condition is not walked through for
+/// each of its connectives.
+pub(super) fn is_truth(expr: &Expr) -> bool {
+    match expr {
+        Expr::BinaryExpr(binary) => matches!(
+            binary.op,
+            Operator::And
+                | Operator::Or
+                | Operator::Eq
+                | Operator::NotEq
+                | Operator::Lt
+                | Operator::LtEq
+                | Operator::Gt
+                | Operator::GtEq
+                | Operator::IsDistinctFrom
+                | Operator::IsNotDistinctFrom
+        ),
+        Expr::Not(_)
+        | Expr::IsNull(_)
+        | Expr::IsNotNull(_)
+        | Expr::IsTrue(_)
+        | Expr::IsFalse(_)
+        | Expr::IsUnknown(_)
+        | Expr::IsNotTrue(_)
+        | Expr::IsNotFalse(_)
+        | Expr::IsNotUnknown(_)
+        | Expr::Like(_)
+        | Expr::Between(_)
+        | Expr::InList(_)
+        | Expr::InSubquery(_)
+        | Expr::Exists(_) => true,
+        _ => false,
+    }
 }
 
 /// The text of a constant.

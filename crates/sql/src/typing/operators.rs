@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
-use super::compare::{Kind, compare, compare_later, kind, truth};
+use super::compare::{Kind, compare, compare_later, is_truth, kind, truth};
 use super::listed;
 use crate::functions::arithmetic::{self, DIVISION_DIGITS, arithmetic_with};
 use crate::functions::own::{
@@ -101,7 +101,7 @@ impl ExprPlanner for Operators {
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawBinaryExpr>> {
         use arithmetic::Operator as On;
-        let typed = |expr: &Expr| expr.get_type(schema).is_ok();
+        let typed = |expr: &Expr| is_truth(expr) || expr.get_type(schema).is_ok();
         if !typed(&raw.left) || !typed(&raw.right) {
             return Ok(PlannerResult::Original(raw));
         }

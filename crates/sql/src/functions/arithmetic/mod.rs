@@ -8,6 +8,7 @@
 //! declared digits fit, otherwise on 256.
 
 mod exact;
+mod named;
 mod refusing;
 mod shown;
 mod types;
@@ -316,15 +317,7 @@ impl ScalarUDFImpl for Arithmetic {
     }
 
     fn schema_name(&self, arguments: &[Expr]) -> Result<String> {
-        let names: Vec<String> = arguments
-            .iter()
-            .map(|argument| argument.schema_name().to_string())
-            .collect();
-        Ok(match names.as_slice() {
-            [argument] => format!("{}{argument}", self.operator.symbol()),
-            [left, right] => format!("({left} {} {right})", self.operator.symbol()),
-            _ => self.operator.symbol().to_owned(),
-        })
+        Ok(named::name(self.operator, arguments))
     }
 
     fn signature(&self) -> &Signature {
