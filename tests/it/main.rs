@@ -14,6 +14,7 @@ mod partitioned;
 mod points;
 mod process;
 mod profiles;
+mod queries;
 mod recorded;
 mod repeated;
 mod shared;
