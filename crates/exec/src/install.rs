@@ -11,6 +11,7 @@ use mayfly_space::{Account, Space};
 use crate::memory::SpacePool;
 use crate::padding::KnowPadding;
 use crate::rule::SwapOperators;
+use crate::same_names::PushByNames;
 use crate::temp_file::PageFileFactory;
 
 /// Memory that one more partition should find: below it, fewer partitions with more memory each
@@ -27,11 +28,15 @@ const MERGES_PER_MEMORY: u64 = 8;
 /// The stock rule that chooses the sides of joins.
 const JOIN_SELECTION: &str = "join_selection";
 
+/// The stock rules that push filters down, before and after the others.
+const FILTER_PUSHDOWN: &str = "FilterPushdown";
+
 /// Makes every session of a builder run in a temp space.
 ///
 /// The memory pool and the spill files of DataFusion's own operators become part of the space, and
 /// sorts and aggregates are replaced by operators that hold their rows in its pages. Outer joins
-/// tell no constants of rows that they fill up. Everything else of the builder is kept; in its
+/// tell no constants of rows that they fill up, and no filter is pushed below columns that share a
+/// name. Everything else of the builder is kept; in its
 /// configuration
 /// - `execution.batch_size` shrinks for budgets below 64 MiB,
 /// - `execution.target_partitions` is capped at one per 4 MiB of the budget,
@@ -98,6 +103,11 @@ pub fn install(builder: SessionStateBuilder, space: &Space) -> Result<SessionSta
         .position(|rule| rule.name() == JOIN_SELECTION);
     let place = chosen.map_or(0, |place| place + 1);
     rules.rules.insert(place, Arc::new(KnowPadding));
+    for rule in &mut rules.rules {
+        if rule.name().starts_with(FILTER_PUSHDOWN) {
+            *rule = Arc::new(PushByNames(Arc::clone(rule)));
+        }
+    }
     Ok(builder
         .with_config(config)
         .with_runtime_env(runtime)

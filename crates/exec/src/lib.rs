@@ -44,6 +44,7 @@ mod reads;
 mod recursion;
 pub mod report;
 pub mod rule;
+mod same_names;
 mod scan_columns;
 mod short_plan;
 pub mod sort;
