@@ -52,8 +52,9 @@ fn memory_of_space(memory_bytes: u64) -> u64 {
     }
 }
 
-/// Stack of a worker: nested expressions and plans recurse.
-const WORKER_STACK_BYTES: usize = 8 << 20;
+/// Stack of a worker: nested expressions and plans recurse, and what the parser lets through must
+/// fit whoever compiled it (see `mayfly_sql::parse`). It takes memory only where it is used.
+const WORKER_STACK_BYTES: usize = 32 << 20;
 
 /// What an engine is given at its start.
 #[derive(Debug, Clone)]
@@ -315,6 +316,20 @@ impl Engine {
         if space.memory_bytes() < CODE_MATTERS_BELOW {
             space.make_room_for_code();
         }
+    }
+
+    /// Opens the file of the slow query log anew: somebody may have moved it.
+    ///
+    /// # Errors
+    /// 1105 where the file cannot be opened; the log goes on in the one that it has.
+    pub fn reopen_slow_log(&self) -> Result<(), MySqlError> {
+        let Some(log) = &self.shared().slow_log else {
+            return Ok(());
+        };
+        log.reopen().map_err(|error| {
+            let message = format!("the slow query log: {error}");
+            MySqlError::with_message(ErrorCode::Unknown, message)
+        })
     }
 
     /// The temp space.

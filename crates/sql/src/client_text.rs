@@ -100,12 +100,13 @@ impl Writer {
         let before = self.out.trim_end();
         let word = before.len().checked_sub(BINARY.len());
         let introduced = word.filter(|at| {
-            let is_word = before.as_bytes()[*at..].eq_ignore_ascii_case(BINARY);
-            let ends_another = before[..*at]
-                .chars()
-                .next_back()
+            // What stands before is any text: these may be bytes from within a character.
+            let Some((other, word)) = before.split_at_checked(*at) else {
+                return false;
+            };
+            let ends_another = { other.chars().next_back() }
                 .is_some_and(|last| last.is_alphanumeric() || matches!(last, '_' | '$' | '@'));
-            is_word && !ends_another
+            word.as_bytes().eq_ignore_ascii_case(BINARY) && !ends_another
         });
         match (introduced, self.set.decode(whole)) {
             (None, Ok(text)) => self.out.push_str(&text),
@@ -230,6 +231,10 @@ mod tests {
             (b"SELECT 1-- \xFF", "SELECT 1-- ?"),
             (b"/*!40000 SELECT '\xFF' */", "/*!40000 SELECT x'FF' */"),
             (b"SELECT `a'b`, '\xFF'", "SELECT `a'b`, x'FF'"),
+            (
+                b"SELECT 'aaaaaaa\xC3\xA9\xC3\xA9\xC3\xA9','\xFF'",
+                "SELECT 'aaaaaaa\u{E9}\u{E9}\u{E9}',x'FF'",
+            ),
         ] {
             check(utf8, sent, expected, false);
         }

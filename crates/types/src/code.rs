@@ -197,6 +197,7 @@ codes! {
     TooBigScale = 1425, "42000", "Too big scale {} specified for column '{}'. Maximum is {}.";
     TooBigPrecision = 1426, "42000", "Too-big precision {} specified for '{}'. Maximum is {}.";
     ScaleAbovePrecision = 1427, "42000", "For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '{}').";
+    StackOverrun = 1436, "HY000", "Thread stack overrun: the statement has a chain of operators or set operations that is too long";
     TooBigDisplayWidth = 1439, "42000", "Display width out of range for column '{}' (max = {})";
     DatetimeOverflow = 1441, "22008", "Datetime function: {} field overflow";
     TooManyPrepared = 1461, "42000", "Can't create more than max_prepared_stmt_count statements (current value: {})";

@@ -5,6 +5,7 @@
 //! name.
 
 mod alter;
+mod chains;
 mod change;
 mod column;
 mod create;
@@ -79,6 +80,7 @@ pub fn parse(text: &str) -> std::result::Result<(Statement, Source), MySqlError>
     let tokens = Tokenizer::new(&dialect, text)
         .tokenize_with_location()
         .map_err(|error| syntax_error(text, error.location.line, error.location.column))?;
+    chains::check(&tokens)?;
     let source = Source::new(text, &tokens);
     let refused = tokens::check(text, &tokens).err();
     let mut tokens = tokens;

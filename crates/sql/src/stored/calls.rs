@@ -78,11 +78,11 @@ impl Arguments<'_> {
     }
 }
 
-/// The values of a call; `None` where the plan's own type says enough.
-pub(super) fn shape(call: &ScalarFunction, of: &dyn Fn(&Expr) -> Shape) -> Option<Shape> {
+/// The values of a call with such arguments; `None` where the plan's own type says enough.
+pub(super) fn shape(call: &ScalarFunction, shapes: Vec<Shape>) -> Option<Shape> {
     let mut arguments = Arguments {
         exprs: &call.args,
-        shapes: call.args.iter().map(of).collect(),
+        shapes,
     };
     let name = call.func.name();
     if let Some(target) = crate::functions::cast::target(&call.func) {
@@ -115,16 +115,15 @@ pub(super) fn is_never_null(name: &str) -> bool {
     )
 }
 
-/// Whether a DOUBLE is NULL only where an argument is, if a call makes one: numbers with an
-/// exponent and what is made of them.
-pub(super) fn is_double(call: &ScalarFunction, of: &dyn Fn(&Expr) -> Shape) -> Option<bool> {
+/// Whether a DOUBLE is NULL only where an argument is, if a call with such arguments makes one:
+/// numbers with an exponent and what is made of them.
+pub(super) fn is_double(call: &ScalarFunction, shapes: &[Shape]) -> Option<bool> {
     match call.func.name() {
         TO_DOUBLE => match call.args.as_slice() {
             [Expr::Literal(value, _)] => Some(value.is_null()),
             _ => None,
         },
         "+" | "-" | "*" | NEGATE | "abs" => {
-            let shapes: Vec<Shape> = call.args.iter().map(of).collect();
             let is_double = |shape: &Shape| matches!(shape.kind, Kind::Double(_));
             let are_numbers = shapes
                 .iter()

@@ -192,9 +192,11 @@ fn shape(expr: &Expr, input: &LogicalPlan) -> Shape {
         },
         Expr::Literal(value, _) => literal(value),
         Expr::ScalarFunction(call) => {
-            let shape = calls::shape(call, &of).unwrap_or_else(|| by_field(expr, input));
+            // Once: calls in calls are as deep as they are long.
+            let shapes: Vec<Shape> = call.args.iter().map(of).collect();
             let is_never_null = calls::is_never_null(call.func.name())
-                || calls::is_double(call, &of).is_some_and(|nullable| !nullable);
+                || calls::is_double(call, &shapes).is_some_and(|nullable| !nullable);
+            let shape = calls::shape(call, shapes).unwrap_or_else(|| by_field(expr, input));
             if is_never_null {
                 shape.computed(false)
             } else {

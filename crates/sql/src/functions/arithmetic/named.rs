@@ -5,8 +5,9 @@
 //! seconds for 500 summands. The name of a large expression is a digest therefore. Nobody reads
 //! it: users see what they wrote.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 
+use datafusion::common::hash_utils::QualityRandomState;
 use datafusion::logical_expr::Expr;
 
 use super::Operator;
@@ -47,8 +48,7 @@ fn is_small(expr: &Expr, rest: &mut usize) -> bool {
 
 fn digest(operator: Operator, operands: &[Expr]) -> String {
     // Two of 64 bits: names that are alike would be one column.
-    let mut hashers = [DefaultHasher::new(), DefaultHasher::new()];
-    hashers[1].write_u8(1);
+    let mut hashers = [1, 2].map(|seed| QualityRandomState::with_seed(seed).build_hasher());
     for hasher in &mut hashers {
         operator.symbol().hash(hasher);
         operands.len().hash(hasher);
@@ -62,7 +62,7 @@ fn digest(operator: Operator, operands: &[Expr]) -> String {
 
 /// Adds what the name of an expression would show: no casts, which come and go while a plan is
 /// made.
-fn add(expr: &Expr, hasher: &mut DefaultHasher) {
+fn add(expr: &Expr, hasher: &mut impl Hasher) {
     match expr {
         Expr::Cast(cast) => add(&cast.expr, hasher),
         Expr::Column(column) => {

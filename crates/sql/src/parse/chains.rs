@@ -1,0 +1,179 @@
+//! Chains: `a + b + c ...`, `SELECT ... UNION SELECT ...`, `t JOIN u JOIN v ...`.
+//!
+//! The parser reads them in a loop, and what it makes of them is as deep as they are long: whoever
+//! walks over that recurses. Nesting that can be seen in the text is limited by the parser; this is
+//! the limit for the rest. It looks at the tokens, before anything deep is made.
+
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use mayfly_types::{ErrorCode, MySqlError};
+
+/// Operators in a row. Planning them takes the cube of their number: so many take a second or two.
+const OPERATORS_MAX: usize = 500;
+/// Set operations in a row.
+const SETS_MAX: usize = 1000;
+/// Tables of a FROM clause: as in MySQL.
+const TABLES_MAX: usize = 61;
+
+/// What has been seen between two parentheses so far.
+#[derive(Default)]
+struct Level {
+    operators: usize,
+    sets: usize,
+    tables: usize,
+    is_from: bool,
+}
+
+/// Looks at the length of chains.
+///
+/// # Errors
+/// 1436 for a chain of operators or set operations that is too long, 1116 for too many tables.
+pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<(), MySqlError> {
+    let mut outer = Vec::new();
+    let mut level = Level::default();
+    for token in tokens {
+        match &token.token {
+            Token::LParen => outer.push(std::mem::take(&mut level)),
+            // Whoever has more of these than of the others is told so by the parser.
+            Token::RParen => level = outer.pop().unwrap_or_default(),
+            Token::Comma => {
+                level.operators = 0;
+                level.tables += usize::from(level.is_from);
+            }
+            Token::Word(word) if word.quote_style.is_none() => level.word(word.keyword),
+            token if is_operator(token) => level.operators += 1,
+            _ => {}
+        }
+        if level.operators > OPERATORS_MAX || level.sets > SETS_MAX {
+            return Err(MySqlError::new(ErrorCode::StackOverrun, &[]));
+        }
+        if level.tables > TABLES_MAX {
+            return Err(MySqlError::new(ErrorCode::TooManyTables, &[&TABLES_MAX]));
+        }
+    }
+    Ok(())
+}
+
+impl Level {
+    fn word(&mut self, word: Keyword) {
+        match word {
+            Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS => {
+                self.sets += 1;
+                self.begin(false);
+            }
+            Keyword::FROM => {
+                self.begin(true);
+                self.tables = 1;
+            }
+            Keyword::JOIN | Keyword::STRAIGHT_JOIN => {
+                self.operators = 0;
+                self.tables += usize::from(self.is_from);
+            }
+            Keyword::WHERE
+            | Keyword::GROUP
+            | Keyword::HAVING
+            | Keyword::ORDER
+            | Keyword::LIMIT
+            | Keyword::SELECT
+            | Keyword::SET
+            | Keyword::VALUES
+            | Keyword::WINDOW
+            | Keyword::UPDATE
+            | Keyword::INTO
+            | Keyword::FOR => {
+                self.begin(false);
+            }
+            // Conditions are made shallow where they are read.
+            Keyword::AND
+            | Keyword::OR
+            | Keyword::ON
+            | Keyword::WHEN
+            | Keyword::THEN
+            | Keyword::ELSE
+            | Keyword::END
+            | Keyword::AS => self.operators = 0,
+            Keyword::DIV
+            | Keyword::MOD
+            | Keyword::XOR
+            | Keyword::IS
+            | Keyword::LIKE
+            | Keyword::IN
+            | Keyword::BETWEEN
+            | Keyword::REGEXP
+            | Keyword::RLIKE
+            | Keyword::COLLATE => self.operators += 1,
+            _ => {}
+        }
+    }
+
+    /// Begins another clause.
+    fn begin(&mut self, is_from: bool) {
+        self.operators = 0;
+        self.tables = 0;
+        self.is_from = is_from;
+    }
+}
+
+fn is_operator(token: &Token) -> bool {
+    matches!(
+        token,
+        Token::Plus
+            | Token::Minus
+            | Token::Mul
+            | Token::Div
+            | Token::Mod
+            | Token::Caret
+            | Token::Pipe
+            | Token::Ampersand
+            | Token::ShiftLeft
+            | Token::ShiftRight
+            | Token::StringConcat
+            | Token::Overlap
+            | Token::Eq
+            | Token::DoubleEq
+            | Token::Neq
+            | Token::Lt
+            | Token::Gt
+            | Token::LtEq
+            | Token::GtEq
+            | Token::Spaceship
+            | Token::Arrow
+            | Token::LongArrow
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{OPERATORS_MAX, SETS_MAX};
+    use crate::parse::parse;
+
+    fn code(text: &str) -> Option<u16> {
+        parse(text).err().map(|error| error.code)
+    }
+
+    #[test]
+    fn long_chains_are_refused_and_long_lists_are_not() {
+        let sum = |terms: usize| format!("SELECT 1{}", " + 1".repeat(terms));
+        assert_eq!(code(&sum(OPERATORS_MAX)), None);
+        assert_eq!(code(&sum(OPERATORS_MAX + 1)), Some(1436));
+        assert_eq!(code(&sum(100_000)), Some(1436));
+        let list = " + 1, 1".repeat(5000);
+        assert_eq!(code(&format!("SELECT 1{list}")), None);
+        assert_eq!(
+            code(&format!("SELECT 1 WHERE 1{}", " = 1 OR 1".repeat(5000))),
+            None
+        );
+        let parts = |parts: usize| format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(parts));
+        assert_eq!(code(&parts(SETS_MAX)), None);
+        assert_eq!(code(&parts(SETS_MAX + 1)), Some(1436));
+        let joins = |joins: usize| format!("SELECT 1 FROM t{}", " JOIN t USING (a)".repeat(joins));
+        assert_eq!(code(&joins(60)), None);
+        assert_eq!(code(&joins(61)), Some(1116));
+        assert_eq!(
+            code(&format!("SELECT 1 FROM t{}", ", t".repeat(61))),
+            Some(1116)
+        );
+        let values = format!("INSERT INTO t VALUES (1){}", ", (1 + 1)".repeat(5000));
+        assert_eq!(code(&values), None);
+    }
+}
