@@ -367,16 +367,17 @@ fn run(endpoint: &Arc<Endpoint<MySqlServer>>, sockets: &Sockets, threads: usize)
     })
 }
 
-/// Says that clients may come, and waits for SIGTERM or SIGINT. Meanwhile what those that are gone
-/// have left is given back.
+/// Says that clients may come, and waits for SIGTERM or SIGINT; SIGHUP opens the slow query log
+/// anew, as FLUSH SLOW LOGS does. Meanwhile what clients that are gone have left is given back.
 fn wait_for_signal(shared: &Shared, sockets: &Sockets) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let (mut ends, mut interrupts) = (
+        let (mut ends, mut interrupts, mut hangups) = (
             signal(SignalKind::terminate())?,
             signal(SignalKind::interrupt())?,
+            signal(SignalKind::hangup())?,
         );
         eprintln!(
             "mayfly {VERSION} is ready for connections: {}",
@@ -392,6 +393,10 @@ fn wait_for_signal(shared: &Shared, sockets: &Sockets) -> Result<()> {
                     tracing::info!(signal = "SIGINT", "shutting down");
                     return Ok(());
                 }
+                _ = hangups.recv() => match shared.engine.reopen_slow_log() {
+                    Ok(()) => tracing::info!(signal = "SIGHUP", "the slow query log is open anew"),
+                    Err(error) => tracing::error!(signal = "SIGHUP", %error, "the slow query log"),
+                },
                 () = tokio::time::sleep(TIDYING) => {
                     if shared.has_let_go.swap(false, Ordering::Relaxed) {
                         shared.engine.space().give_heaps_back();

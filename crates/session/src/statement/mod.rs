@@ -304,12 +304,7 @@ impl Job {
             }
             Statement::Show(show) => Box::pin(self.show(show)).await,
             Statement::FlushSlowLog => {
-                if let Some(log) = &connection.engine.shared().slow_log {
-                    log.reopen().map_err(|error| {
-                        let message = format!("the slow query log: {error}");
-                        MySqlError::with_message(ErrorCode::Unknown, message)
-                    })?;
-                }
+                connection.engine.reopen_slow_log()?;
                 Ok(Outcome::done(0))
             }
             Statement::FlushStatus => {
