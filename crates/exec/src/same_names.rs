@@ -1,9 +1,9 @@
 //! Filters that DataFusion pushes below nodes whose columns share a name.
 //!
-//! DataFusion 55 pushes filters down physical plans by the names of columns: for each input it looks
-//! the names of a filter's columns up (`FilterRemapper::try_remap`,
-//! `ProjectionExec::collect_reverse_alias`). Behind a join of two tables that have a column `a`, two
-//! columns are named so, and the filter comes out with the first of them in the place of both:
+//! DataFusion 55 pushes filters down physical plans by the names of columns: for each input it
+//! looks the names of a filter's columns up (`FilterRemapper::try_remap`,
+//! `ProjectionExec::collect_reverse_alias`). Behind a join of two tables that have a column `a`,
+//! two columns are named so, and the filter comes out with the first of them in the place of both:
 //! `u.a < t.a` becomes `t.a < t.a`, and its rows are gone.
 //!
 //! Owns: [`PushByNames`], which runs the stock rule with a node above each plan whose names are not

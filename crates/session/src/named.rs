@@ -47,7 +47,13 @@ impl Session {
                     }),
                     _,
                 )) => match self.executed(executed, &variables).await {
-                    Ok(text) => return self.execute(&text).await,
+                    Ok((statement, text)) => {
+                        let mut ended = self.execute(&text).await;
+                        if let Ok(Outcome::Rows { columns, .. }) = &mut ended {
+                            statement.label(columns);
+                        }
+                        return ended;
+                    }
                     Err(error) => Err(error),
                 },
                 Ok((Statement::OnPrepared(OnPrepared::Prepare { name, text }), _)) => {
@@ -69,12 +75,12 @@ impl Session {
         })
     }
 
-    /// The text that EXECUTE runs.
+    /// What EXECUTE runs, and its text.
     async fn executed(
         &self,
         executed: Executed,
         variables: &[String],
-    ) -> Result<String, MySqlError> {
+    ) -> Result<(Arc<Prepared>, String), MySqlError> {
         let statement = match executed {
             Executed::Named(name) => {
                 self.count_command(Command::Execute);
@@ -99,7 +105,8 @@ impl Session {
             }
             _ => error,
         };
-        statement.with(&values).map_err(wrong)
+        let text = statement.with(&values).map_err(wrong)?;
+        Ok((statement, text))
     }
 
     /// Prepares a statement; one that had the name before is gone, whatever comes of it.

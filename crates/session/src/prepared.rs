@@ -60,7 +60,7 @@ impl Prepared {
         let first = text.split_ascii_whitespace().next().unwrap_or_default();
         let asked = text;
         let text = Parametrized::read(text)?;
-        let shows = |told: &str| shown(told, asked, text.count());
+        let shows = |told: &str| text.as_asked(told, asked);
         let told = text.with_nothing()?;
         let changes = OF_CHANGES
             .iter()
@@ -101,9 +101,15 @@ impl Prepared {
         &self.columns
     }
 
-    /// Whether the label of a column shows a parameter, which an execution would show as its value.
-    pub fn has_asked_labels(&self) -> bool {
-        self.columns.iter().any(|column| column.name.contains('?'))
+    /// Gives the columns of an execution the labels that they had when the statement was prepared,
+    /// where these show parameters: an execution would show values.
+    pub fn label(&self, columns: &mut [ColumnInfo]) {
+        let shows = self.columns.iter().any(|column| column.name.contains('?'));
+        if shows && self.columns.len() == columns.len() {
+            for (column, prepared) in columns.iter_mut().zip(&self.columns) {
+                column.name.clone_from(&prepared.name);
+            }
+        }
     }
 
     /// The statement with these values, for [`Session::execute`].
@@ -112,44 +118,5 @@ impl Prepared {
     /// 1210 if there are not as many values as parameters, or one cannot be spelled.
     pub fn with(&self, values: &[Parameter<'_>]) -> Result<String, MySqlError> {
         self.text.with(values)
-    }
-}
-
-/// A label or a message with the parameters as they were asked for: NULL stood in their places. One
-/// of a statement that has a NULL of its own stays as it is.
-fn shown(told: &str, asked: &str, parameters: usize) -> String {
-    if parameters == 0 || asked.to_ascii_uppercase().contains("NULL") {
-        return told.to_owned();
-    }
-    if told == "NULL" {
-        return "?".to_owned();
-    }
-    let shown = told
-        .replace(" NULL ", "?")
-        .replace("near 'NULL ", "near '?");
-    match shown.strip_prefix("NULL ") {
-        Some(rest) => format!("?{rest}"),
-        None => match shown.strip_suffix(" NULL") {
-            Some(before) => format!("{before}?"),
-            None => shown,
-        },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::shown;
-
-    #[test]
-    fn labels_show_parameters() {
-        for (told, expected) in [
-            ("NULL", "?"),
-            ("NULL +1", "?+1"),
-            ("concat( NULL ,2)", "concat(?,2)"),
-            ("1+ NULL", "1+?"),
-        ] {
-            assert_eq!(shown(told, "SELECT ?", 1), expected);
-        }
-        assert_eq!(shown("NULL", "SELECT ?, NULL", 1), "NULL");
     }
 }

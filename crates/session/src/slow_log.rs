@@ -135,6 +135,11 @@ impl Reads {
         reads
     }
 
+    /// `Rows_examined`: a statement by key has no plan, and lookups of a plan are no leaves of it.
+    fn examined(&self) -> u64 {
+        self.rows.max(self.tables.rows())
+    }
+
     fn add_kinds(&mut self, plan: &Arc<dyn ExecutionPlan>) {
         self.has_full_scan |= SCANS.contains(&plan.name());
         self.has_full_join |= JOINS.contains(&plan.name());
@@ -311,7 +316,7 @@ fn head(entry: &Entry<'_>) -> String {
         entry.connection_id,
         entry.database.unwrap_or_default(),
         entry.waited.as_secs_f64(),
-        entry.ended.reads.rows,
+        entry.ended.reads.examined(),
     )
 }
 

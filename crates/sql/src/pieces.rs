@@ -68,6 +68,11 @@ pub fn statements(text: &str) -> Vec<Range<usize>> {
     }
 }
 
+/// What stands for a parameter whose value is not known: NULL, which tells itself apart from one
+/// that was written.
+const NOTHING: &str = "/*?*/NULL/*?*/";
+const COMMENT_BYTES: usize = 5;
+
 /// A statement cut at its parameters, each of which is a `?`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parametrized {
@@ -171,9 +176,39 @@ impl Parametrized {
     /// None.
     pub fn with_nothing(&self) -> Result<String, MySqlError> {
         self.filled(|counts_rows, text| {
-            text.push_str(if counts_rows { "1" } else { "NULL" });
+            text.push_str(if counts_rows { "1" } else { NOTHING });
             Ok(())
         })
+    }
+
+    /// A label or a message of the statement [`with_nothing`](Self::with_nothing), with its
+    /// parameters as they were asked for. `text` is the statement.
+    pub fn as_asked(&self, told: &str, text: &str) -> String {
+        if self.count() == 0 {
+            return told.to_owned();
+        }
+        // All that is left of a parameter that is a column of its own.
+        if told == "NULL" && !text.to_ascii_uppercase().contains("NULL") {
+            return "?".to_owned();
+        }
+        // A label begins and ends with a word, without the comment.
+        let parts = [
+            NOTHING,
+            &NOTHING[COMMENT_BYTES..],
+            &NOTHING[..NOTHING.len() - COMMENT_BYTES],
+        ];
+        let mut asked = told.to_owned();
+        for part in parts {
+            for found in [
+                format!(" {part} "),
+                format!("{part} "),
+                format!(" {part}"),
+                part.to_owned(),
+            ] {
+                asked = asked.replace(&found, "?");
+            }
+        }
+        asked
     }
 
     /// The statement with something written for each parameter, which is a word of its own whatever
@@ -308,7 +343,7 @@ fn offsets(text: &str, places: &[Location]) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Parameter, Parametrized, statements};
+    use super::{NOTHING, Parameter, Parametrized, statements};
 
     #[test]
     fn a_text_is_cut_into_its_statements() {
@@ -343,6 +378,25 @@ mod tests {
     }
 
     #[test]
+    fn labels_show_parameters() {
+        let text = "SELECT ?, ?+1, concat(?,2), 1+ ?, ? IS NULL";
+        let cut = Parametrized::read(text).expect("a statement");
+        let told = cut.with_nothing().expect("values that fit");
+        assert_eq!(cut.as_asked(&told, text), text);
+        for (told, expected) in [
+            ("NULL", "NULL"),
+            ("NULL/*?*/ +1", "?+1"),
+            ("concat( /*?*/NULL/*?*/ ,2)", "concat(?,2)"),
+            ("1+  /*?*/NULL", "1+ ?"),
+            ("NULL/*?*/  IS NULL", "? IS NULL"),
+        ] {
+            assert_eq!(cut.as_asked(told, text), expected);
+        }
+        let cut = Parametrized::read("SELECT ?").expect("a statement");
+        assert_eq!(cut.as_asked("NULL", "SELECT ?"), "?");
+    }
+
+    #[test]
     fn values_stand_where_parameters_stood() {
         let text = "SELECT ?, '?', `?` /* ? */ -?, \u{e4} FROM t\nWHERE a IN (?, ?,?) LIMIT ?, ?";
         let cut = Parametrized::read(text).expect("tokens");
@@ -362,9 +416,9 @@ mod tests {
              WHERE a IN ( NULL ,  1e-1 , x'00ff' ) LIMIT  2 ,  3 "
         );
         assert_eq!(
-            cut.with_nothing().expect("spelled"),
-            "SELECT  NULL , '?', `?` /* ? */ - NULL , \u{e4} FROM t\n\
-             WHERE a IN ( NULL ,  NULL , NULL ) LIMIT  1 ,  1 "
+            cut.with_nothing().expect("spelled").replace(NOTHING, "n"),
+            "SELECT  n , '?', `?` /* ? */ - n , \u{e4} FROM t\n\
+             WHERE a IN ( n ,  n , n ) LIMIT  1 ,  1 "
         );
         assert!(cut.with(&values[1..]).is_err());
     }

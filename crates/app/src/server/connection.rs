@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use mayfly_session::{
-    ColumnInfo, EndHandle, FileRequest, FileRequests, KeptRows, Outcome, Prepared, PreparedCommand,
-    Session, SessionChange as Change, State, client_text, statements,
+    EndHandle, FileRequest, FileRequests, KeptRows, Outcome, Prepared, PreparedCommand, Session,
+    SessionChange as Change, State, client_text, statements,
 };
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 use mayfly_wire::{
@@ -342,7 +342,7 @@ impl Connection for Client {
         let mut executed = self.executed(&text, true, reply).await;
         let state = self.look(reply);
         if let Ok(Outcome::Rows { columns, .. }) = &mut executed {
-            label(columns, statement);
+            statement.label(columns);
         }
         self.answer(executed?, false, &state, reply).await
     }
@@ -363,7 +363,7 @@ impl Connection for Client {
                 mut columns,
                 batches,
             } => {
-                label(&mut columns, statement);
+                statement.label(&mut columns);
                 let kept = self.session.keep(batches).await?;
                 Ok(Some(OpenCursor {
                     columns: columns.iter().map(definition).collect(),
@@ -465,16 +465,6 @@ async fn fetch(request: FileRequest, reply: &mut Reply, end: &EndHandle) -> Resu
         let piece = piece.map(|piece| piece.to_vec()).unwrap_or_default();
         if request.pieces.send(Ok(piece)).await.is_err() || is_last {
             return Ok(());
-        }
-    }
-}
-
-/// Gives columns the labels that they had when their statement was prepared.
-fn label(columns: &mut [ColumnInfo], statement: &Prepared) {
-    let prepared = statement.columns();
-    if prepared.len() == columns.len() && statement.has_asked_labels() {
-        for (column, prepared) in columns.iter_mut().zip(prepared) {
-            column.name.clone_from(&prepared.name);
         }
     }
 }

@@ -322,6 +322,32 @@ pub(crate) const SQL_MODES: &[&str] = &[
     "ANSI",
 ];
 
+/// The bits of modes in a number. **Source**: `MODE_...` of MySQL's `sql/system_variables.h`.
+pub(crate) const MODE_BITS: &[(u32, &str)] = &[
+    (0, "REAL_AS_FLOAT"),
+    (1, "PIPES_AS_CONCAT"),
+    (2, "ANSI_QUOTES"),
+    (3, "IGNORE_SPACE"),
+    (5, "ONLY_FULL_GROUP_BY"),
+    (6, "NO_UNSIGNED_SUBTRACTION"),
+    (7, "NO_DIR_IN_CREATE"),
+    (18, "ANSI"),
+    (19, "NO_AUTO_VALUE_ON_ZERO"),
+    (20, "NO_BACKSLASH_ESCAPES"),
+    (21, "STRICT_TRANS_TABLES"),
+    (22, "STRICT_ALL_TABLES"),
+    (23, "NO_ZERO_IN_DATE"),
+    (24, "NO_ZERO_DATE"),
+    (25, "ALLOW_INVALID_DATES"),
+    (26, "ERROR_FOR_DIVISION_BY_ZERO"),
+    (27, "TRADITIONAL"),
+    (28, "NO_AUTO_CREATE_USER"),
+    (29, "HIGH_NOT_PRECEDENCE"),
+    (30, "NO_ENGINE_SUBSTITUTION"),
+    (31, "PAD_CHAR_TO_FULL_LENGTH"),
+    (32, "TIME_TRUNCATE_FRACTIONAL"),
+];
+
 /// Modes that change what statements mean in ways that are not implemented.
 pub(crate) const REFUSED_MODES: &[&str] = &[
     "ALLOW_INVALID_DATES",

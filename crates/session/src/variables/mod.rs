@@ -221,7 +221,13 @@ pub(crate) fn check(
                 .map(|known| (*known).to_owned())
                 .ok_or_else(wrong_value)
         }
-        Kind::SqlMode => sql_mode(&text(value).ok_or_else(wrong_value)?),
+        Kind::SqlMode => match value {
+            ScalarValue::Int64(Some(bits)) => {
+                let bits = u64::try_from(*bits).map_err(|_| wrong_value())?;
+                sql_mode(&modes_of(bits).ok_or_else(wrong_value)?)
+            }
+            value => sql_mode(&text(value).ok_or_else(wrong_value)?),
+        },
         Kind::VariableNames => {
             let names = text(value).ok_or_else(wrong_value)?;
             for name in names.split(',').map(str::trim) {
@@ -344,6 +350,19 @@ impl Variables {
         };
         Some((set, id))
     }
+}
+
+/// The modes of a number, which has a bit for each; `None` for bits that mean none.
+fn modes_of(bits: u64) -> Option<String> {
+    let mut rest = bits;
+    let mut modes = Vec::new();
+    for (bit, mode) in catalog::MODE_BITS {
+        if rest & (1 << bit) != 0 {
+            modes.push(*mode);
+            rest &= !(1 << bit);
+        }
+    }
+    (rest == 0).then(|| modes.join(","))
 }
 
 fn sql_mode(text: &str) -> Result<String, MySqlError> {

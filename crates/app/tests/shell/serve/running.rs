@@ -82,11 +82,16 @@ impl Server {
 
     /// Tells the server to stop, and waits until it has.
     pub fn stop(&mut self) -> ExitStatus {
+        self.signal("TERM");
+        self.child.wait().expect("the server ends")
+    }
+
+    /// Sends the server a signal.
+    pub fn signal(&self, name: &str) {
         let sent = Command::new("kill")
-            .arg(self.child.id().to_string())
+            .args(["-s", name, &self.child.id().to_string()])
             .status();
         assert!(sent.expect("kill is everywhere").success());
-        self.child.wait().expect("the server ends")
     }
 
     /// The bytes of memory that the server has.

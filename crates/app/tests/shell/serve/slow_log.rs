@@ -33,6 +33,14 @@ fn entry(log: &str, statement: &str) -> Vec<String> {
     lines[begin..=end].iter().map(without_figures).collect()
 }
 
+/// `Rows_examined` of the entry of a statement.
+fn examined(log: &str, statement: &str) -> u64 {
+    let before = &log[..log.find(statement).expect("it is logged")];
+    let (_, figure) = before.rsplit_once("Rows_examined: ").expect("a figure");
+    let digits = figure.lines().next().expect("a line");
+    digits.parse().expect("a number")
+}
+
 #[tokio::test]
 async fn slow_statements_are_logged() {
     let directory = tempfile::tempdir().unwrap();
@@ -84,7 +92,12 @@ async fn slow_statements_are_logged() {
         let point = entry(&log, &format!("SELECT word FROM t WHERE id = {id};"));
         assert_eq!(point[..4], head);
         assert!(point[4].starts_with("# Full_scan: No"), "{point:?}");
+        assert_eq!(
+            examined(&log, &format!("SELECT word FROM t WHERE id = {id};")),
+            1
+        );
     }
+    assert_eq!(examined(&log, "SELECT word, COUNT(*)"), 3);
     let warned = log.find("# Warning 1292 Truncated incorrect INTEGER value: '1x'");
     assert!(warned.is_some(), "{log}");
 
@@ -135,6 +148,18 @@ async fn slow_statements_are_logged() {
         .unwrap();
     connection.query_drop("SELECT 43").await.unwrap();
     assert!(!read(&path).contains("SELECT 43"));
+    // The same by a signal, as a program sends it that moves logs.
+    std::fs::rename(&path, directory.path().join("slow.log.2")).unwrap();
+    server.signal("HUP");
+    while !path.exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    connection
+        .query_drop("SET GLOBAL slow_query_log = ON")
+        .await
+        .unwrap();
+    connection.query_drop("SELECT 44").await.unwrap();
+    assert_eq!(entry(&read(&path), "SELECT 44").len(), 6);
     drop(connection);
 
     let mut digest = Command::new("pt-query-digest");
