@@ -146,7 +146,7 @@ fn binary(left: Expr, operator: Operator, right: Expr) -> Expr {
 
 /// A value as a DOUBLE; a constant text that is a whole number as that number, so that it can be
 /// compared with an index of whole numbers as it is.
-fn double(expr: Expr) -> Expr {
+pub(super) fn double(expr: Expr) -> Expr {
     if let Some(text) = constant_text(&expr) {
         let (value, whole) = crate::functions::read_double(text);
         #[expect(

@@ -24,7 +24,7 @@ use datafusion::optimizer::AnalyzerRule;
 use mayfly_types::{BlobSize, COLLATION_KEY, ColumnType, TYPE_KEY};
 
 use super::compare::{
-    Kind, beside_year, comparable, compare, compare_now, is_year, kind, kind_of, truth,
+    Kind, beside_year, comparable, compare, compare_now, double, is_year, kind, kind_of, truth,
 };
 use super::operators::repair;
 use super::partners::is_correlated;
@@ -263,6 +263,12 @@ fn between_of(mut between: Between, schema: &DFSchema) -> Result<Expr> {
     if plain(&between.low)? && plain(&between.high)? {
         return Ok(Expr::Between(between));
     }
+    let has_number =
+        kind(&between.low, schema)?.is_number() || kind(&between.high, schema)?.is_number();
+    if value == Kind::Text && has_number {
+        // All three are numbers then.
+        between.expr = Box::new(double(*between.expr));
+    }
     let Between {
         expr,
         negated,
@@ -337,6 +343,13 @@ fn in_list(mut list: InList, schema: &DFSchema) -> Result<Expr> {
 
 /// Converts one side of `value IN (SELECT ...)`, the subquery by a projection over it.
 fn in_subquery(query: InSubquery, schema: &DFSchema) -> Result<Expr> {
+    if let Some(value) = subquery::value_of_row(&query.subquery, schema)? {
+        let operator = match query.negated {
+            true => Operator::NotEq,
+            false => Operator::Eq,
+        };
+        return compare(*query.expr, operator, value, schema);
+    }
     let plan = Arc::clone(&query.subquery.subquery);
     let [field] = plan.schema().fields().as_ref() else {
         return Ok(Expr::InSubquery(query));

@@ -159,6 +159,40 @@ const APART: &str = "mayfly subquery";
 /// The column of a subquery that is compared with values of another type.
 pub(super) const COMPARED: &str = "mayfly compared";
 
+/// The value of a subquery that is one row without a FROM, as an expression of the outer query:
+/// what is compared with it needs no subquery. `None` for any other.
+pub(super) fn value_of_row(subquery: &Subquery, outer: &DFSchema) -> Result<Option<Expr>> {
+    let LogicalPlan::Projection(projection) = subquery.subquery.as_ref() else {
+        return Ok(None);
+    };
+    let is_row = matches!(projection.input.as_ref(),
+        LogicalPlan::EmptyRelation(empty) if empty.produce_one_row);
+    let ([value], true) = (projection.expr.as_slice(), is_row) else {
+        return Ok(None);
+    };
+    let has_subquery = value.exists(|expr| {
+        Ok(matches!(
+            expr,
+            Expr::ScalarSubquery(_)
+                | Expr::Exists(_)
+                | Expr::InSubquery(_)
+                | Expr::SetComparison(_)
+        ))
+    })?;
+    if has_subquery {
+        return Ok(None);
+    }
+    let value = value.clone().unalias().transform_up(|expr| {
+        Ok(match expr {
+            Expr::OuterReferenceColumn(_, column) if outer.has_column(&column) => {
+                Transformed::yes(Expr::Column(column))
+            }
+            other => Transformed::no(other),
+        })
+    })?;
+    Ok(Some(value.data))
+}
+
 /// `value > ANY (SELECT ...)` and its like, both sides as what they are compared as.
 pub(super) fn quantified(comparison: SetComparison, schema: &DFSchema) -> Result<Expr> {
     let SetComparison {
@@ -174,6 +208,11 @@ pub(super) fn quantified(comparison: SetComparison, schema: &DFSchema) -> Result
             ErrorCode::OperandColumns,
             &[&columns.min(1)],
         )));
+    }
+    if listed::list_of(&expr, schema).is_none()
+        && let Some(value) = value_of_row(&subquery, schema)?
+    {
+        return compare(*expr, op, value, schema);
     }
     // Its column and one of the outer rows may have the same name, and not the same type.
     let column = Expr::Column(plan.schema().columns()[0].clone());
