@@ -53,7 +53,18 @@ pub struct Planner<'a> {
 
 impl Planner<'_> {
     /// Plans a query.
-    pub fn query(&self, query: ast::Query, source: &Source) -> Result<Planned> {
+    pub fn query(&self, mut query: ast::Query, source: &Source) -> Result<Planned> {
+        let is_values = matches!(query.body.as_ref(), ast::SetExpr::Values(_));
+        rewrite::values::unite(&mut query).map_err(raise)?;
+        let mut planned = self.narrowed(query, source)?;
+        if is_values {
+            let columns = 0..planned.plan.schema().fields().len();
+            planned.labels = columns.map(|index| format!("column_{index}")).collect();
+        }
+        Ok(planned)
+    }
+
+    fn narrowed(&self, query: ast::Query, source: &Source) -> Result<Planned> {
         match rewrite::invisible::narrowed(&query, self.bindings)? {
             Some(bindings) => {
                 let bindings = &bindings;
@@ -65,20 +76,13 @@ impl Planner<'_> {
     }
 
     fn visible(&self, query: ast::Query, source: &Source, hides: bool) -> Result<Planned> {
-        let is_values = matches!(query.body.as_ref(), ast::SetExpr::Values(_));
         let rewritten = rewrite::query(query, source, self.bindings, hides).map_err(raise)?;
         let statement = ast::Statement::Query(Box::new(rewritten.query));
         let mut plan = self.sql_to_rel().sql_statement_to_plan(statement)?;
         if rewritten.has_set_operations {
             plan = except::number_rows(union::flatten(plan)?)?;
         }
-        let labels = if is_values {
-            (0..plan.schema().fields().len())
-                .map(|index| format!("column_{index}"))
-                .collect()
-        } else {
-            rewritten.labels.of(plan.schema())
-        };
+        let labels = rewritten.labels.of(plan.schema());
         let origins = Origins::of_plan(&plan);
         Ok(Planned {
             plan,

@@ -16,6 +16,7 @@ pub(crate) mod refused;
 pub(crate) mod relation;
 mod rollup;
 mod tuple;
+pub(crate) mod values;
 mod windows;
 
 pub(crate) use expression::call;
