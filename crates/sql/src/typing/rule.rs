@@ -30,7 +30,7 @@ use super::operators::repair;
 use super::partners::is_correlated;
 use super::{
     branches, correlated, dependent, except, listed, looked_up, outer_types, outside, quantified,
-    same_names, subquery, union, zero,
+    same_names, subquery, union, window_keys, zero,
 };
 use crate::functions::listed::text_type;
 use crate::functions::own::{COMPARE, LIKE, SUM_ARGUMENT, SUM_RESULT, TO_BOOLEAN, TO_DOUBLE};
@@ -123,6 +123,7 @@ fn whole(plan: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
         LogicalPlan::Union(union) => union::typed(union)?,
         LogicalPlan::RecursiveQuery(recursion) => union::in_recursion(recursion)?,
         LogicalPlan::Projection(projection) => select_list(projection, schema)?,
+        LogicalPlan::Window(window) => window_keys::as_columns(window)?,
         other => other,
     })
 }
