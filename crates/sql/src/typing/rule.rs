@@ -286,6 +286,10 @@ fn between_of(mut between: Between, schema: &DFSchema) -> Result<Expr> {
 
 fn in_list(mut list: InList, schema: &DFSchema) -> Result<Expr> {
     let value = kind(&list.expr, schema)?;
+    if value == Kind::Null {
+        // Whatever the items are, which the engine would convert to one type.
+        return Ok(Expr::Literal(ScalarValue::Boolean(None), None));
+    }
     if is_year(&list.expr, schema)? {
         for item in &mut list.list {
             *item = beside_year(std::mem::take(item));
