@@ -45,10 +45,12 @@ impl ScalarUDFImpl for Untyped {
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let field = &arguments.arg_fields[0];
         let of = ColumnType::from_arrow(field);
-        Ok(Arc::new(match of.is_temporal() || of.shown_digits().is_some() {
-            true => of.to_arrow(NAME, true),
-            false => Field::new(NAME, field.data_type().clone(), true),
-        }))
+        Ok(Arc::new(
+            match of.is_temporal() || of.shown_digits().is_some() {
+                true => of.to_arrow(NAME, true),
+                false => Field::new(NAME, field.data_type().clone(), true),
+            },
+        ))
     }
 
     fn invoke_with_args(&self, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {

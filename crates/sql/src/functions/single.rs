@@ -11,8 +11,8 @@ use arrow::compute::nullif;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Int64Type};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
 };
 use mayfly_types::{ErrorCode, MySqlError};
 

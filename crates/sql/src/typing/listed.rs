@@ -16,8 +16,8 @@ use datafusion::common::{DFSchema, ExprSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, Case, Sort, WindowFunction};
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, Operator, ScalarUDF, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition,
-    binary_expr, lit,
+    Expr, ExprSchemable, Operator, ScalarUDF, WindowFrameBound, WindowFrameUnits,
+    WindowFunctionDefinition, binary_expr, lit,
 };
 use mayfly_types::{ColumnType, ErrorCode, MySqlError, TYPE_KEY};
 
