@@ -270,6 +270,23 @@ pub(super) fn count_of(
     }))
 }
 
+/// NOT IN of a value that all rows have, and that may be NULL. The stock rules join the rows with
+/// those of the subquery, and there NULL is equal to none.
+pub(super) fn not_in_of_all(query: InSubquery) -> Result<Expr> {
+    let InSubquery {
+        expr: value,
+        mut subquery,
+        ..
+    } = query;
+    subquery.subquery = Arc::new(apart(subquery.subquery.as_ref().clone())?);
+    let inner = subquery.subquery.schema();
+    let item = Expr::Column(inner.columns()[0].clone());
+    let equal = compare(item.clone(), Operator::Eq, value.as_ref().clone(), inner)?;
+    let unknown = item.is_null().or(value.is_null());
+    let rows = count_of(&subquery, Some(equal.or(unknown)), Vec::new())?;
+    Ok(is_positive(rows, true))
+}
+
 fn is_positive(count: Expr, negated: bool) -> Expr {
     let operator = if negated { Operator::Eq } else { Operator::Gt };
     datafusion::logical_expr::binary_expr(count, operator, lit(0_i64))
