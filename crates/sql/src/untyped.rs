@@ -1,7 +1,8 @@
 //! A function that hands its argument on without the MySQL type in the field's metadata.
 //!
-//! DataFusion refuses a recursive common table expression whose two terms differ in metadata, as
-//! `1` and `i + 1` do. Both terms are wrapped in this function.
+//! The two terms of a recursive common table expression differ in it, as `1` and `i + 1` do, and
+//! the engine reads the rows of either as those of the first. Both are wrapped in this function.
+//! What says how many digits a value shows stays: the typing makes it that of the first term.
 
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
+use mayfly_types::ColumnType;
 
 /// A name that no statement can write.
 pub(crate) const NAME: &str = "mayfly untyped";
@@ -41,8 +43,14 @@ impl ScalarUDFImpl for Untyped {
     }
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let data_type = arguments.arg_fields[0].data_type().clone();
-        Ok(Arc::new(Field::new(NAME, data_type, true)))
+        let field = &arguments.arg_fields[0];
+        let of = ColumnType::from_arrow(field);
+        Ok(Arc::new(
+            match of.is_temporal() || of.shown_digits().is_some() {
+                true => of.to_arrow(NAME, true),
+                false => Field::new(NAME, field.data_type().clone(), true),
+            },
+        ))
     }
 
     fn invoke_with_args(&self, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {

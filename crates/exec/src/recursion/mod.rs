@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Result, internal_datafusion_err, internal_err};
+use datafusion::common::{Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
@@ -153,8 +153,10 @@ impl RecursionOperator {
             // Each may read other columns, and rows are handed to one.
             return Ok((None, Vec::new()));
         }
-        let read = GivenRowsScan::find(&given)
-            .ok_or_else(|| internal_datafusion_err!("a recursion does not read its rows"))?;
+        let Some(read) = GivenRowsScan::find(&given) else {
+            // The optimizer has found that the term has no rows, whatever it reads.
+            return Ok((None, Vec::new()));
+        };
         Ok((ShortPlan::of(&given)?, read.columns().to_vec()))
     }
 }

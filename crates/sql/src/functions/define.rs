@@ -11,6 +11,7 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::interval_arithmetic::Interval;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
@@ -256,6 +257,10 @@ impl ScalarUDFImpl for Function {
         Ok(result_field(self.name(), &of))
     }
 
+    fn evaluate_bounds(&self, arguments: &[&Interval]) -> Result<Interval> {
+        unbounded(|types| self.return_type(types), arguments)
+    }
+
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let definition = self.definition;
         if octets::applies(definition.name, &arguments.arg_fields) {
@@ -265,6 +270,17 @@ impl ScalarUDFImpl for Function {
         }
         invoke(&arguments, definition.volatility, definition.body)
     }
+}
+
+/// All values of the type that a function has over arguments of some ranges. What is compared with
+/// a range of no type has no order for the engine, which then refuses to sort by it.
+pub(crate) fn unbounded(
+    return_type: impl FnOnce(&[DataType]) -> Result<DataType>,
+    arguments: &[&Interval],
+) -> Result<Interval> {
+    let types: Vec<DataType> = arguments.iter().map(|range| range.data_type()).collect();
+    let of = return_type(&types).unwrap_or(DataType::Null);
+    Interval::make_unbounded(&of).or_else(|_| Interval::make_unbounded(&DataType::Null))
 }
 
 /// Columns of some types that nothing else is known of.

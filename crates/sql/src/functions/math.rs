@@ -192,9 +192,13 @@ fn abs(call: &Call<'_>) -> Result<ArrayRef> {
 
 /// Applies a function to exact numbers; it sees the unscaled number and its scale.
 fn exact(call: &Call<'_>, of: &ColumnType, map: impl Fn(i256, i8) -> i256) -> Result<ArrayRef> {
-    let array = convert::plain(call.array(0))?;
+    let mut array = convert::plain(call.array(0))?;
     let scale = match array.data_type() {
         DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale) => *scale,
+        DataType::Boolean => {
+            array = arrow::compute::cast(&array, &DataType::Int8)?;
+            0
+        }
         _ => 0,
     };
     let to = match of {

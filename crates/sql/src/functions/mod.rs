@@ -38,6 +38,7 @@ mod text;
 pub(crate) mod unify;
 mod waiting;
 pub(crate) mod warned;
+pub(crate) mod window;
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};

@@ -11,8 +11,8 @@ use arrow::compute::nullif;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Int64Type};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
 };
 use mayfly_types::{ErrorCode, MySqlError};
 
@@ -36,9 +36,14 @@ struct OfSubquery {
 }
 
 fn make(kind: Kind) -> ScalarUDF {
+    let volatility = match kind {
+        // What is known beforehand would become a constant, which is not NULL.
+        Kind::Nullable => Volatility::Volatile,
+        Kind::Pair | Kind::Single => Volatility::Immutable,
+    };
     ScalarUDF::new_from_impl(OfSubquery {
         kind,
-        signature: Signature::variadic_any(Volatility::Immutable),
+        signature: Signature::variadic_any(volatility),
     })
 }
 
@@ -55,6 +60,20 @@ pub(crate) fn single() -> ScalarUDF {
 /// The function over any value.
 pub(crate) fn nullable() -> ScalarUDF {
     make(Kind::Nullable)
+}
+
+/// Whether the one column of a plan is what [`nullable`] makes of another.
+pub(crate) fn is_nullable_value(plan: &LogicalPlan) -> bool {
+    let LogicalPlan::Projection(projection) = plan else {
+        return false;
+    };
+    match projection.expr.first().map(|expr| expr.clone().unalias()) {
+        Some(Expr::ScalarFunction(call)) => {
+            let function = call.func.inner().downcast_ref::<OfSubquery>();
+            function.is_some_and(|function| function.kind == Kind::Nullable)
+        }
+        _ => false,
+    }
 }
 
 /// The fields of a pair.

@@ -3,7 +3,7 @@
 //!
 //! **Source**: "Control Flow Functions" and "CREATE TABLE ... SELECT" of the MySQL manual.
 
-use mayfly_types::{BlobSize, ColumnType};
+use mayfly_types::{BlobSize, ColumnType, Digits};
 
 use super::listed::text_type;
 
@@ -104,6 +104,20 @@ pub(crate) fn double(digits: u8) -> ColumnType {
     }
 }
 
+/// The FLOAT that shows the digits of two, if both show a number of them.
+fn float(left: Option<Digits>, right: Option<Digits>) -> ColumnType {
+    let digits = left.zip(right).map(|(left, right)| {
+        let before = |digits: Digits| digits.total.saturating_sub(digits.fraction);
+        let fraction = left.fraction.max(right.fraction);
+        let total = before(left).max(before(right)).saturating_add(fraction);
+        Digits { total, fraction }
+    });
+    ColumnType::Float {
+        unsigned: false,
+        digits,
+    }
+}
+
 /// More digits behind the point than can be asked for.
 const NOT_FIXED: u8 = DECIMAL_SCALE + 1;
 
@@ -141,7 +155,12 @@ fn pair(left: &ColumnType, right: &ColumnType) -> ColumnType {
             (Some((left, left_scale)), Some((right, right_scale))) => {
                 decimal(left.max(right), left_scale.max(right_scale))
             }
-            _ => double(shown_digits(left).max(shown_digits(right))),
+            _ => match (left, right) {
+                (ColumnType::Float { digits: of, .. }, ColumnType::Float { digits: other, .. }) => {
+                    float(*of, *other)
+                }
+                _ => double(shown_digits(left).max(shown_digits(right))),
+            },
         };
     }
     if left.is_temporal() && right.is_temporal() {

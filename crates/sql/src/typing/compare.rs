@@ -272,7 +272,7 @@ fn comparable_kinds(left: Expr, right: Expr, schema: &DFSchema) -> Result<(Expr,
             if kind(&right, schema)?.is_temporal() {
                 (left, right)
             } else {
-                (double(left), right)
+                (double(left), rounded(right, b))
             }
         }
         (a, b) if a.is_number() && b.is_temporal() => {
@@ -280,7 +280,7 @@ fn comparable_kinds(left: Expr, right: Expr, schema: &DFSchema) -> Result<(Expr,
             if kind(&left, schema)?.is_temporal() {
                 (left, right)
             } else {
-                (left, double(right))
+                (rounded(left, a), double(right))
             }
         }
         (Kind::Time, Kind::Date | Kind::Moment) => (moment(left), right),

@@ -11,13 +11,13 @@
 //! **Never** looks at a list before a statement is typed: while it is planned the columns of a
 //! union have the type of those of its first SELECT.
 
-use arrow::datatypes::Field;
+use arrow::datatypes::{DataType, Field};
 use datafusion::common::{DFSchema, ExprSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, Case, Sort, WindowFunction};
 use datafusion::logical_expr::{
-    Expr, Operator, ScalarUDF, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition,
-    binary_expr, lit,
+    Expr, ExprSchemable, Operator, ScalarUDF, WindowFrameBound, WindowFrameUnits,
+    WindowFunctionDefinition, binary_expr, lit,
 };
 use mayfly_types::{ColumnType, ErrorCode, MySqlError, TYPE_KEY};
 
@@ -178,6 +178,13 @@ pub(super) fn in_group_concat(
     function
 }
 
+/// Whether the engine makes frames of the values of a type. Where they end at no distance they are
+/// those of the groups of equal rows, of any type.
+fn counts_ranges(of: &DataType) -> bool {
+    let is_time = matches!(of, DataType::Duration(_));
+    !is_time && !of.is_binary()
+}
+
 /// What a window is sorted by; and the values of other rows, which are texts.
 ///
 /// # Errors
@@ -203,6 +210,13 @@ pub(super) fn in_window(mut window: WindowFunction, schema: &DFSchema) -> Result
         }
     }
     params.order_by = in_keys(std::mem::take(&mut params.order_by), schema);
+    if let Some(key) = params.order_by.first()
+        && frame.units == WindowFrameUnits::Range
+        && !is_of_values
+        && !counts_ranges(&key.expr.get_type(schema)?)
+    {
+        params.window_frame.units = WindowFrameUnits::Groups;
+    }
     if let WindowFunctionDefinition::WindowUDF(_) = &window.fun
         && let Some(value) = params.args.first_mut()
         && let Some(list) = list_of(value, schema)

@@ -32,6 +32,7 @@ mod subquery;
 pub mod syntax;
 mod types;
 pub(crate) mod union;
+mod window_keys;
 mod zero;
 
 pub use looked_up::LOOKED_UP;

@@ -23,7 +23,7 @@ use crate::functions::arithmetic::{self, DIVISION_DIGITS, arithmetic_with};
 use crate::functions::own::{
     AVG_RESULT, SUM_ARGUMENT, SUM_RESULT, TO_BOOLEAN, TO_DOUBLE, TUPLE_KEY,
 };
-use crate::functions::{SessionValues, call, cast, group_concat, has_waiting, raise};
+use crate::functions::{SessionValues, call, cast, group_concat, has_waiting, raise, window};
 
 /// The meaning of operators in MySQL.
 #[derive(Debug)]
@@ -199,6 +199,10 @@ impl ExprPlanner for Operators {
             return Ok(PlannerResult::Original(raw));
         };
         let make = |func: Arc<AggregateUDF>, args: Vec<Expr>| {
+            let func = match func.name() {
+                "min" | "max" | "sum" => window::of_window(&func),
+                _ => func,
+            };
             Expr::WindowFunction(Box::new(WindowFunction {
                 fun: WindowFunctionDefinition::AggregateUDF(func),
                 params: WindowFunctionParams {
@@ -213,6 +217,10 @@ impl ExprPlanner for Operators {
             }))
         };
         let (name, digits) = (function.name(), self.division_digits());
+        if matches!(name, "min" | "max") {
+            let typed = make(Arc::clone(function), raw.args.clone());
+            return Ok(PlannerResult::Planned(typed));
+        }
         match meaning(name, function, &raw.args, raw.distinct, digits, &make)? {
             Some(expr) => Ok(PlannerResult::Planned(expr)),
             None => Ok(PlannerResult::Original(raw)),

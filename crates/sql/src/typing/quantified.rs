@@ -26,7 +26,7 @@ use datafusion::logical_expr::{
 use super::compare::compare;
 use super::correlated::{is_mended, refused};
 use super::partners::{Partners, has_correlated, is_correlated};
-use super::subquery::count_of;
+use super::subquery::{count_of, not_in_of_all};
 
 /// EXISTS of a correlated subquery: without an order and without a LIMIT, which the stock rules
 /// refuse or forget, and without derived tables in the way.
@@ -129,6 +129,9 @@ fn is_true(expr: Expr, is_whole: bool, schema: &DFSchema) -> Result<Expr> {
                 false => is_free || !is_mended(&query.subquery.subquery),
             };
             match is_stock {
+                true if query.negated && is_one_for_all(&query.expr, schema)? => {
+                    not_in_of_all(query)?
+                }
                 true => Expr::InSubquery(query),
                 false => Test::of_in(query).is_true(schema)?,
             }
@@ -138,6 +141,12 @@ fn is_true(expr: Expr, is_whole: bool, schema: &DFSchema) -> Result<Expr> {
         }
         other => values(other, false, schema)?,
     })
+}
+
+/// Whether a value names no rows, and may be NULL.
+fn is_one_for_all(value: &Expr, schema: &DFSchema) -> Result<bool> {
+    let names_rows = !value.column_refs().is_empty() || value.contains_outer();
+    Ok(!names_rows && !has_correlated(value)? && value.nullable(schema)?)
 }
 
 /// Something that is true where an expression is false.

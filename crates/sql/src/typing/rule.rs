@@ -30,7 +30,7 @@ use super::operators::repair;
 use super::partners::is_correlated;
 use super::{
     branches, correlated, dependent, except, listed, looked_up, outer_types, outside, quantified,
-    same_names, subquery, union, zero,
+    same_names, subquery, union, window_keys, zero,
 };
 use crate::functions::listed::text_type;
 use crate::functions::own::{COMPARE, LIKE, SUM_ARGUMENT, SUM_RESULT, TO_BOOLEAN, TO_DOUBLE};
@@ -123,6 +123,7 @@ fn whole(plan: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
         LogicalPlan::Union(union) => union::typed(union)?,
         LogicalPlan::RecursiveQuery(recursion) => union::in_recursion(recursion)?,
         LogicalPlan::Projection(projection) => select_list(projection, schema)?,
+        LogicalPlan::Window(window) => window_keys::as_columns(window)?,
         other => other,
     })
 }
@@ -291,6 +292,10 @@ fn between_of(mut between: Between, schema: &DFSchema) -> Result<Expr> {
 
 fn in_list(mut list: InList, schema: &DFSchema) -> Result<Expr> {
     let value = kind(&list.expr, schema)?;
+    if value == Kind::Null {
+        // Whatever the items are, which the engine would convert to one type.
+        return Ok(Expr::Literal(ScalarValue::Boolean(None), None));
+    }
     if is_year(&list.expr, schema)? {
         for item in &mut list.list {
             *item = beside_year(std::mem::take(item));

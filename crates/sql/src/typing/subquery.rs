@@ -43,7 +43,7 @@ pub(super) fn value(subquery: Subquery) -> Result<Expr> {
         None => value,
     };
     if subquery.outer_ref_columns.is_empty() {
-        if field.is_nullable() && list.is_none() {
+        if list.is_none() && (stays_nullable(plan, 0) || single::is_nullable_value(plan)) {
             return Ok(Expr::ScalarSubquery(subquery));
         }
         let name = field.name().clone();
@@ -72,6 +72,31 @@ pub(super) fn value(subquery: Subquery) -> Result<Expr> {
         .build()?;
     let pair = Expr::ScalarSubquery(with_plan(subquery, plan));
     Ok(single::single().call(vec![pair]))
+}
+
+/// Whether a column may be NULL whatever the optimizer makes of its plan: it is one of a table, or
+/// an aggregate. What is computed may become a constant, and an outer join an inner one.
+fn stays_nullable(plan: &LogicalPlan, index: usize) -> bool {
+    if !plan.schema().field(index).is_nullable() {
+        return false;
+    }
+    match plan {
+        LogicalPlan::Projection(projection) => match projection.expr[index].clone().unalias() {
+            Expr::Column(column) => {
+                let input = projection.input.as_ref();
+                let index = input.schema().maybe_index_of_column(&column);
+                index.is_some_and(|index| stays_nullable(input, index))
+            }
+            _ => false,
+        },
+        LogicalPlan::SubqueryAlias(alias) => stays_nullable(&alias.input, index),
+        LogicalPlan::Filter(filter) => stays_nullable(&filter.input, index),
+        LogicalPlan::Sort(sort) => stays_nullable(&sort.input, index),
+        LogicalPlan::Limit(limit) => stays_nullable(&limit.input, index),
+        LogicalPlan::Aggregate(aggregate) => index >= aggregate.group_expr.len(),
+        LogicalPlan::TableScan(_) => true,
+        _ => false,
+    }
 }
 
 fn with_plan(subquery: Subquery, plan: LogicalPlan) -> Subquery {
@@ -282,6 +307,23 @@ pub(super) fn count_of(
         outer_ref_columns: outer,
         spans: subquery.spans.clone(),
     }))
+}
+
+/// NOT IN of a value that all rows have, and that may be NULL. The stock rules join the rows with
+/// those of the subquery, and there NULL is equal to none.
+pub(super) fn not_in_of_all(query: InSubquery) -> Result<Expr> {
+    let InSubquery {
+        expr: value,
+        mut subquery,
+        ..
+    } = query;
+    subquery.subquery = Arc::new(apart(subquery.subquery.as_ref().clone())?);
+    let inner = subquery.subquery.schema();
+    let item = Expr::Column(inner.columns()[0].clone());
+    let equal = compare(item.clone(), Operator::Eq, value.as_ref().clone(), inner)?;
+    let unknown = item.is_null().or(value.is_null());
+    let rows = count_of(&subquery, Some(equal.or(unknown)), Vec::new())?;
+    Ok(is_positive(rows, true))
 }
 
 fn is_positive(count: Expr, negated: bool) -> Expr {

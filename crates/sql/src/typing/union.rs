@@ -168,9 +168,11 @@ pub(super) fn in_recursion(mut recursion: RecursiveQuery) -> Result<LogicalPlan>
         .zip(columns)
         .map(|((of, to), column)| {
             let (from, target) = (of.data_type(), to.data_type());
-            let value = match (from == target, target.is_integer()) {
+            let wanted = ColumnType::from_arrow(to);
+            let is_same = from == target && ColumnType::from_arrow(of) == wanted;
+            let value = match (is_same, target.is_integer()) {
                 (true, _) => column,
-                (false, false) => cast::conversion(ColumnType::from_arrow(to)).call(vec![column]),
+                (false, false) => cast::conversion(wanted).call(vec![column]),
                 // A number that is too large for its column is an error.
                 (false, true) => {
                     let unsigned = target.is_unsigned_integer();
@@ -226,8 +228,9 @@ fn rounded(term: &LogicalPlan) -> Result<Option<LogicalPlan>> {
     Ok(Some(LogicalPlan::Projection(projection)))
 }
 
-/// Whether values of a type must be converted to be of another.
+/// Whether values of a type must be converted to be of another. The planner gives a union what the
+/// field of one branch says where that of another says nothing, so numbers always are.
 fn needs(data_type: &DataType, from: &ColumnType, to: &ColumnType) -> bool {
-    *data_type != to.data_type()
-        || ((from.is_temporal() || from.is_list() || to.shown_digits().is_some()) && from != to)
+    let tells = from.is_temporal() || from.is_list() || from.is_numeric();
+    *data_type != to.data_type() || (tells && from != to)
 }

@@ -21,6 +21,7 @@ use arrow::array::ArrayRef;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::error::Result;
+use datafusion::logical_expr::interval_arithmetic::Interval;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
@@ -32,7 +33,7 @@ pub(crate) use refusing::refusing_zero_in;
 pub(crate) use shown::text;
 
 use super::call::{Call, invoke};
-use super::define::{nameless, raise};
+use super::define::{nameless, raise, unbounded};
 use super::own::{BIT_NOT, NEGATE};
 use super::unify::decimal;
 
@@ -330,6 +331,10 @@ impl ScalarUDFImpl for Arithmetic {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         Ok(self.result(&nameless(types), &[])?.data_type())
+    }
+
+    fn evaluate_bounds(&self, arguments: &[&Interval]) -> Result<Interval> {
+        unbounded(|types| self.return_type(types), arguments)
     }
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {

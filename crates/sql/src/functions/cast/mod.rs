@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow::array::{ArrayRef, new_null_array};
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::error::Result;
+use datafusion::logical_expr::interval_arithmetic::Interval;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -25,7 +26,7 @@ use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
 
 use super::call::{Call, invoke};
 use super::convert;
-use super::define::raise;
+use super::define::{raise, unbounded};
 use super::listed;
 use super::number;
 use super::session_values::SessionValues;
@@ -139,6 +140,10 @@ impl ScalarUDFImpl for Conversion {
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(self.target.data_type())
+    }
+
+    fn evaluate_bounds(&self, arguments: &[&Interval]) -> Result<Interval> {
+        unbounded(|types| self.return_type(types), arguments)
     }
 
     fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> Result<FieldRef> {
