@@ -25,7 +25,8 @@ use mayfly_types::MySqlError;
 use super::expression::call;
 use crate::bindings::Bindings;
 use crate::walk;
-use columns::{expand_wildcards, name_of, refusal, relations};
+pub(super) use columns::relations;
+use columns::{expand_wildcards, name_of, refusal};
 use determined::Determined;
 use keys::{check_keys, key, keys};
 
