@@ -236,9 +236,11 @@ fn group_concat(function: &mut Function, source: &Source) -> Result<(), MySqlErr
     for clause in &mut list.clauses {
         match clause {
             FunctionArgumentClause::OrderBy(keys) => {
-                for key in keys {
+                for key in keys.iter_mut() {
                     by_position(&mut key.expr, &list.args)?;
                 }
+                // The planner would look for a place again, and a constant orders nothing.
+                keys.retain(|key| position(&key.expr).is_none());
             }
             FunctionArgumentClause::Separator(separator) => {
                 let at = separator.span.start;

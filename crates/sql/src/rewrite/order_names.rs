@@ -168,3 +168,51 @@ fn has_column(select: &Select, name: &str, bindings: &Bindings) -> bool {
                 .is_some_and(|(.., table)| table.columns.iter().any(|c| c.to_lowercase() == name)),
         })
 }
+
+/// Whether a table of FROM has a column of this name; `None` if one is not known.
+pub(super) fn finds_column(select: &Select, name: &str, bindings: &Bindings) -> Option<bool> {
+    let tables = from_list::tables(&select.from).into_iter();
+    any(tables.map(|table| match table {
+        TableFactor::Derived {
+            alias: Some(alias), ..
+        } if !alias.columns.is_empty() => {
+            let mut names = alias.columns.iter().map(|column| &column.name.value);
+            Some(names.any(|column| column.eq_ignore_ascii_case(name)))
+        }
+        TableFactor::Derived { subquery, .. } => shows(&subquery.body, name, bindings),
+        table => {
+            let (.., table) = base_table(table, bindings)?;
+            let mut columns = table.columns.iter();
+            Some(columns.any(|column| column.eq_ignore_ascii_case(name)))
+        }
+    }))
+}
+
+/// Whether a query has a column of this name; `None` if the name of one is not known.
+fn shows(body: &SetExpr, name: &str, bindings: &Bindings) -> Option<bool> {
+    let select = match body {
+        SetExpr::Select(select) => select,
+        SetExpr::SetOperation { left, .. } => return shows(left, name, bindings),
+        SetExpr::Query(query) => return shows(&query.body, name, bindings),
+        _ => return None,
+    };
+    any(select.projection.iter().map(|item| {
+        let shown = match item {
+            SelectItem::ExprWithAlias { alias, .. } => alias,
+            SelectItem::UnnamedExpr(Expr::Identifier(ident)) => ident,
+            SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last()?,
+            item if is_wildcard(item) => return finds_column(select, name, bindings),
+            _ => return None,
+        };
+        Some(shown.value.eq_ignore_ascii_case(name))
+    }))
+}
+
+/// Whether one of some is true; `None` if that cannot be told.
+fn any(of: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    of.fold(Some(false), |any, one| match (any, one) {
+        (Some(true), _) | (_, Some(true)) => Some(true),
+        (Some(false), one) => one,
+        (None, _) => None,
+    })
+}
