@@ -212,6 +212,9 @@ impl VisitorMut for Rewriter<'_> {
         if let Err(error) = checked.and_then(|()| windows::write_out_order(query)) {
             return self.stop(error);
         }
+        if let SetExpr::Select(select) = query.body.as_mut() {
+            rollup::write_out_keys(select, self.bindings);
+        }
         if let SetExpr::Select(select) = query.body.as_ref()
             && (query.limit_clause.is_some()
                 || self.top_location == Some(select.select_token.0.span.start))
@@ -307,6 +310,7 @@ impl VisitorMut for Rewriter<'_> {
                 lower(other);
             }
         }
+        rollup::write_out_keys(select, self.bindings);
         match rollup::write_out(&mut select.group_by) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => self.stop(error),
