@@ -203,7 +203,7 @@ impl VisitorMut for Rewriter<'_> {
             ..
         }) = &mut query.order_by
         {
-            list.retain(|by| !matches!(&by.expr, Expr::Value(value) if value.value == Value::Null));
+            list.retain(|by| !expression::is_constant_key(&by.expr));
             if list.is_empty() {
                 query.order_by = None;
             }

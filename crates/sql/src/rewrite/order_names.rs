@@ -210,9 +210,13 @@ fn shows(body: &SetExpr, name: &str, bindings: &Bindings) -> Option<bool> {
 
 /// Whether one of some is true; `None` if that cannot be told.
 fn any(of: impl Iterator<Item = Option<bool>>) -> Option<bool> {
-    of.fold(Some(false), |any, one| match (any, one) {
-        (Some(true), _) | (_, Some(true)) => Some(true),
-        (Some(false), one) => one,
-        (None, _) => None,
-    })
+    let mut is_known = true;
+    for one in of {
+        match one {
+            Some(true) => return Some(true),
+            Some(false) => {}
+            None => is_known = false,
+        }
+    }
+    is_known.then_some(false)
 }
