@@ -9,13 +9,74 @@ use datafusion::sql::sqlparser::ast::{
 use crate::select_list::expression_of;
 use crate::{from_list, walk};
 
-/// MySQL's name of the clause of `query` that names this column; the last part of the name
-/// decides.
+/// MySQL's name of the clause of `query` that names this column, with its table or without.
 pub fn of_column(query: &Query, column: &str) -> &'static str {
-    let name = column.rsplit('.').next().unwrap_or(column);
-    let mut search = Search { name, found: None };
-    let _ = walk::read(query, &mut search);
-    search.found.unwrap_or("field list")
+    let last = column.rsplit('.').next().unwrap_or(column);
+    let clause = |name| {
+        let mut search = Search { name, found: None };
+        let _ = walk::read(query, &mut search);
+        search.found
+    };
+    clause(column)
+        .or_else(|| clause(last))
+        .unwrap_or("field list")
+}
+
+/// The name of a column behind a table as `query` writes it, with all that stands before it; `None`
+/// for one that stands alone.
+pub fn written(query: &Query, column: &str) -> Option<String> {
+    { column.contains('.') }.then(|| find(query, &|name| ends_with(name, column)))?
+}
+
+/// The first column that `query` names behind this word.
+pub fn behind(query: &Query, word: &str) -> Option<String> {
+    find(query, &|name| {
+        let (first, rest) = name.split_once('.').unwrap_or((name, ""));
+        !rest.is_empty() && first.eq_ignore_ascii_case(word)
+    })
+}
+
+/// The first name of a column that is the one, in subqueries too.
+fn find(query: &Query, is_it: &dyn Fn(&str) -> bool) -> Option<String> {
+    struct Find<'a> {
+        is_it: &'a dyn Fn(&str) -> bool,
+        found: Option<String>,
+    }
+    impl Visitor for Find<'_> {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            self.found = name_of(expr).filter(|name| (self.is_it)(name));
+            match self.found {
+                Some(_) => ControlFlow::Break(()),
+                None => ControlFlow::Continue(()),
+            }
+        }
+    }
+    let mut find = Find { is_it, found: None };
+    let _ = walk::read(query, &mut find);
+    find.found
+}
+
+/// The name of a column, with all that stands before it.
+fn name_of(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Identifier(ident) => Some(ident.value.clone()),
+        Expr::CompoundIdentifier(parts) => {
+            let parts: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
+            Some(parts.join("."))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a name is another one, or that one behind a table.
+fn ends_with(name: &str, end: &str) -> bool {
+    let Some(before) = name.len().checked_sub(end.len()) else {
+        return false;
+    };
+    let is_end = { name.get(before..) }.is_some_and(|last| last.eq_ignore_ascii_case(end));
+    is_end && (before == 0 || name[..before].ends_with('.'))
 }
 
 struct Search<'a> {
@@ -92,11 +153,6 @@ fn clause(select: &Select, name: &str) -> Option<&'static str> {
 /// Whether an expression names a column, subqueries left out.
 fn names(expr: &Expr, name: &str) -> bool {
     walk::finds(expr, &mut |expr| {
-        let last = match expr {
-            Expr::Identifier(ident) => Some(ident),
-            Expr::CompoundIdentifier(parts) => parts.last(),
-            _ => None,
-        };
-        last.is_some_and(|ident| ident.value.eq_ignore_ascii_case(name))
+        name_of(expr).is_some_and(|written| ends_with(&written, name))
     })
 }

@@ -7,13 +7,14 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
-use arrow::compute::{CastOptions, cast_with_options, concat};
+use arrow::compute::{cast, concat};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast;
 use mayfly_sql::assigned::{self, Assigned, Place};
 use mayfly_sql::bindings::Bindings;
 use mayfly_sql::compute::Computed;
+use mayfly_sql::functions::converted;
 use mayfly_sql::plan::Planner;
 use mayfly_sql::references::References;
 use mayfly_sql::typing::type_planner;
@@ -158,7 +159,7 @@ impl Assigning {
                 if is_null || field.data_type() == variable.field.data_type() {
                     continue;
                 }
-                variable.value = as_type(&variable.value, field.data_type())?;
+                variable.value = as_type(&variable.value, &field)?;
                 variable.field = Arc::new(field);
                 is_same = false;
             }
@@ -191,7 +192,7 @@ impl Assigning {
                 .zip(&schema.fields()[inputs.len()..])
                 .map(|(variable, field)| {
                     Ok(Variable {
-                        value: as_type(&variable.value, field.data_type())?,
+                        value: as_type(&variable.value, field)?,
                         field: Arc::clone(field),
                         name: variable.name,
                     })
@@ -242,7 +243,7 @@ impl Assigning {
                 let value = value.map_err(|error| errors::from_plan(&error))?;
                 if let Some(place) = item.variable {
                     let variable = &mut self.variables[place];
-                    variable.value = as_type(&value, variable.field.data_type())?;
+                    variable.value = as_type(&value, &variable.field)?;
                 }
                 found.push(value);
             }
@@ -266,14 +267,12 @@ fn renamed(field: &Field, name: String) -> Field {
     field.clone().with_name(name).with_nullable(true)
 }
 
-/// A value as one of a variable's type.
-fn as_type(value: &ArrayRef, of_type: &DataType) -> Result<ArrayRef, MySqlError> {
-    if value.data_type() == of_type {
+/// A value as one of a variable's type, as CAST makes it: a text that is no number counts as 0.
+fn as_type(value: &ArrayRef, field: &Field) -> Result<ArrayRef, MySqlError> {
+    if value.data_type() == field.data_type() {
         return Ok(Arc::clone(value));
     }
-    let options = CastOptions {
-        safe: false,
-        ..CastOptions::default()
-    };
-    cast_with_options(value, of_type, &options).map_err(|error| errors::from_plan(&error.into()))
+    let value = converted(value, ColumnType::from_arrow(field));
+    let value = value.map_err(|error| errors::from_plan(&error))?;
+    cast(&value, field.data_type()).map_err(|error| errors::from_plan(&error.into()))
 }

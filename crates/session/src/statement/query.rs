@@ -17,6 +17,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, execute_
 use datafusion::sql::sqlparser::ast;
 use futures::{StreamExt, TryStreamExt};
 use mayfly_sql::bindings::Bindings;
+use mayfly_sql::clause;
 use mayfly_sql::functions::{refusing_zero, waits};
 use mayfly_sql::in_turn;
 use mayfly_sql::origin::Origins;
@@ -228,8 +229,14 @@ impl Job {
                 .and_then(|rest| rest.split_once("' in '"))
             && clause.starts_with("field list")
         {
-            let clause = mayfly_sql::clause::of_column(query, name);
-            return MySqlError::new(ErrorCode::UnknownColumn, &[&name, &clause]);
+            return unknown_column(query, name);
+        }
+        if error.is(ErrorCode::NotSupportedYet)
+            && let Some((_, column)) = error.message.split_once(NESTED)
+            && let Some(word) = column.rsplit('.').next()
+            && let Some(name) = clause::behind(query, word.trim_matches('\''))
+        {
+            return unknown_column(query, &name);
         }
         in_database(error, bindings)
     }
@@ -363,6 +370,17 @@ fn hinted_time_ms(text: &str) -> Option<u64> {
     let (_, behind) = hints.split_once("MAX_EXECUTION_TIME")?;
     let (number, _) = behind.trim_start().strip_prefix('(')?.split_once(')')?;
     number.trim().parse().ok()
+}
+
+/// How the planner refuses a name behind that of a column of an outer query.
+const NESTED: &str = "Nested identifiers are not yet supported for OuterReferenceColumn ";
+
+/// A column that does not exist, as the query writes it.
+fn unknown_column(query: &ast::Query, name: &str) -> MySqlError {
+    let written = clause::written(query, name);
+    let place = clause::of_column(query, name);
+    let name = written.as_deref().unwrap_or(name);
+    MySqlError::new(ErrorCode::UnknownColumn, &[&name, &place])
 }
 
 /// Adds the database to the error of a function that is not there.

@@ -51,7 +51,7 @@ use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF};
 use datafusion::optimizer::Analyzer;
 
 pub use arithmetic::refusing_zero;
-pub use cast::{assignment, rows_seen, see_again, skip_rows};
+pub use cast::{assignment, converted, rows_seen, see_again, skip_rows};
 pub use define::raise;
 pub use named_locks::{LockHolder, NamedLocks};
 pub(crate) use number::{read_double, read_integer};

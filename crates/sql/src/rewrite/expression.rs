@@ -5,7 +5,7 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, CeilFloorKind, DataType, DateTimeField, DuplicateTreatment, Expr,
     Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList,
     FunctionArguments, Ident, NullTreatment, ObjectName, ObjectNamePart, TrimWhereField,
-    TypedString, UnaryOperator, Value,
+    TypedString, UnaryOperator, Value, ValueWithSpan,
 };
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 
@@ -75,6 +75,7 @@ pub(super) fn rewrite(
         Expr::Function(function) => {
             lower_function(function);
             last_insert_id(function);
+            check_function(function, source)?;
             check_stars(function, source)?;
             group_concat(function, source)?;
         }
@@ -93,7 +94,11 @@ pub(super) fn rewrite(
             }
             _ => {}
         },
+        Expr::TypedString(literal) if !is_text(&literal.value.value) => {
+            return Err(source.syntax_error(literal.value.span.start));
+        }
         Expr::TypedString(literal) => type_literal(literal)?,
+        Expr::Like { escape_char, .. } => escape(escape_char)?,
         Expr::BinaryOp { op, .. } => match op {
             BinaryOperator::StringConcat if !bindings.pipes_as_concat => *op = BinaryOperator::Or,
             BinaryOperator::Assignment => {
@@ -177,6 +182,68 @@ const WINDOW_ONLY: [&str; 11] = [
     "row_number",
 ];
 
+/// Only GROUP_CONCAT orders its arguments. The planner has a function of its own, UNNEST.
+fn check_function(function: &Function, source: &Source) -> Result<(), MySqlError> {
+    let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else {
+        return Ok(());
+    };
+    if name.value == "unnest" {
+        let arguments: [&dyn std::fmt::Display; 2] = [&"FUNCTION", &"UNNEST"];
+        return Err(MySqlError::new(ErrorCode::NoSuchFunction, &arguments));
+    }
+    let FunctionArguments::List(list) = &function.args else {
+        return Ok(());
+    };
+    let has_order = list.clauses.iter().any(|clause| {
+        matches!(
+            clause,
+            FunctionArgumentClause::OrderBy(_) | FunctionArgumentClause::Separator(_)
+        )
+    });
+    match has_order && name.value != "group_concat" {
+        true => Err(source.syntax_error(name.span.start)),
+        false => Ok(()),
+    }
+}
+
+fn is_text(value: &Value) -> bool {
+    matches!(
+        value,
+        Value::SingleQuotedString(_) | Value::DoubleQuotedString(_)
+    )
+}
+
+/// What escapes in a pattern where nothing does, in MySQL too.
+const NO_ESCAPE: char = '\0';
+
+/// The character of `LIKE ... ESCAPE`, which any constant may be; NULL is the usual one.
+///
+/// # Errors
+/// 1210 for more than one.
+fn escape(escape: &mut Option<ValueWithSpan>) -> Result<(), MySqlError> {
+    let Some(constant) = escape else {
+        return Ok(());
+    };
+    let text = match &constant.value {
+        Value::Null => {
+            *escape = None;
+            return Ok(());
+        }
+        Value::Number(digits, _) => digits.clone(),
+        value => match separator_text(value) {
+            Some(text) => text,
+            None => return Ok(()),
+        },
+    };
+    let mut characters = text.chars();
+    let character = characters.next().unwrap_or(NO_ESCAPE);
+    if characters.next().is_some() {
+        return Err(MySqlError::new(ErrorCode::WrongArguments, &[&"ESCAPE"]));
+    }
+    constant.value = Value::SingleQuotedString(character.to_string());
+    Ok(())
+}
+
 /// `*` is an argument of COUNT alone, and several are arguments of COUNT(DISTINCT ...) alone.
 fn check_stars(function: &Function, source: &Source) -> Result<(), MySqlError> {
     let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else {
@@ -236,9 +303,11 @@ fn group_concat(function: &mut Function, source: &Source) -> Result<(), MySqlErr
     for clause in &mut list.clauses {
         match clause {
             FunctionArgumentClause::OrderBy(keys) => {
-                for key in keys {
+                for key in keys.iter_mut() {
                     by_position(&mut key.expr, &list.args)?;
                 }
+                // The planner would look for a place again, and a constant orders nothing.
+                keys.retain(|key| !matches!(key.expr, Expr::Value(_)));
             }
             FunctionArgumentClause::Separator(separator) => {
                 let at = separator.span.start;
@@ -253,8 +322,19 @@ fn group_concat(function: &mut Function, source: &Source) -> Result<(), MySqlErr
     Ok(())
 }
 
+/// Whether a number in ORDER BY is no place: one with a fraction, or of more than 64 bits.
+pub(super) fn is_constant_key(key: &Expr) -> bool {
+    match key {
+        Expr::Value(value) => match &value.value {
+            Value::Number(digits, _) => digits.parse::<u64>().is_err(),
+            value => *value == Value::Null,
+        },
+        _ => false,
+    }
+}
+
 fn by_position(key: &mut Expr, arguments: &[FunctionArg]) -> Result<(), MySqlError> {
-    let Some(position) = position(key) else {
+    let Some(position) = position(key).filter(|_| !is_constant_key(key)) else {
         return Ok(());
     };
     let argument = position.parse::<usize>().ok();

@@ -11,10 +11,12 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::expression::call;
+use super::grouping::relations;
 use super::relation::base_table;
 use super::{lower, plain_column};
 use crate::bindings::Bindings;
 use crate::from_list;
+use crate::functions::own::MARK;
 use crate::references::variable;
 use crate::select_list::is_wildcard;
 use crate::source::Source;
@@ -119,12 +121,13 @@ pub(super) fn remember(spellings: &mut HashMap<String, String>, name: &str) {
 /// Gives every item of a select list a name that the planner takes, and returns the labels.
 ///
 /// Expressions get their own text as alias, so that an outer query can refer to it; a name that
-/// occurs twice is replaced by one that cannot be written.
+/// occurs twice is replaced by one that cannot be written. The columns of a select that is free may
+/// have any name.
 pub(super) fn name(
     select: &mut Select,
     source: &Source,
     spellings: &mut HashMap<String, String>,
-    outermost: bool,
+    is_free: bool,
 ) -> Vec<Item> {
     let texts = source.items(select.select_token.0.span.start).to_vec();
     let whole = texts.len() == select.projection.len();
@@ -149,12 +152,12 @@ pub(super) fn name(
         let plain = plain_column(item).is_some() && !is_variable;
         let fresh = taken.insert(name.clone());
         items.push(Item::Label(label));
-        if plain && fresh && !(has_wildcard && outermost) {
+        if plain && fresh && !(has_wildcard && is_free) {
             continue;
         }
         let alias = if fresh && !(plain && has_wildcard) {
             name
-        } else if outermost || !fresh {
+        } else if is_free || !fresh {
             hidden(index)
         } else {
             continue;
@@ -173,9 +176,65 @@ pub(super) fn name(
     items
 }
 
+/// Remembers how items are called that may stand between two wildcards, where their places are not
+/// known.
+pub(super) fn remember_hidden(spellings: &mut HashMap<String, String>, items: &[Item]) {
+    for (index, item) in items.iter().enumerate() {
+        if let Item::Label(label) = item {
+            spellings.insert(hidden(index), label.clone());
+            spellings.insert(apart(&label.to_lowercase()), label.clone());
+        }
+    }
+}
+
+/// Writes `t.*` out where the same list shows the columns of `t` before it: no two columns of a plan
+/// have one name. Returns the names of the items that this makes, and what they are called.
+pub(super) fn write_out_stars(select: &mut Select, bindings: &Bindings) -> Vec<(String, String)> {
+    let mut names = Vec::new();
+    let Some(tables) = relations(select, bindings) else {
+        return names;
+    };
+    let mut shown = HashSet::new();
+    let mut list = Vec::with_capacity(select.projection.len());
+    for item in std::mem::take(&mut select.projection) {
+        let only = match &item {
+            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+                name.0.last().and_then(|part| part.as_ident())
+            }
+            SelectItem::Wildcard(_) => {
+                shown.extend(tables.iter().map(|(alias, ..)| alias));
+                None
+            }
+            _ => None,
+        };
+        let table = only.and_then(|only| tables.iter().find(|(alias, ..)| *alias == only.value));
+        let Some((alias, _, _, table)) = table.filter(|(alias, ..)| !shown.insert(alias)) else {
+            list.push(item);
+            continue;
+        };
+        for column in table.columns.iter().filter(|column| table.shows(column)) {
+            let parts = [alias.clone(), column.to_lowercase()];
+            let parts = parts.map(|part| Ident::with_quote('`', part)).to_vec();
+            let name = format!("{MARK}star {}", names.len());
+            names.push((name.clone(), column.clone()));
+            list.push(SelectItem::ExprWithAlias {
+                expr: Expr::CompoundIdentifier(parts),
+                alias: Ident::with_quote('`', name),
+            });
+        }
+    }
+    select.projection = list;
+    names
+}
+
 /// A name that no statement can write, for the column at a place.
-pub(super) fn hidden(index: usize) -> String {
-    format!("\u{1}column {index}")
+fn hidden(index: usize) -> String {
+    format!("{MARK}column {index}")
+}
+
+/// A name that no statement can write, for a column of this alias.
+pub(super) fn apart(alias: &str) -> String {
+    format!("{MARK}alias {alias}")
 }
 
 /// The labels of a query's columns, without those of wildcards over tables that are not known.

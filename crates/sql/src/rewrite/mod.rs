@@ -67,6 +67,7 @@ pub(crate) fn query(
         top_location: top_select(&query.body),
         top: None,
         recursive: HashSet::new(),
+        unnamed: HashSet::new(),
         ctes: HashSet::new(),
         has_set_operations: false,
         error: None,
@@ -101,6 +102,7 @@ pub(crate) fn expression(mut expr: Expr, bindings: &Bindings) -> Result<Expr, My
         top_location: None,
         top: None,
         recursive: HashSet::new(),
+        unnamed: HashSet::new(),
         ctes: HashSet::new(),
         has_set_operations: false,
         error: None,
@@ -119,6 +121,15 @@ fn top_select(body: &SetExpr) -> Option<Location> {
         SetExpr::Query(query) => top_select(&query.body),
         SetExpr::SetOperation { left, .. } => top_select(left),
         _ => None,
+    }
+}
+
+/// The selects of a set operation but for the first one, which names the columns.
+fn arms(body: &SetExpr, found: &mut HashSet<Location>) {
+    if let SetExpr::SetOperation { left, right, .. } = body {
+        arms(left, found);
+        arms(right, found);
+        found.extend(top_select(right));
     }
 }
 
@@ -151,6 +162,8 @@ struct Rewriter<'a> {
     spellings: HashMap<String, String>,
     /// Labels of the first outermost select list.
     top: Option<Vec<labels::Item>>,
+    /// The selects whose columns nobody names.
+    unnamed: HashSet<Location>,
     /// Names of common table expressions.
     ctes: HashSet<String>,
     /// The selects that make up recursive common table expressions.
@@ -191,7 +204,7 @@ impl VisitorMut for Rewriter<'_> {
             ..
         }) = &mut query.order_by
         {
-            list.retain(|by| !matches!(&by.expr, Expr::Value(value) if value.value == Value::Null));
+            list.retain(|by| !expression::is_constant_key(&by.expr));
             if list.is_empty() {
                 query.order_by = None;
             }
@@ -199,6 +212,9 @@ impl VisitorMut for Rewriter<'_> {
         let checked = refused::check_order_of_set_operation(query);
         if let Err(error) = checked.and_then(|()| windows::write_out_order(query)) {
             return self.stop(error);
+        }
+        if let SetExpr::Select(select) = query.body.as_mut() {
+            rollup::write_out_keys(select, self.bindings);
         }
         if let SetExpr::Select(select) = query.body.as_ref()
             && (query.limit_clause.is_some()
@@ -208,6 +224,7 @@ impl VisitorMut for Rewriter<'_> {
             return self.stop(error);
         }
         order_by_place(query);
+        arms(&query.body, &mut self.unnamed);
         if let SetExpr::SetOperation { .. } = query.body.as_ref()
             && let Some(table) = query.order_by.as_ref().and_then(qualifier)
         {
@@ -227,21 +244,16 @@ impl VisitorMut for Rewriter<'_> {
             limit_clause,
             ..
         } = query;
-        if let (SetExpr::Select(select), Some(order_by)) = (body.as_mut(), order_by.as_mut()) {
-            let is_outermost = self.top_location == Some(select.select_token.0.span.start);
-            // Without LIMIT the order of a subquery says nothing.
-            if (is_outermost || limit_clause.is_some())
-                && let Err(error) =
-                    order_names::set_aliases_apart(select, order_by, self.bindings, is_outermost)
-            {
-                return self.stop(error);
-            }
+        let mut order_by = order_by.as_mut();
+        let is_limited = limit_clause.is_some();
+        if let Err(error) = self.set_aliases_apart(body, order_by.as_deref_mut(), is_limited) {
+            return self.stop(error);
         }
         let known = grouping::Known {
             bindings: self.bindings,
             spellings: &self.spellings,
         };
-        if let Err(error) = grouping::apply(body, order_by.as_mut(), &known) {
+        if let Err(error) = grouping::apply(body, order_by, &known) {
             return self.stop(error);
         }
         match chain::set_apart(body) {
@@ -282,8 +294,15 @@ impl VisitorMut for Rewriter<'_> {
             labels::untyped(select);
         }
         let outermost = self.top_location == Some(select.select_token.0.span.start);
-        let items = labels::name(select, self.source, &mut self.spellings, outermost);
+        let is_free = self.is_free(select);
+        let items = labels::name(select, self.source, &mut self.spellings, is_free);
+        let written = match is_free {
+            true => labels::write_out_stars(select, self.bindings),
+            false => Vec::new(),
+        };
         if outermost {
+            labels::remember_hidden(&mut self.spellings, &items);
+            self.spellings.extend(written);
             self.top = Some(items);
         }
         for window in &mut select.named_window {
@@ -292,6 +311,7 @@ impl VisitorMut for Rewriter<'_> {
                 lower(other);
             }
         }
+        rollup::write_out_keys(select, self.bindings);
         match rollup::write_out(&mut select.group_by) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => self.stop(error),
@@ -356,6 +376,9 @@ impl VisitorMut for Rewriter<'_> {
         {
             lower(name);
         }
+        if let Expr::Exists { subquery, .. } = expr {
+            self.unnamed.extend(top_select(&subquery.body));
+        }
         ControlFlow::Continue(())
     }
 
@@ -371,6 +394,37 @@ impl Rewriter<'_> {
     fn stop(&mut self, error: MySqlError) -> ControlFlow<()> {
         self.error = Some(error);
         ControlFlow::Break(())
+    }
+
+    /// Sets aliases apart in the selects of a query body.
+    fn set_aliases_apart(
+        &self,
+        body: &mut SetExpr,
+        order_by: Option<&mut OrderBy>,
+        is_limited: bool,
+    ) -> Result<(), MySqlError> {
+        match body {
+            SetExpr::Select(select) => {
+                let is_free = self.is_free(select);
+                // Without LIMIT the order of a subquery says nothing.
+                let order_by = order_by.filter(|_| is_free || is_limited);
+                order_names::set_aliases_apart(select, order_by, self.bindings, is_free)
+            }
+            // An order names columns of the first select.
+            SetExpr::SetOperation { left, right, .. } => {
+                if order_by.is_none() {
+                    self.set_aliases_apart(left, None, false)?;
+                }
+                self.set_aliases_apart(right, None, false)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the columns of a select may have any name.
+    fn is_free(&self, select: &Select) -> bool {
+        let place = select.select_token.0.span.start;
+        self.top_location == Some(place) || self.unnamed.contains(&place)
     }
 
     /// Whether a name is that of a table, and not of one that the planner misses.

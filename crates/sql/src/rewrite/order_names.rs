@@ -2,63 +2,80 @@
 //!
 //! Alone, a name is the alias: `SELECT -n AS n ... ORDER BY n`. Inside an expression and behind the
 //! name of a table it is the column: `ORDER BY n + 0`, `ORDER BY t.n`. The planner takes the alias
-//! every time, so where a column is meant the alias gets a name that nobody can write.
+//! every time, so where a column is meant the alias gets a name that nobody can write. So does one
+//! beside `*`, which may show a column of its name.
 //!
 //! **Source**: `find_order_in_list` of MariaDB's `sql/sql_select.cc`.
 
 use std::collections::HashMap;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, OrderBy, OrderByKind, Select, SelectItem, SetExpr, TableFactor,
+    Expr, Ident, OrderBy, OrderByExpr, OrderByKind, Select, SelectItem, SetExpr, TableFactor, Visit,
 };
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::grouping;
-use super::labels::hidden;
+use super::labels::apart;
 use super::relation::base_table;
 use crate::bindings::Bindings;
 use crate::from_list;
-use crate::select_list::expression_of;
+use crate::functions::own::MARK;
+use crate::select_list::{expression_of, is_wildcard};
 use crate::walk;
 
-/// Sets the aliases apart that the ORDER BY of a select does not mean.
-///
-/// The labels of the outermost select are kept elsewhere, so its columns may have any name.
+/// Sets the aliases apart that the ORDER BY of a select does not mean, and where the columns may
+/// have any name those of the names of columns that `*` shows. They may in the outermost select,
+/// whose labels are kept elsewhere, and where nobody asks for them.
 ///
 /// # Errors
 /// 1235 in a subquery, whose columns need their names.
 pub(super) fn set_aliases_apart(
     select: &mut Select,
-    order_by: &mut OrderBy,
+    order_by: Option<&mut OrderBy>,
     bindings: &Bindings,
-    is_outermost: bool,
+    is_free: bool,
 ) -> Result<(), MySqlError> {
-    let OrderByKind::Expressions(list) = &mut order_by.kind else {
-        return Ok(());
+    let mut none = Vec::new();
+    let list = match order_by.map(|order_by| &mut order_by.kind) {
+        Some(OrderByKind::Expressions(list)) => list,
+        Some(OrderByKind::All(_)) => return Ok(()),
+        None => &mut none,
     };
-    let mut apart = HashMap::new();
-    for (index, item) in select.projection.iter().enumerate() {
+    let has_star = is_free && select.projection.iter().any(is_wildcard);
+    let mut renamed = HashMap::new();
+    for item in &select.projection {
         let SelectItem::ExprWithAlias { expr, alias } = item else {
             continue;
         };
         let name = &alias.value;
+        if name.starts_with(MARK) {
+            continue;
+        }
         let is_column_meant = list
             .iter()
             .any(|by| means_column(&by.expr, name, select, expr, bindings));
-        if !is_column(expr, name) && is_column_meant {
-            apart.insert(name.clone(), hidden(index));
+        // One that is no column of a known table is left to whoever asks for it by its name.
+        let is_shown = || {
+            let is_asked = |by: &OrderByExpr| alone(&by.expr).is_none() && names(&by.expr, name);
+            has_column(select, name, bindings)
+                || !(list.iter().any(is_asked)
+                    || select.having.iter().any(|having| names(having, name))
+                    || names(&select.group_by, name))
+        };
+        if !is_column(expr, name) && is_column_meant || has_star && is_shown() {
+            renamed.insert(name.clone(), apart(name));
         }
     }
-    if apart.is_empty() {
+    if renamed.is_empty() {
         return Ok(());
     }
-    if !is_outermost {
+    if !is_free {
         let what = "ORDER BY a column beside an alias of its name in a subquery";
         return Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]));
     }
-    grouping::write_out_aliases(select, &apart, bindings);
+    grouping::write_out_aliases(select, &renamed, bindings);
     let renamed = |ident: &Ident| {
-        apart
+        renamed
             .get(&ident.value)
             .map(|name| Ident::with_quote('`', name))
     };
@@ -75,6 +92,14 @@ pub(super) fn set_aliases_apart(
         }
     }
     Ok(())
+}
+
+/// Whether something names a column or an alias, without a table.
+fn names(node: &impl Visit, name: &str) -> bool {
+    walk::finds(
+        node,
+        &mut |expr| matches!(expr, Expr::Identifier(ident) if ident.value == name),
+    )
 }
 
 /// Whether an expression is a column of this name.
@@ -113,9 +138,8 @@ fn means_column(
     if alone(key).is_some() {
         return false;
     }
-    let is_bare = |expr: &Expr| matches!(expr, Expr::Identifier(ident) if ident.value == name);
     walk::finds(key, &mut |expr| is_qualified(expr, name))
-        || walk::finds(key, &mut |expr| is_bare(expr))
+        || names(key, name)
             && (walk::finds(aliased, &mut |expr| is_column(expr, name))
                 || has_column(select, name, bindings))
 }
@@ -143,4 +167,56 @@ fn has_column(select: &Select, name: &str, bindings: &Bindings) -> bool {
             table => base_table(table, bindings)
                 .is_some_and(|(.., table)| table.columns.iter().any(|c| c.to_lowercase() == name)),
         })
+}
+
+/// Whether a table of FROM has a column of this name; `None` if one is not known.
+pub(super) fn finds_column(select: &Select, name: &str, bindings: &Bindings) -> Option<bool> {
+    let tables = from_list::tables(&select.from).into_iter();
+    any(tables.map(|table| match table {
+        TableFactor::Derived {
+            alias: Some(alias), ..
+        } if !alias.columns.is_empty() => {
+            let mut names = alias.columns.iter().map(|column| &column.name.value);
+            Some(names.any(|column| column.eq_ignore_ascii_case(name)))
+        }
+        TableFactor::Derived { subquery, .. } => shows(&subquery.body, name, bindings),
+        table => {
+            let (.., table) = base_table(table, bindings)?;
+            let mut columns = table.columns.iter();
+            Some(columns.any(|column| column.eq_ignore_ascii_case(name)))
+        }
+    }))
+}
+
+/// Whether a query has a column of this name; `None` if the name of one is not known.
+fn shows(body: &SetExpr, name: &str, bindings: &Bindings) -> Option<bool> {
+    let select = match body {
+        SetExpr::Select(select) => select,
+        SetExpr::SetOperation { left, .. } => return shows(left, name, bindings),
+        SetExpr::Query(query) => return shows(&query.body, name, bindings),
+        _ => return None,
+    };
+    any(select.projection.iter().map(|item| {
+        let shown = match item {
+            SelectItem::ExprWithAlias { alias, .. } => alias,
+            SelectItem::UnnamedExpr(Expr::Identifier(ident)) => ident,
+            SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last()?,
+            item if is_wildcard(item) => return finds_column(select, name, bindings),
+            _ => return None,
+        };
+        Some(shown.value.eq_ignore_ascii_case(name))
+    }))
+}
+
+/// Whether one of some is true; `None` if that cannot be told.
+fn any(of: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let mut is_known = true;
+    for one in of {
+        match one {
+            Some(true) => return Some(true),
+            Some(false) => {}
+            None => is_known = false,
+        }
+    }
+    is_known.then_some(false)
 }

@@ -269,22 +269,24 @@ fn comparable_kinds(left: Expr, right: Expr, schema: &DFSchema) -> Result<(Expr,
         }
         (a, b) if a.is_temporal() && b.is_number() => {
             let right = number_as_time(right, a);
-            if kind(&right, schema)?.is_temporal() {
-                (left, right)
-            } else {
-                (double(left), rounded(right, b))
+            match kind(&right, schema)? {
+                Kind::Moment if a == Kind::Date => day_beside(left, right),
+                now if now.is_temporal() => (left, right),
+                _ => (double(left), rounded(right, b)),
             }
         }
         (a, b) if a.is_number() && b.is_temporal() => {
-            let left = number_as_time(left, b);
-            if kind(&left, schema)?.is_temporal() {
-                (left, right)
-            } else {
-                (rounded(left, a), double(right))
-            }
+            let (right, left) = comparable_kinds(right, left, schema)?;
+            (left, right)
         }
-        (Kind::Time, Kind::Date | Kind::Moment) => (moment(left), right),
-        (Kind::Date | Kind::Moment, Kind::Time) => (left, moment(right)),
+        (Kind::Time, Kind::Moment) => (moment(left), right),
+        (Kind::Moment, Kind::Time) => (left, moment(right)),
+        (Kind::Time, Kind::Date) | (Kind::Date, Kind::Time) => (moment(left), moment(right)),
+        (Kind::Date, Kind::Moment) => day_beside(left, right),
+        (Kind::Moment, Kind::Date) => {
+            let (right, left) = day_beside(right, left);
+            (left, right)
+        }
         _ => (left, right),
     })
 }
@@ -366,6 +368,18 @@ fn moment(expr: Expr) -> Expr {
     cast::conversion(ColumnType::DateTime { digits: 6 }).call(vec![expr])
 }
 
+/// A day beside a moment. The engine would compare both in nanoseconds, which 1677 and 2262 bound;
+/// a constant that begins a day is that day, so that a key of days finds it.
+fn day_beside(day: Expr, time: Expr) -> (Expr, Expr) {
+    if let Expr::Literal(ScalarValue::TimestampMicrosecond(Some(micros), None), _) = &time
+        && micros % DAY_MICROS == 0
+        && let Ok(days) = i32::try_from(micros / DAY_MICROS)
+    {
+        return (day, lit(ScalarValue::Date32(Some(days))));
+    }
+    (moment(day), time)
+}
+
 fn moment_literal(micros: i64) -> Expr {
     lit(ScalarValue::TimestampMicrosecond(Some(micros), None))
 }
@@ -386,13 +400,17 @@ fn text_of_bytes(expr: Expr) -> Expr {
 
 /// A day, moment or time beside a text: the text becomes one, once if it is constant.
 fn with_text(time: Expr, kind: Kind, text: Expr) -> Result<(Expr, Expr)> {
+    let beside = |time: Expr, other: Expr| match kind {
+        Kind::Date => day_beside(time, other),
+        _ => (time, other),
+    };
     let Some(constant) = constant_text(&text) else {
         return Ok(match kind {
             Kind::Time => (
                 time,
                 cast::conversion(ColumnType::Time { digits: 6 }).call(vec![text]),
             ),
-            _ => (time, moment(text)),
+            _ => beside(time, moment(text)),
         });
     };
     if kind == Kind::Time {
@@ -408,14 +426,9 @@ fn with_text(time: Expr, kind: Kind, text: Expr) -> Result<(Expr, Expr)> {
     let read = calendar::read_moment(constant).ok_or_else(|| wrong(what, constant))?;
     if read.offset_seconds.is_some() {
         // What it means depends on the session.
-        return Ok((time, moment(text)));
+        return Ok(beside(time, moment(text)));
     }
-    let day = read.moment.div_euclid(DAY_MICROS);
-    if kind == Kind::Date && read.moment == day * DAY_MICROS {
-        let day = i32::try_from(day).expect("a moment has a day of 32 bits");
-        return Ok((time, lit(ScalarValue::Date32(Some(day)))));
-    }
-    Ok((time, moment_literal(read.moment)))
+    Ok(beside(time, moment_literal(read.moment)))
 }
 
 fn wrong(what: &str, text: &str) -> datafusion::error::DataFusionError {

@@ -18,6 +18,7 @@ pub(crate) mod compare;
 mod correlated;
 mod dependent;
 pub(crate) mod except;
+mod grouping_sets;
 mod joined;
 mod listed;
 mod looked_up;

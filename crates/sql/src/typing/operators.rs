@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
-use datafusion::common::{DFSchema, ScalarValue};
+use arrow::datatypes::{DataType, Field};
+use datafusion::common::{Column, DFSchema, ScalarValue, TableReference};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{
     AggregateFunction, Case, WindowFunction, WindowFunctionParams,
@@ -170,6 +170,25 @@ impl ExprPlanner for Operators {
             }
             op => PlannerResult::Original(RawBinaryExpr { op, left, right }),
         })
+    }
+
+    /// Behind the name of a column stands no field of it: before the dot is a table, which there is
+    /// not, and the planner says so.
+    fn plan_compound_identifier(
+        &self,
+        field: &Field,
+        _qualifier: Option<&TableReference>,
+        nested_names: &[String],
+    ) -> Result<PlannerResult<Vec<Expr>>> {
+        let mut parts = vec![field.name().as_str()];
+        parts.extend(nested_names.iter().map(String::as_str));
+        let name = parts.pop().unwrap_or_default();
+        let table = match parts.as_slice() {
+            [database, table] => TableReference::partial(*database, *table),
+            parts => TableReference::bare(parts.join(".")),
+        };
+        let column = Column::new(Some(table), name);
+        Ok(PlannerResult::Planned(Expr::Column(column)))
     }
 
     fn plan_aggregate(&self, raw: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {

@@ -29,8 +29,8 @@ use super::compare::{
 use super::operators::repair;
 use super::partners::is_correlated;
 use super::{
-    branches, correlated, dependent, except, listed, looked_up, outer_types, outside, quantified,
-    same_names, subquery, union, window_keys, zero,
+    branches, correlated, dependent, except, grouping_sets, listed, looked_up, outer_types,
+    outside, quantified, same_names, subquery, union, window_keys, zero,
 };
 use crate::functions::listed::text_type;
 use crate::functions::own::{COMPARE, LIKE, SUM_ARGUMENT, SUM_RESULT, TO_BOOLEAN, TO_DOUBLE};
@@ -68,6 +68,7 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 }
 
 fn typed(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let plan = grouping_sets::over_columns(plan, &|plan| Ok(typed(plan)?.data))?;
     let mut schema = merge_schema(&plan.inputs());
     if let LogicalPlan::TableScan(scan) = &plan {
         let source =

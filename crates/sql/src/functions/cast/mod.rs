@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::{ArrayRef, new_null_array};
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::error::Result;
 use datafusion::logical_expr::interval_arithmetic::Interval;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -67,6 +67,23 @@ impl Hash for Conversion {
 /// The function that converts its argument as CAST does.
 pub(crate) fn conversion(target: ColumnType) -> ScalarUDF {
     make(target, Purpose::Cast)
+}
+
+/// Values as CAST makes them of others, without its warnings.
+///
+/// # Errors
+/// None but for a bug: what does not fit has a nearest value, or is NULL.
+pub fn converted(values: &ArrayRef, target: ColumnType) -> Result<ArrayRef> {
+    let field = |of: DataType| Arc::new(Field::new("value", of, true));
+    let arguments = ScalarFunctionArgs {
+        args: vec![ColumnarValue::Array(Arc::clone(values))],
+        arg_fields: vec![field(values.data_type().clone())],
+        number_rows: values.len(),
+        return_field: field(target.data_type()),
+        config_options: Arc::default(),
+    };
+    let converted = conversion(target).invoke_with_args(arguments)?;
+    converted.into_array(values.len())
 }
 
 /// What a function converts to, if that is what it does.

@@ -11,7 +11,7 @@ use crate::bindings::{Bindings, BoundTable, FILES};
 use crate::rewrite::relation::base_table;
 
 /// The tables of FROM: alias, database, name, columns; `None` if there are others than base tables.
-pub(super) fn relations<'a>(
+pub(in crate::rewrite) fn relations<'a>(
     select: &Select,
     bindings: &'a Bindings,
 ) -> Option<Vec<(String, String, String, &'a BoundTable)>> {

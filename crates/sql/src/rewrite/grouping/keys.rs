@@ -2,11 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 
-use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Select, SelectItem, Value};
+use datafusion::sql::sqlparser::ast::{
+    Expr, GroupByExpr, Select, SelectItem, UnaryOperator, Value,
+};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::columns::relations;
 use super::{Known, has_aggregate};
+use crate::bindings::Bindings;
+use crate::rewrite::call;
+use crate::rewrite::order_names::finds_column;
 use crate::select_list::expression_of;
 use crate::walk;
 
@@ -67,6 +72,8 @@ pub(super) fn check_keys(
                 let name = spelled(&ident.value);
                 return Err(MySqlError::new(ErrorCode::CantGroupOn, &[&name]));
             }
+        } else if matches!(key, Expr::UnaryOp { .. }) && is_whole_number(key) {
+            return unknown(&key.to_string());
         } else if has_aggregate(key, aggregates) {
             return Err(MySqlError::new(ErrorCode::InvalidGroupFunction, &[]));
         }
@@ -107,8 +114,59 @@ pub(super) fn flat_keys(select: &Select) -> Vec<&Expr> {
         .collect()
 }
 
+/// Takes keys that stand for a number out, as `k` does beside `100 AS k`: the planner would take the
+/// number for a place. What is grouped by such keys alone is one group if there are rows, which a
+/// constant text makes as well.
+pub(super) fn write_out_numbers(
+    select: &mut Select,
+    aliases: &HashMap<String, Expr>,
+    bindings: &Bindings,
+) {
+    let GroupByExpr::Expressions(keys, _) = &select.group_by else {
+        return;
+    };
+    let mut others = Vec::with_capacity(keys.len());
+    for key in keys {
+        let is_column = match key {
+            Expr::Identifier(ident) if aliases.get(&ident.value).is_some_and(is_whole_number) => {
+                finds_column(select, &ident.value, bindings)
+            }
+            _ => Some(true),
+        };
+        match is_column {
+            Some(true) => others.push(key.clone()),
+            Some(false) => {}
+            // The planner knows; a call is no place, whatever is in it.
+            None => others.push(call("coalesce", vec![key.clone()])),
+        }
+    }
+    if others.is_empty() && !keys.is_empty() {
+        let constant = Value::SingleQuotedString("constant".to_owned());
+        others.push(Expr::Value(constant.into()));
+    }
+    if let GroupByExpr::Expressions(keys, _) = &mut select.group_by {
+        *keys = others;
+    }
+}
+
+/// Whether an expression is a whole number, with a sign or without.
+fn is_whole_number(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_whole_number(inner),
+        Expr::UnaryOp {
+            op: UnaryOperator::Minus | UnaryOperator::Plus,
+            expr,
+        } => is_whole_number(expr),
+        Expr::Value(value) => match &value.value {
+            Value::Number(digits, _) => digits.bytes().all(|digit| digit.is_ascii_digit()),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
 /// The position in the select list that a key is.
-fn position(key: &Expr) -> Option<usize> {
+pub(in crate::rewrite) fn position(key: &Expr) -> Option<usize> {
     match key {
         Expr::Value(value) => match &value.value {
             Value::Number(digits, _) => digits.parse().ok(),

@@ -25,9 +25,11 @@ use mayfly_types::MySqlError;
 use super::expression::call;
 use crate::bindings::Bindings;
 use crate::walk;
-use columns::{expand_wildcards, name_of, refusal, relations};
+pub(super) use columns::relations;
+use columns::{expand_wildcards, name_of, refusal};
 use determined::Determined;
-use keys::{check_keys, key, keys};
+pub(super) use keys::position;
+use keys::{check_keys, key, keys, write_out_numbers};
 
 /// What the rules know of the statement.
 pub(super) struct Known<'a> {
@@ -82,6 +84,7 @@ fn apply_select(
     check_keys(select, &named, known)?;
     let keys = keys(select, &named);
     let mut outputs: HashSet<String> = named.keys().cloned().collect();
+    write_out_numbers(select, &named, bindings);
     let determined = Determined::of(select, bindings, &keys);
     if !bindings.only_full_group_by || !determined.is_empty() {
         expand_wildcards(select, bindings);
@@ -325,7 +328,7 @@ impl VisitorMut for Loose<'_> {
     }
 }
 
-fn has_aggregate(node: &impl Visit, aggregates: &HashSet<String>) -> bool {
+pub(super) fn has_aggregate(node: &impl Visit, aggregates: &HashSet<String>) -> bool {
     walk::finds(
         node,
         &mut |expr| matches!(expr, Expr::Function(function) if is_aggregate(function, aggregates)),
