@@ -187,8 +187,8 @@ pub(super) fn remember_hidden(spellings: &mut HashMap<String, String>, items: &[
     }
 }
 
-/// Writes `t.*` out where the same list shows the columns of `t` before it: no two columns of a plan
-/// have one name. Returns the names of the items that this makes, and what they are called.
+/// Writes `t.*` out where the same list shows the columns of `t` before it: no two columns of a
+/// plan have one name. Returns the names of the items that this makes, and what they are called.
 pub(super) fn write_out_stars(select: &mut Select, bindings: &Bindings) -> Vec<(String, String)> {
     let mut names = Vec::new();
     let Some(tables) = relations(select, bindings) else {

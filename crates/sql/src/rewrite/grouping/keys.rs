@@ -114,9 +114,9 @@ pub(super) fn flat_keys(select: &Select) -> Vec<&Expr> {
         .collect()
 }
 
-/// Takes keys that stand for a number out, as `k` does beside `100 AS k`: the planner would take the
-/// number for a place. What is grouped by such keys alone is one group if there are rows, which a
-/// constant text makes as well.
+/// Takes keys that stand for a number out, as `k` does beside `100 AS k`: the planner would take
+/// the number for a place. What is grouped by such keys alone is one group if there are rows, which
+/// a constant text makes as well.
 pub(super) fn write_out_numbers(
     select: &mut Select,
     aliases: &HashMap<String, Expr>,
