@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::ast::{
     ObjectNamePart, Query, Value, Visitor,
 };
 
+use crate::functions::scalar_function;
 use crate::parse::parse_expression;
 use crate::references::variable;
 use crate::typing::syntax::is_truth;
@@ -224,6 +225,17 @@ pub fn is_condition(expression: &Expr) -> bool {
             name_of(function).is_some_and(|name| truths.contains(&name.as_str()))
         }
         other => is_truth(other),
+    }
+}
+
+/// Whether an expression is the call of a function that users do not have, which is refused where
+/// it is planned.
+pub fn is_unknown_call(expression: &Expr) -> bool {
+    match bare(expression) {
+        Expr::Function(function) => {
+            name_of(function).is_some_and(|name| scalar_function(&name).is_none())
+        }
+        _ => false,
     }
 }
 

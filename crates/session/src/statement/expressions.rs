@@ -165,7 +165,8 @@ fn check_condition(name: &str, draft: &CheckDraft, columns: &[Column]) -> Result
             return Err(MySqlError::new(ErrorCode::CheckAutoIncrement, &[&name]));
         }
     }
-    match declared::is_condition(&expression) {
+    // One that does not exist has an error of its own, when the constraint is planned.
+    match declared::is_condition(&expression) || declared::is_unknown_call(&expression) {
         true => Ok(()),
         false => Err(MySqlError::new(ErrorCode::CheckNotBoolean, &[&name])),
     }
