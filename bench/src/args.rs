@@ -27,6 +27,10 @@ pub enum Benchmark {
     Cliff,
     /// What idle connections cost, and what 10,000 rounds of temporary tables leave.
     Clients,
+    /// How long clients wait for single rows while others work hard.
+    Neighbours,
+    /// Mixed statements and random kills for 20 minutes, after which nothing may have grown.
+    Soak,
     /// Seven workloads of sysbench on one table, in memory and in a quarter of it.
     Seed2,
     /// Temporary tables by single statements: create, drop, insert, update, delete.
@@ -48,6 +52,8 @@ impl Benchmark {
             Self::Tables => "tables",
             Self::Cliff => "cliff",
             Self::Clients => "clients",
+            Self::Neighbours => "neighbours",
+            Self::Soak => "soak",
             Self::Seed2 => "seed2",
             Self::Seed3 => "seed3",
             Self::Seed4 => "seed4",
@@ -130,7 +136,8 @@ pub struct BenchArgs {
     /// Rows of the table of `seed2`; entries of the B+trees of `tables`.
     #[arg(long, value_name = "N")]
     pub rows: Option<u64>,
-    /// Seconds of a run of `seed2`.
+    /// Seconds of a run of `seed2`; how long each neighbour of `neighbours` works at
+    /// least; how long `soak` takes.
     #[arg(long, value_name = "N")]
     pub seconds: Option<u64>,
     /// Statements of a run of `seed4`.

@@ -104,6 +104,12 @@ fn measure(
     if benchmark == Benchmark::Clients {
         return suite::clients::run(args, temp_dir, results);
     }
+    if benchmark == Benchmark::Neighbours {
+        return suite::neighbours::run(args, &cache_dir, temp_dir, results);
+    }
+    if benchmark == Benchmark::Soak {
+        return suite::soak::run(args, temp_dir, results);
+    }
     if benchmark == Benchmark::Tables {
         return suite::tables::run(args, temp_dir, results);
     }
@@ -160,6 +166,8 @@ fn measure(
         Benchmark::Space
         | Benchmark::Tables
         | Benchmark::Clients
+        | Benchmark::Neighbours
+        | Benchmark::Soak
         | Benchmark::Seed2
         | Benchmark::Seed3
         | Benchmark::Seed4 => {}

@@ -5,7 +5,6 @@
 
 use std::path::Path;
 use std::thread;
-use std::time::{Duration, Instant};
 
 use crate::args::BenchArgs;
 use crate::error::BenchError;
@@ -13,6 +12,7 @@ use crate::report::text::print_sheet;
 use crate::results::{Figure, Results, Sheet};
 use crate::scripts::wire::Client;
 use crate::systems::server::{DATABASE, Serve, Server};
+use crate::systems::usage::Usage;
 
 /// Connections that do nothing.
 const IDLE: u32 = 1_000;
@@ -23,8 +23,6 @@ const BUSY: u32 = 64;
 const ROUNDS: u32 = 10_000;
 /// What the server's memory may differ by when they are gone: heaps of its threads.
 const HEAP_BYTES: u32 = 8 << 20;
-/// How long those that leave may take.
-const PATIENCE: Duration = Duration::from_secs(20);
 const MEMORY_BYTES: u64 = 256 << 20;
 
 pub(crate) fn run(
@@ -131,51 +129,4 @@ fn rounds(server: &Server, count: u32) -> Result<(), String> {
         client.query("DROP TEMPORARY TABLE t")?;
     }
     Ok(())
-}
-
-/// What a server has taken.
-struct Usage {
-    memory_bytes: u64,
-    descriptors: u64,
-    budget_bytes: u64,
-    space_bytes: u64,
-}
-
-impl Usage {
-    fn of(server: &Server, watching: &mut Client) -> Result<Usage, String> {
-        let process = format!("/proc/{}", server.process());
-        let failed = |error: std::io::Error| error.to_string();
-        let status = std::fs::read_to_string(format!("{process}/status")).map_err(failed)?;
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = resident.and_then(|rest| rest.trim().strip_suffix(" kB"));
-        let kib: u64 = kib.and_then(|kib| kib.parse().ok()).ok_or("no VmRSS")?;
-        let descriptors = std::fs::read_dir(format!("{process}/fd")).map_err(failed)?;
-        Ok(Usage {
-            memory_bytes: kib << 10,
-            descriptors: descriptors.count() as u64,
-            budget_bytes: counter(watching, "Memory_used")?,
-            space_bytes: counter(watching, "Tmp_space_used")?,
-        })
-    }
-
-    /// When all other clients have left, and the server has given back what they had.
-    fn when_alone(server: &Server, watching: &mut Client) -> Result<Usage, String> {
-        let begin = Instant::now();
-        while counter(watching, "Threads_connected")? > 1 {
-            if begin.elapsed() > PATIENCE {
-                return Err("clients that went away are still there".to_owned());
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
-        // Heaps are given back every two seconds.
-        thread::sleep(Duration::from_secs(3));
-        Usage::of(server, watching)
-    }
-}
-
-fn counter(client: &mut Client, name: &str) -> Result<u64, String> {
-    let rows = client.query(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
-    let value = rows.first().and_then(|row| row.split('\t').nth(1));
-    let number = value.and_then(|value| value.parse().ok());
-    number.ok_or_else(|| format!("no counter {name}"))
 }

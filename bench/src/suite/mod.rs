@@ -3,11 +3,13 @@
 pub(crate) mod clients;
 pub(crate) mod cliff;
 pub(crate) mod groupings;
+pub(crate) mod neighbours;
 pub(crate) mod pages;
 pub(crate) mod seed0;
 pub(crate) mod seed1;
 pub(crate) mod seed2;
 pub(crate) mod seed3;
 pub(crate) mod seed4;
+pub(crate) mod soak;
 pub(crate) mod space;
 pub(crate) mod tables;

@@ -12,6 +12,7 @@ mod mariadb;
 mod mayfly;
 pub(crate) mod server;
 mod sqlite;
+pub(crate) mod usage;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

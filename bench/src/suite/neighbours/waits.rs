@@ -1,0 +1,84 @@
+//! How long readers waited for their rows.
+//!
+//! Owns: the clock of each read, and what is told of many of them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::data::SplitMix64;
+use crate::scripts::wire::Client;
+use crate::systems::server::{DATABASE, Server};
+
+/// The waits of some readers, in microseconds.
+#[derive(Default)]
+pub(super) struct Waits {
+    all: Vec<u32>,
+    seconds: f64,
+    /// Reads that were answered with an error, and one of these.
+    pub(super) errors: u64,
+    pub(super) error: Option<String>,
+}
+
+impl Waits {
+    pub(super) fn add(&mut self, mut other: Waits) {
+        self.all.append(&mut other.all);
+        self.all.sort_unstable();
+        self.seconds = self.seconds.max(other.seconds);
+        self.errors += other.errors;
+        self.error = self.error.take().or(other.error);
+    }
+
+    /// Reads of all readers in a second.
+    pub(super) fn per_second(&self) -> f64 {
+        self.all.len() as f64 / self.seconds.max(f64::MIN_POSITIVE)
+    }
+
+    /// The wait that so large a part of them did not exceed; 1 for the longest.
+    pub(super) fn percentile_ms(&self, part: f64) -> f64 {
+        let last = self.all.len().saturating_sub(1);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a part of a length"
+        )]
+        let place = (self.all.len() as f64 * part) as usize;
+        let wait = self.all.get(place.min(last)).copied().unwrap_or_default();
+        f64::from(wait) / 1e3
+    }
+}
+
+/// Reads single rows until it is over.
+pub(super) fn read(
+    server: &Server,
+    seed: u64,
+    rows: u64,
+    is_over: &AtomicBool,
+) -> Result<Waits, String> {
+    let mut client = Client::connect(&server.socket, DATABASE)?;
+    let mut random = SplitMix64::new(seed);
+    let mut waits = Waits::default();
+    let begin = Instant::now();
+    while !is_over.load(Ordering::Relaxed) {
+        let id = random.next() % rows + 1;
+        let asked = Instant::now();
+        let found = client.query(&format!("SELECT k FROM points WHERE id = {id}"));
+        waits.all.push(micros(asked.elapsed()));
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => {
+                waits.errors += 1;
+                waits.error = Some(error);
+                continue;
+            }
+        };
+        if found != [format!("{}", id % 1000)] {
+            return Err(format!("row {id} is {found:?}"));
+        }
+    }
+    waits.seconds = begin.elapsed().as_secs_f64();
+    Ok(waits)
+}
+
+fn micros(duration: Duration) -> u32 {
+    u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
+}
