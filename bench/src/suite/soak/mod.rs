@@ -41,8 +41,12 @@ const KILL_INTERVAL: Duration = Duration::from_millis(100);
 /// What the second half of a run may have above the first one: heaps of threads and caches are
 /// filled for a while.
 const GROWTH_MAX: f64 = 1.05;
-/// The part of what was taken that may be kept.
+/// The part of the budget and of the temp files that may be kept.
 const KEPT_MAX: f64 = 0.1;
+/// What the process itself may take beside its budget, in MiB; at rest it takes nothing else.
+const PROCESS_MIB_MAX: f64 = 96.0;
+/// Descriptors of the temp file and of what reads and writes it, which a fresh server has not opened.
+const DESCRIPTORS_MORE_MAX: f64 = 4.0;
 
 pub(crate) fn run(
     args: &BenchArgs,
@@ -217,11 +221,21 @@ fn figures(results: &mut Results, fresh: Usage, samples: &[Usage], rested: Usage
         let kept = of(&rested).saturating_sub(of(&fresh)) as f64;
         kept / taken.max(1.0)
     };
-    for (what, of) in kinds {
+    for (what, of) in &kinds[2..] {
         results.figures.push(Figure::at_most(
             format!("{what}: part of what was taken that is kept at rest"),
-            kept(of),
+            kept(*of),
             Some(KEPT_MAX),
         ));
     }
+    results.figures.push(Figure::at_most(
+        "MiB resident at rest",
+        (rested.memory_bytes >> 20) as f64,
+        Some(PROCESS_MIB_MAX),
+    ));
+    results.figures.push(Figure::at_most(
+        "more descriptors at rest than in a fresh server",
+        rested.descriptors.saturating_sub(fresh.descriptors) as f64,
+        Some(DESCRIPTORS_MORE_MAX),
+    ));
 }
