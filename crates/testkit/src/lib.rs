@@ -1,4 +1,4 @@
-//! What tests share: faults, seeded data, budgets, an allocator that counts.
+//! What tests share: faults, seeded data, budgets, an allocator that counts, runs of fuzz targets.
 //!
 //! **Owns** nothing at run time. **Never** a normal dependency of anything: crates name it under
 //! `[dev-dependencies]` only.
@@ -7,8 +7,10 @@ mod allocator;
 mod budgets;
 mod data;
 mod faults;
+mod fuzz;
 
 pub use allocator::CountingAllocator;
 pub use budgets::{BUDGETS, budgets, space_of};
 pub use data::{Random, Zipf};
 pub use faults::{FaultPlan, until_it_passes};
+pub use fuzz::{FuzzRun, FuzzTarget};

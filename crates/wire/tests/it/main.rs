@@ -3,10 +3,8 @@
 mod all_types;
 mod async_client;
 mod canned;
+mod fuzz;
 mod harness;
 mod packets;
-mod parrot;
-mod random;
 mod shell;
-mod stranger;
 mod strangers;

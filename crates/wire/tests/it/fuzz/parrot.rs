@@ -14,10 +14,12 @@ use mayfly_wire::{
 
 use crate::all_types;
 
-/// Parameters of a statement, and results of a text.
-const COUNT_MAX: usize = 300;
+/// Parameters of a statement.
+pub const PARAMETERS_MAX: usize = 300;
+/// Results of a text.
+const RESULTS_MAX: usize = 300;
 /// Rows of a cursor.
-const CURSOR_ROWS: usize = 40;
+pub const CURSOR_ROWS: usize = 40;
 
 /// What happened to clients.
 #[derive(Default)]
@@ -171,7 +173,10 @@ impl Connection for Voice {
         if !reply.allows_multi_statements() {
             return self.run(text, false, reply).await;
         }
-        let mut statements = text.split(|byte| *byte == b';').take(COUNT_MAX).peekable();
+        let mut statements = text
+            .split(|byte| *byte == b';')
+            .take(RESULTS_MAX)
+            .peekable();
         while let Some(statement) = statements.next() {
             let more = statements.peek().is_some();
             self.run(statement, more, reply).await?;
@@ -183,7 +188,7 @@ impl Connection for Voice {
         let parameters = text.iter().filter(|byte| **byte == b'?').count();
         Ok(Prepared {
             statement: text.to_vec(),
-            parameters: vec![ColumnDefinition::parameter(); parameters.min(COUNT_MAX)],
+            parameters: vec![ColumnDefinition::parameter(); parameters.min(PARAMETERS_MAX)],
             columns: match text.first() {
                 Some(b'r') => all_types::all().0,
                 _ => Vec::new(),

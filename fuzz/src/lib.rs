@@ -1,0 +1,47 @@
+//! The fuzz targets: functions over bytes that live in the tests of the crates that they fuzz,
+//! where they run on the stable toolchain too. CONTRIBUTING.md says how to add one.
+
+#![forbid(unsafe_code)]
+
+// The field that a column has in a batch, which these types ask the tests for.
+mod canned {
+    use arrow_schema::Field;
+    use mayfly_wire::ColumnDefinition;
+
+    pub fn field(column: &ColumnDefinition) -> Field {
+        column.column_type.to_arrow(&column.name, column.nullable)
+    }
+}
+#[path = "../../crates/wire/tests/it/all_types.rs"]
+pub mod all_types;
+
+/// Targets of the crate `wire`.
+pub mod wire {
+    #[path = "../../../crates/wire/tests/it/fuzz/client.rs"]
+    pub mod client;
+    #[path = "../../../crates/wire/tests/it/fuzz/conversation.rs"]
+    pub mod conversation;
+    #[path = "../../../crates/wire/tests/it/fuzz/parrot.rs"]
+    pub mod parrot;
+    #[path = "../../../crates/wire/tests/it/fuzz/prepared/mod.rs"]
+    pub mod prepared;
+}
+
+use mayfly_testkit::Random;
+
+/// Replaces one input in sixteen by what `generate` makes of a seed, so that libFuzzer has what a
+/// client could mean from the beginning; `None` for the others.
+pub fn generated(
+    data: &mut [u8],
+    max_size: usize,
+    seed: u32,
+    generate: impl Fn(&mut Random) -> Vec<u8>,
+) -> Option<usize> {
+    if seed % 16 != 0 {
+        return None;
+    }
+    let input = generate(&mut Random::new(u64::from(seed)));
+    let len = input.len().min(max_size).min(data.len());
+    data[..len].copy_from_slice(&input[..len]);
+    Some(len)
+}
