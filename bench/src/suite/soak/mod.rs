@@ -45,7 +45,8 @@ const GROWTH_MAX: f64 = 1.05;
 const KEPT_MAX: f64 = 0.1;
 /// What the process itself may take beside its budget, in MiB; at rest it takes nothing else.
 const PROCESS_MIB_MAX: f64 = 96.0;
-/// Descriptors of the temp file and of what reads and writes it, which a fresh server has not opened.
+/// Descriptors of the temp file and of what reads and writes it, which a fresh server has not
+/// opened.
 const DESCRIPTORS_MORE_MAX: f64 = 4.0;
 
 pub(crate) fn run(
