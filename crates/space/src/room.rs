@@ -12,6 +12,11 @@
 //! 4. wait for the writer, which then works at full depth;
 //! 5. when there is nothing to write either, use the slack that stands for fragmentation, or
 //!    report what the last write failed of, or that the budget is used up.
+//!
+//! Who asks has a claim, and all claims together fit. So where the bytes do not fit, others hold
+//! frames without a claim: pages on their way into memory or to another frame, or unpinned ones on
+//! their way into a list. Those are waited for. Whoever gives a claim up leaves the frame where
+//! others find it first.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex};
@@ -35,8 +40,8 @@ const WRITER_BYTES: u64 = 64 << 20;
 const CODE_SHARE: u64 = 8;
 /// How often a thread looks again after the writer found nothing to write.
 const BARREN_ROUNDS: u32 = 4;
-/// The same while pages are being read in, which are neither pinned nor evictable.
-const LOADING_ROUNDS: u32 = 10_000;
+/// The same while frames are held that nobody claims.
+const UNCLAIMED_ROUNDS: u32 = 10_000;
 
 /// What the writer and those who wait for it tell each other.
 #[derive(Default)]
@@ -225,7 +230,7 @@ impl Core {
                 self.take_frame(evicted);
                 continue;
             }
-            match self.wait_for_writer(node, &mut rounds) {
+            match self.wait_for_writer(node, bytes, &mut rounds) {
                 Waited::Again => failed_compactions = 0,
                 Waited::Stuck(error) => {
                     if let Some(found) = attempt(false).or_else(|| attempt(true)) {
@@ -254,7 +259,7 @@ impl Core {
         freed
     }
 
-    fn wait_for_writer(&self, node: &Node, rounds: &mut u32) -> Waited {
+    fn wait_for_writer(&self, node: &Node, bytes: u64, rounds: &mut u32) -> Waited {
         if *rounds == 0 {
             // Whatever refused these pages may be over.
             self.order.forgive(&self.arena, &self.table);
@@ -284,21 +289,24 @@ impl Core {
             *rounds = 1;
             return Waited::Again;
         }
-        if failed || stop {
+        // One extent that is refused says little: others may not be.
+        if stop || failed && *rounds >= BARREN_ROUNDS {
             return Waited::Stuck(error);
         }
-        let loading = self.loading.load(Relaxed) > 0;
-        if *rounds
-            < if loading {
-                LOADING_ROUNDS
-            } else {
-                BARREN_ROUNDS
-            }
-        {
+        if failed {
+            return Waited::Again;
+        }
+        let is_refused = self.order.refused_pages() > 0;
+        let is_unclaimed = self.loading.load(Relaxed) > 0 || !self.arena.fits(bytes);
+        let rounds_max = match is_unclaimed && !is_refused {
+            true => UNCLAIMED_ROUNDS,
+            false => BARREN_ROUNDS,
+        };
+        if *rounds < rounds_max {
             std::thread::sleep(Duration::from_micros(50));
             return Waited::Again;
         }
-        Waited::Stuck(error.filter(|_| self.order.refused_pages() > 0))
+        Waited::Stuck(error.filter(|_| is_refused))
     }
 
     /// Evicts pages of an account that has more of them in memory than it may.
@@ -331,7 +339,7 @@ impl Core {
             drop(state);
         }
         if node.resident_bytes() > 2 * limit_bytes + (4 << 20) {
-            let _progress = self.wait_for_writer(node, &mut 1);
+            let _progress = self.wait_for_writer(node, 0, &mut 1);
         }
     }
 

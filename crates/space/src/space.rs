@@ -438,8 +438,9 @@ impl Reservation {
         let less = self.bytes.next_multiple_of(1024) - bytes.next_multiple_of(1024);
         if less > 0 {
             let (core, node) = (&self.account.shared.core, &self.account.node);
-            core.arena.return_outside(less);
+            // The claim goes last: whoever gets it finds the memory.
             node.unreserved(less);
+            core.arena.return_outside(less);
             node.unclaim(less);
         }
         self.bytes = bytes;

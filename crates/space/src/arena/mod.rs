@@ -214,10 +214,18 @@ impl Arena {
         self.used_bytes.load(Relaxed) + self.outside_bytes.load(Relaxed)
     }
 
-    /// A frame for `owner`, or `None` if nothing of that size is free within the limit; with
-    /// `beyond`, within the limit and the slack.
+    /// Whether so many bytes more could be in use if nothing was scattered.
+    pub(crate) fn fits(&self, bytes: u64) -> bool {
+        self.held_bytes().saturating_add(bytes) <= self.limit_bytes
+    }
+
+    /// A frame for `owner`, or `None` if nothing of that size is free within the limit. With
+    /// `beyond`, what is backed may take the slack too; what is in use may not.
     pub(crate) fn allocate(&self, size: Size, owner: u32, beyond: bool) -> Option<Frame> {
         let mut state = lock(&self.state);
+        if !self.fits(self.len_of(size) as u64) {
+            return None;
+        }
         let frame = match (self.run_blocks(size), size) {
             (Some(blocks), _) => self.allocate_run(&mut state, blocks, owner, beyond),
             (None, Size::Class(class)) => self.allocate_part(&mut state, class, owner, beyond),
@@ -437,7 +445,7 @@ impl Arena {
     pub(crate) fn take_outside(&self, bytes: u64, beyond: bool) -> bool {
         let mut state = lock(&self.state);
         let owed = self.blocks_owed(&state, bytes, beyond);
-        if owed > state.free.len() as u64 {
+        if owed > state.free.len() as u64 || beyond && !self.fits(bytes) {
             return false;
         }
         self.give_back(&mut state, owed);
