@@ -35,7 +35,7 @@ const READY_SIXTEENTHS: u64 = 4;
 /// Share of the budget in pages that wait to be written with others.
 const PATIENCE_SHARE: u64 = 8;
 /// Memory in use from which the writer's thread exists, to give idle memory back in the end.
-const WRITER_BYTES: u64 = 64 << 20;
+const WRITER_BYTES: u64 = 8 << 20;
 /// Share of the budget in use at which lent memory is taken back from the program's code.
 const CODE_SHARE: u64 = 8;
 /// How often a thread looks again after the writer found nothing to write.
@@ -147,6 +147,12 @@ impl Core {
         idle && self.room.writer_sleeps.load(Relaxed)
     }
 
+    /// Whether the writer is wanted for more than giving back what is not used.
+    pub(crate) fn is_work_waiting(&self) -> bool {
+        let state = lock(&self.room.state);
+        state.stop || state.urgent > 0 || !state.requests.is_empty() || self.should_clean()
+    }
+
     /// Starts the writer's thread unless it runs.
     fn start_writer(&self) {
         self.writer.get_or_init(|| {
@@ -243,7 +249,7 @@ impl Core {
     }
 
     /// Empties a block of a class into the other blocks of the class.
-    fn compact(&self, class: PageClass) -> bool {
+    pub(crate) fn compact(&self, class: PageClass) -> bool {
         let only = lock(&self.compaction);
         let movable = |id| is_movable(self.table.entry(id).load());
         let Some((block, owned)) = self.arena.begin_drain(class, movable) else {
