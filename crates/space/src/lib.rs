@@ -93,6 +93,7 @@ mod prefetch;
 mod program;
 mod room;
 mod space;
+mod sync;
 mod table;
 mod verify;
 mod writer;
