@@ -12,11 +12,11 @@
 //! ```
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, Weak};
 
 use crate::account::{Node, count};
 use crate::arena::{Arena, Frame, Size};
+use crate::background::Background;
 use crate::codec::{self, Codec};
 use crate::file::Files;
 use crate::guard::Transient;
@@ -54,7 +54,7 @@ pub(crate) struct Core {
     pub(crate) device_start: Option<(u64, u64)>,
     /// For the writer's thread, which starts when there is something for it to do.
     pub(crate) me: Weak<Core>,
-    pub(crate) writer: OnceLock<Mutex<Option<JoinHandle<()>>>>,
+    pub(crate) writer: Background,
 }
 
 impl Core {

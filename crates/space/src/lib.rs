@@ -75,6 +75,7 @@
 
 mod account;
 mod arena;
+mod background;
 mod class;
 mod codec;
 mod core;
