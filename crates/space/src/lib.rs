@@ -75,6 +75,7 @@
 
 mod account;
 mod arena;
+mod background;
 mod class;
 mod codec;
 mod core;
@@ -94,6 +95,7 @@ mod program;
 mod reclaim;
 mod room;
 mod space;
+mod sync;
 mod table;
 mod verify;
 mod writer;
