@@ -103,9 +103,14 @@ pub(crate) struct Chooser {
 
 impl Chooser {
     pub(crate) fn new(compression: Compression) -> Chooser {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+        let fixed = fixed(compression);
+        // Asking the system takes several calls, and a fixed codec has no use for it.
+        let cores = match fixed {
+            Some(_) => 1.0,
+            None => std::thread::available_parallelism().map_or(1, usize::from) as f64,
+        };
         Chooser {
-            fixed: fixed(compression),
+            fixed,
             codec: Codec::Raw,
             cores,
             since: Instant::now(),
