@@ -15,6 +15,10 @@ mod canned {
 #[path = "../../crates/wire/tests/it/all_types.rs"]
 pub mod all_types;
 
+/// The target of the crate `space`.
+#[path = "../../crates/space/tests/space/fuzz/extents.rs"]
+pub mod extents;
+
 /// Targets of the crate `wire`.
 pub mod wire {
     #[path = "../../../crates/wire/tests/it/fuzz/client.rs"]
