@@ -10,7 +10,7 @@ use arrow_array::RecordBatch;
 use arrow_buffer::bit_mask::set_bits;
 use arrow_buffer::bit_util::get_bit;
 
-use super::decode::{Source, check, corrupt};
+use super::decode::{Source, check, corrupt, part};
 use super::encode::set_ones;
 use super::layout::{ENTRY_BYTES, Entry, HEADER_BYTES, Layout, ValueBytes, read_u32};
 use super::{Format, Kind};
@@ -62,11 +62,7 @@ impl<'a> StoredRows<'a> {
         let kind = self.format.kinds[column];
         let from = HEADER_BYTES + column * ENTRY_BYTES;
         let entry = Entry::read(&self.bytes[from..from + ENTRY_BYTES]);
-        let part = |offset: u32, len: usize| {
-            let from = offset as usize;
-            let part = self.bytes.get(from..from + len);
-            part.ok_or(corrupt("a buffer lies outside of the page"))
-        };
+        let part = |offset: u32, len: usize| part(self.bytes, offset, len);
         let rows = self.row_count;
         let values = match kind {
             Kind::Null => 0,
