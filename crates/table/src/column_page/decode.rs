@@ -1,5 +1,12 @@
 //! From the bytes of a page to arrays.
 
+#![warn(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "bytes of the temp file are read here"
+)]
+
 use std::sync::Arc;
 
 use arrow_array::builder::BinaryViewBuilder;
@@ -156,12 +163,16 @@ impl<'a> Page<'a> {
     }
 
     fn entry(&self, column: usize) -> Result<Entry> {
-        let from = HEADER_BYTES + column * ENTRY_BYTES;
-        let entry = Entry::read(&self.source.bytes()[from..from + ENTRY_BYTES]);
-        if entry.kind != self.format.kinds[column].tag() {
+        let entry = entry(self.source.bytes(), column)?;
+        if entry.kind != self.kind(column)?.tag() {
             return Err(corrupt("a column is stored in another way"));
         }
         Ok(entry)
+    }
+
+    fn kind(&self, column: usize) -> Result<Kind> {
+        let kind = self.format.kinds.get(column).copied();
+        kind.ok_or(corrupt("the page has another number of columns"))
     }
 
     fn nulls(&self, entry: &Entry) -> Result<Option<NullBuffer>> {
@@ -181,8 +192,8 @@ impl<'a> Page<'a> {
 
     /// Offsets and data of a column of [`Kind::Bytes`] or [`Kind::Text`].
     fn bytes(&self, entry: &Entry) -> Result<(OffsetBuffer<i32>, Buffer)> {
-        let offset_count = self.row_count + 1;
-        if entry.values_bytes as usize != offset_count * size_of::<i32>() {
+        let offset_count = self.row_count.saturating_add(1);
+        if entry.values_bytes as usize != offset_count.saturating_mul(size_of::<i32>()) {
             return Err(corrupt("a column has another number of offsets"));
         }
         let offsets = self
@@ -213,13 +224,13 @@ impl<'a> Page<'a> {
     fn numbers(&self, column: usize, data_type: &DataType, slots: &[u32]) -> Result<ArrayRef> {
         let stored = StoredRows::open(self.format, self.source.bytes())?.column(column)?;
         let width = data_type.primitive_width().unwrap_or_default();
-        let mut values = MutableBuffer::with_capacity(slots.len() * width);
+        let mut values = MutableBuffer::with_capacity(slots.len().saturating_mul(width));
         let mut nulls = Vec::new();
-        for slot in slots {
+        for (index, slot) in slots.iter().enumerate() {
             match stored.value(*slot as usize) {
                 Some(value) => values.extend_from_slice(value),
                 None => {
-                    nulls.push(values.len() / width);
+                    nulls.push(index);
                     values.extend_zeros(width);
                 }
             }
@@ -283,7 +294,7 @@ impl<'a> Page<'a> {
     fn column(&self, column: usize) -> Result<ArrayRef> {
         let field = self.format.schema.field(column);
         let declared = field.data_type();
-        if self.format.kinds[column] == Kind::Stream {
+        if self.kind(column)? == Kind::Stream {
             return self.stream(&self.entry(column)?);
         }
         match declared {
@@ -295,7 +306,7 @@ impl<'a> Page<'a> {
     /// A column as it is stored: text and binary values of all types as `Binary`.
     fn stored(&self, column: usize) -> Result<ArrayRef> {
         let declared = self.format.schema.field(column).data_type();
-        match (self.format.kinds[column], declared) {
+        match (self.kind(column)?, declared) {
             (Kind::Stream, _) => self.stream(&self.entry(column)?),
             (Kind::Bytes | Kind::Text, _) => self.plain(column, &DataType::Binary),
             (_, DataType::Dictionary(_, values)) => self.plain(column, values),
@@ -307,7 +318,7 @@ impl<'a> Page<'a> {
         let entry = self.entry(column)?;
         let nulls = self.nulls(&entry)?;
         let rows = self.row_count;
-        match self.format.kinds[column] {
+        match self.kind(column)? {
             Kind::Null => Ok(Arc::new(NullArray::new(rows))),
             Kind::Boolean => {
                 let bits = self.source.buffer(entry.values_offset, rows.div_ceil(8))?;
@@ -315,10 +326,11 @@ impl<'a> Page<'a> {
                 Ok(Arc::new(BooleanArray::new(bits, nulls)))
             }
             Kind::Fixed { width } => {
-                if entry.values_bytes as usize != rows * width {
+                let len_bytes = rows.saturating_mul(width);
+                if entry.values_bytes as usize != len_bytes {
                     return Err(corrupt("a column has another width"));
                 }
-                let values = self.source.buffer(entry.values_offset, rows * width)?;
+                let values = self.source.buffer(entry.values_offset, len_bytes)?;
                 fixed(data_type, values, rows, nulls)
             }
             Kind::Bytes | Kind::Text => {
@@ -343,7 +355,8 @@ impl<'a> Page<'a> {
 
 /// Looks at the header of a page; returns how many rows it has.
 pub(super) fn check(format: &Format, bytes: &[u8]) -> Result<usize> {
-    if bytes.len() < align(HEADER_BYTES + ENTRY_BYTES * format.kinds.len()) {
+    let directory_bytes = ENTRY_BYTES.saturating_mul(format.kinds.len());
+    if bytes.len() < align(HEADER_BYTES.saturating_add(directory_bytes)) {
         return Err(corrupt("the page is shorter than its directory"));
     }
     if read_u32(bytes, 0) != MAGIC {
@@ -356,6 +369,11 @@ pub(super) fn check(format: &Format, bytes: &[u8]) -> Result<usize> {
         return Err(corrupt("the page is shorter than its rows"));
     }
     Ok(read_u32(bytes, 4) as usize)
+}
+
+/// The entry of a column in the directory of a page.
+pub(super) fn entry(bytes: &[u8], column: usize) -> Result<Entry> {
+    Entry::of(bytes, column).ok_or(corrupt("the page is shorter than its directory"))
 }
 
 /// A part of a page.
