@@ -15,6 +15,16 @@ mod canned {
 #[path = "../../crates/wire/tests/it/all_types.rs"]
 pub mod all_types;
 
+/// Targets of the crate `records`.
+pub mod records {
+    #[path = "../../../crates/records/tests/it/csv.rs"]
+    pub mod csv;
+    #[path = "../../../crates/records/tests/it/delimited.rs"]
+    pub mod delimited;
+    #[path = "../../../crates/records/tests/it/json.rs"]
+    pub mod json;
+}
+
 /// Targets of the crate `wire`.
 pub mod wire {
     #[path = "../../../crates/wire/tests/it/fuzz/client.rs"]
