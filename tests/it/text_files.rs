@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use mayfly_session::{EngineOptions, FileAccess, FileRequest, Session};
@@ -72,6 +73,7 @@ async fn long_records_are_read_as_far_as_there_is_memory() {
     rows(&mut session, "SET mayfly_max_record_bytes = 1073741824").await;
     let (code, text) = error(&mut session, &format!("SELECT COUNT(*) FROM '{file}'")).await;
     assert_eq!(code, 1038, "{text}");
+    assert!(text.contains("begins on line 2 of file"), "{text}");
     drop(session);
     check_nothing_left(&engine, "long records").await;
 }
@@ -232,8 +234,15 @@ async fn links_lead_nowhere() {
     assert_eq!(error(&mut session, &sql).await.0, 1290);
     assert!(!outside.join("new").exists());
     // A directory and a pipe are no files, and nobody waits for them.
-    let sql = format!("LOAD DATA INFILE '{}' INTO TABLE t", at("deep"));
-    assert_eq!(error(&mut session, &sql).await.0, 1085);
+    let made = Command::new("mkfifo").arg(at("pipe.csv")).status();
+    assert!(made.unwrap().success());
+    for sql in [
+        format!("LOAD DATA INFILE '{}' INTO TABLE t", at("deep")),
+        format!("LOAD DATA INFILE '{}' INTO TABLE t", at("pipe.csv")),
+        format!("SELECT * FROM '{}'", at("pipe.csv")),
+    ] {
+        assert_eq!(error(&mut session, &sql).await.0, 1085, "{sql}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -139,9 +139,9 @@ impl Cells {
             let starts = row.iter().filter(|cell| cell.kind != Kind::Null);
             starts.map(|cell| cell.start as usize).min()
         };
-        let before = rows.filter(|(row, _)| begins(row).is_none_or(|start| start <= at));
-        let last = before.last().map(|(_, line)| *line);
-        last.unwrap_or_else(|| self.line(0))
+        let is_before = |row: &[Cell]| begins(row).is_none_or(|start| start <= at);
+        let last = rows.rev().find(|(row, _)| is_before(row));
+        last.map_or_else(|| self.line(0), |(_, line)| *line)
     }
 }
 

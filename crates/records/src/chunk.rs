@@ -194,7 +194,9 @@ impl<R: Read, M: Reserve> ChunkReader<R, M> {
         if buffer_bytes > usual_bytes(self.limits) && buffer_bytes > self.granted {
             let more = buffer_bytes.saturating_sub(self.granted);
             let more = more.saturating_mul(self.limits.copies);
-            self.memory.grow(more).map_err(Error::Memory)?;
+            let line = self.line;
+            let granted = self.memory.grow(more);
+            granted.map_err(|cause| Error::Memory { line, cause })?;
             self.granted = buffer_bytes;
         }
         Ok(())

@@ -130,13 +130,27 @@ impl<M: Reserve> Delimited<M> {
         self.buffer.drain(..self.at.min(self.buffer.len()));
         self.at = 0;
         let len = self.buffer.len().saturating_add(bytes.len());
-        if len > FREE_BYTES && len > self.granted {
-            let more = len.saturating_sub(self.granted);
-            let more = more.saturating_mul(self.limits.copies);
-            self.memory.grow(more).map_err(Error::Memory)?;
-            self.granted = len;
+        if len > self.buffer.capacity() {
+            self.widen(len)?;
         }
         self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Makes room for so many bytes, and then some; long records ask for it.
+    fn widen(&mut self, bytes: usize) -> Result<(), Error> {
+        let most = self.limits.record_bytes_max.saturating_add(FREE_BYTES);
+        let capacity = bytes.max(bytes.saturating_mul(2).min(most));
+        if capacity > FREE_BYTES && capacity > self.granted {
+            let more = capacity.saturating_sub(self.granted);
+            let more = more.saturating_mul(self.limits.copies);
+            let line = self.line;
+            let granted = self.memory.grow(more);
+            granted.map_err(|cause| Error::Memory { line, cause })?;
+            self.granted = capacity;
+        }
+        let more = capacity.saturating_sub(self.buffer.len());
+        self.buffer.reserve_exact(more);
         Ok(())
     }
 
@@ -170,6 +184,9 @@ impl<M: Reserve> Delimited<M> {
             return Ok(Step::End);
         }
         record.clear();
+        if left > record.bytes.capacity() {
+            record.bytes.reserve_exact(left);
+        }
         let mut scan = Scan {
             bytes: self.buffer.get(self.at..).unwrap_or_default(),
             at: 0,
@@ -187,7 +204,8 @@ impl<M: Reserve> Delimited<M> {
             }
             Err(Short) => {
                 self.check_length(left)?;
-                self.wanted = left.saturating_mul(2);
+                let most = self.limits.record_bytes_max.saturating_add(1);
+                self.wanted = left.saturating_mul(2).min(most);
                 Ok(Step::NeedsBytes)
             }
         }

@@ -9,8 +9,13 @@ use std::io;
 pub enum Error {
     /// The file cannot be read.
     Read(io::Error),
-    /// A long record did not get its memory; the cause is that of [`Reserve`](crate::Reserve).
-    Memory(Box<dyn std::error::Error + Send + Sync>),
+    /// A long record did not get its memory from [`Reserve`](crate::Reserve).
+    Memory {
+        /// Where the record begins.
+        line: u64,
+        /// Why there is none.
+        cause: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// A record is longer than the limit.
     RecordTooLong {
         /// Where it begins.
@@ -79,7 +84,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Read(error) => error.fmt(f),
-            Error::Memory(error) => error.fmt(f),
+            Error::Memory { cause, .. } => cause.fmt(f),
             Error::RecordTooLong {
                 limit_bytes,
                 in_quotes,
@@ -114,7 +119,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Read(error) => Some(error),
-            Error::Memory(error) => Some(error.as_ref()),
+            Error::Memory { cause, .. } => Some(cause.as_ref()),
             _ => None,
         }
     }

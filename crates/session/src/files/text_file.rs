@@ -12,9 +12,8 @@ use mayfly_types::MySqlError;
 use super::{cannot_open, wrong};
 use crate::file_access::FileAccess;
 
-/// Bytes that are reserved for each byte of a long record: itself, its value in a column, and room
-/// for the copy of whoever takes it from there.
-const COPIES: usize = 3;
+/// Bytes that are reserved for each byte of a long record: itself, and its value in a column.
+const COPIES: usize = 2;
 
 /// How the text files of one table are read.
 #[derive(Clone, Debug)]

@@ -21,10 +21,18 @@ pub(crate) fn of_record(error: Error, path: &str) -> MySqlError {
     };
     match error {
         Error::Read(error) => cannot_read(path, &error),
-        Error::Memory(error) => match error.downcast::<DataFusionError>() {
-            Ok(error) => errors::from_plan(&error),
-            Err(error) => MySqlError::with_message(ErrorCode::OutOfResources, error.to_string()),
-        },
+        Error::Memory { line, cause } => {
+            let mut found = match cause.downcast::<DataFusionError>() {
+                Ok(cause) => errors::from_plan(&cause),
+                Err(cause) => {
+                    MySqlError::with_message(ErrorCode::OutOfResources, cause.to_string())
+                }
+            };
+            let record =
+                format!("; the record that begins on line {line} of file '{path}' is long");
+            found.message.push_str(&record);
+            found
+        }
         Error::RecordTooLong {
             line,
             limit_bytes,

@@ -39,8 +39,8 @@ const BYTES_TOGETHER: usize = 1 << 20;
 /// Bytes of a file of the server that are read together, and of a client's piece that are looked at
 /// together.
 const CHUNK_BYTES: usize = 256 << 10;
-/// Bytes that are reserved for each byte of a long record: what came, its fields, its row.
-const COPIES: usize = 3;
+/// Bytes that are reserved for each byte of a long record: what came, and its fields.
+const COPIES: usize = 2;
 /// The name under which a batch is queried.
 const BATCH: &str = "load data";
 
