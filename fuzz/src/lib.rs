@@ -19,6 +19,17 @@ pub mod all_types;
 #[path = "../../crates/space/tests/space/fuzz/extents.rs"]
 pub mod extents;
 
+/// Targets of the crate `records`. Paths as below.
+#[path = "."]
+pub mod records {
+    #[path = "../../crates/records/tests/it/csv.rs"]
+    pub mod csv;
+    #[path = "../../crates/records/tests/it/delimited.rs"]
+    pub mod delimited;
+    #[path = "../../crates/records/tests/it/json.rs"]
+    pub mod json;
+}
+
 /// Targets of the crate `wire`. Paths inside are from this directory: one that does not exist has
 /// no parent.
 #[path = "."]
