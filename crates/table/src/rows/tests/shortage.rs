@@ -12,11 +12,13 @@ use mayfly_testkit::{FaultPlan, space_of, until_it_passes};
 use super::super::drain::Drain;
 use super::super::encode::{GroupInput, RowBlock};
 use super::super::estimate::DistinctEstimate;
+use super::super::hash::{KeyHasher, Level};
 use super::super::layout::{KeyColumn, RowLayout};
 use super::super::row_table::{RowTable, Scratch};
 use super::super::segment::{Segment, Shape};
 use super::super::state::{StateInput, StateKind};
 use super::super::{GroupOptions, GroupReader, GroupSet};
+use super::shape;
 
 /// Keys that are numbers, with a count.
 fn numbers() -> RowLayout {
@@ -34,7 +36,7 @@ fn encoded(layout: &RowLayout, keys: impl Iterator<Item = i64>) -> RowBlock {
         payload: &[],
         states: &[StateInput::default()],
     };
-    block.encode(layout, &input);
+    block.encode(layout, &KeyHasher::of_process(), &input);
     block
 }
 
@@ -75,7 +77,7 @@ fn no_group_is_lost_where_one_grant_fails() {
             ..SpaceOptions::default()
         })
         .expect("a space opens");
-        let shape = Shape::new(numbers(), space.root().clone(), PageClass::K4);
+        let shape = shape(numbers(), space.root(), PageClass::K4);
         let pages = pages_of(&shape, 0..KEYS);
         evict_all(&space);
         let mut drain = Drain::new(shape, Vec::new(), pages);
@@ -205,7 +207,7 @@ fn shed_says_what_it_released() {
 fn a_table_has_no_more_pages_than_its_references_count() {
     const KEYS: i64 = 3_000;
     let space = space_of(4 << 20);
-    let shape = Shape::new(numbers(), space.root().clone(), PageClass::K4);
+    let shape = shape(numbers(), space.root(), PageClass::K4);
     // References that count 7 pages, as those of 1 MiB pages count 16,383.
     let few = Arc::into_inner(shape).map(|shape| Shape {
         offset_bits: 29,
@@ -215,7 +217,8 @@ fn a_table_has_no_more_pages_than_its_references_count() {
     let pages = pages_of(&few, 0..KEYS);
     let count = pages.len();
     assert!(count > 8);
-    let adopted = RowTable::adopt(&few, 0, pages, 0, &mut Scratch::default()).expect("no I/O");
+    let adopted =
+        RowTable::adopt(&few, Level::default(), pages, 0, &mut Scratch::default()).expect("no I/O");
     let pages = adopted.err().expect("there are too many pages");
     assert_eq!(pages.len(), count);
 }
