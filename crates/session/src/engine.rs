@@ -16,6 +16,7 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::sync::Semaphore;
 
 use crate::client_files::READERS_MAX;
+use crate::client_memory;
 use crate::clients::Clients;
 use crate::connection::Connection;
 use crate::errors;
@@ -131,6 +132,8 @@ pub(crate) struct Shared {
     pub(crate) space: Space,
     /// Pays for tables that all sessions see.
     pub(crate) table_account: Account,
+    /// Pays for what clients send and prepare.
+    client_account: Account,
     pub(crate) dictionary: Dictionary,
     pub(crate) slow_log: Option<SlowLog>,
     // state
@@ -222,6 +225,7 @@ impl Engine {
             .create_database(DEFAULT_DATABASE)
             .map_err(|error| errors::from_table(&error))?;
         let table_account = space.root().child("tables", AccountOptions::default());
+        let client_account = client_memory::account_of_clients(&space);
         let globals = Globals {
             variables: start_values(&options, threads),
             status: Status::default(),
@@ -234,6 +238,7 @@ impl Engine {
                 started: Instant::now(),
                 space,
                 table_account,
+                client_account,
                 dictionary,
                 slow_log,
                 globals: Mutex::new(globals),
@@ -268,7 +273,8 @@ impl Engine {
         let connection = Connection::open(self.clone(), id);
         self.globals().connections_made += 1;
         self.register(&connection);
-        Session::new(connection)
+        let client = client_memory::account_of_client(&self.shared.client_account);
+        Session::new(connection, client)
     }
 
     /// The counters of the clients that came and went.

@@ -12,12 +12,12 @@ use bytes::Bytes;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::clock::within;
-use crate::command::Command;
+use crate::command::{Command, statement_of_long_data};
 use crate::endpoint::{Endpoint, Stopping, end};
 use crate::error::{ConnectionError, Failure, idle_disconnect, malformed_packet, unknown_command};
 use crate::login::Login;
 use crate::packets;
-use crate::receiver::{self, ReceiveError, SharedReceiver, lock};
+use crate::receiver::{self, ReceiveError, Refused, SharedReceiver, lock};
 use crate::reply::{Format, Reply, Summary};
 use crate::server::{Connection, Server, StatementCommand};
 use crate::statements::Statements;
@@ -50,6 +50,8 @@ pub(crate) struct Conversation<'e, S: Server> {
 /// What ends the wait for a command.
 enum Event {
     Packet(Result<Option<Bytes>, ReceiveError>),
+    /// A part of a packet has come.
+    Begun,
     Killed,
     Stopping,
 }
@@ -72,7 +74,10 @@ impl<'e, S: Server> Conversation<'e, S> {
             endpoint,
             connection,
             login,
-            statements: Statements::new(endpoint.settings.max_statements),
+            statements: Statements::new(
+                endpoint.settings.max_statements,
+                reply.sender.share().another(),
+            ),
             receiver: reply.receiver(),
             reply,
         }
@@ -106,14 +111,36 @@ impl<'e, S: Server> Conversation<'e, S> {
                 tokio::select! {
                     biased;
                     () = self.connection.killed() => Event::Killed,
-                    packet = receiver::next_packet(&self.receiver) => Event::Packet(packet),
+                    packet = receiver::beginning_of_packet(&self.receiver) => match packet {
+                        Some(packet) => Event::Packet(packet),
+                        None => Event::Begun,
+                    },
                     _ = stopping.wait_for(|stopping| *stopping != Stopping::No) => Event::Stopping,
                 }
             };
-            let packet = match within(self.connection.idle_timeout(), event).await {
+            let mut event = within(self.connection.idle_timeout(), event).await;
+            if matches!(event, Some(Event::Begun)) {
+                // It is not idle, but has to go on sending.
+                let limit = self.endpoint.settings.read_timeout;
+                event = Some(tokio::select! {
+                    biased;
+                    () = self.connection.killed() => Event::Killed,
+                    packet = receiver::rest_of_packet(&self.receiver, limit) => {
+                        Event::Packet(packet)
+                    }
+                    _ = stopping.wait_for(|stopping| *stopping != Stopping::No) => Event::Stopping,
+                });
+            }
+            let packet = match event {
                 Some(Event::Packet(Ok(Some(packet)))) => packet,
                 Some(Event::Packet(Ok(None))) => return Ok(()),
+                Some(Event::Packet(Err(ReceiveError::Refused(refused)))) => {
+                    self.pass_over(refused).await?;
+                    continue;
+                }
                 Some(Event::Packet(Err(error))) => return Err(self.refuse(error).await),
+                // Looked for above.
+                Some(Event::Begun) => continue,
                 // Without a word, as MariaDB.
                 Some(Event::Killed) => {
                     self.reply.sender.close().await;
@@ -290,6 +317,23 @@ impl<'e, S: Server> Conversation<'e, S> {
 
     fn finish(&mut self, summary: &Summary) {
         self.reply.end_result(summary, packets::OK);
+    }
+
+    /// Answers a command that there was no memory for.
+    async fn pass_over(&mut self, refused: Refused) -> Result<(), ConnectionError> {
+        self.reply.take_turn_to_write();
+        self.tell_exchanged();
+        match statement_of_long_data(&refused.head) {
+            // Nobody waits for an answer to this.
+            Some(id) => {
+                self.connection.heard(StatementCommand::SendLongData);
+                self.statements.refuse_long_data(id, refused.error);
+            }
+            None => self.reply.write_error(&refused.error),
+        }
+        self.reply.sender.flush().await?;
+        self.reply.sender.rest();
+        Ok(())
     }
 
     /// Ends with a client whose packet could not be read. One that sends too much is still
