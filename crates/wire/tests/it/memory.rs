@@ -1,5 +1,5 @@
-//! What clients make the server hold: granted before it is held, refused where there is no room, and
-//! the client goes on.
+//! What clients make the server hold: granted before it is held, refused where there is no room,
+//! and the client goes on.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

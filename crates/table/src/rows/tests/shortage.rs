@@ -97,6 +97,39 @@ fn no_group_is_lost_where_one_grant_fails() {
     assert!(runs > 0, "no grant was made to fail");
 }
 
+#[test]
+fn a_batch_of_long_rows_is_short() {
+    const LEN: usize = 100_000;
+    let space = space_of(64 << 20);
+    let key = KeyColumn::nullable(DataType::Utf8View);
+    let layout = RowLayout::new(&[key], &[], &[(StateKind::Count, false)]);
+    let options = GroupOptions::for_budget(64 << 20, space.default_page_class(), 1);
+    let set = GroupSet::new(layout.expect("rows hold text"), space.root(), options);
+    let set = set.expect("the minimum is there");
+    let mut worker = set.worker(0);
+    for number in 0..100 {
+        let text = format!("{number:05}").repeat(LEN / 5);
+        let key: ArrayRef = Arc::new(StringViewArray::from_iter_values([text]));
+        let input = GroupInput {
+            rows: 1,
+            key: &[key],
+            payload: &[],
+            states: &[StateInput::default()],
+        };
+        worker.push(&input).expect("rows go in");
+    }
+    worker.finish().expect("the worker ends");
+    let mut reader = GroupReader::new(set);
+    let (mut groups, mut most) = (0, 0);
+    while let Some(batch) = reader.next_batch(8192).expect("groups are read") {
+        groups += batch.rows;
+        most = most.max(batch.rows);
+    }
+    assert_eq!(groups, 100);
+    // 4 MiB, and the row that passes them.
+    assert!(most <= (4 << 20) / LEN + 1, "a batch of {most} rows");
+}
+
 /// Groups long strings; returns how many groups there are.
 fn group_strings(memory_bytes: u64, merges: bool, strings: &[String]) -> usize {
     let space = space_of(memory_bytes);
