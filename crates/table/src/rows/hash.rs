@@ -17,7 +17,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::LazyLock;
 
-use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
 
 use super::layout::DEAD_BIT;
 
@@ -49,10 +49,13 @@ impl KeyHasher {
     /// The hash of a canonical key, an even number.
     #[inline]
     pub(crate) fn hash(&self, key: &[u8]) -> u64 {
-        rapidhash_v3_seeded(key, &self.first) & !DEAD_BIT
+        rapidhash_v3_inline::<true, false, false>(key, &self.first) & !DEAD_BIT
     }
 
-    /// Another hash of the key, which says nothing about the first.
+    /// Another hash of the key, which says nothing about the first. Out of line: within the loops that
+    /// place rows it would take the registers of the usual case.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn second_hash(&self, key: &[u8]) -> u64 {
         let mut hasher = self.second.build_hasher();
         hasher.write(key);

@@ -26,7 +26,7 @@ fn execute(client: &mut Raw, statement: u8) -> Vec<u8> {
 
 #[tokio::test]
 async fn what_clients_send_ahead_is_paid_from_the_budget() {
-    let server = Server::start(&["--memory", "32M"]);
+    let server = Server::start(&[]);
     let mut watching = server.connect().await;
     let mut clients = Vec::new();
     for _ in 0..8 {
@@ -35,8 +35,8 @@ async fn what_clients_send_ahead_is_paid_from_the_budget() {
         let prepared = client.read();
         assert_eq!(prepared[0], 0, "{prepared:?}");
         client.read();
-        // More than one client may hold.
-        for _ in 0..12 {
+        // More than one client may hold of 64 MiB.
+        for _ in 0..20 {
             send_long_data(&mut client, 1, MIB);
         }
         // It has read what came, and forgotten it.
@@ -58,9 +58,9 @@ async fn what_clients_send_ahead_is_paid_from_the_budget() {
 
 #[tokio::test]
 async fn a_statement_that_is_too_long_for_the_budget_is_an_error() {
-    let server = Server::start(&["--memory", "32M"]);
+    let server = Server::start(&[]);
     let mut connection = server.connect().await;
-    let text = format!("SELECT LENGTH('{}')", "x".repeat(20 * MIB));
+    let text = format!("SELECT LENGTH('{}')", "x".repeat(40 * MIB));
     let error = connection.query_drop(text).await.expect_err("too long");
     assert_eq!(code(&error), 1041, "{error}");
     // A short one is no worse for it, nor one that is kept.

@@ -306,6 +306,19 @@ impl RowTable {
         found: &mut Found,
         scratch: &mut Scratch,
     ) {
+        match self.by_second {
+            false => self.find_by::<false>(keys, rows, found, scratch),
+            true => self.find_by::<true>(keys, rows, found, scratch),
+        }
+    }
+
+    fn find_by<const SECOND: bool>(
+        &self,
+        keys: KeysView<'_>,
+        rows: &[u32],
+        found: &mut Found,
+        scratch: &mut Scratch,
+    ) {
         let key_start = self.shape.layout.key_start();
         found.clear();
         let mut last: Option<(u32, Option<u32>)> = None;
@@ -323,7 +336,10 @@ impl RowTable {
                     continue;
                 }
                 let key = keys.key(*row as usize);
-                let hash = self.placing_hash(keys.hashes[*row as usize], key);
+                let hash = match SECOND {
+                    false => keys.hashes[*row as usize],
+                    true => self.shape.hasher.second_hash(key),
+                };
                 let start = scratch.ahead.start(at);
                 match self
                     .directory
