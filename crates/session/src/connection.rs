@@ -435,6 +435,7 @@ impl Connection {
             report: Arc::clone(&running.report),
             table_resident_max_bytes: self.temp_table_cap(),
             recursion_depth_max: Some(self.recursion_depth_max()),
+            stop: running.stop_flag(),
         };
         let state = self.state().map_err(mayfly_sql::plan::raise)?;
         let batch_rows = mayfly_exec::batch_rows(plan, state.config_options());

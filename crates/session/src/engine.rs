@@ -14,6 +14,7 @@ use mayfly_table::{Dictionary, Table};
 use mayfly_types::{ErrorCode, MySqlError};
 use tokio::runtime::{Handle, Runtime};
 
+use crate::client_memory;
 use crate::clients::Clients;
 use crate::connection::Connection;
 use crate::errors;
@@ -139,6 +140,8 @@ pub(crate) struct Shared {
     pub(crate) space: Space,
     /// Pays for tables that all sessions see.
     pub(crate) table_account: Account,
+    /// Pays for what clients send and prepare.
+    client_account: Account,
     pub(crate) dictionary: Dictionary,
     pub(crate) slow_log: Option<SlowLog>,
     // state
@@ -228,6 +231,7 @@ impl Engine {
             .create_database(DEFAULT_DATABASE)
             .map_err(|error| errors::from_table(&error))?;
         let table_account = space.root().child("tables", AccountOptions::default());
+        let client_account = client_memory::account_of_clients(&space);
         let globals = Globals {
             variables: start_values(&options, threads),
             status: Status::default(),
@@ -240,6 +244,7 @@ impl Engine {
                 started: Instant::now(),
                 space,
                 table_account,
+                client_account,
                 dictionary,
                 slow_log,
                 globals: Mutex::new(globals),
@@ -273,7 +278,8 @@ impl Engine {
         let connection = Connection::open(self.clone(), id);
         self.globals().connections_made += 1;
         self.register(&connection);
-        Session::new(connection)
+        let client = client_memory::account_of_client(&self.shared.client_account);
+        Session::new(connection, client)
     }
 
     /// The counters of the clients that came and went.

@@ -24,6 +24,7 @@
 
 mod answered;
 mod client_files;
+mod client_memory;
 mod clients;
 mod commands;
 mod connection;
@@ -58,6 +59,7 @@ mod waiting;
 mod yielding;
 
 pub use client_files::{FileRequest, FileRequests};
+pub use client_memory::ClientMemory;
 pub use clients::Clients;
 pub use engine::{DEFAULT_DATABASE, Engine, EngineOptions, TestFaults, VERSION};
 pub use file_access::FileAccess;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use datafusion::physical_plan::ExecutionPlan;
 use mayfly_exec::Report;
 use mayfly_space::{Account, Counters};
+use mayfly_table::rows::StopFlag;
 use mayfly_types::{ErrorCode, MySqlError};
 use tokio::task::AbortHandle;
 
@@ -239,6 +240,11 @@ impl Running {
         for task in lock(&self.tasks).iter() {
             task.abort();
         }
+    }
+
+    /// The flag that is raised when the statement is to end, for whatever reason.
+    pub(crate) fn stop_flag(&self) -> StopFlag {
+        StopFlag::from(Arc::clone(&self.stop))
     }
 
     /// Whether the statement has been started before: it is counted already.

@@ -6,10 +6,12 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use mayfly_space::Account;
 use mayfly_sql::parse::is_on_prepared;
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 
 use crate::client_files::{ClientFiles, FileRequests};
+use crate::client_memory::ClientMemory;
 use crate::commands::Command;
 use crate::connection::Connection;
 use crate::errors;
@@ -30,6 +32,8 @@ use crate::tracking::SessionChange;
 /// Dropping it drops its temporary tables.
 pub struct Session {
     pub(crate) connection: Arc<Connection>,
+    /// Pays for what its client sends and prepares.
+    client: Account,
 }
 
 /// What a client is told of its connection beside the results.
@@ -81,8 +85,21 @@ impl Drop for AbortOnDrop {
 }
 
 impl Session {
-    pub(crate) fn new(connection: Arc<Connection>) -> Session {
-        Session { connection }
+    pub(crate) fn new(connection: Arc<Connection>, client: Account) -> Session {
+        Session { connection, client }
+    }
+
+    /// Memory of the budget for what its client sends and reads; nothing so far.
+    ///
+    /// # Errors
+    /// None but for a bug: it asks for no bytes.
+    pub fn client_memory(&self) -> Result<ClientMemory, MySqlError> {
+        ClientMemory::of(&self.client, 0)
+    }
+
+    /// The same for something that it keeps.
+    pub(crate) fn keep_for_client(&self, bytes: usize) -> Result<ClientMemory, MySqlError> {
+        ClientMemory::of(&self.client, bytes as u64)
     }
 
     /// Says that the client is another process: the files of LOAD DATA LOCAL are asked for here,
