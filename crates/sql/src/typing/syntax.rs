@@ -119,6 +119,11 @@ const UNITS: [&str; 20] = [
     "SECOND_MICROSECOND",
 ];
 
+/// Whether a word is a unit of time.
+pub(crate) fn is_unit(word: &str) -> bool {
+    UNITS.iter().any(|unit| unit.eq_ignore_ascii_case(word))
+}
+
 /// Reads `INTERVAL value unit`, or the function INTERVAL(n, a, b, ...); the parser stands at the
 /// word INTERVAL. `None` leaves it there.
 pub fn parse_interval(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
