@@ -90,6 +90,18 @@ pub fn expression(expr: &mut Expr) {
                 format: None,
             };
         }
+        // The planner takes a constant condition for a truth value before anything is typed.
+        Expr::Case {
+            operand: None,
+            conditions,
+            ..
+        } => {
+            for condition in conditions.iter_mut().map(|when| &mut when.condition) {
+                if matches!(condition, Expr::Value(_)) && !is_truth(condition) {
+                    *condition = call(TO_BOOLEAN, vec![take(condition)]);
+                }
+            }
+        }
         Expr::Function(function) => function_call(function),
         _ => {}
     }
