@@ -8,6 +8,7 @@
 
 mod scraps;
 mod statements;
+mod vocabulary;
 
 use std::cell::{Cell, RefCell};
 
@@ -174,9 +175,9 @@ fn any_text_ends_with_rows_or_an_error_of_mysql() {
         1 => scraps.some(random).into_bytes(),
         _ => Statements::new(random).script().into_bytes(),
     };
-    FuzzTarget::new("sql", &run)
+    let ran = FuzzTarget::new("sql", &run)
         .generate(&generate)
-        .tokens(&statements::WORDS)
+        .tokens(&vocabulary::WORDS)
         .inputs(INPUTS)
         .check();
     let (answered, refused) = (target.answered.get(), target.refused.get());
@@ -184,7 +185,12 @@ fn any_text_ends_with_rows_or_an_error_of_mysql() {
         "{} statements: {answered} answered, {refused} refused",
         target.statements.get()
     );
-    // A test of syntax errors alone would pass too.
-    assert!(answered > INPUTS / 4, "{answered} of {INPUTS}");
-    assert!(refused > INPUTS / 4, "{refused} of {INPUTS}");
+    // A test of syntax errors alone would pass too; one input says nothing of that.
+    let expected = ran.inputs / 4;
+    assert!(answered >= expected, "{answered} in {} inputs", ran.inputs);
+    assert!(
+        ran.inputs == 1 || refused >= expected,
+        "{refused} in {} inputs",
+        ran.inputs
+    );
 }

@@ -5,258 +5,9 @@
 
 use mayfly_testkit::Random;
 
-/// Words that mutations insert.
-pub(super) const WORDS: [&[u8]; 64] = [
-    b" SELECT ",
-    b" FROM ",
-    b" WHERE ",
-    b" GROUP BY ",
-    b" HAVING ",
-    b" ORDER BY ",
-    b" LIMIT 1 ",
-    b" UNION ALL ",
-    b" EXCEPT ",
-    b" INTERSECT ",
-    b" JOIN ",
-    b" LEFT JOIN ",
-    b" ON ",
-    b" USING (a) ",
-    b" NATURAL ",
-    b" LATERAL ",
-    b" WITH ROLLUP ",
-    b" OVER () ",
-    b" OVER (ORDER BY a) ",
-    b" PARTITION BY ",
-    b" DISTINCT ",
-    b" ALL ",
-    b" ANY ",
-    b" EXISTS ",
-    b" IN (1, NULL) ",
-    b" BETWEEN 1 AND 2 ",
-    b" LIKE ",
-    b" REGEXP ",
-    b" IS NULL ",
-    b" IS NOT TRUE ",
-    b" NOT ",
-    b" AND ",
-    b" XOR ",
-    b" CASE WHEN a THEN 1 END ",
-    b" CAST(a AS CHAR) ",
-    b" CONVERT(a, DATE) ",
-    b" INTERVAL 1 DAY ",
-    b" COUNT(*) ",
-    b" SUM(a) ",
-    b" GROUP_CONCAT(a) ",
-    b" ROW_NUMBER() ",
-    b" GROUPING(a) ",
-    b" ROW(1, 2) ",
-    b" (SELECT 1) ",
-    b" VALUES ",
-    b" TABLE ",
-    b" NULL ",
-    b" DEFAULT ",
-    b" @v := 1 ",
-    b" @@sql_mode ",
-    b" QUALIFY ",
-    b" TABLESAMPLE ",
-    b" FETCH FIRST ",
-    b" NULLS LAST ",
-    b" FILTER (WHERE 1) ",
-    b" DISTINCT FROM ",
-    b"::int ",
-    b" ~ ",
-    b"[1]",
-    b" -> ",
-    b" := ",
-    b" /*! 1 */ ",
-    b" AS q ",
-    b" 1e400 ",
-];
-
-const COLUMNS: [&str; 14] = [
-    "a", "b", "c", "d", "e", "id", "k", "v", "t.a", "u.b", "w.k", "q.a", "`a`", "nowhere",
-];
-const LITERALS: [&str; 24] = [
-    "0",
-    "1",
-    "-1",
-    "NULL",
-    "TRUE",
-    "'a'",
-    "''",
-    "'2020-01-31'",
-    "1.5",
-    "1e3",
-    "1e-400",
-    "9223372036854775807",
-    "18446744073709551615",
-    "0x41",
-    "b'101'",
-    "x'41'",
-    "_utf8mb4'x'",
-    "N'n'",
-    "DATE '2020-02-29'",
-    "TIME '10:11:12'",
-    "TIMESTAMP '2020-02-29 10:11:12'",
-    "\"d\"",
-    "@v",
-    "@@max_heap_table_size",
-];
-const OPERATORS: [&str; 34] = [
-    "+",
-    "-",
-    "*",
-    "/",
-    "%",
-    "DIV",
-    "MOD",
-    "=",
-    "<>",
-    "!=",
-    "<",
-    "<=",
-    ">",
-    ">=",
-    "<=>",
-    "AND",
-    "OR",
-    "XOR",
-    "&&",
-    "||",
-    "&",
-    "|",
-    "^",
-    "<<",
-    ">>",
-    "LIKE",
-    "REGEXP",
-    "NOT LIKE",
-    "RLIKE",
-    "SOUNDS LIKE",
-    "~",
-    "==",
-    "::",
-    "->",
-];
-const FUNCTIONS: [&str; 40] = [
-    "ABS",
-    "IF",
-    "IFNULL",
-    "COALESCE",
-    "NULLIF",
-    "GREATEST",
-    "CONCAT",
-    "CONCAT_WS",
-    "LENGTH",
-    "SUBSTRING",
-    "REPLACE",
-    "LOCATE",
-    "FIELD",
-    "ELT",
-    "MAKE_SET",
-    "HEX",
-    "UNHEX",
-    "MD5",
-    "ROUND",
-    "TRUNCATE",
-    "POW",
-    "LOG",
-    "MOD",
-    "RAND",
-    "DATE_FORMAT",
-    "STR_TO_DATE",
-    "DATEDIFF",
-    "TIMESTAMPDIFF",
-    "LAST_DAY",
-    "MAKEDATE",
-    "SEC_TO_TIME",
-    "FROM_UNIXTIME",
-    "INET_ATON",
-    "UUID",
-    "FORMAT",
-    "LPAD",
-    "REPEAT",
-    "CONV",
-    "REGEXP_REPLACE",
-    "CHAR",
-];
-const AGGREGATES: [&str; 12] = [
-    "COUNT",
-    "SUM",
-    "AVG",
-    "MIN",
-    "MAX",
-    "STD",
-    "VARIANCE",
-    "BIT_AND",
-    "BIT_XOR",
-    "GROUP_CONCAT",
-    "ANY_VALUE",
-    "GROUPING",
-];
-const WINDOWS: [&str; 10] = [
-    "ROW_NUMBER()",
-    "RANK()",
-    "DENSE_RANK()",
-    "NTILE(2)",
-    "LAG(a)",
-    "LEAD(a, 2, 0)",
-    "FIRST_VALUE(a)",
-    "NTH_VALUE(a, 2)",
-    "PERCENT_RANK()",
-    "CUME_DIST()",
-];
-const TYPES: [&str; 18] = [
-    "CHAR",
-    "CHAR(2)",
-    "BINARY(3)",
-    "SIGNED",
-    "UNSIGNED",
-    "DECIMAL(10,2)",
-    "DECIMAL",
-    "DOUBLE",
-    "FLOAT",
-    "DATE",
-    "DATETIME(3)",
-    "TIME",
-    "YEAR",
-    "JSON",
-    "INT",
-    "TEXT",
-    "BIGINT",
-    "INT[]",
-];
-/// Clauses that only other systems have, behind a query.
-const ELSEWHERE: [&str; 12] = [
-    "QUALIFY a > 1",
-    "FETCH FIRST 1 ROW ONLY",
-    "LIMIT 1 BY a",
-    "FOR JSON AUTO",
-    "SETTINGS x = 1",
-    "FORMAT JSON",
-    "PREWHERE a",
-    "CLUSTER BY a",
-    "CONNECT BY PRIOR a = b",
-    "OFFSET 1 ROWS",
-    "|> WHERE a",
-    "PIVOT (SUM(a) FOR b IN (1))",
-];
-const JOINS: [&str; 14] = [
-    ",",
-    "JOIN",
-    "LEFT JOIN",
-    "RIGHT JOIN",
-    "CROSS JOIN",
-    "STRAIGHT_JOIN",
-    "NATURAL JOIN",
-    "NATURAL LEFT JOIN",
-    "INNER JOIN",
-    "FULL JOIN",
-    "SEMI JOIN",
-    "CROSS APPLY",
-    "ASOF JOIN",
-    "ANTI JOIN",
-];
+use super::vocabulary::{
+    AGGREGATES, COLUMNS, ELSEWHERE, FUNCTIONS, JOINS, LITERALS, OPERATORS, TABLES, TYPES, WINDOWS,
+};
 
 /// Depth of expressions, and of queries in queries.
 const DEPTH: usize = 3;
@@ -264,11 +15,40 @@ const DEPTH: usize = 3;
 /// Statements from random numbers.
 pub(super) struct Statements<'a> {
     random: &'a mut Random,
+    /// Whether constructs of other systems are among them.
+    is_mixed: bool,
+    /// The tables that can be named where an expression stands, by alias.
+    scope: Vec<(String, &'static [&'static str])>,
+    aliases: usize,
 }
 
 impl Statements<'_> {
     pub(super) fn new(random: &mut Random) -> Statements<'_> {
-        Statements { random }
+        let is_mixed = random.chance(0.3);
+        Statements {
+            random,
+            is_mixed,
+            scope: Vec::new(),
+            aliases: 0,
+        }
+    }
+
+    /// One of a list whose last ones are of other systems, or wrong.
+    fn pick_mixed<'a>(&mut self, among: &[&'a str], wrong: usize) -> &'a str {
+        match self.is_mixed {
+            true => self.pick(among),
+            false => self.pick(&among[..among.len() - wrong]),
+        }
+    }
+
+    /// A column of a table in scope.
+    fn column(&mut self) -> String {
+        if self.scope.is_empty() || self.is_mixed && self.chance(8) {
+            return self.pick(&COLUMNS).to_owned();
+        }
+        let (alias, columns) =
+            self.scope[self.random.below(self.scope.len() as u64) as usize].clone();
+        format!("{alias}.{}", self.pick(columns))
     }
 
     fn pick<'a>(&mut self, among: &[&'a str]) -> &'a str {
@@ -288,18 +68,22 @@ impl Statements<'_> {
     }
 
     fn statement(&mut self) -> String {
+        self.scope.clear();
+        let of = |alias: &str, table: usize| (alias.to_owned(), TABLES[table].1);
         match self.random.below(16) {
             0 => {
-                let (column, value) = (self.pick(&COLUMNS), self.expression(DEPTH));
+                self.scope.push(of("t", 0));
+                let (column, value) = (self.column(), self.expression(DEPTH));
                 let condition = self.expression(2);
                 format!("UPDATE t SET {column} = {value} WHERE {condition}")
             }
             1 => {
+                self.scope.push(of("u", 1));
                 let condition = self.expression(DEPTH);
                 format!("DELETE FROM u WHERE {condition}")
             }
             2 => {
-                let query = self.query(2);
+                let query = self.query(2, 3);
                 format!("INSERT IGNORE INTO w {query}")
             }
             3 => {
@@ -307,7 +91,7 @@ impl Statements<'_> {
                 format!("REPLACE INTO w VALUES ({})", values.join(", "))
             }
             4 => {
-                let query = self.query(2);
+                let query = self.query(2, 2);
                 format!("CREATE TEMPORARY TABLE made AS {query}")
             }
             5 => {
@@ -319,90 +103,132 @@ impl Statements<'_> {
                 format!("DO {value}")
             }
             7 => {
-                let query = self.query(2);
+                let query = self.query(2, 2);
                 format!("EXPLAIN {query}")
             }
             8 => {
-                let (of, value) = (self.pick(&TYPES), self.expression(2));
+                let (of, value) = (self.pick_mixed(&TYPES, 3), self.expression(2));
                 format!("ALTER TABLE t ADD COLUMN n {of} DEFAULT ({value})")
             }
-            _ => self.query(2),
+            _ => {
+                let columns = 1 + self.random.below(3) as usize;
+                self.query(2, columns)
+            }
         }
     }
 
-    fn query(&mut self, depth: usize) -> String {
+    /// A query of so many columns.
+    fn query(&mut self, depth: usize, columns: usize) -> String {
+        let outer = self.scope.len();
         let mut query = match self.random.below(12) {
             0 if depth > 0 => {
-                let (left, right) = (self.query(depth - 1), self.query(depth - 1));
-                let with = self.pick(&["UNION", "UNION ALL", "EXCEPT", "INTERSECT", "MINUS"]);
+                let (left, right) = (
+                    self.query(depth - 1, columns),
+                    self.query(depth - 1, columns),
+                );
+                let with = self.pick_mixed(
+                    &[
+                        "UNION",
+                        "UNION ALL",
+                        "EXCEPT",
+                        "INTERSECT",
+                        "EXCEPT ALL",
+                        "MINUS",
+                    ],
+                    1,
+                );
                 format!("({left}) {with} ({right})")
             }
             1 if depth > 0 => {
-                let (inner, outer) = (self.query(depth - 1), self.select(depth - 1));
+                let (inner, outer) = (self.query(depth - 1, 2), self.select(depth - 1, columns));
                 let recursive = self.pick(&["", "RECURSIVE "]);
                 format!("WITH {recursive}q (a, b) AS ({inner}) {outer}")
             }
             2 => {
-                let (one, two) = (self.expression(1), self.expression(1));
-                format!("VALUES ROW({one}, {two})")
+                let values: Vec<String> = (0..columns).map(|_| self.expression(1)).collect();
+                format!("VALUES ROW({})", values.join(", "))
             }
-            3 => "TABLE t".to_owned(),
-            _ => self.select(depth),
+            _ => self.select(depth, columns),
         };
         if self.chance(3) {
-            let key = self.expression(2);
-            let direction = self.pick(&["", " DESC", " NULLS LAST"]);
+            let key = match self.random.below(2) {
+                0 => self.pick(&["1", "2", "n", "NULL"]).to_owned(),
+                _ => self.expression(2),
+            };
+            let direction = self.pick_mixed(&["", " DESC", " ASC", " NULLS LAST"], 1);
             query.push_str(&format!(" ORDER BY {key}{direction}"));
         }
         if self.chance(4) {
             query.push_str(self.pick(&[" LIMIT 2", " LIMIT 1, 2", " LIMIT 3 OFFSET 1"]));
         }
-        if self.chance(12) {
+        if self.is_mixed && self.chance(6) {
             query.push(' ');
             query.push_str(self.pick(&ELSEWHERE));
         }
+        self.scope.truncate(outer);
         query
     }
 
-    fn select(&mut self, depth: usize) -> String {
-        let distinct = match self.random.below(12) {
-            0 | 1 => "DISTINCT ",
-            2 => "DISTINCT ON (a) ",
-            3 => "SQL_CALC_FOUND_ROWS ",
-            _ => "",
-        };
-        let mut items: Vec<String> = (0..=self.random.below(3)).map(|_| self.item()).collect();
-        if self.chance(6) {
-            items[0] = self.pick(&["*", "t.*", "* EXCEPT (a)"]).to_owned();
-        }
-        let mut select = format!("SELECT {distinct}{}", items.join(", "));
-        if self.chance(8) {
-            return select;
-        }
-        select.push_str(&format!(" FROM {}", self.table(depth)));
-        for _ in 0..self.random.below(3) {
-            let (join, table) = (self.pick(&JOINS), self.table(depth));
-            select.push_str(&format!(" {join} {table}"));
-            if join.ends_with("JOIN") && !join.starts_with("NATURAL") && !self.chance(6) {
-                match self.random.below(4) {
-                    0 => select.push_str(" USING (a)"),
-                    _ => select.push_str(&format!(" ON {}", self.expression(2))),
+    /// A select; its tables stay in scope, for ORDER BY.
+    fn select(&mut self, depth: usize, columns: usize) -> String {
+        let outer = self.scope.len();
+        let mut from = String::new();
+        if !self.chance(8) {
+            from = format!(" FROM {}", self.table(depth));
+            for _ in 0..self.random.below(3) {
+                let (join, table) = (self.pick_mixed(&JOINS, 5), self.table(depth));
+                from.push_str(&format!(" {join} {table}"));
+                if join.ends_with("JOIN") && !join.starts_with("NATURAL") && !self.chance(20) {
+                    match self.random.below(6) {
+                        0 => from.push_str(" USING (a)"),
+                        _ => from.push_str(&format!(" ON {}", self.expression(2))),
+                    }
                 }
             }
         }
+        let distinct = match self.random.below(12) {
+            0 | 1 => "DISTINCT ",
+            2 if self.is_mixed => "DISTINCT ON (a) ",
+            3 => "SQL_CALC_FOUND_ROWS ",
+            _ => "",
+        };
+        let groups = self.chance(3) && !from.is_empty();
+        let mut keys = Vec::new();
+        let mut items = Vec::new();
+        if groups {
+            keys = (0..=self.random.below(2))
+                .map(|_| self.expression(1))
+                .collect();
+            // What ONLY_FULL_GROUP_BY allows, most of the time.
+            items = (0..columns)
+                .map(|column| match (keys.get(column), self.chance(12)) {
+                    (Some(key), false) => key.clone(),
+                    (None, false) => self.aggregate(),
+                    (_, true) => self.item(),
+                })
+                .collect();
+        } else {
+            items.extend((0..columns).map(|_| self.item()));
+        }
+        if self.chance(10) && !from.is_empty() {
+            items[0] = self.pick_mixed(&["*", "* EXCEPT (a)"], 1).to_owned();
+        }
+        let mut select = format!("SELECT {distinct}{}{from}", items.join(", "));
         if self.chance(2) {
             select.push_str(&format!(" WHERE {}", self.expression(DEPTH)));
         }
-        if self.chance(3) {
-            let (one, two) = (self.expression(1), self.expression(1));
-            let with = self.pick(&["", "", " WITH ROLLUP", " WITH CUBE"]);
-            select.push_str(&format!(" GROUP BY {one}, {two}{with}"));
+        if groups {
+            let with = self.pick_mixed(&["", "", " WITH ROLLUP", " WITH CUBE"], 1);
+            select.push_str(&format!(" GROUP BY {}{with}", keys.join(", ")));
             if self.chance(2) {
-                select.push_str(&format!(" HAVING {}", self.expression(2)));
+                select.push_str(&format!(" HAVING {} > 1", self.aggregate()));
             }
         }
-        if self.chance(10) {
-            select.push_str(" WINDOW x AS (PARTITION BY a ORDER BY b)");
+        if select.contains("OVER x") {
+            select.push_str(&format!(" WINDOW x AS (ORDER BY {})", self.expression(1)));
+        }
+        if groups {
+            self.scope.truncate(outer);
         }
         select
     }
@@ -422,40 +248,49 @@ impl Statements<'_> {
         }
     }
 
+    /// A table, which comes into scope.
     fn table(&mut self, depth: usize) -> String {
-        let table = match self.random.below(12) {
-            0 if depth > 0 => {
-                let query = self.query(depth - 1);
-                let columns = self.pick(&["", "", " (a, b)", " (a)"]);
-                let lateral = self.pick(&["", "", "LATERAL "]);
-                return format!("{lateral}({query}) AS q{columns}");
-            }
-            1 => self.pick(&[
-                "UNNEST(a)",
-                "f(1)",
-                "TABLE(a)",
-                "(t)",
-                "dual",
-                "t PARTITION (p)",
-            ]),
-            2 => self.pick(&["(t JOIN u)", "t AS q (a, b)", "missing", "test.t", "a.b.c"]),
-            _ => self.pick(&["t", "u", "w"]),
-        };
-        match self.random.below(8) {
-            0 => format!("{table} AS q"),
-            1 => format!(
-                "{table} {}",
-                self.pick(&["TABLESAMPLE (10)", "FOR JOIN", "USE KEY (k)"])
-            ),
-            _ => table.to_owned(),
+        if self.is_mixed && self.chance(6) {
+            return self
+                .pick(&[
+                    "UNNEST(a)",
+                    "f(1)",
+                    "TABLE(a)",
+                    "(t)",
+                    "dual",
+                    "t PARTITION (p)",
+                    "t AS q (a, b)",
+                    "missing",
+                    "test.t",
+                    "a.b.c",
+                    "t TABLESAMPLE (10)",
+                ])
+                .to_owned();
         }
+        self.aliases += 1;
+        let alias = format!("q{}", self.aliases);
+        if depth > 0 && self.chance(6) {
+            let scope = std::mem::take(&mut self.scope);
+            let query = self.query(depth - 1, 2);
+            self.scope = scope;
+            self.scope.push((alias.clone(), &["a", "b"]));
+            return format!("({query}) AS {alias} (a, b)");
+        }
+        let (table, columns) = TABLES[self.random.below(TABLES.len() as u64) as usize];
+        self.scope.push((alias.clone(), columns));
+        let hint = self.pick(&["", "", "", "", " FORCE INDEX FOR JOIN (k)"]);
+        format!("{table} AS {alias}{hint}")
     }
 
     fn aggregate(&mut self) -> String {
         let (function, argument) = (self.pick(&AGGREGATES), self.expression(2));
         let distinct = self.pick(&["", "", "DISTINCT ", "ALL "]);
-        let behind = self.pick(&["", "", "", " ORDER BY a", " SEPARATOR '-'", " LIMIT 1"]);
-        let filter = self.pick(&["", "", "", "", " FILTER (WHERE a > 1)"]);
+        let behind = match (function, self.is_mixed) {
+            ("GROUP_CONCAT", _) => self.pick(&["", " ORDER BY 1", " SEPARATOR '-'"]),
+            (_, true) => self.pick(&["", "", "", " ORDER BY a", " SEPARATOR '-'", " LIMIT 1"]),
+            (_, false) => "",
+        };
+        let filter = self.pick_mixed(&["", "", "", " FILTER (WHERE a > 1)"], 1);
         match self.random.below(6) {
             0 => "COUNT(*)".to_owned(),
             _ => format!("{function}({distinct}{argument}{behind}){filter}"),
@@ -467,13 +302,18 @@ impl Statements<'_> {
         let functions = [&WINDOWS[..], &[aggregate.as_str()]].concat();
         let function = self.pick(&functions).to_owned();
         let (part, key) = (self.expression(1), self.expression(1));
-        let frame = self.pick(&[
-            "",
-            "",
-            " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW",
-            " RANGE BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING",
-            " GROUPS 1 PRECEDING",
-        ]);
+        let frame = self.pick_mixed(
+            &[
+                "",
+                "",
+                " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW",
+                " RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+                " ROWS UNBOUNDED PRECEDING",
+                " RANGE BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING",
+                " GROUPS 1 PRECEDING",
+            ],
+            2,
+        );
         match self.random.below(4) {
             0 => format!("{function} OVER ()"),
             1 => format!("{function} OVER x"),
@@ -486,23 +326,27 @@ impl Statements<'_> {
         if depth == 0 || self.chance(4) {
             return match self.random.below(3) {
                 0 => self.pick(&LITERALS).to_owned(),
-                _ => self.pick(&COLUMNS).to_owned(),
+                _ => self.column(),
             };
         }
         let below = depth - 1;
         match self.random.below(20) {
             0..6 => {
                 let (left, right) = (self.expression(below), self.expression(below));
-                let operator = self.pick(&OPERATORS);
+                let operator = self.pick_mixed(&OPERATORS, 4);
                 format!("{left} {operator} {right}")
             }
             6..9 => {
-                let count = self.random.below(4);
+                let (function, mut count) =
+                    FUNCTIONS[self.random.below(FUNCTIONS.len() as u64) as usize];
+                if self.is_mixed && self.chance(6) {
+                    count = self.random.below(4);
+                }
                 let arguments: Vec<String> = (0..count).map(|_| self.expression(below)).collect();
-                format!("{}({})", self.pick(&FUNCTIONS), arguments.join(", "))
+                format!("{function}({})", arguments.join(", "))
             }
             9 => {
-                let (value, of) = (self.expression(below), self.pick(&TYPES));
+                let (value, of) = (self.expression(below), self.pick_mixed(&TYPES, 3));
                 format!("CAST({value} AS {of})")
             }
             10 => {
@@ -518,34 +362,38 @@ impl Statements<'_> {
                 format!("{value} {not}IN ({one}, NULL, 'a')")
             }
             12 if depth > 1 => {
-                let (value, query) = (self.expression(below), self.query(0));
+                let (value, query) = (self.expression(below), self.query(0, 1));
                 let test = self.pick(&["IN", "NOT IN", "= ANY", "> ALL", "<> SOME"]);
                 format!("{value} {test} ({query})")
             }
             13 if depth > 1 => {
-                let query = self.query(0);
+                let query = self.query(0, 1);
                 let exists = self.pick(&["", "EXISTS ", "NOT EXISTS "]);
                 format!("{exists}({query})")
             }
             14 => {
                 let value = self.expression(below);
-                let test = self.pick(&[
-                    "IS NULL",
-                    "IS NOT TRUE",
-                    "IS UNKNOWN",
-                    "IS DISTINCT FROM 1",
-                    "NOT NULL",
-                    "BETWEEN 1 AND a",
-                    "COLLATE utf8mb4_bin",
-                    "AT TIME ZONE 'UTC'",
-                    "[1]",
-                    "MEMBER OF ('[1]')",
-                ]);
+                let test = self.pick_mixed(
+                    &[
+                        "IS NULL",
+                        "IS NOT TRUE",
+                        "IS UNKNOWN",
+                        "BETWEEN 1 AND 5",
+                        "NOT BETWEEN 'a' AND 'b'",
+                        "COLLATE utf8mb4_bin",
+                        "IS DISTINCT FROM 1",
+                        "NOT NULL",
+                        "AT TIME ZONE 'UTC'",
+                        "[1]",
+                        "MEMBER OF ('[1]')",
+                    ],
+                    5,
+                );
                 format!("{value} {test}")
             }
             15 => {
                 let value = self.expression(below);
-                let unit = self.pick(&["DAY", "MONTH", "MINUTE_SECOND", "EPOCH"]);
+                let unit = self.pick_mixed(&["DAY", "MONTH", "MINUTE_SECOND", "EPOCH"], 1);
                 match self.random.below(3) {
                     0 => format!("EXTRACT({unit} FROM {value})"),
                     1 => format!("{value} + INTERVAL 1 {unit}"),
@@ -563,7 +411,7 @@ impl Statements<'_> {
                     self.pick(&["NOT", "-", "!", "~", "+", "BINARY"])
                 )
             }
-            18 => self.aggregate(),
+            18 if self.is_mixed => self.aggregate(),
             _ => {
                 let value = self.expression(below);
                 format!("({value})")
