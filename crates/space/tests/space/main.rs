@@ -5,6 +5,8 @@ mod budget;
 mod faults;
 mod io;
 mod model;
+mod quota;
+mod reclaim;
 mod stress;
 
 use std::sync::Arc;
