@@ -8,6 +8,7 @@ mod differential;
 mod distinct;
 mod engine;
 mod faults;
+mod fuzz_sql;
 mod groupings;
 mod into;
 mod partitioned;
