@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use mayfly_sql::parse::is_on_prepared;
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
+use tokio::runtime::Handle;
 
 use crate::client_files::{ClientFiles, FileRequests};
 use crate::commands::Command;
@@ -169,12 +170,14 @@ impl Session {
 
     async fn run_once(&self, running: &Arc<Running>) -> Result<Outcome, MySqlError> {
         let run = statement::run(Arc::clone(&self.connection), Arc::clone(running));
-        let ended = match statement::is_light(&running.text) {
-            true => self.run_light(running, run).await,
-            false => {
-                self.connection.engine.make_room_for_planning();
-                self.run_on_workers(running, run).await
-            }
+        let engine = &self.connection.engine;
+        let ended = if statement::is_light(&running.text) {
+            self.run_light(running, run).await
+        } else if statement::is_control(&running.text) {
+            self.run_on(engine.control(), running, run).await
+        } else {
+            engine.make_room_for_planning();
+            self.run_on_workers(running, run).await
         };
         match &ended {
             Ok(Outcome::Rows { .. }) => {}
@@ -440,7 +443,17 @@ impl Session {
         running: &Arc<Running>,
         run: impl Future<Output = Result<T, MySqlError>> + Send + 'static,
     ) -> Result<T, MySqlError> {
-        let task = self.connection.engine.runtime().spawn(run);
+        let workers = self.connection.engine.runtime();
+        self.run_on(workers, running, run).await
+    }
+
+    async fn run_on<T: Send + 'static>(
+        &self,
+        threads: &Handle,
+        running: &Arc<Running>,
+        run: impl Future<Output = Result<T, MySqlError>> + Send + 'static,
+    ) -> Result<T, MySqlError> {
+        let task = threads.spawn(run);
         running.add_task(task.abort_handle());
         let ended = task.await;
         ended.unwrap_or_else(|join| Err(crashed(&end_of_task(join))))
