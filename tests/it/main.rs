@@ -11,6 +11,7 @@ mod faults;
 mod groupings;
 mod into;
 mod partitioned;
+mod planning;
 mod points;
 mod process;
 mod profiles;

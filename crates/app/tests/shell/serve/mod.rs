@@ -5,6 +5,7 @@ mod clients;
 mod cursors;
 mod drivers;
 mod metrics;
+mod planning;
 mod raw;
 mod resources;
 mod running;
