@@ -12,6 +12,7 @@ mod fuzz_sql;
 mod groupings;
 mod into;
 mod partitioned;
+mod planning;
 mod points;
 mod process;
 mod profiles;

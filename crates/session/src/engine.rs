@@ -20,6 +20,7 @@ use crate::connection::Connection;
 use crate::errors;
 use crate::file_access::FileAccess;
 use crate::plan_owner::PlanOwners;
+use crate::planning::Planners;
 use crate::session::Session;
 use crate::shortage::Statements;
 use crate::slow_log::SlowLog;
@@ -64,6 +65,9 @@ fn record_bytes_max(memory_bytes: u64) -> u64 {
 /// Stack of a worker: nested expressions and plans recurse, and what the parser lets through must
 /// fit whoever compiled it (see `mayfly_sql::parse`). It takes memory only where it is used.
 const WORKER_STACK_BYTES: usize = 32 << 20;
+
+/// Threads beside the one that answers control statements, made when they are needed.
+const CONTROL_THREADS_MAX: usize = 4;
 
 /// What an engine is given at its start.
 #[derive(Debug, Clone)]
@@ -156,6 +160,8 @@ pub(crate) struct Shared {
     clients: Clients,
     /// The locks of GET_LOCK.
     pub(crate) named_locks: Arc<NamedLocks>,
+    /// The threads that plan.
+    pub(crate) planners: Arc<Planners>,
     /// Where functions wait.
     pub(crate) waiting_room: Arc<WaitingRoom>,
     /// The statements that run, and those that wait for memory.
@@ -164,6 +170,8 @@ pub(crate) struct Shared {
     turns: Mutex<HashMap<usize, Weak<tokio::sync::Mutex<()>>>>,
     // resources
     runtime: Option<Runtime>,
+    /// One thread that no query runs on: see [`Engine::control`].
+    control: Option<Runtime>,
 }
 
 /// What all sessions share and may change.
@@ -210,17 +218,12 @@ impl Engine {
             ..SpaceOptions::default()
         })
         .map_err(|error| errors::from_space(&error))?;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(threads)
-            .max_blocking_threads(OTHER_THREADS_MAX)
-            .thread_keep_alive(Duration::from_secs(1))
-            .thread_stack_size(WORKER_STACK_BYTES)
-            .thread_name(THREAD_NAME)
-            .enable_all()
-            .build()
-            .map_err(|error| {
-                MySqlError::with_message(ErrorCode::OutOfResources, error.to_string())
-            })?;
+        let runtime = start_threads(THREAD_NAME, threads, OTHER_THREADS_MAX)?;
+        let control = start_threads("mayfly-control", 1, CONTROL_THREADS_MAX)?;
+        let planners = Planners::start(threads, WORKER_STACK_BYTES);
+        let planners = planners.map_err(|error| {
+            MySqlError::with_message(ErrorCode::OutOfResources, error.to_string())
+        })?;
         let slow_log = options.slow_log.as_deref().map(SlowLog::open).transpose();
         let slow_log = slow_log.map_err(|error| {
             let message = format!("option slow-log: {error}");
@@ -254,10 +257,12 @@ impl Engine {
                 plan_owners: PlanOwners::default(),
                 clients: Clients::default(),
                 named_locks: Arc::default(),
+                planners: Arc::new(planners),
                 waiting_room: Arc::default(),
                 statements: Arc::default(),
                 turns: Mutex::default(),
                 runtime: Some(runtime),
+                control: Some(control),
             }),
         })
     }
@@ -372,6 +377,16 @@ impl Engine {
             .handle()
     }
 
+    /// Where statements run that must be answered however busy the workers are: KILL, SHOW
+    /// PROCESSLIST.
+    pub(crate) fn control(&self) -> &Handle {
+        self.shared
+            .control
+            .as_ref()
+            .expect("set until the engine is dropped")
+            .handle()
+    }
+
     fn connections(&self) -> MutexGuard<'_, BTreeMap<u64, Weak<Connection>>> {
         self.shared
             .connections
@@ -402,10 +417,23 @@ impl Engine {
 impl Drop for Shared {
     fn drop(&mut self) {
         // A runtime may not be dropped inside another one; this way needs no blocking.
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
+        for runtime in [self.runtime.take(), self.control.take()] {
+            runtime.into_iter().for_each(Runtime::shutdown_background);
         }
     }
+}
+
+/// A runtime of some threads that never wait, and at most so many others, made when needed.
+fn start_threads(name: &str, threads: usize, others_max: usize) -> Result<Runtime, MySqlError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        .max_blocking_threads(others_max)
+        .thread_keep_alive(Duration::from_secs(1))
+        .thread_stack_size(WORKER_STACK_BYTES)
+        .thread_name(name)
+        .enable_all()
+        .build();
+    runtime.map_err(|error| MySqlError::with_message(ErrorCode::OutOfResources, error.to_string()))
 }
 
 fn switch(is_on: bool) -> String {

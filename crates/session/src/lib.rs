@@ -17,6 +17,8 @@
 //!      |-- meaning                DataFusion with MySQL's functions, rules and our operators
 //!      |-- files, lowered         what may stand in FROM beside tables
 //!      |
+//!   planning                      the threads that plan, and the bounds of one statement's plan
+//!      |
 //!   engine                        temp space, workers, shared tables, global variables
 //! ```
 
@@ -41,6 +43,7 @@ mod named;
 mod names;
 mod outcome;
 mod plan_owner;
+mod planning;
 mod prepared;
 mod profile;
 mod progress;

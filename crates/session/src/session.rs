@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use mayfly_space::Account;
 use mayfly_sql::parse::is_on_prepared;
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
+use tokio::runtime::Handle;
 
 use crate::client_files::{ClientFiles, FileRequests};
 use crate::client_memory::ClientMemory;
@@ -186,12 +187,14 @@ impl Session {
 
     async fn run_once(&self, running: &Arc<Running>) -> Result<Outcome, MySqlError> {
         let run = statement::run(Arc::clone(&self.connection), Arc::clone(running));
-        let ended = match statement::is_light(&running.text) {
-            true => self.run_light(running, run).await,
-            false => {
-                self.connection.engine.make_room_for_planning();
-                self.run_on_workers(running, run).await
-            }
+        let engine = &self.connection.engine;
+        let ended = if statement::is_light(&running.text) {
+            self.run_light(running, run).await
+        } else if statement::is_control(&running.text) {
+            self.run_on(engine.control(), running, run).await
+        } else {
+            engine.make_room_for_planning();
+            self.run_on_workers(running, run).await
         };
         match &ended {
             Ok(Outcome::Rows { .. }) => {}
@@ -462,7 +465,17 @@ impl Session {
         running: &Arc<Running>,
         run: impl Future<Output = Result<T, MySqlError>> + Send + 'static,
     ) -> Result<T, MySqlError> {
-        let task = self.connection.engine.runtime().spawn(run);
+        let workers = self.connection.engine.runtime();
+        self.run_on(workers, running, run).await
+    }
+
+    async fn run_on<T: Send + 'static>(
+        &self,
+        threads: &Handle,
+        running: &Arc<Running>,
+        run: impl Future<Output = Result<T, MySqlError>> + Send + 'static,
+    ) -> Result<T, MySqlError> {
+        let task = threads.spawn(run);
         running.add_task(task.abort_handle());
         let ended = task.await;
         ended.unwrap_or_else(|join| Err(crashed(&end_of_task(join))))

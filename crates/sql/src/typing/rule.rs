@@ -36,6 +36,7 @@ use crate::functions::listed::text_type;
 use crate::functions::own::{COMPARE, LIKE, SUM_ARGUMENT, SUM_RESULT, TO_BOOLEAN, TO_DOUBLE};
 use crate::functions::unify::unify;
 use crate::functions::{arithmetic, call, cast, define, seeded};
+use crate::planning::check;
 
 /// The rule of typing.
 #[derive(Debug)]
@@ -58,6 +59,7 @@ impl AnalyzerRule for Typing {
 }
 
 fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    check()?;
     if let Some(moved) = outside::moved(&plan, &|plan| Ok(node(plan)?.data))? {
         return Ok(Transformed::yes(moved));
     }
@@ -210,6 +212,7 @@ fn with_type_of_argument(expr: Expr, is_grouped: bool, schema: &DFSchema) -> Res
 
 /// One expression, whose parts are done.
 fn expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    check()?;
     Ok(Transformed::yes(match expr {
         Expr::BinaryExpr(binary) => repair(binary, schema)?,
         Expr::Not(inner) => Expr::Not(Box::new(truth(*inner, schema)?)),
