@@ -29,11 +29,14 @@
 //! - [`Writer`]: many changes; the leaf stays pinned between them.
 //! - [`Cursor`]: many reads; the way from the root stays pinned, one page a level.
 //! - [`Builder`]: all entries at once, sorted.
+//! - [`Tree::fork`]: changes that nobody sees before they are complete. Pages are copied when they
+//!   are first changed; what the fork leaves alone it shares.
 //!
 //! # Errors leave the tree as it was
 //!
 //! An insertion first decides what has to be cut, then pins and allocates every page that takes
-//! part, and then changes them, which cannot fail. A removal allocates nothing; nodes that became
+//! part, and then changes them, which cannot fail. A removal allocates nothing (but the copies that a
+//! fork makes of pages); nodes that became
 //! empty are freed and small neighbours merged if the pages for it are there, and otherwise stay,
 //! which is allowed. Inner nodes are not merged, only freed with their last child.
 //!
@@ -204,6 +207,25 @@ impl Tree {
     /// As for [`Tree::get`].
     pub fn contains(&self, key: &[u8]) -> Result<bool> {
         Ok(self.get(key)?.is_some())
+    }
+
+    /// A tree with the same entries, whose changes this one does not see: it copies each page that
+    /// it changes. It stays right as long as this one is not changed.
+    pub fn fork(&self) -> Tree {
+        Tree {
+            payload_bytes: self.payload_bytes,
+            root: self.root,
+            levels: self.levels.clone(),
+            entry_count: self.entry_count,
+            hint: Hint::default(),
+            path: Vec::new(),
+            pages: self.pages.fork(),
+        }
+    }
+
+    /// Makes a fork the tree that counts: nobody reads the one that it was made from any more.
+    pub fn settle(&mut self) {
+        self.pages.settle();
     }
 
     /// Removes all entries and frees all pages.

@@ -182,6 +182,28 @@ fn remove_sorted(tree: &mut Tree, model: &mut Model, random: &mut Random) {
     assert_same(tree, model);
 }
 
+/// A tree that has a fork, and what it holds.
+type Original = Option<(Tree, Model)>;
+
+/// Goes on in a fork of the tree, or makes the fork the tree, or goes back to the original, which
+/// is as it was.
+fn fork(tree: &mut Tree, model: &mut Model, original: &mut Original, random: &mut Random) {
+    let Some((mut first, of_first)) = original.take() else {
+        let fork = tree.fork();
+        *original = Some((std::mem::replace(tree, fork), model.clone()));
+        return;
+    };
+    first.verify().unwrap();
+    assert_same(&first, &of_first);
+    if random.chance(0.5) {
+        drop(first);
+        tree.settle();
+    } else {
+        std::mem::swap(tree, &mut first);
+        *model = of_first;
+    }
+}
+
 /// Changes tree and model alike, for a while.
 fn run_model(memory_bytes: u64, shape: Shape, seed: u64, steps: u64) {
     eprintln!("budget {memory_bytes}, {shape:?}, seed {seed}");
@@ -193,7 +215,11 @@ fn run_model(memory_bytes: u64, shape: Shape, seed: u64, steps: u64) {
     let universe = 1 + random.below(4 * steps);
     // Phases in which the tree grows and shrinks, at random places and in runs.
     let (mut phase, mut next) = (0, 0);
+    let mut original = None;
     for step in 0..steps {
+        if random.chance(40.0 / steps as f64) {
+            fork(&mut tree, &mut model, &mut original, &mut random);
+        }
         if random.chance(20.0 / steps as f64) {
             phase = random.below(6);
             next = random.below(universe);
@@ -244,6 +270,9 @@ fn run_model(memory_bytes: u64, shape: Shape, seed: u64, steps: u64) {
     }
     tree.verify().unwrap();
     assert_same(&tree, &model);
+    if original.is_some() {
+        fork(&mut tree, &mut model, &mut original, &mut random);
+    }
     // And through writers, to nothing.
     while random.chance(0.5) {
         remove_sorted(&mut tree, &mut model, &mut random);
