@@ -47,6 +47,7 @@ mod table_page;
 mod tail;
 mod text;
 pub mod tree;
+mod turn;
 
 pub use appender::Appender;
 pub use change::Change;
@@ -62,5 +63,6 @@ pub use keys::{
 pub use row_places::{RowPlaces, RowReader};
 pub use run::{BatchRun, Drain};
 pub use snapshot::{Scan, TableSnapshot};
-pub use table::{ByKey, Saved, Table};
+pub use table::{ByKey, Draft, Saved, Table, publish_all};
 pub use tree::Tree;
+pub use turn::{Purpose, Turn, Turns};

@@ -7,7 +7,10 @@
 //!   rows of a batch --encoder--> keys --tree--> numbers --pages--> rows
 //! ```
 //!
-//! The trees change when a statement commits, all of them or none ([`Statement`]). Going back to a
+//! The trees change when a statement commits, all of them or none ([`Statement`]). A statement that
+//! changes much forks them ([`Indexes::fork`]), so that searches go on in those that are there.
+//!
+//! Going back to a
 //! saved state takes out the entries of rows that came since and puts back those of rows that went.
 //! That must not fail; should memory or I/O fail in it nevertheless, the indexes are marked stale
 //! and built again from the rows before they are used next.
@@ -95,6 +98,30 @@ impl Indexes {
             is_stale: false,
             is_changing: false,
             encoded: Vec::new(),
+        }
+    }
+
+    /// Indexes with the same entries, whose changes these do not see; see [`Tree::fork`].
+    pub(crate) fn fork(&self) -> Self {
+        let index = |index: &Index| Index {
+            name: index.name.clone(),
+            tree: index.tree.fork(),
+            encoder: index.encoder.clone(),
+            columns: index.columns.clone(),
+            prefixes: index.prefixes.clone(),
+        };
+        Self {
+            indexes: self.indexes.iter().map(index).collect(),
+            is_stale: self.is_stale(),
+            is_changing: false,
+            encoded: Vec::new(),
+        }
+    }
+
+    /// Makes forks the indexes that count; see [`Tree::settle`].
+    pub(crate) fn settle(&mut self) {
+        for index in &mut self.indexes {
+            index.tree.settle();
         }
     }
 
