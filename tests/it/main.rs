@@ -22,4 +22,5 @@ mod shortage;
 mod slt;
 mod status;
 mod temp_files;
+mod turns;
 mod waiting;

@@ -24,6 +24,7 @@ use crate::delimited::{Record, Records, Shape};
 use crate::errors;
 use crate::files::cannot_open;
 use crate::outcome::Outcome;
+use crate::spooled::Spool;
 
 /// Rows of the file that are converted together.
 const ROWS_TOGETHER: usize = 4096;
@@ -34,7 +35,14 @@ const BATCH: &str = "load data";
 
 impl Job {
     /// The file. That of an embedded engine's client is one of ours.
-    async fn file(&self, load: &LoadData) -> Result<Box<dyn Read + Send>, MySqlError> {
+    ///
+    /// That of another process is read to its end before a shared table is changed: others would
+    /// wait for the client.
+    async fn file(
+        &self,
+        load: &LoadData,
+        table: &Table,
+    ) -> Result<Box<dyn Read + Send>, MySqlError> {
         let disabled = || MySqlError::new(ErrorCode::LocalInfileDisabled, &[]);
         if load.local {
             if !self
@@ -50,7 +58,16 @@ impl Job {
                 let readers = &self.connection.engine.shared().client_file_readers;
                 let stop = Arc::clone(&self.connection.values.lock().stop);
                 let file = files.ask(&load.path, readers, stop).await?;
-                return Ok(Box::new(file));
+                if table.turns().is_none() {
+                    return Ok(Box::new(file));
+                }
+                let failed = |error| read_error(load, error);
+                let mut spool = Spool::new(file, &self.running.account);
+                while spool.read_some().map_err(failed)? {
+                    // Lets a cancelled statement end.
+                    tokio::task::yield_now().await;
+                }
+                return Ok(Box::new(spool.finish().map_err(failed)?));
             }
             if !self.file_access().is_local() {
                 return Err(disabled());
@@ -72,16 +89,17 @@ impl Job {
         }
         let table = self.table(&load.table)?;
         let ignore = load.local || load.ignore;
+        // What is wrong with the names is told before the client is asked for the file.
+        Plan::new(&load, &table)?;
+        let file = self.file(&load, &table).await?;
+        let (table, turns) = self.table_to_fill(&load.table).await?;
         let plan = Plan::new(&load, &table)?;
-        let file = self.file(&load).await?;
         let mut records = Records::new(file, Shape::of(&load.format));
-        let read_error = |error: io::Error| match error.downcast::<MySqlError>() {
-            Ok(told) => told,
-            Err(error) => cannot_open(&load.path, &error),
-        };
+        let read_error = |error| read_error(&load, error);
         records.skip_lines(load.skip_lines).map_err(read_error)?;
         // LOCAL alone leaves out rows that meet others, unless they are to take their places.
-        let mut writer = Writer::begin(self, &table, &plan.names, ignore).await?;
+        let to = (&table, turns);
+        let mut writer = Writer::begin(self, to, &plan.names, ignore).await?;
         if load.replace {
             writer.replace();
         }
@@ -156,6 +174,14 @@ impl Job {
         }
         self.connection.warn(Warning::new(code, &[&row]));
         Ok(())
+    }
+}
+
+/// Why a file cannot be read.
+fn read_error(load: &LoadData, error: io::Error) -> MySqlError {
+    match error.downcast::<MySqlError>() {
+        Ok(told) => told,
+        Err(error) => cannot_open(&load.path, &error),
     }
 }
 
