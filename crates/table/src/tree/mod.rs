@@ -35,10 +35,10 @@
 //! # Errors leave the tree as it was
 //!
 //! An insertion first decides what has to be cut, then pins and allocates every page that takes
-//! part, and then changes them, which cannot fail. A removal allocates nothing (but the copies that a
-//! fork makes of pages); nodes that became
-//! empty are freed and small neighbours merged if the pages for it are there, and otherwise stay,
-//! which is allowed. Inner nodes are not merged, only freed with their last child.
+//! part, and then changes them, which cannot fail. A removal allocates nothing (but the copies that
+//! a fork makes); nodes that became empty are freed and small neighbours merged if the pages for it
+//! are there, and otherwise stay, which is allowed. Inner nodes are not merged, only freed with
+//! their last child.
 //!
 //! # Cost
 //!
