@@ -438,8 +438,19 @@ impl Table {
         limit: usize,
     ) -> Result<Option<(TableSnapshot, Vec<u64>)>> {
         let mut state = self.state();
-        let found = self.indexes_of(&mut state)?.search(searches, limit)?;
-        Ok(found.map(|numbers| (self.snapshot_of(&state), numbers)))
+        if self.turns.is_none() || searches.len() <= by_key::ASKED_MAX {
+            let few = match &self.turns {
+                Some(_) => limit.min(by_key::FOUND_MAX),
+                None => limit,
+            };
+            let found = self.indexes_of(&mut state)?.search(searches, few)?;
+            if found.is_some() || few == limit {
+                return Ok(found.map(|numbers| (self.snapshot_of(&state), numbers)));
+            }
+        }
+        let snapshot = self.snapshot_of(&state);
+        let found = self.ask(state, false, |indexes| indexes.search(searches, limit))?;
+        Ok(found.map(|numbers| (snapshot, numbers)))
     }
 
     /// About how many rows a search finds; exact when they are few.
@@ -459,8 +470,10 @@ impl Table {
     /// # Errors
     /// If memory or I/O fail.
     pub fn conflicts(&self, batch: &RecordBatch, repeats: Repeats) -> Result<Conflicts> {
-        let mut state = self.state();
-        self.indexes_of(&mut state)?.conflicts(batch, repeats)
+        let is_little = batch.num_rows() <= by_key::ASKED_MAX;
+        self.ask(self.state(), is_little, |indexes| {
+            indexes.conflicts(batch, repeats)
+        })
     }
 
     fn indexes_of<'s>(&self, state: &'s mut State) -> Result<&'s mut Indexes> {

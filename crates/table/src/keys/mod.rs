@@ -32,6 +32,9 @@ pub use entry::entry;
 pub use lookup::{Lookup, Place, Step};
 pub use search::Search;
 
+use std::ops::Deref;
+use std::sync::Arc;
+
 use mayfly_space::{Account, AccountOptions};
 
 use crate::column_page::{Columns, StoredRows};
@@ -58,13 +61,26 @@ pub(crate) struct Indexes {
 }
 
 struct Index {
-    name: String,
     tree: Tree,
+    layout: Arc<IndexLayout>,
+}
+
+/// What does not change of an index, nor does it differ in its forks.
+struct IndexLayout {
+    name: String,
     encoder: KeyEncoder,
     /// The columns of the key.
     columns: Vec<usize>,
     /// How much of them the key keeps.
     prefixes: Vec<Option<u32>>,
+}
+
+impl Deref for Index {
+    type Target = IndexLayout;
+
+    fn deref(&self) -> &IndexLayout {
+        &self.layout
+    }
 }
 
 /// Rows of a page whose entries come or go.
@@ -80,12 +96,15 @@ impl Indexes {
     pub(crate) fn new(definition: &Definition, account: &Account) -> Self {
         let index = |key: &Key, account: &Account| {
             let payload_bytes = if key.is_unique() { NUMBER_BYTES } else { 0 };
-            Index {
+            let layout = IndexLayout {
                 name: key.name.clone(),
-                tree: Tree::new(account, payload_bytes),
                 encoder: KeyEncoder::new(key, &definition.columns),
                 columns: key.parts.iter().map(|part| part.column).collect(),
                 prefixes: key.parts.iter().map(|part| part.prefix).collect(),
+            };
+            Index {
+                tree: Tree::new(account, payload_bytes),
+                layout: Arc::new(layout),
             }
         };
         let mut indexes = Vec::with_capacity(definition.keys.len());
@@ -101,27 +120,17 @@ impl Indexes {
         }
     }
 
-    /// Indexes with the same entries, whose changes these do not see; see [`Tree::fork`].
+    /// Indexes with the same entries; see [`Tree::fork`].
     pub(crate) fn fork(&self) -> Self {
         let index = |index: &Index| Index {
-            name: index.name.clone(),
             tree: index.tree.fork(),
-            encoder: index.encoder.clone(),
-            columns: index.columns.clone(),
-            prefixes: index.prefixes.clone(),
+            layout: Arc::clone(&index.layout),
         };
         Self {
             indexes: self.indexes.iter().map(index).collect(),
             is_stale: self.is_stale(),
             is_changing: false,
             encoded: Vec::new(),
-        }
-    }
-
-    /// Makes forks the indexes that count; see [`Tree::settle`].
-    pub(crate) fn settle(&mut self) {
-        for index in &mut self.indexes {
-            index.tree.settle();
         }
     }
 

@@ -118,9 +118,6 @@ pub fn publish_all(mut drafts: Vec<Draft>) -> Result<()> {
         let mut drafted = draft.table.state();
         mem::swap(&mut state.content, &mut drafted.content);
         mem::swap(&mut state.indexes, &mut drafted.indexes);
-        if let Some(indexes) = &mut state.indexes {
-            indexes.settle();
-        }
         state.version = drafted.version;
         state.next_number = drafted.next_number;
         state.updated = drafted.updated;

@@ -29,8 +29,8 @@
 //! - [`Writer`]: many changes; the leaf stays pinned between them.
 //! - [`Cursor`]: many reads; the way from the root stays pinned, one page a level.
 //! - [`Builder`]: all entries at once, sorted.
-//! - [`Tree::fork`]: changes that nobody sees before they are complete. Pages are copied when they
-//!   are first changed; what the fork leaves alone it shares.
+//! - [`Tree::fork`]: reading the tree as it is now while it changes, or changing it while others
+//!   read it as it is. Pages are copied when they are first changed.
 //!
 //! # Errors leave the tree as it was
 //!
@@ -209,8 +209,8 @@ impl Tree {
         Ok(self.get(key)?.is_some())
     }
 
-    /// A tree with the same entries, whose changes this one does not see: it copies each page that
-    /// it changes. It stays right as long as this one is not changed.
+    /// A tree with the same entries. Neither sees the changes of the other: a page that both have is
+    /// copied before one of them changes it.
     pub fn fork(&self) -> Tree {
         Tree {
             payload_bytes: self.payload_bytes,
@@ -221,11 +221,6 @@ impl Tree {
             path: Vec::new(),
             pages: self.pages.fork(),
         }
-    }
-
-    /// Makes a fork the tree that counts: nobody reads the one that it was made from any more.
-    pub fn settle(&mut self) {
-        self.pages.settle();
     }
 
     /// Removes all entries and frees all pages.

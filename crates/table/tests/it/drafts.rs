@@ -1,19 +1,19 @@
 //! Drafts: what a statement makes of a table beside the one that everybody reads, and how that
 //! becomes the table.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use arrow_array::{Int64Array, UInt64Array};
+use arrow_array::{Array, ArrayRef, Int64Array, StringViewArray, UInt64Array};
 use mayfly_space::{Account, Faults, Operation, Space};
-use mayfly_table::{Error, Result, Search, Table, publish_all};
+use mayfly_table::{ByKey, Error, Result, Search, Table, publish_all};
 
 use crate::batches::Random;
 use crate::kept_numbers::update_all;
 use crate::keyed::{
-    PRIMARY, Row, batch, change, definition, ignore, read_all, replace, thin_out, update,
+    CODE, PRIMARY, Row, batch, change, definition, ignore, read_all, replace, thin_out, update,
 };
 use crate::spaces::{BUDGETS, assert_empty, open, open_faulty};
 
@@ -52,63 +52,129 @@ fn append(table: &Arc<Table>, rows: &[Row]) -> Result<u64> {
     appender.commit()
 }
 
-/// Asks another thread to read a table while memory is granted to the one that changes it.
-struct Reader {
-    table: Mutex<Option<Arc<Table>>>,
-    asks: AtomicBool,
-    answers: AtomicU64,
+type Action = Arc<dyn Fn() + Send + Sync>;
+
+/// Does something on another thread while an operation of a statement is under way, and waits for
+/// it: only a lock that the statement has can keep it from ending.
+struct Beside {
+    operation: Operation,
+    action: Mutex<Option<Action>>,
+    times: AtomicU64,
 }
 
-impl Faults for Reader {
+impl Beside {
+    fn new(operation: Operation) -> Arc<Beside> {
+        Arc::new(Beside {
+            operation,
+            action: Mutex::default(),
+            times: AtomicU64::new(0),
+        })
+    }
+
+    /// Runs a statement beside which the action is done, at least once.
+    fn during<T>(&self, action: Action, statement: impl FnOnce() -> T) -> T {
+        *self.action.lock().unwrap() = Some(action);
+        let ended = statement();
+        *self.action.lock().unwrap() = None;
+        assert!(
+            self.times.swap(0, Ordering::SeqCst) > 0,
+            "nothing was done beside"
+        );
+        ended
+    }
+}
+
+impl Faults for Beside {
     fn before(&self, operation: Operation) -> std::io::Result<()> {
-        if operation != Operation::Grant || !self.asks.swap(false, Ordering::SeqCst) {
+        if operation != self.operation {
             return Ok(());
         }
-        let table = self.table.lock().unwrap().clone().expect("a table");
+        let Some(action) = self.action.lock().unwrap().take() else {
+            return Ok(());
+        };
         let (sender, receiver) = mpsc::channel();
+        let acting = Arc::clone(&action);
         thread::spawn(move || {
-            let one = Search::equal(PRIMARY, vec![Arc::new(Int64Array::from(vec![7]))]);
-            let found = table.search(&[one], 1).unwrap().unwrap().1;
-            let _ = sender.send((found.len(), table.row_count()));
+            acting();
+            let _ = sender.send(());
         });
-        // Who changes the table waits here, so only a lock that it holds keeps the reader waiting.
-        let answer = receiver.recv_timeout(Duration::from_secs(20));
-        let answer = answer.expect("a reader waits for a statement that changes the table");
-        assert_eq!(answer, (1, 10_000));
-        self.answers.fetch_add(1, Ordering::SeqCst);
-        self.asks.store(true, Ordering::SeqCst);
+        let ended = receiver.recv_timeout(Duration::from_secs(120));
+        ended.expect("who acts beside the statement waits for it");
+        self.times.fetch_add(1, Ordering::SeqCst);
+        *self.action.lock().unwrap() = Some(action);
         Ok(())
     }
+}
+
+fn ids(values: impl IntoIterator<Item = i64>) -> ArrayRef {
+    Arc::new(values.into_iter().collect::<Int64Array>())
 }
 
 #[test]
 fn readers_go_on_while_many_rows_are_committed() {
     let dir = tempfile::tempdir().unwrap();
-    let reader = Arc::new(Reader {
-        table: Mutex::default(),
-        asks: AtomicBool::new(false),
-        answers: AtomicU64::new(0),
-    });
-    let faults = Arc::clone(&reader) as Arc<dyn Faults>;
-    let space = open_faulty(64 << 20, dir.path(), Some(faults));
+    let beside = Beside::new(Operation::Grant);
+    let space = open_faulty(64 << 20, dir.path(), Some(Arc::clone(&beside) as _));
     let table = shared(space.root());
     append(&table, &many(10_000)).unwrap();
-    *reader.table.lock().unwrap() = Some(Arc::clone(&table));
-    let during = |change: &dyn Fn()| {
-        reader.asks.store(true, Ordering::SeqCst);
-        change();
-        reader.asks.store(false, Ordering::SeqCst);
-        assert!(reader.answers.swap(0, Ordering::SeqCst) > 0);
-    };
-    during(&|| update_all(&table, |row| (row.0, row.1.clone(), row.2 + 1)).unwrap());
-    during(&|| {
+    let reader = Arc::clone(&table);
+    let read: Action = Arc::new(move || {
+        let one = Search::equal(PRIMARY, vec![ids([7])]);
+        let found = reader.search(&[one], 1).unwrap().unwrap().1;
+        assert_eq!((found.len(), reader.row_count()), (1, 10_000));
+    });
+    beside.during(Arc::clone(&read), || {
+        update_all(&table, |row| (row.0, row.1.clone(), row.2 + 1)).unwrap();
+    });
+    beside.during(Arc::clone(&read), || {
         let new: Vec<Row> = (10_000..20_000).map(|id| (id, None, 0)).collect();
         append(&table, &new).unwrap();
     });
     assert_eq!(table.row_count(), 20_000);
     table.verify();
-    *reader.table.lock().unwrap() = None;
-    drop(table);
+    drop((table, read));
+    assert_empty(&space);
+}
+
+#[test]
+fn rows_are_committed_while_others_look_many_rows_up() {
+    const ROWS: i64 = 60_000;
+    let dir = tempfile::tempdir().unwrap();
+    let beside = Beside::new(Operation::Read);
+    // Most pages of the keys are on disk.
+    let space = open_faulty(1 << 20, dir.path(), Some(Arc::clone(&beside) as _));
+    let table = shared(space.root());
+    append(&table, &many(ROWS)).unwrap();
+    let (writer, next) = (Arc::clone(&table), AtomicI64::new(ROWS));
+    let write: Action = Arc::new(move || {
+        let id = next.fetch_add(1, Ordering::SeqCst);
+        append(&writer, &[(id, None, 0)]).unwrap();
+    });
+    let codes = (0..ROWS).step_by(7).map(|number| format!("code {number}"));
+    let codes: StringViewArray = codes.map(Some).collect();
+    let count = codes.len();
+    let codes: ArrayRef = Arc::new(codes);
+    let seen = table.snapshot();
+    let found = beside.during(Arc::clone(&write), || {
+        table.lookup(&seen, CODE, std::slice::from_ref(&codes), usize::MAX)
+    });
+    // Those of the snapshot, since the table was that when it was asked.
+    let ByKey::Found(found) = found.unwrap() else {
+        panic!("the table had not changed");
+    };
+    assert_eq!(found.numbers.len(), count);
+    assert_eq!(seen.locate(found.numbers).unwrap().len(), count);
+    let now = table.snapshot();
+    let found = beside.during(Arc::clone(&write), || {
+        table.lookup_any(&now, CODE, std::slice::from_ref(&codes), usize::MAX)
+    });
+    let ByKey::Found(numbers) = found.unwrap() else {
+        panic!("the table had not changed");
+    };
+    assert_eq!(now.locate(numbers).unwrap().len(), count);
+    assert!(table.row_count() > now.row_count());
+    table.verify();
+    drop((table, write, seen, now));
     assert_empty(&space);
 }
 
