@@ -1,21 +1,20 @@
-//! Chores of this repository: `cargo xtask tidy`.
+//! Chores of this repository: `cargo xtask tidy` and `cargo xtask steady`.
 
 #![forbid(unsafe_code)]
 
+mod steady;
 mod tidy;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy";
+const USAGE: &str = "\
+usage: cargo xtask tidy
+       cargo xtask steady RUNS [--load] [--minutes N] [-- ARGUMENTS OF CARGO TEST]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments
-        .iter()
-        .map(String::as_str)
-        .collect::<Vec<_>>()
-        .as_slice()
-    {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
         ["tidy"] => match tidy::run() {
             Ok(problems) if problems.is_empty() => ExitCode::SUCCESS,
             Ok(problems) => {
@@ -27,6 +26,13 @@ fn main() -> ExitCode {
             }
             Err(error) => {
                 eprintln!("tidy: {error:#}");
+                ExitCode::FAILURE
+            }
+        },
+        ["steady", arguments @ ..] => match steady::run(arguments) {
+            Ok(code) => ExitCode::from(code),
+            Err(error) => {
+                eprintln!("steady: {error:#}\n{USAGE}");
                 ExitCode::FAILURE
             }
         },

@@ -75,6 +75,7 @@
 
 mod account;
 mod arena;
+mod background;
 mod class;
 mod codec;
 mod core;
@@ -93,6 +94,7 @@ mod prefetch;
 mod program;
 mod room;
 mod space;
+mod sync;
 mod table;
 mod verify;
 mod writer;

@@ -46,6 +46,8 @@ pub enum Operation {
     Extend,
     /// Granting memory: a page, reading one back, a reservation, an admission.
     Grant,
+    /// Starting a background thread, or a helper of one.
+    Thread,
 }
 
 /// A hook for tests that makes operations fail.
@@ -116,7 +118,9 @@ impl fmt::Debug for SpaceOptions {
 /// The limits of an [`Account`](crate::Account).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AccountOptions {
-    /// The most disk bytes this account and its descendants may use at once.
+    /// The most disk bytes this account and its descendants may use at once. Where others need the
+    /// memory of its pages, these are written beyond it, and the account gets no further page until
+    /// it uses less again.
     pub disk_quota_bytes: Option<u64>,
     /// The most unpinned memory this account and its descendants keep resident: beyond it their
     /// own pages are evicted, whatever the budget says.

@@ -49,9 +49,11 @@ struct Part {
     slot: Slot,
 }
 
-struct Writer<'a> {
+pub(crate) struct Writer<'a> {
     core: &'a Core,
     queue: Box<dyn Queue>,
+    /// Pages are written beyond the quota of their account, because others need the memory.
+    overdraw: bool,
     flying: HashMap<u64, Vec<Part>>,
     next_tag: u64,
     chooser: Chooser,
@@ -75,17 +77,7 @@ impl Drop for LastWord<'_> {
 /// The body of the writer's thread.
 pub(crate) fn run(core: &Core) {
     let _last = LastWord(core);
-    let mut writer = Writer {
-        core,
-        queue: Arc::clone(&core.backend).queue(),
-        flying: HashMap::new(),
-        next_tag: 0,
-        chooser: Chooser::new(core.options.compression),
-        device_bytes: 0,
-        device_busy: Duration::ZERO,
-        busy_since: None,
-        active_since_trim: true,
-    };
+    let mut writer = Writer::new(core, Arc::clone(&core.backend).queue());
     while writer.wait_for_work() {
         writer.round();
     }
@@ -94,7 +86,22 @@ pub(crate) fn run(core: &Core) {
     }
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    pub(crate) fn new(core: &'a Core, queue: Box<dyn Queue>) -> Writer<'a> {
+        Writer {
+            core,
+            queue,
+            overdraw: false,
+            flying: HashMap::new(),
+            next_tag: 0,
+            chooser: Chooser::new(core.options.compression),
+            device_bytes: 0,
+            device_busy: Duration::ZERO,
+            busy_since: None,
+            active_since_trim: true,
+        }
+    }
+
     /// Sleeps until there is something to do; `false` when the space closes.
     fn wait_for_work(&mut self) -> bool {
         let room = &self.core.room;
@@ -126,9 +133,11 @@ impl Writer<'_> {
         }
     }
 
-    fn round(&mut self) {
+    /// Submits what there is to write and takes note of what is written.
+    pub(crate) fn round(&mut self) {
         let (urgent, requests) = {
             let mut state = lock(&self.core.room.state);
+            self.overdraw = state.overdrawing > 0;
             (state.urgent > 0, std::mem::take(&mut state.requests))
         };
         let submitted = self.submit_requests(&requests) + self.submit_ordered(urgent);
@@ -255,26 +264,31 @@ impl Writer<'_> {
         Scratch::new(bytes + codec::bound(longest) + SECTOR as usize)
     }
 
-    /// Finds file space for pages and submits them; pages without space stay dirty.
+    /// Finds file space for pages and submits them; pages without space stay dirty. A page that
+    /// a quota refuses is the affair of those below the quota: they are waked, and it is no
+    /// failure of the writer.
     fn place(&mut self, mut parts: Vec<Part>, scratch: Option<Scratch>) {
         let core = self.core;
-        let mut error = None;
+        let mut refused = false;
         parts.retain(|part| {
             let node = core
                 .table
                 .entry(part.id)
                 .account()
                 .expect("not freed while written");
-            let taken = node.take_disk(u64::from(part.slot.stored_bytes));
-            if let Err(reason) = taken {
-                error = Some(reason);
+            let stored = u64::from(part.slot.stored_bytes);
+            let is_taken = node.take_disk(stored, self.overdraw).is_ok();
+            if !is_taken {
+                refused = true;
+                count(&node.tally.write_failures, 1);
                 core.finish_write(part.id, None);
-                return false;
             }
-            true
+            is_taken
         });
-        if let Some(error) = error {
-            self.failed(error);
+        if refused {
+            // Taken once, so that nobody who has just looked misses it.
+            drop(lock(&core.room.state));
+            core.room.changed.notify_all();
         }
         let mut scratch = scratch.map(Arc::new);
         let mut rest = parts;

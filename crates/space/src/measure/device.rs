@@ -26,7 +26,7 @@ impl Bench {
         files.pre_extend(options.bytes)?;
         Ok(Bench {
             files,
-            backend: backend(mode, io_uring),
+            backend: backend(mode, io_uring, None),
         })
     }
 

@@ -5,6 +5,7 @@ mod budget;
 mod faults;
 mod io;
 mod model;
+mod quota;
 mod stress;
 
 use std::sync::Arc;
