@@ -25,4 +25,5 @@ mod slt;
 mod status;
 mod temp_files;
 mod text_files;
+mod turns;
 mod waiting;

@@ -30,7 +30,7 @@ use crate::profile::{Cost, Profiles, Stage};
 use crate::running::{CancelHandle, EndHandle, Running};
 use crate::shortage::TurnOfConnection;
 use crate::slow_log::{Reads, SlowSettings, Unlogged};
-use crate::statement::{Known, KnownTables, Lately, Numbering, Repeated, Turns};
+use crate::statement::{Known, KnownTables, Lately, Numbering, Repeated};
 use crate::stats::{Ended, StatementStats};
 use crate::status::{RowChanges, Status};
 use crate::tracking::{Tracker, Tracks, TransactionInfo};
@@ -350,13 +350,6 @@ impl Connection {
         }
         let saved = local.transaction.save(table);
         saved.map_err(|error| errors::from_table(&error))
-    }
-
-    /// What whoever writes a shared table with keys holds, until its statement ends: row numbers
-    /// and entries of one statement follow those of another. `None` for any other table.
-    pub(crate) fn turns_of(&self, table: &Arc<Table>, is_own: bool) -> Option<Turns> {
-        let has_keys = !table.definition().keys.is_empty();
-        (has_keys && !is_own).then(|| self.engine.shared().turn(table))
     }
 
     /// Counts rows that changed, and remembers those that ROLLBACK cannot undo.

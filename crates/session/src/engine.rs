@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use mayfly_space::{Account, AccountOptions, Compression, IoMode, PageClass, Space, SpaceOptions};
 use mayfly_sql::functions::NamedLocks;
-use mayfly_table::{Dictionary, Table};
+use mayfly_table::Dictionary;
 use mayfly_types::{ErrorCode, MySqlError};
 use tokio::runtime::{Handle, Runtime};
 
@@ -166,8 +166,6 @@ pub(crate) struct Shared {
     pub(crate) waiting_room: Arc<WaitingRoom>,
     /// The statements that run, and those that wait for memory.
     pub(crate) statements: Arc<Statements>,
-    /// Whose turn it is to write a table with keys, by the address of the table.
-    turns: Mutex<HashMap<usize, Weak<tokio::sync::Mutex<()>>>>,
     // resources
     runtime: Option<Runtime>,
     /// One thread that no query runs on: see [`Engine::control`].
@@ -179,21 +177,6 @@ pub(crate) struct Globals {
     pub(crate) variables: Variables,
     pub(crate) status: Status,
     pub(crate) connections_made: u64,
-}
-
-impl Shared {
-    /// The turns of those who write a table.
-    pub(crate) fn turn(&self, table: &Arc<Table>) -> Arc<tokio::sync::Mutex<()>> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        let address = Arc::as_ptr(table).addr();
-        if let Some(turn) = turns.get(&address).and_then(Weak::upgrade) {
-            return turn;
-        }
-        turns.retain(|_, turn| turn.strong_count() > 0);
-        let turn = Arc::new(tokio::sync::Mutex::new(()));
-        turns.insert(address, Arc::downgrade(&turn));
-        turn
-    }
 }
 
 impl Engine {
@@ -260,7 +243,6 @@ impl Engine {
                 planners: Arc::new(planners),
                 waiting_room: Arc::default(),
                 statements: Arc::default(),
-                turns: Mutex::default(),
                 runtime: Some(runtime),
                 control: Some(control),
             }),

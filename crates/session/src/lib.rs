@@ -52,6 +52,7 @@ mod running;
 mod session;
 mod shortage;
 mod slow_log;
+mod spooled;
 mod statement;
 mod stats;
 mod status;

@@ -31,6 +31,7 @@ use crate::client_files::ClientFile;
 use crate::errors;
 use crate::files::{RecordMemory, cannot_open, of_record};
 use crate::outcome::Outcome;
+use crate::spooled::{Spool, SpooledFile};
 
 /// Rows of the file that are converted together.
 const ROWS_TOGETHER: usize = 4096;
@@ -50,6 +51,8 @@ enum Source {
     Here(File, Vec<u8>),
     /// Of the client: the piece that is read, and how much of it was.
     Client(ClientFile, Vec<u8>, usize),
+    /// What a client has sent.
+    Spooled(SpooledFile),
 }
 
 impl Source {
@@ -71,13 +74,17 @@ impl Source {
                 *read = read.saturating_add(taken.len());
                 Ok(taken)
             }
+            Source::Spooled(file) => file.next_piece(),
         }
     }
 }
 
 impl Job {
     /// The file. That of an embedded engine's client is one of ours.
-    async fn source(&self, load: &LoadData) -> Result<Source, MySqlError> {
+    ///
+    /// That of another process is read to its end before a shared table is changed: others would
+    /// wait for the client.
+    async fn source(&self, load: &LoadData, table: &Table) -> Result<Source, MySqlError> {
         let disabled = || MySqlError::new(ErrorCode::LocalInfileDisabled, &[]);
         if load.local {
             if !self
@@ -90,8 +97,18 @@ impl Job {
                 return Err(disabled());
             }
             if let Some(files) = self.connection.client_files() {
-                let file = files.ask(&load.path).await?;
-                return Ok(Source::Client(file, Vec::new(), 0));
+                let mut file = files.ask(&load.path).await?;
+                if table.turns().is_none() {
+                    return Ok(Source::Client(file, Vec::new(), 0));
+                }
+                let mut spool = Spool::new(&self.running.account);
+                loop {
+                    let piece = file.next_piece().await?;
+                    if piece.is_empty() {
+                        return Ok(Source::Spooled(spool.finish()?));
+                    }
+                    spool.push(&piece)?;
+                }
             }
             if !self.file_access().is_local() {
                 return Err(disabled());
@@ -117,7 +134,8 @@ impl Job {
     }
 
     pub(crate) async fn load(&self, load: LoadData) -> Result<Outcome, MySqlError> {
-        self.connection.count(|status| status.loads += 1);
+        self.connection
+            .count(|status| status.loads = status.loads.saturating_add(1));
         // What a client sends it does not send again.
         self.connection.values.lock().took_effect = true;
         if load.format.line_terminator.is_empty() || load.format.field_terminator.is_empty() {
@@ -127,12 +145,16 @@ impl Job {
         }
         let table = self.table(&load.table)?;
         let ignore = load.local || load.ignore;
+        // What is wrong with the names is told before the client is asked for the file.
+        Plan::new(&load, &table)?;
+        let mut source = self.source(&load, &table).await?;
+        let (table, turns) = self.table_to_fill(&load.table).await?;
         let plan = Plan::new(&load, &table)?;
-        let mut source = self.source(&load).await?;
         let mut records = self.records(&load)?;
         let failed = |error| of_record(error, &load.path);
         // LOCAL alone leaves out rows that meet others, unless they are to take their places.
-        let mut writer = Writer::begin(self, &table, &plan.names, ignore).await?;
+        let to = (&table, turns);
+        let mut writer = Writer::begin(self, to, &plan.names, ignore).await?;
         if load.replace {
             writer.replace();
         }
