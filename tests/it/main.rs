@@ -9,6 +9,7 @@ mod distinct;
 mod engine;
 mod faults;
 mod groupings;
+mod histories;
 mod into;
 mod partitioned;
 mod points;
