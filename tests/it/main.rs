@@ -10,6 +10,7 @@ mod engine;
 mod faults;
 mod fuzz_sql;
 mod groupings;
+mod histories;
 mod into;
 mod partitioned;
 mod planning;
