@@ -22,4 +22,5 @@ mod shortage;
 mod slt;
 mod status;
 mod temp_files;
+mod text_files;
 mod waiting;

@@ -140,6 +140,8 @@ pub(crate) struct Settings {
     pub(crate) selects_all: bool,
     /// How long a client may say nothing, in seconds.
     pub(crate) wait_timeout: u64,
+    /// How long each read of what it sends may take, in seconds.
+    pub(crate) read_timeout: u64,
     /// Whether statements are profiled, and how many of them are kept.
     pub(crate) profiling: bool,
     pub(crate) profiles_max: u64,
@@ -631,6 +633,7 @@ impl Local {
                 insert_id: self.variables.number("insert_id"),
                 selects_all: self.variables.number("sql_select_limit") == u64::MAX,
                 wait_timeout: self.variables.number("wait_timeout"),
+                read_timeout: self.variables.number("net_read_timeout"),
                 profiling: self.variables.is_on("profiling"),
                 profiles_max: self.variables.number("profiling_history_size"),
                 statement_quota_bytes: self.variables.quota("mayfly_max_tmp_statement_space_usage"),

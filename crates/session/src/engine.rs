@@ -13,9 +13,7 @@ use mayfly_sql::functions::NamedLocks;
 use mayfly_table::{Dictionary, Table};
 use mayfly_types::{ErrorCode, MySqlError};
 use tokio::runtime::{Handle, Runtime};
-use tokio::sync::Semaphore;
 
-use crate::client_files::READERS_MAX;
 use crate::clients::Clients;
 use crate::connection::Connection;
 use crate::errors;
@@ -50,6 +48,16 @@ fn memory_of_space(memory_bytes: u64) -> u64 {
         true => memory_bytes - (memory_bytes / READERS_SHARE).min(READERS_BYTES_MAX),
         false => memory_bytes,
     }
+}
+
+/// Records of text files may be so long, or a part of the budget if that is less: a record is
+/// there several times while it becomes a row.
+const RECORD_BYTES_MAX: u64 = 64 << 20;
+const RECORDS_PER_MEMORY: u64 = 4;
+
+/// The longest record of a text file, unless a session says otherwise.
+fn record_bytes_max(memory_bytes: u64) -> u64 {
+    (memory_bytes / RECORDS_PER_MEMORY).clamp(1024, RECORD_BYTES_MAX)
 }
 
 /// Stack of a worker: nested expressions and plans recurse, and what the parser lets through must
@@ -137,8 +145,6 @@ pub(crate) struct Shared {
     pub(crate) globals: Mutex<Globals>,
     connections: Mutex<BTreeMap<u64, Weak<Connection>>>,
     last_connection_id: AtomicU64,
-    /// Those that read files of clients, which keeps a thread each.
-    pub(crate) client_file_readers: Arc<Semaphore>,
     /// Plans that connections keep.
     pub(crate) kept_plans: Arc<AtomicUsize>,
     /// The connections that plan for others.
@@ -239,7 +245,6 @@ impl Engine {
                 globals: Mutex::new(globals),
                 connections: Mutex::new(BTreeMap::new()),
                 last_connection_id: AtomicU64::new(0),
-                client_file_readers: Arc::new(Semaphore::new(READERS_MAX)),
                 kept_plans: Arc::default(),
                 plan_owners: PlanOwners::default(),
                 clients: Clients::default(),
@@ -425,6 +430,10 @@ fn start_values(options: &EngineOptions, threads: usize) -> Variables {
         ),
         ("mayfly_memory_bytes", options.memory_bytes.to_string()),
         ("mayfly_threads", threads.to_string()),
+        (
+            "mayfly_max_record_bytes",
+            record_bytes_max(options.memory_bytes).to_string(),
+        ),
         (
             "max_tmp_session_space_usage",
             options.session_quota_bytes.unwrap_or(0).to_string(),

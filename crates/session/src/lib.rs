@@ -27,7 +27,6 @@ mod client_files;
 mod clients;
 mod commands;
 mod connection;
-mod delimited;
 mod engine;
 mod errors;
 mod export;

@@ -388,6 +388,11 @@ impl Session {
         self.connection.local().settings().wait_timeout
     }
 
+    /// How long each read of what a client sends may take, in seconds: `@@net_read_timeout`.
+    pub fn read_seconds(&self) -> u64 {
+        self.connection.local().settings().read_timeout
+    }
+
     /// Says that a person waits at the client: `@@wait_timeout` is `@@interactive_timeout` then.
     pub fn wait_for_person(&mut self) {
         let mut local = self.connection.local();

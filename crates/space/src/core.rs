@@ -178,15 +178,18 @@ impl Core {
         let entry = self.table.entry(page.id);
         let before = entry.update(|word| {
             let to = (word - 1) | REFERENCED;
-            let last = to & PINS == 0;
+            // Writers wait for the last pin to go, an upgrade for all but its own.
+            let wakes = to & PINS <= 1;
             let to = if exclusive { to & !EXCLUSIVE } else { to };
-            Some(if last { to & !AWAITED } else { to })
+            Some(if wakes { to & !AWAITED } else { to })
         });
         let before = before.unwrap_or_else(|word| word);
         let was_last = before & PINS == 1;
+        if before & PINS <= 2 {
+            self.table.wake(page.id, before);
+        }
         if was_last {
             page.node.unpinned(page.len as u64);
-            self.table.wake(page.id, before);
             if before & (LISTED | WRITING) == 0 && !going {
                 self.order.list(&self.arena, &self.table, page.id);
             }

@@ -131,7 +131,7 @@ impl Space {
         })
     }
 
-    fn core(&self) -> &Core {
+    pub(crate) fn core(&self) -> &Core {
         &self.root.shared.core
     }
 

@@ -155,7 +155,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn submit_requests(&mut self, requests: &[u32]) -> usize {
+    /// Begins to write these pages, as far as they are dirty and unpinned; returns how many.
+    pub(crate) fn submit_requests(&mut self, requests: &[u32]) -> usize {
         let mut submitted = 0;
         for &id in requests {
             let core = self.core;
@@ -386,7 +387,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Takes note of finished transfers; returns how many.
-    fn collect(&mut self, wait: bool) -> usize {
+    pub(crate) fn collect(&mut self, wait: bool) -> usize {
         let mut done = Vec::new();
         self.queue.collect(wait, &mut done);
         let count = done.len();

@@ -84,7 +84,8 @@ impl Faults for FaultyDisk {
         if turn == 0 || !matches!(operation, Operation::Extend | Operation::Write) {
             return Ok(());
         }
-        if self.turned.fetch_add(1, Relaxed) / turn % 2 == 0 {
+        let turns_over = self.turned.fetch_add(1, Relaxed) / turn;
+        if turns_over.is_multiple_of(2) {
             return Ok(());
         }
         self.refused.fetch_add(1, Relaxed);

@@ -7,16 +7,24 @@
 //!
 //! **Source**: "MySQL Packets", "Compressed Packet".
 
+#![deny(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::bytes_in::Reader;
+use crate::clock::within;
 use crate::compression::Decompressor;
 use crate::error::{
     ConnectionError, Failure, cannot_uncompress, packet_too_large, packets_out_of_order,
@@ -95,9 +103,44 @@ pub(crate) fn lock(receiver: &SharedReceiver) -> MutexGuard<'_, Receiver> {
     receiver.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits for the next packet.
-pub(crate) async fn next_packet(receiver: &SharedReceiver) -> Result<Option<Bytes>, ReceiveError> {
-    poll_fn(|context| lock(receiver).poll_packet(context)).await
+/// What comes next from a client.
+pub(crate) enum Received {
+    /// A packet, `None` if the client closed before it.
+    Packet(Result<Option<Bytes>, ReceiveError>),
+    /// A part of one.
+    Part,
+}
+
+/// Waits for the next packet, or for a part of it.
+pub(crate) async fn next_part(receiver: &SharedReceiver) -> Received {
+    let before = lock(receiver).received_bytes;
+    poll_fn(|context| {
+        let mut receiver = lock(receiver);
+        match receiver.poll_packet(context) {
+            Poll::Ready(packet) => Poll::Ready(Received::Packet(packet)),
+            Poll::Pending if receiver.received_bytes > before => Poll::Ready(Received::Part),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
+
+/// Waits for the next packet. Each read may take as long as `limit`: a long packet that makes
+/// progress may take its time, one that stops may not.
+///
+/// # Errors
+/// `TimedOut` when a read takes longer.
+pub(crate) async fn next_packet(
+    receiver: &SharedReceiver,
+    limit: Duration,
+) -> Result<Option<Bytes>, ReceiveError> {
+    loop {
+        match within(limit, next_part(receiver)).await {
+            Some(Received::Packet(packet)) => return packet,
+            Some(Received::Part) => {}
+            None => return Err(io::Error::from(io::ErrorKind::TimedOut).into()),
+        }
+    }
 }
 
 /// Waits until the client is gone.
@@ -218,7 +261,7 @@ impl Receiver {
         let polled = pin!(self.stream.read_buf(&mut self.raw)).poll(context);
         polled.map_ok(|count| {
             self.at_end |= count == 0;
-            self.received_bytes += count as u64;
+            self.received_bytes = self.received_bytes.saturating_add(count as u64);
         })
     }
 
@@ -228,7 +271,7 @@ impl Receiver {
             Some(_) => crate::compression::HEADER_BYTES,
             None => HEADER_BYTES,
         };
-        let promised = read_u24(&self.raw).map_or(0, |len| len + header_bytes);
+        let promised = read_u24(&self.raw).map_or(0, |len| len.saturating_add(header_bytes));
         promised.saturating_sub(self.raw.len())
     }
 
@@ -264,14 +307,14 @@ impl Receiver {
                 && let Some(sequence) = from.get(3).copied()
             {
                 let begun = self.partial.as_ref().map_or(0, BytesMut::len);
-                if begun + len > self.max_packet_bytes {
+                if begun.saturating_add(len) > self.max_packet_bytes {
                     return Err(ReceiveError::TooLarge);
                 }
                 // Compressed, only the numbers of frames count: `my_net_read`.
                 if self.decompressor.is_none() && sequence != self.sequence {
                     return Err(ReceiveError::OutOfOrder);
                 }
-                if from.len() >= HEADER_BYTES + len {
+                if from.len() >= HEADER_BYTES.saturating_add(len) {
                     from.advance(HEADER_BYTES);
                     self.sequence = sequence.wrapping_add(1);
                     let payload = from.split_to(len);
@@ -313,11 +356,48 @@ impl Receiver {
             .unwrap(frame, plain_len, &mut self.plain)
             .map_err(|_| ReceiveError::CannotUncompress)?;
         self.compressed_sequence = sequence.wrapping_add(1);
-        self.raw.advance(crate::compression::HEADER_BYTES + len);
+        let taken = crate::compression::HEADER_BYTES.saturating_add(len);
+        self.raw.advance(taken);
         Ok(true)
     }
 }
 
 fn read_u24(bytes: &[u8]) -> Option<usize> {
     Reader::new(bytes).u24().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt;
+
+    use super::*;
+
+    /// Each part begins a new time limit, so that only the pauses between them count.
+    #[tokio::test]
+    async fn parts_of_a_packet_are_seen() {
+        let (mut ours, theirs) = tokio::io::duplex(64);
+        let receiver = Arc::new(Mutex::new(Receiver::new(Box::new(theirs), 1 << 20)));
+        for part in [&b"\x03\0"[..], b"\0\0", b"ab"] {
+            ours.write_all(part).await.expect("there is room");
+            let received = next_part(&receiver).await;
+            assert!(matches!(received, Received::Part));
+        }
+        ours.write_all(b"c").await.expect("there is room");
+        match next_part(&receiver).await {
+            Received::Packet(Ok(Some(packet))) => assert_eq!(packet, &b"abc"[..]),
+            _ => panic!("the packet is whole"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_read_that_takes_too_long_is_an_error() {
+        let (mut ours, theirs) = tokio::io::duplex(64);
+        let receiver = Arc::new(Mutex::new(Receiver::new(Box::new(theirs), 1 << 20)));
+        ours.write_all(b"\x03\0\0\0a").await.expect("there is room");
+        let received = next_packet(&receiver, Duration::from_millis(20)).await;
+        let Err(ReceiveError::Transport(error)) = received else {
+            panic!("the packet is not whole");
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
 }

@@ -22,7 +22,8 @@ pub struct Settings {
     pub max_packet_bytes: usize,
     /// `connect_timeout`: how long the whole handshake may take.
     pub connect_timeout: Duration,
-    /// `net_read_timeout`: how long a client that has to send something may wait with it.
+    /// `net_read_timeout`: how long each read may take from a client that has to send something:
+    /// the rest of a packet, or a file.
     pub read_timeout: Duration,
     /// `net_write_timeout`: how long a client may not read.
     pub write_timeout: Duration,

@@ -26,11 +26,11 @@ mod memory;
 
 use std::collections::{BTreeSet, BinaryHeap};
 use std::io;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::PageClass;
 use crate::lock;
-use crate::sync::Mutex;
 pub(crate) use memory::{Frame, GRANULE, Memory};
 
 /// No page owns the frame.

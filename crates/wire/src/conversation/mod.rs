@@ -8,8 +8,8 @@ mod prepared;
 
 use std::io;
 
-use bytes::Bytes;
 use mayfly_types::{ErrorCode, MySqlError};
+use tokio::sync::watch;
 
 use crate::clock::within;
 use crate::command::Command;
@@ -17,7 +17,7 @@ use crate::endpoint::{Endpoint, Stopping, end};
 use crate::error::{ConnectionError, Failure, idle_disconnect, malformed_packet, unknown_command};
 use crate::login::Login;
 use crate::packets;
-use crate::receiver::{self, ReceiveError, SharedReceiver, lock};
+use crate::receiver::{self, ReceiveError, Received, SharedReceiver, lock};
 use crate::reply::{Format, Reply, Summary};
 use crate::server::{Connection, Server, StatementCommand};
 use crate::statements::Statements;
@@ -49,7 +49,7 @@ pub(crate) struct Conversation<'e, S: Server> {
 
 /// What ends the wait for a command.
 enum Event {
-    Packet(Result<Option<Bytes>, ReceiveError>),
+    Received(Received),
     Killed,
     Stopping,
 }
@@ -98,22 +98,19 @@ impl<'e, S: Server> Conversation<'e, S> {
                 receiver.set_sequence(0);
                 receiver.set_compressed_sequence(0);
             }
-            let event = async {
-                // Before the client's packet: one that never pauses must end too.
-                if *stopping.borrow() != Stopping::No {
-                    return Event::Stopping;
+            let read_timeout = self.connection.read_timeout();
+            self.reply.read_timeout = read_timeout.unwrap_or(self.endpoint.settings.read_timeout);
+            let packet = match self.next_command(&mut stopping).await {
+                Some(Event::Received(Received::Packet(Ok(Some(packet))))) => packet,
+                Some(Event::Received(Received::Packet(Ok(None)))) => return Ok(()),
+                Some(Event::Received(Received::Packet(Err(error)))) => {
+                    return Err(self.refuse(error).await);
                 }
-                tokio::select! {
-                    biased;
-                    () = self.connection.killed() => Event::Killed,
-                    packet = receiver::next_packet(&self.receiver) => Event::Packet(packet),
-                    _ = stopping.wait_for(|stopping| *stopping != Stopping::No) => Event::Stopping,
+                // It stopped in the middle of a packet.
+                Some(Event::Received(Received::Part)) => {
+                    let late = io::Error::from(io::ErrorKind::TimedOut);
+                    return Err(self.refuse(late.into()).await);
                 }
-            };
-            let packet = match within(self.connection.idle_timeout(), event).await {
-                Some(Event::Packet(Ok(Some(packet)))) => packet,
-                Some(Event::Packet(Ok(None))) => return Ok(()),
-                Some(Event::Packet(Err(error))) => return Err(self.refuse(error).await),
                 // Without a word, as MariaDB.
                 Some(Event::Killed) => {
                     self.reply.sender.close().await;
@@ -164,6 +161,36 @@ impl<'e, S: Server> Conversation<'e, S> {
             if next == Next::End {
                 self.reply.sender.close().await;
                 return Ok(());
+            }
+        }
+    }
+
+    /// Waits for a command, for its first bytes as long as a client may be idle, and then for each
+    /// read as long as that may take; `None` for a client that says nothing, a part for one that
+    /// has begun to.
+    async fn next_command(&mut self, stopping: &mut watch::Receiver<Stopping>) -> Option<Event> {
+        let mut has_begun = false;
+        loop {
+            let limit = match has_begun {
+                true => self.reply.read_timeout,
+                false => self.connection.idle_timeout(),
+            };
+            let event = async {
+                // Before the client's packet: one that never pauses must end too.
+                if *stopping.borrow() != Stopping::No {
+                    return Event::Stopping;
+                }
+                tokio::select! {
+                    biased;
+                    () = self.connection.killed() => Event::Killed,
+                    received = receiver::next_part(&self.receiver) => Event::Received(received),
+                    _ = stopping.wait_for(|stopping| *stopping != Stopping::No) => Event::Stopping,
+                }
+            };
+            match within(limit, event).await {
+                Some(Event::Received(Received::Part)) => has_begun = true,
+                None if has_begun => return Some(Event::Received(Received::Part)),
+                other => return other,
             }
         }
     }
