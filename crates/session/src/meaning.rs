@@ -61,9 +61,8 @@ pub(crate) fn state(engine: &Engine, values: &SessionValues) -> Result<SessionSt
         .with_default_features();
     let builder = mayfly_sql::functions::register(builder);
     let builder = mayfly_exec::install(builder, space)?;
-    let mut state = builder
-        .with_physical_optimizer_rule(Arc::new(YieldInJoins))
-        .build();
+    let builder = builder.with_physical_optimizer_rule(Arc::new(YieldInJoins));
+    let mut state = mayfly_sql::planning::watch_rules(builder).build();
     state.register_udf(Arc::new(mayfly_sql::untyped::function()))?;
     // Hands the options, and with them the session's values, to functions while they run.
     state.mark_start_execution();

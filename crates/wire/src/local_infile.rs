@@ -73,7 +73,13 @@ impl Reply {
 
     /// Reads what is left of a file that nobody wants any more.
     pub(crate) async fn finish_file(&mut self) -> Result<(), Failure> {
-        while self.next_of_file().await?.is_some() {}
-        Ok(())
+        loop {
+            match self.next_of_file().await {
+                Ok(None) => return Ok(()),
+                // A piece that there was no memory for is not wanted either.
+                Ok(Some(_)) | Err(Failure::Statement(_)) => {}
+                Err(failure) => return Err(failure),
+            }
+        }
     }
 }

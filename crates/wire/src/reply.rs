@@ -351,7 +351,7 @@ impl Reply {
 
     /// The next packet of a client that has one to send.
     pub(crate) async fn next_packet(&mut self) -> Result<Bytes, Failure> {
-        let packet = receiver::next_packet(&self.receiver, self.read_timeout).await?;
+        let packet = receiver::rest_of_packet(&self.receiver, self.read_timeout).await?;
         Ok(packet
             .ok_or(io::ErrorKind::UnexpectedEof)
             .map_err(io::Error::from)?)

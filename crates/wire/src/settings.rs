@@ -22,6 +22,9 @@ pub struct Settings {
     pub max_packet_bytes: usize,
     /// `connect_timeout`: how long the whole handshake may take.
     pub connect_timeout: Duration,
+    /// Clients that may be in the handshake at once. One more makes the oldest go, of the host that
+    /// has most of them there.
+    pub max_pending_logins: usize,
     /// `net_read_timeout`: how long each read may take from a client that has to send something:
     /// the rest of a packet, or a file.
     pub read_timeout: Duration,
@@ -48,6 +51,7 @@ impl Settings {
             collation_id: 255,
             max_packet_bytes: 64 << 20,
             connect_timeout: Duration::from_secs(10),
+            max_pending_logins: 128,
             read_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(60),
             max_statements: 16_382,

@@ -230,6 +230,7 @@ pub(crate) const CATALOG: &[Definition] = &[
     both("max_tmp_tables", range(1, u32::MAX as u64), "32"),
     global("max_tmp_total_space_usage", ANY, "0"),
     both("mayfly_infer_rows", ANY, "20480"),
+    both("mayfly_max_planning_time", ANY, "30000"),
     both("mayfly_max_record_bytes", range(1024, 1 << 30), "67108864"),
     both("mayfly_max_tmp_statement_space_usage", ANY, "0"),
     fixed_number("mayfly_memory_bytes", "0"),
