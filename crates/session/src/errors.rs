@@ -200,9 +200,14 @@ pub(crate) fn from_space(error: &mayfly_space::Error) -> MySqlError {
             let file = format!("{} (temporary data)", dir.display());
             MySqlError::new(code, &[&file, &number, source])
         }
-        Space::Corrupt { dir, .. } => {
+        Space::Corrupt {
+            dir,
+            offset,
+            len_bytes,
+        } => {
             let file = format!("{} (temporary data)", dir.display());
-            MySqlError::new(ErrorCode::FileRead, &[&file, &0, &"checksum mismatch"])
+            let reason = format!("checksum mismatch in {len_bytes} bytes at offset {offset}");
+            MySqlError::new(ErrorCode::FileRead, &[&file, &0, &reason])
         }
         Space::InvalidOption { .. } => text(ErrorCode::WrongArguments, error.to_string()),
         other => text(ErrorCode::StorageEngine, other.to_string()),

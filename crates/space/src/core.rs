@@ -372,9 +372,17 @@ impl Core {
         scratch: Option<&Scratch>,
     ) -> Result<()> {
         let page = bytes.loading();
+        if let (Some(faults), Codec::Raw) = (self.faults(), slot.codec) {
+            faults.after_read(page);
+        }
         let decoded = match (slot.codec, scratch) {
             (Codec::Raw, _) => true,
             (_, None) => false,
+            (codec, Some(scratch)) if let Some(faults) = self.faults() => {
+                let mut coded = scratch.bytes()[..slot.coded_bytes as usize].to_vec();
+                faults.after_read(&mut coded);
+                codec::decode(codec, &coded, page)
+            }
             (codec, Some(scratch)) => {
                 codec::decode(codec, &scratch.bytes()[..slot.coded_bytes as usize], page)
             }

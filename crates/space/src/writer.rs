@@ -422,12 +422,14 @@ impl<'a> Writer<'a> {
                 lock(&self.core.room.state).completions += 1;
             }
             Err(source) => {
-                let file = parts[0].slot.file;
+                let dir = self.core.files.dir(parts[0].slot.file).to_path_buf();
+                let bytes = parts.iter().map(|part| part.len as u64).sum();
                 for part in parts {
                     let slot = part.slot;
                     self.refuse(part, Some(slot));
                 }
-                self.failed(self.core.io_error("write", file, source));
+                // Where file space is not promised, a write is the first to meet a full disk.
+                self.failed(Error::of_file("write", dir, bytes, source));
             }
         }
         self.core.room.changed.notify_all();

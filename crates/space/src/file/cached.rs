@@ -70,7 +70,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "the kernel is asked")]
     fn what_was_written_is_cached() {
-        let handle = open(&std::env::temp_dir(), IoMode::Buffered).unwrap();
+        let handle = open(&std::env::temp_dir(), IoMode::Buffered, None).unwrap();
         let mut file = &handle.file;
         file.write_all(&vec![1; 1 << 20]).unwrap();
         // Kernels before 6.5 have no answer.

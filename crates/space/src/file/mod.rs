@@ -42,6 +42,7 @@ pub(crate) struct Handle {
     pub(crate) file: File,
     /// Whether transfers go around the page cache.
     pub(crate) direct: bool,
+    pub(crate) faults: Option<Arc<dyn Faults>>,
     #[cfg(miri)]
     pub(crate) heap: Mutex<Vec<u8>>,
 }
@@ -290,17 +291,8 @@ impl Files {
     /// `needed`.
     fn grow_by(&self, file: &TempFile, needed: u64, step: u64) -> Result<()> {
         let fail = |operation, source: io::Error| {
-            if source.kind() == io::ErrorKind::StorageFull {
-                return Error::DiskFull {
-                    dir: file.dir.clone(),
-                    needed_bytes: step,
-                };
-            }
-            Error::Io {
-                operation,
-                dir: file.dir.clone(),
-                source,
-            }
+            let dir = file.dir.clone();
+            Error::of_file(operation, dir, step, source)
         };
         let may = |operation, name| match &self.faults {
             Some(faults) => faults.before(operation).map_err(|error| fail(name, error)),
@@ -311,7 +303,7 @@ impl Files {
             Some(handle) => handle,
             None => {
                 may(Operation::Open, "open")?;
-                let opened = unnamed::open(&file.dir, self.mode);
+                let opened = unnamed::open(&file.dir, self.mode, self.faults.clone());
                 let handle = opened.map_err(|error| fail("open", error))?;
                 file.handle.get_or_init(|| Arc::new(handle))
             }

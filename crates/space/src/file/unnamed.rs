@@ -11,6 +11,7 @@ pub(super) fn open(_dir: &std::path::Path, _mode: crate::IoMode) -> std::io::Res
     Ok(super::Handle {
         file: std::fs::File::open("/dev/null")?,
         direct: false,
+        faults,
         heap: std::sync::Mutex::default(),
     })
 }
@@ -22,12 +23,13 @@ mod kernel {
     use std::io::{self, Read};
     use std::os::unix::fs::{FileExt, MetadataExt};
     use std::path::Path;
+    use std::sync::Arc;
 
     use rustix::fs::{AtFlags, Mode, OFlags};
     use rustix::io::Errno;
 
-    use crate::IoMode;
     use crate::file::{Handle, SECTOR};
+    use crate::{Faults, IoMode};
 
     const FLAGS: OFlags = OFlags::RDWR.union(OFlags::CLOEXEC);
     const OWNER_ONLY: Mode = Mode::RUSR.union(Mode::WUSR);
@@ -35,7 +37,11 @@ mod kernel {
     const NAMES_TRIED: u32 = 4;
 
     /// Opens a file that has no name.
-    pub(in crate::file) fn open(dir: &Path, mode: IoMode) -> io::Result<Handle> {
+    pub(in crate::file) fn open(
+        dir: &Path,
+        mode: IoMode,
+        faults: Option<Arc<dyn Faults>>,
+    ) -> io::Result<Handle> {
         const TMPFS: i64 = 0x0102_1994;
         let in_memory = rustix::fs::statfs(dir).is_ok_and(|stat| stat.f_type == TMPFS);
         if mode == IoMode::Direct && !in_memory {
@@ -43,7 +49,11 @@ mod kernel {
             if let Ok(file) = rustix::fs::open(dir, direct, OWNER_ONLY) {
                 let file = File::from(file);
                 if accepts_direct(&file) {
-                    return Ok(Handle { file, direct: true });
+                    return Ok(Handle {
+                        file,
+                        direct: true,
+                        faults,
+                    });
                 }
             }
         }
@@ -55,6 +65,7 @@ mod kernel {
         Ok(Handle {
             file,
             direct: false,
+            faults,
         })
     }
 

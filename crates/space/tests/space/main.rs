@@ -3,6 +3,7 @@
 mod basics;
 mod budget;
 mod faults;
+mod faulty_disk;
 mod fuzz;
 mod io;
 mod model;
