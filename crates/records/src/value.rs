@@ -36,7 +36,11 @@ pub fn double(text: &str) -> Option<f64> {
         "-inf" => return Some(f64::NEG_INFINITY),
         _ => {}
     }
-    number(text)?;
+    // What is left of the words and signs that Rust reads too.
+    let is_usual = |byte: u8| matches!(byte, b'0'..=b'9' | b'.' | b'-' | b'+' | b'e' | b'E');
+    if text.starts_with('+') || !text.bytes().all(is_usual) {
+        return None;
+    }
     text.parse().ok().filter(|value: &f64| value.is_finite())
 }
 
