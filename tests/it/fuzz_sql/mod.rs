@@ -23,7 +23,7 @@ use scraps::Scraps;
 use statements::Statements;
 
 /// Inputs of a usual run, beside the corpus: some seconds.
-const INPUTS: u64 = 600;
+const INPUTS: u64 = 300;
 /// Memory of an engine.
 const MEMORY_BYTES: u64 = 32 << 20;
 /// Inputs before an engine makes room for a new one, with what they left in it.
