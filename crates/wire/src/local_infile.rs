@@ -1,6 +1,14 @@
 //! LOAD DATA LOCAL INFILE: the client sends a file in packets, an empty one at its end.
 //!
+//! Each read has the time of `net_read_timeout`, however many a packet takes.
+//!
 //! **Source**: "LOCAL INFILE Request".
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
 
 use bytes::Bytes;
 

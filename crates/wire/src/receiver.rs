@@ -11,6 +11,12 @@
 //!
 //! **Source**: "MySQL Packets", "Compressed Packet".
 
+#![deny(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
@@ -139,7 +145,7 @@ pub(crate) fn lock(receiver: &SharedReceiver) -> MutexGuard<'_, Receiver> {
 }
 
 /// Waits for the next packet.
-pub(crate) async fn next_packet(receiver: &SharedReceiver) -> Result<Option<Bytes>, ReceiveError> {
+async fn next_packet(receiver: &SharedReceiver) -> Result<Option<Bytes>, ReceiveError> {
     poll_fn(|context| lock(receiver).poll_packet(context)).await
 }
 
@@ -560,8 +566,8 @@ impl Receiver {
             .unwrap(frame, plain_len, &mut self.plain)
             .map_err(|_| ReceiveError::CannotUncompress)?;
         self.compressed_sequence = sequence.wrapping_add(1);
-        self.raw
-            .advance(crate::compression::HEADER_BYTES.saturating_add(len));
+        let taken = crate::compression::HEADER_BYTES.saturating_add(len);
+        self.raw.advance(taken);
         self.count_held();
         Ok(true)
     }
@@ -576,4 +582,38 @@ fn with_capacity(bytes: &[u8], capacity: usize) -> BytesMut {
 
 fn read_u24(bytes: &[u8]) -> Option<usize> {
     Reader::new(bytes).u24().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_packet_that_has_begun_is_told_from_silence() {
+        let (mut ours, theirs) = tokio::io::duplex(64);
+        let receiver = Arc::new(Mutex::new(Receiver::new(Box::new(theirs), 1 << 20)));
+        for part in [&b"\x03\0"[..], b"\0\0", b"ab"] {
+            ours.write_all(part).await.expect("there is room");
+            assert!(beginning_of_packet(&receiver).await.is_none());
+        }
+        ours.write_all(b"c").await.expect("there is room");
+        match rest_of_packet(&receiver, Duration::from_secs(60)).await {
+            Ok(Some(packet)) => assert_eq!(packet, &b"abc"[..]),
+            _ => panic!("the packet is whole"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_read_that_takes_too_long_is_an_error() {
+        let (mut ours, theirs) = tokio::io::duplex(64);
+        let receiver = Arc::new(Mutex::new(Receiver::new(Box::new(theirs), 1 << 20)));
+        ours.write_all(b"\x03\0\0\0a").await.expect("there is room");
+        let received = rest_of_packet(&receiver, Duration::from_millis(20)).await;
+        let Err(ReceiveError::Transport(error)) = received else {
+            panic!("the packet is not whole");
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
 }

@@ -210,6 +210,12 @@ pub trait Connection: Send {
         Duration::from_secs(28_800)
     }
 
+    /// `net_read_timeout`: how long the next bytes of a packet that has begun, or of a file, may
+    /// take; `None`: that of the settings. Asked before each command.
+    fn read_timeout(&self) -> Option<Duration> {
+        None
+    }
+
     /// `max_allowed_packet`: bytes of the longest command, row, and of the long data that wait for
     /// a prepared statement; `None`: those of the settings. Asked after a login, a reset and a
     /// change of the user.

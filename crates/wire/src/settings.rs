@@ -25,7 +25,8 @@ pub struct Settings {
     /// Clients that may be in the handshake at once. One more makes the oldest go, of the host that
     /// has most of them there.
     pub max_pending_logins: usize,
-    /// `net_read_timeout`: how long a client that has to send something may wait with it.
+    /// `net_read_timeout`: how long each read may take from a client that has to send something:
+    /// the rest of a packet, or a file.
     pub read_timeout: Duration,
     /// `net_write_timeout`: how long a client may not read.
     pub write_timeout: Duration,

@@ -439,6 +439,10 @@ impl Connection for Client {
         Duration::from_secs(self.session.idle_seconds())
     }
 
+    fn read_timeout(&self) -> Option<Duration> {
+        Some(Duration::from_secs(self.session.read_seconds()))
+    }
+
     fn max_packet_bytes(&self) -> Option<usize> {
         Some(self.session.max_packet_bytes())
     }

@@ -10,6 +10,7 @@ use std::io;
 
 use bytes::Bytes;
 use mayfly_types::{ErrorCode, MySqlError};
+use tokio::sync::watch;
 
 use crate::clock::within;
 use crate::command::{Command, statement_of_long_data};
@@ -103,35 +104,9 @@ impl<'e, S: Server> Conversation<'e, S> {
                 receiver.set_sequence(0);
                 receiver.set_compressed_sequence(0);
             }
-            let event = async {
-                // Before the client's packet: one that never pauses must end too.
-                if *stopping.borrow() != Stopping::No {
-                    return Event::Stopping;
-                }
-                tokio::select! {
-                    biased;
-                    () = self.connection.killed() => Event::Killed,
-                    packet = receiver::beginning_of_packet(&self.receiver) => match packet {
-                        Some(packet) => Event::Packet(packet),
-                        None => Event::Begun,
-                    },
-                    _ = stopping.wait_for(|stopping| *stopping != Stopping::No) => Event::Stopping,
-                }
-            };
-            let mut event = within(self.connection.idle_timeout(), event).await;
-            if matches!(event, Some(Event::Begun)) {
-                // It is not idle, but has to go on sending.
-                let limit = self.endpoint.settings.read_timeout;
-                event = Some(tokio::select! {
-                    biased;
-                    () = self.connection.killed() => Event::Killed,
-                    packet = receiver::rest_of_packet(&self.receiver, limit) => {
-                        Event::Packet(packet)
-                    }
-                    _ = stopping.wait_for(|stopping| *stopping != Stopping::No) => Event::Stopping,
-                });
-            }
-            let packet = match event {
+            let read_timeout = self.connection.read_timeout();
+            self.reply.read_timeout = read_timeout.unwrap_or(self.endpoint.settings.read_timeout);
+            let packet = match self.next_command(&mut stopping).await {
                 Some(Event::Packet(Ok(Some(packet)))) => packet,
                 Some(Event::Packet(Ok(None))) => return Ok(()),
                 Some(Event::Packet(Err(ReceiveError::Refused(refused)))) => {
@@ -139,7 +114,7 @@ impl<'e, S: Server> Conversation<'e, S> {
                     continue;
                 }
                 Some(Event::Packet(Err(error))) => return Err(self.refuse(error).await),
-                // Looked for above.
+                // `next_command` waits for the rest.
                 Some(Event::Begun) => continue,
                 // Without a word, as MariaDB.
                 Some(Event::Killed) => {
@@ -193,6 +168,36 @@ impl<'e, S: Server> Conversation<'e, S> {
                 return Ok(());
             }
         }
+    }
+
+    /// Waits for a command: for its first bytes as long as a client may be idle, and then as long
+    /// as the client goes on sending; `None` for a client that says nothing.
+    async fn next_command(&mut self, stopping: &mut watch::Receiver<Stopping>) -> Option<Event> {
+        let event = async {
+            // Before the client's packet: one that never pauses must end too.
+            if *stopping.borrow() != Stopping::No {
+                return Event::Stopping;
+            }
+            tokio::select! {
+                biased;
+                () = self.connection.killed() => Event::Killed,
+                packet = receiver::beginning_of_packet(&self.receiver) => {
+                    packet.map_or(Event::Begun, Event::Packet)
+                }
+                _ = stopping.wait_for(|stopping| *stopping != Stopping::No) => Event::Stopping,
+            }
+        };
+        let event = within(self.connection.idle_timeout(), event).await;
+        if !matches!(event, Some(Event::Begun)) {
+            return event;
+        }
+        let limit = self.reply.read_timeout;
+        Some(tokio::select! {
+            biased;
+            () = self.connection.killed() => Event::Killed,
+            packet = receiver::rest_of_packet(&self.receiver, limit) => Event::Packet(packet),
+            _ = stopping.wait_for(|stopping| *stopping != Stopping::No) => Event::Stopping,
+        })
     }
 
     /// Who the client is.

@@ -6,6 +6,7 @@ mod cursors;
 mod drivers;
 mod hostile;
 mod metrics;
+mod planning;
 mod raw;
 mod resources;
 mod running;
