@@ -173,7 +173,7 @@ impl<S: Server> Endpoint<S> {
                 .ok_or(io::ErrorKind::UnexpectedEof)
                 .map_err(io::Error::from)?;
         }
-        let sequence = 2 + u8::from(tls.is_some());
+        let sequence = if tls.is_some() { 3 } else { 2 };
         let (receiver, mut sender) = self.halves(stream, sequence);
         let offered = offered(&self.settings);
         let Ok(response) = Response::parse(&packet, offered) else {

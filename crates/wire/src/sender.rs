@@ -162,7 +162,7 @@ impl Sender {
 
     /// The bytes of the payload of the packet that began at `start`.
     pub(crate) fn payload_len(&self, start: usize) -> usize {
-        self.out.len().saturating_sub(start + HEADER_BYTES)
+        self.out.len().saturating_sub(payload_at(start))
     }
 
     /// Takes back the packet that began at `start`.
@@ -178,13 +178,13 @@ impl Sender {
             return;
         }
         let header = header(len, self.next());
-        if let Some(place) = self.out.get_mut(start..start + HEADER_BYTES) {
+        if let Some(place) = self.out.get_mut(start..payload_at(start)) {
             place.copy_from_slice(&header);
         }
     }
 
     fn end_long(&mut self, start: usize) {
-        let payload = self.out.split_off(start + HEADER_BYTES);
+        let payload = self.out.split_off(payload_at(start));
         self.out.truncate(start);
         for chunk in payload.chunks(PAYLOAD_BYTES_MAX) {
             let header = header(chunk.len(), self.next());
@@ -227,7 +227,7 @@ impl Sender {
                 Some(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
                 Some(Ok(count)) => {
                     waiting.advance(count);
-                    self.sent_bytes += count as u64;
+                    self.sent_bytes = self.sent_bytes.saturating_add(count as u64);
                 }
                 Some(Err(error)) => return Err(error),
                 None => return Err(io::ErrorKind::TimedOut.into()),
@@ -261,6 +261,11 @@ impl Sender {
         // A client that is gone already does not need to be told.
         drop(closing.await);
     }
+}
+
+/// Where the payload of the packet that began at `start` begins.
+fn payload_at(start: usize) -> usize {
+    start.saturating_add(HEADER_BYTES)
 }
 
 pub(crate) fn header(len: usize, sequence: u8) -> [u8; HEADER_BYTES] {

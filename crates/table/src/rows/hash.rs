@@ -52,8 +52,8 @@ impl KeyHasher {
         rapidhash_v3_inline::<true, false, false>(key, &self.first) & !DEAD_BIT
     }
 
-    /// Another hash of the key, which says nothing about the first. Out of line: within the loops that
-    /// place rows it would take the registers of the usual case.
+    /// Another hash of the key, which says nothing about the first. Out of line: within the loops
+    /// that place rows it would take the registers of the usual case.
     #[cold]
     #[inline(never)]
     pub(crate) fn second_hash(&self, key: &[u8]) -> u64 {

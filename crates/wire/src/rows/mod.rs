@@ -65,7 +65,7 @@ impl<'a> Rows<'a> {
             // Without a look at the socket between two rows.
             while row < batch.count() && !self.reply.is_full() {
                 batch.write::<CONVERTS>(self.reply, self.columns, row)?;
-                row += 1;
+                row = row.saturating_add(1);
             }
             self.reply.relieve().await?;
         }
@@ -201,7 +201,7 @@ impl<'a> RowWriter<'a> {
         }
         let null_bits = out.len();
         if reply.format == Format::Binary {
-            out.put_bytes(0, (column_count + NULL_BITS_OFFSET).div_ceil(8));
+            out.put_bytes(0, column_count.saturating_add(NULL_BITS_OFFSET).div_ceil(8));
         }
         RowWriter {
             reply,
@@ -258,8 +258,8 @@ impl<'a> RowWriter<'a> {
 }
 
 fn set_null(out: &mut BytesMut, null_bits: usize, index: usize) {
-    let bit = index + NULL_BITS_OFFSET;
-    if let Some(byte) = out.get_mut(null_bits + bit / 8) {
+    let bit = index.saturating_add(NULL_BITS_OFFSET);
+    if let Some(byte) = out.get_mut(null_bits.saturating_add(bit / 8)) {
         *byte |= 1 << (bit % 8);
     }
 }
