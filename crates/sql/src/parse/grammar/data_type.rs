@@ -25,12 +25,18 @@ pub(super) fn is_cast_type(of: &DataType) -> bool {
         | DataType::Integer(None) => true,
         DataType::Char(length) | DataType::Character(length) | DataType::Varchar(length) => {
             match length {
-                None => true,
-                Some(CharacterLength::IntegerLength { length: _, unit }) => match unit {
-                    None => true,
-                    Some(CharLengthUnits::Characters | CharLengthUnits::Octets) => false,
-                },
-                Some(CharacterLength::Max) => false,
+                None
+                | Some(CharacterLength::IntegerLength {
+                    length: _,
+                    unit: None,
+                }) => true,
+                Some(
+                    CharacterLength::IntegerLength {
+                        length: _,
+                        unit: Some(CharLengthUnits::Characters | CharLengthUnits::Octets),
+                    }
+                    | CharacterLength::Max,
+                ) => false,
             }
         }
         DataType::Decimal(digits) | DataType::Dec(digits) => match digits {
