@@ -123,11 +123,7 @@ impl SpooledFile {
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by a panic"
-)]
+#[expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 mod tests {
     use mayfly_space::{AccountOptions, Space, SpaceOptions};
 
