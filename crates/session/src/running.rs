@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 use datafusion::physical_plan::ExecutionPlan;
 use mayfly_exec::Report;
 use mayfly_space::{Account, Counters};
+use mayfly_table::rows::StopFlag;
 use mayfly_types::{ErrorCode, MySqlError};
 use tokio::task::AbortHandle;
 
 use crate::connection::Connection;
+use crate::planning::Planning;
 use crate::profile::{Marks, Stage};
 use crate::progress::{self, Progress};
 use crate::shortage::Place;
@@ -131,6 +133,8 @@ pub(crate) struct Running {
     finished: AtomicBool,
     /// Whether its error is listed.
     failed: AtomicBool,
+    /// Whether it waited for its turn to change a table before it became a task.
+    has_waited: AtomicBool,
     /// Accounts of the tables that the statement names, and what they had moved before it.
     written: Mutex<Vec<(Account, Counters)>>,
     plan: Mutex<Option<Arc<dyn ExecutionPlan>>>,
@@ -138,6 +142,7 @@ pub(crate) struct Running {
     /// and what was fetched without one.
     reads: Mutex<Reads>,
     tasks: Mutex<Vec<AbortHandle>>,
+    pub(crate) planning: Arc<Planning>,
 }
 
 /// How a statement begins.
@@ -190,6 +195,9 @@ impl Running {
             Beginning::Again(before) => Some(*before),
             Beginning::First | Beginning::Look => None,
         };
+        let stop = Arc::new(AtomicBool::new(false));
+        let limit_ms = connection.local().settings().planning_max_ms;
+        let planning = Planning::new(Arc::clone(&stop), &account, limit_ms);
         let running = Arc::new(Running {
             connection: Arc::clone(connection),
             started: before.map_or_else(Instant::now, |before| before.started),
@@ -204,15 +212,17 @@ impl Running {
             report: Arc::new(Report::default()),
             rows: AtomicU64::new(0),
             is_query: AtomicBool::new(false),
-            stop: Arc::default(),
+            stop,
             cancelled: AtomicBool::new(false),
             timed_out: AtomicBool::new(false),
             finished: AtomicBool::new(false),
             failed: AtomicBool::new(false),
+            has_waited: AtomicBool::new(false),
             written: Mutex::new(Vec::new()),
             plan: Mutex::new(None),
             reads: Mutex::default(),
             tasks: Mutex::new(Vec::new()),
+            planning: Arc::new(planning),
         });
         connection.values.lock().stop = Arc::clone(&running.stop);
         connection.cancel.set(&running, before);
@@ -239,6 +249,21 @@ impl Running {
         for task in lock(&self.tasks).iter() {
             task.abort();
         }
+    }
+
+    /// The flag that is raised when the statement is to end, for whatever reason.
+    pub(crate) fn stop_flag(&self) -> StopFlag {
+        StopFlag::from(Arc::clone(&self.stop))
+    }
+
+    /// Says that it is known, and waits for its turn to change a table.
+    pub(crate) fn begin_waiting(&self) {
+        self.has_waited.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it is known, and has waited for its turn in vain.
+    pub(crate) fn has_waited(&self) -> bool {
+        self.has_waited.load(Ordering::Relaxed)
     }
 
     /// Whether the statement has been started before: it is counted already.
@@ -315,10 +340,12 @@ impl Running {
 
     pub(crate) fn set_plan(&self, plan: &Arc<dyn ExecutionPlan>) {
         *lock(&self.plan) = Some(Arc::clone(plan));
+        self.planning.is_made();
     }
 
     /// Lets the plan go.
     fn take_plan(&self) {
+        self.planning.end();
         let plan = lock(&self.plan).take();
         let is_logged = self.connection.engine.shared().slow_log.is_some();
         if let Some(plan) = plan.filter(|_| is_logged) {

@@ -19,8 +19,8 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{
-    AtomicU64,
-    Ordering::{AcqRel, Acquire, Relaxed},
+    AtomicBool, AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 use std::sync::{Arc, Mutex, Weak};
 
@@ -104,6 +104,10 @@ pub(crate) struct Node {
     disk_peak_bytes: AtomicU64,
     /// `u64::MAX` for none.
     disk_quota_bytes: AtomicU64,
+    /// How often the quota of this node refused a page.
+    quota_refusals: AtomicU64,
+    /// Pages were written beyond the quota of this node, and may still be.
+    is_overdrawn: AtomicBool,
     resident_max_bytes: Option<u64>,
     claim_max_kib: Option<u64>,
     /// `None` for the space's own.
@@ -150,6 +154,8 @@ impl Node {
             disk_bytes: AtomicU64::new(0),
             disk_peak_bytes: AtomicU64::new(0),
             disk_quota_bytes: AtomicU64::new(options.disk_quota_bytes.unwrap_or(u64::MAX)),
+            quota_refusals: AtomicU64::new(0),
+            is_overdrawn: AtomicBool::new(false),
             resident_max_bytes: options.resident_max_bytes,
             claim_max_kib: options.claim_max_bytes.map(|bytes| bytes / KIB),
             compression: options.compression,
@@ -365,22 +371,59 @@ impl Node {
             .saturating_sub(self.reserved_bytes.load(Relaxed))
     }
 
-    /// Takes disk space from every quota of the chain.
-    pub(crate) fn take_disk(&self, bytes: u64) -> Result<()> {
+    /// Takes disk space from every quota of the chain. With `beyond`, quotas other than the root's
+    /// do not refuse it, but their accounts are overdrawn.
+    pub(crate) fn take_disk(&self, bytes: u64, beyond: bool) -> Result<()> {
         for (depth, node) in self.chain().enumerate() {
-            let used = node.disk_bytes.fetch_add(bytes, Relaxed) + bytes;
+            let used = node.disk_bytes.fetch_add(bytes, AcqRel) + bytes;
             let limit_bytes = node.disk_quota_bytes.load(Relaxed);
-            if used > limit_bytes {
+            if used > limit_bytes && beyond && node.parent.is_some() {
+                node.is_overdrawn.store(true, Release);
+            } else if used > limit_bytes {
                 for node in self.chain().take(depth + 1) {
                     node.disk_bytes.fetch_sub(bytes, Relaxed);
                 }
-                return Err(Error::QuotaReached {
-                    account: node.name.clone(),
-                    used_bytes: used - bytes,
-                    limit_bytes,
-                });
+                node.quota_refusals.fetch_add(1, AcqRel);
+                return Err(node.quota_reached(used - bytes));
             }
             node.disk_peak_bytes.fetch_max(used, Relaxed);
+        }
+        Ok(())
+    }
+
+    fn quota_reached(&self, used_bytes: u64) -> Error {
+        Error::QuotaReached {
+            account: self.name.clone(),
+            used_bytes,
+            limit_bytes: self.disk_quota_bytes.load(Relaxed),
+        }
+    }
+
+    /// How often each quota of the chain has refused a page of this account or of another.
+    pub(crate) fn quota_refusals(&self) -> Vec<u64> {
+        let of = |node: &Node| node.quota_refusals.load(Acquire);
+        self.chain().map(of).collect()
+    }
+
+    /// The error of a quota of the chain that has refused a page since that reading.
+    pub(crate) fn refused_since(&self, refusals: &[u64]) -> Option<Error> {
+        let mut nodes = self.chain().zip(refusals);
+        let (node, _) =
+            nodes.find(|(node, before)| node.quota_refusals.load(Acquire) != **before)?;
+        Some(node.quota_reached(node.disk_bytes()))
+    }
+
+    /// Refuses what would add to pages that are on disk beyond a quota of the chain.
+    pub(crate) fn check_overdraft(&self) -> Result<()> {
+        for node in self.chain() {
+            // Taken down first: whoever overdraws meanwhile puts it up again.
+            if node.is_overdrawn.load(Relaxed) && node.is_overdrawn.swap(false, AcqRel) {
+                let used_bytes = node.disk_bytes.load(Acquire);
+                if used_bytes > node.disk_quota_bytes.load(Relaxed) {
+                    node.is_overdrawn.store(true, Release);
+                    return Err(node.quota_reached(used_bytes));
+                }
+            }
         }
         Ok(())
     }

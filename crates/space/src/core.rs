@@ -12,11 +12,11 @@
 //! ```
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, Weak};
 
 use crate::account::{Node, count};
 use crate::arena::{Arena, Frame, Size};
+use crate::background::Background;
 use crate::codec::{self, Codec};
 use crate::file::Files;
 use crate::guard::Transient;
@@ -49,12 +49,12 @@ pub(crate) struct Core {
     pub(crate) room: Room,
     /// Held by the one thread that empties a block.
     pub(crate) compaction: Mutex<()>,
-    /// Pages being read in.
+    /// Pages being read ahead, into frames that nobody claims.
     pub(crate) loading: AtomicU32,
     pub(crate) device_start: Option<(u64, u64)>,
     /// For the writer's thread, which starts when there is something for it to do.
     pub(crate) me: Weak<Core>,
-    pub(crate) writer: OnceLock<Mutex<Option<JoinHandle<()>>>>,
+    pub(crate) writer: Background,
 }
 
 impl Core {
@@ -172,39 +172,29 @@ impl Core {
     }
 
     /// Takes a pin away. The page is not listed if `going`: its last handle goes with the guard.
-    pub(crate) fn unpin(&self, page: &PageInner, exclusive: bool, going: bool) {
-        self.unpin_keeping(page, exclusive, going, false);
-    }
-
-    /// Takes a pin away. If it was the last one and `keep`, its claim stays with the caller;
-    /// returns whether it does.
-    pub(crate) fn unpin_keeping(
-        &self,
-        page: &PageInner,
-        exclusive: bool,
-        going: bool,
-        keep: bool,
-    ) -> bool {
+    /// Returns whether it was the last pin, whose claim is left to the caller: it may be given up
+    /// only when others can have the frame, so after a handle that goes.
+    pub(crate) fn unpin(&self, page: &PageInner, exclusive: bool, going: bool) -> bool {
         let entry = self.table.entry(page.id);
         let before = entry.update(|word| {
             let to = (word - 1) | REFERENCED;
-            let last = to & PINS == 0;
+            // Writers wait for the last pin to go, an upgrade for all but its own.
+            let wakes = to & PINS <= 1;
             let to = if exclusive { to & !EXCLUSIVE } else { to };
-            Some(if last { to & !AWAITED } else { to })
+            Some(if wakes { to & !AWAITED } else { to })
         });
         let before = before.unwrap_or_else(|word| word);
         let was_last = before & PINS == 1;
+        if before & PINS <= 2 {
+            self.table.wake(page.id, before);
+        }
         if was_last {
             page.node.unpinned(page.len as u64);
-            if !keep {
-                page.node.unclaim(page.len as u64);
-            }
-            self.table.wake(page.id, before);
             if before & (LISTED | WRITING) == 0 && !going {
                 self.order.list(&self.arena, &self.table, page.id);
             }
         }
-        was_last && keep
+        was_last
     }
 
     /// Gives up the disk copy of a page that no longer has the STORED flag.
@@ -225,10 +215,11 @@ impl Core {
         self.order.forgive(&self.arena, &self.table);
     }
 
-    /// Gives back the frame of a page.
+    /// Gives back the frame of a page. The account counts it no longer when others can have it, so
+    /// that the accounts together never count more than there is.
     pub(crate) fn release_frame(&self, node: &Node, frame: Frame, size: Size) {
-        self.arena.free(frame, size);
         node.evicted(self.arena.len_of(size) as u64);
+        self.arena.free(frame, size);
     }
 
     /// Frees a page whose last handle is gone, or leaves that to whoever holds it.
@@ -250,7 +241,33 @@ impl Core {
         }
     }
 
-    /// Frees what an entry held when its word became free.
+    /// Ends the transient state of a page that the caller holds: the page gets the word that `next`
+    /// makes of its own, or is freed if its last handle went meanwhile. Returns the word before;
+    /// `None` if the page was freed.
+    ///
+    /// One exchange decides. A page that left the state first and was freed afterwards could be
+    /// taken by somebody else in between, who would find it orphaned and free it as well.
+    fn leave(&self, id: u32, next: impl Fn(u64) -> u64) -> Option<u64> {
+        let entry = self.table.entry(id);
+        loop {
+            let word = entry.load();
+            let left = next(word & !AWAITED);
+            if word & ORPHAN == 0 {
+                if entry.swap(word, left).is_ok() {
+                    self.table.wake(id, word);
+                    return Some(word);
+                }
+            } else if word & LISTED != 0 {
+                self.order.unlist(&self.arena, &self.table, id);
+            } else if entry.swap(word, FREE).is_ok() {
+                self.free_entry(id, left);
+                return None;
+            }
+        }
+    }
+
+    /// Frees what an entry held when its word became free; `word` is what it was before, or would
+    /// have become.
     fn free_entry(&self, id: u32, word: u64) {
         let entry = self.table.entry(id);
         let beside = std::mem::take(&mut *lock(&entry.beside));
@@ -275,7 +292,6 @@ impl Core {
 
     /// Reads a page that the caller has put in the loading state, and pins it.
     fn load(&self, page: &PageInner, entry: &Entry, exclusive: bool) -> Result<Frame> {
-        self.loading.fetch_add(1, Relaxed);
         let result = self
             .check_grant(&page.node, page.len as u64)
             .and_then(|()| self.frame_for(page.id, entry.size(), &page.node))
@@ -284,17 +300,15 @@ impl Core {
                     .inspect_err(|_| self.release_frame(&page.node, frame, entry.size()))
                     .map(|()| frame)
             });
-        let before = entry.update(|word| {
-            let flags = word & FLAGS & !AWAITED;
-            Some(match result {
-                Err(_) => ABSENT | flags,
-                Ok(frame) if exclusive => {
-                    RESIDENT | EXCLUSIVE | DIRTY | 1 | (flags & !STORED) | table::frame_bits(frame)
-                }
-                Ok(frame) => RESIDENT | 1 | flags | table::frame_bits(frame),
-            })
+        let left = self.leave(page.id, |word| match result {
+            Err(_) => ABSENT | (word & FLAGS),
+            Ok(frame) if exclusive => {
+                let flags = word & FLAGS & !STORED;
+                RESIDENT | EXCLUSIVE | DIRTY | 1 | flags | table::frame_bits(frame)
+            }
+            Ok(frame) => RESIDENT | 1 | (word & FLAGS) | table::frame_bits(frame),
         });
-        self.loading.fetch_sub(1, Relaxed);
+        debug_assert!(left.is_some(), "whoever pins a page has a handle on it");
         if result.is_ok() {
             page.node.pinned(page.len as u64);
             count(&page.node.tally.read_misses, 1);
@@ -302,7 +316,6 @@ impl Core {
                 self.drop_copy(entry, &page.node, page.len);
             }
         }
-        self.table.wake(page.id, before.unwrap_or_else(|word| word));
         result
     }
 
@@ -388,22 +401,19 @@ impl Core {
         if let Some(slot) = lock(&entry.beside).slot.as_mut() {
             slot.useful = true;
         }
-        let before = entry.update(|word| {
-            Some(RESIDENT | REFERENCED | (word & FLAGS & !AWAITED) | table::frame_bits(frame))
+        let left = self.leave(page.id, |word| {
+            RESIDENT | REFERENCED | (word & FLAGS) | table::frame_bits(frame)
         });
+        if left.is_some() {
+            self.order.list(&self.arena, &self.table, page.id);
+        }
         self.loading.fetch_sub(1, Relaxed);
-        self.table.wake(page.id, before.unwrap_or_else(|word| word));
-        self.order.list(&self.arena, &self.table, page.id);
     }
 
     /// Puts a page that could not be read ahead back to being absent.
     pub(crate) fn abandon_load(&self, id: u32) {
-        let before = self
-            .table
-            .entry(id)
-            .update(|word| Some(ABSENT | (word & FLAGS & !AWAITED)));
+        self.leave(id, |word| ABSENT | (word & FLAGS));
         self.loading.fetch_sub(1, Relaxed);
-        self.table.wake(id, before.unwrap_or_else(|word| word));
     }
 
     /// Ends the look of the background writer at a page; writers may pin it from here on.
@@ -417,24 +427,20 @@ impl Core {
     pub(crate) fn finish_write(&self, id: u32, slot: Option<Slot>) {
         let entry = self.table.entry(id);
         let node = entry.account().expect("a page being written is not freed");
+        let len = self.arena.len_of(entry.size());
         lock(&entry.beside).slot = slot;
-        let before = entry.update(|word| {
-            let to = word & !(WRITING | GATHERED | AWAITED);
-            Some(match slot {
+        let left = self.leave(id, |word| {
+            let to = word & !(WRITING | GATHERED);
+            match slot {
                 Some(_) if word & DIRTY == 0 => to | STORED,
                 _ => to | DIRTY,
-            })
+            }
         });
-        let before = before.unwrap_or_else(|word| word);
+        let Some(before) = left else { return };
         if before & DIRTY != 0 {
-            self.drop_copy(entry, &node, self.arena.len_of(entry.size()));
+            self.drop_copy(entry, &node, len);
         }
-        self.table.wake(id, before);
-        if before & ORPHAN != 0 {
-            let word = entry.update(|word| Some(word & !ORPHAN));
-            debug_assert!(word.is_ok());
-            self.free_page(id);
-        } else if slot.is_some() {
+        if slot.is_some() {
             self.order.list(&self.arena, &self.table, id);
         } else {
             self.order.list_refused(&self.arena, &self.table, id);
@@ -456,18 +462,12 @@ impl Core {
         if let Some(to) = to {
             Transient::new(self, id, from).copy_to(to);
         }
-        let before = entry.update(|word| {
-            let place = table::frame_bits(to.unwrap_or(from));
-            Some(RESIDENT | (word & FLAGS & !(AWAITED | ORPHAN)) | place)
-        });
-        let before = before.unwrap_or_else(|word| word);
+        let place = table::frame_bits(to.unwrap_or(from));
+        let left = self.leave(id, |word| RESIDENT | (word & FLAGS) | place);
         if to.is_some() {
             self.arena.free(from, size);
         }
-        self.table.wake(id, before);
-        if before & ORPHAN != 0 {
-            self.free_page(id);
-        } else {
+        if left.is_some() {
             self.order.list(&self.arena, &self.table, id);
         }
         to.is_some()

@@ -8,7 +8,7 @@
 //!   Account::allocate   Page::read, write   Account::reserve        who pins what: account
 //!          |                  |                    |
 //!   +------v------------------v--------------------v-------+
-//!   | table: one word per page   order: who goes first     |  core, room
+//!   | table: one word per page   order: who goes first     |  core, room, reclaim
 //!   +------+----------------------------+------------------+
 //!          |                            |  writer, prefetch: in the background
 //!   +------v---------+        +---------v--------+
@@ -75,6 +75,7 @@
 
 mod account;
 mod arena;
+mod background;
 mod class;
 mod codec;
 mod core;
@@ -91,8 +92,10 @@ mod page;
 mod prefetch;
 #[cfg(not(miri))]
 mod program;
+mod reclaim;
 mod room;
 mod space;
+mod sync;
 mod table;
 mod verify;
 mod writer;

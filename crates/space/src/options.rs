@@ -44,8 +44,12 @@ pub enum Operation {
     Write,
     /// Extending the temp file.
     Extend,
+    /// Opening the temp file, which comes after the first [`Operation::Extend`].
+    Open,
     /// Granting memory: a page, reading one back, a reservation, an admission.
     Grant,
+    /// Starting a background thread, or a helper of one.
+    Thread,
 }
 
 /// A hook for tests that makes operations fail.
@@ -71,9 +75,9 @@ pub struct SpaceOptions {
     pub compression: Compression,
     /// The default page class; chosen from the budget when `None`.
     pub page_class: Option<PageClass>,
-    /// File space that is allocated at open, over all directories.
+    /// File space that is allocated at open, over all directories, and never given back.
     pub pre_extend_bytes: u64,
-    /// After how long without I/O unused memory and file space are given back.
+    /// After how long memory and file space that nobody used are given back.
     pub idle_trim: Duration,
     /// Makes operations fail, for tests.
     pub faults: Option<Arc<dyn Faults>>,
@@ -116,7 +120,9 @@ impl fmt::Debug for SpaceOptions {
 /// The limits of an [`Account`](crate::Account).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AccountOptions {
-    /// The most disk bytes this account and its descendants may use at once.
+    /// The most disk bytes this account and its descendants may use at once. Where others need the
+    /// memory of its pages, these are written beyond it, and the account gets no further page until
+    /// it uses less again.
     pub disk_quota_bytes: Option<u64>,
     /// The most unpinned memory this account and its descendants keep resident: beyond it their
     /// own pages are evicted, whatever the budget says.

@@ -18,16 +18,17 @@
 //! search for the last key.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{
     AtomicU64,
     Ordering::{Relaxed, Release},
 };
-use std::sync::{Arc, Mutex};
 
 use crate::NextUse;
 use crate::account::Node;
 use crate::arena::{Arena, Frame, Size};
 use crate::lock;
+use crate::sync::Mutex;
 use crate::table::{
     self, ABSENT, DIRTY, Entry, FLAGS, GATHERED, LISTED, ORPHAN, PINS, REFERENCED, RESIDENT,
     STORED, Table, WRITING,

@@ -12,6 +12,11 @@
 //! 4. wait for the writer, which then works at full depth;
 //! 5. when there is nothing to write either, use the slack that stands for fragmentation, or
 //!    report what the last write failed of, or that the budget is used up.
+//!
+//! Who asks has a claim, and all claims together fit. So where the bytes do not fit, others hold
+//! frames without a claim: pages on their way into memory or to another frame, or unpinned ones on
+//! their way into a list. Those are waited for. Whoever gives a claim up leaves the frame where
+//! others find it first.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex};
@@ -30,27 +35,29 @@ const READY_SIXTEENTHS: u64 = 4;
 /// Share of the budget in pages that wait to be written with others.
 const PATIENCE_SHARE: u64 = 8;
 /// Memory in use from which the writer's thread exists, to give idle memory back in the end.
-const WRITER_BYTES: u64 = 64 << 20;
+const WRITER_BYTES: u64 = 8 << 20;
 /// Share of the budget in use at which lent memory is taken back from the program's code.
 const CODE_SHARE: u64 = 8;
 /// How often a thread looks again after the writer found nothing to write.
 const BARREN_ROUNDS: u32 = 4;
-/// The same while pages are being read in, which are neither pinned nor evictable.
-const LOADING_ROUNDS: u32 = 10_000;
+/// The same while frames are held that nobody claims.
+const UNCLAIMED_ROUNDS: u32 = 10_000;
 
 /// What the writer and those who wait for it tell each other.
 #[derive(Default)]
 pub(crate) struct RoomState {
     /// Extents written.
     pub(crate) completions: u64,
-    /// Extents refused or failed.
+    /// Extents that the disk refused or failed.
     pub(crate) failures: u64,
     /// Rounds in which the writer found nothing to write.
     pub(crate) barren: u64,
-    /// Why an extent was refused last; of interest while there are refused pages.
+    /// Why the disk refused an extent last; of interest while there are refused pages.
     pub(crate) error: Option<Error>,
     /// Threads waiting.
     pub(crate) urgent: u32,
+    /// Those of them for whom pages are written beyond the quota of their account.
+    pub(crate) overdrawing: u32,
     /// Pages to write whatever the order says.
     pub(crate) requests: Vec<u32>,
     pub(crate) stop: bool,
@@ -71,7 +78,10 @@ pub(crate) struct Room {
 
 enum Waited {
     Again,
-    Stuck(Option<Error>),
+    /// A write failed, or a page was refused whose quota is that of who waits.
+    Failed(Option<Error>),
+    /// There is nothing to write.
+    Barren(Option<Error>),
 }
 
 impl Core {
@@ -119,9 +129,10 @@ impl Core {
     /// Wakes the writer if it sleeps and has something to do ahead of need.
     fn nudge(&self) {
         self.take_code_back();
-        if self.writer.get().is_none() {
+        if !self.writer.is_started() {
             if self.arena.held_bytes() >= WRITER_BYTES || self.should_clean() {
-                self.start_writer();
+                // Whoever cannot do without it is told why it does not start.
+                let _later = self.start_writer();
             }
         } else if self.room.writer_sleeps.load(Relaxed) && self.should_clean() {
             drop(lock(&self.room.state));
@@ -131,7 +142,7 @@ impl Core {
 
     /// Whether the writer has nothing to do; wakes it if it has.
     pub(crate) fn writer_rests(&self) -> bool {
-        if self.writer.get().is_none() {
+        if !self.writer.is_started() {
             return true;
         }
         let state = lock(&self.room.state);
@@ -142,15 +153,26 @@ impl Core {
         idle && self.room.writer_sleeps.load(Relaxed)
     }
 
+    /// Whether the writer is wanted for more than giving back what is not used.
+    pub(crate) fn is_work_waiting(&self) -> bool {
+        let state = lock(&self.room.state);
+        state.stop || state.urgent > 0 || !state.requests.is_empty() || self.should_clean()
+    }
+
     /// Starts the writer's thread unless it runs.
-    fn start_writer(&self) {
-        self.writer.get_or_init(|| {
-            let core = self
-                .me
-                .upgrade()
-                .expect("whoever calls this holds the core");
-            crate::space::start("mayfly-writer", move || crate::writer::run(&core))
-        });
+    fn start_writer(&self) -> Result<()> {
+        if self.writer.is_started() {
+            return Ok(());
+        }
+        let core = self
+            .me
+            .upgrade()
+            .expect("whoever calls this holds the core");
+        self.writer
+            .start("mayfly-writer", self.faults(), move || {
+                crate::writer::run(&core)
+            })
+            .map_err(|source| self.io_error("starting to write", 0, source))
     }
 
     /// A frame for a page, whatever has to give way.
@@ -213,6 +235,7 @@ impl Core {
     ) -> Result<T> {
         let mut failed_compactions = 0;
         let mut rounds = 0;
+        let mut overdraw = false;
         loop {
             if let Some(found) = attempt(false) {
                 return Ok(found);
@@ -225,11 +248,19 @@ impl Core {
                 self.take_frame(evicted);
                 continue;
             }
-            match self.wait_for_writer(node, &mut rounds) {
+            let waited = self.wait_for_writer(node, bytes, &mut rounds, overdraw);
+            let is_barren = matches!(waited, Waited::Barren(_));
+            match waited {
                 Waited::Again => failed_compactions = 0,
-                Waited::Stuck(error) => {
+                Waited::Failed(error) | Waited::Barren(error) => {
                     if let Some(found) = attempt(false).or_else(|| attempt(true)) {
                         return Ok(found);
+                    }
+                    // Others' quotas keep their pages in memory, which is no reason to fail here.
+                    if is_barren && !overdraw && self.order.refused_pages() > 0 {
+                        overdraw = true;
+                        rounds = 0;
+                        continue;
                     }
                     return Err(error.unwrap_or_else(|| node.exceeded(bytes)));
                 }
@@ -238,7 +269,7 @@ impl Core {
     }
 
     /// Empties a block of a class into the other blocks of the class.
-    fn compact(&self, class: PageClass) -> bool {
+    pub(crate) fn compact(&self, class: PageClass) -> bool {
         let only = lock(&self.compaction);
         let movable = |id| is_movable(self.table.entry(id).load());
         let Some((block, owned)) = self.arena.begin_drain(class, movable) else {
@@ -254,25 +285,37 @@ impl Core {
         freed
     }
 
-    fn wait_for_writer(&self, node: &Node, rounds: &mut u32) -> Waited {
+    /// Waits until something was written or cannot be. With `overdraw`, quotas other than those of
+    /// `node` and the server's refuse nothing meanwhile.
+    fn wait_for_writer(&self, node: &Node, bytes: u64, rounds: &mut u32, overdraw: bool) -> Waited {
         if *rounds == 0 {
             // Whatever refused these pages may be over.
             self.order.forgive(&self.arena, &self.table);
         }
         *rounds += 1;
-        self.start_writer();
+        if let Err(error) = self.start_writer() {
+            return Waited::Failed(Some(error));
+        }
         let started = Instant::now();
+        let refusals = node.quota_refusals();
         let mut state = lock(&self.room.state);
         let (completions, failures, barren) = (state.completions, state.failures, state.barren);
         state.urgent += 1;
+        state.overdrawing += u32::from(overdraw);
         self.room.work.notify_one();
+        let mut refused = None;
         while !state.stop
             && (state.completions, state.failures, state.barren) == (completions, failures, barren)
         {
+            refused = node.refused_since(&refusals);
+            if refused.is_some() {
+                break;
+            }
             let waited = self.room.changed.wait(state);
             state = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
         }
         state.urgent -= 1;
+        state.overdrawing -= u32::from(overdraw);
         let error = state.error.as_ref().map(Error::duplicate);
         let written = state.completions != completions;
         let failed = state.failures != failures;
@@ -284,21 +327,23 @@ impl Core {
             *rounds = 1;
             return Waited::Again;
         }
-        if failed || stop {
-            return Waited::Stuck(error);
+        if let Some(refused) = refused.or_else(|| node.refused_since(&refusals)) {
+            return Waited::Failed(Some(refused));
         }
-        let loading = self.loading.load(Relaxed) > 0;
-        if *rounds
-            < if loading {
-                LOADING_ROUNDS
-            } else {
-                BARREN_ROUNDS
-            }
-        {
+        if failed || stop {
+            return Waited::Failed(error);
+        }
+        let is_refused = self.order.refused_pages() > 0;
+        let is_unclaimed = self.loading.load(Relaxed) > 0 || !self.arena.fits(bytes);
+        let rounds_max = match is_unclaimed && !is_refused {
+            true => UNCLAIMED_ROUNDS,
+            false => BARREN_ROUNDS,
+        };
+        if *rounds < rounds_max {
             std::thread::sleep(Duration::from_micros(50));
             return Waited::Again;
         }
-        Waited::Stuck(error.filter(|_| self.order.refused_pages() > 0))
+        Waited::Barren(error.filter(|_| is_refused))
     }
 
     /// Evicts pages of an account that has more of them in memory than it may.
@@ -324,14 +369,14 @@ impl Core {
             }
         }
         if !requests.is_empty() {
-            self.start_writer();
+            let _later = self.start_writer();
             let mut state = lock(&self.room.state);
             state.requests.append(&mut requests);
             self.room.work.notify_one();
             drop(state);
         }
         if node.resident_bytes() > 2 * limit_bytes + (4 << 20) {
-            let _progress = self.wait_for_writer(node, &mut 1);
+            let _progress = self.wait_for_writer(node, 0, &mut 1, false);
         }
     }
 

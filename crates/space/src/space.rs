@@ -4,12 +4,12 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use crate::account::{Node, count};
 use crate::arena::{Arena, Size};
+use crate::background::Background;
 use crate::core::Core;
 use crate::file::{FileStatus, Files};
 use crate::order::Order;
@@ -62,7 +62,7 @@ pub struct Reservation {
 pub(crate) struct Shared {
     pub(crate) core: Arc<Core>,
     requests: Arc<Requests>,
-    reader: OnceLock<Mutex<Option<JoinHandle<()>>>>,
+    reader: Background,
 }
 
 impl Space {
@@ -108,12 +108,12 @@ impl Space {
         let root = Node::root(options.memory_bytes, options.temp_limit_bytes);
         let core = Arc::new_cyclic(|me| Core {
             me: Weak::clone(me),
-            writer: OnceLock::new(),
+            writer: Background::default(),
             arena,
             table: Table::new(),
             order: Order::new(),
             files,
-            backend: io::backend(options.io, options.io_uring),
+            backend: io::backend(options.io, options.io_uring, options.faults.clone()),
             root: Arc::clone(&root),
             room: Room::default(),
             compaction: Mutex::new(()),
@@ -124,14 +124,14 @@ impl Space {
         let shared = Arc::new(Shared {
             core,
             requests: Arc::new(Requests::default()),
-            reader: OnceLock::new(),
+            reader: Background::default(),
         });
         Ok(Space {
             root: Account { shared, node: root },
         })
     }
 
-    fn core(&self) -> &Core {
+    pub(crate) fn core(&self) -> &Core {
         &self.root.shared.core
     }
 
@@ -203,7 +203,7 @@ impl Space {
             #[cfg(miri)]
             let _ = is_lent;
         } else if core.arena.free_bytes() >= limit / 4 * 3 {
-            core.arena.trim();
+            core.arena.give_back(u64::MAX);
         }
     }
 
@@ -212,6 +212,18 @@ impl Space {
     pub fn give_heaps_back(&self) {
         #[cfg(not(miri))]
         crate::program::give_heaps_back();
+    }
+
+    /// Ends a period of idleness before its time: gives back the memory and the file space that
+    /// nobody has used since the last period ended. Where the background thread runs, it ends one
+    /// twice in [`SpaceOptions::idle_trim`].
+    pub fn give_back_unused(&self) {
+        self.core().end_period(&|| false);
+    }
+
+    /// Bytes of memory that pages are or were in, and that the kernel has not got back.
+    pub fn backed_bytes(&self) -> u64 {
+        self.core().arena.backed_bytes()
     }
 
     /// Waits until no background read or write is under way; at most ten seconds.
@@ -332,7 +344,8 @@ impl Account {
     /// Allocates a page, pinned, its contents unspecified.
     ///
     /// # Errors
-    /// As for [`Account::reserve`].
+    /// As for [`Account::reserve`]; [`Error::QuotaReached`] while pages of the account are on disk
+    /// beyond its quota.
     pub fn allocate(&self, class: PageClass) -> Result<WriteGuard> {
         self.allocate_size(Size::Class(class))
     }
@@ -350,6 +363,7 @@ impl Account {
         let core = &self.shared.core;
         let len = core.arena.len_of(size);
         core.check_grant(&self.node, len as u64)?;
+        self.node.check_overdraft()?;
         self.node.claim(len as u64)?;
         let id = core.table.take_id();
         let entry = core.table.entry(id);
@@ -438,8 +452,9 @@ impl Reservation {
         let less = self.bytes.next_multiple_of(1024) - bytes.next_multiple_of(1024);
         if less > 0 {
             let (core, node) = (&self.account.shared.core, &self.account.node);
-            core.arena.return_outside(less);
+            // The claim goes last: whoever gets it finds the memory.
             node.unreserved(less);
+            core.arena.return_outside(less);
             node.unclaim(less);
         }
         self.bytes = bytes;
@@ -453,24 +468,17 @@ impl Drop for Reservation {
 }
 
 impl Shared {
+    /// Asks the reader for a page. Where it cannot be started, whoever pins the page reads it.
     pub(crate) fn prefetch(&self, page: Page) {
-        self.reader.get_or_init(|| {
+        if !self.reader.is_started() {
             let (core, requests) = (Arc::clone(&self.core), Arc::clone(&self.requests));
-            start("mayfly-reader", move || prefetch::run(&core, &requests))
-        });
+            let body = move || prefetch::run(&core, &requests);
+            if let Err(_none) = self.reader.start("mayfly-reader", self.core.faults(), body) {
+                return;
+            }
+        }
         self.requests.push(page);
     }
-}
-
-/// Starts a background thread.
-pub(crate) fn start(
-    name: &str,
-    body: impl FnOnce() + Send + 'static,
-) -> Mutex<Option<JoinHandle<()>>> {
-    let thread = std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(body);
-    Mutex::new(Some(thread.expect("a thread can be started")))
 }
 
 impl Drop for Shared {
@@ -479,15 +487,9 @@ impl Drop for Shared {
         self.core.room.work.notify_all();
         self.core.room.changed.notify_all();
         self.requests.stop();
-        for cell in [&self.core.writer, &self.reader] {
-            let Some(thread) = cell.get().and_then(|thread| lock(thread).take()) else {
-                continue;
-            };
-            // The reader may drop the last page itself; it ends on its own then.
-            if thread.thread().id() != std::thread::current().id() {
-                let _reported = thread.join();
-            }
-        }
+        self.core.writer.join();
+        // The reader may drop the last page itself; it ends on its own then.
+        self.reader.join();
     }
 }
 

@@ -49,9 +49,11 @@ struct Part {
     slot: Slot,
 }
 
-struct Writer<'a> {
+pub(crate) struct Writer<'a> {
     core: &'a Core,
     queue: Box<dyn Queue>,
+    /// Pages are written beyond the quota of their account, because others need the memory.
+    overdraw: bool,
     flying: HashMap<u64, Vec<Part>>,
     next_tag: u64,
     chooser: Chooser,
@@ -59,7 +61,8 @@ struct Writer<'a> {
     device_bytes: u64,
     device_busy: Duration,
     busy_since: Option<Instant>,
-    active_since_trim: bool,
+    /// When memory and file space that were not used are given back next.
+    period_end: Instant,
 }
 
 /// Ends the waiting of everybody when the writer ends, a panic in it included.
@@ -75,17 +78,7 @@ impl Drop for LastWord<'_> {
 /// The body of the writer's thread.
 pub(crate) fn run(core: &Core) {
     let _last = LastWord(core);
-    let mut writer = Writer {
-        core,
-        queue: Arc::clone(&core.backend).queue(),
-        flying: HashMap::new(),
-        next_tag: 0,
-        chooser: Chooser::new(core.options.compression),
-        device_bytes: 0,
-        device_busy: Duration::ZERO,
-        busy_since: None,
-        active_since_trim: true,
-    };
+    let mut writer = Writer::new(core, Arc::clone(&core.backend).queue());
     while writer.wait_for_work() {
         writer.round();
     }
@@ -94,7 +87,22 @@ pub(crate) fn run(core: &Core) {
     }
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    pub(crate) fn new(core: &'a Core, queue: Box<dyn Queue>) -> Writer<'a> {
+        Writer {
+            core,
+            queue,
+            overdraw: false,
+            flying: HashMap::new(),
+            next_tag: 0,
+            chooser: Chooser::new(core.options.compression),
+            device_bytes: 0,
+            device_busy: Duration::ZERO,
+            busy_since: None,
+            period_end: Instant::now() + core.period(),
+        }
+    }
+
     /// Sleeps until there is something to do; `false` when the space closes.
     fn wait_for_work(&mut self) -> bool {
         let room = &self.core.room;
@@ -103,32 +111,33 @@ impl Writer<'_> {
             if state.stop {
                 return false;
             }
+            let left = self.period_end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                drop(state);
+                self.core.end_period(&|| self.core.is_work_waiting());
+                self.period_end = Instant::now() + self.core.period();
+                state = lock(&room.state);
+                continue;
+            }
             if state.urgent > 0
                 || !state.requests.is_empty()
                 || self.queue.in_flight() > 0
                 || self.core.should_clean()
             {
-                self.active_since_trim = true;
                 return true;
             }
             room.writer_sleeps.store(true, Relaxed);
-            let waited = room.work.wait_timeout(state, self.core.options.idle_trim);
+            let waited = room.work.wait_timeout(state, left);
             room.writer_sleeps.store(false, Relaxed);
-            let (again, timeout) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
-            state = again;
-            if timeout.timed_out() && self.active_since_trim && !state.stop {
-                self.active_since_trim = false;
-                drop(state);
-                self.core.files.trim();
-                self.core.arena.trim();
-                state = lock(&room.state);
-            }
+            (state, _) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
         }
     }
 
-    fn round(&mut self) {
+    /// Submits what there is to write and takes note of what is written.
+    pub(crate) fn round(&mut self) {
         let (urgent, requests) = {
             let mut state = lock(&self.core.room.state);
+            self.overdraw = state.overdrawing > 0;
             (state.urgent > 0, std::mem::take(&mut state.requests))
         };
         let submitted = self.submit_requests(&requests) + self.submit_ordered(urgent);
@@ -146,7 +155,8 @@ impl Writer<'_> {
         }
     }
 
-    fn submit_requests(&mut self, requests: &[u32]) -> usize {
+    /// Begins to write these pages, as far as they are dirty and unpinned; returns how many.
+    pub(crate) fn submit_requests(&mut self, requests: &[u32]) -> usize {
         let mut submitted = 0;
         for &id in requests {
             let core = self.core;
@@ -255,26 +265,31 @@ impl Writer<'_> {
         Scratch::new(bytes + codec::bound(longest) + SECTOR as usize)
     }
 
-    /// Finds file space for pages and submits them; pages without space stay dirty.
+    /// Finds file space for pages and submits them; pages without space stay dirty. A page that
+    /// a quota refuses is the affair of those below the quota: they are waked, and it is no
+    /// failure of the writer.
     fn place(&mut self, mut parts: Vec<Part>, scratch: Option<Scratch>) {
         let core = self.core;
-        let mut error = None;
+        let mut refused = false;
         parts.retain(|part| {
             let node = core
                 .table
                 .entry(part.id)
                 .account()
                 .expect("not freed while written");
-            let taken = node.take_disk(u64::from(part.slot.stored_bytes));
-            if let Err(reason) = taken {
-                error = Some(reason);
+            let stored = u64::from(part.slot.stored_bytes);
+            let is_taken = node.take_disk(stored, self.overdraw).is_ok();
+            if !is_taken {
+                refused = true;
+                count(&node.tally.write_failures, 1);
                 core.finish_write(part.id, None);
-                return false;
             }
-            true
+            is_taken
         });
-        if let Some(error) = error {
-            self.failed(error);
+        if refused {
+            // Taken once, so that nobody who has just looked misses it.
+            drop(lock(&core.room.state));
+            core.room.changed.notify_all();
         }
         let mut scratch = scratch.map(Arc::new);
         let mut rest = parts;
@@ -372,7 +387,7 @@ impl Writer<'_> {
     }
 
     /// Takes note of finished transfers; returns how many.
-    fn collect(&mut self, wait: bool) -> usize {
+    pub(crate) fn collect(&mut self, wait: bool) -> usize {
         let mut done = Vec::new();
         self.queue.collect(wait, &mut done);
         let count = done.len();

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use super::{Backend, Queue, Transfer, segment, threads};
 use crate::file::Handle;
-use crate::lock;
+use crate::{Faults, lock};
 
 /// The size of a window.
 const WINDOW_BYTES: u64 = 2 << 20;
@@ -53,15 +53,17 @@ pub(crate) struct Mapped {
     /// Oldest use first.
     windows: Mutex<Vec<Arc<Window>>>,
     most_windows: usize,
+    faults: Option<Arc<dyn Faults>>,
 }
 
 impl Mapped {
-    pub(crate) fn new() -> Mapped {
+    pub(crate) fn new(faults: Option<Arc<dyn Faults>>) -> Mapped {
         let bytes = (available_bytes() / SHARE).min(MOST_BYTES);
         let most_windows = (bytes / WINDOW_BYTES) as usize;
         Mapped {
             windows: Mutex::new(Vec::new()),
             most_windows,
+            faults,
         }
     }
 
@@ -125,7 +127,8 @@ impl Backend for Mapped {
     }
 
     fn queue(self: Arc<Self>) -> Box<dyn Queue> {
-        Box::new(threads::Threads::new(self))
+        let faults = self.faults.clone();
+        Box::new(threads::Threads::new(self, faults))
     }
 }
 

@@ -16,8 +16,8 @@ mod threads;
 use std::io;
 use std::sync::Arc;
 
-use crate::IoMode;
 use crate::file::Handle;
+use crate::{Faults, IoMode};
 pub(crate) use segment::{Scratch, Segment};
 
 /// A contiguous piece of a file and the pieces of memory it goes to or comes from.
@@ -63,16 +63,21 @@ pub(crate) trait Queue {
 }
 
 /// The back end for a mode.
-pub(crate) fn backend(mode: IoMode, io_uring: bool) -> Arc<dyn Backend> {
+pub(crate) fn backend(
+    mode: IoMode,
+    io_uring: bool,
+    faults: Option<Arc<dyn Faults>>,
+) -> Arc<dyn Backend> {
     match mode {
-        IoMode::Direct | IoMode::Buffered => Arc::new(Plain { io_uring }),
-        IoMode::Mmap => Arc::new(map::Mapped::new()),
+        IoMode::Direct | IoMode::Buffered => Arc::new(Plain { io_uring, faults }),
+        IoMode::Mmap => Arc::new(map::Mapped::new(faults)),
     }
 }
 
 /// Plain positioned reads and writes; the file decides whether they go through the page cache.
 struct Plain {
     io_uring: bool,
+    faults: Option<Arc<dyn Faults>>,
 }
 
 impl Backend for Plain {
@@ -87,7 +92,10 @@ impl Backend for Plain {
             None
         } {
             Some(ring) => Box::new(ring),
-            None => Box::new(threads::Threads::new(self)),
+            None => {
+                let faults = self.faults.clone();
+                Box::new(threads::Threads::new(self, faults))
+            }
         }
     }
 }

@@ -1,4 +1,7 @@
 //! A queue served by a few threads, for where io_uring is not to be had.
+//!
+//! The system may have fewer threads to give, or none. With none, transfers are done where they are
+//! submitted: slower, but pages go on leaving memory.
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -6,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use super::{Backend, Queue, Transfer};
-use crate::lock;
+use crate::{Faults, background, lock};
 
 /// Threads per queue: transfers are large, so a few keep a device busy.
 const THREADS: usize = 4;
@@ -16,8 +19,12 @@ type Done = (Transfer, io::Result<()>);
 /// The queue. Its threads start with the first transfer.
 pub(crate) struct Threads {
     backend: Arc<dyn Backend>,
+    faults: Option<Arc<dyn Faults>>,
     running: Option<Running>,
+    /// With the threads.
     in_flight: usize,
+    /// Done where they were submitted, because there was no thread.
+    finished: Vec<Done>,
 }
 
 struct Running {
@@ -27,15 +34,18 @@ struct Running {
 }
 
 impl Threads {
-    pub(crate) fn new(backend: Arc<dyn Backend>) -> Threads {
+    pub(crate) fn new(backend: Arc<dyn Backend>, faults: Option<Arc<dyn Faults>>) -> Threads {
         Threads {
             backend,
+            faults,
             running: None,
             in_flight: 0,
+            finished: Vec::new(),
         }
     }
 
-    fn start(&self) -> Running {
+    /// Starts as many threads as the system gives; `None` without any.
+    fn start(&self) -> Option<Running> {
         let (todo, receiver) = channel::<Transfer>();
         let (sender, done) = channel::<Done>();
         let receiver = Arc::new(Mutex::new(receiver));
@@ -52,24 +62,27 @@ impl Threads {
                     }
                 }
             };
-            let builder = std::thread::Builder::new().name("mayfly-io".to_owned());
-            builder.spawn(body).expect("a thread can be started")
+            background::spawn("mayfly-io", self.faults.as_deref(), body).ok()
         };
-        let threads = (0..THREADS).map(work).collect();
-        Running {
+        let threads: Vec<_> = (0..THREADS).map_while(work).collect();
+        (!threads.is_empty()).then_some(Running {
             todo: Some(todo),
             done,
             threads,
-        }
+        })
     }
 }
 
 impl Queue for Threads {
     fn submit(&mut self, transfer: Transfer) {
         if self.running.is_none() {
-            self.running = Some(self.start());
+            self.running = self.start();
         }
-        let running = self.running.as_ref().expect("just started");
+        let Some(running) = &self.running else {
+            let result = self.backend.run(&transfer);
+            self.finished.push((transfer, result));
+            return;
+        };
         let todo = running.todo.as_ref().expect("open until dropped");
         todo.send(transfer)
             .expect("the threads live as long as the queue");
@@ -77,6 +90,8 @@ impl Queue for Threads {
     }
 
     fn collect(&mut self, block: bool, done: &mut Vec<Done>) {
+        let block = block && self.finished.is_empty();
+        done.append(&mut self.finished);
         let Some(running) = &self.running else { return };
         if block && self.in_flight > 0 {
             done.push(
@@ -94,7 +109,7 @@ impl Queue for Threads {
     }
 
     fn in_flight(&self) -> usize {
-        self.in_flight
+        self.in_flight + self.finished.len()
     }
 }
 

@@ -1,7 +1,9 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use mayfly_space::{Account, Error, NextUse, Operation, PageClass, Result, Space};
+use mayfly_space::{
+    Account, Error, IoMode, NextUse, Operation, PageClass, Result, Space, SpaceOptions,
+};
 use mayfly_testkit::{FaultPlan, until_it_passes};
 
 use crate::{MIB, account, assert_empty, contents, open, with_faults};
@@ -127,6 +129,41 @@ fn a_full_disk_is_met_before_data_is_lost() {
         crate::check(page, n as u64);
     }
     drop(pages);
+    assert_empty(&space);
+}
+
+/// Without io_uring, helper threads move pages. With none to be had, the writer and the reader move
+/// them alone.
+#[test]
+fn pages_come_and_go_without_helper_threads() {
+    // The writer has four helpers, and the reader as many.
+    for started in 1..=4 {
+        for io in [IoMode::Direct, IoMode::Mmap] {
+            let plan = FaultPlan::failing_with(&[Operation::Thread], ErrorKind::WouldBlock);
+            let space = open(SpaceOptions {
+                io,
+                io_uring: false,
+                ..with_faults(MIB, Arc::clone(&plan) as _)
+            });
+            plan.fail_from(started + 1);
+            work(&account(&space)).expect("the writer is enough");
+            assert!(plan.fired() > 0);
+            assert_empty(&space);
+        }
+    }
+}
+
+/// A space that cannot start its writer says so, and starts it as soon as it can.
+#[test]
+fn the_writer_starts_later_if_it_cannot_now() {
+    let plan = FaultPlan::failing_with(&[Operation::Thread], ErrorKind::WouldBlock);
+    let space = open(with_faults(MIB, Arc::clone(&plan) as _));
+    plan.fail_from(1);
+    let error = work(&account(&space)).expect_err("there are more pages than memory");
+    assert!(matches!(error, Error::Io { .. }), "{error}");
+    assert_empty(&space);
+    plan.disarm();
+    work(&account(&space)).expect("nothing fails any more");
     assert_empty(&space);
 }
 
