@@ -41,12 +41,16 @@ impl Schedule {
     pub fn new(seed: u64, steps: usize) -> Schedule {
         let mut random = Random::new(seed);
         let sessions = 2 + random.below(15) as usize;
+        let mix = Mix::new(&mut random);
         let draw = |session| {
-            let mut random = Random::new(seed.wrapping_mul(1000) + session as u64);
+            let mut draw = Draw {
+                random: Random::new(seed.wrapping_mul(1000) + session as u64),
+                mix: mix.clone(),
+                session,
+                sessions,
+            };
             let steps = 0..steps / sessions;
-            steps
-                .map(|_| step(&mut random, session, sessions))
-                .collect()
+            steps.map(|_| draw.step()).collect()
         };
         Schedule {
             sessions: (0..sessions).map(draw).collect(),
@@ -54,96 +58,255 @@ impl Schedule {
     }
 }
 
-fn step(random: &mut Random, session: usize, sessions: usize) -> Step {
-    let statement = statement(random, session, sessions);
-    let cut = match random.below(60) {
-        0 => Some(Cut::Polls(random.below(4) as u32)),
-        1 => Some(Cut::Millis(random.below(8))),
-        _ => None,
-    };
-    Step { statement, cut }
+/// How often statements of a kind come, before the mix of a schedule makes them more or fewer.
+const KINDS: [(u64, fn(&mut Draw) -> Statement); 16] = [
+    (18, Draw::insert),
+    (4, Draw::load),
+    (5, Draw::fill),
+    (5, Draw::copy),
+    (10, Draw::update),
+    (2, Draw::shift),
+    (5, Draw::delete),
+    (8, Draw::update_two),
+    (3, Draw::delete_two),
+    (13, Draw::read),
+    (2, Draw::touch),
+    (5, Draw::everybodys),
+    (14, Draw::sum),
+    (3, Draw::kill),
+    (1, Draw::quota),
+    (2, Draw::fault),
+];
+
+/// What a schedule is made of. Each leaves some kinds of statements and some tables out and has
+/// more of others, which meets more than the same mixture each time (Groce et al., "Swarm
+/// Testing", 2012).
+#[derive(Clone)]
+struct Mix {
+    tables: Vec<usize>,
+    weights: Vec<u64>,
 }
 
-fn statement(random: &mut Random, session: usize, sessions: usize) -> Statement {
-    let table = random.below(TABLES.len() as u64) as usize;
-    match random.below(100) {
-        0..18 => Statement::Insert {
-            table,
-            verb: verb(random),
-            rows: rows(random),
-            filler: random.below(40),
-        },
-        18..22 => Statement::Load {
-            table,
-            verb: [Verb::Insert, Verb::Ignore, Verb::Replace][random.below(3) as usize],
-            rows: rows(random),
-        },
-        22..27 => {
-            let rows = 1 + random.below(NUMBERS);
-            Statement::Fill {
-                table,
-                verb: verb(random),
-                first: FILLED + random.below(3) * 300,
-                rows,
-                filler: random.below(500),
-            }
+impl Mix {
+    fn new(random: &mut Random) -> Mix {
+        let mut tables: Vec<usize> = (0..TABLES.len()).collect();
+        while tables.len() > 2 && random.below(3) > 0 {
+            tables.remove(random.below(tables.len() as u64) as usize);
         }
-        27..32 => copy(random),
-        32..42 => Statement::Update {
-            table,
-            choice: choice(random),
-            set: set(random),
-        },
-        // Those that are shifted already are met by others, but never on their way.
-        42..44 => {
-            let first = random.below(SLOTS);
-            Statement::Update {
-                table,
-                choice: Choice::Slots(first, (first + random.below(20)).min(SLOTS - 1)),
-                set: Set::Shift(SLOTS),
-            }
-        }
-        44..49 => Statement::Delete {
-            table,
-            choice: choice(random),
-        },
-        49..57 => Statement::UpdateTwo {
-            tables: PAIRS[random.below(PAIRS.len() as u64) as usize],
-            choice: choice(random),
-            set: set(random),
-        },
-        57..60 => Statement::DeleteTwo {
-            tables: PAIRS[random.below(PAIRS.len() as u64) as usize],
-            choice: choice(random),
-        },
-        60..73 => Statement::Read {
-            table,
-            way: [Way::Ids, Way::Block, Way::Scan][random.below(3) as usize],
-        },
-        73..75 => Statement::Touch {
-            table,
-            rest: (random.below(2) == 0).then(|| random.below(7)),
-        },
-        75..80 => everybodys(random, table),
-        80..94 => Statement::Sum(sum(random)),
-        94..97 => Statement::Kill {
-            session: (session + 1 + random.below(sessions as u64 - 1) as usize) % sessions,
-            only_query: random.below(3) > 0,
-        },
-        97..98 => Statement::Quota([0, 0, 64 << 10, 1 << 20][random.below(4) as usize]),
-        _ => Statement::Fault(1 + random.below(30)),
+        let mut weights: Vec<u64> = { KINDS.iter() }
+            .map(|(weight, _)| weight * [0, 1, 1, 4][random.below(4) as usize])
+            .collect();
+        // Without rows there is nothing to look at.
+        weights[0] += KINDS[0].0;
+        Mix { tables, weights }
     }
 }
 
+/// Draws the statements of one session.
+struct Draw {
+    random: Random,
+    mix: Mix,
+    session: usize,
+    sessions: usize,
+}
+
+impl Draw {
+    fn step(&mut self) -> Step {
+        let statement = self.statement();
+        let cut = match self.random.below(60) {
+            0 => Some(Cut::Polls(self.random.below(4) as u32)),
+            1 => Some(Cut::Millis(self.random.below(8))),
+            _ => None,
+        };
+        Step { statement, cut }
+    }
+
+    fn statement(&mut self) -> Statement {
+        let mut place = self.random.below(self.mix.weights.iter().sum());
+        for ((_, kind), weight) in KINDS.iter().zip(&self.mix.weights) {
+            match place.checked_sub(*weight) {
+                None => return kind(self),
+                Some(rest) => place = rest,
+            }
+        }
+        unreachable!("the place is below the sum of all weights")
+    }
+
+    fn table(&mut self) -> usize {
+        *one_of(&mut self.random, &self.mix.tables)
+    }
+
+    /// Two tables, of the mix if it has a pair.
+    fn pair(&mut self) -> [usize; 2] {
+        let has = |table| self.mix.tables.contains(table);
+        let of_mix: Vec<_> = PAIRS.iter().filter(|pair| pair.iter().all(has)).collect();
+        match of_mix.as_slice() {
+            [] => *one_of(&mut self.random, &PAIRS),
+            pairs => **one_of(&mut self.random, pairs),
+        }
+    }
+
+    fn insert(&mut self) -> Statement {
+        Statement::Insert {
+            table: self.table(),
+            verb: verb(&mut self.random),
+            rows: rows(&mut self.random),
+            filler: self.random.below(40),
+        }
+    }
+
+    fn load(&mut self) -> Statement {
+        Statement::Load {
+            table: self.table(),
+            verb: *one_of(
+                &mut self.random,
+                &[Verb::Insert, Verb::Ignore, Verb::Replace],
+            ),
+            rows: rows(&mut self.random),
+        }
+    }
+
+    fn fill(&mut self) -> Statement {
+        Statement::Fill {
+            table: self.table(),
+            verb: verb(&mut self.random),
+            first: FILLED + self.random.below(3) * 300,
+            rows: 1 + self.random.below(NUMBERS),
+            filler: self.random.below(500),
+        }
+    }
+
+    fn copy(&mut self) -> Statement {
+        let (from, to) = (self.table(), self.table());
+        // Rows without a key may have the same id: which of them stays is not told.
+        let verb = match TABLES[from].is_keyed {
+            true => verb(&mut self.random),
+            false => Verb::Insert,
+        };
+        let first = self.random.below(SLOTS);
+        Statement::Copy {
+            from,
+            to,
+            verb,
+            choice: Choice::Slots(first, first + self.random.below(SLOTS)),
+            shift: *one_of(&mut self.random, &[0, SLOTS]),
+        }
+    }
+
+    fn update(&mut self) -> Statement {
+        Statement::Update {
+            table: self.table(),
+            choice: choice(&mut self.random),
+            set: set(&mut self.random),
+        }
+    }
+
+    /// Rows that are shifted already are met by others, but never on their way.
+    fn shift(&mut self) -> Statement {
+        let first = self.random.below(SLOTS);
+        Statement::Update {
+            table: self.table(),
+            choice: Choice::Slots(first, (first + self.random.below(20)).min(SLOTS - 1)),
+            set: Set::Shift(SLOTS),
+        }
+    }
+
+    fn delete(&mut self) -> Statement {
+        Statement::Delete {
+            table: self.table(),
+            choice: choice(&mut self.random),
+        }
+    }
+
+    fn update_two(&mut self) -> Statement {
+        Statement::UpdateTwo {
+            tables: self.pair(),
+            choice: choice(&mut self.random),
+            set: set(&mut self.random),
+        }
+    }
+
+    fn delete_two(&mut self) -> Statement {
+        Statement::DeleteTwo {
+            tables: self.pair(),
+            choice: choice(&mut self.random),
+        }
+    }
+
+    fn read(&mut self) -> Statement {
+        Statement::Read {
+            table: self.table(),
+            way: *one_of(&mut self.random, &[Way::Ids, Way::Block, Way::Scan]),
+        }
+    }
+
+    fn touch(&mut self) -> Statement {
+        Statement::Touch {
+            table: self.table(),
+            rest: (self.random.below(2) == 0).then(|| self.random.below(7)),
+        }
+    }
+
+    /// What happens to the rows of everybody.
+    fn everybodys(&mut self) -> Statement {
+        let table = self.table();
+        let kind = &TABLES[table];
+        let random = &mut self.random;
+        if kind.is_dropped && random.below(2) == 0 {
+            let how = Emptying::Drop;
+            return Statement::Empty { table, how };
+        }
+        if kind.is_renamed && random.below(2) == 0 {
+            let is_back = random.below(2) == 0;
+            return Statement::Rename { table, is_back };
+        }
+        if kind.is_emptied && random.below(2) == 0 {
+            let how = *one_of(random, &[Emptying::Truncate, Emptying::Delete]);
+            return Statement::Empty { table, how };
+        }
+        Statement::Alter {
+            table,
+            what: *one_of(random, &Alteration::ALL),
+        }
+    }
+
+    fn sum(&mut self) -> Statement {
+        Statement::Sum(sum(&mut self.random))
+    }
+
+    /// Another session.
+    fn kill(&mut self) -> Statement {
+        let others = self.sessions as u64 - 1;
+        let next = 1 + self.random.below(others) as usize;
+        Statement::Kill {
+            session: (self.session + next) % self.sessions,
+            only_query: self.random.below(3) > 0,
+        }
+    }
+
+    fn quota(&mut self) -> Statement {
+        Statement::Quota(*one_of(&mut self.random, &[0, 0, 64 << 10, 1 << 20]))
+    }
+
+    fn fault(&mut self) -> Statement {
+        Statement::Fault(1 + self.random.below(30))
+    }
+}
+
+fn one_of<'a, T>(random: &mut Random, all: &'a [T]) -> &'a T {
+    &all[random.below(all.len() as u64) as usize]
+}
+
 fn verb(random: &mut Random) -> Verb {
-    [Verb::Insert, Verb::Ignore, Verb::Replace, Verb::OnDuplicate][random.below(4) as usize]
+    let all = [Verb::Insert, Verb::Ignore, Verb::Replace, Verb::OnDuplicate];
+    *one_of(random, &all)
 }
 
 /// Slots and values; some rows come twice, which a key refuses.
 fn rows(random: &mut Random) -> Vec<(u64, i64)> {
     let first = random.below(SLOTS);
-    let rows = [1, 1, 3, 10, SLOTS][random.below(5) as usize];
-    let stride = [1, 1, 3, 4][random.below(4) as usize];
+    let rows = *one_of(random, &[1, 1, 3, 10, SLOTS]);
+    let stride = *one_of(random, &[1, 1, 3, 4]);
     let slot = |row| (first + row * stride) % SLOTS;
     (0..rows)
         .map(|row| (slot(row), random.below(100).cast_signed()))
@@ -166,57 +329,6 @@ fn set(random: &mut Random) -> Set {
         4 => Set::Add(i64::from(i32::MAX) - 10),
         5 => Set::Code(random.below(4)),
         _ => Set::Filler(random.below(60)),
-    }
-}
-
-fn copy(random: &mut Random) -> Statement {
-    let table = |random: &mut Random| random.below(TABLES.len() as u64) as usize;
-    let (from, to) = (table(random), table(random));
-    // Rows without a key may have the same id: which of them stays is not told.
-    let verb = match TABLES[from].is_keyed {
-        true => verb(random),
-        false => Verb::Insert,
-    };
-    let first = random.below(SLOTS);
-    Statement::Copy {
-        from,
-        to,
-        verb,
-        choice: Choice::Slots(first, first + random.below(SLOTS)),
-        shift: [0, SLOTS][random.below(2) as usize],
-    }
-}
-
-/// What happens to the rows of everybody.
-fn everybodys(random: &mut Random, table: usize) -> Statement {
-    let kind = &TABLES[table];
-    if kind.is_dropped && random.below(2) == 0 {
-        let how = Emptying::Drop;
-        return Statement::Empty { table, how };
-    }
-    if kind.is_renamed && random.below(2) == 0 {
-        let is_back = random.below(2) == 0;
-        return Statement::Rename { table, is_back };
-    }
-    if kind.is_emptied && random.below(2) == 0 {
-        let how = [Emptying::Truncate, Emptying::Delete][random.below(2) as usize];
-        return Statement::Empty { table, how };
-    }
-    use Alteration::{
-        AddBlockKey, AddColumn, AddFirstColumn, AddKey, DropBlockKey, DropColumn, DropKey,
-    };
-    let all = [
-        AddColumn,
-        AddFirstColumn,
-        DropColumn,
-        AddKey,
-        DropKey,
-        AddBlockKey,
-        DropBlockKey,
-    ];
-    Statement::Alter {
-        table,
-        what: all[random.below(all.len() as u64) as usize],
     }
 }
 

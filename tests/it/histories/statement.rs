@@ -135,6 +135,18 @@ pub enum Alteration {
     DropBlockKey,
 }
 
+impl Alteration {
+    pub const ALL: [Alteration; 7] = [
+        Alteration::AddColumn,
+        Alteration::AddFirstColumn,
+        Alteration::DropColumn,
+        Alteration::AddKey,
+        Alteration::DropKey,
+        Alteration::AddBlockKey,
+        Alteration::DropBlockKey,
+    ];
+}
+
 /// One statement; tables are given by their numbers.
 #[derive(Clone, Debug)]
 pub enum Statement {
