@@ -368,6 +368,7 @@ impl<'a, K> Loads<'a, K> {
                 threads: settings.threads,
                 temp_io: *temp_io,
                 temp_dir: &settings.temp_dir,
+                files: None,
             }),
             Host::MariaDb { data, options } => Server::start(&Start {
                 flavour: Flavour::MariaDb,

@@ -35,6 +35,7 @@ pub(crate) fn run(
         threads: args.threads,
         temp_io: None,
         temp_dir,
+        files: None,
     };
     let found = measure(&serve).map_err(BenchError::Setup)?;
     let mut sheet = Sheet::new("clients", &["what", "found", "at most"]);

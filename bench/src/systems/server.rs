@@ -104,6 +104,8 @@ pub(crate) struct Serve<'a> {
     /// How its file is read and written; none for its own choice.
     pub(crate) temp_io: Option<&'a str>,
     pub(crate) temp_dir: &'a Path,
+    /// The directory of the files that statements may read.
+    pub(crate) files: Option<&'a Path>,
 }
 
 impl Server {
@@ -138,6 +140,9 @@ impl Server {
         command.arg("--temp-dir").arg(serve.temp_dir);
         if let Some(way) = serve.temp_io {
             command.args(["--temp-io", way]);
+        }
+        if let Some(files) = serve.files {
+            command.arg("--secure-file-priv").arg(files);
         }
         Self::spawn("mayfly serve", command, socket, None)
     }

@@ -14,6 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Usage {
     /// Resident, as the kernel counts it.
     pub(crate) memory_bytes: u64,
+    /// Of these, in the arena, which is the largest mapping of the process.
+    pub(crate) arena_bytes: u64,
     pub(crate) descriptors: u64,
     /// Of the budget.
     pub(crate) budget_bytes: u64,
@@ -38,11 +40,24 @@ impl Usage {
         let file_bytes = files.first().and_then(|bytes| bytes.parse().ok());
         Ok(Usage {
             memory_bytes: kib << 10,
+            arena_bytes: largest_mapping(&format!("{process}/smaps")).map_err(failed)?,
             descriptors: descriptors.count() as u64,
             budget_bytes: counter(watching, "Memory_used")?,
             space_bytes: counter(watching, "Tmp_space_used")?,
             file_bytes: file_bytes.ok_or("no bytes of files")?,
         })
+    }
+
+    /// The more of each.
+    pub(crate) fn or_more(self, other: &Usage) -> Usage {
+        Usage {
+            memory_bytes: self.memory_bytes.max(other.memory_bytes),
+            arena_bytes: self.arena_bytes.max(other.arena_bytes),
+            descriptors: self.descriptors.max(other.descriptors),
+            budget_bytes: self.budget_bytes.max(other.budget_bytes),
+            space_bytes: self.space_bytes.max(other.space_bytes),
+            file_bytes: self.file_bytes.max(other.file_bytes),
+        }
     }
 
     /// When all other clients have left, and the server has given back what they had.
@@ -60,10 +75,56 @@ impl Usage {
     }
 }
 
+/// Resident bytes of the largest mapping that is no file.
+fn largest_mapping(maps: &str) -> std::io::Result<u64> {
+    let text = std::fs::read_to_string(maps)?;
+    Ok(resident_of_largest(&text))
+}
+
+fn resident_of_largest(maps: &str) -> u64 {
+    let (mut largest, mut resident_kib) = (0, 0);
+    let (mut size, mut is_file) = (0, false);
+    for line in maps.lines() {
+        let mut words = line.split_whitespace();
+        let first = words.next().unwrap_or_default();
+        if let Some((begin, end)) = first.split_once('-')
+            && let Ok(begin) = u64::from_str_radix(begin, 16)
+            && let Ok(end) = u64::from_str_radix(end, 16)
+        {
+            // Permissions, offset, device, inode, path.
+            (size, is_file) = (end - begin, words.nth(4).is_some());
+        } else if first == "Rss:" && !is_file && size > largest {
+            let kib = words.next().and_then(|kib| kib.parse().ok());
+            (largest, resident_kib) = (size, kib.unwrap_or_default());
+        }
+    }
+    resident_kib << 10
+}
+
 /// A status counter of the server.
 pub(crate) fn counter(client: &mut Client, name: &str) -> Result<u64, String> {
     let rows = client.query(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
     let value = rows.first().and_then(|row| row.split('\t').nth(1));
     let number = value.and_then(|value| value.parse().ok());
     number.ok_or_else(|| format!("no counter {name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arena_is_the_largest_mapping_without_a_file() {
+        let maps = "\
+7f0000000000-7f0040000000 r--s 00000000 08:01 77 /a/file
+Size:            1048576 kB
+Rss:                 999 kB
+7f1000000000-7f1010000000 rw-p 00000000 00:00 0
+Size:             262144 kB
+Rss:                  12 kB
+7f2000000000-7f2000010000 rw-p 00000000 00:00 0 [stack]
+Rss:                  64 kB
+";
+        assert_eq!(resident_of_largest(maps), 12 << 10);
+    }
 }

@@ -30,7 +30,7 @@ use crate::profile::{Cost, Profiles, Stage};
 use crate::running::{CancelHandle, EndHandle, Running};
 use crate::shortage::TurnOfConnection;
 use crate::slow_log::{Reads, SlowSettings, Unlogged};
-use crate::statement::{Known, KnownTables, Lately, Numbering, Repeated, Turns};
+use crate::statement::{Known, KnownTables, Lately, Numbering, Repeated};
 use crate::stats::{Ended, StatementStats};
 use crate::status::{RowChanges, Status};
 use crate::tracking::{Tracker, Tracks, TransactionInfo};
@@ -140,6 +140,8 @@ pub(crate) struct Settings {
     pub(crate) selects_all: bool,
     /// How long a client may say nothing, in seconds.
     pub(crate) wait_timeout: u64,
+    /// How long each read of what it sends may take, in seconds.
+    pub(crate) read_timeout: u64,
     /// Whether statements are profiled, and how many of them are kept.
     pub(crate) profiling: bool,
     pub(crate) profiles_max: u64,
@@ -350,13 +352,6 @@ impl Connection {
         saved.map_err(|error| errors::from_table(&error))
     }
 
-    /// What whoever writes a shared table with keys holds, until its statement ends: row numbers
-    /// and entries of one statement follow those of another. `None` for any other table.
-    pub(crate) fn turns_of(&self, table: &Arc<Table>, is_own: bool) -> Option<Turns> {
-        let has_keys = !table.definition().keys.is_empty();
-        (has_keys && !is_own).then(|| self.engine.shared().turn(table))
-    }
-
     /// Counts rows that changed, and remembers those that ROLLBACK cannot undo.
     pub(crate) fn changed_rows(&self, table: &Arc<Table>, changes: RowChanges) {
         self.count(|status| status.changes += changes);
@@ -435,6 +430,7 @@ impl Connection {
             report: Arc::clone(&running.report),
             table_resident_max_bytes: self.temp_table_cap(),
             recursion_depth_max: Some(self.recursion_depth_max()),
+            stop: running.stop_flag(),
         };
         let state = self.state().map_err(mayfly_sql::plan::raise)?;
         let batch_rows = mayfly_exec::batch_rows(plan, state.config_options());
@@ -633,6 +629,7 @@ impl Local {
                 insert_id: self.variables.number("insert_id"),
                 selects_all: self.variables.number("sql_select_limit") == u64::MAX,
                 wait_timeout: self.variables.number("wait_timeout"),
+                read_timeout: self.variables.number("net_read_timeout"),
                 profiling: self.variables.is_on("profiling"),
                 profiles_max: self.variables.number("profiling_history_size"),
                 statement_quota_bytes: self.variables.quota("mayfly_max_tmp_statement_space_usage"),

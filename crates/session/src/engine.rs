@@ -10,12 +10,11 @@ use std::time::{Duration, Instant};
 
 use mayfly_space::{Account, AccountOptions, Compression, IoMode, PageClass, Space, SpaceOptions};
 use mayfly_sql::functions::NamedLocks;
-use mayfly_table::{Dictionary, Table};
+use mayfly_table::Dictionary;
 use mayfly_types::{ErrorCode, MySqlError};
 use tokio::runtime::{Handle, Runtime};
-use tokio::sync::Semaphore;
 
-use crate::client_files::READERS_MAX;
+use crate::client_memory;
 use crate::clients::Clients;
 use crate::connection::Connection;
 use crate::errors;
@@ -51,6 +50,16 @@ fn memory_of_space(memory_bytes: u64) -> u64 {
         true => memory_bytes - (memory_bytes / READERS_SHARE).min(READERS_BYTES_MAX),
         false => memory_bytes,
     }
+}
+
+/// Records of text files may be so long, or a part of the budget if that is less: a record is
+/// there several times while it becomes a row.
+const RECORD_BYTES_MAX: u64 = 64 << 20;
+const RECORDS_PER_MEMORY: u64 = 4;
+
+/// The longest record of a text file, unless a session says otherwise.
+fn record_bytes_max(memory_bytes: u64) -> u64 {
+    (memory_bytes / RECORDS_PER_MEMORY).clamp(1024, RECORD_BYTES_MAX)
 }
 
 /// Stack of a worker: nested expressions and plans recurse, and what the parser lets through must
@@ -135,14 +144,14 @@ pub(crate) struct Shared {
     pub(crate) space: Space,
     /// Pays for tables that all sessions see.
     pub(crate) table_account: Account,
+    /// Pays for what clients send and prepare.
+    client_account: Account,
     pub(crate) dictionary: Dictionary,
     pub(crate) slow_log: Option<SlowLog>,
     // state
     pub(crate) globals: Mutex<Globals>,
     connections: Mutex<BTreeMap<u64, Weak<Connection>>>,
     last_connection_id: AtomicU64,
-    /// Those that read files of clients, which keeps a thread each.
-    pub(crate) client_file_readers: Arc<Semaphore>,
     /// Plans that connections keep.
     pub(crate) kept_plans: Arc<AtomicUsize>,
     /// The connections that plan for others.
@@ -157,8 +166,6 @@ pub(crate) struct Shared {
     pub(crate) waiting_room: Arc<WaitingRoom>,
     /// The statements that run, and those that wait for memory.
     pub(crate) statements: Arc<Statements>,
-    /// Whose turn it is to write a table with keys, by the address of the table.
-    turns: Mutex<HashMap<usize, Weak<tokio::sync::Mutex<()>>>>,
     // resources
     runtime: Option<Runtime>,
     /// One thread that no query runs on: see [`Engine::control`].
@@ -170,21 +177,6 @@ pub(crate) struct Globals {
     pub(crate) variables: Variables,
     pub(crate) status: Status,
     pub(crate) connections_made: u64,
-}
-
-impl Shared {
-    /// The turns of those who write a table.
-    pub(crate) fn turn(&self, table: &Arc<Table>) -> Arc<tokio::sync::Mutex<()>> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        let address = Arc::as_ptr(table).addr();
-        if let Some(turn) = turns.get(&address).and_then(Weak::upgrade) {
-            return turn;
-        }
-        turns.retain(|_, turn| turn.strong_count() > 0);
-        let turn = Arc::new(tokio::sync::Mutex::new(()));
-        turns.insert(address, Arc::downgrade(&turn));
-        turn
-    }
 }
 
 impl Engine {
@@ -225,6 +217,7 @@ impl Engine {
             .create_database(DEFAULT_DATABASE)
             .map_err(|error| errors::from_table(&error))?;
         let table_account = space.root().child("tables", AccountOptions::default());
+        let client_account = client_memory::account_of_clients(&space);
         let globals = Globals {
             variables: start_values(&options, threads),
             status: Status::default(),
@@ -237,12 +230,12 @@ impl Engine {
                 started: Instant::now(),
                 space,
                 table_account,
+                client_account,
                 dictionary,
                 slow_log,
                 globals: Mutex::new(globals),
                 connections: Mutex::new(BTreeMap::new()),
                 last_connection_id: AtomicU64::new(0),
-                client_file_readers: Arc::new(Semaphore::new(READERS_MAX)),
                 kept_plans: Arc::default(),
                 plan_owners: PlanOwners::default(),
                 clients: Clients::default(),
@@ -250,7 +243,6 @@ impl Engine {
                 planners: Arc::new(planners),
                 waiting_room: Arc::default(),
                 statements: Arc::default(),
-                turns: Mutex::default(),
                 runtime: Some(runtime),
                 control: Some(control),
             }),
@@ -273,7 +265,8 @@ impl Engine {
         let connection = Connection::open(self.clone(), id);
         self.globals().connections_made += 1;
         self.register(&connection);
-        Session::new(connection)
+        let client = client_memory::account_of_client(&self.shared.client_account);
+        Session::new(connection, client)
     }
 
     /// The counters of the clients that came and went.
@@ -453,6 +446,10 @@ fn start_values(options: &EngineOptions, threads: usize) -> Variables {
         ),
         ("mayfly_memory_bytes", options.memory_bytes.to_string()),
         ("mayfly_threads", threads.to_string()),
+        (
+            "mayfly_max_record_bytes",
+            record_bytes_max(options.memory_bytes).to_string(),
+        ),
         (
             "max_tmp_session_space_usage",
             options.session_quota_bytes.unwrap_or(0).to_string(),

@@ -200,9 +200,14 @@ pub(crate) fn from_space(error: &mayfly_space::Error) -> MySqlError {
             let file = format!("{} (temporary data)", dir.display());
             MySqlError::new(code, &[&file, &number, source])
         }
-        Space::Corrupt { dir, .. } => {
+        Space::Corrupt {
+            dir,
+            offset,
+            len_bytes,
+        } => {
             let file = format!("{} (temporary data)", dir.display());
-            MySqlError::new(ErrorCode::FileRead, &[&file, &0, &"checksum mismatch"])
+            let reason = format!("checksum mismatch in {len_bytes} bytes at offset {offset}");
+            MySqlError::new(ErrorCode::FileRead, &[&file, &0, &reason])
         }
         Space::InvalidOption { .. } => text(ErrorCode::WrongArguments, error.to_string()),
         other => text(ErrorCode::StorageEngine, other.to_string()),
@@ -294,6 +299,9 @@ fn from_text(error: &DataFusionError) -> MySqlError {
     if let Some(error) = wrong_position(text) {
         return error;
     }
+    if text.contains("names given as column alias") {
+        return MySqlError::new(ErrorCode::ViewWrongList, &[]);
+    }
     if let Some(name) = quoted("Invalid qualifier ") {
         return MySqlError::new(ErrorCode::UnknownTable, &[&name]);
     }
@@ -382,7 +390,9 @@ fn from_text(error: &DataFusionError) -> MySqlError {
     }
     if code == ErrorCode::NotSupportedYet {
         let what = text.trim_start_matches("This feature is not implemented: ");
-        return not_supported(what);
+        // A text of the planner may go on with the structures that it was given.
+        let words = what.split([':', '{', '(', '[']).next().unwrap_or(what);
+        return not_supported(words.trim_end());
     }
     MySqlError::with_message(code, text)
 }

@@ -26,10 +26,10 @@
 
 mod answered;
 mod client_files;
+mod client_memory;
 mod clients;
 mod commands;
 mod connection;
-mod delimited;
 mod engine;
 mod errors;
 mod export;
@@ -52,6 +52,7 @@ mod running;
 mod session;
 mod shortage;
 mod slow_log;
+mod spooled;
 mod statement;
 mod stats;
 mod status;
@@ -62,6 +63,7 @@ mod waiting;
 mod yielding;
 
 pub use client_files::{FileRequest, FileRequests};
+pub use client_memory::ClientMemory;
 pub use clients::Clients;
 pub use engine::{DEFAULT_DATABASE, Engine, EngineOptions, TestFaults, VERSION};
 pub use file_access::FileAccess;

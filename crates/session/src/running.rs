@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use datafusion::physical_plan::ExecutionPlan;
 use mayfly_exec::Report;
 use mayfly_space::{Account, Counters};
+use mayfly_table::rows::StopFlag;
 use mayfly_types::{ErrorCode, MySqlError};
 use tokio::task::AbortHandle;
 
@@ -132,6 +133,8 @@ pub(crate) struct Running {
     finished: AtomicBool,
     /// Whether its error is listed.
     failed: AtomicBool,
+    /// Whether it waited for its turn to change a table before it became a task.
+    has_waited: AtomicBool,
     /// Accounts of the tables that the statement names, and what they had moved before it.
     written: Mutex<Vec<(Account, Counters)>>,
     plan: Mutex<Option<Arc<dyn ExecutionPlan>>>,
@@ -214,6 +217,7 @@ impl Running {
             timed_out: AtomicBool::new(false),
             finished: AtomicBool::new(false),
             failed: AtomicBool::new(false),
+            has_waited: AtomicBool::new(false),
             written: Mutex::new(Vec::new()),
             plan: Mutex::new(None),
             reads: Mutex::default(),
@@ -245,6 +249,21 @@ impl Running {
         for task in lock(&self.tasks).iter() {
             task.abort();
         }
+    }
+
+    /// The flag that is raised when the statement is to end, for whatever reason.
+    pub(crate) fn stop_flag(&self) -> StopFlag {
+        StopFlag::from(Arc::clone(&self.stop))
+    }
+
+    /// Says that it is known, and waits for its turn to change a table.
+    pub(crate) fn begin_waiting(&self) {
+        self.has_waited.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it is known, and has waited for its turn in vain.
+    pub(crate) fn has_waited(&self) -> bool {
+        self.has_waited.load(Ordering::Relaxed)
     }
 
     /// Whether the statement has been started before: it is counted already.

@@ -6,11 +6,13 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use mayfly_space::Account;
 use mayfly_sql::parse::is_on_prepared;
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 use tokio::runtime::Handle;
 
 use crate::client_files::{ClientFiles, FileRequests};
+use crate::client_memory::ClientMemory;
 use crate::commands::Command;
 use crate::connection::Connection;
 use crate::errors;
@@ -31,6 +33,8 @@ use crate::tracking::SessionChange;
 /// Dropping it drops its temporary tables.
 pub struct Session {
     pub(crate) connection: Arc<Connection>,
+    /// Pays for what its client sends and prepares.
+    client: Account,
 }
 
 /// What a client is told of its connection beside the results.
@@ -69,6 +73,19 @@ impl Drop for IsPrepared {
     }
 }
 
+/// How long a statement waits for its turn to change a table before it becomes a task that can be
+/// seen and killed: longer than others of its kind take.
+const SHORT_WAIT: Duration = Duration::from_millis(10);
+
+/// What came of running a statement at once.
+enum AtOnce {
+    Ended(Result<Outcome, MySqlError>),
+    /// It is known, and waits for its turn to change a table. Nothing was done.
+    Waits,
+    /// It is not known. Nothing was done.
+    Unknown,
+}
+
 /// Stops a statement whose caller has lost interest.
 struct AbortOnDrop(Option<Arc<Running>>);
 
@@ -82,8 +99,21 @@ impl Drop for AbortOnDrop {
 }
 
 impl Session {
-    pub(crate) fn new(connection: Arc<Connection>) -> Session {
-        Session { connection }
+    pub(crate) fn new(connection: Arc<Connection>, client: Account) -> Session {
+        Session { connection, client }
+    }
+
+    /// Memory of the budget for what its client sends and reads; nothing so far.
+    ///
+    /// # Errors
+    /// None but for a bug: it asks for no bytes.
+    pub fn client_memory(&self) -> Result<ClientMemory, MySqlError> {
+        ClientMemory::of(&self.client, 0)
+    }
+
+    /// The same for something that it keeps.
+    pub(crate) fn keep_for_client(&self, bytes: usize) -> Result<ClientMemory, MySqlError> {
+        ClientMemory::of(&self.client, bytes as u64)
     }
 
     /// Says that the client is another process: the files of LOAD DATA LOCAL are asked for here,
@@ -112,7 +142,9 @@ impl Session {
 
     async fn run(&mut self, statement: &str) -> Result<Outcome, MySqlError> {
         let started = Instant::now();
-        if let Some(ended) = self.run_at_once(statement).await {
+        let at_once = self.run_at_once(statement).await;
+        let waits = matches!(at_once, AtOnce::Waits);
+        if let AtOnce::Ended(ended) = at_once {
             share_thread(started.elapsed()).await;
             return ended;
         }
@@ -122,6 +154,9 @@ impl Session {
         let connection = Arc::clone(&self.connection);
         let account = connection.statement_account();
         let mut running = Running::begin(&connection, statement, account);
+        if waits {
+            running.begin_waiting();
+        }
         let mut guard = AbortOnDrop(Some(Arc::clone(&running)));
         let was_alone = self.is_alone();
         let mut ended = self.run_once(&running).await;
@@ -138,29 +173,39 @@ impl Session {
         })
     }
 
-    /// Runs a statement of a shape or a text that was seen before, on this thread; `None` for any
-    /// other one, of which nothing was done.
-    async fn run_at_once(&self, statement: &str) -> Option<Result<Outcome, MySqlError>> {
+    /// Runs a statement of a shape or a text that was seen before, on this thread.
+    async fn run_at_once(&self, statement: &str) -> AtOnce {
         if self.connection.explains.load(Ordering::Relaxed) {
-            return None;
+            return AtOnce::Unknown;
         }
         let mut attempt = statement::run_known(&self.connection, statement, None);
-        while let Attempt::Busy(turns) = attempt {
+        let mut waited = Duration::ZERO;
+        while let Attempt::Busy(busy) = attempt {
             let started = Instant::now();
+            let patience = {
+                let _entered = self.connection.engine.runtime().enter();
+                tokio::time::sleep(SHORT_WAIT.saturating_sub(waited))
+            };
             let turn = tokio::select! {
-                turn = turns.lock_owned() => turn,
+                turn = busy.turns.take(busy.purpose) => Some(turn),
+                () = patience => None,
                 () = self.connection.end.wait() => {
-                    return Some(Err(MySqlError::new(ErrorCode::QueryInterrupted, &[])));
+                    return AtOnce::Ended(Err(MySqlError::new(ErrorCode::QueryInterrupted, &[])));
                 }
             };
+            waited += started.elapsed();
             self.connection.local().waited += started.elapsed();
-            attempt = statement::run_known(&self.connection, statement, Some(turn));
+            let Some(turn) = turn else {
+                return AtOnce::Waits;
+            };
+            attempt = statement::run_known(&self.connection, statement, Some((busy, turn)));
         }
         if let Attempt::Ended(ended) = attempt {
-            return Some(ended);
+            return AtOnce::Ended(ended);
         }
         let ended = statement::run_known_table(&self.connection, statement);
-        ended.or_else(|| statement::run_repeated(&self.connection, statement).map(Ok))
+        let ended = ended.or_else(|| statement::run_repeated(&self.connection, statement).map(Ok));
+        ended.map_or(AtOnce::Unknown, AtOnce::Ended)
     }
 
     /// Whether its statement is the only one of the engine that runs.
@@ -389,6 +434,11 @@ impl Session {
     /// How long a client may say nothing, in seconds: `@@wait_timeout`.
     pub fn idle_seconds(&self) -> u64 {
         self.connection.local().settings().wait_timeout
+    }
+
+    /// How long each read of what a client sends may take, in seconds: `@@net_read_timeout`.
+    pub fn read_seconds(&self) -> u64 {
+        self.connection.local().settings().read_timeout
     }
 
     /// Says that a person waits at the client: `@@wait_timeout` is `@@interactive_timeout` then.

@@ -80,6 +80,24 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
+    /// The error of an operation on so many bytes of a temp file.
+    pub(crate) fn of_file(
+        operation: &'static str,
+        dir: PathBuf,
+        needed_bytes: u64,
+        source: std::io::Error,
+    ) -> Error {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        match source.kind() {
+            StorageFull | QuotaExceeded => Error::DiskFull { dir, needed_bytes },
+            _ => Error::Io {
+                operation,
+                dir,
+                source,
+            },
+        }
+    }
+
     /// The same error once more, for each thread that waited for what failed.
     pub(crate) fn duplicate(&self) -> Error {
         use Error::*;

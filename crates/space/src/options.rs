@@ -44,6 +44,8 @@ pub enum Operation {
     Write,
     /// Extending the temp file.
     Extend,
+    /// Opening the temp file, which comes after the first [`Operation::Extend`].
+    Open,
     /// Granting memory: a page, reading one back, a reservation, an admission.
     Grant,
     /// Starting a background thread, or a helper of one.
@@ -54,6 +56,16 @@ pub enum Operation {
 pub trait Faults: Send + Sync {
     /// Called before each operation; an error makes it fail in the way a real failure would.
     fn before(&self, operation: Operation) -> std::io::Result<()>;
+
+    /// The most bytes that one system call of a [`Operation::Read`] or [`Operation::Write`] moves,
+    /// at least one: fewer than asked for are a short transfer. Where the page cache is passed by,
+    /// the device moves whole sectors of 4 KiB.
+    fn bytes_moved_max(&self, _operation: Operation) -> usize {
+        usize::MAX
+    }
+
+    /// Called with what was read for a page, compressed or not, before anybody has looked at it.
+    fn after_read(&self, _bytes: &mut [u8]) {}
 }
 
 /// The settings of a [`Space`](crate::Space).
@@ -73,9 +85,9 @@ pub struct SpaceOptions {
     pub compression: Compression,
     /// The default page class; chosen from the budget when `None`.
     pub page_class: Option<PageClass>,
-    /// File space that is allocated at open, over all directories.
+    /// File space that is allocated at open, over all directories, and never given back.
     pub pre_extend_bytes: u64,
-    /// After how long without I/O unused memory and file space are given back.
+    /// After how long memory and file space that nobody used are given back.
     pub idle_trim: Duration,
     /// Makes operations fail, for tests.
     pub faults: Option<Arc<dyn Faults>>,

@@ -69,7 +69,7 @@ fn bytes_of(loads: &[Load]) -> usize {
     loads.iter().map(|load| load.page.len_bytes()).sum()
 }
 
-struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     core: &'a Core,
     requests: &'a Requests,
     queue: Box<dyn Queue>,
@@ -81,15 +81,7 @@ struct Reader<'a> {
 
 /// The body of the reader's thread.
 pub(crate) fn run(core: &Core, requests: &Requests) {
-    let queue = Arc::clone(&core.backend).queue();
-    let mut reader = Reader {
-        core,
-        requests,
-        queue,
-        flying: HashMap::new(),
-        flying_bytes: 0,
-        next_tag: 0,
-    };
+    let mut reader = Reader::new(core, requests, Arc::clone(&core.backend).queue());
     loop {
         let pages: Vec<Page> = {
             let mut state = lock(&requests.state);
@@ -113,9 +105,20 @@ pub(crate) fn run(core: &Core, requests: &Requests) {
     }
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    pub(crate) fn new(core: &'a Core, requests: &'a Requests, queue: Box<dyn Queue>) -> Reader<'a> {
+        Reader {
+            core,
+            requests,
+            queue,
+            flying: HashMap::new(),
+            flying_bytes: 0,
+            next_tag: 0,
+        }
+    }
+
     /// Begins to load what is absent and has room.
-    fn start(&mut self, pages: Vec<Page>) {
+    pub(crate) fn start(&mut self, pages: Vec<Page>) {
         let mut wanted = Vec::with_capacity(pages.len());
         for page in pages {
             let slot = lock(&self.core.table.entry(page.inner().id).beside).slot;
@@ -223,7 +226,8 @@ impl Reader<'_> {
         }
     }
 
-    fn collect(&mut self, wait: bool) {
+    /// Takes note of what is read; waits for at least one read that is under way if `wait`.
+    pub(crate) fn collect(&mut self, wait: bool) {
         let mut done = Vec::new();
         self.queue.collect(wait, &mut done);
         for (transfer, result) in done {

@@ -1,4 +1,4 @@
-//! What the page table, its lists and the arena are synchronised with.
+//! What the page word, its entry, its lists and its waiting are synchronised with.
 //!
 //! **Owns** nothing. The model of the page word (`tests/page_word/`) compiles this crate once more
 //! with another module in this one's place, whose types are loom's and whose numbers are small, so

@@ -11,7 +11,7 @@ use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
 
 use crate::error::Result;
 use crate::sealed::Writer;
-use crate::table::Table;
+use crate::table::{Draft, StatementRows, Table};
 
 /// Rows on their way into a table.
 pub(crate) struct Pending {
@@ -92,8 +92,19 @@ impl Appender {
     /// # Errors
     /// If memory, disk or I/O fail; the rows are gone then, and the table is as it was.
     pub fn commit(self) -> Result<u64> {
-        let row_count = self.pending.writer.row_count;
-        self.table.absorb_rows(self.pending)?;
+        let row_count = self.row_count();
+        self.table.commit(StatementRows::of_pending(self.pending))?;
+        Ok(row_count)
+    }
+
+    /// Adds the rows to a draft of the table, which is as the table was when the appender began.
+    ///
+    /// # Errors
+    /// As for [`Appender::commit`]; the draft is as it was then.
+    pub fn commit_to(self, draft: &Draft) -> Result<u64> {
+        let row_count = self.row_count();
+        let rows = StatementRows::of_pending(self.pending);
+        draft.table().absorb(rows)?;
         Ok(row_count)
     }
 }

@@ -24,7 +24,7 @@ use crate::error::Result;
 use crate::patch::{self, Patch, Patches};
 use crate::replace::{NewRows, PageRows, Replacement};
 use crate::snapshot::{Batch, TableSnapshot};
-use crate::table::{StatementRows, Table};
+use crate::table::{Draft, StatementRows, Table};
 
 /// A row of a snapshot: which batch, and which slot of it.
 pub(crate) fn row_id(batch: usize, slot: u32) -> u64 {
@@ -89,6 +89,11 @@ impl Slots {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.0.iter().all(|word| *word == 0)
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        let words = self.0.iter();
+        words.map(|word| u64::from(word.count_ones())).sum()
     }
 
     pub(crate) fn contains(&self, slot: u32) -> bool {
@@ -455,22 +460,42 @@ impl Change {
     /// # Errors
     /// [`Error::Changed`](crate::Error::Changed) if the table is no longer what the snapshot shows;
     /// if memory, disk or I/O fail. The table is as it was then.
-    pub fn commit(mut self) -> Result<()> {
+    pub fn commit(self) -> Result<()> {
+        let table = Arc::clone(&self.table);
+        match self.finish()? {
+            Some(rows) => table.commit(rows),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the change part of a draft of the table, which is as the snapshot shows it.
+    ///
+    /// # Errors
+    /// As for [`Change::commit`]. The draft is as it was then.
+    pub fn commit_to(self, draft: &Draft) -> Result<()> {
+        match self.finish()? {
+            Some(rows) => draft.table().absorb(rows),
+            None => Ok(()),
+        }
+    }
+
+    /// All that the statement did, if it did anything.
+    fn finish(mut self) -> Result<Option<StatementRows>> {
         let late = self.replacement.finish(self.snapshot.parts())?;
         self.move_all(late)?;
         if self.changed() == 0 && self.pending.writer.row_count == 0 {
-            return Ok(());
+            return Ok(None);
         }
         let version = self.snapshot.version();
-        // It would hold on to the list of pages, which the change would have to copy then.
-        drop(self.snapshot);
-        self.table.absorb(StatementRows {
+        // The snapshot goes: it would hold on to the list of pages, which the change would have to
+        // copy then.
+        Ok(Some(StatementRows {
             pending: self.pending,
             removal: self.removal,
             replaced: self.replacement.pages,
             patches: self.patches,
             seen: Some(version),
-        })
+        }))
     }
 }
 

@@ -84,10 +84,11 @@ impl Dictionary {
             return Err(unknown_database(database));
         }
         self.journal.record(&Mutation::DropDatabase { database })?;
-        let dropped = databases.remove(database);
+        let dropped = databases.remove(database).unwrap_or_default();
         self.change();
         drop(databases);
-        Ok(dropped.map_or(0, |tables| tables.len()))
+        dropped.values().for_each(|table| table.retire_for_good());
+        Ok(dropped.len())
     }
 
     /// Whether there is such a database.
@@ -173,6 +174,8 @@ impl Dictionary {
         self.journal.record(&told)?;
         tables.remove(table);
         self.change();
+        drop(databases);
+        found.retire_for_good();
         Ok(found)
     }
 

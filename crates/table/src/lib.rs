@@ -4,12 +4,12 @@
 //! B+trees for what is looked up ([`Tree`]), and the dictionary of the tables that users create.
 //!
 //! **Never** creates a file, chooses a victim of eviction, or waits for an executor: all calls are
-//! synchronous and return batches or errors.
+//! synchronous and return batches or errors, but for the one future of a turn.
 //!
 //! ```text
 //!   dictionary  names -> tables           run   spilled and sorted batches
 //!        \                                /
-//!         table  snapshots, appenders    /
+//!         table  snapshots, drafts       /
 //!              \                        /
 //!               sealed  pages and the writer that fills them, tail  rows that wait for a page
 //!                     |
@@ -18,6 +18,7 @@
 //!   keys        values -> row numbers, by a tree each: the indexes of a table
 //!     tree      sorted keys -> payloads
 //!
+//!   turn        who may change a table that sessions share
 //!   journal     is told of each mutation; nobody listens to those of temporary tables
 //! ```
 
@@ -47,6 +48,7 @@ mod table_page;
 mod tail;
 mod text;
 pub mod tree;
+mod turn;
 
 pub use appender::Appender;
 pub use change::Change;
@@ -62,5 +64,6 @@ pub use keys::{
 pub use row_places::{RowPlaces, RowReader};
 pub use run::{BatchRun, Drain};
 pub use snapshot::{Scan, TableSnapshot};
-pub use table::{ByKey, Saved, Table};
+pub use table::{ByKey, Draft, Saved, Table, publish_all};
 pub use tree::Tree;
+pub use turn::{Purpose, Turn, Turns};

@@ -27,11 +27,13 @@
 //! **Cost**: an append of one row is one encoded segment (about a microsecond for few columns).
 
 mod by_key;
+mod commit;
+mod draft;
 mod successor;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::SystemTime;
 
 use arrow_array::RecordBatch;
@@ -39,20 +41,21 @@ use arrow_schema::SchemaRef;
 use mayfly_space::{Account, AccountOptions, Compression, Counters, NextUse};
 
 use crate::appender::{Appender, Numbers, Pending};
-use crate::change::{Change, Removal};
+use crate::change::Change;
 use crate::column_page::Format;
 use crate::content::Content;
 use crate::definition::{Column, Definition};
 use crate::error::{Error, Result};
-use crate::journal::{Journal, Mutation, RowChange, Unlogged};
+use crate::journal::{Journal, Mutation, Unlogged};
 use crate::keys::{self, Conflicts, Indexes, Repeats, Search};
-use crate::patch::{self, Patches};
-use crate::replace::ReplacedPages;
+use crate::patch;
 use crate::sealed::Writer;
 use crate::snapshot::{SnapshotParts, TableSnapshot};
-use crate::table_page::TablePage;
+use crate::turn::Turns;
 
 pub use by_key::ByKey;
+pub(crate) use commit::StatementRows;
+pub use draft::{Draft, publish_all};
 
 /// A table, shared by all who can name it.
 pub struct Table {
@@ -62,35 +65,25 @@ pub struct Table {
     /// Made when rows come: many a table is created and dropped without one.
     layout: OnceLock<Layout>,
     created: SystemTime,
-    journal: Box<dyn Journal>,
+    /// Shared with drafts.
+    journal: Arc<dyn Journal>,
+    /// Where those wait who want to change it, if several sessions may.
+    turns: Option<Turns>,
     // State.
     state: Mutex<State>,
-    /// The AUTO_INCREMENT value that comes next.
-    auto_increment: AtomicU64,
+    /// The AUTO_INCREMENT value that comes next; shared with drafts.
+    auto_increment: Arc<AtomicU64>,
     // Resources.
     account: Account,
 }
 
 /// How the rows lie in pages.
+#[derive(Clone)]
 struct Layout {
     schema: SchemaRef,
     format: Arc<Format>,
     /// The columns of keys.
     keyed: Vec<usize>,
-}
-
-/// What a statement does to the rows of a table.
-pub(crate) struct StatementRows {
-    /// Those that come.
-    pub(crate) pending: Pending,
-    /// Those that go.
-    pub(crate) removal: Removal,
-    /// Pages that were written again.
-    pub(crate) replaced: ReplacedPages,
-    /// Values that are written over others.
-    pub(crate) patches: Patches,
-    /// The version that it saw.
-    pub(crate) seen: Option<u64>,
 }
 
 struct State {
@@ -104,6 +97,28 @@ struct State {
     updated: Option<SystemTime>,
     /// Whether another table has taken its place: nobody would see what is written.
     is_retired: bool,
+    /// As long as it lives, somebody changes a draft of the table, and nobody else the table.
+    draft: Weak<()>,
+}
+
+impl State {
+    /// A state that nobody has seen.
+    fn new(content: Content, next_number: u64, indexes: Option<Indexes>) -> State {
+        State {
+            version: 0,
+            content,
+            next_number,
+            indexes,
+            updated: None,
+            is_retired: false,
+            draft: Weak::new(),
+        }
+    }
+
+    /// Whether somebody else has the table, or has taken its place.
+    fn is_closed(&self) -> bool {
+        self.is_retired || self.draft.strong_count() > 0
+    }
 }
 
 impl Table {
@@ -145,24 +160,42 @@ impl Table {
             layout: OnceLock::new(),
             definition,
             created: SystemTime::now(),
-            journal: Box::new(Unlogged),
-            state: Mutex::new(State {
-                version: 0,
-                content: Content::default(),
-                next_number: 0,
-                indexes: None,
-                updated: None,
-                is_retired: false,
-            }),
-            auto_increment: AtomicU64::new(1),
+            journal: unlogged(),
+            turns: None,
+            state: Mutex::new(State::new(Content::default(), 0, None)),
+            auto_increment: Arc::new(AtomicU64::new(1)),
             account,
         }
     }
 
     /// The same table, whose mutations are told to a journal from now on.
     pub fn with_journal(mut self, journal: Box<dyn Journal>) -> Self {
-        self.journal = journal;
+        self.journal = Arc::from(journal);
         self
+    }
+
+    /// The same table, which several sessions may change, each in its turn.
+    #[must_use]
+    pub fn shared(self) -> Self {
+        Self {
+            turns: Some(Turns::default()),
+            ..self
+        }
+    }
+
+    /// The same table, which is to take the place of another: those who wait for that one wait for
+    /// this one then.
+    #[must_use]
+    pub fn with_turns_of(self, other: &Table) -> Self {
+        Self {
+            turns: other.turns.clone(),
+            ..self
+        }
+    }
+
+    /// Where those wait who want to change the table; `None` if it belongs to one session.
+    pub fn turns(&self) -> Option<&Turns> {
+        self.turns.as_ref()
     }
 
     /// The name, without its database.
@@ -319,7 +352,7 @@ impl Table {
             let mut pending = self.pending();
             pending.append(batch)?;
             match self.absorb_rows(pending) {
-                Err(Error::Changed { .. }) if !self.state().is_retired => {}
+                Err(Error::Changed { .. }) if !self.state().is_closed() => {}
                 result => return result,
             }
         }
@@ -335,6 +368,11 @@ impl Table {
         is_seen
     }
 
+    /// Refuses changes from now on, because the table has lost its name.
+    pub(crate) fn retire_for_good(&self) {
+        self.state().is_retired = true;
+    }
+
     /// Takes back [`Table::retire`].
     pub fn return_to_use(&self) {
         self.state().is_retired = false;
@@ -343,19 +381,32 @@ impl Table {
     /// Removes all rows. Snapshots keep theirs.
     ///
     /// # Errors
-    /// Those of the journal: a temporary table has none.
+    /// [`Error::Changed`] if another table has taken its place, or somebody else changes it; those
+    /// of the journal: a temporary table has none.
     pub fn truncate(&self) -> Result<()> {
         let mut state = self.state();
+        if state.is_closed() {
+            return Err(self.changed());
+        }
         let version = state.version + 1;
         self.journal.record(&Mutation::Truncate { version })?;
         state.version = version;
-        state.content = Content::default();
-        if let Some(indexes) = &mut state.indexes {
-            indexes.clear();
-        }
         state.updated = Some(SystemTime::now());
         self.set_auto_increment(1);
+        let rows = std::mem::take(&mut state.content);
+        let indexes = &mut state.indexes;
+        let indexes = indexes.replace(self.empty_indexes());
+        drop(state);
+        // Freeing many pages takes its time.
+        drop((rows, indexes));
         Ok(())
+    }
+
+    /// The error of a statement that does not find the table as it left it.
+    fn changed(&self) -> Error {
+        Error::Changed {
+            table: self.name.clone(),
+        }
     }
 
     /// The state of the table, to go back to. It keeps the pages that it needs.
@@ -370,98 +421,6 @@ impl Table {
             updated: state.updated,
             content: state.content.saved(&self.account)?,
         })
-    }
-
-    /// Makes the rows of a writer part of the table, all or none.
-    pub(crate) fn absorb_rows(&self, pending: Pending) -> Result<()> {
-        self.absorb(StatementRows {
-            pending,
-            removal: Removal::default(),
-            replaced: ReplacedPages::new(),
-            patches: Patches::default(),
-            seen: None,
-        })
-    }
-
-    /// Makes what a statement did part of the table, all or none.
-    pub(crate) fn absorb(&self, rows: StatementRows) -> Result<()> {
-        let StatementRows {
-            mut pending,
-            mut removal,
-            replaced,
-            mut patches,
-            seen,
-        } = rows;
-        let mut state = self.state();
-        let is_other = |seen: u64| seen != state.version;
-        if state.is_retired || seen.or(pending.version()).is_some_and(is_other) {
-            return Err(Error::Changed {
-                table: self.name.clone(),
-            });
-        }
-        let state = &mut *state;
-        let format = &*self.layout().format;
-        let pages = &mut state.content.pages;
-        let pinned = match patches.is_empty() {
-            true => Vec::new(),
-            false => patches.pin(format, pages, &mut removal, &mut pending)?,
-        };
-        let next_number = pending.next_number();
-        let writer = pending.writer;
-        let content = &mut state.content;
-        let next = content.next(&self.account, &writer, &removal, &replaced, &patches)?;
-        if !self.definition.keys.is_empty() {
-            let indexes = self.indexes(&mut state.indexes, &state.content)?;
-            let pages: Vec<TablePage> = writer.pages.iter().cloned().map(From::from).collect();
-            let statement = keys::Statement {
-                before: state.content.rows(),
-                removal: &removal,
-                replaced: &replaced,
-                patches: &patches,
-                written: keys::Rows {
-                    pages: &pages,
-                    tail: &writer.tail,
-                },
-            };
-            indexes.begin_change();
-            if let Err(error) = statement.apply(indexes, format) {
-                indexes.end_change();
-                return Err(error);
-            }
-        }
-
-        let comes_or_goes = writer.row_count > 0 || removal.row_count > 0;
-        let changes = comes_or_goes || !replaced.is_empty() || !patches.is_empty();
-        if changes {
-            let told = self.journal.record(&Mutation::Rows(RowChange {
-                version: state.version + 1,
-                auto_increment: self.auto_increment(),
-                width: self.columns().len(),
-                writer: &writer,
-                removal: &removal,
-                replaced: &replaced,
-                patches: &patches,
-                pages: &state.content.pages,
-            }));
-            if told.is_err() {
-                // The entries of its rows are in the keys.
-                state.indexes.iter_mut().for_each(Indexes::mark_stale);
-                return told;
-            }
-        }
-
-        // Nothing below can fail.
-        state.content.replace(next);
-        patches.write(pinned);
-        if let Some(indexes) = &mut state.indexes {
-            indexes.end_change();
-        }
-        if changes {
-            state.next_number = next_number.unwrap_or_default();
-            state.version += 1;
-            state.updated = Some(SystemTime::now());
-        }
-        Ok(())
     }
 
     /// The numbers of the rows that searches find, without repeats, and the rows as they are at
@@ -479,8 +438,19 @@ impl Table {
         limit: usize,
     ) -> Result<Option<(TableSnapshot, Vec<u64>)>> {
         let mut state = self.state();
-        let found = self.indexes_of(&mut state)?.search(searches, limit)?;
-        Ok(found.map(|numbers| (self.snapshot_of(&state), numbers)))
+        if self.turns.is_none() || searches.len() <= by_key::ASKED_MAX {
+            let few = match &self.turns {
+                Some(_) => limit.min(by_key::FOUND_MAX),
+                None => limit,
+            };
+            let found = self.indexes_of(&mut state)?.search(searches, few)?;
+            if found.is_some() || few == limit {
+                return Ok(found.map(|numbers| (self.snapshot_of(&state), numbers)));
+            }
+        }
+        let snapshot = self.snapshot_of(&state);
+        let found = self.ask(state, false, |indexes| indexes.search(searches, limit))?;
+        Ok(found.map(|numbers| (snapshot, numbers)))
     }
 
     /// About how many rows a search finds; exact when they are few.
@@ -500,8 +470,10 @@ impl Table {
     /// # Errors
     /// If memory or I/O fail.
     pub fn conflicts(&self, batch: &RecordBatch, repeats: Repeats) -> Result<Conflicts> {
-        let mut state = self.state();
-        self.indexes_of(&mut state)?.conflicts(batch, repeats)
+        let is_little = batch.num_rows() <= by_key::ASKED_MAX;
+        self.ask(self.state(), is_little, |indexes| {
+            indexes.conflicts(batch, repeats)
+        })
     }
 
     fn indexes_of<'s>(&self, state: &'s mut State) -> Result<&'s mut Indexes> {
@@ -546,6 +518,11 @@ impl Table {
             keys::verify(indexes, &self.layout().format, content.rows());
         }
     }
+}
+
+/// The journal of tables that nobody writes down.
+fn unlogged() -> Arc<dyn Journal> {
+    Arc::new(Unlogged)
 }
 
 impl fmt::Debug for Table {

@@ -7,10 +7,12 @@ mod allocator;
 mod budgets;
 mod data;
 mod faults;
+mod faulty_disk;
 mod fuzz;
 
 pub use allocator::CountingAllocator;
 pub use budgets::{BUDGETS, budgets, space_of};
 pub use data::{Random, Zipf};
 pub use faults::{FaultPlan, until_it_passes};
+pub use faulty_disk::FaultyDisk;
 pub use fuzz::{FuzzRun, FuzzTarget};

@@ -50,7 +50,7 @@ impl Balance {
     /// the thread that took the last one. (The idle client that a program keeps beside its busy
     /// ones counts as much as they do.)
     fn is_next(&self, thread: usize) -> bool {
-        let behind = self.last.load(Ordering::SeqCst) + 1;
+        let behind = self.last.load(Ordering::SeqCst).saturating_add(1);
         let all = self.clients.iter().enumerate();
         let in_turn = all.clone().skip(behind).chain(all.take(behind));
         let next = in_turn.min_by_key(|(_, clients)| clients.load(Ordering::SeqCst));

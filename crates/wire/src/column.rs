@@ -189,8 +189,13 @@ impl Facts {
                 scale,
                 unsigned,
             } => {
-                let digits = u32::from(*precision) + u32::from(*scale > 0);
-                let mut facts = number(wire_type::NEWDECIMAL, digits + 1, *unsigned, digits);
+                let digits = u32::from(*precision).saturating_add(u32::from(*scale > 0));
+                let mut facts = number(
+                    wire_type::NEWDECIMAL,
+                    digits.saturating_add(1),
+                    *unsigned,
+                    digits,
+                );
                 facts.decimals = *scale;
                 facts
             }
@@ -272,7 +277,7 @@ impl Facts {
 
     fn moment(wire_type: u8, length_bytes: u32, digits: u8) -> Facts {
         let fraction = if digits > 0 { u32::from(digits) + 1 } else { 0 };
-        let length_bytes = length_bytes + fraction;
+        let length_bytes = length_bytes.saturating_add(fraction);
         Facts::plain(wire_type, length_bytes, digits, ColumnFlags::BINARY)
     }
 }

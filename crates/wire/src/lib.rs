@@ -31,19 +31,31 @@
 //!
 //! # Strangers
 //!
-//! Bytes from outside are read by a checked reader, never by index. Before a user is known, a
-//! packet is short, buffers grow with what has come and not with what is promised, and the whole
-//! handshake has a time limit. Failed logins look alike and slow down.
+//! Bytes from outside are read by a checked reader, never by index, and sums of lengths that
+//! clients name saturate. Before a user is known, a packet is short, buffers grow with what has
+//! come and not with what is promised, and the whole handshake has a time limit. Clients that have
+//! not logged in are few; one more makes the oldest of them go. Failed logins look alike and slow
+//! down. What a client that has logged in makes the server hold, long packets, long data and long
+//! rows, is granted by the program before it is taken.
 //!
 //! **Source**: the pages of MySQL's source documentation under "Client/Server Protocol", cited by
 //! their titles; where they are silent, `sql/protocol_classic.cc`, `sql-common/net_serv.cc` and
 //! what servers send.
 
 #![forbid(unsafe_code)]
-#![deny(clippy::indexing_slicing)]
+#![deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::arithmetic_side_effects
+)]
 #![cfg_attr(
     test,
-    allow(clippy::indexing_slicing, reason = "a test may fail by a panic")
+    allow(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::arithmetic_side_effects,
+        reason = "a test may fail by a panic"
+    )
 )]
 
 mod auth;
@@ -63,8 +75,10 @@ mod handshake;
 mod listener;
 mod local_infile;
 mod login;
+mod memory;
 mod packets;
 mod parameters;
+mod pending;
 mod receiver;
 mod reply;
 mod rows;
@@ -87,6 +101,7 @@ pub use flags::{Capabilities, ColumnFlags, ServerStatus};
 pub use listener::{Incoming, Listener};
 pub use local_infile::LocalFile;
 pub use login::{Account, Login, Peer, TlsInfo};
+pub use memory::Memory;
 pub use parameters::Parameter;
 pub use reply::{Reply, SessionChange, Summary};
 pub use rows::Rows;

@@ -11,10 +11,12 @@ use std::io;
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, BytesMut};
+use mayfly_types::MySqlError;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use crate::clock::within;
 use crate::compression::Compressor;
+use crate::memory::{FREE_BYTES, Share};
 
 /// The bytes before a payload.
 pub(crate) const HEADER_BYTES: usize = 4;
@@ -35,6 +37,8 @@ pub(crate) struct Sender {
     sent_bytes: u64,
     /// The room that the buffers had when they were last sent.
     room_bytes: usize,
+    /// Bytes of packets up to which the buffer may grow without asking.
+    granted_bytes: usize,
     // resources
     stream: Box<dyn AsyncWrite + Send + Unpin>,
     /// Whole packets, and at its end the one that is being written.
@@ -42,23 +46,59 @@ pub(crate) struct Sender {
     /// Packets in frames.
     frames: BytesMut,
     compressor: Option<Compressor>,
+    /// What the buffers hold of the connection's memory.
+    share: Share,
 }
 
 impl Sender {
     pub(crate) fn new(
         stream: Box<dyn AsyncWrite + Send + Unpin>,
         write_timeout: Duration,
+        share: Share,
     ) -> Sender {
         Sender {
             write_timeout,
             sequence: 0,
             sent_bytes: 0,
             room_bytes: 0,
+            granted_bytes: FREE_BYTES,
             stream,
             out: BytesMut::new(),
             frames: BytesMut::new(),
             compressor: None,
+            share,
         }
+    }
+
+    /// The share of the connection's memory.
+    pub(crate) fn share(&self) -> &Share {
+        &self.share
+    }
+
+    /// Makes room for a long value.
+    ///
+    /// # Errors
+    /// Where the connection's memory has none.
+    #[inline]
+    pub(crate) fn make_room(&mut self, bytes: usize) -> Result<(), MySqlError> {
+        match self.out.len().saturating_add(bytes) {
+            needed if needed <= self.granted_bytes => Ok(()),
+            needed => self.ask_for(needed),
+        }
+    }
+
+    #[cold]
+    fn ask_for(&mut self, needed: usize) -> Result<(), MySqlError> {
+        // Rows of middle size fill a buffer too, whose growth doubles it.
+        let wanted = needed
+            .saturating_add(FREE_BYTES)
+            .max(self.out.capacity().saturating_mul(2));
+        // A packet of 16 MiB and more is copied into several; frames are another copy, made of one.
+        let copies = if self.compressor.is_some() { 4 } else { 2 };
+        self.share.resize(wanted.saturating_mul(copies))?;
+        self.out.reserve(wanted.saturating_sub(self.out.len()));
+        self.granted_bytes = wanted;
+        Ok(())
     }
 
     /// From the next packet on everything is compressed.
@@ -99,7 +139,7 @@ impl Sender {
 
     /// Bytes so far, sent or not.
     pub(crate) fn total_bytes(&self) -> u64 {
-        self.sent_bytes + self.waiting_bytes() as u64
+        self.sent_bytes.saturating_add(self.waiting_bytes() as u64)
     }
 
     /// Adds a packet.
@@ -122,7 +162,7 @@ impl Sender {
 
     /// The bytes of the payload of the packet that began at `start`.
     pub(crate) fn payload_len(&self, start: usize) -> usize {
-        self.out.len().saturating_sub(start + HEADER_BYTES)
+        self.out.len().saturating_sub(payload_at(start))
     }
 
     /// Takes back the packet that began at `start`.
@@ -138,13 +178,13 @@ impl Sender {
             return;
         }
         let header = header(len, self.next());
-        if let Some(place) = self.out.get_mut(start..start + HEADER_BYTES) {
+        if let Some(place) = self.out.get_mut(start..payload_at(start)) {
             place.copy_from_slice(&header);
         }
     }
 
     fn end_long(&mut self, start: usize) {
-        let payload = self.out.split_off(start + HEADER_BYTES);
+        let payload = self.out.split_off(payload_at(start));
         self.out.truncate(start);
         for chunk in payload.chunks(PAYLOAD_BYTES_MAX) {
             let header = header(chunk.len(), self.next());
@@ -187,7 +227,7 @@ impl Sender {
                 Some(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
                 Some(Ok(count)) => {
                     waiting.advance(count);
-                    self.sent_bytes += count as u64;
+                    self.sent_bytes = self.sent_bytes.saturating_add(count as u64);
                 }
                 Some(Err(error)) => return Err(error),
                 None => return Err(io::ErrorKind::TimedOut.into()),
@@ -195,6 +235,12 @@ impl Sender {
         }
         if capacity > KEPT_BYTES {
             *waiting = BytesMut::new();
+        }
+        if self.granted_bytes > FREE_BYTES {
+            // Also that which is behind the frames.
+            self.out = BytesMut::new();
+            self.granted_bytes = FREE_BYTES;
+            self.share.shrink(0);
         }
         within(self.write_timeout, self.stream.flush())
             .await
@@ -215,6 +261,11 @@ impl Sender {
         // A client that is gone already does not need to be told.
         drop(closing.await);
     }
+}
+
+/// Where the payload of the packet that began at `start` begins.
+fn payload_at(start: usize) -> usize {
+    start.saturating_add(HEADER_BYTES)
 }
 
 pub(crate) fn header(len: usize, sequence: u8) -> [u8; HEADER_BYTES] {

@@ -101,18 +101,18 @@ pub fn run(arguments: &[&str]) -> Result<u8> {
         }
     }
     print!("{}", report.text());
-    Ok(match () {
-        () if report.has_failures() => 1,
-        () if report.complete_runs() < options.runs => {
-            let complete = report.complete_runs();
-            println!(
-                "steady: only {complete} of {} runs in the time",
-                options.runs
-            );
-            TOO_FEW_RUNS
-        }
-        () => 0,
-    })
+    let complete = report.complete_runs();
+    if report.has_failures() {
+        Ok(1)
+    } else if complete < options.runs {
+        println!(
+            "steady: only {complete} of {} runs in the time",
+            options.runs
+        );
+        Ok(TOO_FEW_RUNS)
+    } else {
+        Ok(0)
+    }
 }
 
 /// Where logs are kept: in the target directory that this program was built in.

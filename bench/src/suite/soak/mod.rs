@@ -31,10 +31,14 @@ const WORKERS: u64 = 8;
 const MEMORY_BYTES: u64 = 128 << 20;
 /// How long they do, in seconds.
 const SECONDS: u64 = 20 * 60;
-/// Looks at the server while they do.
-const SAMPLES: u32 = 24;
+/// Parts of that time; of each the most that was seen is told.
+const PARTS: u32 = 24;
+/// How often the server is looked at.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// How long the server rests before it must have given back what it took.
 const REST: Duration = Duration::from_secs(30);
+/// The budget that a single statement does not fill.
+const LARGE_MEMORY_BYTES: u64 = 1 << 30;
 /// How often somebody is killed.
 const KILL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -59,9 +63,15 @@ pub(crate) fn run(
         threads: args.threads,
         temp_io: None,
         temp_dir,
+        files: None,
     };
     let duration = Duration::from_secs(args.seconds.unwrap_or(SECONDS));
-    measure(&serve, duration, results).map_err(BenchError::Setup)
+    measure(&serve, duration, results).map_err(BenchError::Setup)?;
+    let serve = Serve {
+        memory_bytes: LARGE_MEMORY_BYTES,
+        ..serve
+    };
+    measure_large(&serve, results).map_err(BenchError::Setup)
 }
 
 fn measure(serve: &Serve<'_>, duration: Duration, results: &mut Results) -> Result<(), String> {
@@ -81,10 +91,15 @@ fn measure(serve: &Serve<'_>, duration: Duration, results: &mut Results) -> Resu
         let workers: Vec<_> = (1..=WORKERS).map(worker).collect();
         let killer = scope.spawn(|| kill(&server, &is_over));
         let begin = Instant::now();
-        for sample in 1..=SAMPLES {
-            let at = duration * sample / SAMPLES;
-            thread::sleep(at.saturating_sub(begin.elapsed()));
-            match Usage::of(&server, &mut watching) {
+        for part in 1..=PARTS {
+            let watched = watch(&server, &mut watching, begin + duration * part / PARTS);
+            let watched = watched.and_then(|usage| {
+                if part == PARTS / 2 {
+                    work::keep_something(&mut watching)?;
+                }
+                Ok(usage)
+            });
+            match watched {
                 Ok(usage) => samples.push(usage),
                 Err(error) => {
                     *failure.lock().expect("nobody panics with it") = Some(error);
@@ -114,6 +129,59 @@ fn measure(serve: &Serve<'_>, duration: Duration, results: &mut Results) -> Resu
     Ok(())
 }
 
+/// Looks at a server until a moment; the most that it had of each.
+fn watch(server: &Server, watching: &mut Client, until: Instant) -> Result<Usage, String> {
+    let mut most = Usage::of(server, watching)?;
+    loop {
+        let rest = until.saturating_duration_since(Instant::now());
+        if rest.is_zero() {
+            return Ok(most);
+        }
+        thread::sleep(rest.min(LOOK_INTERVAL));
+        most = most.or_more(&Usage::of(server, watching)?);
+    }
+}
+
+/// Fills much of a budget once, without a file, and looks what is left of it at rest.
+fn measure_large(serve: &Serve<'_>, results: &mut Results) -> Result<(), String> {
+    let server = Server::serve(serve)?;
+    let mut watching = Client::connect(&server.socket, DATABASE)?;
+    let fresh = Usage::of(&server, &mut watching)?;
+    work::prepare(&mut watching)?;
+    let is_over = AtomicBool::new(false);
+    let most = thread::scope(|scope| -> Result<Usage, String> {
+        let worker = scope.spawn(|| {
+            let mut client = Client::connect(&server.socket, DATABASE)?;
+            let ended = client.query(work::LARGE);
+            is_over.store(true, Ordering::Relaxed);
+            ended.map(|_| ())
+        });
+        let mut most = Usage::of(&server, &mut watching)?;
+        while !is_over.load(Ordering::Relaxed) && !worker.is_finished() {
+            thread::sleep(LOOK_INTERVAL / 10);
+            most = most.or_more(&Usage::of(&server, &mut watching)?);
+        }
+        worker.join().map_err(|_| "a client panicked")??;
+        Ok(most)
+    })?;
+    work::tidy_up(&mut watching)?;
+    Usage::when_alone(&server, &mut watching)?;
+    thread::sleep(REST);
+    let rested = Usage::of(&server, &mut watching)?;
+    results.figures.push(Figure::at_most(
+        "arena of a GiB: part of what one statement took that is kept at rest",
+        kept(fresh.arena_bytes, most.arena_bytes, rested.arena_bytes),
+        Some(KEPT_MAX),
+    ));
+    Ok(())
+}
+
+/// The part of what was taken at most that is still there.
+fn kept(fresh: u64, most: u64, rested: u64) -> f64 {
+    let taken = most.saturating_sub(fresh).max(1);
+    rested.saturating_sub(fresh) as f64 / taken as f64
+}
+
 /// One of the figures of a sample.
 type Bytes = fn(&Usage) -> u64;
 
@@ -124,7 +192,7 @@ fn kill(server: &Server, is_over: &AtomicBool) -> Result<(), String> {
     while !is_over.load(Ordering::Relaxed) {
         thread::sleep(KILL_INTERVAL);
         let ids = "SELECT id FROM information_schema.PROCESSLIST \
-                   WHERE id <> CONNECTION_ID() AND info IS NOT NULL";
+                   WHERE id <> CONNECTION_ID() AND info LIKE '%/* soak */%'";
         let ids = match client.query(ids) {
             Ok(ids) => ids,
             // Without the table, the whole list.
@@ -168,6 +236,7 @@ fn show(
     let columns = [
         "when",
         "resident MiB",
+        "arena MiB",
         "descriptors",
         "budget MiB",
         "temp files in use MiB",
@@ -181,6 +250,7 @@ fn show(
         sheet.rows.push(vec![
             when,
             mib(usage.memory_bytes),
+            mib(usage.arena_bytes),
             usage.descriptors.to_string(),
             mib(usage.budget_bytes),
             mib(usage.space_bytes),
@@ -189,7 +259,7 @@ fn show(
     };
     add("fresh".to_owned(), &fresh);
     for (number, sample) in samples.iter().enumerate() {
-        add(format!("{} of {SAMPLES}", number + 1), sample);
+        add(format!("{} of {PARTS}", number + 1), sample);
     }
     add("at rest".to_owned(), &rested);
     print_sheet(&sheet);
@@ -199,33 +269,29 @@ fn show(
 fn figures(results: &mut Results, fresh: Usage, samples: &[Usage], rested: Usage) {
     let most = |samples: &[Usage], of: Bytes| {
         let most = samples.iter().map(of).max();
-        most.unwrap_or_default() as f64
+        most.unwrap_or_default()
     };
     // What the first quarter fills is there to stay.
     let (first, second) = samples.split_at(samples.len() / 2);
     let first = &first[first.len() / 2..];
-    let kinds: [(&str, Bytes); 4] = [
+    let kinds: [(&str, Bytes); 5] = [
         ("resident size", |usage| usage.memory_bytes),
         ("descriptors", |usage| usage.descriptors),
+        ("arena", |usage| usage.arena_bytes),
         ("memory of the budget", |usage| usage.budget_bytes),
         ("bytes of temp files", |usage| usage.file_bytes),
     ];
     for (what, of) in kinds {
         results.figures.push(Figure::at_most(
             format!("most {what} in the second half over the second quarter"),
-            most(second, of) / most(first, of).max(1.0),
+            most(second, of) as f64 / most(first, of).max(1) as f64,
             Some(GROWTH_MAX),
         ));
     }
-    let kept = |of: Bytes| {
-        let taken = most(samples, of) - of(&fresh) as f64;
-        let kept = of(&rested).saturating_sub(of(&fresh)) as f64;
-        kept / taken.max(1.0)
-    };
     for (what, of) in &kinds[2..] {
         results.figures.push(Figure::at_most(
             format!("{what}: part of what was taken that is kept at rest"),
-            kept(*of),
+            kept(of(&fresh), most(samples, *of), of(&rested)),
             Some(KEPT_MAX),
         ));
     }

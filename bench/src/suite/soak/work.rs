@@ -13,6 +13,10 @@ pub(super) const MARK: &str = "/* soak */";
 /// Rows of the table that is grouped, sorted and joined.
 const ROWS: u64 = 400_000;
 
+/// Half a GiB of groups.
+pub(super) const LARGE: &str = "SELECT COUNT(*) FROM (SELECT CONCAT(text, n) t, COUNT(*) \
+    FROM big JOIN thousand WHERE n < 6 GROUP BY CONCAT(text, n)) d";
+
 /// What is run in turn, drawn at random; `?` is a random number below a hundred thousand.
 const STATEMENTS: [&str; 22] = [
     "SELECT text FROM points WHERE id = ?",
@@ -129,7 +133,14 @@ pub(super) fn prepare(client: &mut Client) -> Result<(), String> {
     Ok(())
 }
 
-/// Drops the tables.
+/// Makes a small table in the middle of it all, which stays: its pages lie anywhere in the file.
+pub(super) fn keep_something(client: &mut Client) -> Result<(), String> {
+    client.query("CREATE TABLE kept (id INT PRIMARY KEY, text VARCHAR(200))")?;
+    client.query("INSERT INTO kept SELECT n, REPEAT('k', 150) FROM thousand")?;
+    Ok(())
+}
+
+/// Drops the other tables.
 pub(super) fn tidy_up(client: &mut Client) -> Result<(), String> {
     client.query("DROP TABLE big, points, thousand")?;
     Ok(())

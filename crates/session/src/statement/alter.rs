@@ -2,7 +2,8 @@
 //!
 //! A table never changes its definition: another one is made, and takes the place of the old one
 //! when it is whole. Where rows lie as before they share their pages, else the new one is filled.
-//! Whoever reads the old one goes on reading it; a change that fails leaves it untouched.
+//! Whoever reads the old one goes on reading it; a change that fails leaves it untouched. Whoever
+//! wants to write it waits (`super::turns`) and writes the new one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,9 +28,6 @@ use super::write::{Writer, Written};
 use crate::errors;
 use crate::outcome::Outcome;
 
-/// How often a copy begins again because others changed the rows meanwhile.
-const ATTEMPTS: usize = 10;
-
 /// Where a table is known: among the temporary tables or the shared ones, its database, its name.
 type Whereabouts = (bool, String, String);
 
@@ -38,7 +36,7 @@ impl Job {
         let database = self.database_of(&alter.table)?;
         let name = &alter.table.table;
         let temporary = self.connection.exists(&database, name, true);
-        let table = match self.table(&alter.table) {
+        let (table, _turns) = match self.table_to_change(&alter.table).await {
             Err(error) if alter.if_exists && error.is(ErrorCode::NoSuchTable) => {
                 self.note(ErrorCode::NoSuchTable, &[&database, name]);
                 return Ok(Outcome::done(0));
@@ -81,44 +79,39 @@ impl Job {
         for note in key_notes(added, &definition.keys, &table.definition().keys) {
             self.connection.warn(note);
         }
-        for _ in 0..ATTEMPTS {
-            let made = Made {
-                name: &new_name,
-                definition: definition.clone(),
-                sources: &altered.sources,
-                temporary,
-                ignore: alter.ignore,
-                keeps_rows: !altered.is_rebuilt,
-                first_number: altered.auto_increment,
-            };
-            let (new, rows) = self.make(&database, &table, &new_database, made).await?;
-            if let Some(next) = altered.auto_increment {
-                new.table().raise_auto_increment(next);
-            }
-            if self.swap(&[new], temporary)? {
-                let only_renames =
-                    { alter.actions.iter() }.all(|action| matches!(action, AlterAction::Rename(_)));
-                if only_renames {
-                    return Ok(Outcome::done(0));
-                }
-                // A temporary table is copied by MySQL whatever is changed.
-                let copies = match temporary {
-                    true => {
-                        altered.engine.is_some()
-                            || altered.auto_increment.is_some()
-                            || definition != *table.definition()
-                    }
-                    false => altered.copies,
-                };
-                return Ok(with_info(match (copies, altered.is_rebuilt) {
-                    (false, _) => Written::default(),
-                    (true, true) => rows,
-                    (true, false) => Written::all(table.row_count()),
-                }));
-            }
-            // Somebody else wrote rows that the copy does not have.
+        let made = Made {
+            name: &new_name,
+            definition: definition.clone(),
+            sources: &altered.sources,
+            temporary,
+            ignore: alter.ignore,
+            keeps_rows: !altered.is_rebuilt,
+            first_number: altered.auto_increment,
+        };
+        let (new, rows) = self.make(&database, &table, &new_database, made).await?;
+        if let Some(next) = altered.auto_increment {
+            new.table().raise_auto_increment(next);
         }
-        Err(MySqlError::new(ErrorCode::TableChanged, &[]))
+        self.swap(&[new], temporary)?;
+        let only_renames =
+            { alter.actions.iter() }.all(|action| matches!(action, AlterAction::Rename(_)));
+        if only_renames {
+            return Ok(Outcome::done(0));
+        }
+        // A temporary table is copied by MySQL whatever is changed.
+        let copies = match temporary {
+            true => {
+                altered.engine.is_some()
+                    || altered.auto_increment.is_some()
+                    || definition != *table.definition()
+            }
+            false => altered.copies,
+        };
+        Ok(with_info(match (copies, altered.is_rebuilt) {
+            (false, _) => Written::default(),
+            (true, true) => rows,
+            (true, false) => Written::all(table.row_count()),
+        }))
     }
 
     /// RENAME TABLE: one after the other, but seen at once.
@@ -126,6 +119,13 @@ impl Job {
         &self,
         names: Vec<(TableName, TableName)>,
     ) -> Result<Outcome, MySqlError> {
+        // What is not there may be what another table is called by then.
+        let found = || {
+            Ok({ names.iter() }
+                .filter_map(|(old, _)| self.table(old).ok())
+                .collect())
+        };
+        let (_, _turns) = self.tables_to_change(found).await?;
         // Where tables are after the renames so far; `None` where a table has left.
         let mut moved: HashMap<Whereabouts, Option<Place>> = HashMap::new();
         for (old, new) in &names {
@@ -178,9 +178,7 @@ impl Job {
                 let (renamed, _) = self.make(was_in, table, database, made).await?;
                 successions.push(renamed);
             }
-            if !self.swap(&successions, temporary)? {
-                return Err(MySqlError::new(ErrorCode::TableChanged, &[]));
-            }
+            self.swap(&successions, temporary)?;
         }
         Ok(Outcome::done(0))
     }
@@ -264,18 +262,20 @@ impl Job {
         }
         let seen = old.snapshot();
         let definition = made.definition.clone();
-        let new = Arc::new(self.connection.new_table(
-            made.name,
-            Arc::new(definition),
-            made.temporary,
-        ));
+        let definition = Arc::new(definition);
+        let new = self
+            .connection
+            .new_table(made.name, definition, made.temporary);
+        let new = Arc::new(new.with_turns_of(old));
         let rows = self.copy(&seen, old, &new, &made).await?;
         Ok((succession(new, seen, false), rows))
     }
 
-    /// Puts tables in the places of others, which nobody writes any more; whether their rows are
-    /// still those that were copied.
-    fn swap(&self, successions: &[Succession], temporary: bool) -> Result<bool, MySqlError> {
+    /// Puts tables in the places of others, which nobody writes any more.
+    ///
+    /// # Errors
+    /// 1412 if their rows are not those that were copied: nobody else had a turn, so they are.
+    fn swap(&self, successions: &[Succession], temporary: bool) -> Result<(), MySqlError> {
         let retires = |succession: &&Succession| succession.was.1.retire(&succession.seen);
         let retired = successions.iter().take_while(retires).count();
         let all = retired == successions.len();
@@ -287,14 +287,14 @@ impl Job {
                 let is: Vec<Place> = successions.iter().map(|one| one.is.clone()).collect();
                 self.exchange(&was, &is, temporary)
             }
-            false => Ok(()),
+            false => Err(MySqlError::new(ErrorCode::TableChanged, &[])),
         };
-        if !all || exchanged.is_err() {
+        if exchanged.is_err() {
             // Only those that were retired here: another statement may have retired the next one.
             let ours = was.iter().take(retired);
             ours.for_each(|(_, table)| table.return_to_use());
         }
-        exchanged.map(|()| all)
+        exchanged
     }
 
     fn exchange(&self, gone: &[Place], come: &[Place], temporary: bool) -> Result<(), MySqlError> {
@@ -359,7 +359,7 @@ impl Job {
         if snapshot.row_count() == 0 {
             return Ok(Written::default());
         }
-        let mut writer = Writer::begin(self, to, &names, ignore).await?;
+        let mut writer = Writer::begin(self, (to, Vec::new()), &names, ignore).await?;
         if keeps_rows {
             writer.keep_rows();
         }

@@ -69,8 +69,15 @@ impl Job {
         }
     }
 
-    pub(crate) fn drop_database(&self, name: &str, if_exists: bool) -> Result<Outcome, MySqlError> {
+    pub(crate) async fn drop_database(
+        &self,
+        name: &str,
+        if_exists: bool,
+    ) -> Result<Outcome, MySqlError> {
         refuse_information(name)?;
+        let dictionary = &self.connection.engine.shared().dictionary;
+        let tables = || Ok(dictionary.tables(name).unwrap_or_default());
+        let (_, _turns) = self.tables_to_change(tables).await?;
         match self
             .connection
             .engine
@@ -130,11 +137,10 @@ impl Job {
             let model = self.table(like)?;
             let mut definition = model.definition().clone();
             name_checks_anew(&mut definition, name);
-            let table = self
-                .connection
-                .new_table(name, Arc::new(definition), temporary);
-            self.connection
-                .publish(&database, Arc::new(table), temporary, create.or_replace)?;
+            let definition = Arc::new(definition);
+            let table = self.connection.new_table(name, definition, temporary);
+            let table = Arc::new(table);
+            self.publish(&create, &database, table).await?;
             return Ok(Outcome::done(0));
         }
         let pipes_as_concat = self
@@ -186,12 +192,30 @@ impl Job {
             }
             None => None,
         };
-        self.connection
-            .publish(&database, table, temporary, create.or_replace)?;
+        self.publish(&create, &database, table).await?;
         if !warns {
             self.keep_table(&create, &definition);
         }
         Ok(rows.map_or_else(|| Outcome::done(0), with_info))
+    }
+
+    /// Makes a table known by its name, in the place of another one if there may be one.
+    async fn publish(
+        &self,
+        create: &CreateTable,
+        database: &str,
+        table: Arc<Table>,
+    ) -> Result<(), MySqlError> {
+        let (temporary, replace) = (create.temporary, create.or_replace);
+        let dictionary = &self.connection.engine.shared().dictionary;
+        let is_replaced = replace && !temporary;
+        let replaced = || {
+            let found = dictionary.table(database, table.name());
+            Ok(found.ok().filter(|_| is_replaced).into_iter().collect())
+        };
+        let (_, _turns) = self.tables_to_change(replaced).await?;
+        let table = Arc::clone(&table);
+        self.connection.publish(database, table, temporary, replace)
     }
 
     /// Writes the rows of a query into the named columns.
@@ -203,7 +227,7 @@ impl Job {
         ignore: bool,
         replace: bool,
     ) -> Result<Written, MySqlError> {
-        let mut writer = Writer::begin(self, table, names, ignore).await?;
+        let mut writer = Writer::begin(self, (table, Vec::new()), names, ignore).await?;
         if replace {
             writer.replace();
         }
@@ -350,7 +374,7 @@ impl Job {
         Ok(())
     }
 
-    pub(crate) fn drop_table(&self, drop: &DropTable) -> Result<Outcome, MySqlError> {
+    pub(crate) async fn drop_table(&self, drop: &DropTable) -> Result<Outcome, MySqlError> {
         self.connection.count(|status| status.drops += 1);
         let mut seen = HashSet::new();
         let mut places = Vec::new();
@@ -362,6 +386,15 @@ impl Job {
             places.push((database, &name.table));
         }
         let dictionary = &self.connection.engine.shared().dictionary;
+        let dropped = || {
+            let shared = places.iter().filter_map(|(database, table)| {
+                let is_own = self.connection.exists(database, table, true);
+                let found = dictionary.table(database, table).ok();
+                found.filter(|_| !is_own && !drop.temporary)
+            });
+            Ok(shared.collect())
+        };
+        let (_, _turns) = self.tables_to_change(dropped).await?;
         let mut missing = Vec::new();
         for (database, table) in &places {
             let is_temporary = self.connection.exists(database, table, true);
@@ -395,8 +428,7 @@ impl Job {
     }
 
     pub(crate) async fn truncate(&self, name: &TableName) -> Result<Outcome, MySqlError> {
-        let table = self.table(name)?;
-        let _turn = self.turn(&table).await;
+        let (table, _turns) = self.table_to_change(name).await?;
         let truncated = table.truncate();
         truncated.map_err(|error| errors::from_table(&error))?;
         Ok(Outcome::done(0))
@@ -425,7 +457,7 @@ impl Connection {
     ) -> Table {
         if !temporary {
             let account = &self.engine.shared().table_account;
-            return Table::of(name, definition, account, AccountOptions::default());
+            return Table::of(name, definition, account, AccountOptions::default()).shared();
         }
         let options = AccountOptions {
             resident_max_bytes: self.temp_table_cap(),

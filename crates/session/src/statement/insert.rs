@@ -33,7 +33,7 @@ impl Job {
             None => status.inserts += 1,
         });
         refuse_information(&self.database_of(&insert.table)?)?;
-        let table = self.table(&insert.table)?;
+        let (table, turns) = self.table_to_fill(&insert.table).await?;
         for (named, column) in &insert.qualified {
             let is_it = match named.database {
                 Some(_) => self.database_of(named)? == self.database_of(&insert.table)?,
@@ -51,7 +51,8 @@ impl Job {
         // VALUES () stands for a row of defaults.
         let is_empty = |rows: &[Vec<Option<ast::Expr>>]| rows.iter().all(Vec::is_empty);
         let columns = &insert.columns;
-        let mut writer = Writer::begin(self, &table, columns, insert.ignore).await?;
+        let to = (&table, turns);
+        let mut writer = Writer::begin(self, to, columns, insert.ignore).await?;
         if insert.replace {
             writer.replace();
         }

@@ -37,11 +37,12 @@ mod route;
 mod rules;
 mod set;
 mod show;
+mod turns;
+mod working_table;
 mod write;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use arrow::datatypes::DataType;
 use datafusion::scalar::ScalarValue;
@@ -69,10 +70,7 @@ pub(crate) use point::{Attempt, Known, run_known};
 pub(crate) use repeated::{Repeated, run_repeated};
 pub(crate) use route::{is_control, is_light};
 pub(crate) use rules::Lately;
-
-/// The right to write a shared table, and where it is waited for.
-pub(crate) type Turn = tokio::sync::OwnedMutexGuard<()>;
-pub(crate) type Turns = Arc<tokio::sync::Mutex<()>>;
+pub(crate) use turns::Busy;
 
 /// What a statement has at hand.
 #[derive(Clone)]
@@ -238,7 +236,7 @@ impl Job {
             }
             Statement::Explain(explain) => Box::pin(self.explain(explain)).await,
             Statement::CreateTable(table) => Box::pin(self.create_table(*table)).await,
-            Statement::DropTable(drop) => self.drop_table(&drop),
+            Statement::DropTable(drop) => self.drop_table(&drop).await,
             Statement::DropAbsent(drop) => self.drop_absent(&drop),
             Statement::AlterTable(alter) => Box::pin(self.alter_table(*alter)).await,
             Statement::RenameTable(names) => Box::pin(self.rename_tables(names)).await,
@@ -250,7 +248,9 @@ impl Job {
                 name,
                 if_not_exists,
             } => self.create_database(&name, if_not_exists),
-            Statement::DropDatabase { name, if_exists } => self.drop_database(&name, if_exists),
+            Statement::DropDatabase { name, if_exists } => {
+                self.drop_database(&name, if_exists).await
+            }
             Statement::Use(name) => {
                 if !self.has_database(&name) {
                     return Err(MySqlError::new(ErrorCode::UnknownDatabase, &[&name]));
@@ -446,22 +446,6 @@ impl Job {
 
     pub(crate) fn note(&self, code: ErrorCode, arguments: &[&dyn std::fmt::Display]) {
         self.connection.warn(Warning::note(code, arguments));
-    }
-
-    /// Waits for the others that write a table.
-    pub(crate) async fn turn(&self, table: &Arc<Table>) -> Option<Turn> {
-        let is_own = self.connection.local().temporary.has(table);
-        match self.connection.turns_of(table, is_own) {
-            Some(turns) => {
-                self.running.enter(Stage::WaitingForTable);
-                let started = Instant::now();
-                let turn = turns.lock_owned().await;
-                self.connection.local().waited += started.elapsed();
-                self.running.enter(Stage::Executing);
-                Some(turn)
-            }
-            None => None,
-        }
     }
 }
 

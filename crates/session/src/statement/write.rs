@@ -2,7 +2,7 @@
 //!
 //! Without a word about such rows, nothing is seen before all are written, and one of them is an
 //! error. IGNORE, REPLACE and ON DUPLICATE KEY UPDATE depend on the rows before: they write part by
-//! part, and a statement that fails puts the table back to the state at its beginning.
+//! part, and a statement that fails leaves nothing of that.
 
 use std::sync::Arc;
 
@@ -12,9 +12,10 @@ use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::Expr;
 use futures::StreamExt;
 use mayfly_sql::statement::SetColumn;
-use mayfly_table::{Appender, Conflicts, Repeats, Saved, Table, key_entry};
+use mayfly_table::{Appender, Conflicts, Repeats, Table, Turn, key_entry};
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
+use super::Job;
 use super::assign::Values;
 use super::change::Updated;
 use super::counter::{self, Counter};
@@ -22,7 +23,7 @@ use super::defaults::Fallback;
 use super::duplicate::Updater;
 use super::evaluate::{bytes, number_of_bits};
 use super::query::Ready;
-use super::{Job, Turn};
+use super::working_table::WorkingTable;
 use crate::errors;
 use crate::status::RowChanges;
 
@@ -37,9 +38,9 @@ pub(crate) struct Writer {
     /// Whether clients get the number of a row that was met, and that of the last row, if it was.
     tells_met: bool,
     last_met: Option<u64>,
-    /// The table at the beginning of a statement that writes part by part.
-    before: Undo,
-    _turn: Option<Turn>,
+    /// What a statement that writes part by part has made of the table.
+    working: Option<WorkingTable>,
+    _turns: Vec<Turn>,
 }
 
 /// What becomes of a row that meets another one.
@@ -91,40 +92,16 @@ impl Written {
     }
 }
 
-/// Puts a table back unless it is told that all went well.
-#[derive(Default)]
-pub(crate) struct Undo(Option<Saved>);
-
-impl Undo {
-    /// Remembers the table as it is.
-    pub(crate) fn begin(table: &Arc<Table>) -> Result<Undo, MySqlError> {
-        Ok(Undo(Some(table.save().map_err(table_error)?)))
-    }
-
-    /// All went well.
-    pub(crate) fn forget(&mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Undo {
-    fn drop(&mut self) {
-        if let Some(saved) = self.0.take() {
-            saved.restore();
-        }
-    }
-}
-
 impl Writer {
     /// Begins a statement that writes the named columns, in the order of its source; all visible
-    /// columns where none is named. With `ignore`, rows that meet others are left out.
+    /// columns where none is named. With `ignore`, rows that meet others are left out. The turns
+    /// are those of the table, unless nobody else knows it yet.
     pub(crate) async fn begin(
         job: &Job,
-        table: &Arc<Table>,
+        (table, turns): (&Arc<Table>, Vec<Turn>),
         names: &[String],
         ignore: bool,
     ) -> Result<Writer, MySqlError> {
-        let turn = job.turn(table).await;
         let mut values = Values::begin(job, table, names, ignore).await?;
         let settings = job.connection.local().settings();
         values.counter = Counter::of(table, settings.numbering);
@@ -147,8 +124,8 @@ impl Writer {
             appender: (!ignores).then(|| table.begin_append()),
             tells_met: false,
             last_met: None,
-            before: Undo::default(),
-            _turn: turn,
+            working: None,
+            _turns: turns,
         })
     }
 
@@ -294,9 +271,9 @@ impl Writer {
             }
             return Ok(());
         }
-        if self.before.0.is_none() {
+        if self.working.is_none() {
             self.values.job().connection.before_change(&self.table)?;
-            self.before = Undo::begin(&self.table)?;
+            self.working = Some(WorkingTable::begin(&self.table)?);
         }
         match &self.on_duplicate {
             OnDuplicate::Fail | OnDuplicate::Ignore => self.append_ignoring(rows),
@@ -313,11 +290,8 @@ impl Writer {
         };
         let job = self.values.job();
         let tried = job.connection.before_change(&self.table);
-        // What is written is put back at once.
-        let tried = tried.and_then(|()| {
-            let _before = Undo::begin(&self.table)?;
-            appender.commit().map_err(table_error)
-        });
+        // What is written is forgotten at once.
+        let tried = tried.and_then(|()| WorkingTable::begin(&self.table)?.append(appender));
         match tried {
             Err(met) if met.is(ErrorCode::DuplicateEntry) => met,
             _ => error,
@@ -373,7 +347,7 @@ impl Writer {
         }
         let kept = self.values.numbered(&rows)?;
         self.written.inserted += kept.num_rows() as u64;
-        self.table.append(&kept).map_err(table_error)?;
+        self.rows().append(&kept).map_err(table_error)?;
         self.inserted();
         Ok(())
     }
@@ -389,7 +363,7 @@ impl Writer {
             window.looked_at(conflicts.rows);
             let part = rest.slice(0, conflicts.rows);
             rest = rest.slice(conflicts.rows, rest.num_rows() - conflicts.rows);
-            let mut change = self.table.begin_change();
+            let mut change = self.rows().begin_change();
             let numbers = conflicts.found.iter().filter_map(|found| found.number);
             let ids = change.snapshot().locate(numbers).map_err(table_error)?;
             change.remove(&UInt64Array::from(ids));
@@ -413,7 +387,7 @@ impl Writer {
         let Some(last) = keys.iter().rposition(|key| key.is_unique()) else {
             return Ok(0);
         };
-        let snapshot = self.table.snapshot();
+        let snapshot = self.rows().snapshot();
         let mut equal = 0;
         for found in &conflicts.found {
             let mut of_row = conflicts
@@ -450,10 +424,10 @@ impl Writer {
             window.looked_at(conflicts.rows);
             let part = tried.slice(0, conflicts.rows);
             let counter = self.values.counter.clone();
+            let mut change = self.rows().begin_change();
             let OnDuplicate::Update(updater) = &mut self.on_duplicate else {
                 return Ok(());
             };
-            let mut change = self.table.begin_change();
             let mut is_new = vec![true; part.num_rows()];
             let mut met = Vec::new();
             for found in &conflicts.found {
@@ -500,6 +474,14 @@ impl Writer {
         Ok(())
     }
 
+    /// The table as the statement has made it so far.
+    fn rows(&self) -> &Arc<Table> {
+        match &self.working {
+            Some(working) => working.table(),
+            None => &self.table,
+        }
+    }
+
     /// The rows that were numbered last are written.
     fn inserted(&mut self) {
         if let Some(counter) = &mut self.values.counter {
@@ -508,7 +490,7 @@ impl Writer {
     }
 
     fn conflicts(&self, rows: &RecordBatch, repeats: Repeats) -> Result<Conflicts, MySqlError> {
-        self.table.conflicts(rows, repeats).map_err(table_error)
+        self.rows().conflicts(rows, repeats).map_err(table_error)
     }
 
     /// What the row of a number has in the AUTO_INCREMENT column.
@@ -531,7 +513,9 @@ impl Writer {
             appender.commit().map_err(table_error)?;
             self.inserted();
         }
-        self.before.forget();
+        if let Some(working) = self.working.take() {
+            working.finish()?;
+        }
         let mut written = self.written;
         let counter = self.values.counter.as_ref();
         let first = counter.and_then(Counter::first);

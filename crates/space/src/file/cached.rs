@@ -63,14 +63,14 @@ pub(super) fn cached_bytes(file: &File) -> Option<CachedBytes> {
 mod tests {
     use std::io::Write;
 
-    use super::super::open;
+    use super::super::unnamed::open;
     use super::*;
     use crate::IoMode;
 
     #[test]
     #[cfg_attr(miri, ignore = "the kernel is asked")]
     fn what_was_written_is_cached() {
-        let handle = open(&std::env::temp_dir(), IoMode::Buffered).unwrap();
+        let handle = open(&std::env::temp_dir(), IoMode::Buffered, None).unwrap();
         let mut file = &handle.file;
         file.write_all(&vec![1; 1 << 20]).unwrap();
         // Kernels before 6.5 have no answer.

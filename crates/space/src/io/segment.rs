@@ -7,6 +7,7 @@ use std::io;
 use std::ptr::NonNull;
 
 use super::Transfer;
+use crate::Operation;
 use crate::file::SECTOR;
 
 /// A piece of memory that a transfer reads or fills.
@@ -91,10 +92,24 @@ impl Drop for Scratch {
     }
 }
 
-/// The vectors of a transfer behind its first `skip` bytes.
+/// The vectors of a transfer behind its first `skip` bytes: all of them, unless a test asks for
+/// short transfers.
 pub(crate) fn vectors(transfer: &Transfer, mut skip: usize) -> Vec<libc::iovec> {
+    let mut left = transfer
+        .handle
+        .faults
+        .as_ref()
+        .map_or(usize::MAX, |faults| {
+            faults.bytes_moved_max(match transfer.write {
+                true => Operation::Write,
+                false => Operation::Read,
+            })
+        });
     let mut vectors = Vec::with_capacity(transfer.segments.len());
     for segment in &transfer.segments {
+        if left == 0 {
+            break;
+        }
         if skip >= segment.len {
             skip -= segment.len;
             continue;
@@ -102,10 +117,9 @@ pub(crate) fn vectors(transfer: &Transfer, mut skip: usize) -> Vec<libc::iovec> 
         // SAFETY: `skip` is inside the segment.
         let start = unsafe { segment.start.add(skip) };
         let iov_base = start.as_ptr().cast::<libc::c_void>();
-        vectors.push(libc::iovec {
-            iov_base,
-            iov_len: segment.len - skip,
-        });
+        let iov_len = (segment.len - skip).min(left);
+        vectors.push(libc::iovec { iov_base, iov_len });
+        left -= iov_len;
         skip = 0;
     }
     vectors

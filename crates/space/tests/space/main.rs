@@ -3,9 +3,12 @@
 mod basics;
 mod budget;
 mod faults;
+mod faulty_disk;
+mod fuzz;
 mod io;
 mod model;
 mod quota;
+mod reclaim;
 mod stress;
 
 use std::sync::Arc;

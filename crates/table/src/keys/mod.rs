@@ -7,7 +7,10 @@
 //!   rows of a batch --encoder--> keys --tree--> numbers --pages--> rows
 //! ```
 //!
-//! The trees change when a statement commits, all of them or none ([`Statement`]). Going back to a
+//! The trees change when a statement commits, all of them or none ([`Statement`]). A statement that
+//! changes much forks them ([`Indexes::fork`]), so that searches go on in those that are there.
+//!
+//! Going back to a
 //! saved state takes out the entries of rows that came since and puts back those of rows that went.
 //! That must not fail; should memory or I/O fail in it nevertheless, the indexes are marked stale
 //! and built again from the rows before they are used next.
@@ -16,6 +19,7 @@
 //! batch are sorted first, so that neighbours meet the same page.
 
 mod apply;
+mod byte_string;
 mod conflict;
 mod decoder;
 mod encoder;
@@ -28,6 +32,9 @@ pub use conflict::{Conflict, Conflicts, Repeats};
 pub use entry::entry;
 pub use lookup::{Lookup, Place, Step};
 pub use search::Search;
+
+use std::ops::Deref;
+use std::sync::Arc;
 
 use mayfly_space::{Account, AccountOptions};
 
@@ -55,13 +62,26 @@ pub(crate) struct Indexes {
 }
 
 struct Index {
-    name: String,
     tree: Tree,
+    layout: Arc<IndexLayout>,
+}
+
+/// What does not change of an index, nor does it differ in its forks.
+struct IndexLayout {
+    name: String,
     encoder: KeyEncoder,
     /// The columns of the key.
     columns: Vec<usize>,
     /// How much of them the key keeps.
     prefixes: Vec<Option<u32>>,
+}
+
+impl Deref for Index {
+    type Target = IndexLayout;
+
+    fn deref(&self) -> &IndexLayout {
+        &self.layout
+    }
 }
 
 /// Rows of a page whose entries come or go.
@@ -77,12 +97,15 @@ impl Indexes {
     pub(crate) fn new(definition: &Definition, account: &Account) -> Self {
         let index = |key: &Key, account: &Account| {
             let payload_bytes = if key.is_unique() { NUMBER_BYTES } else { 0 };
-            Index {
+            let layout = IndexLayout {
                 name: key.name.clone(),
-                tree: Tree::new(account, payload_bytes),
                 encoder: KeyEncoder::new(key, &definition.columns),
                 columns: key.parts.iter().map(|part| part.column).collect(),
                 prefixes: key.parts.iter().map(|part| part.prefix).collect(),
+            };
+            Index {
+                tree: Tree::new(account, payload_bytes),
+                layout: Arc::new(layout),
             }
         };
         let mut indexes = Vec::with_capacity(definition.keys.len());
@@ -93,6 +116,20 @@ impl Indexes {
         Self {
             indexes,
             is_stale: false,
+            is_changing: false,
+            encoded: Vec::new(),
+        }
+    }
+
+    /// Indexes with the same entries; see [`Tree::fork`].
+    pub(crate) fn fork(&self) -> Self {
+        let index = |index: &Index| Index {
+            tree: index.tree.fork(),
+            layout: Arc::clone(&index.layout),
+        };
+        Self {
+            indexes: self.indexes.iter().map(index).collect(),
+            is_stale: self.is_stale(),
             is_changing: false,
             encoded: Vec::new(),
         }

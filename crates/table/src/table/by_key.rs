@@ -3,13 +3,30 @@
 //! A key leads to the rows as they are now; an operator wants those of its snapshot. Each call says
 //! which snapshot it means and is refused when the table has changed since, so that nobody takes
 //! the one for the other.
+//!
+//! What takes little is asked under the lock of the table. Anything else is asked of a fork of the
+//! keys, so that nobody waits for it.
+
+use std::sync::MutexGuard;
 
 use crate::error::Result;
 use crate::keys::{Indexes, Lookup, Place, Search, Step};
 use crate::snapshot::TableSnapshot;
-use crate::table::Table;
+use crate::table::{State, Table};
 
 use arrow_array::ArrayRef;
+
+/// Values that are looked up under the lock of a shared table, and rows that they may find: about
+/// a tenth of a millisecond.
+pub(super) const ASKED_MAX: usize = 64;
+pub(super) const FOUND_MAX: usize = 256;
+
+/// Whether a batch of values is looked up in no time.
+fn is_little(values: &[ArrayRef]) -> bool {
+    values
+        .first()
+        .is_none_or(|values| values.len() <= ASKED_MAX)
+}
 
 /// What comes of asking a key for the rows of a snapshot.
 #[derive(Debug)]
@@ -39,7 +56,10 @@ impl Table {
         values: &[ArrayRef],
         limit: usize,
     ) -> Result<ByKey<Lookup>> {
-        self.of_snapshot(seen, |indexes| indexes.lookup(key, values, limit))
+        let is_little = is_little(values) && limit <= FOUND_MAX;
+        self.of_snapshot(seen, is_little, |indexes| {
+            indexes.lookup(key, values, limit)
+        })
     }
 
     /// The numbers of the rows of a snapshot that any row of such a batch finds, each of them once.
@@ -56,7 +76,10 @@ impl Table {
         values: &[ArrayRef],
         limit: usize,
     ) -> Result<ByKey<Vec<u64>>> {
-        self.of_snapshot(seen, |indexes| indexes.lookup_any(key, values, limit))
+        let is_little = is_little(values) && limit <= FOUND_MAX;
+        self.of_snapshot(seen, is_little, |indexes| {
+            indexes.lookup_any(key, values, limit)
+        })
     }
 
     /// The numbers of the rows of a snapshot that searches of one key find, each of them once.
@@ -72,7 +95,8 @@ impl Table {
         searches: &[Search],
         limit: usize,
     ) -> Result<ByKey<Vec<u64>>> {
-        self.of_snapshot(seen, |indexes| indexes.search(searches, limit))
+        let is_little = searches.len() <= ASKED_MAX && limit <= FOUND_MAX;
+        self.of_snapshot(seen, is_little, |indexes| indexes.search(searches, limit))
     }
 
     /// The next rows of a snapshot that a search finds, in the order of the key or against it; from
@@ -91,7 +115,7 @@ impl Table {
         from: Option<&Place>,
         count: usize,
     ) -> Result<ByKey<Step>> {
-        self.of_snapshot(seen, |indexes| {
+        self.of_snapshot(seen, count <= FOUND_MAX, |indexes| {
             indexes.walk(search, is_reversed, from, count).map(Some)
         })
     }
@@ -100,14 +124,31 @@ impl Table {
     fn of_snapshot<T>(
         &self,
         seen: &TableSnapshot,
-        ask: impl FnOnce(&mut Indexes) -> Result<Option<T>>,
+        is_little: bool,
+        ask: impl FnOnce(&Indexes) -> Result<Option<T>>,
     ) -> Result<ByKey<T>> {
-        let mut state = self.state();
+        let state = self.state();
         if state.version != seen.version() {
             return Ok(ByKey::Changed);
         }
-        let found = ask(self.indexes_of(&mut state)?)?;
+        let found = self.ask(state, is_little, ask)?;
         Ok(found.map_or(ByKey::TooMany, ByKey::Found))
+    }
+
+    /// What the indexes answer as they are now.
+    pub(super) fn ask<T>(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        is_little: bool,
+        ask: impl FnOnce(&Indexes) -> Result<T>,
+    ) -> Result<T> {
+        let indexes = self.indexes_of(&mut state)?;
+        if is_little || self.turns.is_none() {
+            return ask(indexes);
+        }
+        let fork = indexes.fork();
+        drop(state);
+        ask(&fork)
     }
 
     /// Whether a key holds some columns in full.
@@ -143,7 +184,12 @@ impl Table {
         let of_table = &self.definition.keys[key];
         let indexes = self.indexes_of(&mut state)?;
         match indexes.covering(of_table, key, columns) {
-            Some(parts) => indexes.values(searches, &parts, limit),
+            Some(parts) => {
+                let is_little = searches.len() <= ASKED_MAX && limit <= FOUND_MAX;
+                self.ask(state, is_little, |indexes| {
+                    indexes.values(searches, &parts, limit)
+                })
+            }
             None => Ok(None),
         }
     }
@@ -157,8 +203,7 @@ impl Table {
     /// # Panics
     /// If there is no such key.
     pub fn distinct(&self, key: usize, parts: usize) -> Result<u64> {
-        let mut state = self.state();
-        self.indexes_of(&mut state)?.distinct(key, parts)
+        self.ask(self.state(), false, |indexes| indexes.distinct(key, parts))
     }
 
     /// Bytes of all keys, in memory and on disk.

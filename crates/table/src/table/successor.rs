@@ -6,7 +6,7 @@
 //!
 //! **Cost**: a copy of the list of pages, and the entries of new keys.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::SystemTime;
 
@@ -52,16 +52,13 @@ impl Table {
             definition: Arc::new(definition.clone()),
             layout: OnceLock::new(),
             created: SystemTime::now(),
-            journal: self.journal.successor(),
+            journal: Arc::from(self.journal.successor()),
+            turns: self.turns.clone(),
             state: Mutex::new(State {
-                version: 0,
-                content,
-                next_number,
-                indexes: Some(indexes),
                 updated: self.updated(),
-                is_retired: false,
+                ..State::new(content, next_number, Some(indexes))
             }),
-            auto_increment: AtomicU64::new(self.auto_increment.load(Ordering::Relaxed)),
+            auto_increment: Arc::new(AtomicU64::new(self.auto_increment())),
             account: self.account.clone(),
         };
         Ok(Some((table, seen)))

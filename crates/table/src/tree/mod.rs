@@ -29,13 +29,16 @@
 //! - [`Writer`]: many changes; the leaf stays pinned between them.
 //! - [`Cursor`]: many reads; the way from the root stays pinned, one page a level.
 //! - [`Builder`]: all entries at once, sorted.
+//! - [`Tree::fork`]: reading the tree as it is now while it changes, or changing it while others
+//!   read it as it is. Pages are copied when they are first changed.
 //!
 //! # Errors leave the tree as it was
 //!
 //! An insertion first decides what has to be cut, then pins and allocates every page that takes
-//! part, and then changes them, which cannot fail. A removal allocates nothing; nodes that became
-//! empty are freed and small neighbours merged if the pages for it are there, and otherwise stay,
-//! which is allowed. Inner nodes are not merged, only freed with their last child.
+//! part, and then changes them, which cannot fail. A removal allocates nothing (but the copies that
+//! a fork makes); nodes that became empty are freed and small neighbours merged if the pages for it
+//! are there, and otherwise stay, which is allowed. Inner nodes are not merged, only freed with
+//! their last child.
 //!
 //! # Cost
 //!
@@ -204,6 +207,20 @@ impl Tree {
     /// As for [`Tree::get`].
     pub fn contains(&self, key: &[u8]) -> Result<bool> {
         Ok(self.get(key)?.is_some())
+    }
+
+    /// A tree with the same entries. Neither sees the changes of the other: a page that both have is
+    /// copied before one of them changes it.
+    pub fn fork(&self) -> Tree {
+        Tree {
+            payload_bytes: self.payload_bytes,
+            root: self.root,
+            levels: self.levels.clone(),
+            entry_count: self.entry_count,
+            hint: Hint::default(),
+            path: Vec::new(),
+            pages: self.pages.fork(),
+        }
     }
 
     /// Removes all entries and frees all pages.

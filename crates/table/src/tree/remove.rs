@@ -1,4 +1,4 @@
-//! Removal, which never allocates.
+//! Removal, which never allocates; only a fork copies the pages that it changes.
 //!
 //! **Owns** nothing between calls. **Never** fails for what only tidies up: a leaf that became
 //! empty stays if the page of its parent cannot be had, and neighbours are merged only if both are

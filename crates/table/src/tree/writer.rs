@@ -53,7 +53,7 @@ impl Tree {
     }
 
     /// Removes an entry and returns its payload; `None` if there is no such key. Allocates
-    /// nothing, and pins what [`Tree::get`] pins.
+    /// nothing but the copies of a fork, and pins what [`Tree::get`] pins.
     ///
     /// # Errors
     /// An error of the space if the leaf or the way to it cannot be read. The tree is then as it

@@ -284,6 +284,48 @@ proptest! {
 }
 
 #[test]
+fn parts_of_a_draft_are_told_and_so_is_that_they_are_undone() {
+    let dir = tempfile::tempdir().unwrap();
+    let space = open(64 << 20, dir.path());
+    let recorder = Recorder::default();
+    let table = recorder.table("t", definition(), space.root());
+    let mut listener = Listener::new();
+    let mut random = Random(11);
+    for publishes in [false, true, false] {
+        let draft = table.draft().unwrap();
+        for part in 0..4 {
+            let before = draft.table().snapshot();
+            match part % 2 {
+                0 => {
+                    let rows = rows(&mut random, 5, 100_000_000);
+                    draft.table().append(&batch(&table, &rows)).unwrap();
+                }
+                _ => update_all(draft.table(), |row| (row.0, row.1.clone(), row.2 + 1)).unwrap(),
+            }
+            let told = recorder.take();
+            assert_eq!(told.len(), 1);
+            listener.hear(&told[0], &before);
+        }
+        match publishes {
+            true => draft.publish().unwrap(),
+            false => drop(draft),
+        }
+        let told = recorder.take();
+        assert_eq!(told.len(), usize::from(!publishes), "{told:?}");
+        told.iter()
+            .for_each(|told| listener.hear(told, &table.snapshot()));
+        let rows = read_all(&table.snapshot()).into_iter();
+        let by_id: BTreeMap<i64, Row> = rows.map(|row| (row.0, row)).collect();
+        assert!(*listener.rows() == by_id);
+    }
+    // A draft that nothing was told of is not undone.
+    drop(table.draft().unwrap());
+    assert!(recorder.take().is_empty());
+    drop(table);
+    assert_empty(&space);
+}
+
+#[test]
 fn each_mutation_is_told_once_and_in_order() {
     let dir = tempfile::tempdir().unwrap();
     let space = open(64 << 20, dir.path());

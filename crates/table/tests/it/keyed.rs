@@ -17,6 +17,7 @@ use mayfly_types::ColumnType;
 use proptest::prelude::*;
 
 use crate::batches::Random;
+use crate::drafts::draft;
 use crate::faults::{again, fail_each};
 use crate::kept_numbers::{succeeded, update_all};
 use crate::spaces::{BUDGETS, assert_empty, open};
@@ -155,7 +156,7 @@ fn without_duplicates(there: &[Row], mut rows: Vec<Row>) -> Vec<Row> {
     rows
 }
 
-fn change(random: &mut Random, table: &Arc<Table>, expect: &mut Vec<Row>) {
+pub(crate) fn change(random: &mut Random, table: &Arc<Table>, expect: &mut Vec<Row>) {
     let mut change = table.begin_change();
     let percent = [1, 30, 100][random.below(3)];
     let mut left = Vec::new();
@@ -186,7 +187,7 @@ fn change(random: &mut Random, table: &Arc<Table>, expect: &mut Vec<Row>) {
 
 /// Rows that get other values, which some of them keep; a few batches of a page each, or of rows
 /// all over the table.
-fn update(random: &mut Random, table: &Arc<Table>, expect: &mut Vec<Row>) {
+pub(crate) fn update(random: &mut Random, table: &Arc<Table>, expect: &mut Vec<Row>) {
     let mut change = table.begin_change();
     let percent = [1, 10, 60, 100][random.below(4)];
     let (changes_id, changes_code) = (random.chance(30), random.chance(40));
@@ -246,7 +247,7 @@ fn update(random: &mut Random, table: &Arc<Table>, expect: &mut Vec<Row>) {
 }
 
 /// A batch that leaves out what meets others, as INSERT IGNORE does.
-fn ignore(random: &mut Random, table: &Arc<Table>, expect: &mut Vec<Row>) {
+pub(crate) fn ignore(random: &mut Random, table: &Arc<Table>, expect: &mut Vec<Row>) {
     let count = random.below(60);
     let new = rows(random, count, 500);
     let conflicts = table
@@ -266,7 +267,7 @@ fn ignore(random: &mut Random, table: &Arc<Table>, expect: &mut Vec<Row>) {
 }
 
 /// A batch whose rows take the places of others, as REPLACE does.
-fn replace(random: &mut Random, table: &Arc<Table>, expect: &mut Vec<Row>) {
+pub(crate) fn replace(random: &mut Random, table: &Arc<Table>, expect: &mut Vec<Row>) {
     let count = random.below(60);
     let mut new = rows(random, count, 500);
     while !new.is_empty() {
@@ -381,7 +382,11 @@ fn model(seed: u64, budget: u64) {
     let mut random = Random(seed);
     let dir = tempfile::tempdir().unwrap();
     let space = open(budget, dir.path());
-    let table = table(space.root());
+    let mut table = Table::new("t", definition(), space.root());
+    if random.chance(50) {
+        table = table.shared();
+    }
+    let table = Arc::new(table);
     let mut expect: Vec<Row> = Vec::new();
     let mut saved: Vec<(Saved, Vec<Row>)> = Vec::new();
     for _ in 0..60 {
@@ -412,6 +417,7 @@ fn model(seed: u64, budget: u64) {
                 table.truncate().unwrap();
                 expect.clear();
             }
+            8 if random.chance(70) => draft(&mut random, &table, &mut expect),
             _ => search(&mut random, &table, &expect),
         }
         assert_eq!(table.row_count(), expect.len() as u64);

@@ -3,6 +3,7 @@
 mod batches;
 mod by_key;
 mod dictionaries;
+mod drafts;
 mod faults;
 mod in_place;
 mod journals;

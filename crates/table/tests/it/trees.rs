@@ -28,15 +28,18 @@ pub(crate) enum Shape {
     Prefixed,
     /// Up to the longest.
     Long,
+    /// As long as keys may be, and different from the first byte on.
+    Longest,
     /// Bytes of zero and one, where padding and length decide.
     Zeros,
 }
 
-pub(crate) const SHAPES: [Shape; 5] = [
+pub(crate) const SHAPES: [Shape; 6] = [
     Shape::Short,
     Shape::Number,
     Shape::Prefixed,
     Shape::Long,
+    Shape::Longest,
     Shape::Zeros,
 ];
 
@@ -61,6 +64,11 @@ pub(crate) fn key(shape: Shape, number: u64) -> Vec<u8> {
             let at = random.below(len as u64 + 1) as usize;
             let end = (at + 8).min(len);
             random.fill(&mut key[at..end]);
+            key
+        }
+        Shape::Longest => {
+            let mut key = random.next_u64().to_be_bytes().to_vec();
+            key.resize(MAX_KEY_BYTES - random.below(4) as usize * 9, b'l');
             key
         }
         Shape::Zeros => {
@@ -182,6 +190,27 @@ fn remove_sorted(tree: &mut Tree, model: &mut Model, random: &mut Random) {
     assert_same(tree, model);
 }
 
+/// Forks of a tree, and what each holds.
+type Forks = Vec<(Tree, Model)>;
+
+/// Forks the tree, or goes on in one of its forks, each of which is as it was; or drops one.
+fn fork(tree: &mut Tree, model: &mut Model, forks: &mut Forks, random: &mut Random) {
+    for (fork, of_fork) in forks.iter() {
+        fork.verify().unwrap();
+        assert_same(fork, of_fork);
+    }
+    match random.below(4) {
+        _ if forks.is_empty() => forks.push((tree.fork(), model.clone())),
+        0 if forks.len() < 3 => forks.push((tree.fork(), model.clone())),
+        1 => drop(forks.swap_remove(random.below(forks.len() as u64) as usize)),
+        _ => {
+            let other = random.below(forks.len() as u64) as usize;
+            std::mem::swap(tree, &mut forks[other].0);
+            std::mem::swap(model, &mut forks[other].1);
+        }
+    }
+}
+
 /// Changes tree and model alike, for a while.
 fn run_model(memory_bytes: u64, shape: Shape, seed: u64, steps: u64) {
     eprintln!("budget {memory_bytes}, {shape:?}, seed {seed}");
@@ -193,7 +222,11 @@ fn run_model(memory_bytes: u64, shape: Shape, seed: u64, steps: u64) {
     let universe = 1 + random.below(4 * steps);
     // Phases in which the tree grows and shrinks, at random places and in runs.
     let (mut phase, mut next) = (0, 0);
+    let mut forks = Forks::new();
     for step in 0..steps {
+        if random.chance(40.0 / steps as f64) {
+            fork(&mut tree, &mut model, &mut forks, &mut random);
+        }
         if random.chance(20.0 / steps as f64) {
             phase = random.below(6);
             next = random.below(universe);
@@ -244,6 +277,10 @@ fn run_model(memory_bytes: u64, shape: Shape, seed: u64, steps: u64) {
     }
     tree.verify().unwrap();
     assert_same(&tree, &model);
+    for (fork, of_fork) in forks {
+        fork.verify().unwrap();
+        assert_same(&fork, &of_fork);
+    }
     // And through writers, to nothing.
     while random.chance(0.5) {
         remove_sorted(&mut tree, &mut model, &mut random);

@@ -50,7 +50,7 @@ impl ShaCryptHash {
         let is_whole = rest.len() == SALT_BYTES + DIGEST_CHARACTERS && thousands > 0;
         is_whole.then(|| ShaCryptHash {
             text: text.to_vec(),
-            rounds: thousands * ROUNDS_UNIT,
+            rounds: thousands.saturating_mul(ROUNDS_UNIT),
         })
     }
 

@@ -63,7 +63,10 @@ pub(crate) fn write_greeting(
     put_u16(out, ServerStatus::AUTOCOMMIT.bits());
     put_u16(out, high);
     // The nonce and its zero.
-    put_u8(out, u8::try_from(nonce.len() + 1).unwrap_or(u8::MAX));
+    put_u8(
+        out,
+        u8::try_from(nonce.len().saturating_add(1)).unwrap_or(u8::MAX),
+    );
     out.extend_from_slice(&[0; 10]);
     put_terminated(out, tail);
     put_terminated(out, settings.default_method.name().as_bytes());

@@ -147,7 +147,9 @@ fn write_time(out: &mut BytesMut, micros: i64) {
 /// Microseconds without the digits that the column does not show.
 fn shown(micros: i64, digits: u8) -> i64 {
     let hidden = MICRO_DIGITS.saturating_sub(u32::from(digits));
-    micros - micros % 10_i64.pow(hidden)
+    // What is cut lies between zero and the value.
+    let cut = micros.checked_rem(10_i64.saturating_pow(hidden));
+    micros.saturating_sub(cut.unwrap_or(0))
 }
 
 /// Hours, minutes and seconds of a day, a byte each.

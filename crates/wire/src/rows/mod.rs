@@ -65,7 +65,7 @@ impl<'a> Rows<'a> {
             // Without a look at the socket between two rows.
             while row < batch.count() && !self.reply.is_full() {
                 batch.write::<CONVERTS>(self.reply, self.columns, row)?;
-                row += 1;
+                row = row.saturating_add(1);
             }
             self.reply.relieve().await?;
         }
@@ -201,7 +201,7 @@ impl<'a> RowWriter<'a> {
         }
         let null_bits = out.len();
         if reply.format == Format::Binary {
-            out.put_bytes(0, (column_count + NULL_BITS_OFFSET).div_ceil(8));
+            out.put_bytes(0, column_count.saturating_add(NULL_BITS_OFFSET).div_ceil(8));
         }
         RowWriter {
             reply,
@@ -219,7 +219,6 @@ impl<'a> RowWriter<'a> {
         column: &ColumnDefinition,
     ) -> Result<(), MySqlError> {
         let encoding = self.reply.encoding;
-        let out = self.reply.sender.payload();
         let encoded;
         let value = match value {
             Value::Bytes(text) if CONVERTS && !column.column_type.is_binary() => {
@@ -228,6 +227,10 @@ impl<'a> RowWriter<'a> {
             }
             other => other,
         };
+        if let Value::Bytes(bytes) = value {
+            self.reply.sender.make_room(bytes.len())?;
+        }
+        let out = self.reply.sender.payload();
         match self.reply.format {
             Format::Text => text::write(out, value, &column.column_type),
             Format::Binary if value == Value::Null => set_null(out, self.null_bits, index),
@@ -255,8 +258,8 @@ impl<'a> RowWriter<'a> {
 }
 
 fn set_null(out: &mut BytesMut, null_bits: usize, index: usize) {
-    let bit = index + NULL_BITS_OFFSET;
-    if let Some(byte) = out.get_mut(null_bits + bit / 8) {
+    let bit = index.saturating_add(NULL_BITS_OFFSET);
+    if let Some(byte) = out.get_mut(null_bits.saturating_add(bit / 8)) {
         *byte |= 1 << (bit % 8);
     }
 }

@@ -62,7 +62,11 @@ pub(super) fn write_plain(out: &mut BytesMut, value: Value<'_>, of: &ColumnType)
 /// The bytes of a BIT, the highest first.
 pub(super) fn bits(number: u64, length: u8) -> Vec<u8> {
     let count = usize::from(length).div_ceil(8).clamp(1, 8);
-    number.to_be_bytes().into_iter().skip(8 - count).collect()
+    number
+        .to_be_bytes()
+        .into_iter()
+        .skip(8_usize.saturating_sub(count))
+        .collect()
 }
 
 /// Appends what `write` writes, behind its length.
@@ -70,7 +74,8 @@ pub(super) fn put_counted(out: &mut BytesMut, write: impl FnOnce(&mut BytesMut))
     let place = out.len();
     out.put_u8(0);
     write(out);
-    let len = out.len() - place - 1;
+    let start = place.saturating_add(1);
+    let len = out.len().saturating_sub(start);
     match u8::try_from(len) {
         Ok(short) if len as u64 <= ONE_BYTE_MAX => {
             if let Some(first) = out.get_mut(place) {
@@ -79,7 +84,7 @@ pub(super) fn put_counted(out: &mut BytesMut, write: impl FnOnce(&mut BytesMut))
         }
         // A number with hundreds of digits: its length needs more room.
         _ => {
-            let text = out.split_off(place + 1);
+            let text = out.split_off(start);
             out.truncate(place);
             put_length(out, len as u64);
             out.extend_from_slice(&text);

@@ -2,8 +2,9 @@
 //!
 //! A query reads the ids of the rows that change, and for UPDATE their old and new values; the
 //! changes of each table are gathered beside it and become part of the table when all of them are
-//! known. A statement therefore never meets a row that it has written, and one that fails has done
-//! nothing.
+//! known: in all tables or in none. A statement therefore never meets a row that it has written,
+//! and one that fails has done nothing. It has its turn (`super::turns`) from before it reads until
+//! it ends.
 
 mod set;
 
@@ -20,15 +21,15 @@ use mayfly_sql::assigned;
 use mayfly_sql::change::{self, Mention, ROW_ID, TARGETS, target_name};
 use mayfly_sql::references::References;
 use mayfly_sql::statement::{Delete, RowChoice, SetColumn, TableName, Update};
-use mayfly_table::{Change, Table};
+use mayfly_table::{Change, Table, Turn};
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
+use super::Job;
 use super::assigning::Assigning;
 use super::bind::invisible_columns;
 use super::create::refuse_information;
 use super::query::Ready;
-use super::write::Undo;
-use super::{Job, Turn};
+use super::working_table::WorkingTable;
 use crate::commands::Command;
 use crate::errors;
 use crate::lowered;
@@ -36,9 +37,6 @@ use crate::outcome::Outcome;
 use crate::status::RowChanges;
 
 pub(crate) use set::{Set, assigns_unique};
-
-/// How often a statement starts again because somebody else changed a shared table meanwhile.
-const ATTEMPTS: usize = 16;
 
 /// A table that a statement changes.
 pub(crate) struct Target {
@@ -81,11 +79,15 @@ fn row_id(mention: &Mention) -> ast::Expr {
 }
 
 /// What an assignment changes.
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The number of the table among those that change.
     target: usize,
     column: usize,
 }
+
+/// New rows for those with these numbers.
+type NumberedRows = Vec<(Vec<u64>, RecordBatch)>;
 
 /// What an UPDATE did.
 #[derive(Default)]
@@ -114,12 +116,8 @@ impl Job {
             true => status.deletes += 1,
             false => status.commands.add(Command::DeleteSeveral),
         });
-        for _ in 0..ATTEMPTS {
-            if let Some(removed) = Box::pin(self.try_delete(&delete)).await? {
-                return Ok(Outcome::done(removed));
-            }
-        }
-        Err(MySqlError::new(ErrorCode::LockWaitTimeout, &[]))
+        let removed = Box::pin(self.delete_rows(delete)).await?;
+        Ok(Outcome::done(removed))
     }
 
     pub(crate) async fn update(&self, update: Update) -> Result<Outcome, MySqlError> {
@@ -128,13 +126,12 @@ impl Job {
             true => status.updates += 1,
             false => status.commands.add(Command::UpdateSeveral),
         });
-        for _ in 0..ATTEMPTS {
+        loop {
             if let Some(updated) = Box::pin(self.try_update(&update)).await? {
                 let said = self.connection.values.lock().said_insert_id;
                 return Ok(updated.outcome(self.connection.local().counts_found, said));
             }
         }
-        Err(MySqlError::new(ErrorCode::LockWaitTimeout, &[]))
     }
 
     fn refuse_groups<'a>(
@@ -144,9 +141,8 @@ impl Job {
         change::refuse_groups(exprs, &self.connection.aggregates)
     }
 
-    /// Deletes, unless somebody else was faster.
-    async fn try_delete(&self, delete: &Delete) -> Result<Option<u64>, MySqlError> {
-        let mut choice = delete.choice.clone();
+    async fn delete_rows(&self, delete: Delete) -> Result<u64, MySqlError> {
+        let mut choice = delete.choice;
         let found = self.mentions(&mut choice.from)?;
         let derived = change::derived(&mut choice.from);
         let mut named = delete.targets.iter().map(|target| &target.table);
@@ -170,13 +166,12 @@ impl Job {
             }
         }
         drop(stream);
-        let removed = targets.all.iter();
-        let removed = removed.map(|target| target.change.changed()).sum();
-        let has_committed = self.commit_changes(targets.all, RowChanges::deleted)?;
-        Ok(has_committed.then_some(removed))
+        let all = targets.all.into_iter();
+        let all = all.map(|target| (target, Vec::new())).collect();
+        self.commit_changes(all, RowChanges::deleted)
     }
 
-    /// Updates, unless somebody else was faster.
+    /// Updates; `None` if the columns are those of other tables by the time that it is its turn.
     async fn try_update(&self, update: &Update) -> Result<Option<Updated>, MySqlError> {
         let mut choice = update.choice.clone();
         let found = self.mentions(&mut choice.from)?;
@@ -193,7 +188,10 @@ impl Job {
         let values = { assignments.iter() }.filter_map(|set| set.value.as_ref());
         self.refuse_groups(values.chain(choice.order_by.iter().map(|by| &by.expr)))?;
         let is_one_table = change::only_table(&choice.from).is_some();
-        let mut targets = self.targets(mentions, &mut choice.from).await?;
+        let mut targets = self.targets(mentions.clone(), &mut choice.from).await?;
+        if self.assigned(&found, &assignments)? != (mentions, places.clone()) {
+            return Ok(None);
+        }
         if !targets.again.is_empty() {
             let what = "several changes of one table in a statement";
             return Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]));
@@ -250,30 +248,16 @@ impl Job {
             let level = Level::Warning;
             self.connection.warn(Warning { level, error });
         }
-        let mut waiting = Vec::new();
-        for (target, set) in targets.all.iter().zip(sets) {
-            let rows = set.one_by_one.unwrap_or_default();
-            waiting.extend((!rows.is_empty()).then(|| (Arc::clone(target.table()), rows)));
-        }
-        if !self.commit_changes(targets.all, RowChanges::updated)? {
-            return Ok(None);
-        }
-        for (table, rows) in waiting {
-            done.changed += self.change_one_by_one(&table, rows)?;
-        }
+        let all = targets.all.into_iter().zip(sets);
+        let all = all.map(|(target, set)| (target, set.one_by_one.unwrap_or_default()));
+        done.changed = self.commit_changes(all.collect(), RowChanges::updated)?;
         Ok(Some(done))
     }
 
     /// Changes rows one after the other; those that would meet another one stay as they are, with a
     /// warning. Returns how many changed.
-    fn change_one_by_one(
-        &self,
-        table: &Arc<Table>,
-        rows: Vec<(Vec<u64>, RecordBatch)>,
-    ) -> Result<u64, MySqlError> {
+    fn change_one_by_one(&self, table: &Arc<Table>, rows: NumberedRows) -> Result<u64, MySqlError> {
         let failed = |error: mayfly_table::Error| errors::from_table(&error);
-        self.connection.before_change(table)?;
-        let mut undo = Undo::begin(table)?;
         let mut changed = 0;
         for (numbers, new) in rows {
             for (row, number) in numbers.into_iter().enumerate() {
@@ -293,9 +277,6 @@ impl Job {
                 }
             }
         }
-        undo.forget();
-        self.connection
-            .changed_rows(table, RowChanges::updated(changed));
         Ok(changed)
     }
 
@@ -361,11 +342,12 @@ impl Job {
         mentions: Vec<Mention>,
         from: &mut [ast::TableWithJoins],
     ) -> Result<Targets, MySqlError> {
-        let mut tables: Vec<Arc<Table>> = Vec::with_capacity(mentions.len());
-        let mut first = Vec::with_capacity(mentions.len());
+        let find = || mentions.iter().map(|mention| self.table(&mention.table));
+        let (found, turns) = self.tables_to_change(|| find().collect()).await?;
+        let mut tables: Vec<Arc<Table>> = Vec::with_capacity(found.len());
+        let mut first = Vec::with_capacity(found.len());
         let mut again = Vec::new();
-        for mention in mentions {
-            let table = self.table(&mention.table)?;
+        for (table, mention) in found.into_iter().zip(mentions) {
             match tables.iter().position(|other| Arc::ptr_eq(other, &table)) {
                 Some(target) => again.push(Again { mention, target }),
                 None => {
@@ -373,13 +355,6 @@ impl Job {
                     first.push(mention);
                 }
             }
-        }
-        // Two statements that wait for each other's tables ask in one order.
-        let mut order: Vec<&Arc<Table>> = tables.iter().collect();
-        order.sort_by_key(|table| Arc::as_ptr(table).addr());
-        let mut turns = Vec::new();
-        for table in order {
-            turns.extend(self.turn(table).await);
         }
         let mut all = Vec::with_capacity(tables.len());
         for (number, (table, mention)) in tables.iter().zip(first).enumerate() {
@@ -428,35 +403,38 @@ impl Job {
         Ok((ready, Some(assigning)))
     }
 
-    /// Makes all changes part of their tables, and counts their rows; whether nobody else was
-    /// faster.
+    /// Makes all changes part of their tables, or none; behind those of each table come rows that
+    /// change one after the other. Counts the rows that changed, and returns how many.
     fn commit_changes(
         &self,
-        targets: Vec<Target>,
+        targets: Vec<(Target, NumberedRows)>,
         count: impl Fn(u64) -> RowChanges,
-    ) -> Result<bool, MySqlError> {
-        // When a later table refuses, the earlier ones go back.
-        let mut undos = Vec::new();
-        if targets.len() > 1 {
-            for target in &targets {
-                undos.push(Undo::begin(target.table())?);
-            }
+    ) -> Result<u64, MySqlError> {
+        for (target, _) in &targets {
+            self.connection.before_change(target.table())?;
         }
-        for (number, target) in targets.into_iter().enumerate() {
-            let rows = target.change.changed();
+        let is_one = targets.len() == 1;
+        let mut changes = Vec::with_capacity(targets.len());
+        let mut all = Vec::new();
+        for (target, rows) in targets {
+            let mut changed = target.change.changed();
             let table = Arc::clone(target.table());
-            self.connection.before_change(&table)?;
-            match target.change.commit() {
-                Ok(()) => self.connection.changed_rows(&table, count(rows)),
-                Err(mayfly_table::Error::Changed { .. }) if number == 0 => {
-                    undos.iter_mut().for_each(Undo::forget);
-                    return Ok(false);
-                }
-                Err(error) => return Err(errors::from_table(&error)),
+            if is_one && rows.is_empty() {
+                let committed = target.change.commit();
+                committed.map_err(|error| errors::from_table(&error))?;
+            } else if changed > 0 || !rows.is_empty() {
+                let working = WorkingTable::begin(&table)?;
+                working.change(target.change)?;
+                changed += self.change_one_by_one(working.table(), rows)?;
+                all.push(working);
             }
+            changes.push((table, changed));
         }
-        undos.iter_mut().for_each(Undo::forget);
-        Ok(true)
+        WorkingTable::finish_all(all)?;
+        for (table, changed) in &changes {
+            self.connection.changed_rows(table, count(*changed));
+        }
+        Ok(changes.iter().map(|(_, changed)| changed).sum())
     }
 
     /// The assignments, with the tables of those columns that tables are joined by.

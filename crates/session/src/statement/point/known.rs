@@ -12,12 +12,12 @@ use std::sync::{Arc, Weak};
 use mayfly_exec::TableReads;
 use mayfly_sql::literal::Literal;
 use mayfly_sql::statement::TableName;
-use mayfly_table::{Definition, Dictionary, Table};
+use mayfly_table::{Definition, Dictionary, Table, Turn};
 
 use super::remainder::Remainder;
 use crate::connection::{Local, Settings};
 use crate::outcome::ColumnInfo;
-use crate::statement::{Turn, Turns};
+use crate::statement::Busy;
 use crate::status::Status;
 
 /// Shapes that are kept, and the bytes of the longest: a client has few, and the rows of VALUES
@@ -179,6 +179,9 @@ pub(super) enum NewValue {
     },
 }
 
+/// A turn, and whose it is.
+pub(crate) type HeldTurn = (Busy, Turn);
+
 /// The table of a statement at one moment.
 pub(super) struct Target {
     pub(super) table: Arc<Table>,
@@ -186,9 +189,9 @@ pub(super) struct Target {
     pub(super) is_own: bool,
     pub(super) settings: Settings,
     /// The right to write it, if the caller has it already.
-    pub(super) held: RefCell<Option<Turn>>,
-    /// Whose turn it is, where that was somebody else's.
-    pub(super) busy: RefCell<Option<Turns>>,
+    pub(super) held: RefCell<Option<HeldTurn>>,
+    /// What it needs, where that was somebody else's turn.
+    pub(super) busy: RefCell<Option<Busy>>,
     /// What was read of it.
     pub(super) reads: cell::Cell<TableReads>,
 }

@@ -39,7 +39,8 @@ use mayfly_sql::template::{TEXT_BYTES_MAX, Template};
 use mayfly_table::{RowReader, Table};
 use mayfly_types::MySqlError;
 
-use super::{Job, Turn, Turns};
+use super::turns::Deadline;
+use super::{Busy, Job};
 use crate::connection::Connection;
 use crate::outcome::{ColumnInfo, Outcome, RowStream, crashed, panic_text};
 use crate::running::Running;
@@ -47,8 +48,8 @@ use crate::slow_log::Reads;
 use crate::stats::{Ended, StatementStats};
 use crate::status::RowChanges;
 
-pub(crate) use known::Known;
 use known::{Given, PointStatement, Target};
+pub(crate) use known::{HeldTurn, Known};
 use remainder::Kept;
 
 /// Bytes of a statement that runs on the thread that asks: some hundred rows, a millisecond.
@@ -157,14 +158,18 @@ pub(crate) enum Attempt {
     /// It was, and this is its end.
     Ended(Result<Outcome, MySqlError>),
     /// It is, but it is somebody else's turn to write its table. Nothing was done.
-    Busy(Turns),
+    Busy(Busy),
     /// It goes the long way. Nothing was done.
     Unknown,
 }
 
 /// Runs a statement whose shape is known; with the right to write its table, where the one who asks
 /// has waited for it.
-pub(crate) fn run_known(connection: &Arc<Connection>, text: &str, held: Option<Turn>) -> Attempt {
+pub(crate) fn run_known(
+    connection: &Arc<Connection>,
+    text: &str,
+    held: Option<HeldTurn>,
+) -> Attempt {
     let started = Instant::now();
     if text.len() > SHORT_BYTES_MAX {
         return Attempt::Unknown;
@@ -181,7 +186,7 @@ pub(crate) fn run_known(connection: &Arc<Connection>, text: &str, held: Option<T
     let ended = match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(None)) => {
             return match target.busy.take() {
-                Some(turns) => Attempt::Busy(turns),
+                Some(busy) => Attempt::Busy(busy),
                 None => Attempt::Unknown,
             };
         }
@@ -295,10 +300,10 @@ impl Job {
         Ok(run.map(|(ran, target)| self.ended(&statement, &target, ran)))
     }
 
-    /// Runs a statement whose shape is known, and that is too long for [`run_known`]; `None` for
-    /// any other one, of which nothing was done.
+    /// Runs a statement whose shape is known, and that is too long for [`run_known`] or waited in
+    /// vain there; `None` for any other one, of which nothing was done.
     pub(crate) async fn long_known(&self) -> Option<Result<Outcome, MySqlError>> {
-        if self.running.text.len() <= SHORT_BYTES_MAX {
+        if self.running.text.len() <= SHORT_BYTES_MAX && !self.running.has_waited() {
             return None;
         }
         let (shape, given) = taken_apart(&self.running.text)?;
@@ -324,6 +329,7 @@ impl Job {
         let Some(target) = target else {
             return Ok(None);
         };
+        let mut deadline = Deadline::default();
         loop {
             let account = target.table.account();
             let before = account.counters();
@@ -337,9 +343,9 @@ impl Job {
                     }
                     return Ok(Some((ran, target)));
                 }
-                (None, Some(turns)) => {
-                    let turn = turns.lock_owned().await;
-                    target.held.replace(Some(turn));
+                (None, Some(busy)) => {
+                    let turn = self.take_turn(&busy, &mut deadline).await?;
+                    target.held.replace(Some((busy, turn)));
                 }
                 (None, None) => return Ok(None),
             }

@@ -3,7 +3,6 @@
 //! Nothing is changed before all is known to fit: what returns `None` has done nothing.
 
 use std::ops::Bound;
-use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt64Array};
 use arrow::compute::kernels::boolean::or;
@@ -14,19 +13,17 @@ use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
 use mayfly_exec::Searched;
 use mayfly_sql::literal::{Literal, column_of};
-use mayfly_table::{Change, Search, Table, TableSnapshot};
+use mayfly_table::{Change, Purpose, Search, Table, TableSnapshot, Turn};
 use mayfly_types::MySqlError;
-
-use tokio::sync::OwnedMutexGuard;
 
 use super::known::{Action, Among, Cell, Choice, Given, NewValue, PointStatement, Target, Value};
 use super::remainder::Remainder;
 use super::{Done, Ran};
 use crate::connection::Connection;
 use crate::errors;
-use crate::statement::Turn;
 use crate::statement::batch::batch_of;
 use crate::statement::counter::Counter;
+use crate::statement::turns::{Busy, purpose_of_rows};
 
 /// Most rows that are changed here, and most that are read: more are worth a plan.
 const CHANGED_MAX: usize = 64;
@@ -92,7 +89,7 @@ fn insert(
             None => return Ok(None),
         }
     }
-    let Some(_turn) = turn(connection, target) else {
+    let Some(_turn) = turn(target, purpose_of_rows(table)) else {
         return Ok(None);
     };
     let mut counter = Counter::of(table, target.settings.numbering);
@@ -105,7 +102,12 @@ fn insert(
     let mut appender = table.begin_append();
     appender.append(&batch).map_err(table_error)?;
     connection.before_change(table)?;
-    appender.commit().map_err(table_error)?;
+    match appender.commit() {
+        Ok(_) => {}
+        // It was altered or dropped before it was our turn.
+        Err(mayfly_table::Error::Changed { .. }) => return Ok(None),
+        Err(error) => return Err(table_error(error)),
+    }
     if let Some(counter) = &mut counter {
         counter.written(table);
     }
@@ -123,7 +125,7 @@ fn update(
     assignments: &[(usize, NewValue)],
     constants: &[Option<Literal<'_>>],
 ) -> Found<Done> {
-    let Some((searches, _turn)) = begin(connection, target, rows, constants) else {
+    let Some((searches, _turn)) = begin(target, rows, constants) else {
         return Ok(None);
     };
     let mut change = target.table.begin_change();
@@ -239,7 +241,7 @@ fn delete(
     rows: &Choice,
     constants: &[Option<Literal<'_>>],
 ) -> Found<Done> {
-    let Some((searches, _turn)) = begin(connection, target, rows, constants) else {
+    let Some((searches, _turn)) = begin(target, rows, constants) else {
         return Ok(None);
     };
     let mut change = target.table.begin_change();
@@ -417,13 +419,12 @@ fn number_of(bound: &Bound<Cell>, constants: &[Option<Literal<'_>>]) -> Option<i
 
 /// The searches for the rows that a statement changes, and the right to change them.
 fn begin(
-    connection: &Connection,
     target: &Target,
     rows: &Choice,
     constants: &[Option<Literal<'_>>],
 ) -> Option<(Vec<Search>, Option<Turn>)> {
     let searches = rows.searches(&target.table, constants)?;
-    Some((searches, turn(connection, target)?))
+    Some((searches, turn(target, Purpose::Change)?))
 }
 
 /// The numbers of the rows that searches find, which are counted as read; `None` when they are
@@ -470,22 +471,21 @@ fn sums(old: &ArrayRef, is_minus: bool, other: Value<'_>) -> Option<Vec<Option<L
 }
 
 /// The right to write, as long as nobody else has it: `Some(None)` where none is needed.
-fn turn(connection: &Connection, target: &Target) -> Option<Option<Turn>> {
-    let Some(turns) = connection.turns_of(&target.table, target.is_own) else {
+fn turn(target: &Target, purpose: Purpose) -> Option<Option<Turn>> {
+    let Some(turns) = target.table.turns() else {
         return Some(None);
     };
-    if let Some(held) = target.held.take()
-        && Arc::ptr_eq(OwnedMutexGuard::mutex(&held), &turns)
+    if let Some((of, turn)) = target.held.take()
+        && of.turns.are(turns)
     {
-        return Some(Some(held));
+        return Some(Some(turn));
     }
-    match Arc::clone(&turns).try_lock_owned() {
-        Ok(turn) => Some(Some(turn)),
-        Err(_) => {
-            target.busy.replace(Some(turns));
-            None
-        }
+    let turn = turns.try_take(purpose);
+    if turn.is_none() {
+        let turns = turns.clone();
+        target.busy.replace(Some(Busy { turns, purpose }));
     }
+    turn.map(Some)
 }
 
 /// Makes a change part of its table; whether nobody else was faster.
