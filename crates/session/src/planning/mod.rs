@@ -40,7 +40,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::errors;
 use crate::outcome::{crashed, panic_text};
-use threads::Threads;
+use threads::{IsLong, STUCK, Threads};
 
 /// How long a plan is short: a hundred times what a join of a few tables takes.
 const SHORT: Duration = Duration::from_millis(50);
@@ -81,7 +81,7 @@ impl Planners {
     /// Where the system gives no thread.
     pub(crate) fn start(workers: usize, stack_bytes: usize) -> io::Result<Planners> {
         Ok(Planners {
-            threads: Threads::start(stack_bytes)?,
+            threads: Threads::start(workers, stack_bytes)?,
             large_text: Arc::new(Semaphore::new(1)),
             turns: Mutex::new(Turns {
                 free: (workers / 2).max(1),
@@ -99,15 +99,25 @@ impl Planners {
         make: impl FnOnce() -> Result<T, MySqlError> + Send + 'static,
     ) -> Result<T, MySqlError> {
         let (planners, planning) = (Arc::clone(self), Arc::clone(planning));
-        let (sender, planned) = oneshot::channel();
+        let (sender, mut planned) = oneshot::channel();
         let runtime = Handle::current();
         self.threads.run(Box::new(move || {
             let _entered = runtime.enter();
-            let make = AssertUnwindSafe(|| planners.plan_here(&planning, make));
-            // Nobody waits for it where the statement has been stopped.
-            let _abandoned = sender.send(catch_unwind(make));
+            let made = catch_unwind(AssertUnwindSafe(|| planners.plan_here(&planning, make)));
+            // What the statement has must be let go before it is told.
+            drop((planners, planning));
+            Box::new(move || {
+                // Nobody waits for it where the statement has been stopped.
+                let _abandoned = sender.send(made);
+            })
         }));
-        match planned.await {
+        let planned = loop {
+            match tokio::time::timeout(STUCK, &mut planned).await {
+                Ok(planned) => break planned,
+                Err(_) => self.threads.relieve(),
+            }
+        };
+        match planned {
             Ok(Ok(planned)) => planned,
             Ok(Err(panic)) => Err(crashed(&panic_text(panic))),
             Err(_) => Err(MySqlError::new(ErrorCode::ServerShutdown, &[])),
@@ -147,6 +157,7 @@ impl Planners {
             planning: Arc::clone(planning),
             began: Instant::now(),
             waited: Cell::default(),
+            is_long: RefCell::default(),
             turn: RefCell::default(),
         });
         watch.check()?;
@@ -329,6 +340,7 @@ struct StatementWatch {
     began: Instant,
     /// How long it stood in the queue.
     waited: Cell<Duration>,
+    is_long: RefCell<Option<IsLong>>,
     turn: RefCell<Option<Turn>>,
 }
 
@@ -340,6 +352,9 @@ impl StatementWatch {
 
     /// Takes a turn, which is another one if that before is over.
     fn take_turn(&self) -> Result<(), MySqlError> {
+        self.is_long
+            .borrow_mut()
+            .get_or_insert_with(|| self.planners.threads.is_long());
         let mut turn = self.turn.borrow_mut();
         if turn.as_ref().is_some_and(|turn| !turn.is_over()) {
             return Ok(());

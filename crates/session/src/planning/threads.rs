@@ -1,21 +1,28 @@
 //! The threads that plan.
 //!
-//! **Owns** how many there are and who gets one. A thread is made where none is idle, and ends when
-//! it has been idle for a while; one is there from the start to the end, so that planning goes on
-//! where the system gives no more. **Never** knows what is done on them.
+//! **Owns** how many there are and who gets one. There are as many as workers, which is enough for
+//! plans that are short, and one more for each plan that turns out to be long, or where all of
+//! them are stuck: each has a stack and a heap that plans have filled. One is there from the start
+//! to the end, so that planning goes on where the system gives no more. **Never** knows what is
+//! done on them.
 
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// At a time, those included whose statement has been stopped and that have not noticed yet.
 const THREADS_MAX: usize = 128;
 /// How long a thread waits for the next plan.
 const IDLE: Duration = Duration::from_secs(5);
 
-type Task = Box<dyn FnOnce() + Send>;
+/// Without a task taken up for so long, all threads are stuck.
+pub(super) const STUCK: Duration = Duration::from_millis(50);
+
+/// What a thread does; what it gives is called when the thread is free for the next task.
+type Task = Box<dyn FnOnce() -> Answer + Send>;
+type Answer = Box<dyn FnOnce()>;
 
 /// Hands tasks to threads; the threads end with it.
 pub(super) struct Threads {
@@ -32,21 +39,38 @@ struct State {
     tasks: VecDeque<Task>,
     threads: usize,
     idle: usize,
+    /// Those with a plan that takes long.
+    long: usize,
+    /// How many there are beside those.
+    base: usize,
+    last_taken: Instant,
     is_over: bool,
 }
 
+/// Says that the thread has a plan that takes long.
+pub(super) struct IsLong(Arc<Shared>);
+
+impl Drop for IsLong {
+    fn drop(&mut self) {
+        self.0.state().long -= 1;
+    }
+}
+
 impl Threads {
-    /// Starts the first thread.
+    /// Starts the first thread of `base`.
     ///
     /// # Errors
     /// Where the system gives none.
-    pub(super) fn start(stack_bytes: usize) -> io::Result<Threads> {
+    pub(super) fn start(base: usize, stack_bytes: usize) -> io::Result<Threads> {
         let shared = Arc::new(Shared {
             stack_bytes,
             state: Mutex::new(State {
                 tasks: VecDeque::new(),
                 threads: 1,
                 idle: 0,
+                long: 0,
+                base,
+                last_taken: Instant::now(),
                 is_over: false,
             }),
             changed: Condvar::new(),
@@ -63,9 +87,29 @@ impl Threads {
         if state.tasks.len() <= state.idle {
             drop(state);
             shared.changed.notify_one();
-        } else if state.threads < THREADS_MAX && shared.spawn().is_ok() {
-            state.threads += 1;
+        } else if state.threads - state.long < state.base {
+            shared.grow(&mut state);
         }
+    }
+
+    /// Makes a thread where tasks wait and none has been taken up for a while; asked by those who
+    /// wait.
+    pub(super) fn relieve(&self) {
+        let mut state = self.shared.state();
+        if !state.tasks.is_empty() && state.last_taken.elapsed() >= STUCK {
+            state.last_taken = Instant::now();
+            self.shared.grow(&mut state);
+        }
+    }
+
+    /// Says that the plan of this thread takes long; others need another thread meanwhile.
+    pub(super) fn is_long(&self) -> IsLong {
+        let mut state = self.shared.state();
+        state.long += 1;
+        if state.tasks.len() > state.idle {
+            self.shared.grow(&mut state);
+        }
+        IsLong(Arc::clone(&self.shared))
     }
 }
 
@@ -89,19 +133,34 @@ impl Shared {
         builder.spawn(move || shared.serve()).map(drop)
     }
 
-    /// The life of a thread.
-    fn serve(&self) {
-        while let Some(task) = self.next() {
-            task();
+    /// Makes one more thread, if there may be one; else the next that is free has the task.
+    fn grow(self: &Arc<Shared>, state: &mut State) {
+        if state.threads < THREADS_MAX && self.spawn().is_ok() {
+            state.threads += 1;
         }
     }
 
-    /// The next task; `None` where the thread is to end.
-    fn next(&self) -> Option<Task> {
+    /// The life of a thread.
+    fn serve(&self) {
+        let mut answer = None;
+        while let Some(task) = self.next(answer.take()) {
+            answer = Some(task());
+        }
+    }
+
+    /// Gives an answer, and waits for the next task; `None` where the thread is to end. The thread
+    /// is idle when it answers: whoever has the answer and asks again needs no other thread.
+    fn next(&self, answer: Option<Answer>) -> Option<Task> {
         let mut state = self.state();
         state.idle += 1;
+        if let Some(answer) = answer {
+            drop(state);
+            answer();
+            state = self.state();
+        }
         let task = loop {
             if let Some(task) = state.tasks.pop_front() {
+                state.last_taken = Instant::now();
                 break Some(task);
             }
             if state.is_over {
@@ -127,30 +186,43 @@ mod tests {
 
     use super::*;
 
+    fn nothing() -> Answer {
+        Box::new(|| {})
+    }
+
     #[test]
-    fn tasks_run_side_by_side_and_threads_are_used_again() {
-        let threads = Threads::start(1 << 20).unwrap();
+    fn long_and_stuck_tasks_get_threads_beside_the_others() {
+        let threads = Arc::new(Threads::start(2, 1 << 20).unwrap());
         let (sender, ended) = mpsc::channel();
         // None ends before all have begun.
         let barrier = Arc::new(Barrier::new(8));
-        for _ in 0..8 {
+        for number in 0..8 {
             let (barrier, sender) = (Arc::clone(&barrier), sender.clone());
+            let long = Arc::clone(&threads);
             threads.run(Box::new(move || {
+                // The others are stuck.
+                let _is_long = (number % 2 == 0).then(|| long.is_long());
                 barrier.wait();
-                sender.send(thread::current().id()).unwrap();
+                sender.send(()).unwrap();
+                nothing()
             }));
         }
-        let mut ids: Vec<_> = ended.iter().take(8).collect();
-        ids.sort_by_key(|id| format!("{id:?}"));
-        ids.dedup();
-        assert_eq!(ids.len(), 8);
+        while ended.try_recv().is_err() {
+            threads.relieve();
+            thread::yield_now();
+        }
+        assert_eq!(ended.iter().take(7).count(), 7);
+    }
+
+    #[test]
+    fn one_after_the_other_has_one_thread() {
+        let threads = Threads::start(8, 1 << 20).unwrap();
         for _ in 0..1000 {
-            let sender = sender.clone();
-            threads.run(Box::new(move || {
-                sender.send(thread::current().id()).unwrap()
-            }));
+            let (sender, answered) = mpsc::channel();
+            threads.run(Box::new(move || Box::new(move || sender.send(()).unwrap())));
+            answered.recv().unwrap();
         }
-        assert_eq!(ended.iter().take(1000).count(), 1000);
-        assert!(threads.shared.state().threads <= THREADS_MAX);
+        // A second one where the first had not begun to wait for the first task.
+        assert!(threads.shared.state().threads <= 2);
     }
 }
