@@ -58,8 +58,11 @@ impl Schedule {
     }
 }
 
+/// Makes a statement of a kind.
+type Maker = fn(&mut Draw) -> Statement;
+
 /// How often statements of a kind come, before the mix of a schedule makes them more or fewer.
-const KINDS: [(u64, fn(&mut Draw) -> Statement); 16] = [
+const KINDS: [(u64, Maker); 16] = [
     (18, Draw::insert),
     (4, Draw::load),
     (5, Draw::fill),

@@ -158,12 +158,12 @@ impl Tally {
     /// If no choice among the statements without an answer explains it.
     pub fn check(&self, found: &BTreeMap<(usize, u64), i64>) -> Result<(), String> {
         let mut rest = Deltas::new();
-        for table in 0..SUMS.len() {
+        for (table, name) in SUMS.iter().enumerate() {
             for id in 0..ACCOUNTS {
                 let place = (table, id);
                 let balance = found
                     .get(&place)
-                    .ok_or_else(|| format!("{} has lost row {id}", SUMS[table]))?;
+                    .ok_or_else(|| format!("{name} has lost row {id}"))?;
                 let acknowledged = self.sums.get(&place).copied().unwrap_or_default();
                 rest.insert(place, balance - BEGINNING - acknowledged);
             }

@@ -209,8 +209,8 @@ impl Tree {
         Ok(self.get(key)?.is_some())
     }
 
-    /// A tree with the same entries. Neither sees the changes of the other: a page that both have is
-    /// copied before one of them changes it.
+    /// A tree with the same entries. Neither sees the changes of the other: a page that both have
+    /// is copied before one of them changes it.
     pub fn fork(&self) -> Tree {
         Tree {
             payload_bytes: self.payload_bytes,
