@@ -19,9 +19,9 @@
 //!   ended in between, or it was undone. A statement that fails tells nothing, unless it works on a
 //!   draft ([`Draft`](crate::Draft)): it tells each of its parts, and that they are undone.
 //! - **Once, in order**: mutations of one table are told one after the other, under its lock or by
-//!   who has its draft; those of a dictionary under the dictionary's lock. Each mutation of rows has
-//!   a version, one more than the one before; a snapshot of the table and row ids mean the rows of
-//!   one version.
+//!   who has its draft; those of a dictionary under the dictionary's lock. Each mutation of rows
+//!   has a version, one more than the one before; a snapshot of the table and row ids mean the rows
+//!   of one version.
 //! - **By meaning**: rows go and come by their ids in the version before, and as batches. Pages and
 //!   keys follow from them. Reading what came is up to the journal; it is encoded already.
 //! - **Undo is told too**: a rollback, of a statement or of a transaction, names the version whose
