@@ -29,6 +29,8 @@ pub enum Benchmark {
     Clients,
     /// How long clients wait for single rows while others work hard.
     Neighbours,
+    /// How long plans take to make, over depth and width.
+    Planning,
     /// Mixed statements and random kills for 20 minutes, after which nothing may have grown.
     Soak,
     /// Seven workloads of sysbench on one table, in memory and in a quarter of it.
@@ -53,6 +55,7 @@ impl Benchmark {
             Self::Cliff => "cliff",
             Self::Clients => "clients",
             Self::Neighbours => "neighbours",
+            Self::Planning => "planning",
             Self::Soak => "soak",
             Self::Seed2 => "seed2",
             Self::Seed3 => "seed3",

@@ -107,6 +107,9 @@ fn measure(
     if benchmark == Benchmark::Neighbours {
         return suite::neighbours::run(args, &cache_dir, temp_dir, results);
     }
+    if benchmark == Benchmark::Planning {
+        return suite::planning::run(args, &cache_dir, temp_dir, results);
+    }
     if benchmark == Benchmark::Soak {
         return suite::soak::run(args, temp_dir, results);
     }
@@ -167,6 +170,7 @@ fn measure(
         | Benchmark::Tables
         | Benchmark::Clients
         | Benchmark::Neighbours
+        | Benchmark::Planning
         | Benchmark::Soak
         | Benchmark::Seed2
         | Benchmark::Seed3

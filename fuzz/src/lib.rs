@@ -15,15 +15,32 @@ mod canned {
 #[path = "../../crates/wire/tests/it/all_types.rs"]
 pub mod all_types;
 
-/// Targets of the crate `wire`.
+/// The target of the crate `space`.
+#[path = "../../crates/space/tests/space/fuzz/extents.rs"]
+pub mod extents;
+
+/// Targets of the crate `records`. Paths as below.
+#[path = "."]
+pub mod records {
+    #[path = "../../crates/records/tests/it/csv.rs"]
+    pub mod csv;
+    #[path = "../../crates/records/tests/it/delimited.rs"]
+    pub mod delimited;
+    #[path = "../../crates/records/tests/it/json.rs"]
+    pub mod json;
+}
+
+/// Targets of the crate `wire`. Paths inside are from this directory: one that does not exist has
+/// no parent.
+#[path = "."]
 pub mod wire {
-    #[path = "../../../crates/wire/tests/it/fuzz/client.rs"]
+    #[path = "../../crates/wire/tests/it/fuzz/client.rs"]
     pub mod client;
-    #[path = "../../../crates/wire/tests/it/fuzz/conversation.rs"]
+    #[path = "../../crates/wire/tests/it/fuzz/conversation.rs"]
     pub mod conversation;
-    #[path = "../../../crates/wire/tests/it/fuzz/parrot.rs"]
+    #[path = "../../crates/wire/tests/it/fuzz/parrot.rs"]
     pub mod parrot;
-    #[path = "../../../crates/wire/tests/it/fuzz/prepared/mod.rs"]
+    #[path = "../../crates/wire/tests/it/fuzz/prepared/mod.rs"]
     pub mod prepared;
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod cliff;
 pub(crate) mod groupings;
 pub(crate) mod neighbours;
 pub(crate) mod pages;
+pub(crate) mod planning;
 pub(crate) mod seed0;
 pub(crate) mod seed1;
 pub(crate) mod seed2;

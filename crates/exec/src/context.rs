@@ -11,6 +11,7 @@ use std::sync::Arc;
 use datafusion::common::{Result, plan_datafusion_err};
 use datafusion::execution::TaskContext;
 use mayfly_space::{Account, AccountOptions};
+use mayfly_table::rows::StopFlag;
 
 use crate::memory::SpacePool;
 use crate::report::Report;
@@ -27,6 +28,8 @@ pub struct StatementContext {
     pub table_resident_max_bytes: Option<u64>,
     /// How often the recursive term of a recursion may run; `None` for as often as it returns rows.
     pub recursion_depth_max: Option<u64>,
+    /// Raised when nobody wants the rows any more: long steps look at it on their way.
+    pub stop: StopFlag,
 }
 
 impl StatementContext {
@@ -37,6 +40,7 @@ impl StatementContext {
             report: Arc::new(Report::default()),
             table_resident_max_bytes: None,
             recursion_depth_max: None,
+            stop: StopFlag::default(),
         }
     }
 

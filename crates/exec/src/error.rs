@@ -32,6 +32,9 @@ pub(crate) fn rows_error(error: mayfly_table::rows::Error) -> DataFusionError {
     match error {
         mayfly_table::rows::Error::Space(error) => space_error(error),
         mayfly_table::rows::Error::Arrow(error) => error.into(),
+        stopped @ mayfly_table::rows::Error::Stopped => {
+            DataFusionError::External(Box::new(stopped))
+        }
     }
 }
 

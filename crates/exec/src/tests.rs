@@ -69,9 +69,18 @@ async fn run(context: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
     context.sql(sql).await?.collect().await
 }
 
+/// Waits for what tasks do that have been told to end; the time limit only keeps a defect from
+/// hanging the tests.
+pub(crate) async fn wait_until(label: &str, is_so: impl Fn() -> bool) {
+    let start = std::time::Instant::now();
+    while !is_so() {
+        assert!(start.elapsed().as_secs() < 60, "not so: {label}");
+        tokio::task::yield_now().await;
+    }
+}
+
 /// Waits for the tasks that a stock merge of partitions leaves behind, then checks.
 pub(crate) async fn check_nothing_left(space: &Space, label: &str) {
-    let start = std::time::Instant::now();
     // Counters of several threads are added up one after the other: while tasks end, one sum may
     // be zero before the next one is.
     let is_used = || {
@@ -83,9 +92,7 @@ pub(crate) async fn check_nothing_left(space: &Space, label: &str) {
         ];
         space.memory_used_bytes() > 0 || held != [0; 3]
     };
-    while is_used() && start.elapsed().as_secs() < 10 {
-        tokio::task::yield_now().await;
-    }
+    wait_until(&format!("nothing left: {label}"), || !is_used()).await;
     let counters = space.counters();
     assert_eq!(counters.pinned_bytes, 0, "{label}");
     assert_eq!(counters.reserved_bytes, 0, "{label}");

@@ -140,11 +140,15 @@ pub(crate) struct Settings {
     pub(crate) selects_all: bool,
     /// How long a client may say nothing, in seconds.
     pub(crate) wait_timeout: u64,
+    /// How long each read of what it sends may take, in seconds.
+    pub(crate) read_timeout: u64,
     /// Whether statements are profiled, and how many of them are kept.
     pub(crate) profiling: bool,
     pub(crate) profiles_max: u64,
     /// How much of the temp file one statement may take.
     statement_quota_bytes: Option<u64>,
+    /// How long planning one statement may take, in milliseconds; 0: for ever.
+    pub(crate) planning_max_ms: u64,
     /// What the client sends is in this character set.
     pub(crate) client_set: CharacterSet,
     /// What it reads is in this one, with the number of its collation; `None`: nothing is
@@ -433,6 +437,7 @@ impl Connection {
             report: Arc::clone(&running.report),
             table_resident_max_bytes: self.temp_table_cap(),
             recursion_depth_max: Some(self.recursion_depth_max()),
+            stop: running.stop_flag(),
         };
         let state = self.state().map_err(mayfly_sql::plan::raise)?;
         let batch_rows = mayfly_exec::batch_rows(plan, state.config_options());
@@ -631,9 +636,11 @@ impl Local {
                 insert_id: self.variables.number("insert_id"),
                 selects_all: self.variables.number("sql_select_limit") == u64::MAX,
                 wait_timeout: self.variables.number("wait_timeout"),
+                read_timeout: self.variables.number("net_read_timeout"),
                 profiling: self.variables.is_on("profiling"),
                 profiles_max: self.variables.number("profiling_history_size"),
                 statement_quota_bytes: self.variables.quota("mayfly_max_tmp_statement_space_usage"),
+                planning_max_ms: self.variables.number("mayfly_max_planning_time"),
                 client_set: self.variables.client_set(),
                 results_set: self.variables.results_set(),
                 tracks: Tracks::new(&self.variables),

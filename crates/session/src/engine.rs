@@ -13,14 +13,14 @@ use mayfly_sql::functions::NamedLocks;
 use mayfly_table::{Dictionary, Table};
 use mayfly_types::{ErrorCode, MySqlError};
 use tokio::runtime::{Handle, Runtime};
-use tokio::sync::Semaphore;
 
-use crate::client_files::READERS_MAX;
+use crate::client_memory;
 use crate::clients::Clients;
 use crate::connection::Connection;
 use crate::errors;
 use crate::file_access::FileAccess;
 use crate::plan_owner::PlanOwners;
+use crate::planning::Planners;
 use crate::session::Session;
 use crate::shortage::Statements;
 use crate::slow_log::SlowLog;
@@ -52,9 +52,22 @@ fn memory_of_space(memory_bytes: u64) -> u64 {
     }
 }
 
+/// Records of text files may be so long, or a part of the budget if that is less: a record is
+/// there several times while it becomes a row.
+const RECORD_BYTES_MAX: u64 = 64 << 20;
+const RECORDS_PER_MEMORY: u64 = 4;
+
+/// The longest record of a text file, unless a session says otherwise.
+fn record_bytes_max(memory_bytes: u64) -> u64 {
+    (memory_bytes / RECORDS_PER_MEMORY).clamp(1024, RECORD_BYTES_MAX)
+}
+
 /// Stack of a worker: nested expressions and plans recurse, and what the parser lets through must
 /// fit whoever compiled it (see `mayfly_sql::parse`). It takes memory only where it is used.
 const WORKER_STACK_BYTES: usize = 32 << 20;
+
+/// Threads beside the one that answers control statements, made when they are needed.
+const CONTROL_THREADS_MAX: usize = 4;
 
 /// What an engine is given at its start.
 #[derive(Debug, Clone)]
@@ -131,14 +144,14 @@ pub(crate) struct Shared {
     pub(crate) space: Space,
     /// Pays for tables that all sessions see.
     pub(crate) table_account: Account,
+    /// Pays for what clients send and prepare.
+    client_account: Account,
     pub(crate) dictionary: Dictionary,
     pub(crate) slow_log: Option<SlowLog>,
     // state
     pub(crate) globals: Mutex<Globals>,
     connections: Mutex<BTreeMap<u64, Weak<Connection>>>,
     last_connection_id: AtomicU64,
-    /// Those that read files of clients, which keeps a thread each.
-    pub(crate) client_file_readers: Arc<Semaphore>,
     /// Plans that connections keep.
     pub(crate) kept_plans: Arc<AtomicUsize>,
     /// The connections that plan for others.
@@ -147,6 +160,8 @@ pub(crate) struct Shared {
     clients: Clients,
     /// The locks of GET_LOCK.
     pub(crate) named_locks: Arc<NamedLocks>,
+    /// The threads that plan.
+    pub(crate) planners: Arc<Planners>,
     /// Where functions wait.
     pub(crate) waiting_room: Arc<WaitingRoom>,
     /// The statements that run, and those that wait for memory.
@@ -155,6 +170,8 @@ pub(crate) struct Shared {
     turns: Mutex<HashMap<usize, Weak<tokio::sync::Mutex<()>>>>,
     // resources
     runtime: Option<Runtime>,
+    /// One thread that no query runs on: see [`Engine::control`].
+    control: Option<Runtime>,
 }
 
 /// What all sessions share and may change.
@@ -201,17 +218,12 @@ impl Engine {
             ..SpaceOptions::default()
         })
         .map_err(|error| errors::from_space(&error))?;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(threads)
-            .max_blocking_threads(OTHER_THREADS_MAX)
-            .thread_keep_alive(Duration::from_secs(1))
-            .thread_stack_size(WORKER_STACK_BYTES)
-            .thread_name(THREAD_NAME)
-            .enable_all()
-            .build()
-            .map_err(|error| {
-                MySqlError::with_message(ErrorCode::OutOfResources, error.to_string())
-            })?;
+        let runtime = start_threads(THREAD_NAME, threads, OTHER_THREADS_MAX)?;
+        let control = start_threads("mayfly-control", 1, CONTROL_THREADS_MAX)?;
+        let planners = Planners::start(threads, WORKER_STACK_BYTES);
+        let planners = planners.map_err(|error| {
+            MySqlError::with_message(ErrorCode::OutOfResources, error.to_string())
+        })?;
         let slow_log = options.slow_log.as_deref().map(SlowLog::open).transpose();
         let slow_log = slow_log.map_err(|error| {
             let message = format!("option slow-log: {error}");
@@ -222,6 +234,7 @@ impl Engine {
             .create_database(DEFAULT_DATABASE)
             .map_err(|error| errors::from_table(&error))?;
         let table_account = space.root().child("tables", AccountOptions::default());
+        let client_account = client_memory::account_of_clients(&space);
         let globals = Globals {
             variables: start_values(&options, threads),
             status: Status::default(),
@@ -234,20 +247,22 @@ impl Engine {
                 started: Instant::now(),
                 space,
                 table_account,
+                client_account,
                 dictionary,
                 slow_log,
                 globals: Mutex::new(globals),
                 connections: Mutex::new(BTreeMap::new()),
                 last_connection_id: AtomicU64::new(0),
-                client_file_readers: Arc::new(Semaphore::new(READERS_MAX)),
                 kept_plans: Arc::default(),
                 plan_owners: PlanOwners::default(),
                 clients: Clients::default(),
                 named_locks: Arc::default(),
+                planners: Arc::new(planners),
                 waiting_room: Arc::default(),
                 statements: Arc::default(),
                 turns: Mutex::default(),
                 runtime: Some(runtime),
+                control: Some(control),
             }),
         })
     }
@@ -268,7 +283,8 @@ impl Engine {
         let connection = Connection::open(self.clone(), id);
         self.globals().connections_made += 1;
         self.register(&connection);
-        Session::new(connection)
+        let client = client_memory::account_of_client(&self.shared.client_account);
+        Session::new(connection, client)
     }
 
     /// The counters of the clients that came and went.
@@ -361,6 +377,16 @@ impl Engine {
             .handle()
     }
 
+    /// Where statements run that must be answered however busy the workers are: KILL, SHOW
+    /// PROCESSLIST.
+    pub(crate) fn control(&self) -> &Handle {
+        self.shared
+            .control
+            .as_ref()
+            .expect("set until the engine is dropped")
+            .handle()
+    }
+
     fn connections(&self) -> MutexGuard<'_, BTreeMap<u64, Weak<Connection>>> {
         self.shared
             .connections
@@ -391,10 +417,23 @@ impl Engine {
 impl Drop for Shared {
     fn drop(&mut self) {
         // A runtime may not be dropped inside another one; this way needs no blocking.
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
+        for runtime in [self.runtime.take(), self.control.take()] {
+            runtime.into_iter().for_each(Runtime::shutdown_background);
         }
     }
+}
+
+/// A runtime of some threads that never wait, and at most so many others, made when needed.
+fn start_threads(name: &str, threads: usize, others_max: usize) -> Result<Runtime, MySqlError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        .max_blocking_threads(others_max)
+        .thread_keep_alive(Duration::from_secs(1))
+        .thread_stack_size(WORKER_STACK_BYTES)
+        .thread_name(name)
+        .enable_all()
+        .build();
+    runtime.map_err(|error| MySqlError::with_message(ErrorCode::OutOfResources, error.to_string()))
 }
 
 fn switch(is_on: bool) -> String {
@@ -425,6 +464,10 @@ fn start_values(options: &EngineOptions, threads: usize) -> Variables {
         ),
         ("mayfly_memory_bytes", options.memory_bytes.to_string()),
         ("mayfly_threads", threads.to_string()),
+        (
+            "mayfly_max_record_bytes",
+            record_bytes_max(options.memory_bytes).to_string(),
+        ),
         (
             "max_tmp_session_space_usage",
             options.session_quota_bytes.unwrap_or(0).to_string(),

@@ -294,6 +294,9 @@ fn from_text(error: &DataFusionError) -> MySqlError {
     if let Some(error) = wrong_position(text) {
         return error;
     }
+    if text.contains("names given as column alias") {
+        return MySqlError::new(ErrorCode::ViewWrongList, &[]);
+    }
     if let Some(name) = quoted("Invalid qualifier ") {
         return MySqlError::new(ErrorCode::UnknownTable, &[&name]);
     }
@@ -382,7 +385,9 @@ fn from_text(error: &DataFusionError) -> MySqlError {
     }
     if code == ErrorCode::NotSupportedYet {
         let what = text.trim_start_matches("This feature is not implemented: ");
-        return not_supported(what);
+        // A text of the planner may go on with the structures that it was given.
+        let words = what.split([':', '{', '(', '[']).next().unwrap_or(what);
+        return not_supported(words.trim_end());
     }
     MySqlError::with_message(code, text)
 }

@@ -1,11 +1,27 @@
-//! Which files statements may name.
+//! Which files statements may name, and how they are opened.
 //!
-//! The user of an embedded engine may read what the process may read. A server's clients may not:
-//! they read nothing, or what lies in one directory, as `secure_file_priv` has it.
+//! The user of an embedded engine may use what the process may use. A server's clients may not:
+//! they use nothing, or what lies in one directory, as `secure_file_priv` has it.
+//!
+//! Checking a name and then opening it would leave time to put a symbolic link in between. So names
+//! are resolved first, and what they resolve to is opened from the directory downwards, one part
+//! after the other, without following a link: what `openat2` does with `RESOLVE_BENEATH` and
+//! `RESOLVE_NO_SYMLINKS`, on any kernel.
 
+#![deny(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use mayfly_types::{ErrorCode, MySqlError};
+use rustix::fs::{AtFlags, Mode, OFlags, open, openat, unlinkat};
 
 /// Which files statements may name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,7 +50,8 @@ impl FileAccess {
         matches!(self, FileAccess::All)
     }
 
-    /// Checks the name of a file, or a pattern of names.
+    /// Checks the name of a file, or a pattern of names, so that what may not be named is told
+    /// before whether it exists.
     ///
     /// # Errors
     /// 1290 for one that statements may not name.
@@ -46,12 +63,134 @@ impl FileAccess {
         };
         match is_allowed {
             true => Ok(()),
-            false => {
-                let code = ErrorCode::OptionPreventsStatement;
-                Err(MySqlError::new(code, &[&"--secure-file-priv"]))
-            }
+            false => Err(refused()),
         }
     }
+
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    /// Those of the operating system; one that holds error 1290 for a file that statements may not
+    /// name, or 1085 for what is no file.
+    pub(crate) fn open(&self, path: &str) -> io::Result<File> {
+        self.check(path).map_err(io::Error::other)?;
+        let FileAccess::Under(directory) = self else {
+            return File::open(path);
+        };
+        let resolved = Path::new(path).canonicalize()?;
+        let (parent, name) = parent_below(&resolved, directory)?;
+        // A pipe would wait for whoever writes into it.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = File::from(beneath(&parent, name, flags)?);
+        match file.metadata()?.is_file() {
+            true => Ok(file),
+            false => Err(no_file(path)),
+        }
+    }
+
+    /// Opens a file that is to be read as a table, which takes more than one reading.
+    ///
+    /// # Errors
+    /// As [`FileAccess::open`]; 1085 for pipes and devices.
+    pub(crate) fn open_regular(&self, path: &str) -> io::Result<File> {
+        self.check(path).map_err(io::Error::other)?;
+        let kind = std::fs::metadata(path)?.file_type();
+        if kind.is_fifo() || kind.is_socket() || kind.is_char_device() {
+            return Err(no_file(path));
+        }
+        let file = self.open(path)?;
+        match file.metadata()?.is_dir() {
+            true => Err(ErrorKind::IsADirectory.into()),
+            false => Ok(file),
+        }
+    }
+
+    /// Makes a file that does not exist yet.
+    ///
+    /// # Errors
+    /// As [`FileAccess::open`]; `AlreadyExists` for a name that is taken, by a link too.
+    pub(crate) fn create(&self, path: &str) -> io::Result<CreatedFile> {
+        self.check(path).map_err(io::Error::other)?;
+        let path = Path::new(path);
+        let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
+        let parent = match path.parent() {
+            Some(parent) if parent != Path::new("") => parent,
+            _ => Path::new("."),
+        };
+        let parent = match self {
+            FileAccess::Under(directory) => {
+                let resolved = parent.canonicalize()?.join(name);
+                parent_below(&resolved, directory)?.0
+            }
+            _ => directory_at(parent)?,
+        };
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let mode = Mode::from_raw_mode(0o666);
+        let file = openat(&parent, name, flags | OFlags::CLOEXEC, mode)?;
+        Ok(CreatedFile {
+            file: File::from(file),
+            parent,
+            name: PathBuf::from(name),
+        })
+    }
+}
+
+/// A file that was made, and the directory that it lies in.
+#[derive(Debug)]
+pub(crate) struct CreatedFile {
+    pub(crate) file: File,
+    parent: OwnedFd,
+    name: PathBuf,
+}
+
+impl CreatedFile {
+    /// Removes it from its directory, wherever that is now.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        Ok(unlinkat(&self.parent, &self.name, AtFlags::empty())?)
+    }
+}
+
+fn refused() -> MySqlError {
+    MySqlError::new(ErrorCode::OptionPreventsStatement, &[&"--secure-file-priv"])
+}
+
+fn no_file(path: &str) -> io::Error {
+    io::Error::other(MySqlError::new(ErrorCode::FileReadable, &[&path]))
+}
+
+fn directory_at(path: &Path) -> io::Result<OwnedFd> {
+    let mut options = OpenOptions::new();
+    let flags = OFlags::DIRECTORY | OFlags::PATH;
+    let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
+    let file = options.read(true).custom_flags(flags).open(path)?;
+    Ok(file.into())
+}
+
+/// The directory of a file that was resolved, opened from `directory` downwards, and its name.
+fn parent_below<'a>(resolved: &'a Path, directory: &Path) -> io::Result<(OwnedFd, &'a Path)> {
+    let directory = directory.canonicalize()?;
+    let outside = || io::Error::other(refused());
+    let inside = resolved.strip_prefix(&directory).map_err(|_| outside())?;
+    let name = inside.file_name().ok_or_else(outside)?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut parent = open(&directory, flags, Mode::empty())?;
+    let parts = inside.parent().unwrap_or(Path::new("")).components();
+    for part in parts {
+        let Component::Normal(part) = part else {
+            return Err(outside());
+        };
+        parent = beneath(&parent, Path::new(part), OFlags::PATH | OFlags::DIRECTORY)?;
+    }
+    Ok((parent, Path::new(name)))
+}
+
+/// Opens one name of a directory, which must not be a link: it was none when it was resolved.
+fn beneath(parent: &OwnedFd, name: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(parent, name, flags, Mode::empty()).map_err(|error| match error {
+        rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR => io::Error::other(refused()),
+        other => other.into(),
+    })
 }
 
 /// Whether a file lies in a directory whatever links its path goes through. What a pattern matches
@@ -86,7 +225,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    use super::FileAccess;
+    use super::*;
 
     #[test]
     fn only_files_below_the_directory_are_allowed() {
@@ -125,6 +264,55 @@ mod tests {
             .check(&at("a.csv"))
             .expect_err("nothing is allowed");
         assert_eq!(refused.code, 1290);
+        fs::remove_dir_all(dir).expect("ours");
+    }
+
+    #[test]
+    fn a_link_that_takes_the_place_of_a_file_is_not_followed() {
+        let dir = std::env::temp_dir().join(format!("mayfly-links-{}", std::process::id()));
+        let (inside, outside) = (dir.join("in"), dir.join("out"));
+        fs::create_dir_all(inside.join("deep")).expect("a directory");
+        fs::create_dir_all(&outside).expect("a directory");
+        for directory in [&inside.join("deep"), &outside] {
+            fs::write(directory.join("a.csv"), "1\n").expect("a file");
+        }
+        let directory = inside.canonicalize().expect("it is there");
+        let refused = |path: &Path| {
+            let opened = parent_below(path, &directory)
+                .and_then(|(parent, name)| beneath(&parent, name, OFlags::RDONLY));
+            let error = opened.expect_err("it is a link");
+            let told = error.get_ref().and_then(|inner| inner.downcast_ref());
+            let told: &MySqlError = told.expect("a MySQL error");
+            assert_eq!(told.code, 1290);
+        };
+        // What was resolved is a link when it is opened: the file, or a directory above it.
+        let file = directory.join("deep/a.csv");
+        assert!(parent_below(&file, &directory).is_ok());
+        fs::remove_file(&file).expect("ours");
+        symlink(outside.join("a.csv"), &file).expect("a link");
+        refused(&file);
+        fs::remove_dir_all(directory.join("deep")).expect("ours");
+        symlink(&outside, directory.join("deep")).expect("a link");
+        refused(&file);
+        refused(&outside.join("a.csv"));
+        fs::remove_dir_all(dir).expect("ours");
+    }
+
+    #[test]
+    fn what_is_made_is_never_there_before() {
+        let dir = std::env::temp_dir().join(format!("mayfly-made-{}", std::process::id()));
+        fs::create_dir_all(&dir).expect("a directory");
+        symlink(dir.join("elsewhere"), dir.join("link")).expect("a link");
+        for access in [FileAccess::All, FileAccess::Under(dir.clone())] {
+            let at = |name: &str| dir.join(name).display().to_string();
+            let made = access.create(&at("new")).expect("it is not there");
+            for taken in ["new", "link"] {
+                let error = access.create(&at(taken)).expect_err("it is there");
+                assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{taken}");
+            }
+            made.remove().expect("ours");
+            assert!(!dir.join("new").exists());
+        }
         fs::remove_dir_all(dir).expect("ours");
     }
 }

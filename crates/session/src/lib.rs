@@ -17,6 +17,8 @@
 //!      |-- meaning                DataFusion with MySQL's functions, rules and our operators
 //!      |-- files, lowered         what may stand in FROM beside tables
 //!      |
+//!   planning                      the threads that plan, and the bounds of one statement's plan
+//!      |
 //!   engine                        temp space, workers, shared tables, global variables
 //! ```
 
@@ -24,10 +26,10 @@
 
 mod answered;
 mod client_files;
+mod client_memory;
 mod clients;
 mod commands;
 mod connection;
-mod delimited;
 mod engine;
 mod errors;
 mod export;
@@ -41,6 +43,7 @@ mod named;
 mod names;
 mod outcome;
 mod plan_owner;
+mod planning;
 mod prepared;
 mod profile;
 mod progress;
@@ -59,6 +62,7 @@ mod waiting;
 mod yielding;
 
 pub use client_files::{FileRequest, FileRequests};
+pub use client_memory::ClientMemory;
 pub use clients::Clients;
 pub use engine::{DEFAULT_DATABASE, Engine, EngineOptions, TestFaults, VERSION};
 pub use file_access::FileAccess;

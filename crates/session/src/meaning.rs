@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
@@ -11,6 +12,8 @@ use datafusion::prelude::SessionConfig;
 use mayfly_sql::functions::SessionValues;
 
 use crate::engine::Engine;
+use crate::file_access::FileAccess;
+use crate::files::FilesBelow;
 use crate::yielding::YieldInJoins;
 
 /// Rows of a batch when memory is plenty; `mayfly_exec::install` takes fewer when it is not.
@@ -47,15 +50,19 @@ pub(crate) fn state(engine: &Engine, values: &SessionValues) -> Result<SessionSt
     let runtime = RuntimeEnvBuilder::new()
         .with_metadata_cache_limit(usize::try_from(metadata_bytes).unwrap_or(usize::MAX))
         .build_arc()?;
+    let files = &engine.shared().options.files;
+    if *files != FileAccess::All {
+        let all = ListingTableUrl::parse("file:///")?.object_store();
+        runtime.register_object_store(all.as_ref(), Arc::new(FilesBelow::new(files.clone())));
+    }
     let builder = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime)
         .with_default_features();
     let builder = mayfly_sql::functions::register(builder);
     let builder = mayfly_exec::install(builder, space)?;
-    let mut state = builder
-        .with_physical_optimizer_rule(Arc::new(YieldInJoins))
-        .build();
+    let builder = builder.with_physical_optimizer_rule(Arc::new(YieldInJoins));
+    let mut state = mayfly_sql::planning::watch_rules(builder).build();
     state.register_udf(Arc::new(mayfly_sql::untyped::function()))?;
     // Hands the options, and with them the session's values, to functions while they run.
     state.mark_start_execution();

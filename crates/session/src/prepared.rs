@@ -9,6 +9,7 @@ use mayfly_sql::parse::is_on_prepared;
 use mayfly_sql::pieces::Parametrized;
 use mayfly_types::{ErrorCode, MySqlError};
 
+use crate::client_memory::ClientMemory;
 use crate::clients::PreparedPlace;
 use crate::outcome::ColumnInfo;
 use crate::session::Session;
@@ -26,12 +27,16 @@ const OF_CHANGES: [&str; 7] = [
     "UPDATE", "DELETE", "INSERT", "REPLACE", "CREATE", "SET", "DO",
 ];
 
+/// What a prepared statement of a few parameters and columns takes beside its text, about.
+const STATEMENT_BYTES: usize = 4 << 10;
+
 /// A prepared statement.
 #[derive(Debug)]
 pub struct Prepared {
     text: Parametrized,
     columns: Vec<ColumnInfo>,
     _place: PreparedPlace,
+    _memory: ClientMemory,
 }
 
 /// A command on a prepared statement that is counted.
@@ -59,6 +64,8 @@ impl Prepared {
         }
         let first = text.split_ascii_whitespace().next().unwrap_or_default();
         let asked = text;
+        let kept_bytes = text.len().saturating_add(STATEMENT_BYTES);
+        let memory = session.keep_for_client(kept_bytes)?;
         let text = Parametrized::read(text)?;
         let shows = |told: &str| text.as_asked(told, asked);
         let told = text.with_nothing()?;
@@ -87,6 +94,7 @@ impl Prepared {
             text,
             columns,
             _place: place,
+            _memory: memory,
         })
     }
 

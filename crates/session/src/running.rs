@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 use datafusion::physical_plan::ExecutionPlan;
 use mayfly_exec::Report;
 use mayfly_space::{Account, Counters};
+use mayfly_table::rows::StopFlag;
 use mayfly_types::{ErrorCode, MySqlError};
 use tokio::task::AbortHandle;
 
 use crate::connection::Connection;
+use crate::planning::Planning;
 use crate::profile::{Marks, Stage};
 use crate::progress::{self, Progress};
 use crate::shortage::Place;
@@ -138,6 +140,7 @@ pub(crate) struct Running {
     /// and what was fetched without one.
     reads: Mutex<Reads>,
     tasks: Mutex<Vec<AbortHandle>>,
+    pub(crate) planning: Arc<Planning>,
 }
 
 /// How a statement begins.
@@ -190,6 +193,9 @@ impl Running {
             Beginning::Again(before) => Some(*before),
             Beginning::First | Beginning::Look => None,
         };
+        let stop = Arc::new(AtomicBool::new(false));
+        let limit_ms = connection.local().settings().planning_max_ms;
+        let planning = Planning::new(Arc::clone(&stop), &account, limit_ms);
         let running = Arc::new(Running {
             connection: Arc::clone(connection),
             started: before.map_or_else(Instant::now, |before| before.started),
@@ -204,7 +210,7 @@ impl Running {
             report: Arc::new(Report::default()),
             rows: AtomicU64::new(0),
             is_query: AtomicBool::new(false),
-            stop: Arc::default(),
+            stop,
             cancelled: AtomicBool::new(false),
             timed_out: AtomicBool::new(false),
             finished: AtomicBool::new(false),
@@ -213,6 +219,7 @@ impl Running {
             plan: Mutex::new(None),
             reads: Mutex::default(),
             tasks: Mutex::new(Vec::new()),
+            planning: Arc::new(planning),
         });
         connection.values.lock().stop = Arc::clone(&running.stop);
         connection.cancel.set(&running, before);
@@ -239,6 +246,11 @@ impl Running {
         for task in lock(&self.tasks).iter() {
             task.abort();
         }
+    }
+
+    /// The flag that is raised when the statement is to end, for whatever reason.
+    pub(crate) fn stop_flag(&self) -> StopFlag {
+        StopFlag::from(Arc::clone(&self.stop))
     }
 
     /// Whether the statement has been started before: it is counted already.
@@ -315,10 +327,12 @@ impl Running {
 
     pub(crate) fn set_plan(&self, plan: &Arc<dyn ExecutionPlan>) {
         *lock(&self.plan) = Some(Arc::clone(plan));
+        self.planning.is_made();
     }
 
     /// Lets the plan go.
     fn take_plan(&self) {
+        self.planning.end();
         let plan = lock(&self.plan).take();
         let is_logged = self.connection.engine.shared().slow_log.is_some();
         if let Some(plan) = plan.filter(|_| is_logged) {

@@ -6,10 +6,13 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use mayfly_space::Account;
 use mayfly_sql::parse::is_on_prepared;
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
+use tokio::runtime::Handle;
 
 use crate::client_files::{ClientFiles, FileRequests};
+use crate::client_memory::ClientMemory;
 use crate::commands::Command;
 use crate::connection::Connection;
 use crate::errors;
@@ -30,6 +33,8 @@ use crate::tracking::SessionChange;
 /// Dropping it drops its temporary tables.
 pub struct Session {
     pub(crate) connection: Arc<Connection>,
+    /// Pays for what its client sends and prepares.
+    client: Account,
 }
 
 /// What a client is told of its connection beside the results.
@@ -81,8 +86,21 @@ impl Drop for AbortOnDrop {
 }
 
 impl Session {
-    pub(crate) fn new(connection: Arc<Connection>) -> Session {
-        Session { connection }
+    pub(crate) fn new(connection: Arc<Connection>, client: Account) -> Session {
+        Session { connection, client }
+    }
+
+    /// Memory of the budget for what its client sends and reads; nothing so far.
+    ///
+    /// # Errors
+    /// None but for a bug: it asks for no bytes.
+    pub fn client_memory(&self) -> Result<ClientMemory, MySqlError> {
+        ClientMemory::of(&self.client, 0)
+    }
+
+    /// The same for something that it keeps.
+    pub(crate) fn keep_for_client(&self, bytes: usize) -> Result<ClientMemory, MySqlError> {
+        ClientMemory::of(&self.client, bytes as u64)
     }
 
     /// Says that the client is another process: the files of LOAD DATA LOCAL are asked for here,
@@ -169,12 +187,14 @@ impl Session {
 
     async fn run_once(&self, running: &Arc<Running>) -> Result<Outcome, MySqlError> {
         let run = statement::run(Arc::clone(&self.connection), Arc::clone(running));
-        let ended = match statement::is_light(&running.text) {
-            true => self.run_light(running, run).await,
-            false => {
-                self.connection.engine.make_room_for_planning();
-                self.run_on_workers(running, run).await
-            }
+        let engine = &self.connection.engine;
+        let ended = if statement::is_light(&running.text) {
+            self.run_light(running, run).await
+        } else if statement::is_control(&running.text) {
+            self.run_on(engine.control(), running, run).await
+        } else {
+            engine.make_room_for_planning();
+            self.run_on_workers(running, run).await
         };
         match &ended {
             Ok(Outcome::Rows { .. }) => {}
@@ -388,6 +408,11 @@ impl Session {
         self.connection.local().settings().wait_timeout
     }
 
+    /// How long each read of what a client sends may take, in seconds: `@@net_read_timeout`.
+    pub fn read_seconds(&self) -> u64 {
+        self.connection.local().settings().read_timeout
+    }
+
     /// Says that a person waits at the client: `@@wait_timeout` is `@@interactive_timeout` then.
     pub fn wait_for_person(&mut self) {
         let mut local = self.connection.local();
@@ -440,7 +465,17 @@ impl Session {
         running: &Arc<Running>,
         run: impl Future<Output = Result<T, MySqlError>> + Send + 'static,
     ) -> Result<T, MySqlError> {
-        let task = self.connection.engine.runtime().spawn(run);
+        let workers = self.connection.engine.runtime();
+        self.run_on(workers, running, run).await
+    }
+
+    async fn run_on<T: Send + 'static>(
+        &self,
+        threads: &Handle,
+        running: &Arc<Running>,
+        run: impl Future<Output = Result<T, MySqlError>> + Send + 'static,
+    ) -> Result<T, MySqlError> {
+        let task = threads.spawn(run);
         running.add_task(task.abort_handle());
         let ended = task.await;
         ended.unwrap_or_else(|join| Err(crashed(&end_of_task(join))))

@@ -42,6 +42,7 @@ use mayfly_exec::{TableReads, TempTable, Why};
 use mayfly_types::spelling::date_of;
 use mayfly_types::{Level, Warning};
 
+use crate::files::TEXT_SCAN;
 use crate::progress;
 use crate::stats::Ended;
 
@@ -51,7 +52,7 @@ const EXPLAIN: &str = "explain";
 const WARNINGS: &str = "warnings";
 const EVERYTHING: [&str; 2] = ["full", "all"];
 /// Operators that read all rows, and those that join rows without a key.
-const SCANS: [&str; 2] = ["DataSourceExec", "TableScan"];
+const SCANS: [&str; 3] = ["DataSourceExec", TEXT_SCAN, "TableScan"];
 const JOINS: [&str; 4] = [
     "CrossJoinExec",
     "HashJoinExec",

@@ -10,6 +10,13 @@
 //! down when either is over. The gain is measured as it goes: pages that do not shrink switch
 //! the codec off for a while.
 
+#![warn(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "bytes of the temp file are read here"
+)]
+
 use std::time::{Duration, Instant};
 
 use crate::Compression;
@@ -151,8 +158,8 @@ impl Chooser {
         if let Some(fixed) = self.fixed {
             return fixed;
         }
-        if self.pause_extents > 0 {
-            self.pause_extents -= 1;
+        if let Some(left) = self.pause_extents.checked_sub(1) {
+            self.pause_extents = left;
             return Codec::Raw;
         }
         self.codec
@@ -174,7 +181,7 @@ impl Chooser {
         }
         let speed = plain_bytes as f64 / took.as_secs_f64().max(1e-9);
         self.speed = 0.75 * self.speed + 0.25 * speed;
-        if stored_bytes * 10 > plain_bytes * 9 {
+        if stored_bytes > (plain_bytes / 10).saturating_mul(9) {
             self.pause_extents = PAUSE_EXTENTS;
         }
     }
@@ -192,6 +199,11 @@ fn step(codec: Codec, waiting: f64, processor: f64, device: f64, speed: f64) -> 
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "bytes of the test's own"
+)]
 mod tests {
     use super::*;
 

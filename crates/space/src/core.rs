@@ -49,7 +49,7 @@ pub(crate) struct Core {
     pub(crate) room: Room,
     /// Held by the one thread that empties a block.
     pub(crate) compaction: Mutex<()>,
-    /// Pages being read in.
+    /// Pages being read ahead, into frames that nobody claims.
     pub(crate) loading: AtomicU32,
     pub(crate) device_start: Option<(u64, u64)>,
     /// For the writer's thread, which starts when there is something for it to do.
@@ -172,19 +172,9 @@ impl Core {
     }
 
     /// Takes a pin away. The page is not listed if `going`: its last handle goes with the guard.
-    pub(crate) fn unpin(&self, page: &PageInner, exclusive: bool, going: bool) {
-        self.unpin_keeping(page, exclusive, going, false);
-    }
-
-    /// Takes a pin away. If it was the last one and `keep`, its claim stays with the caller;
-    /// returns whether it does.
-    pub(crate) fn unpin_keeping(
-        &self,
-        page: &PageInner,
-        exclusive: bool,
-        going: bool,
-        keep: bool,
-    ) -> bool {
+    /// Returns whether it was the last pin, whose claim is left to the caller: it may be given up
+    /// only when others can have the frame, so after a handle that goes.
+    pub(crate) fn unpin(&self, page: &PageInner, exclusive: bool, going: bool) -> bool {
         let entry = self.table.entry(page.id);
         let before = entry.update(|word| {
             let to = (word - 1) | REFERENCED;
@@ -200,14 +190,11 @@ impl Core {
         }
         if was_last {
             page.node.unpinned(page.len as u64);
-            if !keep {
-                page.node.unclaim(page.len as u64);
-            }
             if before & (LISTED | WRITING) == 0 && !going {
                 self.order.list(&self.arena, &self.table, page.id);
             }
         }
-        was_last && keep
+        was_last
     }
 
     /// Gives up the disk copy of a page that no longer has the STORED flag.
@@ -228,10 +215,11 @@ impl Core {
         self.order.forgive(&self.arena, &self.table);
     }
 
-    /// Gives back the frame of a page.
+    /// Gives back the frame of a page. The account counts it no longer when others can have it, so
+    /// that the accounts together never count more than there is.
     pub(crate) fn release_frame(&self, node: &Node, frame: Frame, size: Size) {
-        self.arena.free(frame, size);
         node.evicted(self.arena.len_of(size) as u64);
+        self.arena.free(frame, size);
     }
 
     /// Frees a page whose last handle is gone, or leaves that to whoever holds it.
@@ -304,7 +292,6 @@ impl Core {
 
     /// Reads a page that the caller has put in the loading state, and pins it.
     fn load(&self, page: &PageInner, entry: &Entry, exclusive: bool) -> Result<Frame> {
-        self.loading.fetch_add(1, Relaxed);
         let result = self
             .check_grant(&page.node, page.len as u64)
             .and_then(|()| self.frame_for(page.id, entry.size(), &page.node))
@@ -322,7 +309,6 @@ impl Core {
             Ok(frame) => RESIDENT | 1 | (word & FLAGS) | table::frame_bits(frame),
         });
         debug_assert!(left.is_some(), "whoever pins a page has a handle on it");
-        self.loading.fetch_sub(1, Relaxed);
         if result.is_ok() {
             page.node.pinned(page.len as u64);
             count(&page.node.tally.read_misses, 1);
@@ -418,10 +404,10 @@ impl Core {
         let left = self.leave(page.id, |word| {
             RESIDENT | REFERENCED | (word & FLAGS) | table::frame_bits(frame)
         });
-        self.loading.fetch_sub(1, Relaxed);
         if left.is_some() {
             self.order.list(&self.arena, &self.table, page.id);
         }
+        self.loading.fetch_sub(1, Relaxed);
     }
 
     /// Puts a page that could not be read ahead back to being absent.

@@ -11,6 +11,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::Result;
+use crate::account::Node;
 use crate::arena::Frame;
 use crate::core::Core;
 use crate::io::Segment;
@@ -130,9 +131,13 @@ impl ReadGuard {
         let page = self.page.take().expect("present until moved");
         let from = page.inner();
         let alike = Arc::ptr_eq(&from.node, &to.inner().node) && from.len == to.inner().len;
-        let claimed = page
-            .core()
-            .unpin_keeping(from, false, page.is_last(), alike);
+        let claimed = match alike {
+            true => unpin(page, false, |_, _| ()),
+            false => {
+                unpin(page, false, Node::unclaim);
+                false
+            }
+        };
         to.core().pin_claimed(to.inner(), exclusive, claimed)
     }
 }
@@ -150,18 +155,34 @@ impl Clone for ReadGuard {
 
 impl Drop for WriteGuard {
     fn drop(&mut self) {
-        if let Some(page) = &self.page {
-            page.core().unpin(page.inner(), true, page.is_last());
+        if let Some(page) = self.page.take() {
+            unpin(page, true, Node::unclaim);
         }
     }
 }
 
 impl Drop for ReadGuard {
     fn drop(&mut self) {
-        if let Some(page) = &self.page {
-            page.core().unpin(page.inner(), false, page.is_last());
+        if let Some(page) = self.page.take() {
+            unpin(page, false, Node::unclaim);
         }
     }
+}
+
+/// Ends the pin of a guard and its handle. If it was the last pin, `end_claim` is called once
+/// others can have the frame, and the answer is yes.
+fn unpin(page: Page, exclusive: bool, end_claim: impl FnOnce(&Node, u64)) -> bool {
+    let is_going = page.is_last();
+    let len = page.len_bytes() as u64;
+    let was_last = page.core().unpin(page.inner(), exclusive, is_going);
+    if is_going {
+        let node = Arc::clone(&page.inner().node);
+        drop(page);
+        end_claim(&node, len);
+    } else if was_last {
+        end_claim(&page.inner().node, len);
+    }
+    was_last
 }
 
 impl Deref for WriteGuard {

@@ -8,7 +8,7 @@
 //!   Account::allocate   Page::read, write   Account::reserve        who pins what: account
 //!          |                  |                    |
 //!   +------v------------------v--------------------v-------+
-//!   | table: one word per page   order: who goes first     |  core, room
+//!   | table: one word per page   order: who goes first     |  core, room, reclaim
 //!   +------+----------------------------+------------------+
 //!          |                            |  writer, prefetch: in the background
 //!   +------v---------+        +---------v--------+
@@ -92,6 +92,7 @@ mod page;
 mod prefetch;
 #[cfg(not(miri))]
 mod program;
+mod reclaim;
 mod room;
 mod space;
 mod sync;

@@ -44,6 +44,8 @@ pub enum Operation {
     Write,
     /// Extending the temp file.
     Extend,
+    /// Opening the temp file, which comes after the first [`Operation::Extend`].
+    Open,
     /// Granting memory: a page, reading one back, a reservation, an admission.
     Grant,
     /// Starting a background thread, or a helper of one.
@@ -73,9 +75,9 @@ pub struct SpaceOptions {
     pub compression: Compression,
     /// The default page class; chosen from the budget when `None`.
     pub page_class: Option<PageClass>,
-    /// File space that is allocated at open, over all directories.
+    /// File space that is allocated at open, over all directories, and never given back.
     pub pre_extend_bytes: u64,
-    /// After how long without I/O unused memory and file space are given back.
+    /// After how long memory and file space that nobody used are given back.
     pub idle_trim: Duration,
     /// Makes operations fail, for tests.
     pub faults: Option<Arc<dyn Faults>>,

@@ -12,6 +12,11 @@
 //! 4. wait for the writer, which then works at full depth;
 //! 5. when there is nothing to write either, use the slack that stands for fragmentation, or
 //!    report what the last write failed of, or that the budget is used up.
+//!
+//! Who asks has a claim, and all claims together fit. So where the bytes do not fit, others hold
+//! frames without a claim: pages on their way into memory or to another frame, or unpinned ones on
+//! their way into a list. Those are waited for. Whoever gives a claim up leaves the frame where
+//! others find it first.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex};
@@ -30,13 +35,13 @@ const READY_SIXTEENTHS: u64 = 4;
 /// Share of the budget in pages that wait to be written with others.
 const PATIENCE_SHARE: u64 = 8;
 /// Memory in use from which the writer's thread exists, to give idle memory back in the end.
-const WRITER_BYTES: u64 = 64 << 20;
+const WRITER_BYTES: u64 = 8 << 20;
 /// Share of the budget in use at which lent memory is taken back from the program's code.
 const CODE_SHARE: u64 = 8;
 /// How often a thread looks again after the writer found nothing to write.
 const BARREN_ROUNDS: u32 = 4;
-/// The same while pages are being read in, which are neither pinned nor evictable.
-const LOADING_ROUNDS: u32 = 10_000;
+/// The same while frames are held that nobody claims.
+const UNCLAIMED_ROUNDS: u32 = 10_000;
 
 /// What the writer and those who wait for it tell each other.
 #[derive(Default)]
@@ -148,6 +153,12 @@ impl Core {
         idle && self.room.writer_sleeps.load(Relaxed)
     }
 
+    /// Whether the writer is wanted for more than giving back what is not used.
+    pub(crate) fn is_work_waiting(&self) -> bool {
+        let state = lock(&self.room.state);
+        state.stop || state.urgent > 0 || !state.requests.is_empty() || self.should_clean()
+    }
+
     /// Starts the writer's thread unless it runs.
     fn start_writer(&self) -> Result<()> {
         if self.writer.is_started() {
@@ -237,7 +248,7 @@ impl Core {
                 self.take_frame(evicted);
                 continue;
             }
-            let waited = self.wait_for_writer(node, &mut rounds, overdraw);
+            let waited = self.wait_for_writer(node, bytes, &mut rounds, overdraw);
             let is_barren = matches!(waited, Waited::Barren(_));
             match waited {
                 Waited::Again => failed_compactions = 0,
@@ -258,7 +269,7 @@ impl Core {
     }
 
     /// Empties a block of a class into the other blocks of the class.
-    fn compact(&self, class: PageClass) -> bool {
+    pub(crate) fn compact(&self, class: PageClass) -> bool {
         let only = lock(&self.compaction);
         let movable = |id| is_movable(self.table.entry(id).load());
         let Some((block, owned)) = self.arena.begin_drain(class, movable) else {
@@ -276,7 +287,7 @@ impl Core {
 
     /// Waits until something was written or cannot be. With `overdraw`, quotas other than those of
     /// `node` and the server's refuse nothing meanwhile.
-    fn wait_for_writer(&self, node: &Node, rounds: &mut u32, overdraw: bool) -> Waited {
+    fn wait_for_writer(&self, node: &Node, bytes: u64, rounds: &mut u32, overdraw: bool) -> Waited {
         if *rounds == 0 {
             // Whatever refused these pages may be over.
             self.order.forgive(&self.arena, &self.table);
@@ -322,18 +333,17 @@ impl Core {
         if failed || stop {
             return Waited::Failed(error);
         }
-        let loading = self.loading.load(Relaxed) > 0;
-        if *rounds
-            < if loading {
-                LOADING_ROUNDS
-            } else {
-                BARREN_ROUNDS
-            }
-        {
+        let is_refused = self.order.refused_pages() > 0;
+        let is_unclaimed = self.loading.load(Relaxed) > 0 || !self.arena.fits(bytes);
+        let rounds_max = match is_unclaimed && !is_refused {
+            true => UNCLAIMED_ROUNDS,
+            false => BARREN_ROUNDS,
+        };
+        if *rounds < rounds_max {
             std::thread::sleep(Duration::from_micros(50));
             return Waited::Again;
         }
-        Waited::Barren(error.filter(|_| self.order.refused_pages() > 0))
+        Waited::Barren(error.filter(|_| is_refused))
     }
 
     /// Evicts pages of an account that has more of them in memory than it may.
@@ -366,7 +376,7 @@ impl Core {
             drop(state);
         }
         if node.resident_bytes() > 2 * limit_bytes + (4 << 20) {
-            let _progress = self.wait_for_writer(node, &mut 1, false);
+            let _progress = self.wait_for_writer(node, 0, &mut 1, false);
         }
     }
 

@@ -203,7 +203,7 @@ impl Space {
             #[cfg(miri)]
             let _ = is_lent;
         } else if core.arena.free_bytes() >= limit / 4 * 3 {
-            core.arena.trim();
+            core.arena.give_back(u64::MAX);
         }
     }
 
@@ -212,6 +212,18 @@ impl Space {
     pub fn give_heaps_back(&self) {
         #[cfg(not(miri))]
         crate::program::give_heaps_back();
+    }
+
+    /// Ends a period of idleness before its time: gives back the memory and the file space that
+    /// nobody has used since the last period ended. Where the background thread runs, it ends one
+    /// twice in [`SpaceOptions::idle_trim`].
+    pub fn give_back_unused(&self) {
+        self.core().end_period(&|| false);
+    }
+
+    /// Bytes of memory that pages are or were in, and that the kernel has not got back.
+    pub fn backed_bytes(&self) -> u64 {
+        self.core().arena.backed_bytes()
     }
 
     /// Waits until no background read or write is under way; at most ten seconds.
@@ -440,8 +452,9 @@ impl Reservation {
         let less = self.bytes.next_multiple_of(1024) - bytes.next_multiple_of(1024);
         if less > 0 {
             let (core, node) = (&self.account.shared.core, &self.account.node);
-            core.arena.return_outside(less);
+            // The claim goes last: whoever gets it finds the memory.
             node.unreserved(less);
+            core.arena.return_outside(less);
             node.unclaim(less);
         }
         self.bytes = bytes;

@@ -61,7 +61,8 @@ pub(crate) struct Writer<'a> {
     device_bytes: u64,
     device_busy: Duration,
     busy_since: Option<Instant>,
-    active_since_trim: bool,
+    /// When memory and file space that were not used are given back next.
+    period_end: Instant,
 }
 
 /// Ends the waiting of everybody when the writer ends, a panic in it included.
@@ -98,7 +99,7 @@ impl<'a> Writer<'a> {
             device_bytes: 0,
             device_busy: Duration::ZERO,
             busy_since: None,
-            active_since_trim: true,
+            period_end: Instant::now() + core.period(),
         }
     }
 
@@ -110,26 +111,25 @@ impl<'a> Writer<'a> {
             if state.stop {
                 return false;
             }
+            let left = self.period_end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                drop(state);
+                self.core.end_period(&|| self.core.is_work_waiting());
+                self.period_end = Instant::now() + self.core.period();
+                state = lock(&room.state);
+                continue;
+            }
             if state.urgent > 0
                 || !state.requests.is_empty()
                 || self.queue.in_flight() > 0
                 || self.core.should_clean()
             {
-                self.active_since_trim = true;
                 return true;
             }
             room.writer_sleeps.store(true, Relaxed);
-            let waited = room.work.wait_timeout(state, self.core.options.idle_trim);
+            let waited = room.work.wait_timeout(state, left);
             room.writer_sleeps.store(false, Relaxed);
-            let (again, timeout) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
-            state = again;
-            if timeout.timed_out() && self.active_since_trim && !state.stop {
-                self.active_since_trim = false;
-                drop(state);
-                self.core.files.trim();
-                self.core.arena.trim();
-                state = lock(&room.state);
-            }
+            (state, _) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
         }
     }
 

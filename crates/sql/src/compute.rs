@@ -21,6 +21,7 @@ use crate::functions::arithmetic::refusing_zero_in;
 use crate::functions::has_waiting;
 use crate::in_turn::asked;
 use crate::plan::Planner;
+use crate::planning;
 use crate::walk::finds;
 
 /// An expression that is ready to run.
@@ -127,9 +128,7 @@ impl Planner<'_> {
 
     /// A plan whose expressions have their types.
     fn typed(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
-        let options = self.state.config_options();
-        let analyzer = self.state.analyzer();
-        analyzer.execute_and_check(plan, options, |_, _| {})
+        planning::analyzed(self.state, plan)
     }
 }
 

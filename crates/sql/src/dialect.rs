@@ -1,7 +1,8 @@
 //! The MySQL dialect: what the tokenizer and the expression parser accept.
 //!
 //! Owns the operator precedence of MySQL, which the stock dialect of sqlparser gets wrong in
-//! silence (`||` as concatenation, `^` weakest, `DIV` swallowing the rest of the expression).
+//! silence (`||` as concatenation, `^` weakest, `DIV` swallowing the rest of the expression), and
+//! which words are no aliases. What MySQL's grammar has of the rest is decided in `parse`.
 //! Never parses a whole statement: that is `parse`.
 //!
 //! Source: MySQL 8.4 reference manual, "Operator Precedence".
@@ -15,6 +16,8 @@ use datafusion::sql::sqlparser::dialect::{Dialect, MySqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
+
+use crate::parse::is_reserved;
 
 const PREFIX: u8 = 46;
 const POWER: u8 = 45;
@@ -30,6 +33,7 @@ const AND: u8 = 10;
 const XOR: u8 = 7;
 const OR: u8 = 5;
 const ASSIGN: u8 = 2;
+const NONE: u8 = 0;
 
 /// MySQL 8.4 as Mayfly reads it.
 #[derive(Debug, Default, Clone, Copy)]
@@ -65,13 +69,11 @@ impl Dialect for MayflyDialect {
     }
 
     fn is_table_factor_alias(&self, explicit: bool, kw: &Keyword, parser: &mut Parser) -> bool {
-        STOCK.is_table_factor_alias(explicit, kw, parser)
+        !is_at_reserved_word(parser) && STOCK.is_table_factor_alias(explicit, kw, parser)
     }
 
-    /// These begin what stands behind the list: ON DUPLICATE KEY UPDATE, FOR UPDATE.
-    fn is_column_alias(&self, kw: &Keyword, parser: &mut Parser) -> bool {
-        let begins_other = matches!(kw, Keyword::ON | Keyword::FOR);
-        !begins_other && STOCK.is_column_alias(kw, parser)
+    fn is_select_item_alias(&self, explicit: bool, kw: &Keyword, parser: &mut Parser) -> bool {
+        !is_at_reserved_word(parser) && STOCK.is_select_item_alias(explicit, kw, parser)
     }
 
     same_as_stock!(
@@ -125,6 +127,9 @@ impl Dialect for MayflyDialect {
         match &parser.peek_token_ref().token {
             Token::Word(word) if word.keyword == Keyword::INTERVAL => {
                 crate::typing::syntax::parse_interval(parser)
+            }
+            Token::Word(w) if is_no_literal(w.keyword) && is_text(parser, 1) => {
+                Some(parser.parse_identifier().map(Expr::Identifier))
             }
             Token::Word(w) if w.keyword == Keyword::CAST && w.quote_style.is_none() => {
                 parser.maybe_parse(cast_with_character_set).transpose()
@@ -217,16 +222,40 @@ impl Dialect for MayflyDialect {
         }))
     }
 
+    /// All of MySQL's infix operators. Whatever else stands behind an expression ends it.
     fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
         let precedence = match &parser.peek_token_ref().token {
             Token::StringConcat => OR,
+            Token::Overlap => AND,
             Token::ShiftLeft | Token::ShiftRight => SHIFT,
             Token::Caret => POWER,
+            Token::Mul | Token::Div | Token::Mod => TIMES,
+            Token::Plus | Token::Minus => PLUS,
+            Token::Ampersand => BIT_AND,
+            Token::Pipe => BIT_OR,
             Token::Arrow | Token::LongArrow => 60,
             Token::Assignment => ASSIGN,
-            _ if is_mod(parser) => TIMES,
-            _ if sounds_like(parser) => COMPARE,
-            _ => return None,
+            Token::Period => self.prec_value(Precedence::Period),
+            Token::Eq
+            | Token::Neq
+            | Token::Lt
+            | Token::LtEq
+            | Token::Gt
+            | Token::GtEq
+            | Token::Spaceship => COMPARE,
+            Token::Word(word) if word.quote_style.is_none() => match word.keyword {
+                Keyword::OR => OR,
+                Keyword::XOR => XOR,
+                Keyword::AND => AND,
+                Keyword::DIV | Keyword::MOD => TIMES,
+                // NOT takes the precedence of what it negates, and is no operator in front of NULL.
+                Keyword::NOT => predicate(&parser.peek_nth_token_ref(1).token),
+                Keyword::IS => COMPARE,
+                Keyword::MEMBER if is_word(parser, 1, "of") => COMPARE,
+                _ if sounds_like(parser) => COMPARE,
+                _ => predicate(&parser.peek_token_ref().token),
+            },
+            _ => NONE,
         };
         Some(Ok(precedence))
     }
@@ -249,6 +278,53 @@ impl Dialect for MayflyDialect {
             Precedence::Xor => XOR,
             Precedence::Or => OR,
         }
+    }
+}
+
+/// Whether a type makes no literal of the text behind it: that is an alias.
+fn is_no_literal(of: Keyword) -> bool {
+    matches!(
+        of,
+        Keyword::BOOLEAN
+            | Keyword::CHAR
+            | Keyword::CHARACTER
+            | Keyword::DATETIME
+            | Keyword::DEC
+            | Keyword::DECIMAL
+            | Keyword::DOUBLE
+            | Keyword::FLOAT
+            | Keyword::INT
+            | Keyword::INTEGER
+            | Keyword::JSON
+            | Keyword::REAL
+            | Keyword::SIGNED
+            | Keyword::UNSIGNED
+            | Keyword::VARCHAR
+    )
+}
+
+fn is_text(parser: &Parser, ahead: usize) -> bool {
+    matches!(
+        parser.peek_nth_token_ref(ahead).token,
+        Token::SingleQuotedString(_) | Token::DoubleQuotedString(_)
+    )
+}
+
+/// Whether the parser has just passed a word that can be no alias without quotes.
+fn is_at_reserved_word(parser: &Parser) -> bool {
+    matches!(&parser.get_current_token().token,
+        Token::Word(word) if word.quote_style.is_none() && is_reserved(&word.value))
+}
+
+/// The precedence of what NOT may stand in front of.
+fn predicate(token: &Token) -> u8 {
+    match token {
+        Token::Word(word) if word.quote_style.is_none() => match word.keyword {
+            Keyword::IN | Keyword::BETWEEN => BETWEEN,
+            Keyword::LIKE | Keyword::RLIKE | Keyword::REGEXP => COMPARE,
+            _ => NONE,
+        },
+        _ => NONE,
     }
 }
 

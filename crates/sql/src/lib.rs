@@ -10,6 +10,7 @@
 //!     | references -> bindings       names that it has, tables that the session has for them
 //!     | change, defaults, rewrite    the syntax tree as DataFusion's planner is to read it
 //!     | plan, typing, functions      MySQL's operators, conversions and functions in it
+//!     | planning                     DataFusion's rules, each node of a plan under a watch
 //!   selects                          the numbers of SELECTs in EXPLAIN
 //!   plan --> origin, stored          tables that its columns are from, columns that take its rows
 //!
@@ -41,6 +42,7 @@ pub mod origin;
 pub mod parse;
 pub mod pieces;
 pub mod plan;
+pub mod planning;
 pub mod references;
 pub mod repeatable;
 mod rewrite;

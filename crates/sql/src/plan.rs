@@ -25,6 +25,7 @@ use crate::bindings::{Bindings, FILES};
 use crate::functions::{is_aggregate_name, scalar_function, scalar_names};
 use crate::keyed::Keyed;
 use crate::origin::Origins;
+use crate::planning;
 use crate::rewrite;
 use crate::source::Source;
 use crate::typing::{except, union};
@@ -54,6 +55,7 @@ pub struct Planner<'a> {
 impl Planner<'_> {
     /// Plans a query.
     pub fn query(&self, mut query: ast::Query, source: &Source) -> Result<Planned> {
+        planning::hold_tables(&query)?;
         let is_values = matches!(query.body.as_ref(), ast::SetExpr::Values(_));
         rewrite::values::unite(&mut query).map_err(raise)?;
         let mut planned = self.narrowed(query, source)?;
@@ -79,6 +81,8 @@ impl Planner<'_> {
         let rewritten = rewrite::query(query, source, self.bindings, hides).map_err(raise)?;
         let statement = ast::Statement::Query(Box::new(rewritten.query));
         let mut plan = self.sql_to_rel().sql_statement_to_plan(statement)?;
+        // Before anybody walks over it.
+        planning::hold(&plan)?;
         if rewritten.has_set_operations {
             plan = except::number_rows(union::flatten(plan)?)?;
         }
@@ -124,6 +128,7 @@ pub fn aggregate_names(state: &SessionState) -> HashSet<String> {
 
 impl ContextProvider for Planner<'_> {
     fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
+        planning::check()?;
         let bound = match &name {
             TableReference::Partial { schema, table } if schema.as_ref() == FILES => {
                 self.bindings.files.get(table.as_ref())

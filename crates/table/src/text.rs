@@ -24,7 +24,7 @@
 use arrow_array::{
     BinaryViewArray, GenericBinaryArray, GenericStringArray, OffsetSizeTrait, StringViewArray,
 };
-use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer};
+use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 
 use crate::column_page::{PREFIX_BYTES, PREFIXED_BYTES};
 
@@ -45,6 +45,15 @@ pub(crate) fn text_view(bytes: BinaryViewArray) -> StringViewArray {
     debug_assert!(bytes.iter().flatten().all(is_utf8));
     // SAFETY: T1 and T2: each view shows what was one value of a text array.
     unsafe { bytes.to_string_view_unchecked() }
+}
+
+/// The offsets of values; `None` if they are not in order. **Cost**: that of
+/// [`OffsetBuffer::new`], which would panic.
+pub(crate) fn offsets(ends: ScalarBuffer<i32>) -> Option<OffsetBuffer<i32>> {
+    let is_in_order = ends.first().is_some_and(|first| *first >= 0)
+        && ends.array_windows().all(|[start, end]| start <= end);
+    // SAFETY: they are some, not negative and in order, as was just seen.
+    is_in_order.then(|| unsafe { OffsetBuffer::new_unchecked(ends) })
 }
 
 /// The views of values that lie in a page between offsets; `None` if the offsets do not lie in the

@@ -2,6 +2,12 @@
 //!
 //! Every read checks what is left; nothing here can panic or allocate.
 
+#![deny(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
 use mayfly_types::MySqlError;
 
 use crate::bytes_out::{EIGHT_BYTES, THREE_BYTES, TWO_BYTES};

@@ -106,6 +106,14 @@ impl<'a> Command<'a> {
     }
 }
 
+/// The statement that a packet sends long data for, by the beginning of the packet.
+pub(crate) fn statement_of_long_data(head: &[u8]) -> Option<u32> {
+    match Command::parse(head) {
+        Ok(Command::StmtSendLongData { id, .. }) => Some(id),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -28,6 +28,7 @@ use crate::handshake::{
 };
 use crate::login::{Account, Login, Peer};
 use crate::packets;
+use crate::pending::PendingLogins;
 use crate::receiver::{Receiver, lock};
 use crate::reply::{Reply, Summary};
 use crate::sender::{HEADER_BYTES, Sender};
@@ -41,6 +42,7 @@ pub struct Endpoint<S> {
     pub(crate) settings: Settings,
     // state
     gate: Gate,
+    pending: PendingLogins,
     stopping: watch::Sender<Stopping>,
 }
 
@@ -64,6 +66,7 @@ impl<S: Server> Endpoint<S> {
     /// Makes a server speak.
     pub fn new(server: S, settings: Settings) -> Endpoint<S> {
         Endpoint {
+            pending: PendingLogins::new(settings.max_pending_logins),
             server,
             settings,
             gate: Gate::default(),
@@ -103,8 +106,18 @@ impl<S: Server> Endpoint<S> {
         T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let limit = self.settings.connect_timeout;
-        let opened = within(limit, Box::pin(self.open(stream, peer.clone()))).await;
-        let opened = opened.unwrap_or(Err(ConnectionError::HandshakeTimeout));
+        let pending = self.pending.enter(&peer);
+        let opened = async {
+            tokio::select! {
+                biased;
+                opened = within(limit, Box::pin(self.open(stream, peer.clone()))) => {
+                    opened.unwrap_or(Err(ConnectionError::HandshakeTimeout))
+                }
+                () = pending.told_to_go() => Err(ConnectionError::Displaced),
+            }
+        };
+        let opened = opened.await;
+        drop(pending);
         match opened {
             Ok(None) => Ok(()),
             Ok(Some(mut conversation)) => {
@@ -206,6 +219,9 @@ impl<S: Server> Endpoint<S> {
         };
         reply.end_result(&summary, packets::OK);
         reply.sender.flush().await?;
+        if let Some(memory) = crate::server::Connection::memory(&connection) {
+            reply.sender.share().pay_by(memory);
+        }
         let max = crate::server::Connection::max_packet_bytes(&connection);
         reply.set_max_packet_bytes(max.unwrap_or(self.settings.max_packet_bytes));
         if let Some(method) = compression_of(capabilities, response.zstd_level) {
@@ -220,7 +236,8 @@ impl<S: Server> Endpoint<S> {
     fn halves(&self, stream: Box<dyn Stream>, sequence: u8) -> (Receiver, Sender) {
         let (read, write) = tokio::io::split(stream);
         let receiver = Receiver::new(Box::new(read), PACKET_BYTES_MAX);
-        let mut sender = Sender::new(Box::new(write), self.settings.write_timeout);
+        let share = receiver.share().another();
+        let mut sender = Sender::new(Box::new(write), self.settings.write_timeout, share);
         sender.set_sequence(sequence);
         (receiver, sender)
     }

@@ -36,6 +36,9 @@ pub enum ConnectionError {
     /// The handshake took longer than `connect_timeout`.
     #[error("the handshake was not finished in time")]
     HandshakeTimeout,
+    /// Too many clients were in the handshake, and this was the oldest of its host.
+    #[error("the handshake was not finished when others came")]
+    Displaced,
     /// The client said nothing for `wait_timeout`.
     #[error("the client was idle for longer than wait_timeout")]
     IdleTimeout,
@@ -134,6 +137,16 @@ pub(crate) fn no_open_cursor(id: u32) -> MySqlError {
         1421,
         "HY000",
         format!("The statement ({id}) has no open cursor."),
+    )
+}
+
+/// As MySQL 8.0 says it.
+pub(crate) fn long_data_too_long() -> MySqlError {
+    error(
+        1105,
+        "HY000",
+        "Parameter of prepared statement which is set through mysql_send_long_data() is longer \
+         than 'max_allowed_packet' bytes",
     )
 }
 

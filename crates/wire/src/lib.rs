@@ -33,7 +33,10 @@
 //!
 //! Bytes from outside are read by a checked reader, never by index. Before a user is known, a
 //! packet is short, buffers grow with what has come and not with what is promised, and the whole
-//! handshake has a time limit. Failed logins look alike and slow down.
+//! handshake has a time limit. Clients that have not logged in are few; one more makes the oldest
+//! of them go. Failed logins look alike and slow down. What a client that has logged in makes the
+//! server hold, long packets, long data and long rows, is granted by the program before it is
+//! taken.
 //!
 //! **Source**: the pages of MySQL's source documentation under "Client/Server Protocol", cited by
 //! their titles; where they are silent, `sql/protocol_classic.cc`, `sql-common/net_serv.cc` and
@@ -63,8 +66,10 @@ mod handshake;
 mod listener;
 mod local_infile;
 mod login;
+mod memory;
 mod packets;
 mod parameters;
+mod pending;
 mod receiver;
 mod reply;
 mod rows;
@@ -87,6 +92,7 @@ pub use flags::{Capabilities, ColumnFlags, ServerStatus};
 pub use listener::{Incoming, Listener};
 pub use local_infile::LocalFile;
 pub use login::{Account, Login, Peer, TlsInfo};
+pub use memory::Memory;
 pub use parameters::Parameter;
 pub use reply::{Reply, SessionChange, Summary};
 pub use rows::Rows;

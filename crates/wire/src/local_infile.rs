@@ -1,6 +1,14 @@
 //! LOAD DATA LOCAL INFILE: the client sends a file in packets, an empty one at its end.
 //!
+//! Each read has the time of `net_read_timeout`, however many a packet takes.
+//!
 //! **Source**: "LOCAL INFILE Request".
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
 
 use bytes::Bytes;
 
@@ -65,7 +73,13 @@ impl Reply {
 
     /// Reads what is left of a file that nobody wants any more.
     pub(crate) async fn finish_file(&mut self) -> Result<(), Failure> {
-        while self.next_of_file().await?.is_some() {}
-        Ok(())
+        loop {
+            match self.next_of_file().await {
+                Ok(None) => return Ok(()),
+                // A piece that there was no memory for is not wanted either.
+                Ok(Some(_)) | Err(Failure::Statement(_)) => {}
+                Err(failure) => return Err(failure),
+            }
+        }
     }
 }

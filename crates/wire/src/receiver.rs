@@ -5,22 +5,36 @@
 //! for a client that goes away ([`poll_gone`](Receiver::poll_gone)); what comes in meanwhile is
 //! kept, up to a limit, for the next command.
 //!
+//! A packet that the connection's memory has no room for is read to its end and forgotten
+//! ([`ReceiveError::Refused`]): the client gets an error and may send its next command. Only a
+//! compressed frame cannot be passed over, since packets end anywhere in it.
+//!
 //! **Source**: "MySQL Packets", "Compressed Packet".
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
 
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
+use mayfly_types::MySqlError;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::bytes_in::Reader;
+use crate::clock::within;
 use crate::compression::Decompressor;
 use crate::error::{
     ConnectionError, Failure, cannot_uncompress, packet_too_large, packets_out_of_order,
 };
+use crate::memory::{FREE_BYTES, Share};
 use crate::sender::{HEADER_BYTES, PAYLOAD_BYTES_MAX};
 
 /// Room for a read when nothing is known of what comes: most commands are shorter.
@@ -31,6 +45,10 @@ const LONG_READ_BYTES: usize = 256 << 10;
 const AHEAD_BYTES_MAX: usize = 64 << 10;
 /// The room that a buffer keeps between commands: `net_buffer_length`.
 const KEPT_BYTES: usize = 16 << 10;
+/// What a client that is amid a packet has to send within `net_read_timeout`.
+const PROGRESS_BYTES: u64 = 4 << 10;
+/// Bytes of a refused packet that tell which command it was, and of what.
+const HEAD_BYTES: usize = 16;
 
 /// Why there is no packet.
 #[derive(Debug)]
@@ -38,7 +56,30 @@ pub(crate) enum ReceiveError {
     TooLarge,
     OutOfOrder,
     CannotUncompress,
+    /// There was no memory for a packet, which has been read and forgotten.
+    Refused(Refused),
+    /// There was no memory for a compressed frame.
+    FrameRefused(MySqlError),
     Transport(io::Error),
+}
+
+/// A packet that there was no memory for.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) error: MySqlError,
+    /// How its payload began.
+    pub(crate) head: Bytes,
+}
+
+/// What is left of a packet that is forgotten.
+struct Forgetting {
+    refused: Refused,
+    /// Bytes of its payload, as far as headers have said.
+    total_bytes: usize,
+    /// Bytes of this part of it that have not come.
+    missing_bytes: usize,
+    /// Whether another part follows.
+    goes_on: bool,
 }
 
 impl From<io::Error> for ReceiveError {
@@ -53,6 +94,8 @@ impl From<ReceiveError> for Failure {
             ReceiveError::TooLarge => Failure::Protocol(packet_too_large()),
             ReceiveError::OutOfOrder => Failure::Protocol(packets_out_of_order()),
             ReceiveError::CannotUncompress => Failure::Protocol(cannot_uncompress()),
+            ReceiveError::Refused(refused) => Failure::Statement(refused.error),
+            ReceiveError::FrameRefused(error) => Failure::Protocol(error),
             ReceiveError::Transport(error) => Failure::Transport(error),
         }
     }
@@ -84,7 +127,13 @@ pub(crate) struct Receiver {
     plain: BytesMut,
     /// The beginning of a payload of several packets.
     partial: Option<BytesMut>,
+    /// A packet that is read only to be forgotten.
+    forgetting: Option<Forgetting>,
     decompressor: Option<Decompressor>,
+    /// What it holds of the connection's memory.
+    share: Share,
+    /// Bytes of a long packet that was given out, which lives until the next is asked for.
+    given_bytes: usize,
 }
 
 /// The receiver between the reader of commands and whoever reads a file.
@@ -96,8 +145,42 @@ pub(crate) fn lock(receiver: &SharedReceiver) -> MutexGuard<'_, Receiver> {
 }
 
 /// Waits for the next packet.
-pub(crate) async fn next_packet(receiver: &SharedReceiver) -> Result<Option<Bytes>, ReceiveError> {
+async fn next_packet(receiver: &SharedReceiver) -> Result<Option<Bytes>, ReceiveError> {
     poll_fn(|context| lock(receiver).poll_packet(context)).await
+}
+
+/// Waits for the next packet; `None` once a part of it has come and the rest has not. What follows
+/// is for [`rest_of_packet`].
+pub(crate) async fn beginning_of_packet(
+    receiver: &SharedReceiver,
+) -> Option<Result<Option<Bytes>, ReceiveError>> {
+    poll_fn(|context| {
+        let mut receiver = lock(receiver);
+        match receiver.poll_packet(context) {
+            Poll::Ready(packet) => Poll::Ready(Some(packet)),
+            Poll::Pending if receiver.has_begun() => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
+
+/// Waits for a packet of a client that has one to send; an error if it pauses for longer than
+/// `limit`. A few bytes now and then are a pause too, a long packet over a slow line is none.
+pub(crate) async fn rest_of_packet(
+    receiver: &SharedReceiver,
+    limit: Duration,
+) -> Result<Option<Bytes>, ReceiveError> {
+    loop {
+        let before = lock(receiver).total_bytes();
+        if let Some(packet) = within(limit, next_packet(receiver)).await {
+            return packet;
+        }
+        let came = lock(receiver).total_bytes().saturating_sub(before);
+        if came < PROGRESS_BYTES {
+            return Err(io::Error::from(io::ErrorKind::TimedOut).into());
+        }
+    }
 }
 
 /// Waits until the client is gone.
@@ -127,8 +210,16 @@ impl Receiver {
             raw: BytesMut::new(),
             plain: BytesMut::new(),
             partial: None,
+            forgetting: None,
             decompressor: None,
+            share: Share::unpaid(),
+            given_bytes: 0,
         }
+    }
+
+    /// Its share of the connection's memory.
+    pub(crate) fn share(&self) -> &Share {
+        &self.share
     }
 
     /// A client that has logged in may send longer packets.
@@ -168,20 +259,36 @@ impl Receiver {
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, ReceiveError>> {
+        if self.given_bytes > 0 {
+            self.given_bytes = 0;
+            self.count_held();
+        }
         loop {
-            if let Some(payload) = self.take_packet()? {
-                return Poll::Ready(Ok(Some(payload)));
+            if let Some(refused) = self.forget()? {
+                return Poll::Ready(Err(ReceiveError::Refused(refused)));
+            }
+            if self.forgetting.is_none() {
+                if let Some(payload) = self.take_packet()? {
+                    return Poll::Ready(Ok(Some(payload)));
+                }
+                self.make_room()?;
             }
             if self.at_end {
-                let is_between =
-                    self.raw.is_empty() && self.plain.is_empty() && self.partial.is_none();
-                return Poll::Ready(match is_between {
-                    true => Ok(None),
-                    false => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+                return Poll::Ready(match self.has_begun() {
+                    false => Ok(None),
+                    true => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
                 });
             }
             ready!(self.poll_fill(context))?;
         }
+    }
+
+    /// Whether a part of a packet has come.
+    fn has_begun(&self) -> bool {
+        !self.raw.is_empty()
+            || !self.plain.is_empty()
+            || self.partial.is_some()
+            || self.forgetting.is_some()
     }
 
     /// Ready when the client has closed or broken the connection. What it sends is kept; beyond
@@ -210,16 +317,119 @@ impl Receiver {
         if self.raw.is_empty() && self.raw.capacity() > KEPT_BYTES && self.partial.is_none() {
             self.raw = BytesMut::new();
         }
-        let room = match self.missing_bytes() {
-            missing if missing > READ_BYTES => missing.min(LONG_READ_BYTES),
-            _ => READ_BYTES,
+        let room = match self.forgetting {
+            Some(_) => KEPT_BYTES,
+            None => READ_BYTES,
         };
         self.raw.reserve(room);
         let polled = pin!(self.stream.read_buf(&mut self.raw)).poll(context);
         polled.map_ok(|count| {
             self.at_end |= count == 0;
-            self.received_bytes += count as u64;
+            self.received_bytes = self.received_bytes.saturating_add(count as u64);
         })
+    }
+
+    /// Makes room for more of a long packet. Where there is none, the packet is forgotten.
+    fn make_room(&mut self) -> Result<(), ReceiveError> {
+        let missing = self.missing_bytes();
+        let room = missing.min(LONG_READ_BYTES);
+        let (len, capacity) = (self.raw.len(), self.raw.capacity());
+        let has_header = len >= HEADER_BYTES;
+        if !has_header || missing <= READ_BYTES || capacity.saturating_sub(len) >= room {
+            return Ok(());
+        }
+        // Twice as much, so that each byte is copied once, but nothing behind the packet's end.
+        let wanted = capacity.saturating_mul(2).max(len.saturating_add(room));
+        let wanted = wanted.min(len.saturating_add(missing));
+        match self.hold_more(wanted) {
+            Ok(()) => {
+                self.raw = with_capacity(&self.raw, wanted);
+                self.count_held();
+                Ok(())
+            }
+            Err(error) if self.decompressor.is_some() => Err(ReceiveError::FrameRefused(error)),
+            Err(error) => {
+                let Some(len) = read_u24(&self.raw) else {
+                    return Ok(());
+                };
+                let came = self.raw.len().saturating_sub(HEADER_BYTES);
+                self.sequence = self.sequence.wrapping_add(1);
+                let begun = std::mem::take(&mut self.raw);
+                let first = begun.get(HEADER_BYTES..).unwrap_or_default();
+                self.begin_to_forget(error, first, len, len.saturating_sub(came));
+                Ok(())
+            }
+        }
+    }
+
+    /// Forgets the packet whose last part so far has `len` bytes, of which some are missing.
+    fn begin_to_forget(&mut self, error: MySqlError, last: &[u8], len: usize, missing: usize) {
+        let partial = self.partial.take();
+        let first = partial.as_deref().unwrap_or(last);
+        let head = first.get(..HEAD_BYTES).unwrap_or(first);
+        let before = partial.as_ref().map_or(0, BytesMut::len);
+        self.forgetting = Some(Forgetting {
+            refused: Refused {
+                error,
+                head: Bytes::copy_from_slice(head),
+            },
+            total_bytes: before.saturating_add(len),
+            missing_bytes: missing,
+            goes_on: len >= PAYLOAD_BYTES_MAX,
+        });
+        drop(partial);
+        self.count_held();
+    }
+
+    /// Lets go of what has come of a packet that is forgotten; gives what it was when all of it
+    /// has.
+    fn forget(&mut self) -> Result<Option<Refused>, ReceiveError> {
+        while let Some(forgetting) = &mut self.forgetting {
+            let came = forgetting.missing_bytes.min(self.raw.len());
+            self.raw.advance(came);
+            forgetting.missing_bytes = forgetting.missing_bytes.saturating_sub(came);
+            if forgetting.missing_bytes > 0 {
+                return Ok(None);
+            }
+            if !forgetting.goes_on {
+                return Ok(self.forgetting.take().map(|forgotten| forgotten.refused));
+            }
+            let mut header = Reader::new(&self.raw);
+            let (Ok(len), Ok(sequence)) = (header.u24(), header.u8()) else {
+                return Ok(None);
+            };
+            if sequence != self.sequence {
+                return Err(ReceiveError::OutOfOrder);
+            }
+            forgetting.total_bytes = forgetting.total_bytes.saturating_add(len);
+            if forgetting.total_bytes > self.max_packet_bytes {
+                return Err(ReceiveError::TooLarge);
+            }
+            forgetting.missing_bytes = len;
+            forgetting.goes_on = len >= PAYLOAD_BYTES_MAX;
+            self.sequence = sequence.wrapping_add(1);
+            self.raw.advance(HEADER_BYTES);
+        }
+        Ok(None)
+    }
+
+    fn held_bytes(&self) -> usize {
+        let partial = self.partial.as_ref().map_or(0, BytesMut::capacity);
+        [self.raw.capacity(), self.plain.capacity(), partial]
+            .into_iter()
+            .fold(self.given_bytes, usize::saturating_add)
+    }
+
+    /// Asks for memory beside what it holds.
+    fn hold_more(&mut self, bytes: usize) -> Result<(), MySqlError> {
+        let held = self.held_bytes().saturating_add(bytes);
+        self.share.resize(held.saturating_sub(FREE_BYTES))
+    }
+
+    /// Gives back what it does not hold any more.
+    fn count_held(&mut self) {
+        let held = self.held_bytes().saturating_sub(FREE_BYTES);
+        self.share.shrink(held);
     }
 
     /// How many bytes the packet that has begun still needs, as far as its header is there.
@@ -228,7 +438,7 @@ impl Receiver {
             Some(_) => crate::compression::HEADER_BYTES,
             None => HEADER_BYTES,
         };
-        let promised = read_u24(&self.raw).map_or(0, |len| len + header_bytes);
+        let promised = read_u24(&self.raw).map_or(0, |len| len.saturating_add(header_bytes));
         promised.saturating_sub(self.raw.len())
     }
 
@@ -241,16 +451,46 @@ impl Receiver {
             let is_last = chunk.len() < PAYLOAD_BYTES_MAX;
             match (self.partial.take(), is_last) {
                 (None, true) => return Ok(Some(chunk.freeze())),
-                (None, false) => self.partial = Some(chunk),
-                (Some(mut begun), _) => {
-                    begun.extend_from_slice(&chunk);
+                (None, false) => {
+                    self.given_bytes = 0;
+                    self.partial = Some(chunk);
+                }
+                (Some(begun), _) => {
+                    let Some(begun) = self.append(begun, &chunk) else {
+                        return Ok(None);
+                    };
+                    self.given_bytes = 0;
                     if is_last {
+                        self.given_bytes = begun.capacity();
+                        self.count_held();
                         return Ok(Some(begun.freeze()));
                     }
                     self.partial = Some(begun);
+                    self.count_held();
                 }
             }
         }
+    }
+
+    /// A payload with another part of it; `None` where there is no memory for that, and it is
+    /// forgotten.
+    fn append(&mut self, mut begun: BytesMut, chunk: &[u8]) -> Option<BytesMut> {
+        let len = begun.len().saturating_add(chunk.len());
+        let capacity = begun.capacity();
+        if len > capacity {
+            let wanted = capacity.saturating_mul(2).min(self.max_packet_bytes);
+            let wanted = wanted.max(len);
+            // Both are there while bytes are copied, and the part itself.
+            let all = [capacity, wanted, chunk.len()].into_iter();
+            if let Err(error) = self.hold_more(all.fold(0, usize::saturating_add)) {
+                self.partial = Some(begun);
+                self.begin_to_forget(error, chunk, chunk.len(), 0);
+                return None;
+            }
+            begun = with_capacity(&begun, wanted);
+        }
+        begun.extend_from_slice(chunk);
+        Some(begun)
     }
 
     /// One packet, which may be a part of a payload.
@@ -264,20 +504,23 @@ impl Receiver {
                 && let Some(sequence) = from.get(3).copied()
             {
                 let begun = self.partial.as_ref().map_or(0, BytesMut::len);
-                if begun + len > self.max_packet_bytes {
+                if begun.saturating_add(len) > self.max_packet_bytes {
                     return Err(ReceiveError::TooLarge);
                 }
                 // Compressed, only the numbers of frames count: `my_net_read`.
                 if self.decompressor.is_none() && sequence != self.sequence {
                     return Err(ReceiveError::OutOfOrder);
                 }
-                if from.len() >= HEADER_BYTES + len {
+                if from.len() >= HEADER_BYTES.saturating_add(len) {
+                    let capacity = from.capacity();
                     from.advance(HEADER_BYTES);
                     self.sequence = sequence.wrapping_add(1);
                     let payload = from.split_to(len);
                     if len > KEPT_BYTES {
                         // What follows lies in the same memory, and would hold all of it.
                         *from = BytesMut::from(from.as_ref());
+                        self.given_bytes = capacity;
+                        self.count_held();
                     }
                     return Ok(Some(payload));
                 }
@@ -309,15 +552,68 @@ impl Receiver {
         let Ok(frame) = reader.bytes(len) else {
             return Ok(false);
         };
+        // What comes out, and once more while it is being unpacked.
+        let partial = self.partial.as_ref().map_or(0, BytesMut::capacity);
+        let held = [self.raw.capacity(), self.plain.capacity(), partial];
+        let held = held
+            .into_iter()
+            .fold(self.given_bytes, usize::saturating_add);
+        let needed = plain_len.max(len).saturating_mul(2);
+        self.share
+            .resize(held.saturating_add(needed).saturating_sub(FREE_BYTES))
+            .map_err(ReceiveError::FrameRefused)?;
         decompressor
             .unwrap(frame, plain_len, &mut self.plain)
             .map_err(|_| ReceiveError::CannotUncompress)?;
         self.compressed_sequence = sequence.wrapping_add(1);
-        self.raw.advance(crate::compression::HEADER_BYTES + len);
+        let taken = crate::compression::HEADER_BYTES.saturating_add(len);
+        self.raw.advance(taken);
+        self.count_held();
         Ok(true)
     }
 }
 
+/// The same bytes with room for so many.
+fn with_capacity(bytes: &[u8], capacity: usize) -> BytesMut {
+    let mut grown = BytesMut::with_capacity(capacity);
+    grown.extend_from_slice(bytes);
+    grown
+}
+
 fn read_u24(bytes: &[u8]) -> Option<usize> {
     Reader::new(bytes).u24().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_packet_that_has_begun_is_told_from_silence() {
+        let (mut ours, theirs) = tokio::io::duplex(64);
+        let receiver = Arc::new(Mutex::new(Receiver::new(Box::new(theirs), 1 << 20)));
+        for part in [&b"\x03\0"[..], b"\0\0", b"ab"] {
+            ours.write_all(part).await.expect("there is room");
+            assert!(beginning_of_packet(&receiver).await.is_none());
+        }
+        ours.write_all(b"c").await.expect("there is room");
+        match rest_of_packet(&receiver, Duration::from_secs(60)).await {
+            Ok(Some(packet)) => assert_eq!(packet, &b"abc"[..]),
+            _ => panic!("the packet is whole"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_read_that_takes_too_long_is_an_error() {
+        let (mut ours, theirs) = tokio::io::duplex(64);
+        let receiver = Arc::new(Mutex::new(Receiver::new(Box::new(theirs), 1 << 20)));
+        ours.write_all(b"\x03\0\0\0a").await.expect("there is room");
+        let received = rest_of_packet(&receiver, Duration::from_millis(20)).await;
+        let Err(ReceiveError::Transport(error)) = received else {
+            panic!("the packet is not whole");
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
 }

@@ -20,7 +20,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use mayfly_types::MySqlError;
 
-use crate::clock::within;
 use crate::column::ColumnDefinition;
 use crate::encoding::TextEncoding;
 use crate::error::{Failure, internal};
@@ -352,10 +351,7 @@ impl Reply {
 
     /// The next packet of a client that has one to send.
     pub(crate) async fn next_packet(&mut self) -> Result<Bytes, Failure> {
-        let received = within(self.read_timeout, receiver::next_packet(&self.receiver)).await;
-        let packet = received
-            .ok_or(io::ErrorKind::TimedOut)
-            .map_err(io::Error::from)??;
+        let packet = receiver::rest_of_packet(&self.receiver, self.read_timeout).await?;
         Ok(packet
             .ok_or(io::ErrorKind::UnexpectedEof)
             .map_err(io::Error::from)?)

@@ -11,10 +11,12 @@ use std::io;
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, BytesMut};
+use mayfly_types::MySqlError;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use crate::clock::within;
 use crate::compression::Compressor;
+use crate::memory::{FREE_BYTES, Share};
 
 /// The bytes before a payload.
 pub(crate) const HEADER_BYTES: usize = 4;
@@ -35,6 +37,8 @@ pub(crate) struct Sender {
     sent_bytes: u64,
     /// The room that the buffers had when they were last sent.
     room_bytes: usize,
+    /// Bytes of packets up to which the buffer may grow without asking.
+    granted_bytes: usize,
     // resources
     stream: Box<dyn AsyncWrite + Send + Unpin>,
     /// Whole packets, and at its end the one that is being written.
@@ -42,23 +46,59 @@ pub(crate) struct Sender {
     /// Packets in frames.
     frames: BytesMut,
     compressor: Option<Compressor>,
+    /// What the buffers hold of the connection's memory.
+    share: Share,
 }
 
 impl Sender {
     pub(crate) fn new(
         stream: Box<dyn AsyncWrite + Send + Unpin>,
         write_timeout: Duration,
+        share: Share,
     ) -> Sender {
         Sender {
             write_timeout,
             sequence: 0,
             sent_bytes: 0,
             room_bytes: 0,
+            granted_bytes: FREE_BYTES,
             stream,
             out: BytesMut::new(),
             frames: BytesMut::new(),
             compressor: None,
+            share,
         }
+    }
+
+    /// The share of the connection's memory.
+    pub(crate) fn share(&self) -> &Share {
+        &self.share
+    }
+
+    /// Makes room for a long value.
+    ///
+    /// # Errors
+    /// Where the connection's memory has none.
+    #[inline]
+    pub(crate) fn make_room(&mut self, bytes: usize) -> Result<(), MySqlError> {
+        match self.out.len().saturating_add(bytes) {
+            needed if needed <= self.granted_bytes => Ok(()),
+            needed => self.ask_for(needed),
+        }
+    }
+
+    #[cold]
+    fn ask_for(&mut self, needed: usize) -> Result<(), MySqlError> {
+        // Rows of middle size fill a buffer too, whose growth doubles it.
+        let wanted = needed
+            .saturating_add(FREE_BYTES)
+            .max(self.out.capacity().saturating_mul(2));
+        // A packet of 16 MiB and more is copied into several; frames are another copy, made of one.
+        let copies = if self.compressor.is_some() { 4 } else { 2 };
+        self.share.resize(wanted.saturating_mul(copies))?;
+        self.out.reserve(wanted.saturating_sub(self.out.len()));
+        self.granted_bytes = wanted;
+        Ok(())
     }
 
     /// From the next packet on everything is compressed.
@@ -99,7 +139,7 @@ impl Sender {
 
     /// Bytes so far, sent or not.
     pub(crate) fn total_bytes(&self) -> u64 {
-        self.sent_bytes + self.waiting_bytes() as u64
+        self.sent_bytes.saturating_add(self.waiting_bytes() as u64)
     }
 
     /// Adds a packet.
@@ -195,6 +235,12 @@ impl Sender {
         }
         if capacity > KEPT_BYTES {
             *waiting = BytesMut::new();
+        }
+        if self.granted_bytes > FREE_BYTES {
+            // Also that which is behind the frames.
+            self.out = BytesMut::new();
+            self.granted_bytes = FREE_BYTES;
+            self.share.shrink(0);
         }
         within(self.write_timeout, self.stream.flush())
             .await

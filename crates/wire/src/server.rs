@@ -16,6 +16,7 @@ use crate::column::ColumnDefinition;
 use crate::encoding::TextEncoding;
 use crate::error::{ConnectionError, Failure};
 use crate::login::{Account, Login, Peer};
+use crate::memory::Memory;
 use crate::parameters::Parameter;
 use crate::reply::{Reply, SessionChange, Summary};
 
@@ -24,14 +25,15 @@ pub type Answered = Result<(), Failure>;
 
 /// A server: who may come in, and what a client gets when it is in.
 pub trait Server: Send + Sync + 'static {
-    /// What holds a connection's place against `max_connections`. Dropping it frees the place.
+    /// What a connection has from its beginning to its end.
     type Place: Send + 'static;
     /// One client that has logged in.
     type Connection: Connection;
 
-    /// Takes a place for a client that has just connected; gives the number that
-    /// `CONNECTION_ID()` will say. Nothing is known of the client but where it comes from, so this
-    /// must cost little.
+    /// Looks at a client that has just connected; gives the number that `CONNECTION_ID()` will say
+    /// and what [`connect`](Server::connect) gets. Nothing is known of the client but where it
+    /// comes from, so this must cost little, and should not count against `max_connections`: how
+    /// many clients may be in the handshake is the endpoint's business.
     ///
     /// # Errors
     /// 1040 when there is no room, 1130 when nobody may come from there, 1053 while the server
@@ -52,8 +54,9 @@ pub trait Server: Send + Sync + 'static {
     /// names.
     ///
     /// # Errors
-    /// 1049 for a database that does not exist, 1044 for one that the user may not use, and what
-    /// else a server may refuse. The client gets the error and is disconnected.
+    /// 1040 when there is no room, 1049 for a database that does not exist, 1044 for one that the
+    /// user may not use, and what else a server may refuse. The client gets the error and is
+    /// disconnected.
     fn connect(
         &self,
         place: Self::Place,
@@ -207,10 +210,22 @@ pub trait Connection: Send {
         Duration::from_secs(28_800)
     }
 
+    /// `net_read_timeout`: how long the next bytes of a packet that has begun, or of a file, may
+    /// take; `None`: that of the settings. Asked before each command.
+    fn read_timeout(&self) -> Option<Duration> {
+        None
+    }
+
     /// `max_allowed_packet`: bytes of the longest command, row, and of the long data that wait for
     /// a prepared statement; `None`: those of the settings. Asked after a login, a reset and a
     /// change of the user.
     fn max_packet_bytes(&self) -> Option<usize> {
+        None
+    }
+
+    /// What pays for the memory that the client makes the protocol take: long packets, long data
+    /// and long rows. Asked once, after the login; nobody pays by default, and nothing is refused.
+    fn memory(&self) -> Option<Box<dyn Memory>> {
         None
     }
 

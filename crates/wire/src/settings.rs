@@ -22,7 +22,11 @@ pub struct Settings {
     pub max_packet_bytes: usize,
     /// `connect_timeout`: how long the whole handshake may take.
     pub connect_timeout: Duration,
-    /// `net_read_timeout`: how long a client that has to send something may wait with it.
+    /// Clients that may be in the handshake at once. One more makes the oldest go, of the host that
+    /// has most of them there.
+    pub max_pending_logins: usize,
+    /// `net_read_timeout`: how long each read may take from a client that has to send something:
+    /// the rest of a packet, or a file.
     pub read_timeout: Duration,
     /// `net_write_timeout`: how long a client may not read.
     pub write_timeout: Duration,
@@ -47,6 +51,7 @@ impl Settings {
             collation_id: 255,
             max_packet_bytes: 64 << 20,
             connect_timeout: Duration::from_secs(10),
+            max_pending_logins: 128,
             read_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(60),
             max_statements: 16_382,

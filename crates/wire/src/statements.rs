@@ -6,12 +6,20 @@ use bytes::BytesMut;
 use mayfly_types::MySqlError;
 
 use crate::column::ColumnDefinition;
-use crate::error::{too_many_statements, unknown_statement};
+use crate::error::{long_data_too_long, too_many_statements, unknown_statement, wrong_arguments};
+use crate::memory::Share;
 use crate::parameters::ParameterType;
+
+/// What names the execution of a statement in errors.
+pub(crate) const EXECUTE: &str = "mysqld_stmt_execute";
+
+/// What a parameter's place among the long data takes beside its bytes.
+const ENTRY_BYTES: usize = 128;
 
 /// Numbered statements.
 pub(crate) struct Statements<S, C> {
     max: usize,
+    share: Share,
     last_id: u32,
     by_id: HashMap<u32, Statement<S, C>>,
 }
@@ -24,10 +32,12 @@ pub(crate) struct Statement<S, C> {
     pub(crate) types: Vec<ParameterType>,
     /// COM_STMT_SEND_LONG_DATA, by parameter, until the next execution.
     pub(crate) long_data: BTreeMap<u16, BytesMut>,
-    pub(crate) long_data_is_too_long: bool,
-    /// It was for a parameter that there is not.
-    pub(crate) long_data_is_misplaced: bool,
+    /// What was wrong with it first. There is no answer to that command, so the next execution
+    /// tells.
+    long_data_error: Option<MySqlError>,
     pub(crate) cursor: Option<Fetching<C>>,
+    /// What it holds of the connection's memory: types and long data.
+    share: Share,
 }
 
 /// A cursor and the columns of its rows.
@@ -37,9 +47,10 @@ pub(crate) struct Fetching<C> {
 }
 
 impl<S, C> Statements<S, C> {
-    pub(crate) fn new(max: usize) -> Statements<S, C> {
+    pub(crate) fn new(max: usize, share: Share) -> Statements<S, C> {
         Statements {
             max,
+            share,
             last_id: 0,
             by_id: HashMap::new(),
         }
@@ -55,7 +66,12 @@ impl<S, C> Statements<S, C> {
     }
 
     /// Gives a statement its number.
-    pub(crate) fn add(&mut self, prepared: S, parameter_count: u16) -> u32 {
+    ///
+    /// # Errors
+    /// Where the connection's memory has no room for the types of so many parameters.
+    pub(crate) fn add(&mut self, prepared: S, parameter_count: u16) -> Result<u32, MySqlError> {
+        let mut share = self.share.another();
+        share.resize(types_bytes(parameter_count))?;
         loop {
             self.last_id = self.last_id.wrapping_add(1);
             if self.last_id != 0 && !self.by_id.contains_key(&self.last_id) {
@@ -67,12 +83,12 @@ impl<S, C> Statements<S, C> {
             parameter_count,
             types: Vec::new(),
             long_data: BTreeMap::new(),
-            long_data_is_too_long: false,
-            long_data_is_misplaced: false,
+            long_data_error: None,
             cursor: None,
+            share,
         };
         self.by_id.insert(self.last_id, statement);
-        self.last_id
+        Ok(self.last_id)
     }
 
     /// # Errors
@@ -92,31 +108,86 @@ impl<S, C> Statements<S, C> {
         std::mem::take(&mut self.by_id).into_values()
     }
 
-    /// Adds a piece of a parameter. There is no answer to this: a mistake shows at the next
-    /// execution.
+    /// Adds a piece of a parameter.
     pub(crate) fn add_long_data(&mut self, id: u32, parameter: u16, data: &[u8], bytes_max: usize) {
         let Some(statement) = self.by_id.get_mut(&id) else {
             return;
         };
         if parameter >= statement.parameter_count {
-            statement.long_data_is_misplaced = true;
-            return;
+            statement.refuse_long_data(wrong_arguments(EXECUTE));
+        } else if statement.long_data_error.is_none()
+            && let Err(error) = statement.hold_long_data(parameter, data, bytes_max)
+        {
+            statement.refuse_long_data(error);
         }
-        let held: usize = statement.long_data.values().map(BytesMut::len).sum();
-        if held + data.len() > bytes_max {
-            statement.long_data_is_too_long = true;
-            return;
+    }
+
+    /// Takes note that a piece of a parameter has been lost.
+    pub(crate) fn refuse_long_data(&mut self, id: u32, error: MySqlError) {
+        if let Some(statement) = self.by_id.get_mut(&id) {
+            statement.refuse_long_data(error);
         }
-        let so_far = statement.long_data.entry(parameter).or_default();
-        so_far.extend_from_slice(data);
     }
 }
 
 impl<S, C> Statement<S, C> {
+    fn hold_long_data(
+        &mut self,
+        parameter: u16,
+        data: &[u8],
+        bytes_max: usize,
+    ) -> Result<(), MySqlError> {
+        let held: usize = self.long_data.values().map(BytesMut::len).sum();
+        if held.saturating_add(data.len()) > bytes_max {
+            return Err(long_data_too_long());
+        }
+        let so_far = self.long_data.get(&parameter);
+        let (len, capacity) = so_far.map_or((0, 0), |data| (data.len(), data.capacity()));
+        let needed = len.saturating_add(data.len());
+        if so_far.is_some() && needed <= capacity {
+            if let Some(so_far) = self.long_data.get_mut(&parameter) {
+                so_far.extend_from_slice(data);
+            }
+            return Ok(());
+        }
+        // Twice as much, so that each byte is copied once, but no more than may come.
+        let wanted = capacity.saturating_mul(2).min(bytes_max).max(needed);
+        let before = self.share.bytes();
+        let more = wanted.saturating_add(ENTRY_BYTES);
+        self.share.resize(before.saturating_add(more))?;
+        let mut grown = BytesMut::with_capacity(wanted);
+        grown.extend_from_slice(so_far.map_or(&[], |so_far| so_far));
+        grown.extend_from_slice(data);
+        if self.long_data.insert(parameter, grown).is_some() {
+            let less = capacity.saturating_add(ENTRY_BYTES);
+            self.share.shrink(self.share.bytes().saturating_sub(less));
+        }
+        Ok(())
+    }
+
+    fn refuse_long_data(&mut self, error: MySqlError) {
+        let first = self.long_data_error.take();
+        self.forget_long_data();
+        self.long_data_error = Some(first.unwrap_or(error));
+    }
+
+    /// Whether what was sent ahead has come whole.
+    ///
+    /// # Errors
+    /// What was wrong with it; that is forgotten then.
+    pub(crate) fn check_long_data(&mut self) -> Result<(), MySqlError> {
+        self.long_data_error.take().map_or(Ok(()), Err)
+    }
+
     /// COM_STMT_RESET, and the end of an execution: forgets what was sent ahead.
     pub(crate) fn forget_long_data(&mut self) {
         self.long_data.clear();
-        self.long_data_is_too_long = false;
-        self.long_data_is_misplaced = false;
+        self.long_data_error = None;
+        self.share.shrink(types_bytes(self.parameter_count));
     }
+}
+
+/// What the types of the parameters of an execution take.
+fn types_bytes(parameter_count: u16) -> usize {
+    size_of::<ParameterType>().saturating_mul(usize::from(parameter_count))
 }

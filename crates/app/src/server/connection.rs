@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use mayfly_session::{
-    EndHandle, FileRequest, FileRequests, KeptRows, Outcome, Prepared, PreparedCommand, Session,
-    SessionChange as Change, State, client_text, statements,
+    ClientMemory, EndHandle, FileRequest, FileRequests, KeptRows, Outcome, Prepared,
+    PreparedCommand, Session, SessionChange as Change, State, client_text, statements,
 };
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 use mayfly_wire::{
-    Answered, ColumnDefinition, Connection, Cursor, Failure, Login, OpenCursor, Parameter, Peer,
-    Prepared as Described, RecordBatch, Reply, ServerStatus, SessionChange, StatementCommand,
+    Answered, ColumnDefinition, Connection, Cursor, Failure, Login, Memory, OpenCursor, Parameter,
+    Peer, Prepared as Described, RecordBatch, Reply, ServerStatus, SessionChange, StatementCommand,
     Summary, TextEncoding,
 };
 
@@ -274,6 +274,15 @@ impl Client {
     }
 }
 
+/// The memory that the protocol takes for a client, paid from the budget.
+struct OfBudget(ClientMemory);
+
+impl Memory for OfBudget {
+    fn resize(&mut self, bytes: usize) -> Result<(), MySqlError> {
+        self.0.resize(bytes as u64)
+    }
+}
+
 /// The rows of a cursor.
 pub struct Fetched(KeptRows);
 
@@ -430,8 +439,19 @@ impl Connection for Client {
         Duration::from_secs(self.session.idle_seconds())
     }
 
+    fn read_timeout(&self) -> Option<Duration> {
+        Some(Duration::from_secs(self.session.read_seconds()))
+    }
+
     fn max_packet_bytes(&self) -> Option<usize> {
         Some(self.session.max_packet_bytes())
+    }
+
+    fn memory(&self) -> Option<Box<dyn Memory>> {
+        let memory = self.session.client_memory();
+        memory
+            .ok()
+            .map(|memory| Box::new(OfBudget(memory)) as Box<dyn Memory>)
     }
 
     async fn killed(&self) {

@@ -68,8 +68,20 @@ struct Shared {
     has_let_go: AtomicBool,
 }
 
-/// A place among `max_connections`.
+/// A place among `max_connections`: that of a client that has logged in.
 struct Place(Arc<Shared>);
+
+impl Place {
+    /// The next place; one more for who can look why there are so many.
+    fn take(shared: &Arc<Shared>, peer: &Peer) -> Result<Place, MySqlError> {
+        let before = shared.connections.fetch_add(1, Ordering::Relaxed);
+        let place = Place(Arc::clone(shared));
+        match before < shared.places(peer) {
+            true => Ok(place),
+            false => Err(shared.refuse()),
+        }
+    }
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
@@ -78,24 +90,34 @@ impl Drop for Place {
     }
 }
 
+impl Shared {
+    /// The places for clients that come from there.
+    fn places(&self, peer: &Peer) -> u64 {
+        let extra = u64::from(self.users.is_own(peer));
+        self.engine.max_connections().saturating_add(extra)
+    }
+
+    /// Takes note of a client for whom there is no place.
+    fn refuse(&self) -> MySqlError {
+        self.engine.clients().refused_for_number();
+        too_many_connections()
+    }
+}
+
 /// The server as the protocol sees it.
 struct MySqlServer(Arc<Shared>);
 
 impl Server for MySqlServer {
-    type Place = Place;
+    /// A client in the handshake takes no place: who cannot log in keeps nobody out.
+    type Place = ();
     type Connection = Client;
 
-    fn admit(&self, peer: &Peer) -> Result<(u32, Place), MySqlError> {
-        let before = self.0.connections.fetch_add(1, Ordering::Relaxed);
-        let place = Place(Arc::clone(&self.0));
-        // One more for who can look why there are so many.
-        let extra = u64::from(self.0.users.is_own(peer));
-        if before >= self.0.engine.max_connections() + extra {
-            self.0.engine.clients().refused_for_number();
-            return Err(too_many_connections());
+    fn admit(&self, peer: &Peer) -> Result<(u32, ()), MySqlError> {
+        if self.0.connections.load(Ordering::Relaxed) >= self.0.places(peer) {
+            return Err(self.0.refuse());
         }
         let id = self.0.engine.next_connection_id();
-        Ok((u32::try_from(id).unwrap_or(u32::MAX), place))
+        Ok((u32::try_from(id).unwrap_or(u32::MAX), ()))
     }
 
     async fn account(&self, user: &str, peer: &Peer) -> Option<Account> {
@@ -110,7 +132,8 @@ impl Server for MySqlServer {
         log::ended(peer, login, error);
     }
 
-    async fn connect(&self, place: Place, login: &Login) -> Result<Client, MySqlError> {
+    async fn connect(&self, (): (), login: &Login) -> Result<Client, MySqlError> {
+        let place = Place::take(&self.0, &login.peer)?;
         log::connected(login);
         Client::open(Arc::clone(&self.0), place, login).await
     }

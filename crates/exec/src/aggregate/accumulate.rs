@@ -27,7 +27,7 @@ use datafusion::physical_expr::GroupsAccumulatorAdapter;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use mayfly_space::{Account, AccountOptions, Error as SpaceError, Reservation};
 use mayfly_table::rows::{
-    GroupKeys, GroupNumbering, GroupOptions, GroupReader, KeptBatch, KeptRows, KeyColumn,
+    GroupKeys, GroupNumbering, GroupOptions, GroupReader, KeptBatch, KeptRows, KeyColumn, Level,
 };
 
 use super::distinct::{DistinctSet, DistinctWorker};
@@ -123,7 +123,7 @@ impl KeptReader {
                 Attempt::Done(emitting) => self.emitting = Some(emitting),
                 // Not a single page could be read: the error of the split says so.
                 Attempt::Short { groups }
-                    if groups != Some(1) || part.level_bits() < ONE_GROUP_LEVEL_BITS =>
+                    if groups != Some(1) || part.level().bits() < ONE_GROUP_LEVEL_BITS =>
                 {
                     let parts = part.split().map_err(rows_error)?;
                     self.groups.give_back(parts);
@@ -174,7 +174,8 @@ impl KeptReader {
         let account = self.account.child("distinct values", options);
         let page_class = account.space().default_page_class();
         let options = GroupOptions::for_budget(claim_max_bytes, page_class, 1);
-        match DistinctSet::new(&self.functions, &account, options) {
+        let stop = self.groups.stop_flag();
+        match DistinctSet::new(&self.functions, &account, options, stop) {
             Ok(set) => Ok(Some(set)),
             Err(error) if is_short(&error) => Ok(None),
             Err(error) => Err(space_error(error)),
@@ -183,12 +184,8 @@ impl KeptReader {
 
     async fn aggregate(&self, part: &KeptRows, seen: Seen) -> Result<Attempt> {
         let page_class = self.account.space().default_page_class();
-        let numbering = GroupNumbering::new(
-            &self.key_columns,
-            &self.account,
-            page_class,
-            part.level_bits(),
-        );
+        let numbering =
+            GroupNumbering::new(&self.key_columns, &self.account, page_class, part.level());
         let Some(mut numbering) = numbering.map_err(rows_error)? else {
             return Ok(Attempt::Short { groups: None });
         };
@@ -370,7 +367,9 @@ impl Seen {
             let recent = Recent::new(&types, account)?;
             types.insert(0, DataType::UInt32);
             let columns: Vec<KeyColumn> = types.into_iter().map(KeyColumn::nullable).collect();
-            match GroupNumbering::new(&columns, account, page_class, 0).map_err(rows_error)? {
+            match GroupNumbering::new(&columns, account, page_class, Level::default())
+                .map_err(rows_error)?
+            {
                 Some(numbering) => numberings.push((numbering, recent)),
                 None => return Ok(None),
             }

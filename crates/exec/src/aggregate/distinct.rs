@@ -24,12 +24,12 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
 use mayfly_space::{Account, Error as SpaceError};
 use mayfly_table::rows::{
-    GroupInput, GroupOptions, GroupReader, GroupSet, GroupWorker, KeyColumn, RowLayout,
+    GroupInput, GroupOptions, GroupReader, GroupSet, GroupWorker, KeyColumn, RowLayout, StopFlag,
 };
 
 use super::functions::{Functions, select};
 use super::recent::Recent;
-use crate::error::{rows_error, space_error};
+use crate::error::rows_error;
 
 /// Tables in front of the set that each thread has at most: further tuples share them. The memory
 /// of so many is less than what the set needs later to split a partition.
@@ -87,6 +87,7 @@ impl DistinctSet {
         functions: &Functions,
         account: &Account,
         options: GroupOptions,
+        stop: &StopFlag,
     ) -> std::result::Result<DistinctSet, SpaceError> {
         let shape = Arc::new(Shape::new(functions));
         let columns: Vec<KeyColumn> = shape
@@ -105,7 +106,7 @@ impl DistinctSet {
             front_pages: (options.front_pages / tables).max(FRONT_PAGES_MIN),
             ..options
         };
-        let set = GroupSet::new(layout, account, options)?;
+        let set = GroupSet::stoppable(layout, account, options, stop.clone())?;
         Ok(DistinctSet {
             set,
             account: account.clone(),
@@ -213,13 +214,13 @@ impl DistinctWorker {
             states: &[],
         };
         let worker = tuple % self.workers.len();
-        self.workers[worker].push(&input).map_err(space_error)
+        self.workers[worker].push(&input).map_err(rows_error)
     }
 
     /// Ends this worker's input.
     pub(super) fn finish(self) -> Result<()> {
         for worker in self.workers {
-            worker.finish().map_err(space_error)?;
+            worker.finish().map_err(rows_error)?;
         }
         Ok(())
     }

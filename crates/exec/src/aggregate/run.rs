@@ -135,7 +135,8 @@ impl Run {
         let Some(layout) = layout else {
             return internal_err!("the planner checked that a row can hold the columns");
         };
-        let set = GroupSet::new(layout, &account, options).map_err(space_error)?;
+        let stop = statement.stop.clone();
+        let set = GroupSet::stoppable(layout, &account, options, stop).map_err(space_error)?;
         if let Some(pool) = context.memory_pool().downcast_ref::<SpacePool>() {
             pool.may_take_from(&set);
         }
@@ -228,7 +229,7 @@ impl Filler {
             }
             tokio::task::coop::consume_budget().await;
         }
-        self.worker.finish().map_err(space_error)
+        self.worker.finish().map_err(rows_error)
     }
 
     fn push(&mut self, batch: &RecordBatch) -> Result<()> {
@@ -245,7 +246,7 @@ impl Filler {
                 payload: &payload,
                 states: &states,
             };
-            self.worker.push(&input).map_err(space_error)?;
+            self.worker.push(&input).map_err(rows_error)?;
         }
         Ok(())
     }

@@ -59,7 +59,8 @@ pub(super) fn stream(
     let workers = operator.input_partitions();
     let memory_bytes = space.memory_bytes();
     let options = GroupOptions::for_budget(memory_bytes, space.default_page_class(), workers);
-    let set = DistinctSet::new(functions, &account, options).map_err(space_error)?;
+    let set =
+        DistinctSet::new(functions, &account, options, &statement.stop).map_err(space_error)?;
     if let Some(pool) = context.memory_pool().downcast_ref::<SpacePool>() {
         pool.may_take_from(set.table());
     }

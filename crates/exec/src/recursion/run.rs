@@ -75,7 +75,7 @@ impl Run {
         let account = statement.table_account("recursion", 1, AccountOptions::default());
         let schema = operator.schema();
         let seen = match operator.is_distinct {
-            true => Some(Seen::new(Arc::clone(&schema), &context)?),
+            true => Some(Seen::new(&schema, &account)?),
             false => None,
         };
         let (short, columns) = operator.short()?;

@@ -23,7 +23,7 @@ use mayfly_space::{Faults, Operation, Space, SpaceOptions};
 
 use super::{MergeOperator, SortOperator};
 use crate::context::StatementContext;
-use crate::tests::check_nothing_left;
+use crate::tests::{check_nothing_left, wait_until};
 use crate::{find_space_error, runtime};
 
 /// A generator with a seed that is printed by every failing test.
@@ -420,21 +420,28 @@ async fn check_wide(
         "peak of {peak} bytes with {memory_bytes}"
     );
     check_nothing_left(&space, "wide").await;
-    assert_eq!(
-        statement.account.holders(),
-        1,
-        "the report holds an account"
-    );
+    // A sort that a limit ends is dropped by its task, its account last of all; what the report
+    // would hold on to would stay.
+    wait_until("no account is held", || statement.account.holders() == 1).await;
     let table = statement.report.tables().remove(0);
     (table.disk_bytes_written, table.passes)
+}
+
+/// What such a sort without a limit writes at least, however fast the disk is: when the last merge
+/// begins, all rows are in pages but for the few that a partition gave away early.
+fn beyond_memory(memory_bytes: u64, rows: usize, key_bytes: usize) -> u64 {
+    let row_bytes = key_bytes + size_of::<i64>() + size_of::<u64>();
+    (rows * row_bytes) as u64 - memory_bytes - memory_bytes / 16
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sort_larger_than_memory_spills_and_stays_within_it() {
     let (written, _) = check_spills(8 << 20, 200_000, None).await;
-    assert!(written > 8 << 20, "only {written} bytes written");
+    let least = beyond_memory(8 << 20, 200_000, 48);
+    assert!(written >= least, "only {written} bytes written of {least}");
     let (written, passes) = check_spills(1 << 20, 100_000, None).await;
-    assert!(written > 4 << 20, "only {written} bytes written");
+    let least = beyond_memory(1 << 20, 100_000, 48);
+    assert!(written >= least, "only {written} bytes written of {least}");
     assert!(passes > 2, "one merge was enough");
     let (written, _) = check_spills(1 << 30, 100_000, None).await;
     assert_eq!(written, 0);
@@ -446,7 +453,9 @@ async fn long_rows_sort_at_every_budget() {
     for (memory_bytes, rows) in [(64 << 20, 40_000), (20 << 20, 20_000), (8 << 20, 10_000)] {
         for fetch in [None, Some(rows * 3 / 4)] {
             let (written, _) = check_wide(memory_bytes, rows, fetch, 4096).await;
-            assert!(written > memory_bytes / 2, "only {written} bytes written");
+            // Partitions of half of the rows reach no limit of three quarters.
+            let least = beyond_memory(memory_bytes, rows, 4096);
+            assert!(written >= least, "only {written} bytes written of {least}");
         }
     }
 }
@@ -455,8 +464,10 @@ async fn long_rows_sort_at_every_budget() {
 async fn a_limit_pages_only_what_it_must() {
     let (written, _) = check_spills(8 << 20, 200_000, Some(100)).await;
     assert_eq!(written, 0, "a small limit needs no page");
+    // Neither partition reaches the limit.
     let (written, _) = check_spills(8 << 20, 200_000, Some(150_000)).await;
-    assert!(written > 4 << 20, "only {written} bytes written");
+    let least = beyond_memory(8 << 20, 200_000, 48);
+    assert!(written >= least, "only {written} bytes written of {least}");
 }
 
 #[tokio::test]

@@ -1,10 +1,12 @@
-//! The first line of a text file, and whether the files of a pattern agree in it.
+//! The first line of a CSV file, and whether the files of a pattern agree in it.
 //!
-//! Never looks at a value: types are inferred elsewhere.
+//! It names the columns if no field of it is empty, a number or a date. Where some fields are
+//! empty, as in a file that was written with a nameless index, the rows below decide: it is a
+//! header if a named column has values that are no texts.
 
 use std::collections::HashSet;
 
-use mayfly_types::{ErrorCode, MySqlError};
+use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
 /// What the first line of a text file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,20 +17,93 @@ pub(super) enum Header {
     Fields(usize),
 }
 
-impl Header {
-    /// Reads the first line in the beginning of a file.
+/// What the first line of a text file may say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FirstLine {
+    fields: Vec<String>,
+}
+
+impl FirstLine {
+    pub(super) fn new(fields: Vec<Vec<u8>>) -> FirstLine {
+        let text = |field: Vec<u8>| String::from_utf8_lossy(&field).trim().to_owned();
+        FirstLine {
+            fields: fields.into_iter().map(text).collect(),
+        }
+    }
+
+    pub(super) fn width(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// Whether it is a header: told by the line alone, unless names are missing in it.
+    pub(super) fn is_header(&self) -> Option<bool> {
+        let named = self.fields.iter().filter(|field| !field.is_empty());
+        let are_names = self.fields.iter().any(|field| !field.is_empty())
+            && named.clone().all(|field| is_name(field));
+        match (are_names, named.count() == self.fields.len()) {
+            (false, _) => Some(false),
+            (true, true) => Some(true),
+            (true, false) => None,
+        }
+    }
+
+    /// Whether a header without some names stands above columns of these types.
+    pub(super) fn is_header_above(&self, is_text: impl Fn(usize) -> bool) -> bool {
+        let mut fields = self.fields.iter().enumerate();
+        fields.any(|(column, field)| !field.is_empty() && !is_text(column))
+    }
+
+    /// The header, and a warning for names that are missing.
     ///
     /// # Errors
     /// 1060 when it names a column twice.
-    pub(super) fn read(head: &str, delimiter: char) -> Result<Header, MySqlError> {
-        let fields = first_record(head.trim_start_matches('\u{feff}'), delimiter);
-        if fields.is_empty() || !fields.iter().all(|field| is_name(field)) {
-            return Ok(Header::Fields(fields.len()));
+    pub(super) fn into_header(
+        self,
+        is_header: bool,
+        path: &str,
+    ) -> Result<(Header, Option<Warning>), MySqlError> {
+        let width = self.fields.len();
+        let missing = self.fields.iter().filter(|field| field.is_empty()).count();
+        let is_unclear = self.is_header().is_none();
+        if !is_header {
+            let warning = is_unclear.then(|| {
+                let text = format!(
+                    "Line 1 of file '{path}' lacks {missing} names of {width}: it is read as a row, \
+                     and the columns are called column_1, column_2, ..."
+                );
+                warning_of(text)
+            });
+            return Ok((Header::Fields(width), warning));
         }
         let mut seen = HashSet::new();
-        match fields.iter().find(|name| !seen.insert(name.to_lowercase())) {
-            Some(name) => Err(MySqlError::new(ErrorCode::DuplicateColumn, &[name])),
-            None => Ok(Header::Names(fields)),
+        let names = self.fields.into_iter().enumerate();
+        let names = names.map(|(column, name)| match name.is_empty() {
+            true => default_name(column),
+            false => name,
+        });
+        let names: Vec<String> = names.collect();
+        if let Some(name) = names.iter().find(|name| !seen.insert(name.to_lowercase())) {
+            let mut error = MySqlError::new(ErrorCode::DuplicateColumn, &[name]);
+            error.message = format!("{} in line 1 of file '{path}'", error.message);
+            return Err(error);
+        }
+        let warning = is_unclear.then(|| {
+            let text = format!(
+                "Line 1 of file '{path}' lacks {missing} names of {width}: these columns are called \
+                 by their number, column_1 for the first"
+            );
+            warning_of(text)
+        });
+        Ok((Header::Names(names), warning))
+    }
+}
+
+impl Header {
+    /// The names of the columns.
+    pub(super) fn names(&self) -> Vec<String> {
+        match self {
+            Header::Names(names) => names.clone(),
+            Header::Fields(width) => (0..*width).map(default_name).collect(),
         }
     }
 
@@ -67,6 +142,17 @@ impl Header {
     }
 }
 
+fn default_name(column: usize) -> String {
+    format!("column_{}", column.saturating_add(1))
+}
+
+fn warning_of(text: String) -> Warning {
+    Warning {
+        level: Level::Warning,
+        error: MySqlError::with_message(ErrorCode::WrongColumnName, text),
+    }
+}
+
 /// Neither empty nor a number nor a date.
 fn is_name(field: &str) -> bool {
     let looks_like_value = field.parse::<f64>().is_ok()
@@ -75,33 +161,4 @@ fn is_name(field: &str) -> bool {
                 .bytes()
                 .all(|byte| byte.is_ascii_digit() || b"-:/ .T".contains(&byte));
     !field.is_empty() && !looks_like_value
-}
-
-/// The fields of the first line, without quotes and the white space around them.
-fn first_record(head: &str, delimiter: char) -> Vec<String> {
-    let mut fields = Vec::new();
-    let mut field = String::new();
-    let mut quoted = false;
-    let mut chars = head.chars().peekable();
-    let mut any = false;
-    while let Some(c) = chars.next() {
-        match c {
-            '"' if quoted && chars.peek() == Some(&'"') => {
-                chars.next();
-                field.push('"');
-            }
-            '"' if quoted || field.trim().is_empty() => quoted = !quoted,
-            '\n' if !quoted => break,
-            c if c == delimiter && !quoted => fields.push(std::mem::take(&mut field)),
-            c => field.push(c),
-        }
-        any = true;
-    }
-    if any {
-        fields.push(field);
-    }
-    for field in &mut fields {
-        *field = field.trim().to_owned();
-    }
-    fields
 }

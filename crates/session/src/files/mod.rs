@@ -3,49 +3,86 @@
 //! The name decides the format: `.parquet`, `.csv`, `.tsv` (or `.tab`), `.json` (or `.jsonl`,
 //! `.ndjson`: one object a line); the text formats also with `.gz`, `.zst`, `.bz2` or `.xz`
 //! behind. A name with `*`, `?` or `[...]` means all files that match. Their columns are matched by
-//! name; text files must have the same columns, others have NULL for those that they lack.
+//! name; CSV files must have the same columns, others have NULL for those that they lack.
 //!
 //! The first line of a CSV or TSV file is its header if no field of it is empty, a number or a
-//! date; otherwise columns are called `column_1`, `column_2`, ... . Types are inferred from the
-//! first thousand rows. An empty field is NULL.
+//! date (see `header`); otherwise columns are called `column_1`, `column_2`, ... . Types are those
+//! of the first rows, and widen until they hold all of them; what a later row holds and its type
+//! does not is an error. An empty field is NULL.
+//!
+//! ```text
+//!   mod ----> sample ----> header        which columns, of which types
+//!     \----> text_table --> arrays       their rows
+//!     \        \--------> text_file --> mayfly_records
+//!      \---> store                      Parquet below secure_file_priv
+//! ```
 
+#![deny(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
+mod arrays;
 mod header;
-mod misread;
-mod together;
+mod sample;
+mod store;
+mod text_file;
+mod text_table;
+mod wrong;
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::file_format::FileFormat;
-use datafusion::datasource::file_format::csv::CsvFormat;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
-use datafusion::datasource::file_format::json::JsonFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::session_state::SessionState;
 use datafusion::object_store::{ObjectMeta, ObjectStore};
 use futures::TryStreamExt;
-use mayfly_types::{ColumnType, ErrorCode, MySqlError};
+use mayfly_records::{Format, Guess};
+use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
 
+use self::arrays::field_of;
 use self::header::Header;
-use self::misread::TextTable;
-use self::together::{Part, Together};
+use self::sample::Sample;
+pub(crate) use self::store::FilesBelow;
+pub(crate) use self::text_file::RecordMemory;
+use self::text_file::{TextFile, TextOptions};
+pub(crate) use self::text_table::TEXT_SCAN;
+use self::text_table::TextTable;
+pub(crate) use self::wrong::of_record;
 use crate::errors;
 use crate::file_access::FileAccess;
 
-/// Bytes of a text file that are looked at for a header.
-const SNIFF_BYTES: u64 = 64 << 10;
-/// Rows of a file from which its types are inferred.
-const INFER_ROWS: usize = 1000;
-/// Text files of a pattern whose rows are looked at for types; headers are read in all.
-const INFER_FILES: usize = 64;
+/// Rows of a file beyond the first of a pattern that are looked at for types, at least: each file
+/// has half of the rows of the one before.
+const SAMPLE_ROWS_MIN: u64 = 100;
 const ENOENT: i32 = 2;
+
+/// What the files of a statement are read with.
+pub(crate) struct FileSettings<'a> {
+    pub(crate) state: &'a SessionState,
+    pub(crate) access: &'a FileAccess,
+    /// Pays for long records while their types are looked for.
+    pub(crate) pool: Arc<dyn MemoryPool>,
+    /// `mayfly_infer_rows`; 0 is all.
+    pub(crate) infer_rows: u64,
+    /// `mayfly_max_record_bytes`.
+    pub(crate) record_bytes_max: usize,
+}
+
+/// A file, or the files of a pattern, as a table.
+pub(crate) struct OpenedFile {
+    pub(crate) table: Arc<dyn TableProvider>,
+    pub(crate) warnings: Vec<Warning>,
+}
 
 /// Opens a file or a pattern of files as a table.
 ///
@@ -53,60 +90,66 @@ const ENOENT: i32 = 2;
 /// 1017 when there is no such file, 1235 when its name says no known format, 1024 when files do
 /// not agree, 1060 when a header names a column twice.
 pub(crate) async fn open(
-    state: &SessionState,
-    access: &FileAccess,
+    settings: &FileSettings<'_>,
     path: &str,
-) -> Result<Arc<dyn TableProvider>, MySqlError> {
+) -> Result<OpenedFile, MySqlError> {
+    let access = settings.access;
     access.check(path)?;
     let is_pattern = path.contains(['*', '?', '[']) && !Path::new(path).exists();
+    let mut bytes = 0;
     if !is_pattern {
-        let found = std::fs::metadata(path).map_err(|error| cannot_open(path, &error))?;
-        if found.is_dir() {
-            let error = std::io::Error::from(std::io::ErrorKind::IsADirectory);
-            return Err(cannot_open(path, &error));
-        }
-        File::open(path).map_err(|error| cannot_open(path, &error))?;
+        let opened = access.open_regular(path);
+        let found = opened.and_then(|file| file.metadata());
+        bytes = found.map_err(|error| cannot_open(path, &error))?.len();
     }
     let opening = Opening {
-        state,
+        settings,
         path,
         url: ListingTableUrl::parse(path).map_err(|error| errors::from_plan(&error))?,
         kind: Kind::of(path)?,
     };
     let files = match is_pattern {
-        true => {
-            let files = opening.matching().await?;
-            // A link may lead away from where the pattern looks.
-            for file in &files {
-                access.check(&format!("/{}", file.location))?;
-            }
-            files
-        }
+        true => opening.matching().await?,
         false => Vec::new(),
     };
-    let table = match (opening.kind.delimiter(), files.as_slice()) {
-        (None, files) => Arc::new(opening.typed(files).await?),
-        (Some(delimiter), []) => opening.text(delimiter).await?,
-        (Some(delimiter), files) => opening.texts(delimiter, files).await?,
+    // A link may lead away from where the pattern looks.
+    for file in &files {
+        access.check(&path_of(file))?;
+    }
+    let opened = match opening.kind.text_format() {
+        None => OpenedFile {
+            table: Arc::new(opening.typed(&files).await?),
+            warnings: Vec::new(),
+        },
+        Some(format) if is_pattern => {
+            bytes = files.iter().map(|file| file.size).sum();
+            let paths = files.iter().map(path_of).collect();
+            opening.text(format, paths, bytes)?
+        }
+        Some(format) => opening.text(format, vec![path.to_owned()], bytes)?,
     };
-    if table.schema().fields().is_empty() {
+    if opened.table.schema().fields().is_empty() {
         let text = format!("The file '{path}' is empty: it has no columns");
         return Err(MySqlError::with_message(ErrorCode::FileRead, text));
     }
-    Ok(table)
+    Ok(opened)
 }
 
 /// A file or a pattern on its way to a table.
 struct Opening<'a> {
-    state: &'a SessionState,
+    settings: &'a FileSettings<'a>,
     path: &'a str,
     url: ListingTableUrl,
     kind: Kind,
 }
 
 impl Opening<'_> {
+    fn state(&self) -> &SessionState {
+        self.settings.state
+    }
+
     fn store(&self) -> Result<Arc<dyn ObjectStore>, MySqlError> {
-        let store = self.state.runtime_env().object_store(&self.url);
+        let store = self.state().runtime_env().object_store(&self.url);
         store.map_err(|error| errors::from_plan(&error))
     }
 
@@ -116,7 +159,7 @@ impl Opening<'_> {
         let plan = |error| errors::from_plan(&error);
         // What the directory held for an earlier statement does not count.
         let listed = self
-            .state
+            .state()
             .runtime_env()
             .cache_manager
             .get_list_files_cache();
@@ -125,7 +168,7 @@ impl Opening<'_> {
         }
         let files = self
             .url
-            .list_all_files(self.state, store.as_ref(), &self.kind.suffix)
+            .list_all_files(self.state(), store.as_ref(), &self.kind.suffix)
             .await
             .map_err(plan)?;
         let mut files: Vec<ObjectMeta> = files.try_collect().await.map_err(plan)?;
@@ -144,14 +187,14 @@ impl Opening<'_> {
 
     async fn inferred(&self, options: &ListingOptions) -> Result<SchemaRef, MySqlError> {
         options
-            .infer_schema(self.state, &self.url)
+            .infer_schema(self.state(), &self.url)
             .await
             .map_err(|error| unreadable(self.path, &error))
     }
 
-    /// Files that know the names of their columns: Parquet and JSON.
+    /// Parquet files, which know the names and types of their columns.
     async fn typed(&self, files: &[ObjectMeta]) -> Result<ListingTable, MySqlError> {
-        let format = self.kind.format(false);
+        let format: Arc<dyn FileFormat> = Arc::new(ParquetFormat::default());
         let options = self.options(Arc::clone(&format));
         let schema = match self.inferred(&options).await {
             Ok(schema) => schema,
@@ -162,91 +205,68 @@ impl Opening<'_> {
         listing(config, options, schema)
     }
 
-    /// One text file.
-    async fn text(&self, delimiter: u8) -> Result<Arc<dyn TableProvider>, MySqlError> {
-        let has_header = self.header(self.path, delimiter)?.is_named();
-        let options = self.options(self.kind.format(has_header));
-        let schema = self.inferred(&options).await?;
-        let config = ListingTableConfig::new(self.url.clone());
-        Ok(Arc::new(TextTable {
-            inner: listing(config, options, schema)?,
-            has_header,
-        }))
-    }
-
-    /// Text files whose columns are matched by the names in their headers.
-    async fn texts(
+    /// Text files: their columns are matched by name, and have types that hold the values of all.
+    fn text(
         &self,
-        delimiter: u8,
-        files: &[ObjectMeta],
-    ) -> Result<Arc<dyn TableProvider>, MySqlError> {
-        let first = self.header(&path_of(&files[0]), delimiter)?;
-        let has_header = first.is_named();
-        let format = self.kind.format(has_header);
-        let options = self.options(Arc::clone(&format));
-        let schema = self.of_file(&format, &files[0]).await?;
-        let mut types: Vec<DataType> = data_types(&schema);
-        let mut groups: Vec<(Vec<usize>, Vec<ListingTableUrl>)> = Vec::new();
-        for (index, file) in files.iter().enumerate() {
-            let header = self.header(&path_of(file), delimiter)?;
-            let Some(places) = header.places_in(&first) else {
-                let (this, that) = (header.describe(), first.describe());
-                return Err(unlike(file, &this, &files[0], &that));
+        format: Format,
+        paths: Vec<String>,
+        bytes: u64,
+    ) -> Result<OpenedFile, MySqlError> {
+        let settings = self.settings;
+        let options = TextOptions {
+            format,
+            compression: self.kind.compression,
+            access: settings.access.clone(),
+            record_bytes_max: settings.record_bytes_max,
+        };
+        let mut columns = TextColumns::default();
+        let mut files = Vec::with_capacity(paths.len());
+        let mut warnings = Vec::new();
+        let mut rows = match settings.infer_rows {
+            0 => u64::MAX,
+            rows => rows,
+        };
+        for path in paths {
+            let Some(sample) = Sample::of(&options, &path, rows, &settings.pool)? else {
+                continue;
             };
-            if (1..INFER_FILES).contains(&index) {
-                let found = data_types(&*self.of_file(&format, file).await?);
-                for (place, data_type) in places.iter().zip(&found) {
-                    let known = &mut types[*place];
-                    *known = widened(known, data_type).unwrap_or(DataType::Utf8);
+            if settings.infer_rows > 0 {
+                let least = SAMPLE_ROWS_MIN.min(settings.infer_rows);
+                rows = (rows / 2).max(least);
+            }
+            warnings.extend(sample.warning);
+            let places = match format {
+                Format::Json => columns.add(&sample.header),
+                Format::Csv { .. } => columns.same(&sample.header, &path)?,
+            };
+            for (place, guess) in places.iter().zip(&sample.guesses) {
+                if let Some(known) = columns.guesses.get_mut(*place) {
+                    known.join(guess);
                 }
             }
-            let url = url_of(file)?;
-            match groups.iter_mut().find(|(known, _)| *known == places) {
-                Some((_, urls)) => urls.push(url),
-                None => groups.push((places, vec![url])),
-            }
+            files.push(TextFile {
+                path,
+                has_header: sample.header.is_named(),
+                columns: places,
+            });
         }
-        let fields: Vec<Field> = schema
-            .fields()
-            .iter()
-            .zip(types)
-            .map(|(field, data_type)| Field::new(field.name(), data_type, true))
-            .collect();
-        let whole = Arc::new(Schema::new(fields));
-        if groups.len() == 1 {
-            let config = ListingTableConfig::new(self.url.clone());
-            return Ok(Arc::new(TextTable {
-                inner: listing(config, options, whole)?,
-                has_header,
-            }));
-        }
-        let mut parts = Vec::with_capacity(groups.len());
-        for (order, urls) in groups {
-            let fields: Vec<Field> = order
-                .iter()
-                .map(|place| whole.field(*place).clone())
-                .collect();
-            let config = ListingTableConfig::new_with_multi_paths(urls);
-            let inner = listing(config, options.clone(), Arc::new(Schema::new(fields)))?;
-            let mut places = vec![0; order.len()];
-            for (here, place) in order.into_iter().enumerate() {
-                places[place] = here;
-            }
-            let table = Arc::new(TextTable { inner, has_header });
-            parts.push(Part { table, places });
-        }
-        Ok(Arc::new(Together {
-            schema: whole,
-            parts,
-        }))
-    }
-
-    fn header(&self, path: &str, delimiter: u8) -> Result<Header, MySqlError> {
-        let head = self
-            .kind
-            .head(path)
-            .map_err(|error| cannot_open(path, &error))?;
-        Header::read(&head, char::from(delimiter))
+        let types = columns.guesses.iter().map(Guess::text_type);
+        let types: Vec<_> = types.collect();
+        let names = columns.header.map(|(header, _)| header.names());
+        let names = names.unwrap_or_default();
+        let fields = names.iter().zip(&types);
+        let fields: Vec<Field> = fields.map(|(name, it)| field_of(name, *it)).collect();
+        let table = TextTable {
+            options,
+            files,
+            bytes,
+            schema: Arc::new(Schema::new(fields)),
+            types,
+        };
+        Ok(OpenedFile {
+            table: Arc::new(table),
+            warnings,
+        })
     }
 
     async fn of_file(
@@ -255,7 +275,7 @@ impl Opening<'_> {
         file: &ObjectMeta,
     ) -> Result<SchemaRef, MySqlError> {
         format
-            .infer_schema(self.state, &self.store()?, std::slice::from_ref(file))
+            .infer_schema(self.state(), &self.store()?, std::slice::from_ref(file))
             .await
             .map_err(|error| unreadable(&path_of(file), &error))
     }
@@ -279,13 +299,53 @@ impl Opening<'_> {
                         let column_type = ColumnType::from_arrow(field);
                         format!("column {} of type {column_type}", field.name())
                     };
-                    return Err(unlike(file, &describe(field), from, &describe(known)));
+                    let (this, that) = (describe(field), describe(known));
+                    return Err(unlike(&path_of(file), &this, &path_of(from), &that));
                 };
                 *known = known.clone().with_data_type(data_type).with_nullable(true);
             }
         }
         let fields: Vec<Field> = fields.into_iter().map(|(field, _)| field).collect();
         Ok(Arc::new(Schema::new(fields)))
+    }
+}
+
+/// The columns of some text files.
+#[derive(Default)]
+struct TextColumns {
+    /// Their names, and the file that they are from.
+    header: Option<(Header, String)>,
+    guesses: Vec<Guess>,
+}
+
+impl TextColumns {
+    /// The places of the columns of one more file, which must be the same.
+    fn same(&mut self, header: &Header, path: &str) -> Result<Vec<usize>, MySqlError> {
+        let width = header.names().len();
+        self.guesses
+            .resize(width.max(self.guesses.len()), Guess::default());
+        let (first, from) = self
+            .header
+            .get_or_insert_with(|| (header.clone(), path.to_owned()));
+        let places = header.places_in(first);
+        places.ok_or_else(|| unlike(path, &header.describe(), from, &first.describe()))
+    }
+
+    /// The places of the columns of one more file, which may have new ones.
+    fn add(&mut self, header: &Header) -> Vec<usize> {
+        let known = self.header.take().map(|(header, _)| header.names());
+        let mut names = known.unwrap_or_default();
+        let mut places = Vec::new();
+        for name in header.names() {
+            let known = names.iter().position(|known| *known == name);
+            places.push(known.unwrap_or(names.len()));
+            if known.is_none() {
+                names.push(name);
+            }
+        }
+        self.guesses.resize(names.len(), Guess::default());
+        self.header = Some((Header::Names(names), String::new()));
+        places
     }
 }
 
@@ -296,14 +356,6 @@ fn listing(
 ) -> Result<ListingTable, MySqlError> {
     let config = config.with_listing_options(options).with_schema(schema);
     ListingTable::try_new(config).map_err(|error| errors::from_plan(&error))
-}
-
-fn data_types(schema: &Schema) -> Vec<DataType> {
-    let types = schema
-        .fields()
-        .iter()
-        .map(|field| field.data_type().clone());
-    types.collect()
 }
 
 /// The type that holds the values of both, if there is one other than text.
@@ -322,21 +374,10 @@ fn path_of(file: &ObjectMeta) -> String {
     format!("/{}", file.location)
 }
 
-/// The address of one file, whatever characters its name has.
-fn url_of(file: &ObjectMeta) -> Result<ListingTableUrl, MySqlError> {
-    let path = path_of(file)
-        .replace('%', "%25")
-        .replace('#', "%23")
-        .replace('?', "%3F");
-    ListingTableUrl::parse(format!("file://{path}")).map_err(|error| errors::from_plan(&error))
-}
-
 /// The error of two files that are not of one table.
-fn unlike(file: &ObjectMeta, this: &str, other: &ObjectMeta, that: &str) -> MySqlError {
+fn unlike(file: &str, this: &str, other: &str, that: &str) -> MySqlError {
     let text = format!(
-        "The file '{}' has {this}, but '{}' has {that}: they cannot be read together",
-        path_of(file),
-        path_of(other)
+        "The file '{file}' has {this}, but '{other}' has {that}: they cannot be read together"
     );
     MySqlError::with_message(ErrorCode::FileRead, text)
 }
@@ -353,6 +394,10 @@ fn unreadable(path: &str, error: &datafusion::error::DataFusionError) -> MySqlEr
 
 /// The error for a file that is missing or may not be read.
 pub(crate) fn cannot_open(path: &str, error: &std::io::Error) -> MySqlError {
+    let told = error.get_ref().and_then(|inner| inner.downcast_ref());
+    if let Some(told) = told {
+        return MySqlError::clone(told);
+    }
     let number = error.raw_os_error().unwrap_or(0);
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or(&text).to_owned();
@@ -406,49 +451,17 @@ impl Kind {
         Ok(Kind {
             shape,
             compression,
-            suffix: path[start..].to_owned(),
+            suffix: path.get(start..).unwrap_or_default().to_owned(),
         })
     }
 
-    /// What separates the fields of a text file.
-    fn delimiter(&self) -> Option<u8> {
+    /// How a text file is read.
+    fn text_format(&self) -> Option<Format> {
         match self.shape {
-            Shape::Csv => Some(b','),
-            Shape::Tsv => Some(b'\t'),
-            Shape::Parquet | Shape::Json => None,
+            Shape::Csv => Some(Format::Csv { delimiter: b',' }),
+            Shape::Tsv => Some(Format::Csv { delimiter: b'\t' }),
+            Shape::Json => Some(Format::Json),
+            Shape::Parquet => None,
         }
-    }
-
-    fn format(&self, has_header: bool) -> Arc<dyn FileFormat> {
-        let text = |delimiter: u8| {
-            CsvFormat::default()
-                .with_has_header(has_header)
-                .with_delimiter(delimiter)
-                .with_schema_infer_max_rec(INFER_ROWS)
-                .with_newlines_in_values(true)
-                .with_file_compression_type(self.compression)
-        };
-        match self.shape {
-            Shape::Parquet => Arc::new(ParquetFormat::default()),
-            Shape::Csv => Arc::new(text(b',')),
-            Shape::Tsv => Arc::new(text(b'\t')),
-            Shape::Json => Arc::new(
-                JsonFormat::default()
-                    .with_schema_infer_max_rec(INFER_ROWS)
-                    .with_file_compression_type(self.compression),
-            ),
-        }
-    }
-
-    /// The beginning of a file, decompressed.
-    fn head(&self, path: &str) -> std::io::Result<String> {
-        let file = File::open(path)?;
-        let reader: Box<dyn Read> = self
-            .compression
-            .convert_read(file)
-            .map_err(|error| std::io::Error::other(error.to_string()))?;
-        let mut bytes = Vec::new();
-        reader.take(SNIFF_BYTES).read_to_end(&mut bytes)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 }

@@ -88,7 +88,7 @@ impl Job {
             texts.extend((0..assigned.inputs).map(assigned::input_name));
             source.set_items(place, texts);
         }
-        let planned = self.planned_of(query, bindings, &source)?;
+        let planned = self.planned_of(query, bindings, Arc::new(source)).await?;
         self.physical_in_order(planned).await
     }
 }

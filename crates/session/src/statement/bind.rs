@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use datafusion::catalog::TableProvider;
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::scalar::ScalarValue;
 use mayfly_exec::TableSource;
 use mayfly_sql::bindings::{Bindings, BoundTable};
@@ -10,8 +12,9 @@ use mayfly_table::Table;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::{Job, information};
+use crate::errors;
 use crate::file_access::FileAccess;
-use crate::files;
+use crate::files::{self, FileSettings};
 use crate::lowered;
 use crate::profile::Stage;
 use crate::variables::{Where, as_scalar, find};
@@ -78,12 +81,39 @@ impl Job {
                 .insert((database, name.table.clone()), bound);
         }
         for path in &references.files {
-            let provider = files::open(connection.state()?, self.file_access(), path).await?;
-            bindings
-                .files
-                .insert(path.clone(), lowered::bind(provider)?);
+            let table = self.open_file(path).await?;
+            bindings.files.insert(path.clone(), lowered::bind(table)?);
         }
         Ok(bindings)
+    }
+
+    /// Memory of the statement, beside that of its plan.
+    pub(crate) fn memory_pool(&self) -> Result<Arc<dyn MemoryPool>, MySqlError> {
+        let base = self.connection.state()?.runtime_env();
+        let runtime = mayfly_exec::runtime(&self.running.account, Some(base));
+        let runtime = runtime.map_err(|error| errors::from_plan(&error))?;
+        Ok(Arc::clone(&runtime.memory_pool))
+    }
+
+    /// A file, or the files of a pattern, as a table; warns of what is odd about them.
+    pub(crate) async fn open_file(&self, path: &str) -> Result<Arc<dyn TableProvider>, MySqlError> {
+        let (infer_rows, record_bytes_max) = {
+            let variables = &self.connection.local().variables;
+            let infer_rows = variables.number("mayfly_infer_rows");
+            (infer_rows, variables.record_bytes_max())
+        };
+        let settings = FileSettings {
+            state: self.connection.state()?,
+            access: self.file_access(),
+            pool: self.memory_pool()?,
+            infer_rows,
+            record_bytes_max,
+        };
+        let opened = files::open(&settings, path).await?;
+        for warning in opened.warnings {
+            self.connection.warn(warning);
+        }
+        Ok(opened.table)
     }
 
     /// The files that statements may name.

@@ -153,7 +153,7 @@ impl Job {
             Some(query) => {
                 let bindings = self.bindings(&References::of_query(&query)).await?;
                 self.begin_assignments(create.ignore);
-                let planned = self.planned(*query, &bindings)?;
+                let planned = self.planned(*query, &bindings).await?;
                 let stored = stored::columns(&planned.plan);
                 // Which of two rows stays, and which number one gets, depends on their order.
                 let counts = draft.columns.iter().any(|column| column.is_auto_increment);

@@ -114,7 +114,7 @@ impl Updater {
         let bound = lowered::bind(Arc::new(provider))?;
         let name = (TARGETS.to_owned(), target_name(0));
         bindings.tables.insert(name, bound);
-        let planned = job.planned(query, &bindings).map_err(told)?;
+        let planned = job.planned(query, &bindings).await.map_err(told)?;
         let ready = job.physical(planned).await?;
         Ok(Updater {
             job: job.clone(),

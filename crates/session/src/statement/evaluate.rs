@@ -3,6 +3,7 @@
 use arrow::array::ArrayRef;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, SelectItem, SetExpr, Value};
+use mayfly_sql::bindings::Bindings;
 use mayfly_sql::literal::Literal;
 use mayfly_sql::plan::Planner;
 use mayfly_sql::references::References;
@@ -16,6 +17,10 @@ use super::query::{Ready, in_database};
 use super::record::names_columns;
 use crate::errors;
 use crate::render;
+
+/// How long a statement may be whose values are computed where it runs: it takes microseconds, and
+/// another thread would take as many to begin.
+const SHORT_BYTES_MAX: usize = 128;
 
 impl Job {
     /// The value of an expression without columns.
@@ -60,15 +65,7 @@ impl Job {
                 references.add(References::of_expression(expression));
             }
             let bindings = self.bindings(&references).await?;
-            let planner = Planner {
-                state: self.connection.state()?,
-                type_planner: Some(type_planner()),
-                bindings: &bindings,
-            };
-            let values = planner.values(expressions.clone());
-            let values =
-                values.map_err(|error| in_database(errors::from_plan(&error), &bindings))?;
-            if let Some(values) = values {
+            if let Some(values) = self.values(expressions.clone(), bindings).await? {
                 return Ok(values);
             }
         }
@@ -85,6 +82,27 @@ impl Job {
                 ScalarValue::try_from_array(array, 0).map_err(|error| errors::from_plan(&error))
             })
             .collect()
+    }
+
+    /// The values of expressions that take no plan; `None` for others.
+    async fn values(
+        &self,
+        expressions: Vec<Expr>,
+        bindings: Bindings,
+    ) -> Result<Option<Vec<ScalarValue>>, MySqlError> {
+        let values = move |job: &Job| {
+            let planner = Planner {
+                state: job.connection.state()?,
+                type_planner: Some(type_planner()),
+                bindings: &bindings,
+            };
+            let values = planner.values(expressions);
+            values.map_err(|error| in_database(errors::from_plan(&error), &bindings))
+        };
+        match self.running.text.len() > SHORT_BYTES_MAX {
+            true => self.plan(values).await,
+            false => values(self),
+        }
     }
 
     /// The plan of expressions without columns.

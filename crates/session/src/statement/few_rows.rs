@@ -6,13 +6,18 @@ use std::sync::Arc;
 
 use datafusion::execution::TaskContext;
 use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
 use mayfly_exec::{StatementContext, SwapOperators};
 use mayfly_sql::functions::SessionValues;
+use mayfly_sql::planning::{optimized, physical};
 
 use super::Job;
 use super::query::in_one_partition;
 use crate::connection::Connection;
+use crate::errors;
+use crate::planning;
 
 /// What a plan gives that warns in the session of `values`; `None` where it warned in another one
 /// than that of the connection: its user is to see the warnings, which only the long way tells.
@@ -32,8 +37,21 @@ pub(super) fn unless_warned_elsewhere<T>(
 }
 
 impl Job {
+    /// The stock operators of a plan over few rows; `None` where they cannot be made.
+    pub(super) async fn few_rows_plan(&self, plan: LogicalPlan) -> Option<Arc<dyn ExecutionPlan>> {
+        let made = self.plan(move |job| {
+            let Some(state) = job.few_rows_state() else {
+                return Ok(None);
+            };
+            let made = optimized(&state, plan);
+            let made = made.and_then(|plan| planning::wait(physical(&state, &plan)));
+            made.map(Some).map_err(|error| errors::from_plan(&error))
+        });
+        made.await.ok().flatten()
+    }
+
     /// What plans over few rows are made with: stock operators on one thread.
-    pub(super) fn few_rows_state(&self) -> Option<SessionState> {
+    fn few_rows_state(&self) -> Option<SessionState> {
         let state = self.connection.state().ok()?;
         let ours = SwapOperators.name();
         let rules = state.physical_optimizers().iter();

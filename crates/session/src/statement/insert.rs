@@ -92,7 +92,7 @@ impl Job {
     /// Writes the rows of a query.
     async fn insert_query(&self, writer: Writer, query: ast::Query) -> Result<Written, MySqlError> {
         let bindings = self.bindings(&References::of_query(&query)).await?;
-        let planned = self.planned(query, &bindings)?;
+        let planned = self.planned(query, &bindings).await?;
         let mut ready = match writer.depends_on_order() {
             true => self.physical_in_order(planned).await?,
             false => self.physical(planned).await?,

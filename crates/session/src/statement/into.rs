@@ -2,9 +2,7 @@
 //!
 //! Owns the new file: it must not exist before, and it is gone where the statement fails.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::io::{ErrorKind, Write};
 
 use arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast;
@@ -17,6 +15,7 @@ use super::evaluate::user_value;
 use super::query::Ready;
 use crate::errors;
 use crate::export::Export;
+use crate::file_access::CreatedFile;
 use crate::outcome::Outcome;
 use crate::render;
 
@@ -79,7 +78,7 @@ impl Job {
         }
         self.check_interrupted()?;
         file.write(&bytes)?;
-        file.keep()?;
+        file.keep();
         Ok(self.found(rows))
     }
 
@@ -89,7 +88,7 @@ impl Job {
         let mut file = NewFile::create(self, path)?;
         let (first, has_more) = self.first_row(&ready).await?;
         let Some(batch) = first else {
-            file.keep()?;
+            file.keep();
             return Ok(self.found(0));
         };
         if has_more {
@@ -100,7 +99,7 @@ impl Job {
             render::write_cell(&mut bytes, array, 0, &column.column_type);
         }
         file.write(&bytes)?;
-        file.keep()?;
+        file.keep();
         Ok(self.found(1))
     }
 
@@ -172,19 +171,18 @@ impl Job {
 
 /// A file that a statement writes. It goes if the statement fails.
 struct NewFile {
-    path: PathBuf,
-    /// None when it is kept.
-    file: Option<BufWriter<File>>,
+    path: String,
+    created: CreatedFile,
+    is_kept: bool,
 }
 
 impl NewFile {
     fn create(job: &Job, path: &str) -> Result<NewFile, MySqlError> {
-        job.file_access().check(path)?;
-        let created = OpenOptions::new().write(true).create_new(true).open(path);
-        match created {
-            Ok(file) => Ok(NewFile {
-                path: Path::new(path).to_owned(),
-                file: Some(BufWriter::new(file)),
+        match job.file_access().create(path) {
+            Ok(created) => Ok(NewFile {
+                path: path.to_owned(),
+                created,
+                is_kept: false,
             }),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 Err(MySqlError::new(ErrorCode::FileExists, &[&path]))
@@ -194,35 +192,29 @@ impl NewFile {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), MySqlError> {
-        let written = match &mut self.file {
-            Some(file) => file.write_all(bytes),
-            None => Ok(()),
-        };
-        written.map_err(|error| self.failed(&error))
+        let written = self.created.file.write_all(bytes);
+        written.map_err(|error| failed(ErrorCode::FileWrite, &self.path, &error))
     }
 
-    fn keep(mut self) -> Result<(), MySqlError> {
-        let flushed = self.file.as_mut().map_or(Ok(()), Write::flush);
-        flushed.map_err(|error| self.failed(&error))?;
-        self.file = None;
-        Ok(())
-    }
-
-    fn failed(&self, error: &std::io::Error) -> MySqlError {
-        failed(ErrorCode::FileWrite, &self.path.to_string_lossy(), error)
+    fn keep(mut self) {
+        self.is_kept = true;
     }
 }
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        if self.file.take().is_some() {
+        if !self.is_kept {
             // Nothing more can be done about a file that does not go.
-            let _ = std::fs::remove_file(&self.path);
+            let _ = self.created.remove();
         }
     }
 }
 
 fn failed(code: ErrorCode, path: &str, error: &std::io::Error) -> MySqlError {
+    let told = error.get_ref().and_then(|inner| inner.downcast_ref());
+    if let Some(told) = told {
+        return MySqlError::clone(told);
+    }
     let number = error.raw_os_error().unwrap_or(0);
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();

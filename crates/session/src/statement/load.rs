@@ -3,38 +3,81 @@
 //! Fields are read as text and converted as INSERT converts text. SET and user variables are
 //! computed by a query over each batch of the file.
 
+#![deny(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BinaryViewBuilder, StringViewBuilder};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, SetExpr};
+use mayfly_records::{Delimited, Delimiters, Limits, Record, Step};
 use mayfly_sql::parse;
-use mayfly_sql::statement::{LoadData, LoadTarget, Statement};
+use mayfly_sql::statement::{FileFormat, LoadData, LoadTarget, Statement};
 use mayfly_sql::walk::change_expressions;
 use mayfly_table::Table;
-use mayfly_types::{CharacterSet, ErrorCode, MySqlError, Warning};
+use mayfly_types::{CharacterSet, ErrorCode, Level, MySqlError, Warning};
 
 use super::Job;
 use super::write::Writer;
-use crate::delimited::{Record, Records, Shape};
+use crate::client_files::ClientFile;
 use crate::errors;
-use crate::files::cannot_open;
+use crate::files::{RecordMemory, cannot_open, of_record};
 use crate::outcome::Outcome;
 
 /// Rows of the file that are converted together.
 const ROWS_TOGETHER: usize = 4096;
 /// Bytes of the file after which a batch ends early.
 const BYTES_TOGETHER: usize = 1 << 20;
+/// Bytes of a file of the server that are read together, and of a client's piece that are looked at
+/// together.
+const CHUNK_BYTES: usize = 256 << 10;
+/// Bytes that are reserved for each byte of a long record: what came, and its fields.
+const COPIES: usize = 2;
 /// The name under which a batch is queried.
 const BATCH: &str = "load data";
 
+/// The file that is loaded.
+enum Source {
+    /// Of this machine, and room for what is read of it.
+    Here(File, Vec<u8>),
+    /// Of the client: the piece that is read, and how much of it was.
+    Client(ClientFile, Vec<u8>, usize),
+}
+
+impl Source {
+    /// The next bytes, none at the end.
+    async fn next(&mut self, load: &LoadData) -> Result<&[u8], MySqlError> {
+        match self {
+            Source::Here(file, buffer) => {
+                let read = file.read(buffer);
+                let read = read.map_err(|error| cannot_open(&load.path, &error))?;
+                Ok(buffer.get(..read).unwrap_or_default())
+            }
+            Source::Client(file, piece, read) => {
+                if *read >= piece.len() {
+                    *piece = file.next_piece().await?;
+                    *read = 0;
+                }
+                let left = piece.get(*read..).unwrap_or_default();
+                let taken = left.get(..CHUNK_BYTES).unwrap_or(left);
+                *read = read.saturating_add(taken.len());
+                Ok(taken)
+            }
+        }
+    }
+}
+
 impl Job {
     /// The file. That of an embedded engine's client is one of ours.
-    async fn file(&self, load: &LoadData) -> Result<Box<dyn Read + Send>, MySqlError> {
+    async fn source(&self, load: &LoadData) -> Result<Source, MySqlError> {
         let disabled = || MySqlError::new(ErrorCode::LocalInfileDisabled, &[]);
         if load.local {
             if !self
@@ -47,18 +90,30 @@ impl Job {
                 return Err(disabled());
             }
             if let Some(files) = self.connection.client_files() {
-                let readers = &self.connection.engine.shared().client_file_readers;
-                let stop = Arc::clone(&self.connection.values.lock().stop);
-                let file = files.ask(&load.path, readers, stop).await?;
-                return Ok(Box::new(file));
+                let file = files.ask(&load.path).await?;
+                return Ok(Source::Client(file, Vec::new(), 0));
             }
             if !self.file_access().is_local() {
                 return Err(disabled());
             }
         }
-        self.file_access().check(&load.path)?;
-        let file = File::open(&load.path).map_err(|error| not_found(load, &error))?;
-        Ok(Box::new(file))
+        let file = self.file_access().open(&load.path);
+        let file = file.map_err(|error| not_found(load, &error))?;
+        Ok(Source::Here(file, vec![0; CHUNK_BYTES]))
+    }
+
+    /// What takes records out of the bytes of the file.
+    fn records(&self, load: &LoadData) -> Result<Delimited<RecordMemory>, MySqlError> {
+        let limits = Limits {
+            record_bytes_max: self.connection.local().variables.record_bytes_max(),
+            copies: COPIES,
+        };
+        Ok(Delimited::new(
+            delimiters(&load.format),
+            load.skip_lines,
+            limits,
+            RecordMemory::of(&self.memory_pool()?),
+        ))
     }
 
     pub(crate) async fn load(&self, load: LoadData) -> Result<Outcome, MySqlError> {
@@ -73,13 +128,9 @@ impl Job {
         let table = self.table(&load.table)?;
         let ignore = load.local || load.ignore;
         let plan = Plan::new(&load, &table)?;
-        let file = self.file(&load).await?;
-        let mut records = Records::new(file, Shape::of(&load.format));
-        let read_error = |error: io::Error| match error.downcast::<MySqlError>() {
-            Ok(told) => told,
-            Err(error) => cannot_open(&load.path, &error),
-        };
-        records.skip_lines(load.skip_lines).map_err(read_error)?;
+        let mut source = self.source(&load).await?;
+        let mut records = self.records(&load)?;
+        let failed = |error| of_record(error, &load.path);
         // LOCAL alone leaves out rows that meet others, unless they are to take their places.
         let mut writer = Writer::begin(self, &table, &plan.names, ignore).await?;
         if load.replace {
@@ -91,11 +142,21 @@ impl Job {
         let mut record = Record::default();
         let mut row = 0_u64;
         loop {
-            let more = records.read(&mut record).map_err(read_error)?;
-            if !more {
-                break;
+            match records.read(&mut record).map_err(failed)? {
+                Step::Record => row = row.saturating_add(1),
+                Step::End => break,
+                Step::NeedsBytes => {
+                    let bytes = source.next(&load).await?;
+                    match bytes.is_empty() {
+                        true => records.finish(),
+                        false => records.push(bytes).map_err(failed)?,
+                    }
+                    continue;
+                }
             }
-            row += 1;
+            if record.is_unterminated() {
+                self.warn_of_quote(row, &load.path);
+            }
             let miscount = miscount(&record, plan.schema.fields().len());
             // What is wrong with the values in front of it is told before; too many fields are told
             // when their row is written. A warning that is only counted may come when it likes.
@@ -123,9 +184,20 @@ impl Job {
             info: format!(
                 "Records: {row}  Deleted: {}  Skipped: {}  Warnings: ?",
                 written.deleted,
-                row - written.inserted
+                row.saturating_sub(written.inserted)
             ),
         })
+    }
+
+    /// A quote without an end takes all rows behind it into its field.
+    fn warn_of_quote(&self, row: u64, path: &str) {
+        let text = format!(
+            "Row {row} of file '{path}' has a quote without an end: what follows it is one field"
+        );
+        self.connection.warn(Warning {
+            level: Level::Warning,
+            error: MySqlError::with_message(ErrorCode::TooFewRecords, text),
+        });
     }
 
     /// Writes the rows that have gathered.
@@ -156,6 +228,18 @@ impl Job {
         }
         self.connection.warn(Warning::new(code, &[&row]));
         Ok(())
+    }
+}
+
+/// What stands between fields and lines.
+fn delimiters(format: &FileFormat) -> Delimiters {
+    let byte = |c: Option<char>| c.and_then(|c| u8::try_from(c).ok());
+    Delimiters {
+        field_end: format.field_terminator.clone().into_bytes(),
+        line_end: format.line_terminator.clone().into_bytes(),
+        line_start: format.line_start.clone().into_bytes(),
+        enclosure: byte(format.enclosure),
+        escape: byte(format.escape),
     }
 }
 
@@ -208,11 +292,9 @@ impl Plan {
         };
         let last = last_mentions(&targets);
         let mut fields = Vec::with_capacity(targets.len());
-        for (index, target) in targets.iter().enumerate() {
+        for (index, (target, is_last)) in targets.iter().zip(&last).enumerate() {
             fields.push(match target {
-                _ if !last[index] => {
-                    Field::new(format!("field {index}"), DataType::BinaryView, true)
-                }
+                _ if !is_last => Field::new(format!("field {index}"), DataType::BinaryView, true),
                 LoadTarget::Column(name) => {
                     let lower = name.to_lowercase();
                     let column = table
@@ -277,7 +359,8 @@ impl Plan {
         for (column, expression) in &load.assignments {
             let definition = table.definition();
             let place = definition.column(column);
-            if place.is_some_and(|place| definition.columns[place].generated.is_some()) {
+            let place = place.and_then(|place| definition.columns.get(place));
+            if place.is_some_and(|place| place.generated.is_some()) {
                 let code = ErrorCode::GeneratedValue;
                 return Err(MySqlError::new(code, &[column, &table.name()]));
             }
@@ -379,14 +462,11 @@ impl Columns {
     }
 
     fn push(&mut self, record: &Record, row: u64) -> Result<(), MySqlError> {
-        self.rows += 1;
+        self.rows = self.rows.saturating_add(1);
         for (index, builder) in self.builders.iter_mut().enumerate() {
-            let field = if index < record.count() {
-                record.field(index)
-            } else {
-                None
-            };
-            self.bytes += field.map_or(0, <[u8]>::len);
+            let field = record.field(index);
+            let bytes = field.map_or(0, <[u8]>::len);
+            self.bytes = self.bytes.saturating_add(bytes);
             match builder {
                 Builder::Bytes(builder) => builder.append_option(field),
                 Builder::Text(builder) => match field {

@@ -33,6 +33,7 @@ mod point;
 mod query;
 mod record;
 mod repeated;
+mod route;
 mod rules;
 mod set;
 mod show;
@@ -45,6 +46,7 @@ use std::time::Instant;
 use arrow::datatypes::DataType;
 use datafusion::scalar::ScalarValue;
 use mayfly_sql::parse;
+use mayfly_sql::planning::text_bytes;
 use mayfly_sql::references::References;
 use mayfly_sql::source::Source;
 use mayfly_sql::statement::{Access, Completion, Show, Statement, TableName};
@@ -65,6 +67,7 @@ pub(crate) use describe::{Described, describe, known_columns};
 pub(crate) use known_tables::{KnownTables, run_known_table};
 pub(crate) use point::{Attempt, Known, run_known};
 pub(crate) use repeated::{Repeated, run_repeated};
+pub(crate) use route::{is_control, is_light};
 pub(crate) use rules::Lately;
 
 /// The right to write a shared table, and where it is waited for.
@@ -93,7 +96,7 @@ pub(crate) async fn run(
     if !explains && let Some(ended) = Box::pin(job.long_known()).await {
         return ended.map(|outcome| job.settle(outcome));
     }
-    let parsed = parse::parse(&job.running.text);
+    let parsed = job.parsed().await;
     if matches!(
         &parsed,
         Ok((Statement::Show(Show::Profile(_) | Show::Profiles), _))
@@ -122,52 +125,8 @@ pub(crate) async fn run(
     Ok(job.settle(outcome))
 }
 
-/// Words that statements begin with which look at names and variables only.
-const LIGHT: [&str; 8] = [
-    "BEGIN",
-    "COMMIT",
-    "CREATE",
-    "DROP",
-    "RELEASE",
-    "SAVEPOINT",
-    "SET",
-    "USE",
-];
-/// Words that may bring rows into them, or a value that takes its time.
-const HEAVY: [&str; 6] = ["AS", "DEFAULT", "INDEX", "SELECT", "VALUES", "WITH"];
-/// How long and nested they may be: to parse and plan them must not take the stack of any thread.
-const LIGHT_BYTES_MAX: usize = 1 << 10;
-const LIGHT_NESTING_MAX: usize = 48;
-
-/// Whether a statement is over before another thread would have taken it up, by its text. One that
-/// is not known to be so goes to a worker: others may wait for this thread.
-pub(crate) fn is_light(text: &str) -> bool {
-    if text.len() > LIGHT_BYTES_MAX {
-        return false;
-    }
-    let is_of_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    let words = text
-        .split(|letter| !is_of_word(letter))
-        .filter(|word| !word.is_empty());
-    let mut words = words.map(str::to_ascii_uppercase);
-    let first = words.next().unwrap_or_default();
-    if !LIGHT.contains(&first.as_str()) {
-        return false;
-    }
-    let nesting = text.bytes().filter(|byte| *byte == b'(').count();
-    let mut tables = 0;
-    let has_heavy = words.any(|word| {
-        tables += usize::from(word == "TABLE" || word == "TABLES");
-        // CREATE TABLE t TABLE s; a default that calls a function.
-        tables > 1 || HEAVY.contains(&word.as_str()) && (word != "DEFAULT" || nesting > 1)
-    });
-    match first.as_str() {
-        _ if has_heavy => false,
-        "SET" => nesting == 0,
-        "CREATE" => tables == 1 && nesting <= LIGHT_NESTING_MAX,
-        _ => true,
-    }
-}
+/// How long a text may be that is read where its statement runs: it takes less than a millisecond.
+const SHORT_TEXT_BYTES_MAX: usize = 8 << 10;
 
 /// The answer to who ends its own connection.
 fn connection_killed() -> MySqlError {
@@ -203,6 +162,17 @@ fn reads_counts(statement: &Statement) -> bool {
 }
 
 impl Job {
+    /// Reads the text; a long one as it is planned, beside the workers.
+    async fn parsed(&self) -> Result<(Statement, Source), MySqlError> {
+        if self.running.text.len() <= SHORT_TEXT_BYTES_MAX {
+            return parse::parse(&self.running.text);
+        }
+        let bytes = text_bytes(&self.running.text);
+        let planners = &self.connection.engine.shared().planners;
+        planners.hold_text(&self.running.planning, bytes).await?;
+        self.plan(|job| parse::parse(&job.running.text)).await
+    }
+
     /// Counts the statement, also if it is started again.
     fn count(&self, count: impl Fn(&mut Status)) {
         if !self.running.is_again() {

@@ -22,6 +22,7 @@ use mayfly_sql::functions::{refusing_zero, waits};
 use mayfly_sql::in_turn;
 use mayfly_sql::origin::Origins;
 use mayfly_sql::plan::{Planned, Planner, raise};
+use mayfly_sql::planning::{optimized, physical};
 use mayfly_sql::references::References;
 use mayfly_sql::source::Source;
 use mayfly_sql::typing::type_planner;
@@ -32,6 +33,7 @@ use super::Job;
 use crate::errors;
 use crate::lowered;
 use crate::outcome::{ColumnInfo, Message, Outcome, RowStream};
+use crate::planning;
 use crate::profile::Stage;
 use crate::running::{AFTER_FAILURE, AFTER_SUCCESS};
 
@@ -141,7 +143,7 @@ impl Job {
         query.limit_clause = None;
         query.order_by = None;
         let bindings = self.bindings(&References::of_query(&query)).await?;
-        let planned = self.planned(query, &bindings)?;
+        let planned = self.planned(query, &bindings).await?;
         let counting = || -> PlanResult<LogicalPlan> {
             let counted = vec![count(lit(1_i64))];
             LogicalPlanBuilder::from(planned.plan.clone())
@@ -178,21 +180,47 @@ impl Job {
     /// Plans a query.
     pub(crate) async fn ready(&self, query: ast::Query) -> Result<Ready, MySqlError> {
         let bindings = self.bindings(&References::of_query(&query)).await?;
-        let planned = self.planned(query, &bindings)?;
-        self.physical(planned).await
+        self.plan(move |job| {
+            let planned = job.planned_here(query, &bindings, &job.source)?;
+            job.physical_here(planned)
+        })
+        .await
+    }
+
+    /// Makes a part of the statement's plan on a thread that plans.
+    pub(super) async fn plan<T: Send + 'static>(
+        &self,
+        make: impl FnOnce(&Job) -> Result<T, MySqlError> + Send + 'static,
+    ) -> Result<T, MySqlError> {
+        let job = self.clone();
+        let planners = &self.connection.engine.shared().planners;
+        let planned = planners.plan(&self.running.planning, move || make(&job));
+        planned.await
     }
 
     /// The logical plan of a query.
-    pub(crate) fn planned(
+    pub(crate) async fn planned(
         &self,
         query: ast::Query,
         bindings: &Bindings,
     ) -> Result<Planned, MySqlError> {
-        self.planned_of(query, bindings, &self.source)
+        self.planned_of(query, bindings, Arc::clone(&self.source))
+            .await
     }
 
     /// The same, of another text.
-    pub(super) fn planned_of(
+    pub(super) async fn planned_of(
+        &self,
+        query: ast::Query,
+        bindings: &Bindings,
+        source: Arc<Source>,
+    ) -> Result<Planned, MySqlError> {
+        let bindings = bindings.clone();
+        self.plan(move |job| job.planned_here(query, &bindings, &source))
+            .await
+    }
+
+    fn planned_here(
         &self,
         query: ast::Query,
         bindings: &Bindings,
@@ -253,48 +281,81 @@ impl Job {
         let mut bindings = self.bindings(&references).await?;
         let bound = lowered::bind_batch(batch)?;
         bindings.files.insert(name.to_owned(), bound);
-        let ready = self.physical(self.planned(query, &bindings)?).await?;
+        let planned = self.planned(query, &bindings).await?;
+        let ready = self.physical(planned).await?;
         self.small_result(&ready).await
     }
 
     /// The physical plan of a logical one.
     pub(crate) async fn physical(&self, planned: Planned) -> Result<Ready, MySqlError> {
-        if waits(&planned.plan) {
+        self.plan(move |job| job.physical_here(planned)).await
+    }
+
+    fn physical_here(&self, planned: Planned) -> Result<Ready, MySqlError> {
+        let (_, ready) = self.optimized_here(planned)?;
+        Ok(ready)
+    }
+
+    /// The physical plan with the logical one that it is made from.
+    fn optimized_here(&self, planned: Planned) -> Result<(LogicalPlan, Ready), MySqlError> {
+        match waits(&planned.plan) {
             // One row after the other.
-            return self.physical_in_order(planned).await;
+            true => self.in_order_here(planned),
+            false => self.physical_by(self.connection.state()?, planned),
         }
-        self.physical_by(self.connection.state()?, planned).await
+    }
+
+    /// The plans of a query that is explained.
+    pub(super) async fn explained_plans(
+        &self,
+        query: ast::Query,
+        bindings: Bindings,
+    ) -> Result<(LogicalPlan, Ready), MySqlError> {
+        self.plan(move |job| {
+            let planned = job.planned_here(query, &bindings, &job.source)?;
+            job.optimized_here(planned)
+        })
+        .await
     }
 
     /// A plan whose rows come in the order of its inputs: one partition each, read one after the
     /// other.
     pub(crate) async fn physical_in_order(&self, planned: Planned) -> Result<Ready, MySqlError> {
-        let state = self.connection.state()?;
-        let state = in_one_partition(state).build();
-        let ready = self.physical_by(&state, planned).await?;
-        Ok(Ready {
-            in_order: true,
-            ..ready
+        self.plan(move |job| {
+            let (_, ready) = job.in_order_here(planned)?;
+            Ok(ready)
         })
+        .await
     }
 
-    async fn physical_by(
+    fn in_order_here(&self, planned: Planned) -> Result<(LogicalPlan, Ready), MySqlError> {
+        let state = self.connection.state()?;
+        let state = in_one_partition(state).build();
+        let (logical, ready) = self.physical_by(&state, planned)?;
+        let in_order = true;
+        Ok((logical, Ready { in_order, ..ready }))
+    }
+
+    fn physical_by(
         &self,
         state: &SessionState,
         planned: Planned,
-    ) -> Result<Ready, MySqlError> {
+    ) -> Result<(LogicalPlan, Ready), MySqlError> {
         self.running.enter(Stage::Preparing);
-        let plan = state.create_physical_plan(&planned.plan).await;
+        let logical = optimized(state, planned.plan);
+        let logical = logical.map_err(|error| errors::from_plan(&error))?;
+        let plan = planning::wait(physical(state, &logical));
         let mut plan = plan.map_err(|error| errors::from_plan(&error))?;
         if self.connection.values.lock().refuses_misfits {
             plan = in_turn::in_turn(plan).map_err(|error| errors::from_plan(&error))?;
         }
-        Ok(Ready {
+        let ready = Ready {
             plan,
             origins: planned.origins,
             labels: planned.labels,
             in_order: false,
-        })
+        };
+        Ok((logical, ready))
     }
 
     /// Starts a plan, in the order of its partitions if it is to keep one.

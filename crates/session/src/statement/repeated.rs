@@ -309,9 +309,9 @@ impl Job {
             let unbound = lowered::bind(Arc::new(UnboundTable::new(&table))).ok()?;
             bindings.tables.get_mut(&key)?.provider = unbound.provider;
         }
-        let planned = self.planned(self.limited(query.clone()), &bindings).ok()?;
-        let state = self.few_rows_state()?;
-        let plan = state.create_physical_plan(&planned.plan).await.ok()?;
+        let query = self.limited(query.clone());
+        let planned = self.planned(query, &bindings).await.ok()?;
+        let plan = self.few_rows_plan(planned.plan).await?;
         let plan = ShortPlan::of(&plan).ok()??;
         // What has too many rows now is not tried again soon.
         let context = connection.few_rows_context()?;

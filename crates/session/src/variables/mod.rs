@@ -49,6 +49,11 @@ impl Variables {
         Some(self.number(name)).filter(|bytes| *bytes > 0)
     }
 
+    /// The longest record of a text file.
+    pub(crate) fn record_bytes_max(&self) -> usize {
+        usize::try_from(self.number("mayfly_max_record_bytes")).unwrap_or(usize::MAX)
+    }
+
     /// Whether a switch is on.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.text(name) == "ON"

@@ -20,9 +20,11 @@
 //!
 //! **Cost** of a frame: one lock and a bit search, `measure::frames`.
 
+mod check;
+mod give_back;
 mod memory;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, BinaryHeap};
 use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -83,6 +85,8 @@ struct State {
     unbacked: BTreeSet<u32>,
     backed_blocks: u64,
     outside_bytes: u64,
+    /// The most bytes of frames in use at once since [`Arena::end_period`].
+    most_used_bytes: u64,
 }
 
 /// The frame arena.
@@ -97,13 +101,6 @@ pub(crate) struct Arena {
     /// Bytes of frames that pages own.
     used_bytes: AtomicU64,
     outside_bytes: AtomicU64,
-}
-
-/// What [`Arena::check`] found.
-pub(crate) struct ArenaReading {
-    pub(crate) owned: Vec<(Frame, u32)>,
-    pub(crate) backed_bytes: u64,
-    pub(crate) outside_bytes: u64,
 }
 
 /// The block size for a budget.
@@ -151,6 +148,7 @@ impl Arena {
                 unbacked: (0..count).collect(),
                 backed_blocks: 0,
                 outside_bytes: 0,
+                most_used_bytes: 0,
             }),
             used_bytes: AtomicU64::new(0),
             outside_bytes: AtomicU64::new(0),
@@ -205,8 +203,7 @@ impl Arena {
 
     /// Bytes of memory that no page uses and that is not given back.
     pub(crate) fn free_bytes(&self) -> u64 {
-        let state = lock(&self.state);
-        (state.backed_blocks * self.block_bytes as u64).saturating_sub(self.used_bytes())
+        self.backed_bytes().saturating_sub(self.used_bytes())
     }
 
     /// Bytes in use in and outside the arena.
@@ -214,16 +211,26 @@ impl Arena {
         self.used_bytes.load(Relaxed) + self.outside_bytes.load(Relaxed)
     }
 
-    /// A frame for `owner`, or `None` if nothing of that size is free within the limit; with
-    /// `beyond`, within the limit and the slack.
+    /// Whether so many bytes more could be in use if nothing was scattered.
+    pub(crate) fn fits(&self, bytes: u64) -> bool {
+        self.held_bytes().saturating_add(bytes) <= self.limit_bytes
+    }
+
+    /// A frame for `owner`, or `None` if nothing of that size is free within the limit. With
+    /// `beyond`, what is backed may take the slack too; what is in use may not.
     pub(crate) fn allocate(&self, size: Size, owner: u32, beyond: bool) -> Option<Frame> {
         let mut state = lock(&self.state);
+        if !self.fits(self.len_of(size) as u64) {
+            return None;
+        }
         let frame = match (self.run_blocks(size), size) {
             (Some(blocks), _) => self.allocate_run(&mut state, blocks, owner, beyond),
             (None, Size::Class(class)) => self.allocate_part(&mut state, class, owner, beyond),
             (None, Size::Run { .. }) => None,
         }?;
-        self.used_bytes.fetch_add(self.len_of(size) as u64, Relaxed);
+        let len = self.len_of(size) as u64;
+        let used = self.used_bytes.fetch_add(len, Relaxed) + len;
+        state.most_used_bytes = state.most_used_bytes.max(used);
         Some(frame)
     }
 
@@ -301,15 +308,6 @@ impl Arena {
             .div_ceil(self.block_bytes as u64)
     }
 
-    fn give_back(&self, state: &mut State, blocks: u64) {
-        for _ in 0..blocks {
-            let Some(index) = state.free.pop_last() else {
-                return;
-            };
-            self.unback(state, index);
-        }
-    }
-
     fn allocate_run(
         &self,
         state: &mut State,
@@ -335,24 +333,12 @@ impl Arena {
             }
             state.blocks[index as usize].kind = Kind::RunBody;
         }
-        self.give_back(state, owed);
+        self.give_blocks_back(state, owed);
         let block = &mut state.blocks[head as usize];
         block.kind = Kind::RunHead { blocks };
         block.owners.clear();
         block.owners.push(owner);
         Some(self.block_start(head))
-    }
-
-    fn unback(&self, state: &mut State, index: u32) {
-        self.memory
-            .give_back(index as usize * self.block_bytes, self.block_bytes);
-        Self::mark_given_back(state, index);
-    }
-
-    fn mark_given_back(state: &mut State, index: u32) {
-        state.blocks[index as usize].kind = Kind::Unbacked;
-        state.backed_blocks -= 1;
-        state.unbacked.insert(index);
     }
 
     fn block_start(&self, index: u32) -> Frame {
@@ -437,10 +423,10 @@ impl Arena {
     pub(crate) fn take_outside(&self, bytes: u64, beyond: bool) -> bool {
         let mut state = lock(&self.state);
         let owed = self.blocks_owed(&state, bytes, beyond);
-        if owed > state.free.len() as u64 {
+        if owed > state.free.len() as u64 || beyond && !self.fits(bytes) {
             return false;
         }
-        self.give_back(&mut state, owed);
+        self.give_blocks_back(&mut state, owed);
         state.outside_bytes += bytes;
         self.outside_bytes.store(state.outside_bytes, Relaxed);
         true
@@ -469,21 +455,17 @@ impl Arena {
         movable: impl Fn(u32) -> bool,
     ) -> Option<(u32, Vec<(Frame, u32)>)> {
         let mut state = lock(&self.state);
-        let mut candidates: Vec<(u32, u32)> = state.classes[class.index()]
-            .partial
-            .iter()
-            .map(|&index| (state.blocks[index as usize].free_count, index))
-            .collect();
-        candidates.sort_unstable_by(|a, b| b.cmp(a));
-        let chosen = candidates
-            .into_iter()
-            .map(|(_, index)| index)
-            .find(|&index| {
-                let owners = &state.blocks[index as usize].owners;
-                owners
-                    .iter()
-                    .all(|&owner| owner == NOBODY || movable(owner))
-            })?;
+        let partial = state.classes[class.index()].partial.iter();
+        let by_free_count = partial.map(|&index| (state.blocks[index as usize].free_count, index));
+        // A heap, because the first one will nearly always do.
+        let mut candidates = BinaryHeap::from_iter(by_free_count);
+        let chosen = loop {
+            let (_, index) = candidates.pop()?;
+            let mut owners = state.blocks[index as usize].owners.iter();
+            if owners.all(|&owner| owner == NOBODY || movable(owner)) {
+                break index;
+            }
+        };
         state.classes[class.index()].partial.remove(&chosen);
         let block = &mut state.blocks[chosen as usize];
         block.draining = true;
@@ -522,100 +504,6 @@ impl Arena {
             self.block_is_free(state, index);
         }
         free
-    }
-
-    /// Gives every free block back to the kernel. Those of a huge page in which nothing is in use
-    /// go with one call: block by block, what they become again would be small memory pages.
-    pub(crate) fn trim(&self) -> u64 {
-        let mut state = lock(&self.state);
-        let state = &mut *state;
-        for class in PageClass::ALL {
-            for index in Vec::from_iter(state.classes[class.index()].partial.iter().copied()) {
-                self.release_if_free(state, index, class);
-            }
-        }
-        let mut bytes = 0;
-        let count = state.blocks.len() as u32;
-        let huge_page = |block: &u32| block / self.blocks_together;
-        let free = Vec::from_iter(state.free.iter().copied());
-        for free in free.chunk_by(|a, b| huge_page(a) == huge_page(b)) {
-            let first = huge_page(&free[0]) * self.blocks_together;
-            let end = count.min(first + self.blocks_together);
-            let is_used = |index: u32| {
-                let kind = state.blocks[index as usize].kind;
-                !matches!(kind, Kind::Free | Kind::Unbacked)
-            };
-            let is_in_use = (first..end).any(is_used);
-            if !is_in_use {
-                // With one call, or the kernel would keep what small pages need.
-                self.memory.give_back(
-                    first as usize * self.block_bytes,
-                    (end - first) as usize * self.block_bytes,
-                );
-            }
-            for index in free {
-                state.free.remove(index);
-                match is_in_use {
-                    true => self.unback(state, *index),
-                    false => Self::mark_given_back(state, *index),
-                }
-                bytes += self.block_bytes as u64;
-            }
-        }
-        bytes
-    }
-
-    /// Checks the arena against itself and says what it holds.
-    pub(crate) fn check(&self) -> ArenaReading {
-        let state = lock(&self.state);
-        let mut owned = Vec::new();
-        let mut backed_blocks = 0;
-        let mut used_bytes = 0;
-        let mut free_frames = [0; 5];
-        for (index, block) in state.blocks.iter().enumerate() {
-            let index = index as u32;
-            backed_blocks += u64::from(block.kind != Kind::Unbacked);
-            assert_eq!(block.kind == Kind::Free, state.free.contains(&index));
-            assert_eq!(
-                block.kind == Kind::Unbacked,
-                state.unbacked.contains(&index)
-            );
-            match block.kind {
-                Kind::Carved(class) => {
-                    let free: u32 = block.free.iter().map(|bits| bits.count_ones()).sum();
-                    assert_eq!(free, block.free_count);
-                    free_frames[class.index()] += free;
-                    let partial = state.classes[class.index()].partial.contains(&index);
-                    assert_eq!(partial, free > 0 && !block.draining);
-                    for (slot, &owner) in block.owners.iter().enumerate() {
-                        let is_free = block.free[slot / 64] & (1 << (slot % 64)) != 0;
-                        assert_eq!(is_free, owner == NOBODY);
-                        if !is_free {
-                            owned.push((self.frame_at(index, slot as u32, class), owner));
-                            used_bytes += class.bytes() as u64;
-                        }
-                    }
-                }
-                Kind::RunHead { blocks } => {
-                    owned.push((self.block_start(index), block.owners[0]));
-                    used_bytes += u64::from(blocks) * self.block_bytes as u64;
-                }
-                Kind::Unbacked | Kind::Free | Kind::RunBody => {}
-            }
-        }
-        assert_eq!(backed_blocks, state.backed_blocks);
-        assert_eq!(used_bytes, self.used_bytes());
-        for class in PageClass::ALL {
-            assert_eq!(
-                free_frames[class.index()],
-                state.classes[class.index()].free_frames
-            );
-        }
-        ArenaReading {
-            owned,
-            backed_bytes: backed_blocks * self.block_bytes as u64,
-            outside_bytes: state.outside_bytes,
-        }
     }
 }
 

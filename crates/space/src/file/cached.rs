@@ -63,7 +63,7 @@ pub(super) fn cached_bytes(file: &File) -> Option<CachedBytes> {
 mod tests {
     use std::io::Write;
 
-    use super::super::open;
+    use super::super::unnamed::open;
     use super::*;
     use crate::IoMode;
 

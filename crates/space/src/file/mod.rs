@@ -1,14 +1,23 @@
 //! Temp files: one per directory, unlinked at birth.
 //!
-//! **Owns** the files and which of their bytes are in use. **Never** reads or writes pages, and
-//! never punches holes: slots are recycled, because giving file space back costs the device more
-//! than writing it.
+//! **Owns** the files and which of their bytes are in use. **Never** reads or writes pages. Slots
+//! are recycled: only what a whole period did not need goes back, because giving file space back
+//! costs the device more than writing it.
 //!
-//! A file is opened when the first byte is needed and grows by `fallocate` in large steps, so
-//! that a full disk is met before any data has left memory.
+//! ```text
+//!   |used|free|used|  hole  |used| free |      allocated = used + free
+//!                                       ^ len
+//! ```
+//!
+//! A file is opened when the first byte is needed and grows by `fallocate` in large steps, first
+//! into its holes, so that a full disk is met before any data has left memory. Space goes back from
+//! the end of the file on: its unused end is cut off, free pieces between used ones become holes. A
+//! file system that makes no holes (FAT, old NFS) gets the end alone.
 
+mod allocate;
 mod cached;
 mod ranges;
+mod unnamed;
 
 use std::fs::File;
 use std::io;
@@ -37,15 +46,79 @@ pub(crate) struct Handle {
     pub(crate) heap: Mutex<Vec<u8>>,
 }
 
+#[derive(Default)]
 struct Growing {
-    ranges: Ranges,
+    /// Allocated, and used by no page.
+    free: Ranges,
+    /// Not allocated.
+    holes: Ranges,
     len: u64,
+    /// The most bytes in use at once since [`Files::end_period`].
+    most_used_bytes: u64,
+    /// What is never given back.
+    kept_bytes: u64,
+}
+
+impl Growing {
+    fn allocated_bytes(&self) -> u64 {
+        self.len - self.holes.bytes()
+    }
+
+    fn used_bytes(&self) -> u64 {
+        self.allocated_bytes() - self.free.bytes()
+    }
+
+    fn take(&mut self, len: u64) -> Option<u64> {
+        let offset = self.free.take(len)?;
+        self.most_used_bytes = self.most_used_bytes.max(self.used_bytes());
+        Some(offset)
+    }
+
+    /// Begins a period. Returns the bytes that are allocated and that the one before never used.
+    fn end_period(&mut self) -> u64 {
+        let used = self.used_bytes();
+        let most_used = std::mem::replace(&mut self.most_used_bytes, used);
+        let kept = most_used.max(self.kept_bytes);
+        self.allocated_bytes().saturating_sub(kept)
+    }
 }
 
 struct TempFile {
     dir: PathBuf,
     handle: OnceLock<Arc<Handle>>,
     growing: Mutex<Growing>,
+}
+
+impl TempFile {
+    /// Gives back the end of the last free range, at most `most` bytes. Returns how many bytes went
+    /// back; zero if none can.
+    fn give_back(&self, handle: &Handle, most: u64) -> u64 {
+        let mut growing = lock(&self.growing);
+        let Some((start, len)) = growing.free.take_last(most) else {
+            return 0;
+        };
+        let behind = growing.holes.len_at(start + len);
+        if start + len + behind == growing.len {
+            // The lock is kept, so that nobody grows the file meanwhile.
+            if allocate::truncate(handle, start).is_err() {
+                growing.free.give(start, len);
+                return 0;
+            }
+            growing.holes.take_at(start + len);
+            growing.len = start - growing.holes.take_ending_at(start);
+            return len;
+        }
+        // The range is nobody's now. Others free pages meanwhile.
+        drop(growing);
+        let punched = allocate::punch(handle, start, len);
+        let mut growing = lock(&self.growing);
+        if punched.is_err() {
+            growing.free.give(start, len);
+            return 0;
+        }
+        growing.holes.give(start, len);
+        len
+    }
 }
 
 /// What is known of a temp file.
@@ -96,10 +169,7 @@ impl Files {
         let file = |dir: PathBuf| TempFile {
             dir,
             handle: OnceLock::new(),
-            growing: Mutex::new(Growing {
-                ranges: Ranges::default(),
-                len: 0,
-            }),
+            growing: Mutex::default(),
         };
         Ok(Files {
             files: dirs.into_iter().map(file).collect(),
@@ -138,8 +208,8 @@ impl Files {
             let growing = lock(&file.growing);
             FileStatus {
                 dir: file.dir.clone(),
-                allocated_bytes: growing.len,
-                used_bytes: growing.len - growing.ranges.free_bytes(),
+                allocated_bytes: growing.allocated_bytes(),
+                used_bytes: growing.used_bytes(),
                 cached: cached::cached_bytes(&handle.file),
             }
         })
@@ -152,7 +222,7 @@ impl Files {
         let start = self.turn.fetch_add(1, Relaxed);
         for step in 0..self.files.len() {
             let index = (start + step) % self.files.len();
-            if let Some(offset) = lock(&self.files[index].growing).ranges.take(len) {
+            if let Some(offset) = lock(&self.files[index].growing).take(len) {
                 return Ok((index as u16, offset));
             }
         }
@@ -163,7 +233,7 @@ impl Files {
             let file = &self.files[index];
             match self.grow(file, len) {
                 Ok(()) => {
-                    if let Some(offset) = lock(&file.growing).ranges.take(len) {
+                    if let Some(offset) = lock(&file.growing).take(len) {
                         return Ok((index as u16, offset));
                     }
                 }
@@ -176,7 +246,7 @@ impl Files {
     /// Returns what [`Files::take`] gave.
     pub(crate) fn give(&self, file: u16, offset: u64, len: u64) {
         lock(&self.files[usize::from(file)].growing)
-            .ranges
+            .free
             .give(offset, len);
     }
 
@@ -191,22 +261,23 @@ impl Files {
     pub(crate) fn pre_extend(&self, bytes: u64) -> Result<()> {
         let each = (bytes / self.files.len() as u64).next_multiple_of(SECTOR);
         for file in self.files.iter().filter(|_| each > 0) {
-            self.grow_by(file, each)?;
+            self.grow_by(file, each, each)?;
+            lock(&file.growing).kept_bytes = each;
         }
         Ok(())
     }
 
     /// Grows a file by a large step, or by less if that is all there is.
     fn grow(&self, file: &TempFile, needed: u64) -> Result<()> {
-        let len = lock(&file.growing).len;
-        let mut step = self.step_bytes.max(len / 8).next_multiple_of(SECTOR);
+        let allocated = lock(&file.growing).allocated_bytes();
+        let mut step = self.step_bytes.max(allocated / 8).next_multiple_of(SECTOR);
         if let Some(limit) = self.limit_bytes {
-            let total: u64 = self.files.iter().map(|file| lock(&file.growing).len).sum();
-            step = step.min(limit.saturating_sub(total) / SECTOR * SECTOR);
+            let left = limit.saturating_sub(self.allocated_bytes());
+            step = step.min(left / SECTOR * SECTOR);
         }
         step = step.max(needed);
         loop {
-            match self.grow_by(file, step) {
+            match self.grow_by(file, needed, step) {
                 Err(Error::DiskFull { .. }) if step > needed => {
                     step = (step / 2).next_multiple_of(SECTOR).max(needed);
                 }
@@ -215,7 +286,9 @@ impl Files {
         }
     }
 
-    fn grow_by(&self, file: &TempFile, step: u64) -> Result<()> {
+    /// Allocates `step` bytes behind the end, or as many as there are in a hole of at least
+    /// `needed`.
+    fn grow_by(&self, file: &TempFile, needed: u64, step: u64) -> Result<()> {
         let fail = |operation, source: io::Error| {
             if source.kind() == io::ErrorKind::StorageFull {
                 return Error::DiskFull {
@@ -229,68 +302,70 @@ impl Files {
                 source,
             }
         };
-        if let Some(faults) = &self.faults {
-            faults
-                .before(Operation::Extend)
-                .map_err(|error| fail("extend", error))?;
-        }
+        let may = |operation, name| match &self.faults {
+            Some(faults) => faults.before(operation).map_err(|error| fail(name, error)),
+            None => Ok(()),
+        };
+        may(Operation::Extend, "extend")?;
         let handle = match file.handle.get() {
             Some(handle) => handle,
             None => {
-                let handle = open(&file.dir, self.mode).map_err(|error| fail("open", error))?;
+                may(Operation::Open, "open")?;
+                let opened = unnamed::open(&file.dir, self.mode);
+                let handle = opened.map_err(|error| fail("open", error))?;
                 file.handle.get_or_init(|| Arc::new(handle))
             }
         };
         let mut growing = lock(&file.growing);
-        let start = growing.len;
-        extend(handle, start, step).map_err(|error| fail("extend", error))?;
-        growing.len += step;
-        growing.ranges.give(start, step);
+        let hole = growing.holes.take_first(needed, step);
+        let (start, len) = hole.unwrap_or((growing.len, step));
+        if let Err(error) = allocate::extend(handle, start, len) {
+            if hole.is_some() {
+                growing.holes.give(start, len);
+            }
+            return Err(fail("extend", error));
+        }
+        growing.len = growing.len.max(start + len);
+        growing.free.give(start, len);
         Ok(())
     }
 
-    /// Gives the unused end of each file back. Returns the bytes given back.
-    pub(crate) fn trim(&self) -> u64 {
-        let mut given = 0;
+    /// Ends a period: gives back what the files have beyond the most that was in use at once since
+    /// the last one ended. Stops early as soon as `is_needed` says so.
+    pub(crate) fn end_period(&self, is_needed: &dyn Fn() -> bool) {
         for file in &self.files {
             let Some(handle) = file.handle.get() else {
                 continue;
             };
-            let mut growing = lock(&file.growing);
-            let end = growing.len;
-            let tail = growing.ranges.take_tail(end);
-            if tail > 0 {
-                let shorter = end - tail;
-                if truncate(handle, shorter).is_ok() {
-                    growing.len = shorter;
-                    given += tail;
-                } else {
-                    growing.ranges.give(shorter, tail);
+            let mut unused = lock(&file.growing).end_period();
+            while unused > 0 && !is_needed() {
+                match file.give_back(handle, unused) {
+                    0 => break,
+                    given => unused -= given,
                 }
             }
         }
-        given
     }
 
     /// Bytes of all files that pages use.
     pub(crate) fn used_bytes(&self) -> u64 {
-        let used = |file: &TempFile| {
-            let growing = lock(&file.growing);
-            growing.len - growing.ranges.free_bytes()
-        };
-        self.files.iter().map(used).sum()
+        let files = self.files.iter();
+        files.map(|file| lock(&file.growing).used_bytes()).sum()
     }
 
     /// Bytes allocated on disk.
     pub(crate) fn allocated_bytes(&self) -> u64 {
-        self.files.iter().map(|file| lock(&file.growing).len).sum()
+        let files = self.files.iter();
+        files
+            .map(|file| lock(&file.growing).allocated_bytes())
+            .sum()
     }
 
     /// The longest free range of any file.
     pub(crate) fn longest_free(&self) -> u64 {
         self.files
             .iter()
-            .map(|file| lock(&file.growing).ranges.longest())
+            .map(|file| lock(&file.growing).free.longest())
             .max()
             .unwrap_or(0)
     }
@@ -306,94 +381,5 @@ fn free_bytes(_dir: &Path) -> u64 {
     0
 }
 
-#[cfg(not(miri))]
-fn extend(handle: &Handle, start: u64, step: u64) -> io::Result<()> {
-    use rustix::fs::{FallocateFlags, fallocate};
-    use rustix::io::Errno;
-    loop {
-        match fallocate(&handle.file, FallocateFlags::empty(), start, step) {
-            Ok(()) => return Ok(()),
-            Err(Errno::INTR) => {}
-            // No such call on this file system: the length alone has to do.
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => return handle.file.set_len(start + step),
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-}
-
-#[cfg(miri)]
-fn extend(handle: &Handle, start: u64, step: u64) -> io::Result<()> {
-    let mut heap = lock(&handle.heap);
-    assert_eq!(heap.len() as u64, start);
-    // One copy: Miri takes a step for each element of a resize.
-    heap.extend_from_slice(&vec![0; step as usize]);
-    Ok(())
-}
-
-#[cfg(not(miri))]
-fn truncate(handle: &Handle, len: u64) -> io::Result<()> {
-    handle.file.set_len(len)
-}
-
-#[cfg(miri)]
-fn truncate(handle: &Handle, len: u64) -> io::Result<()> {
-    lock(&handle.heap).truncate(len as usize);
-    Ok(())
-}
-
-#[cfg(miri)]
-fn open(_dir: &Path, _mode: IoMode) -> io::Result<Handle> {
-    Ok(Handle {
-        file: File::open("/dev/null")?,
-        direct: false,
-        heap: Mutex::default(),
-    })
-}
-
-/// Opens a file that has no name, or loses it at once.
-#[cfg(not(miri))]
-fn open(dir: &Path, mode: IoMode) -> io::Result<Handle> {
-    use rustix::fs::{Mode, OFlags};
-    const TMPFS: i64 = 0x0102_1994;
-    let in_memory = rustix::fs::statfs(dir).is_ok_and(|stat| stat.f_type == TMPFS);
-    let owner = Mode::RUSR | Mode::WUSR;
-    let flags = OFlags::RDWR | OFlags::CLOEXEC;
-    if mode == IoMode::Direct && !in_memory {
-        let direct = flags | OFlags::TMPFILE | OFlags::DIRECT;
-        if let Ok(file) = rustix::fs::open(dir, direct, owner) {
-            let file = File::from(file);
-            if accepts_direct(&file) {
-                return Ok(Handle { file, direct: true });
-            }
-        }
-    }
-    if let Ok(file) = rustix::fs::open(dir, flags | OFlags::TMPFILE, owner) {
-        return Ok(Handle {
-            file: File::from(file),
-            direct: false,
-        });
-    }
-    let name = format!("mayfly-{}-{:x}", std::process::id(), unique());
-    let path = dir.join(name);
-    let file = rustix::fs::open(&path, flags | OFlags::CREATE | OFlags::EXCL, owner)?;
-    std::fs::remove_file(&path)?;
-    Ok(Handle {
-        file: File::from(file),
-        direct: false,
-    })
-}
-
-#[cfg(not(miri))]
-fn unique() -> u64 {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    NEXT.fetch_add(1, Relaxed) as u64
-}
-
-/// Whether an aligned transfer works; some file systems accept the flag only.
-#[cfg(not(miri))]
-fn accepts_direct(file: &File) -> bool {
-    use std::os::unix::fs::FileExt;
-    let mut scratch = crate::io::Scratch::new(SECTOR as usize);
-    file.write_all_at(scratch.bytes_mut(), 0).is_ok()
-        && file.read_exact_at(scratch.bytes_mut(), 0).is_ok()
-}
+#[cfg(test)]
+mod tests;

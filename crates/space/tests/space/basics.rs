@@ -1,6 +1,6 @@
 use mayfly_space::{AccountOptions, Error, NextUse, PageClass, Space, SpaceOptions};
 
-use crate::{KIB, MIB, account, assert_empty, check, contents, open, page, space};
+use crate::{KIB, MIB, account, assert_empty, check, contents, page, space};
 
 #[test]
 fn a_page_keeps_its_bytes() {
@@ -275,36 +275,6 @@ fn prefetch_brings_pages_in() {
     let counters = space.counters();
     assert!(counters.prefetched_pages > 0, "{counters:?}");
     assert_empty(&space);
-}
-
-#[test]
-fn idle_memory_and_disk_are_given_back() {
-    let options = SpaceOptions {
-        memory_bytes: 8 * MIB,
-        idle_trim: std::time::Duration::from_millis(20),
-        ..SpaceOptions::default()
-    };
-    let space = open(options);
-    let account = account(&space);
-    drop(
-        (0..400)
-            .map(|n| page(&account, PageClass::K64, n))
-            .collect::<Vec<_>>(),
-    );
-    for _ in 0..500 {
-        if space.file_bytes() == 0 {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    assert_eq!(space.file_bytes(), 0);
-    let pages: Vec<_> = (0..400)
-        .map(|n| page(&account, PageClass::K64, n))
-        .collect();
-    for (n, page) in pages.iter().enumerate() {
-        check(page, n as u64);
-    }
-    space.verify();
 }
 
 #[test]

@@ -1,4 +1,7 @@
-use mayfly_space::{AccountOptions, Error, PageClass};
+use std::collections::VecDeque;
+
+use mayfly_space::{AccountOptions, Error, NextUse, Page, PageClass};
+use mayfly_testkit::Random;
 
 use crate::{KIB, MIB, account, assert_empty, check, page, space};
 
@@ -218,4 +221,49 @@ fn a_resident_limit_moves_own_pages_to_disk() {
     }
     drop((pages, others));
     assert_empty(&space);
+}
+
+/// Threads take and return memory at the limit: none of them is refused what others are about to
+/// return, and at no moment is more counted than there is.
+#[test]
+fn threads_at_the_limit_stay_within_it() {
+    const THREADS: u64 = 6;
+    for memory_bytes in [MIB, 20 * MIB] {
+        let space = space(memory_bytes);
+        let body = |thread: u64| {
+            let mut random = Random::new(thread);
+            let account = account(&space);
+            let mut pages: VecDeque<Page> = VecDeque::new();
+            let mut reservation = account.reserve(0).expect("nothing was asked");
+            for _ in 0..20_000 {
+                let bytes = random.below(memory_bytes / THREADS / 2);
+                reservation.try_resize(bytes).expect("a share of the half");
+                let guard = account.allocate(PageClass::K16).expect("the other half");
+                if random.chance(0.5) {
+                    guard.page().set_next_use(NextUse::At(thread as u32));
+                }
+                // Some pages go with their guards.
+                if random.chance(0.8) {
+                    pages.push_back(guard.page().clone());
+                }
+                drop(guard);
+                if pages.len() as u64 > 2 * memory_bytes / THREADS / (16 * KIB) {
+                    pages.pop_front();
+                }
+                if let Some(page) = pages.get(random.below(pages.len().max(1) as u64) as usize) {
+                    let guard = page.read().expect("the other half");
+                    let other = pages.front().expect("there is one");
+                    drop(guard.move_to(other).expect("the other half"));
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                scope.spawn(move || body(thread));
+            }
+        });
+        let peak = space.counters().peak_bytes;
+        assert!(peak <= memory_bytes, "{peak} bytes of {memory_bytes}");
+        assert_empty(&space);
+    }
 }

@@ -3,9 +3,11 @@
 mod basics;
 mod budget;
 mod faults;
+mod fuzz;
 mod io;
 mod model;
 mod quota;
+mod reclaim;
 mod stress;
 
 use std::sync::Arc;

@@ -20,6 +20,7 @@ use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
 use super::call::{Call, invoke};
 use super::octets;
+use crate::planning;
 
 /// Wraps an error of MySQL so that it passes through DataFusion whole.
 pub fn raise(error: MySqlError) -> DataFusionError {
@@ -246,6 +247,8 @@ impl ScalarUDFImpl for Function {
     }
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        // Rules ask for the types of long expressions again and again.
+        planning::check()?;
         self.coerce_types(&vec![DataType::Null; arguments.arg_fields.len()])?;
         let of = match &self.decided {
             Some(of) => of.clone(),

@@ -192,7 +192,11 @@ fn abs(call: &Call<'_>) -> Result<ArrayRef> {
 
 /// Applies a function to exact numbers; it sees the unscaled number and its scale.
 fn exact(call: &Call<'_>, of: &ColumnType, map: impl Fn(i256, i8) -> i256) -> Result<ArrayRef> {
-    let mut array = convert::plain(call.array(0))?;
+    let mut array = match call.column_type(0) {
+        // The number that its digits spell.
+        ColumnType::Date => Arc::new(call.integers(0)?.array().clone()),
+        _ => convert::plain(call.array(0))?,
+    };
     let scale = match array.data_type() {
         DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale) => *scale,
         DataType::Boolean => {

@@ -2,7 +2,8 @@
 //!
 //! The parser reads them in a loop, and what it makes of them is as deep as they are long: whoever
 //! walks over that recurses. Nesting that can be seen in the text is limited by the parser; this is
-//! the limit for the rest. It looks at the tokens, before anything deep is made.
+//! the limit for the rest. It looks at the tokens, before anything deep is made. SELECTs inside one
+//! another are limited too, as in MySQL, where the parser would stop by its own depth.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -14,6 +15,8 @@ const OPERATORS_MAX: usize = 500;
 const SETS_MAX: usize = 1000;
 /// Tables of a FROM clause: as in MySQL.
 const TABLES_MAX: usize = 61;
+/// SELECTs around another one: as in MySQL.
+const NESTING_MAX: usize = 63;
 
 /// What has been seen between two parentheses so far.
 #[derive(Default)]
@@ -22,20 +25,31 @@ struct Level {
     sets: usize,
     tables: usize,
     is_from: bool,
+    /// Whether it has a SELECT, not counted those in further parentheses.
+    selects: bool,
 }
 
 /// Looks at the length of chains.
 ///
 /// # Errors
-/// 1436 for a chain of operators or set operations that is too long, 1116 for too many tables.
+/// 1436 for a chain of operators or set operations that is too long, 1116 for too many tables, 1473
+/// for SELECTs that are nested too deeply.
 pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<(), MySqlError> {
-    let mut outer = Vec::new();
+    let mut outer: Vec<Level> = Vec::new();
     let mut level = Level::default();
+    // Of the levels around this one, those with a SELECT.
+    let mut nesting = 0;
     for token in tokens {
         match &token.token {
-            Token::LParen => outer.push(std::mem::take(&mut level)),
-            // Whoever has more of these than of the others is told so by the parser.
-            Token::RParen => level = outer.pop().unwrap_or_default(),
+            Token::LParen => {
+                nesting += usize::from(level.selects);
+                outer.push(std::mem::take(&mut level));
+            }
+            Token::RParen => {
+                // Whoever has more of these than of the others is told so by the parser.
+                level = outer.pop().unwrap_or_default();
+                nesting -= usize::from(level.selects);
+            }
             Token::Comma => {
                 level.operators = 0;
                 level.tables += usize::from(level.is_from);
@@ -43,6 +57,9 @@ pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<(), MySqlError> {
             Token::Word(word) if word.quote_style.is_none() => level.word(word.keyword),
             token if is_operator(token) => level.operators += 1,
             _ => {}
+        }
+        if level.selects && nesting > NESTING_MAX {
+            return Err(MySqlError::new(ErrorCode::TooHighNesting, &[]));
         }
         if level.operators > OPERATORS_MAX || level.sets > SETS_MAX {
             return Err(MySqlError::new(ErrorCode::StackOverrun, &[]));
@@ -61,6 +78,10 @@ impl Level {
                 self.sets += 1;
                 self.begin(false);
             }
+            Keyword::SELECT => {
+                self.begin(false);
+                self.selects = true;
+            }
             Keyword::FROM => {
                 self.begin(true);
                 self.tables = 1;
@@ -74,7 +95,6 @@ impl Level {
             | Keyword::HAVING
             | Keyword::ORDER
             | Keyword::LIMIT
-            | Keyword::SELECT
             | Keyword::SET
             | Keyword::VALUES
             | Keyword::WINDOW
@@ -144,7 +164,7 @@ fn is_operator(token: &Token) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{OPERATORS_MAX, SETS_MAX};
+    use super::{NESTING_MAX, OPERATORS_MAX, SETS_MAX};
     use crate::parse::parse;
 
     fn code(text: &str) -> Option<u16> {
@@ -173,6 +193,18 @@ mod tests {
             code(&format!("SELECT 1 FROM t{}", ", t".repeat(61))),
             Some(1116)
         );
+        let nested = |levels: usize| {
+            let (begin, end) = ("SELECT (".repeat(levels), ")".repeat(levels));
+            format!("{begin}SELECT 1{end}")
+        };
+        assert_eq!(code(&nested(NESTING_MAX)), None);
+        assert_eq!(code(&nested(NESTING_MAX + 1)), Some(1473));
+        // Beside one another, and in parentheses of their own.
+        assert_eq!(
+            code(&format!("SELECT 1{}", ", (SELECT 1)".repeat(1000))),
+            None
+        );
+        assert_eq!(code(&format!("({})", nested(NESTING_MAX))), None);
         let values = format!("INSERT INTO t VALUES (1){}", ", (1 + 1)".repeat(5000));
         assert_eq!(code(&values), None);
     }

@@ -10,6 +10,7 @@ mod change;
 mod column;
 mod create;
 mod cursor;
+mod grammar;
 mod insert;
 mod into;
 mod key;
@@ -21,9 +22,8 @@ mod show;
 mod tokens;
 
 use datafusion::sql::sqlparser::ast::{Expr, Query};
-use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::dialect::MayflyDialect;
@@ -74,20 +74,17 @@ pub(crate) type Result<T> = std::result::Result<T, Refusal>;
 
 /// Reads one statement. A `;` at its end is allowed.
 pub fn parse(text: &str) -> std::result::Result<(Statement, Source), MySqlError> {
-    let dialect = MayflyDialect;
     let read = tokens::without_version_comments(text);
     let text = read.as_deref().unwrap_or(text);
-    let tokens = Tokenizer::new(&dialect, text)
-        .tokenize_with_location()
-        .map_err(|error| syntax_error(text, error.location.line, error.location.column))?;
+    let mut tokens = tokenize(text)?;
     chains::check(&tokens)?;
     let source = Source::new(text, &tokens);
     let refused = tokens::check(text, &tokens).err();
-    let mut tokens = tokens;
+    grammar::read_as_mysql(&mut tokens);
     tokens::join_variables(&mut tokens);
     tokens::share_as_now(&mut tokens);
     let into = into::cut(&mut tokens).map_err(|refusal| refusal.of_text(text))?;
-    let parser = Parser::new(&dialect)
+    let parser = Parser::new(&MayflyDialect)
         .with_recursion_limit(RECURSION_LIMIT)
         .with_tokens_with_locations(tokens);
     let mut cursor = Cursor { parser };
@@ -99,8 +96,13 @@ pub fn parse(text: &str) -> std::result::Result<(Statement, Source), MySqlError>
         })
     }) {
         Ok(statement) => {
-            if let Some(at) = reserved::find(&statement) {
-                return Err(syntax_error(text, at.line, at.column));
+            let again = || tokenize(text).unwrap_or_default();
+            match grammar::check(&statement, again) {
+                Ok(()) => {}
+                Err(grammar::Refused::Syntax(at)) => {
+                    return Err(syntax_error(text, at.line, at.column));
+                }
+                Err(grammar::Refused::Known(error)) => return Err(error),
             }
             match refused {
                 None => Ok((statement, source)),
@@ -114,13 +116,23 @@ pub fn parse(text: &str) -> std::result::Result<(Statement, Source), MySqlError>
     }
 }
 
+fn tokenize(text: &str) -> std::result::Result<Vec<TokenWithSpan>, MySqlError> {
+    Tokenizer::new(&MayflyDialect, text)
+        .tokenize_with_location()
+        .map_err(|error| syntax_error(text, error.location.line, error.location.column))
+}
+
+/// A parser of a text that no client has written.
+fn parser_of(text: &str) -> std::result::Result<Parser<'static>, MySqlError> {
+    let mut tokens = tokenize(text)?;
+    grammar::read_as_mysql(&mut tokens);
+    Ok(Parser::new(&MayflyDialect).with_tokens_with_locations(tokens))
+}
+
 /// Reads one expression, as it stands in `text` alone.
 pub fn parse_expression(text: &str) -> std::result::Result<Expr, MySqlError> {
-    let dialect = MayflyDialect;
     let fail = || MySqlError::new(ErrorCode::Syntax, &[&text, &1]);
-    let mut parser = Parser::new(&dialect)
-        .try_with_sql(text)
-        .map_err(|_| fail())?;
+    let mut parser = parser_of(text)?;
     let expression = parser.parse_expr().map_err(|_| fail())?;
     match parser.peek_token_ref().token {
         Token::EOF => Ok(expression),
@@ -141,8 +153,7 @@ pub fn select_one() -> std::result::Result<Query, MySqlError> {
 /// # Errors
 /// None but for a bug in the parser.
 pub(crate) fn skeleton(text: &str) -> std::result::Result<Query, MySqlError> {
-    let parser = Parser::new(&MayflyDialect).try_with_sql(text);
-    let query = parser.and_then(|mut parser| parser.parse_query());
+    let query = parser_of(text)?.parse_query();
     query
         .map(|query| *query)
         .map_err(|_| syntax_error(text, 1, 1))
@@ -320,18 +331,11 @@ fn explain(cursor: &mut Cursor<'_>) -> Result<Statement> {
             other => return unsupported(&format!("EXPLAIN FORMAT={other}")),
         };
     }
-    let explains = [
-        Keyword::SELECT,
-        Keyword::WITH,
-        Keyword::VALUES,
-        Keyword::TABLE,
-        Keyword::INSERT,
-        Keyword::REPLACE,
-        Keyword::UPDATE,
-        Keyword::DELETE,
+    let explained = [
+        "SELECT", "WITH", "VALUES", "TABLE", "INSERT", "REPLACE", "UPDATE", "DELETE",
     ];
     let is_statement = matches!(cursor.peek(), Token::LParen)
-        || cursor.parser.peek_one_of_keywords(&explains).is_some();
+        || explained.iter().any(|word| cursor.peek_word(word));
     if analyze || is_statement {
         let statement = Box::new(statement(cursor)?);
         return Ok(Statement::Explain(Explain {

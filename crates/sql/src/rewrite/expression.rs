@@ -2,10 +2,9 @@
 
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, CeilFloorKind, DataType, DateTimeField, DuplicateTreatment, Expr,
-    Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList,
-    FunctionArguments, Ident, NullTreatment, ObjectName, ObjectNamePart, TrimWhereField,
-    TypedString, UnaryOperator, Value, ValueWithSpan,
+    BinaryOperator, CastKind, DataType, DuplicateTreatment, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident,
+    ObjectName, ObjectNamePart, TrimWhereField, TypedString, UnaryOperator, Value, ValueWithSpan,
 };
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 
@@ -75,7 +74,7 @@ pub(super) fn rewrite(
         Expr::Function(function) => {
             lower_function(function);
             last_insert_id(function);
-            check_function(function, source)?;
+            check_function(function)?;
             check_stars(function, source)?;
             group_concat(function, source)?;
         }
@@ -94,9 +93,6 @@ pub(super) fn rewrite(
             }
             _ => {}
         },
-        Expr::TypedString(literal) if !is_text(&literal.value.value) => {
-            return Err(source.syntax_error(literal.value.span.start));
-        }
         Expr::TypedString(literal) => type_literal(literal)?,
         Expr::Like { escape_char, .. } => escape(escape_char)?,
         Expr::BinaryOp { op, .. } => match op {
@@ -123,12 +119,8 @@ pub(super) fn rewrite(
         Expr::Substring { .. }
         | Expr::Trim { .. }
         | Expr::Position { .. }
-        | Expr::Ceil { .. }
-        | Expr::Floor { .. }
         | Expr::Extract { .. }
         | Expr::Prefixed { .. } => special(expr),
-        Expr::MatchAgainst { .. } => return Err(not_supported("MATCH ... AGAINST")),
-        Expr::MemberOf(_) => return Err(not_supported("MEMBER OF")),
         _ => {}
     }
     tuple::rewrite(expr)?;
@@ -182,35 +174,15 @@ const WINDOW_ONLY: [&str; 11] = [
     "row_number",
 ];
 
-/// Only GROUP_CONCAT orders its arguments. The planner has a function of its own, UNNEST.
-fn check_function(function: &Function, source: &Source) -> Result<(), MySqlError> {
-    let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else {
-        return Ok(());
-    };
-    if name.value == "unnest" {
-        let arguments: [&dyn std::fmt::Display; 2] = [&"FUNCTION", &"UNNEST"];
-        return Err(MySqlError::new(ErrorCode::NoSuchFunction, &arguments));
+/// The planner has a function of its own, UNNEST.
+fn check_function(function: &Function) -> Result<(), MySqlError> {
+    match function.name.0.as_slice() {
+        [ObjectNamePart::Identifier(name)] if name.value == "unnest" => {
+            let arguments: [&dyn std::fmt::Display; 2] = [&"FUNCTION", &"UNNEST"];
+            Err(MySqlError::new(ErrorCode::NoSuchFunction, &arguments))
+        }
+        _ => Ok(()),
     }
-    let FunctionArguments::List(list) = &function.args else {
-        return Ok(());
-    };
-    let has_order = list.clauses.iter().any(|clause| {
-        matches!(
-            clause,
-            FunctionArgumentClause::OrderBy(_) | FunctionArgumentClause::Separator(_)
-        )
-    });
-    match has_order && name.value != "group_concat" {
-        true => Err(source.syntax_error(name.span.start)),
-        false => Ok(()),
-    }
-}
-
-fn is_text(value: &Value) -> bool {
-    matches!(
-        value,
-        Value::SingleQuotedString(_) | Value::DoubleQuotedString(_)
-    )
 }
 
 /// What escapes in a pattern where nothing does, in MySQL too.
@@ -261,9 +233,6 @@ fn check_stars(function: &Function, source: &Source) -> Result<(), MySqlError> {
     let refused = match function.over {
         Some(_) if name.value == "group_concat" => Some("GROUP_CONCAT as a window function"),
         Some(_) if is_distinct => Some("<window function>(DISTINCT ..)"),
-        Some(_) if function.null_treatment == Some(NullTreatment::IgnoreNulls) => {
-            Some("IGNORE NULLS")
-        }
         _ if name.value == "format" && list.args.len() == 3 && !is_english(&list.args[2]) => {
             Some("FORMAT in another locale than en_US")
         }
@@ -478,10 +447,6 @@ pub(crate) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     })
 }
 
-fn not_supported(what: &str) -> MySqlError {
-    MySqlError::new(ErrorCode::NotSupportedYet, &[&what])
-}
-
 fn text(words: &str) -> Expr {
     Expr::Value(Value::SingleQuotedString(words.to_owned()).into())
 }
@@ -585,16 +550,6 @@ fn special(expr: &mut Expr) {
             call(name, arguments)
         }
         Expr::Position { expr: needle, r#in } => call("locate", vec![*needle, *r#in]),
-        Expr::Ceil { expr: value, field } => match field {
-            CeilFloorKind::DateTimeField(DateTimeField::NoDateTime) => {
-                call("ceiling", vec![*value])
-            }
-            field => Expr::Ceil { expr: value, field },
-        },
-        Expr::Floor { expr: value, field } => match field {
-            CeilFloorKind::DateTimeField(DateTimeField::NoDateTime) => call("floor", vec![*value]),
-            field => Expr::Floor { expr: value, field },
-        },
         Expr::Extract {
             field, expr: value, ..
         } => call(

@@ -25,9 +25,9 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, Ident, JoinConstraint, JoinOperator, LimitClause, NamedWindowExpr, ObjectName,
-    OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Spanned, TableAlias, TableFactor,
-    Value, Visitor, VisitorMut, WindowType,
+    Expr, Function, Ident, LimitClause, NamedWindowExpr, ObjectName, OrderBy, OrderByKind, Query,
+    Select, SelectItem, SetExpr, Spanned, TableAlias, TableFactor, Value, Visitor, VisitorMut,
+    WindowType,
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 use mayfly_types::{ErrorCode, MySqlError};
@@ -266,9 +266,7 @@ impl VisitorMut for Rewriter<'_> {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        let refused = refused::check_stars(select, self.source)
-            .and_then(|()| refused::check_grouping(select));
-        if let Err(error) = refused {
+        if let Err(error) = refused::check_grouping(select) {
             return self.stop(error);
         }
         select.select_modifiers = None;
@@ -285,7 +283,7 @@ impl VisitorMut for Rewriter<'_> {
         if let Err(error) = windows::write_out(select) {
             return self.stop(error);
         }
-        let checked = relation::check_names(select).and_then(|()| self.check_joins(select));
+        let checked = relation::check_names(select);
         if let Err(error) = checked.and_then(|()| refused::check_windows(select, self.bindings)) {
             return self.stop(error);
         }
@@ -338,25 +336,8 @@ impl VisitorMut for Rewriter<'_> {
                 }
                 self.lower_columns(alias);
             }
-            TableFactor::JsonTable { .. } => {
-                let code = ErrorCode::NotSupportedYet;
-                return self.stop(MySqlError::new(code, &[&"JSON_TABLE"]));
-            }
             TableFactor::Derived { alias: None, .. } => {
                 return self.stop(MySqlError::new(ErrorCode::DerivedMustHaveAlias, &[]));
-            }
-            TableFactor::Table { name, .. } if name.0.len() > 2 => {
-                let at = name.0.get(2).and_then(|part| part.as_ident());
-                let error = self
-                    .source
-                    .syntax_error(at.map_or(Location::empty(), |part| part.span.start));
-                return self.stop(error);
-            }
-            TableFactor::Table {
-                alias: Some(alias), ..
-            } if !alias.columns.is_empty() => {
-                let at = alias.columns[0].name.span.start;
-                return self.stop(self.source.syntax_error(at));
             }
             TableFactor::Table {
                 name, partitions, ..
@@ -436,26 +417,6 @@ impl Rewriter<'_> {
         let database = database.or_else(|| self.bindings.database.clone());
         let tables = &self.bindings.tables;
         is_cte || database.is_some_and(|database| tables.contains_key(&(database, table)))
-    }
-
-    /// Outer joins need a condition, and MySQL has no full ones.
-    fn check_joins(&self, select: &Select) -> Result<(), MySqlError> {
-        for join in select.from.iter().flat_map(|table| &table.joins) {
-            let has_condition = match &join.join_operator {
-                JoinOperator::FullOuter(_) => false,
-                JoinOperator::Left(constraint)
-                | JoinOperator::LeftOuter(constraint)
-                | JoinOperator::Right(constraint)
-                | JoinOperator::RightOuter(constraint) => {
-                    !matches!(constraint, JoinConstraint::None)
-                }
-                _ => true,
-            };
-            if !has_condition {
-                return Err(self.source.syntax_error(join.relation.span().start));
-            }
-        }
-        Ok(())
     }
 
     /// The columns of a derived table are called by their names, so none may occur twice.

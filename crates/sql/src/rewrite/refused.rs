@@ -10,19 +10,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::bindings::Bindings;
 use crate::select_list::expression_of;
-use crate::source::Source;
 use crate::walk;
-
-/// `*` stands at the beginning of a select list only; `t.*` may stand anywhere.
-pub(super) fn check_stars(select: &Select, source: &Source) -> Result<(), MySqlError> {
-    let others = select.projection.iter().skip(1);
-    for item in others {
-        if let SelectItem::Wildcard(star) = item {
-            return Err(source.syntax_error(star.wildcard_token.0.span.start));
-        }
-    }
-    Ok(())
-}
 
 /// ORDER BY behind a set operation names columns of its result, which are those of the first query.
 pub(super) fn check_order_of_set_operation(query: &Query) -> Result<(), MySqlError> {

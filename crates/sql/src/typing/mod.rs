@@ -15,6 +15,7 @@
 
 mod branches;
 pub(crate) mod compare;
+mod computed_keys;
 mod correlated;
 mod dependent;
 pub(crate) mod except;
@@ -33,7 +34,6 @@ mod subquery;
 pub mod syntax;
 mod types;
 pub(crate) mod union;
-mod window_keys;
 mod zero;
 
 pub use looked_up::LOOKED_UP;

@@ -29,13 +29,14 @@ use super::compare::{
 use super::operators::repair;
 use super::partners::is_correlated;
 use super::{
-    branches, correlated, dependent, except, grouping_sets, listed, looked_up, outer_types,
-    outside, quantified, same_names, subquery, union, window_keys, zero,
+    branches, computed_keys, correlated, dependent, except, grouping_sets, listed, looked_up,
+    outer_types, outside, quantified, same_names, subquery, union, zero,
 };
 use crate::functions::listed::text_type;
 use crate::functions::own::{COMPARE, LIKE, SUM_ARGUMENT, SUM_RESULT, TO_BOOLEAN, TO_DOUBLE};
 use crate::functions::unify::unify;
 use crate::functions::{arithmetic, call, cast, define, seeded};
+use crate::planning::check;
 
 /// The rule of typing.
 #[derive(Debug)]
@@ -58,6 +59,7 @@ impl AnalyzerRule for Typing {
 }
 
 fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    check()?;
     if let Some(moved) = outside::moved(&plan, &|plan| Ok(node(plan)?.data))? {
         return Ok(Transformed::yes(moved));
     }
@@ -119,12 +121,12 @@ fn whole(plan: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
         }
         LogicalPlan::Sort(mut sort) => {
             sort.expr = zero::in_keys(listed::in_keys(sort.expr, schema), schema)?;
-            LogicalPlan::Sort(sort)
+            computed_keys::of_sort(sort)?
         }
         LogicalPlan::Union(union) => union::typed(union)?,
         LogicalPlan::RecursiveQuery(recursion) => union::in_recursion(recursion)?,
         LogicalPlan::Projection(projection) => select_list(projection, schema)?,
-        LogicalPlan::Window(window) => window_keys::as_columns(window)?,
+        LogicalPlan::Window(window) => computed_keys::of_window(window)?,
         other => other,
     })
 }
@@ -210,6 +212,7 @@ fn with_type_of_argument(expr: Expr, is_grouped: bool, schema: &DFSchema) -> Res
 
 /// One expression, whose parts are done.
 fn expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    check()?;
     Ok(Transformed::yes(match expr {
         Expr::BinaryExpr(binary) => repair(binary, schema)?,
         Expr::Not(inner) => Expr::Not(Box::new(truth(*inner, schema)?)),

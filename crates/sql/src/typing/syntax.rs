@@ -90,6 +90,18 @@ pub fn expression(expr: &mut Expr) {
                 format: None,
             };
         }
+        // The planner takes a constant condition for a truth value before anything is typed.
+        Expr::Case {
+            operand: None,
+            conditions,
+            ..
+        } => {
+            for condition in conditions.iter_mut().map(|when| &mut when.condition) {
+                if matches!(condition, Expr::Value(_)) && !is_truth(condition) {
+                    *condition = call(TO_BOOLEAN, vec![take(condition)]);
+                }
+            }
+        }
         Expr::Function(function) => function_call(function),
         _ => {}
     }
@@ -118,6 +130,11 @@ const UNITS: [&str; 20] = [
     "MINUTE_MICROSECOND",
     "SECOND_MICROSECOND",
 ];
+
+/// Whether a word is a unit of time.
+pub(crate) fn is_unit(word: &str) -> bool {
+    UNITS.iter().any(|unit| unit.eq_ignore_ascii_case(word))
+}
 
 /// Reads `INTERVAL value unit`, or the function INTERVAL(n, a, b, ...); the parser stands at the
 /// word INTERVAL. `None` leaves it there.

@@ -1,5 +1,12 @@
 //! From the bytes of a page to arrays.
 
+#![warn(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "bytes of the temp file are read here"
+)]
+
 use std::sync::Arc;
 
 use arrow_array::builder::BinaryViewBuilder;
@@ -49,16 +56,13 @@ impl Source<'_> {
     }
 
     fn buffer(&self, offset: u32, len_bytes: usize) -> Result<Buffer> {
-        let from = offset as usize;
-        let range = from..from + len_bytes;
-        let slice = self.bytes().get(range.clone());
-        let slice = slice.ok_or(corrupt("a buffer lies outside of the page"))?;
-        let is_worth_a_pin = len_bytes * COPIED_PART > self.bytes().len();
+        let slice = part(self.bytes(), offset, len_bytes)?;
+        let is_worth_a_pin = len_bytes > self.bytes().len() / COPIED_PART;
         match self {
             Source::Shared(bytes)
                 if is_worth_a_pin && slice.as_ptr().addr().is_multiple_of(ALIGNMENT) =>
             {
-                Ok(Buffer::from(bytes.slice(range)))
+                Ok(Buffer::from(bytes.slice_ref(slice)))
             }
             _ => {
                 let mut copy = MutableBuffer::with_capacity(len_bytes);
@@ -159,12 +163,16 @@ impl<'a> Page<'a> {
     }
 
     fn entry(&self, column: usize) -> Result<Entry> {
-        let from = HEADER_BYTES + column * ENTRY_BYTES;
-        let entry = Entry::read(&self.source.bytes()[from..from + ENTRY_BYTES]);
-        if entry.kind != self.format.kinds[column].tag() {
+        let entry = entry(self.source.bytes(), column)?;
+        if entry.kind != self.kind(column)?.tag() {
             return Err(corrupt("a column is stored in another way"));
         }
         Ok(entry)
+    }
+
+    fn kind(&self, column: usize) -> Result<Kind> {
+        let kind = self.format.kinds.get(column).copied();
+        kind.ok_or(corrupt("the page has another number of columns"))
     }
 
     fn nulls(&self, entry: &Entry) -> Result<Option<NullBuffer>> {
@@ -184,30 +192,31 @@ impl<'a> Page<'a> {
 
     /// Offsets and data of a column of [`Kind::Bytes`] or [`Kind::Text`].
     fn bytes(&self, entry: &Entry) -> Result<(OffsetBuffer<i32>, Buffer)> {
-        let offset_count = self.row_count + 1;
-        if entry.values_bytes as usize != offset_count * size_of::<i32>() {
+        let offset_count = self.row_count.saturating_add(1);
+        if entry.values_bytes as usize != offset_count.saturating_mul(size_of::<i32>()) {
             return Err(corrupt("a column has another number of offsets"));
         }
         let offsets = self
             .source
             .buffer(entry.values_offset, entry.values_bytes as usize)?;
         let offsets: ScalarBuffer<i32> = ScalarBuffer::new(offsets, 0, offset_count);
-        let ends = (offsets[0], offsets[offset_count - 1].as_usize());
-        if ends != (0, entry.data_bytes as usize) {
+        let offsets =
+            crate::text::offsets(offsets).ok_or(corrupt("the offsets are not in order"))?;
+        let ends = offsets.first().zip(offsets.last());
+        if ends.map(|(start, end)| (*start, end.as_usize())) != Some((0, entry.data_bytes as usize))
+        {
             return Err(corrupt("the offsets do not span the data"));
         }
         let data = self
             .source
             .buffer(entry.data_offset, entry.data_bytes as usize)?;
-        Ok((OffsetBuffer::new(offsets), data))
+        Ok((offsets, data))
     }
 
     /// The prefixes of long values of a column of [`Kind::Bytes`] or [`Kind::Text`].
     fn prefixes(&self, entry: &Entry) -> Result<&'a [[u8; PREFIX_BYTES]]> {
-        let from = entry.data_offset as usize + entry.data_bytes as usize;
-        let bytes = self.source.bytes();
-        let prefixes = bytes.get(from..from + entry.prefix_bytes as usize);
-        let prefixes = prefixes.ok_or(corrupt("the prefixes lie outside of the page"))?;
+        let from = entry.data_offset.saturating_add(entry.data_bytes);
+        let prefixes = part(self.source.bytes(), from, entry.prefix_bytes as usize)?;
         Ok(prefixes.as_chunks().0)
     }
 
@@ -215,13 +224,13 @@ impl<'a> Page<'a> {
     fn numbers(&self, column: usize, data_type: &DataType, slots: &[u32]) -> Result<ArrayRef> {
         let stored = StoredRows::open(self.format, self.source.bytes())?.column(column)?;
         let width = data_type.primitive_width().unwrap_or_default();
-        let mut values = MutableBuffer::with_capacity(slots.len() * width);
+        let mut values = MutableBuffer::with_capacity(slots.len().saturating_mul(width));
         let mut nulls = Vec::new();
-        for slot in slots {
+        for (index, slot) in slots.iter().enumerate() {
             match stored.value(*slot as usize) {
                 Some(value) => values.extend_from_slice(value),
                 None => {
-                    nulls.push(values.len() / width);
+                    nulls.push(index);
                     values.extend_zeros(width);
                 }
             }
@@ -262,19 +271,19 @@ impl<'a> Page<'a> {
         let entry = self.entry(column)?;
         let nulls = self.nulls(&entry)?;
         let bytes = self.source.bytes();
-        let part = |from: u32, len: u32| bytes.get(from as usize..(from + len) as usize);
-        let offsets = part(entry.values_offset, entry.values_bytes);
-        let data = part(entry.data_offset, entry.data_bytes);
-        let (Some(offsets), Some(data)) = (offsets, data) else {
-            return Err(corrupt("a buffer lies outside of the page"));
-        };
+        let offsets = part(bytes, entry.values_offset, entry.values_bytes as usize)?;
+        let data = part(bytes, entry.data_offset, entry.data_bytes as usize)?;
+        let offsets: &[[u8; size_of::<u32>()]] = offsets.as_chunks().0;
         Ok(slots.iter().map(move |slot| {
             let slot = *slot as usize;
             if nulls.as_ref().is_some_and(|nulls| nulls.is_null(slot)) {
                 return Ok(None);
             }
-            let offset = |index: usize| read_u32(offsets, index * size_of::<u32>()) as usize;
-            let value = data.get(offset(slot)..offset(slot + 1));
+            let ends = offsets.get(slot..).and_then(|ends| ends.first_chunk());
+            let value = ends.and_then(|ends| {
+                let [start, end] = ends.map(|end| u32::from_le_bytes(end) as usize);
+                data.get(start..end)
+            });
             Ok(Some(
                 value.ok_or(corrupt("a value lies outside of its column"))?,
             ))
@@ -285,7 +294,7 @@ impl<'a> Page<'a> {
     fn column(&self, column: usize) -> Result<ArrayRef> {
         let field = self.format.schema.field(column);
         let declared = field.data_type();
-        if self.format.kinds[column] == Kind::Stream {
+        if self.kind(column)? == Kind::Stream {
             return self.stream(&self.entry(column)?);
         }
         match declared {
@@ -297,7 +306,7 @@ impl<'a> Page<'a> {
     /// A column as it is stored: text and binary values of all types as `Binary`.
     fn stored(&self, column: usize) -> Result<ArrayRef> {
         let declared = self.format.schema.field(column).data_type();
-        match (self.format.kinds[column], declared) {
+        match (self.kind(column)?, declared) {
             (Kind::Stream, _) => self.stream(&self.entry(column)?),
             (Kind::Bytes | Kind::Text, _) => self.plain(column, &DataType::Binary),
             (_, DataType::Dictionary(_, values)) => self.plain(column, values),
@@ -309,7 +318,7 @@ impl<'a> Page<'a> {
         let entry = self.entry(column)?;
         let nulls = self.nulls(&entry)?;
         let rows = self.row_count;
-        match self.format.kinds[column] {
+        match self.kind(column)? {
             Kind::Null => Ok(Arc::new(NullArray::new(rows))),
             Kind::Boolean => {
                 let bits = self.source.buffer(entry.values_offset, rows.div_ceil(8))?;
@@ -317,10 +326,11 @@ impl<'a> Page<'a> {
                 Ok(Arc::new(BooleanArray::new(bits, nulls)))
             }
             Kind::Fixed { width } => {
-                if entry.values_bytes as usize != rows * width {
+                let len_bytes = rows.saturating_mul(width);
+                if entry.values_bytes as usize != len_bytes {
                     return Err(corrupt("a column has another width"));
                 }
-                let values = self.source.buffer(entry.values_offset, rows * width)?;
+                let values = self.source.buffer(entry.values_offset, len_bytes)?;
                 fixed(data_type, values, rows, nulls)
             }
             Kind::Bytes | Kind::Text => {
@@ -332,10 +342,8 @@ impl<'a> Page<'a> {
     }
 
     fn stream(&self, entry: &Entry) -> Result<ArrayRef> {
-        let from = entry.values_offset as usize;
         let bytes = self.source.bytes();
-        let stream = bytes.get(from..from + entry.values_bytes as usize);
-        let stream = stream.ok_or(corrupt("a stream lies outside of the page"))?;
+        let stream = part(bytes, entry.values_offset, entry.values_bytes as usize)?;
         let batch = StreamReader::try_new(stream, None)?.next();
         let batch = batch.ok_or(corrupt("a stream is empty"))??;
         if batch.num_rows() != self.row_count || batch.num_columns() != 1 {
@@ -347,7 +355,8 @@ impl<'a> Page<'a> {
 
 /// Looks at the header of a page; returns how many rows it has.
 pub(super) fn check(format: &Format, bytes: &[u8]) -> Result<usize> {
-    if bytes.len() < align(HEADER_BYTES + ENTRY_BYTES * format.kinds.len()) {
+    let directory_bytes = ENTRY_BYTES.saturating_mul(format.kinds.len());
+    if bytes.len() < align(HEADER_BYTES.saturating_add(directory_bytes)) {
         return Err(corrupt("the page is shorter than its directory"));
     }
     if read_u32(bytes, 0) != MAGIC {
@@ -360,6 +369,18 @@ pub(super) fn check(format: &Format, bytes: &[u8]) -> Result<usize> {
         return Err(corrupt("the page is shorter than its rows"));
     }
     Ok(read_u32(bytes, 4) as usize)
+}
+
+/// The entry of a column in the directory of a page.
+pub(super) fn entry(bytes: &[u8], column: usize) -> Result<Entry> {
+    Entry::of(bytes, column).ok_or(corrupt("the page is shorter than its directory"))
+}
+
+/// A part of a page.
+pub(super) fn part(bytes: &[u8], offset: u32, len_bytes: usize) -> Result<&[u8]> {
+    let from = bytes.get(offset as usize..);
+    let part = from.and_then(|from| from.get(..len_bytes));
+    part.ok_or(corrupt("a buffer lies outside of the page"))
 }
 
 pub(super) fn corrupt(what: &'static str) -> Error {
@@ -433,9 +454,9 @@ fn dictionary(keys: &DataType, values: ArrayRef) -> Result<ArrayRef> {
 }
 
 fn counted<K: ArrowDictionaryKeyType>(values: ArrayRef) -> Result<ArrayRef> {
-    let keys = (0..values.len()).map(|row| {
-        <K as ArrowPrimitiveType>::Native::from_usize(row).expect("pages of dictionaries are short")
-    });
-    let keys = PrimitiveArray::<K>::new(keys.collect(), values.nulls().cloned());
+    let keys = (0..values.len()).map(<K as ArrowPrimitiveType>::Native::from_usize);
+    let keys: Option<Vec<_>> = keys.collect();
+    let keys = keys.ok_or(corrupt("a page of a dictionary has more rows than keys"))?;
+    let keys = PrimitiveArray::<K>::try_new(keys.into(), values.nulls().cloned())?;
     Ok(Arc::new(DictionaryArray::try_new(keys, values)?))
 }

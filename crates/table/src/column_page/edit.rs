@@ -11,6 +11,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::bit_util::get_bit;
 use arrow_schema::DataType;
 
+use super::decode::entry;
 use super::encode::fixed_bytes;
 use super::layout::{ENTRY_BYTES, Entry, HEADER_BYTES};
 use super::stored::{StoredColumn, StoredRows};
@@ -104,10 +105,9 @@ impl StoredRows<'_> {
         values: &ArrayRef,
         edits: &mut Edits,
     ) -> Result<Option<()>> {
-        let from = HEADER_BYTES + column * ENTRY_BYTES;
         let target = Target {
             stored: self.column(column)?,
-            entry: Entry::read(&self.bytes()[from..from + ENTRY_BYTES]),
+            entry: entry(self.bytes(), column)?,
             column,
         };
         if self.format().schema().field(column).data_type() != values.data_type() {

@@ -161,18 +161,26 @@ impl Entry {
         }
     }
 
-    pub(super) fn read(bytes: &[u8]) -> Self {
-        let word = |index: usize| read_u32(bytes, index * size_of::<u32>());
-        Self {
-            kind: word(0),
-            null_count: word(1),
-            validity_offset: word(2),
-            values_offset: word(3),
-            values_bytes: word(4),
-            data_offset: word(5),
-            data_bytes: word(6),
-            prefix_bytes: word(7),
-        }
+    /// The entry of a column; `None` if the page ends before it.
+    #[warn(
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        reason = "bytes of the temp file are read here"
+    )]
+    pub(super) fn of(page: &[u8], column: usize) -> Option<Self> {
+        let directory = page.get(HEADER_BYTES..)?;
+        let entry = directory.as_chunks::<ENTRY_BYTES>().0.get(column)?;
+        let mut words = entry.as_chunks().0.iter().map(|w| u32::from_le_bytes(*w));
+        Some(Self {
+            kind: words.next()?,
+            null_count: words.next()?,
+            validity_offset: words.next()?,
+            values_offset: words.next()?,
+            values_bytes: words.next()?,
+            data_offset: words.next()?,
+            data_bytes: words.next()?,
+            prefix_bytes: words.next()?,
+        })
     }
 }
 

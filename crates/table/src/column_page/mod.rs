@@ -30,6 +30,8 @@
 mod decode;
 mod edit;
 mod encode;
+#[cfg(test)]
+mod fuzz;
 mod layout;
 mod stored;
 

@@ -10,9 +10,9 @@ use arrow_array::RecordBatch;
 use arrow_buffer::bit_mask::set_bits;
 use arrow_buffer::bit_util::get_bit;
 
-use super::decode::{Source, check, corrupt};
+use super::decode::{Source, check, corrupt, entry, part};
 use super::encode::set_ones;
-use super::layout::{ENTRY_BYTES, Entry, HEADER_BYTES, Layout, ValueBytes, read_u32};
+use super::layout::{Layout, ValueBytes, read_u32};
 use super::{Format, Kind};
 use crate::error::Result;
 
@@ -58,21 +58,22 @@ impl<'a> StoredRows<'a> {
 
     /// # Errors
     /// As for [`StoredRows::open`].
+    #[warn(
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        reason = "bytes of the temp file are read here"
+    )]
     pub(crate) fn column(&self, column: usize) -> Result<StoredColumn<'a>> {
-        let kind = self.format.kinds[column];
-        let from = HEADER_BYTES + column * ENTRY_BYTES;
-        let entry = Entry::read(&self.bytes[from..from + ENTRY_BYTES]);
-        let part = |offset: u32, len: usize| {
-            let from = offset as usize;
-            let part = self.bytes.get(from..from + len);
-            part.ok_or(corrupt("a buffer lies outside of the page"))
-        };
+        let kind = self.format.kinds.get(column).copied();
+        let kind = kind.ok_or(corrupt("the page has another number of columns"))?;
+        let entry = entry(self.bytes, column)?;
+        let part = |offset: u32, len: usize| part(self.bytes, offset, len);
         let rows = self.row_count;
         let values = match kind {
             Kind::Null => 0,
             Kind::Boolean => rows.div_ceil(8),
-            Kind::Fixed { width } => rows * width,
-            Kind::Bytes | Kind::Text => (rows + 1) * size_of::<u32>(),
+            Kind::Fixed { width } => rows.saturating_mul(width),
+            Kind::Bytes | Kind::Text => rows.saturating_add(1).saturating_mul(size_of::<u32>()),
             Kind::Stream => entry.values_bytes as usize,
         };
         if entry.kind != kind.tag() || entry.values_bytes as usize != values {

@@ -10,6 +10,7 @@ use arrow_array::{ArrayRef, make_array};
 use arrow_buffer::{Buffer, NullBuffer};
 use arrow_data::ArrayDataBuilder;
 
+use super::byte_string;
 use super::encoder::{KeyEncoder, Kind, NULL, Part};
 use crate::error::{Error, Result};
 
@@ -53,15 +54,7 @@ impl Part {
         }
         match self.kind {
             Kind::Text | Kind::Bytes => {
-                let mut at = mark;
-                while let (Some(byte), Some(next)) = (key.get(at), key.get(at + 1)) {
-                    match (self.plain(*byte), self.plain(*next)) {
-                        (0, 0) => return at + 2,
-                        (0, _) => at += 2,
-                        _ => at += 1,
-                    }
-                }
-                key.len()
+                mark + byte_string::encoded_len(&key[mark..], |byte| self.plain(byte))
             }
             _ => mark + self.data_type.primitive_width().unwrap_or(0),
         }
@@ -164,26 +157,15 @@ impl Part {
             Values::Text(texts) if is_null => texts.append_null(),
             Values::Bytes(bytes) if is_null => bytes.append_null(),
             Values::Text(texts) => {
-                self.read_bytes(rest, value);
+                byte_string::read(rest, |byte| self.plain(byte), value);
                 texts.append_value(std::str::from_utf8(value).map_err(|_| CORRUPT)?);
             }
             Values::Bytes(bytes) => {
-                self.read_bytes(rest, value);
+                byte_string::read(rest, |byte| self.plain(byte), value);
                 bytes.append_value(value);
             }
         }
         Ok(())
-    }
-
-    /// The bytes without what closes them and what marks their zeros.
-    fn read_bytes(&self, key: &[u8], value: &mut Vec<u8>) {
-        let mut bytes = key.iter().map(|byte| self.plain(*byte));
-        while let Some(byte) = bytes.next() {
-            if byte == 0 && bytes.next() != Some(0xff) {
-                return;
-            }
-            value.push(byte);
-        }
     }
 }
 

@@ -7,7 +7,7 @@
 //! | of a column that takes NULL | a byte in front: 0 for NULL, which comes first, else 1 |
 //! | integers, decimals, dates, times | big endian, the sign turned |
 //! | floating point | big endian, the sign turned, negative ones inverted; `-0` is `0` |
-//! | text and bytes | as they are, a zero byte as `00 ff`, closed by `00 00` |
+//! | text and bytes | as they are, closed by `00 00`; see [`byte_string`] for zero bytes |
 //! | a descending part | every byte inverted |
 //!
 //! No key is the beginning of another one, so a row number may be written behind it: behind all
@@ -17,6 +17,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 
+use super::byte_string;
 use crate::column_page::StoredColumn;
 use crate::definition::{Column, Key};
 use crate::tree::append_row_id;
@@ -229,7 +230,7 @@ impl Part {
                     Some(prefix) => &value[..prefix.min(value.len())],
                     None => value,
                 };
-                write_bytes(value, bytes);
+                byte_string::write(value, bytes);
             }
             (kind, Some(value)) => write_number(kind, value, bytes),
         }
@@ -329,17 +330,6 @@ fn write_number(kind: Kind, little: &[u8], bytes: &mut Vec<u8>) {
             }
         }
     }
-}
-
-fn write_bytes(value: &[u8], bytes: &mut Vec<u8>) {
-    let mut rest = value;
-    while let Some(zero) = rest.iter().position(|byte| *byte == 0) {
-        bytes.extend_from_slice(&rest[..zero]);
-        bytes.extend_from_slice(&[0, 0xff]);
-        rest = &rest[zero + 1..];
-    }
-    bytes.extend_from_slice(rest);
-    bytes.extend_from_slice(&[0, 0]);
 }
 
 /// The first characters of a UTF-8 text.

@@ -16,6 +16,7 @@
 //! batch are sorted first, so that neighbours meet the same page.
 
 mod apply;
+mod byte_string;
 mod conflict;
 mod decoder;
 mod encoder;

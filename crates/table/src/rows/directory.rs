@@ -4,6 +4,9 @@
 //! The slot number is made of the hash bits below those that chose the partition, so it follows
 //! from the tag: growing reads the old slots in order and touches no row. Linear probing; load at
 //! most 5/8. Directories are rebuilt per partition and never written out.
+//!
+//! With hashes like random numbers the longest probe of a table grows with the logarithm of its
+//! groups. A directory takes note when one is far beyond that; its table then chooses another hash.
 
 use mayfly_space::{Account, Error, Reservation};
 
@@ -15,12 +18,18 @@ const SLOT_BITS_MIN: u32 = 6;
 /// Probes of directories from this size on (64 KiB) look ahead: below, all is in cache anyway.
 const LARGE_SLOT_BITS_MIN: u32 = 13;
 
+/// A longer probe than this does not happen by chance: with 16 M slots in use as far as they may be
+/// it has a probability below 1e-13 (the tail of linear probing at load 5/8 is `exp(-0.095 n)`).
+pub(crate) const PROBE_SLOTS_MAX: usize = 512;
+
 pub(crate) struct Directory {
     slots: Vec<u64>,
     slot_bits: u32,
     /// Upper hash bits that are the same for all rows here.
     level_bits: u32,
     groups: usize,
+    /// The most slots between the place of a hash and the slot that it was given.
+    longest_probe: usize,
     memory: Reservation,
 }
 
@@ -49,6 +58,7 @@ impl Directory {
             slot_bits,
             level_bits,
             groups: 0,
+            longest_probe: 0,
             memory,
         }))
     }
@@ -65,6 +75,44 @@ impl Directory {
     pub(crate) fn clear(&mut self) {
         self.slots.fill(0);
         self.groups = 0;
+        self.longest_probe = 0;
+    }
+
+    /// Whether probes are so long that the hashes cannot be like random ones.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.longest_probe > PROBE_SLOTS_MAX
+    }
+
+    #[cfg(test)]
+    pub(crate) fn longest_probe(&self) -> usize {
+        self.longest_probe
+    }
+
+    /// Places all rows anew by other hashes, of which `level_bits` are the same for all; false
+    /// where memory is short.
+    pub(crate) fn place_by(
+        &mut self,
+        level_bits: u32,
+        hash_of: impl Fn(u32) -> u64,
+    ) -> Result<bool, Error> {
+        let bytes = bytes_of(self.slot_bits);
+        // Both directories exist for a moment.
+        if or_short(self.memory.try_resize(2 * bytes))?.is_none() {
+            return Ok(false);
+        }
+        let empty = vec![0; self.slots.len()];
+        let entries = std::mem::replace(&mut self.slots, empty);
+        self.level_bits = level_bits;
+        self.longest_probe = 0;
+        self.groups = 0;
+        for entry in entries.into_iter().filter(|entry| *entry != 0) {
+            let hash = hash_of(row_of(entry));
+            if let Probe::Vacant(slot) = self.probe(hash, |_| false) {
+                self.insert(slot, hash, row_of(entry));
+            }
+        }
+        self.memory.try_resize(bytes)?;
+        Ok(true)
     }
 
     /// Makes room for `more` groups; false where memory is short.
@@ -99,6 +147,8 @@ impl Directory {
         }
         self.slots = slots;
         self.slot_bits = slot_bits;
+        // Rows that are close together now are found so when the next ones come.
+        self.longest_probe = 0;
         self.memory.try_resize(bytes_of(slot_bits))?;
         Ok(true)
     }
@@ -180,6 +230,9 @@ impl Directory {
     pub(crate) fn insert(&mut self, slot: usize, hash: u64, row: u32) {
         self.slots[slot] = (hash >> 32 << 32) | u64::from(row + 1);
         self.groups += 1;
+        let place = slot_of(hash, self.level_bits, self.slot_bits);
+        let probe = slot.wrapping_sub(place) & (self.slots.len() - 1);
+        self.longest_probe = self.longest_probe.max(probe);
     }
 
     /// Points the slot of a row to another place of it.

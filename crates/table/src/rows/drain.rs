@@ -1,4 +1,7 @@
 //! Finished groups on their way out: pages are opened in order, read and freed.
+//!
+//! A batch is a copy of its rows that nobody accounts for, so it is bounded by their bytes and not
+//! only by their number.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,7 +19,15 @@ pub(crate) struct Drain {
     open: VecDeque<OpenSegment>,
     closed: VecDeque<Segment>,
     offset: usize,
+    batch_bytes_max: usize,
 }
+
+/// Rows of a batch take at most this, or are a single one ...
+const BATCH_BYTES_MAX: u64 = 4 << 20;
+/// ... and at most one part in this many of the budget.
+const BATCHES_PER_BUDGET: u64 = 16;
+/// The same in a budget that is smaller than that: one page.
+const BATCH_BYTES_MIN: u64 = 64 << 10;
 
 /// Pages that are asked for while the one before them is read.
 const READ_AHEAD_SEGMENTS: usize = 4;
@@ -24,7 +35,10 @@ const READ_AHEAD_SEGMENTS: usize = 4;
 impl Drain {
     /// Reads pages in which every living row is a group.
     pub(crate) fn new(shape: Arc<Shape>, open: Vec<OpenSegment>, closed: Vec<Segment>) -> Drain {
+        let share = shape.account.space().memory_bytes() / BATCHES_PER_BUDGET;
+        let batch_bytes_max = share.clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX) as usize;
         Drain {
+            batch_bytes_max,
             shape,
             open: open.into(),
             closed: closed.into(),
@@ -32,11 +46,13 @@ impl Drain {
         }
     }
 
-    /// Opens pages that hold at least `rows_max` rows, as far as memory goes; at least one, where
-    /// there is one.
+    /// Opens pages that hold at least `rows_max` rows or what a batch may take, as far as memory
+    /// goes; at least one, where there is one.
     fn open_pages(&mut self, rows_max: usize) -> Result<(), Error> {
         let mut rows: usize = self.open.iter().map(|s| s.rows as usize).sum();
+        let mut bytes: usize = self.open.iter().map(|s| s.used as usize).sum();
         while rows < rows_max
+            && bytes < self.batch_bytes_max.saturating_add(self.offset)
             && let Some(segment) = self.closed.front()
         {
             let open = match segment.open()? {
@@ -47,6 +63,7 @@ impl Drain {
                 None => segment.open_or_fail()?,
             };
             rows += open.rows as usize;
+            bytes += open.used as usize;
             self.closed.pop_front();
             self.open.push_back(open);
             for next in self.closed.iter().take(READ_AHEAD_SEGMENTS) {
@@ -74,14 +91,19 @@ impl Drain {
 
     fn read_open(&mut self, rows_max: usize) -> Result<Option<GroupColumns>, ArrowError> {
         let mut rows: Vec<&[u8]> = Vec::with_capacity(rows_max.min(8192));
-        let mut finished = 0;
+        let (mut finished, mut bytes) = (0, 0);
         let mut offset = self.offset;
         for segment in &self.open {
-            while offset < segment.used as usize && rows.len() < rows_max {
+            let has_room = |rows: usize, bytes: usize| {
+                rows < rows_max && (rows == 0 || bytes < self.batch_bytes_max)
+            };
+            while offset < segment.used as usize && has_room(rows.len(), bytes) {
                 let row = segment.row(offset);
-                offset += self.shape.layout.row_len(row);
+                let len = self.shape.layout.row_len(row);
+                offset += len;
                 if !row_is_dead(row) {
                     rows.push(row);
+                    bytes += len;
                 }
             }
             if offset < segment.used as usize {

@@ -17,7 +17,8 @@ use arrow_array::{
 use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
 
-use super::layout::{Column, DEAD_BIT, Encoding, ROW_ALIGN, RowLayout, Section};
+use super::hash::KeyHasher;
+use super::layout::{Column, Encoding, ROW_ALIGN, RowLayout, Section};
 use super::slices::BLOCK_BYTES;
 use super::state::{self, StateInput};
 
@@ -81,6 +82,7 @@ impl RowBlock {
     pub(crate) fn encode_keys(
         &mut self,
         layout: &RowLayout,
+        hasher: &KeyHasher,
         input: &GroupInput<'_>,
     ) -> KeysView<'_> {
         self.measure_keys(layout, input);
@@ -95,7 +97,7 @@ impl RowBlock {
         let keys = self.offsets.iter().zip(&self.key_lens);
         self.hashes.extend(keys.map(|(start, len)| {
             let start = *start as usize;
-            hash_key(&self.bytes[start..start + *len as usize])
+            hasher.hash(&self.bytes[start..start + *len as usize])
         }));
         KeysView {
             bytes: &self.bytes,
@@ -114,7 +116,12 @@ impl RowBlock {
     }
 
     /// Replaces the block's rows by those of `input`.
-    pub(crate) fn encode(&mut self, layout: &RowLayout, input: &GroupInput<'_>) {
+    pub(crate) fn encode(
+        &mut self,
+        layout: &RowLayout,
+        hasher: &KeyHasher,
+        input: &GroupInput<'_>,
+    ) {
         let key_start = layout.key_start();
         self.measure_keys(layout, input);
         self.totals.clear();
@@ -148,7 +155,7 @@ impl RowBlock {
         for (row, offset) in self.offsets.iter().enumerate() {
             let row_bytes = &mut self.bytes[*offset as usize..][..self.totals[row] as usize];
             let key_len = self.key_lens[row];
-            let hash = hash_key(&row_bytes[key_start..key_start + key_len as usize]);
+            let hash = hasher.hash(&row_bytes[key_start..key_start + key_len as usize]);
             row_bytes[..8].copy_from_slice(&hash.to_le_bytes());
             layout.set_row_len(row_bytes, self.totals[row] as usize);
             self.hashes.push(hash);
@@ -195,11 +202,6 @@ impl RowBlock {
         self.cursors.clear();
         self.cursors.extend((0..self.offsets.len()).map(start));
     }
-}
-
-/// The hash of a canonical key, an even number.
-pub(crate) fn hash_key(key: &[u8]) -> u64 {
-    rapidhash::v3::rapidhash_v3(key) & !DEAD_BIT
 }
 
 fn fixed(bytes: usize) -> u32 {

@@ -23,17 +23,20 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_buffer::ArrowNativeType;
-use mayfly_space::{Account, Admission, Error, Page, PageClass};
+use mayfly_space::{Account, Admission, Page, PageClass};
 
+use super::Error;
 use super::directory::directory_bytes;
 use super::encode::RowsView;
 use super::estimate::DistinctEstimate;
 use super::group_worker::GroupWorker;
+use super::hash::Level;
 use super::layout::RowLayout;
 use super::partition::{Mode, Partition, Scatter, make_room};
 use super::read_ahead::ReadAhead;
 use super::row_table::Scratch;
 use super::segment::Shape;
+use super::stop::StopFlag;
 
 /// Rows a group at which merging pays for its directory look-ups.
 const MERGE_REDUCTION_MIN: f64 = 1.5;
@@ -138,12 +141,39 @@ impl GroupSet {
         layout: RowLayout,
         account: &Account,
         options: GroupOptions,
-    ) -> Result<Arc<GroupSet>, Error> {
-        let admission = account.admit(options.minimum_bytes())?;
-        let shape = Shape::new(layout, account.clone(), options.page_class);
+    ) -> Result<Arc<GroupSet>, mayfly_space::Error> {
+        GroupSet::stoppable(layout, account, options, StopFlag::default())
+    }
+
+    /// An empty set whose steps end early when the flag is raised.
+    ///
+    /// # Errors
+    /// As [`GroupSet::new`].
+    pub fn stoppable(
+        layout: RowLayout,
+        account: &Account,
+        options: GroupOptions,
+        stop: StopFlag,
+    ) -> Result<Arc<GroupSet>, mayfly_space::Error> {
+        let shape = Shape::new(layout, account.clone(), options.page_class, stop);
+        GroupSet::of_shape(shape, options)
+    }
+
+    pub(crate) fn of_shape(
+        shape: Arc<Shape>,
+        options: GroupOptions,
+    ) -> Result<Arc<GroupSet>, mayfly_space::Error> {
+        let admission = shape.account.admit(options.minimum_bytes())?;
         let bits = options.partition_bits;
         let partitions = (0..1u32 << bits)
-            .map(|number| Mutex::new(Partition::new(&shape, number, bits, 1 << bits)))
+            .map(|number| {
+                Mutex::new(Partition::new(
+                    &shape,
+                    number,
+                    Level::first(bits),
+                    1 << bits,
+                ))
+            })
             .collect();
         Ok(Arc::new(GroupSet {
             shape,

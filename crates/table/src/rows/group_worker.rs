@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use mayfly_space::Error;
-
+use super::Error;
 use super::encode::{GroupInput, RowBlock, RowsView};
 use super::estimate::DistinctEstimate;
 use super::group_set::GroupSet;
+use super::hash::Level;
 use super::partition::Scatter;
 use super::row_table::{Found, RowTable, Scratch};
 use super::segment::walk;
@@ -117,10 +117,11 @@ impl GroupWorker {
     /// Brings groups that the worker's own table has up to date and writes rows for the others.
     fn push_block(&mut self, block: &mut RowBlock, input: &GroupInput<'_>) -> Result<(), Error> {
         let set = Arc::clone(&self.set);
+        set.shape.stop.check()?;
         let layout = &set.shape.layout;
         if self.batches_to_encode > 0 || !layout.payload_is_first || self.front().is_none() {
             self.batches_to_encode = self.batches_to_encode.saturating_sub(1);
-            block.encode(layout, input);
+            block.encode(layout, &set.shape.hasher, input);
             return self.push_rows(block.view());
         }
         let mut lookup = std::mem::take(&mut self.lookup);
@@ -166,7 +167,7 @@ impl GroupWorker {
         let Lookup { keys, rows, found } = lookup;
         let set = Arc::clone(&self.set);
         let layout = &set.shape.layout;
-        let keys = keys.encode_keys(layout, input);
+        let keys = keys.encode_keys(layout, &set.shape.hasher, input);
         loop {
             let (Some(front), false) = (&mut self.front, self.direct_rows_left > 0) else {
                 // It was given up for the rows before these.
@@ -203,7 +204,8 @@ impl GroupWorker {
             return Ok(());
         }
         let rest = Slice::picked(input, rows);
-        block.encode(&self.set.shape.layout, &rest.input());
+        let shape = &self.set.shape;
+        block.encode(&shape.layout, &shape.hasher, &rest.input());
         self.push_rows(block.view())
     }
 
@@ -263,7 +265,7 @@ impl GroupWorker {
         let count = rows.offsets.len();
         if self.front.is_none() {
             let groups = self.front_groups;
-            let front = RowTable::new(&self.set.shape, 0, 1024.min(groups), groups)?;
+            let front = RowTable::new(&self.set.shape, Level::default(), 1024.min(groups), groups)?;
             let page_bytes = self.set.shape.page_class.bytes();
             let bytes = self.set.options.front_pages.saturating_mul(page_bytes);
             self.front = front.map(|table| table.for_worker(bytes));

@@ -11,6 +11,7 @@ use super::Error;
 use super::decode;
 use super::encode::KeysView;
 use super::group_set::GroupSet;
+use super::hash::Level;
 use super::numbering::GroupNumbering;
 use super::partition::Mode;
 use super::reader::{GroupReader, Part, split_pages};
@@ -62,8 +63,8 @@ impl KeptRows {
     }
 
     /// The hash bits that all keys here share: for [`GroupNumbering::new`].
-    pub fn level_bits(&self) -> u32 {
-        self.part.level_bits
+    pub fn level(&self) -> Level {
+        self.part.level
     }
 
     /// Reads one page and numbers its groups; `None` where memory is short.
@@ -114,19 +115,12 @@ impl KeptRows {
     pub fn split(self) -> Result<Vec<KeptRows>, Error> {
         let Part {
             number,
-            level_bits,
+            level,
             cold,
             ..
         } = self.part;
         let mut scratch = Scratch::default();
-        let parts = split_pages(
-            &self.set,
-            number,
-            level_bits,
-            cold,
-            Mode::Append,
-            &mut scratch,
-        )?;
+        let parts = split_pages(&self.set, number, level, cold, Mode::Append, &mut scratch)?;
         let set = &self.set;
         Ok(parts
             .into_iter()

@@ -25,6 +25,7 @@ mod encode;
 mod estimate;
 mod group_set;
 mod group_worker;
+mod hash;
 mod kept_rows;
 mod layout;
 mod numbering;
@@ -37,6 +38,7 @@ mod segment;
 mod slices;
 mod state;
 mod state_update;
+mod stop;
 #[cfg(test)]
 mod tests;
 
@@ -44,11 +46,13 @@ pub use decode::GroupColumns;
 pub use encode::GroupInput;
 pub use group_set::{GroupOptions, GroupSet};
 pub use group_worker::GroupWorker;
+pub use hash::Level;
 pub use kept_rows::{KeptBatch, KeptRows};
 pub use layout::{KeyColumn, PayloadColumn, PayloadRule, RowLayout};
 pub use numbering::{GroupKeys, GroupNumbering};
 pub use reader::GroupReader;
 pub use state::{Number, StateInput, StateKind};
+pub use stop::StopFlag;
 
 /// Why rows could not be kept or read.
 #[derive(Debug, thiserror::Error)]
@@ -59,4 +63,7 @@ pub enum Error {
     /// Arrow refused the values of a column.
     #[error(transparent)]
     Arrow(#[from] arrow_schema::ArrowError),
+    /// Nobody wants the rows any more: see [`StopFlag`].
+    #[error("stopped")]
+    Stopped,
 }

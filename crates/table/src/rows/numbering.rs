@@ -7,11 +7,13 @@ use super::Error;
 use super::decode::GroupColumns;
 use super::drain::Drain;
 use super::encode::{GroupInput, KeysView, RowBlock};
+use super::hash::Level;
 use super::layout::{KeyColumn, ROW_ALIGN, RowLayout};
 use super::row_table::{RowTable, Scratch};
 use super::segment::Shape;
 use super::slices::{Slice, cut};
 use super::state::{StateKind, get};
+use super::stop::StopFlag;
 
 /// Assigns numbers to keys in order of appearance.
 pub struct GroupNumbering {
@@ -32,12 +34,12 @@ impl GroupNumbering {
         key: &[KeyColumn],
         account: &Account,
         page_class: PageClass,
-        level_bits: u32,
+        level: Level,
     ) -> Result<Option<GroupNumbering>, Error> {
         let supported = "the caller asked RowLayout::supports";
         let numbered = RowLayout::new(key, &[], &[(StateKind::Count, false)]).expect(supported);
-        let shape = Shape::new(numbered, account.clone(), page_class);
-        let table = RowTable::new(&shape, level_bits, 0, usize::MAX)?;
+        let shape = Shape::new(numbered, account.clone(), page_class, StopFlag::default());
+        let table = RowTable::new(&shape, level, 0, usize::MAX)?;
         Ok(table.map(|table| GroupNumbering {
             table,
             block: RowBlock::default(),
@@ -73,7 +75,8 @@ impl GroupNumbering {
         let mut assigned = Ok(true);
         for rows in cuts {
             let slice = Slice::of(&input, rows);
-            let keys = block.encode_keys(&self.table.shape().layout, &slice.input());
+            let shape = self.table.shape();
+            let keys = block.encode_keys(&shape.layout, &shape.hasher, &slice.input());
             assigned = self.assign_keys(keys, numbers);
             if !matches!(assigned, Ok(true)) {
                 break;
@@ -90,7 +93,7 @@ impl GroupNumbering {
         keys: KeysView<'_>,
         numbers: &mut Vec<u32>,
     ) -> Result<bool, Error> {
-        Ok(self.table.number(keys, numbers, &mut self.scratch)?)
+        self.table.number(keys, numbers, &mut self.scratch)
     }
 
     /// The keys in the order of their numbers.

@@ -6,9 +6,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use mayfly_space::Error;
-
+use super::Error;
 use super::encode::RowsView;
+use super::hash::Level;
 use super::row_table::{RowTable, Scratch, Walked};
 use super::segment::{OpenSegment, Segment, Shape};
 
@@ -34,7 +34,7 @@ pub(crate) struct Partition {
     shape: Arc<Shape>,
     /// Its place in the processing order, which is its pages' next use.
     number: u32,
-    level_bits: u32,
+    level: Level,
     /// Bytes of pages that may wait for a merge.
     pending_bytes_max: usize,
     /// Rows merged so far, while memory lasts.
@@ -52,19 +52,14 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
-    pub(crate) fn new(
-        shape: &Arc<Shape>,
-        number: u32,
-        level_bits: u32,
-        siblings: usize,
-    ) -> Partition {
+    pub(crate) fn new(shape: &Arc<Shape>, number: u32, level: Level, siblings: usize) -> Partition {
         let budget = shape.account.space().memory_bytes() / PENDING_BUDGET_SHARE;
         let share = usize::try_from(budget / siblings as u64).unwrap_or(usize::MAX);
         Partition {
             pending_bytes_max: share.max(2 * shape.page_class.bytes()),
             shape: Arc::clone(shape),
             number,
-            level_bits,
+            level,
             hot: None,
             pending: Vec::new(),
             pending_rows: 0,
@@ -85,13 +80,13 @@ impl Partition {
         self.shape.layout.row_len(row)
     }
 
-    pub(crate) fn level_bits(&self) -> u32 {
-        self.level_bits
+    pub(crate) fn level(&self) -> Level {
+        self.level
     }
 
     /// The error of a caller that found no memory for its rows.
     pub(crate) fn short_of(&self, asked_bytes: u64) -> Error {
-        self.shape.short_of(asked_bytes)
+        self.shape.short_of(asked_bytes).into()
     }
 
     /// Takes the selected rows; fewer than asked where memory is short.
@@ -175,7 +170,7 @@ impl Partition {
     /// any.
     pub(crate) fn merge_pending(&mut self, scratch: &mut Scratch) -> Result<bool, Error> {
         if self.hot.is_none() {
-            self.hot = RowTable::new(&self.shape, self.level_bits, 0, usize::MAX)?;
+            self.hot = RowTable::new(&self.shape, self.level, 0, usize::MAX)?;
         }
         let Some(table) = &mut self.hot else {
             return Ok(false);

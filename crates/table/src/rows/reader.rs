@@ -8,12 +8,15 @@ use super::directory::directory_bytes;
 use super::drain::Drain;
 use super::encode::RowsView;
 use super::group_set::{GroupSet, SPLIT_BITS, fill};
+use super::hash::Level;
 use super::partition::{Mode, Partition, Scatter, make_room};
 use super::row_table::{RowTable, Scratch};
 use super::segment::{OpenSegment, Segment, walk};
+use super::stop::StopFlag;
 
-/// Hash bits that partitions may be told apart by; beyond, keys are equal for all that matters.
-const LEVEL_BITS_MAX: u32 = 60;
+/// A part with more than one in this many rows of what was split was not split by its hash: its
+/// keys share more of that than they do by chance, and the other hash goes on.
+const UNSPLIT_SHARE: usize = 2;
 
 /// One thread's way out of a [`GroupSet`], opened when every worker has finished.
 pub struct GroupReader {
@@ -25,10 +28,10 @@ pub struct GroupReader {
     scratch: Scratch,
 }
 
-/// Rows that belong together by their first `level_bits` hash bits.
+/// Rows that belong together by the hash bits of their level.
 pub(crate) struct Part {
     pub(crate) number: u32,
-    pub(crate) level_bits: u32,
+    pub(crate) level: Level,
     pub(crate) cold: Vec<Segment>,
     /// Every living row is a group of its own.
     pub(crate) unique: bool,
@@ -69,6 +72,11 @@ impl GroupReader {
         }
     }
 
+    /// The flag that ends its steps early.
+    pub fn stop_flag(&self) -> &StopFlag {
+        &self.set.shape.stop
+    }
+
     pub(crate) fn set(&self) -> &Arc<GroupSet> {
         &self.set
     }
@@ -93,7 +101,7 @@ impl GroupReader {
         let (cold, unique) = partition.take_pages();
         Ok(Some(Part {
             number,
-            level_bits: partition.level_bits(),
+            level: partition.level(),
             cold,
             unique,
         }))
@@ -121,7 +129,7 @@ impl GroupReader {
     fn finish_part(&mut self, part: Part) -> Result<Option<Drain>, Error> {
         let Part {
             number,
-            level_bits,
+            level,
             mut cold,
             unique,
         } = part;
@@ -138,14 +146,14 @@ impl GroupReader {
         let rows: usize = cold.iter().map(|s| s.rows as usize).sum();
         let bytes: u64 = cold.iter().map(|s| s.page.len_bytes() as u64).sum();
         if bytes + directory_bytes(rows) <= self.share_bytes() {
-            match RowTable::adopt(&self.set.shape, level_bits, cold, number, &mut self.scratch)? {
+            match RowTable::adopt(&self.set.shape, level, cold, number, &mut self.scratch)? {
                 Ok(table) => return Ok(Some(table.drain())),
                 Err(pages) => cold = pages,
             }
         }
         // A part that is too large after a split, or one of repeating keys, may have few groups.
-        if level_bits > self.set.options.partition_bits || self.set.merges() {
-            let table = RowTable::new(&self.set.shape, level_bits, 0, usize::MAX)?;
+        if level.bits() > self.set.options.partition_bits || self.set.merges() {
+            let table = RowTable::new(&self.set.shape, level, 0, usize::MAX)?;
             if let Some(mut table) = table {
                 if table.merge_pages(&mut cold, &mut self.scratch)? {
                     return Ok(Some(table.drain()));
@@ -153,18 +161,18 @@ impl GroupReader {
                 cold.extend(table.withdraw(number));
             }
         }
-        self.split(number, level_bits, cold).map(|()| None)
+        self.split(number, level, cold).map(|()| None)
     }
 
     /// Splits rows by the next hash bits into parts that are finished one after the other.
-    fn split(&mut self, number: u32, level_bits: u32, cold: Vec<Segment>) -> Result<(), Error> {
+    fn split(&mut self, number: u32, level: Level, cold: Vec<Segment>) -> Result<(), Error> {
         let mode = if self.set.merges() {
             Mode::Merge
         } else {
             Mode::Append
         };
         let set = Arc::clone(&self.set);
-        let parts = split_pages(&set, number, level_bits, cold, mode, &mut self.scratch)?;
+        let parts = split_pages(&set, number, level, cold, mode, &mut self.scratch)?;
         self.push_parts(parts.into_iter());
         Ok(())
     }
@@ -174,22 +182,26 @@ impl GroupReader {
 pub(crate) fn split_pages(
     set: &GroupSet,
     number: u32,
-    level_bits: u32,
+    level: Level,
     cold: Vec<Segment>,
     mode: Mode,
     scratch: &mut Scratch,
 ) -> Result<Vec<Part>, Error> {
-    if level_bits + SPLIT_BITS > LEVEL_BITS_MAX {
+    let Some(below) = level.below(SPLIT_BITS) else {
+        // Keys are equal for all that matters.
         let asked_bytes = cold.iter().map(|s| s.page.len_bytes() as u64).sum();
         return Err(set.shape.short_of(asked_bytes).into());
-    }
-    let below = level_bits + SPLIT_BITS;
+    };
+    let shape = &set.shape;
+    let rows_before: usize = cold.iter().map(|segment| segment.rows as usize).sum();
     let partitions: Vec<Mutex<Partition>> = (0..1 << SPLIT_BITS)
         .map(|_| Mutex::new(Partition::new(&set.shape, number, below, 1 << SPLIT_BITS)))
         .collect();
     let mut scatter = Scatter::default();
     let (mut offsets, mut hashes) = (Vec::new(), Vec::new());
+    let mut second_hashes: Vec<u64> = Vec::new();
     for segment in cold {
+        shape.stop.check()?;
         let open = open_or_make_room(&segment, &partitions, mode, scratch)?;
         walk(
             &set.shape.layout,
@@ -203,7 +215,16 @@ pub(crate) fn split_pages(
             offsets: &offsets,
             hashes: &hashes,
         };
-        scatter.sort(&hashes, level_bits, SPLIT_BITS);
+        let splitting = if below.is_second() {
+            second_hashes.clear();
+            let rows_at = offsets.iter().map(|at| open.row(*at as usize));
+            let keys = rows_at.map(|row| shape.layout.key_of(row));
+            second_hashes.extend(keys.map(|key| shape.hasher.second_hash(key)));
+            &second_hashes
+        } else {
+            &hashes
+        };
+        scatter.sort(splitting, below.shared_bits() - SPLIT_BITS, SPLIT_BITS);
         for (at, partition) in partitions.iter().enumerate() {
             let selection = scatter.rows_of(at);
             if !selection.is_empty() {
@@ -218,9 +239,11 @@ pub(crate) fn split_pages(
         partition.settle(scratch)?;
         let (cold, unique) = partition.take_pages();
         if !cold.is_empty() {
+            let rows: usize = cold.iter().map(|segment| segment.rows as usize).sum();
+            let is_split = rows <= rows_before / UNSPLIT_SHARE;
             parts.push(Part {
                 number,
-                level_bits: below,
+                level: if is_split { below } else { below.by_second() },
                 cold,
                 unique,
             });

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use mayfly_space::{Account, Error, NextUse, Page, PageClass, WriteGuard};
 
+use super::hash::KeyHasher;
 use super::layout::{ROW_ALIGN, RowLayout, row_hash, row_is_dead};
+use super::stop::StopFlag;
 
 /// What every part of one aggregate shares.
 #[derive(Debug)]
@@ -12,17 +14,26 @@ pub(crate) struct Shape {
     pub(crate) layout: RowLayout,
     pub(crate) account: Account,
     pub(crate) page_class: PageClass,
+    pub(crate) hasher: KeyHasher,
+    pub(crate) stop: StopFlag,
     /// A row reference is `segment << offset_bits | offset / ROW_ALIGN`.
     pub(crate) offset_bits: u32,
 }
 
 impl Shape {
-    pub(crate) fn new(layout: RowLayout, account: Account, page_class: PageClass) -> Arc<Shape> {
+    pub(crate) fn new(
+        layout: RowLayout,
+        account: Account,
+        page_class: PageClass,
+        stop: StopFlag,
+    ) -> Arc<Shape> {
         let offset_bits = (page_class.bytes() / ROW_ALIGN).trailing_zeros();
         Arc::new(Shape {
             layout,
             account,
             page_class,
+            hasher: KeyHasher::of_process(),
+            stop,
             offset_bits,
         })
     }

@@ -11,8 +11,9 @@ use crate::definition::KEY_BYTES_MAX;
 /// Bytes of a row id at the end of a key.
 const ROW_ID_BYTES: usize = size_of::<u64>();
 
-/// What an encoding adds to MySQL's longest key: a mark of NULL and an end for each of 16 columns.
-const ENCODING_BYTES: usize = 16 * 3;
+/// What an encoding may add to MySQL's longest key: an eighth, and a mark of NULL and an end for
+/// each of 16 columns.
+const ENCODING_BYTES: usize = KEY_BYTES_MAX / 8 + 16 * 11;
 
 /// The longest key of a tree: MySQL's longest index key, encoded, and a row id behind it.
 pub const MAX_KEY_BYTES: usize = KEY_BYTES_MAX + ENCODING_BYTES + ROW_ID_BYTES;

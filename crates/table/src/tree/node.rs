@@ -27,6 +27,8 @@ use super::key::{MAX_KEY_BYTES, common_len, split_row_id};
 
 /// Bytes of a full-sized node.
 pub(super) const NODE_BYTES: usize = 16 << 10;
+/// Bytes of the leaf that a tree begins with.
+const FIRST_LEAF_BYTES: usize = 4 << 10;
 /// Header and hints.
 pub(super) const HEADER_BYTES: usize = 128;
 pub(super) const SLOT_BYTES: usize = 8;
@@ -60,8 +62,12 @@ pub(super) mod field {
     pub(crate) const FIRST_CHILD: usize = 16;
 }
 
-// The longest keys leave room for three entries, so that a split always makes room.
-const _: () = assert!(HEADER_BYTES + 5 * (MAX_KEY_BYTES + 16 + SLOT_BYTES) <= NODE_BYTES);
+// The longest keys leave room for a prefix and three entries, so that a split always makes room: a
+// half has at most half of the node and of the entry that comes, one entry that does not divide
+// evenly, and the part of the node by which a cut may be off the middle.
+const _: () = assert!(HEADER_BYTES + 4 * (MAX_KEY_BYTES + 16 + SLOT_BYTES) <= NODE_BYTES);
+// The first leaf of a tree has a page of 4 KiB.
+const _: () = assert!(HEADER_BYTES + MAX_KEY_BYTES + 16 + SLOT_BYTES <= FIRST_LEAF_BYTES);
 
 /// A node to be read.
 #[derive(Clone, Copy)]

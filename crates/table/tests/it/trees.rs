@@ -28,15 +28,18 @@ pub(crate) enum Shape {
     Prefixed,
     /// Up to the longest.
     Long,
+    /// As long as keys may be, and different from the first byte on.
+    Longest,
     /// Bytes of zero and one, where padding and length decide.
     Zeros,
 }
 
-pub(crate) const SHAPES: [Shape; 5] = [
+pub(crate) const SHAPES: [Shape; 6] = [
     Shape::Short,
     Shape::Number,
     Shape::Prefixed,
     Shape::Long,
+    Shape::Longest,
     Shape::Zeros,
 ];
 
@@ -61,6 +64,11 @@ pub(crate) fn key(shape: Shape, number: u64) -> Vec<u8> {
             let at = random.below(len as u64 + 1) as usize;
             let end = (at + 8).min(len);
             random.fill(&mut key[at..end]);
+            key
+        }
+        Shape::Longest => {
+            let mut key = random.next_u64().to_be_bytes().to_vec();
+            key.resize(MAX_KEY_BYTES - random.below(4) as usize * 9, b'l');
             key
         }
         Shape::Zeros => {

@@ -10,14 +10,15 @@ use std::io;
 
 use bytes::Bytes;
 use mayfly_types::{ErrorCode, MySqlError};
+use tokio::sync::watch;
 
 use crate::clock::within;
-use crate::command::Command;
+use crate::command::{Command, statement_of_long_data};
 use crate::endpoint::{Endpoint, Stopping, end};
 use crate::error::{ConnectionError, Failure, idle_disconnect, malformed_packet, unknown_command};
 use crate::login::Login;
 use crate::packets;
-use crate::receiver::{self, ReceiveError, SharedReceiver, lock};
+use crate::receiver::{self, ReceiveError, Refused, SharedReceiver, lock};
 use crate::reply::{Format, Reply, Summary};
 use crate::server::{Connection, Server, StatementCommand};
 use crate::statements::Statements;
@@ -50,6 +51,8 @@ pub(crate) struct Conversation<'e, S: Server> {
 /// What ends the wait for a command.
 enum Event {
     Packet(Result<Option<Bytes>, ReceiveError>),
+    /// A part of a packet has come.
+    Begun,
     Killed,
     Stopping,
 }
@@ -72,7 +75,10 @@ impl<'e, S: Server> Conversation<'e, S> {
             endpoint,
             connection,
             login,
-            statements: Statements::new(endpoint.settings.max_statements),
+            statements: Statements::new(
+                endpoint.settings.max_statements,
+                reply.sender.share().another(),
+            ),
             receiver: reply.receiver(),
             reply,
         }
@@ -98,22 +104,18 @@ impl<'e, S: Server> Conversation<'e, S> {
                 receiver.set_sequence(0);
                 receiver.set_compressed_sequence(0);
             }
-            let event = async {
-                // Before the client's packet: one that never pauses must end too.
-                if *stopping.borrow() != Stopping::No {
-                    return Event::Stopping;
-                }
-                tokio::select! {
-                    biased;
-                    () = self.connection.killed() => Event::Killed,
-                    packet = receiver::next_packet(&self.receiver) => Event::Packet(packet),
-                    _ = stopping.wait_for(|stopping| *stopping != Stopping::No) => Event::Stopping,
-                }
-            };
-            let packet = match within(self.connection.idle_timeout(), event).await {
+            let read_timeout = self.connection.read_timeout();
+            self.reply.read_timeout = read_timeout.unwrap_or(self.endpoint.settings.read_timeout);
+            let packet = match self.next_command(&mut stopping).await {
                 Some(Event::Packet(Ok(Some(packet)))) => packet,
                 Some(Event::Packet(Ok(None))) => return Ok(()),
+                Some(Event::Packet(Err(ReceiveError::Refused(refused)))) => {
+                    self.pass_over(refused).await?;
+                    continue;
+                }
                 Some(Event::Packet(Err(error))) => return Err(self.refuse(error).await),
+                // `next_command` waits for the rest.
+                Some(Event::Begun) => continue,
                 // Without a word, as MariaDB.
                 Some(Event::Killed) => {
                     self.reply.sender.close().await;
@@ -166,6 +168,36 @@ impl<'e, S: Server> Conversation<'e, S> {
                 return Ok(());
             }
         }
+    }
+
+    /// Waits for a command: for its first bytes as long as a client may be idle, and then as long
+    /// as the client goes on sending; `None` for a client that says nothing.
+    async fn next_command(&mut self, stopping: &mut watch::Receiver<Stopping>) -> Option<Event> {
+        let event = async {
+            // Before the client's packet: one that never pauses must end too.
+            if *stopping.borrow() != Stopping::No {
+                return Event::Stopping;
+            }
+            tokio::select! {
+                biased;
+                () = self.connection.killed() => Event::Killed,
+                packet = receiver::beginning_of_packet(&self.receiver) => {
+                    packet.map_or(Event::Begun, Event::Packet)
+                }
+                _ = stopping.wait_for(|stopping| *stopping != Stopping::No) => Event::Stopping,
+            }
+        };
+        let event = within(self.connection.idle_timeout(), event).await;
+        if !matches!(event, Some(Event::Begun)) {
+            return event;
+        }
+        let limit = self.reply.read_timeout;
+        Some(tokio::select! {
+            biased;
+            () = self.connection.killed() => Event::Killed,
+            packet = receiver::rest_of_packet(&self.receiver, limit) => Event::Packet(packet),
+            _ = stopping.wait_for(|stopping| *stopping != Stopping::No) => Event::Stopping,
+        })
     }
 
     /// Who the client is.
@@ -290,6 +322,23 @@ impl<'e, S: Server> Conversation<'e, S> {
 
     fn finish(&mut self, summary: &Summary) {
         self.reply.end_result(summary, packets::OK);
+    }
+
+    /// Answers a command that there was no memory for.
+    async fn pass_over(&mut self, refused: Refused) -> Result<(), ConnectionError> {
+        self.reply.take_turn_to_write();
+        self.tell_exchanged();
+        match statement_of_long_data(&refused.head) {
+            // Nobody waits for an answer to this.
+            Some(id) => {
+                self.connection.heard(StatementCommand::SendLongData);
+                self.statements.refuse_long_data(id, refused.error);
+            }
+            None => self.reply.write_error(&refused.error),
+        }
+        self.reply.sender.flush().await?;
+        self.reply.sender.rest();
+        Ok(())
     }
 
     /// Ends with a client whose packet could not be read. One that sends too much is still

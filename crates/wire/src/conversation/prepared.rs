@@ -7,16 +7,15 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use super::{Conversation, watched};
 use crate::bytes_out::{put_length, put_u8, put_u16, put_u32};
-use crate::error::{Failure, no_open_cursor, wrong_arguments};
+use crate::error::{Failure, no_open_cursor};
 use crate::flags::ServerStatus;
 use crate::packets;
 use crate::parameters;
 use crate::reply::{Format, Summary};
 use crate::rows::BatchRows;
 use crate::server::{Connection, Cursor, OpenCursor, Server, StatementCommand};
-use crate::statements::Fetching;
+use crate::statements::{EXECUTE, Fetching};
 
-const EXECUTE: &str = "mysqld_stmt_execute";
 const FETCH: &str = "mysqld_stmt_fetch";
 const RESET: &str = "mysqld_stmt_reset";
 
@@ -32,7 +31,7 @@ impl<S: Server> Conversation<'_, S> {
             return Err(too_many_parameters().into());
         };
         let status = self.connection.status();
-        let id = self.statements.add(prepared.statement, parameter_count);
+        let id = self.statements.add(prepared.statement, parameter_count)?;
         self.reply.sender.packet(|out| {
             put_u8(out, packets::OK);
             put_u32(out, id);
@@ -58,14 +57,7 @@ impl<S: Server> Conversation<'_, S> {
         self.reply.begin_command(Format::Binary);
         let statement = self.statements.get(id, EXECUTE)?;
         statement.cursor = None;
-        if statement.long_data_is_too_long {
-            statement.forget_long_data();
-            return Err(long_data_too_long().into());
-        }
-        if statement.long_data_is_misplaced {
-            statement.forget_long_data();
-            return Err(wrong_arguments(EXECUTE).into());
-        }
+        statement.check_long_data()?;
         let parameters = parameters::parse(
             packet,
             statement.parameter_count,
@@ -175,12 +167,4 @@ fn too_many_parameters() -> MySqlError {
         sqlstate: "HY000",
         message: "Prepared statement contains too many placeholders".to_owned(),
     }
-}
-
-fn long_data_too_long() -> MySqlError {
-    MySqlError::with_message(
-        ErrorCode::Unknown,
-        "Parameter of prepared statement which is set through mysql_send_long_data() is longer \
-         than 'max_allowed_packet' bytes",
-    )
 }

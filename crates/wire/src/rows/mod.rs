@@ -219,7 +219,6 @@ impl<'a> RowWriter<'a> {
         column: &ColumnDefinition,
     ) -> Result<(), MySqlError> {
         let encoding = self.reply.encoding;
-        let out = self.reply.sender.payload();
         let encoded;
         let value = match value {
             Value::Bytes(text) if CONVERTS && !column.column_type.is_binary() => {
@@ -228,6 +227,10 @@ impl<'a> RowWriter<'a> {
             }
             other => other,
         };
+        if let Value::Bytes(bytes) = value {
+            self.reply.sender.make_room(bytes.len())?;
+        }
+        let out = self.reply.sender.payload();
         match self.reply.format {
             Format::Text => text::write(out, value, &column.column_type),
             Format::Binary if value == Value::Null => set_null(out, self.null_bits, index),

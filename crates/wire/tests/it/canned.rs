@@ -9,9 +9,9 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::{Field, Schema};
 use mayfly_types::{CharacterSet, ColumnType, ErrorCode, MySqlError};
 use mayfly_wire::{
-    Account, Answered, ColumnDefinition, Connection, Cursor, Failure, Login, OpenCursor, Parameter,
-    Peer, Prepared, Reply, Secret, Server, ServerStatus, SessionChange, Summary, TextEncoding,
-    Value, too_many_connections,
+    Account, Answered, ColumnDefinition, Connection, Cursor, Failure, Login, Memory, OpenCursor,
+    Parameter, Peer, Prepared, Reply, Secret, Server, ServerStatus, SessionChange, Summary,
+    TextEncoding, Value, too_many_connections,
 };
 
 use tokio::sync::Notify;
@@ -28,6 +28,8 @@ pub struct Canned {
     pub shared: Arc<Shared>,
     pub last_id: AtomicU32,
     pub idle_timeout: Duration,
+    /// What all connections together may hold for their clients.
+    pub memory_max: usize,
 }
 
 /// What tests look at.
@@ -41,6 +43,9 @@ pub struct Shared {
     pub rows_made: AtomicUsize,
     /// Prepared statements that exist.
     pub statements: AtomicUsize,
+    /// Bytes that connections hold for their clients, and the most that they have held.
+    pub held_bytes: AtomicUsize,
+    pub most_held_bytes: AtomicUsize,
     /// Ends idle connections.
     pub kill: Notify,
 }
@@ -84,6 +89,7 @@ impl Server for Canned {
             temporary: false,
             shared: Arc::clone(&self.shared),
             idle_timeout: self.idle_timeout,
+            memory_max: self.memory_max,
             _place: place,
         })
     }
@@ -102,7 +108,36 @@ pub struct CannedConnection {
     temporary: bool,
     shared: Arc<Shared>,
     idle_timeout: Duration,
+    memory_max: usize,
     _place: Place,
+}
+
+/// Counts what a connection holds, up to a limit for all of them.
+struct CannedMemory {
+    shared: Arc<Shared>,
+    held: usize,
+    max: usize,
+}
+
+impl Memory for CannedMemory {
+    fn resize(&mut self, bytes: usize) -> Result<(), MySqlError> {
+        let held = &self.shared.held_bytes;
+        let others = held.load(Ordering::SeqCst) - self.held;
+        if bytes > self.held && others + bytes > self.max {
+            return Err(MySqlError::new(ErrorCode::OutOfResources, &[]));
+        }
+        held.store(others + bytes, Ordering::SeqCst);
+        self.held = bytes;
+        let most = &self.shared.most_held_bytes;
+        most.fetch_max(others + bytes, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+impl Drop for CannedMemory {
+    fn drop(&mut self) {
+        self.resize(0).expect("less is always granted");
+    }
 }
 
 /// Counts statements that are dropped before their end.
@@ -491,6 +526,14 @@ impl Connection for CannedConnection {
         self.temporary = false;
         self.login = login.clone();
         Ok(self.last())
+    }
+
+    fn memory(&self) -> Option<Box<dyn Memory>> {
+        Some(Box::new(CannedMemory {
+            shared: Arc::clone(&self.shared),
+            held: 0,
+            max: self.memory_max,
+        }))
     }
 
     fn idle_timeout(&self) -> Duration {

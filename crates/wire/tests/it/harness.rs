@@ -57,6 +57,7 @@ pub fn canned() -> Canned {
         shared: Arc::new(Shared::default()),
         last_id: AtomicU32::new(0),
         idle_timeout: Duration::from_secs(28_800),
+        memory_max: usize::MAX,
     }
 }
 

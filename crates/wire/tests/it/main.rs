@@ -5,6 +5,7 @@ mod async_client;
 mod canned;
 mod fuzz;
 mod harness;
+mod memory;
 mod packets;
 mod shell;
 mod strangers;

@@ -36,29 +36,37 @@ impl Client {
         let mut settings = Settings::new("8.4.0-Canned");
         let mut server = canned();
         configure(&mut settings, &mut server);
-        let shared = Arc::clone(&server.shared);
         let endpoint = Arc::new(Endpoint::new(server, settings));
+        Client::of(&endpoint)
+    }
+
+    /// Another client of the same server.
+    pub fn of(endpoint: &Arc<Endpoint<Canned>>) -> Client {
         let (stream, theirs) = tokio::io::duplex(64 << 10);
         let peer = Peer::Unix {
             user_id: own_user_id(),
         };
-        let serving = Arc::clone(&endpoint);
+        let serving = Arc::clone(endpoint);
         Client {
             stream,
             sequence: 0,
             ended: tokio::spawn(async move { serving.serve(theirs, peer).await }),
-            shared,
-            endpoint,
+            shared: Arc::clone(&endpoint.server().shared),
+            endpoint: Arc::clone(endpoint),
         }
     }
 
     /// A client that is logged in as a user without password.
     pub async fn log_in(capabilities: Capabilities) -> Client {
-        let mut client = Client::connect(|_, _| {});
-        client.read().await;
-        client.write(&response(capabilities)).await;
-        assert_eq!(client.read().await[0], 0);
-        client
+        Client::connect(|_, _| {}).logged_in(capabilities).await
+    }
+
+    /// The same client, after it has logged in.
+    pub async fn logged_in(mut self, capabilities: Capabilities) -> Client {
+        self.read().await;
+        self.write(&response(capabilities)).await;
+        assert_eq!(self.read().await[0], 0);
+        self
     }
 
     /// Writes a packet.
@@ -144,7 +152,7 @@ pub fn response(capabilities: Capabilities) -> Vec<u8> {
     packet
 }
 
-fn error_code(packet: &[u8]) -> u16 {
+pub fn error_code(packet: &[u8]) -> u16 {
     assert_eq!(packet[0], 0xFF, "{packet:?}");
     u16::from_le_bytes([packet[1], packet[2]])
 }

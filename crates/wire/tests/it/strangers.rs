@@ -176,6 +176,46 @@ async fn a_client_that_does_not_read_is_disconnected() {
 }
 
 #[tokio::test]
+async fn a_packet_that_stops_is_given_up() {
+    let limit = Duration::from_millis(200);
+    let mut client = Client::connect(|settings, _| settings.read_timeout = limit);
+    client.read().await;
+    client.write(&response(NEW)).await;
+    client.read().await;
+    // The beginning of a command, and no more: the client could be idle for hours.
+    client.write_raw(b"\x10\0\0\0\x03one").await;
+    let ended = tokio::time::timeout(LIMIT, &mut client.ended).await;
+    let ended = ended.expect("it is given up").unwrap();
+    assert!(
+        matches!(ended, Err(ConnectionError::Transport(_))),
+        "{ended:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_stops_is_given_up() {
+    let limit = Duration::from_millis(200);
+    let mut client = Client::connect(|settings, _| {
+        settings.local_infile = true;
+        settings.read_timeout = limit;
+    });
+    client.read().await;
+    client
+        .write(&response(NEW | Capabilities::LOCAL_FILES))
+        .await;
+    client.read().await;
+    client.command(3, b"load /a/file").await;
+    assert_eq!(client.read().await[0], 0xFB);
+    client.write_raw(b"\x10\0\0\x02half").await;
+    let ended = tokio::time::timeout(LIMIT, &mut client.ended).await;
+    let ended = ended.expect("it is given up").unwrap();
+    assert!(
+        matches!(ended, Err(ConnectionError::Transport(_))),
+        "{ended:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_long_promise_reserves_nothing() {
     let mut client = Client::log_in(NEW).await;
     client.write_raw(b"\xFF\xFF\xFF\0").await;

@@ -419,7 +419,7 @@ impl Job {
             bindings.tables.insert(name, bound);
         }
         let assigned = assigned::split(&mut query, &self.connection.aggregates)?;
-        let planned = self.planned(query, &bindings)?;
+        let planned = self.planned(query, &bindings).await?;
         let Some(assigned) = assigned else {
             return Ok((self.physical(planned).await?, None));
         };

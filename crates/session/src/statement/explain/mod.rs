@@ -103,12 +103,7 @@ impl Job {
     async fn explained(&self, query: ast::Query) -> Result<Explained, MySqlError> {
         let bindings = self.bindings(&References::of_query(&query)).await?;
         let selects = Selects::of(&query, &bindings);
-        let planned = self.planned(query, &bindings)?;
-        let state = self.connection.state()?;
-        let logical = state
-            .optimize(&planned.plan)
-            .map_err(|error| errors::from_plan(&error))?;
-        let ready = self.physical(planned).await?;
+        let (logical, ready) = self.explained_plans(query, bindings).await?;
         Ok(Explained {
             logical,
             ready,

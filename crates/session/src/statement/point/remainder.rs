@@ -240,9 +240,8 @@ impl Job {
             let given = GivenRows::new(Arc::clone(parts.table.schema()));
             bound.provider = lowered::bind(Arc::new(given)).ok()?.provider;
         }
-        let planned = self.planned(query, &bindings).ok()?;
-        let state = self.few_rows_state()?;
-        let plan = state.create_physical_plan(&planned.plan).await.ok()?;
+        let planned = self.planned(query, &bindings).await.ok()?;
+        let plan = self.few_rows_plan(planned.plan).await?;
         let columns = self.described(&plan.schema(), &planned.labels, &planned.origins);
         let over = Remainder {
             columns: GivenRowsScan::find(&plan)?.columns().to_vec(),

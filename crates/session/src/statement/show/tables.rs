@@ -8,7 +8,6 @@ use mayfly_types::{Collation, ColumnType, ErrorCode, MySqlError};
 use super::super::{Job, information};
 use super::columns::{column_row, columns_listing, key_of};
 use super::definition::{self, quoted};
-use crate::files;
 use crate::listing::{Listing, some};
 
 impl Job {
@@ -125,7 +124,7 @@ impl Job {
     }
 
     pub(super) async fn list_file_columns(&self, path: &str) -> Result<Listing, MySqlError> {
-        let table = files::open(self.connection.state()?, self.file_access(), path).await?;
+        let table = self.open_file(path).await?;
         let mut listing = columns_listing(false);
         for field in table.schema().fields() {
             let field: &Field = field;

@@ -36,6 +36,7 @@ use super::call::{Call, invoke};
 use super::define::{nameless, raise, unbounded};
 use super::own::{BIT_NOT, NEGATE};
 use super::unify::decimal;
+use crate::planning;
 
 /// An operator on numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -338,6 +339,8 @@ impl ScalarUDFImpl for Arithmetic {
     }
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        // Rules ask for the types of long expressions again and again.
+        planning::check()?;
         let of = self.result(arguments.arg_fields, arguments.scalar_arguments)?;
         Ok(Arc::new(of.to_arrow(self.name(), true)))
     }

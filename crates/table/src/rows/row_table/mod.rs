@@ -7,6 +7,9 @@
 //! A row that becomes longer moves, and where there is no room for it the row that would make it
 //! longer does not go in: that is shortage of memory as any other. What it leaves behind is got
 //! back when more of the pages is dead than alive.
+//!
+//! Rows are placed by the first hash of their keys, which they carry. A table whose probes become
+//! too long places all of them anew by the second one, which is computed from the key each time.
 
 mod pages;
 
@@ -14,13 +17,13 @@ pub(crate) use pages::Walked;
 
 use std::sync::Arc;
 
-use mayfly_space::Error;
-
+use super::Error;
 use super::compact::compact;
 use super::direct::Direct;
 use super::directory::{Directory, Probe};
 use super::drain::Drain;
 use super::encode::{GroupInput, KeysView, RowsView};
+use super::hash::Level;
 use super::layout::{ROW_ALIGN, forward, forwarded_to, row_hash, row_is_dead};
 use super::numbering::{number_of, numbered_row};
 use super::payload;
@@ -83,6 +86,8 @@ pub(crate) struct RowTable {
     /// The page that takes the next row.
     filling: usize,
     directory: Directory,
+    /// Whether rows are placed by the second hash of their keys.
+    by_second: bool,
     /// Beside the directory where the key is one number; a cache of what it knows.
     direct: Option<Direct>,
     groups_max: usize,
@@ -100,16 +105,18 @@ impl RowTable {
     /// An empty table, `None` where memory is short.
     pub(crate) fn new(
         shape: &Arc<Shape>,
-        level_bits: u32,
+        level: Level,
         groups_expected: usize,
         groups_max: usize,
     ) -> Result<Option<RowTable>, Error> {
-        let directory = Directory::new(&shape.account, level_bits, groups_expected)?;
+        let shared_bits = level.shared_bits();
+        let directory = Directory::new(&shape.account, shared_bits, groups_expected)?;
         Ok(directory.map(|directory| RowTable {
             shape: Arc::clone(shape),
             segments: Vec::new(),
             filling: 0,
             directory,
+            by_second: level.is_second(),
             direct: None,
             groups_max,
             bytes: 0,
@@ -188,6 +195,9 @@ impl RowTable {
             return Ok(0);
         }
         for window in selection.chunks(WINDOW_ROWS) {
+            if !self.begin_window()? {
+                break;
+            }
             let in_window = self.upsert_window(rows, window, scratch)?;
             taken += in_window;
             if in_window < window.len() {
@@ -215,8 +225,8 @@ impl RowTable {
                 scratch.ahead.starts.clear();
             }
             let row = &rows.bytes[rows.offsets[*index as usize] as usize..];
-            let hash = rows.hashes[*index as usize];
             let key = shape.layout.key_of(row);
+            let hash = self.placing_hash(rows.hashes[*index as usize], key);
             let start = scratch.ahead.start(taken);
             match self
                 .directory
@@ -283,13 +293,26 @@ impl RowTable {
     ) -> Result<(), Error> {
         let groups = self.groups();
         match &mut self.direct {
-            Some(direct) => direct.learn(&input.key[0], looked_up, known, groups),
+            Some(direct) => Ok(direct.learn(&input.key[0], looked_up, known, groups)?),
             None => Ok(()),
         }
     }
 
     /// Looks the keys of some rows up without adding any.
     pub(crate) fn find(
+        &self,
+        keys: KeysView<'_>,
+        rows: &[u32],
+        found: &mut Found,
+        scratch: &mut Scratch,
+    ) {
+        match self.by_second {
+            false => self.find_by::<false>(keys, rows, found, scratch),
+            true => self.find_by::<true>(keys, rows, found, scratch),
+        }
+    }
+
+    fn find_by<const SECOND: bool>(
         &self,
         keys: KeysView<'_>,
         rows: &[u32],
@@ -313,7 +336,10 @@ impl RowTable {
                     continue;
                 }
                 let key = keys.key(*row as usize);
-                let hash = keys.hashes[*row as usize];
+                let hash = match SECOND {
+                    false => keys.hashes[*row as usize],
+                    true => self.shape.hasher.second_hash(key),
+                };
                 let start = scratch.ahead.start(at);
                 match self
                     .directory
@@ -347,7 +373,7 @@ impl RowTable {
     /// tells where the probes begin; nothing where all is in the cache.
     fn look_ahead(&self, hashes: impl Iterator<Item = u64> + Clone, ahead: &mut Ahead) {
         ahead.starts.clear();
-        if !self.directory.is_large() {
+        if !self.directory.is_large() || self.by_second {
             return;
         }
         let Ahead { starts, rows } = ahead;
@@ -363,10 +389,45 @@ impl RowTable {
 
     fn reserve(&mut self, more: usize) -> Result<bool, Error> {
         let more = more.min(self.groups_max - self.groups());
+        let (shape, segments, by_second) = (&self.shape, &self.segments, self.by_second);
+        let reserved = self.directory.reserve(more, |reference| {
+            let row = row_at(shape, segments, reference);
+            match by_second {
+                false => row_hash(row),
+                true => second_hash(shape, row),
+            }
+        });
+        Ok(reserved?)
+    }
+
+    /// Looks around before some more rows: whether they are still wanted, and whether they can be
+    /// placed as those before. False where memory is short.
+    fn begin_window(&mut self) -> Result<bool, Error> {
+        self.shape.stop.check()?;
+        if !self.directory.is_crowded() || self.by_second {
+            return Ok(true);
+        }
         let (shape, segments) = (&self.shape, &self.segments);
-        self.directory.reserve(more, |reference| {
-            row_hash(row_at(shape, segments, reference))
-        })
+        let placed = self.directory.place_by(0, |reference| {
+            second_hash(shape, row_at(shape, segments, reference))
+        })?;
+        self.by_second |= placed;
+        Ok(placed)
+    }
+
+    /// The hash that places a row, by its key and the first hash of that.
+    #[inline]
+    fn placing_hash(&self, hash: u64, key: &[u8]) -> u64 {
+        if self.by_second {
+            return self.shape.hasher.second_hash(key);
+        }
+        hash
+    }
+
+    /// The most slots that were looked at for a row.
+    #[cfg(test)]
+    pub(crate) fn longest_probe(&self) -> usize {
+        self.directory.longest_probe()
     }
 
     fn same_key(&self, reference: u32, key: &[u8], key_start: usize) -> bool {
@@ -449,7 +510,9 @@ impl RowTable {
                 let Some(moved) = self.append(merged)? else {
                     return Ok(false);
                 };
-                self.directory.relocate(row_hash(source), target, moved);
+                let key = shape.layout.key_of(source);
+                let hash = self.placing_hash(row_hash(source), key);
+                self.directory.relocate(hash, target, moved);
                 let (segment, offset) = place_of(&shape, target);
                 // For pairs that still name the old place.
                 forward(&mut self.segments[segment].guard[offset..], moved);
@@ -486,10 +549,14 @@ impl RowTable {
             } = &mut *scratch;
             walk(layout, &page.guard, page.used, offsets, hashes);
             for (offset, hash) in offsets.iter().zip(hashes.iter()) {
+                let hash = match self.by_second {
+                    false => *hash,
+                    true => second_hash(&self.shape, page.row(*offset as usize)),
+                };
                 // No two rows have one key.
-                if let Probe::Vacant(slot) = self.directory.probe(*hash, |_| false) {
+                if let Probe::Vacant(slot) = self.directory.probe(hash, |_| false) {
                     let reference = reference_to(&self.shape, number, *offset);
-                    self.directory.insert(slot, *hash, reference);
+                    self.directory.insert(slot, hash, reference);
                 }
             }
         }
@@ -512,13 +579,17 @@ impl RowTable {
             return Ok(false);
         }
         for (window, hashes) in keys.hashes.chunks(WINDOW_ROWS).enumerate() {
+            if !self.begin_window()? {
+                return Ok(false);
+            }
             self.look_ahead(hashes.iter().copied(), &mut scratch.ahead);
-            for (at, hash) in hashes.iter().enumerate() {
+            for (at, first_hash) in hashes.iter().enumerate() {
                 let key = keys.key(window * WINDOW_ROWS + at);
+                let hash = self.placing_hash(*first_hash, key);
                 let start = scratch.ahead.start(at);
                 match self
                     .directory
-                    .probe_from(start, *hash, |r| self.same_key(r, key, key_start))
+                    .probe_from(start, hash, |r| self.same_key(r, key, key_start))
                 {
                     Probe::Found(found) => {
                         let row = row_at(&shape, &self.segments, found);
@@ -527,11 +598,11 @@ impl RowTable {
                     Probe::Vacant(slot) => {
                         let number =
                             u32::try_from(self.groups()).expect("below 2^32 groups a part");
-                        numbered_row(&shape.layout, &mut scratch.row, *hash, key, number);
+                        numbered_row(&shape.layout, &mut scratch.row, *first_hash, key, number);
                         let Some(reference) = self.append(&scratch.row)? else {
                             return Ok(false);
                         };
-                        self.directory.insert(slot, *hash, reference);
+                        self.directory.insert(slot, hash, reference);
                         numbers.push(number);
                     }
                 }
@@ -584,6 +655,11 @@ fn place_of(shape: &Shape, reference: u32) -> (usize, usize) {
         (reference >> shape.offset_bits) as usize,
         (reference & mask) as usize * ROW_ALIGN,
     )
+}
+
+/// The second hash of the key of a row.
+fn second_hash(shape: &Shape, row: &[u8]) -> u64 {
+    shape.hasher.second_hash(shape.layout.key_of(row))
 }
 
 fn row_at<'a>(shape: &Shape, segments: &'a [OpenSegment], reference: u32) -> &'a [u8] {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use mayfly_space::Error;
-
+use super::super::Error;
 use super::super::directory::Probe;
 use super::super::encode::RowsView;
+use super::super::hash::Level;
 use super::super::layout::mark_dead;
 use super::super::segment::{OpenSegment, Segment, Shape, walk};
 use super::{RowTable, Scratch, WINDOW_ROWS, reference_to};
@@ -16,7 +16,7 @@ impl RowTable {
     /// references can count.
     pub(crate) fn adopt(
         shape: &Arc<Shape>,
-        level_bits: u32,
+        level: Level,
         pages: Vec<Segment>,
         next_use: u32,
         scratch: &mut Scratch,
@@ -25,7 +25,7 @@ impl RowTable {
             return Ok(Err(pages));
         }
         let rows: usize = pages.iter().map(|s| s.rows as usize).sum();
-        let Some(mut table) = RowTable::new(shape, level_bits, rows, usize::MAX)? else {
+        let Some(mut table) = RowTable::new(shape, level, rows, usize::MAX)? else {
             return Ok(Err(pages));
         };
         for page in &pages {
@@ -62,21 +62,27 @@ impl RowTable {
             &mut scratch.hashes,
         );
         scratch.pairs.clear();
+        let mut is_short = false;
         let rows = scratch.offsets.chunks(WINDOW_ROWS);
         for (offsets, hashes) in rows.zip(scratch.hashes.chunks(WINDOW_ROWS)) {
+            if !self.begin_window()? {
+                is_short = true;
+                break;
+            }
             self.look_ahead(hashes.iter().copied(), &mut scratch.ahead);
             for (at, (offset, hash)) in offsets.iter().zip(hashes).enumerate() {
                 let start = scratch.ahead.start(at);
                 let row = self.segments[segment].row(*offset as usize);
                 let key = shape.layout.key_of(row);
+                let hash = self.placing_hash(*hash, key);
                 match self
                     .directory
-                    .probe_from(start, *hash, |r| self.same_key(r, key, key_start))
+                    .probe_from(start, hash, |r| self.same_key(r, key, key_start))
                 {
                     Probe::Found(target) => scratch.pairs.push((*offset, target)),
                     Probe::Vacant(slot) => {
                         let reference = reference_to(&shape, segment, *offset);
-                        self.directory.insert(slot, *hash, reference);
+                        self.directory.insert(slot, hash, reference);
                     }
                 }
             }
@@ -90,7 +96,7 @@ impl RowTable {
             self.merge_doubles_that_grow(segment, &pairs, &mut scratch.row)
         };
         scratch.pairs = pairs;
-        merged
+        Ok(merged? && !is_short)
     }
 
     fn merge_doubles(&mut self, segment: usize, pairs: &[(u32, u32)]) {

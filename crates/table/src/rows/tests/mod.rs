@@ -7,11 +7,13 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float64Type, Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, Float64Array, Int32Array, Int64Array, StringViewArray};
 use arrow_schema::DataType;
-use mayfly_space::{PageClass, Space, SpaceOptions};
+use mayfly_space::{Account, PageClass, Space, SpaceOptions};
 use proptest::prelude::*;
 
+use super::segment::Shape;
 use super::*;
 
+mod collisions;
 mod growing;
 mod numbers;
 mod shortage;
@@ -37,6 +39,11 @@ fn space(memory_bytes: u64) -> Space {
         ..SpaceOptions::default()
     })
     .expect("a space opens")
+}
+
+/// What all parts of an aggregate share that nobody stops.
+fn shape(layout: RowLayout, account: &Account, page_class: PageClass) -> Arc<Shape> {
+    Shape::new(layout, account.clone(), page_class, StopFlag::default())
 }
 
 fn key(data_type: DataType) -> KeyColumn {
@@ -85,7 +92,7 @@ fn expected(rows: &[Row]) -> HashMap<(Option<String>, Option<i32>), Expected> {
     groups
 }
 
-fn push(worker: &mut GroupWorker, rows: &[Row]) -> Result<(), mayfly_space::Error> {
+fn push(worker: &mut GroupWorker, rows: &[Row]) -> Result<(), Error> {
     let key: [ArrayRef; 2] = [
         Arc::new(
             rows.iter()
@@ -291,10 +298,14 @@ fn decimals_and_moments() {
 #[test]
 fn numbers_follow_first_appearance() {
     let space = space(8 << 20);
-    let mut numbering =
-        GroupNumbering::new(&[key(DataType::Utf8View)], space.root(), PageClass::K16, 0)
-            .expect("no I/O is needed")
-            .expect("there is memory");
+    let mut numbering = GroupNumbering::new(
+        &[key(DataType::Utf8View)],
+        space.root(),
+        PageClass::K16,
+        Level::default(),
+    )
+    .expect("no I/O is needed")
+    .expect("there is memory");
     let mut numbers = Vec::new();
     for texts in [["b", "a", "b"], ["c", "a", "b"]] {
         let key: ArrayRef = Arc::new(StringViewArray::from_iter_values(texts));

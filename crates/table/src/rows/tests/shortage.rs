@@ -12,11 +12,13 @@ use mayfly_testkit::{FaultPlan, space_of, until_it_passes};
 use super::super::drain::Drain;
 use super::super::encode::{GroupInput, RowBlock};
 use super::super::estimate::DistinctEstimate;
+use super::super::hash::{KeyHasher, Level};
 use super::super::layout::{KeyColumn, RowLayout};
 use super::super::row_table::{RowTable, Scratch};
 use super::super::segment::{Segment, Shape};
 use super::super::state::{StateInput, StateKind};
 use super::super::{GroupOptions, GroupReader, GroupSet};
+use super::shape;
 
 /// Keys that are numbers, with a count.
 fn numbers() -> RowLayout {
@@ -34,7 +36,7 @@ fn encoded(layout: &RowLayout, keys: impl Iterator<Item = i64>) -> RowBlock {
         payload: &[],
         states: &[StateInput::default()],
     };
-    block.encode(layout, &input);
+    block.encode(layout, &KeyHasher::of_process(), &input);
     block
 }
 
@@ -75,7 +77,7 @@ fn no_group_is_lost_where_one_grant_fails() {
             ..SpaceOptions::default()
         })
         .expect("a space opens");
-        let shape = Shape::new(numbers(), space.root().clone(), PageClass::K4);
+        let shape = shape(numbers(), space.root(), PageClass::K4);
         let pages = pages_of(&shape, 0..KEYS);
         evict_all(&space);
         let mut drain = Drain::new(shape, Vec::new(), pages);
@@ -93,6 +95,39 @@ fn no_group_is_lost_where_one_grant_fails() {
     });
     // Whatever was read ahead needs no grant, but the first page always does.
     assert!(runs > 0, "no grant was made to fail");
+}
+
+#[test]
+fn a_batch_of_long_rows_is_short() {
+    const LEN: usize = 100_000;
+    let space = space_of(64 << 20);
+    let key = KeyColumn::nullable(DataType::Utf8View);
+    let layout = RowLayout::new(&[key], &[], &[(StateKind::Count, false)]);
+    let options = GroupOptions::for_budget(64 << 20, space.default_page_class(), 1);
+    let set = GroupSet::new(layout.expect("rows hold text"), space.root(), options);
+    let set = set.expect("the minimum is there");
+    let mut worker = set.worker(0);
+    for number in 0..100 {
+        let text = format!("{number:05}").repeat(LEN / 5);
+        let key: ArrayRef = Arc::new(StringViewArray::from_iter_values([text]));
+        let input = GroupInput {
+            rows: 1,
+            key: &[key],
+            payload: &[],
+            states: &[StateInput::default()],
+        };
+        worker.push(&input).expect("rows go in");
+    }
+    worker.finish().expect("the worker ends");
+    let mut reader = GroupReader::new(set);
+    let (mut groups, mut most) = (0, 0);
+    while let Some(batch) = reader.next_batch(8192).expect("groups are read") {
+        groups += batch.rows;
+        most = most.max(batch.rows);
+    }
+    assert_eq!(groups, 100);
+    // 4 MiB, and the row that passes them.
+    assert!(most <= (4 << 20) / LEN + 1, "a batch of {most} rows");
 }
 
 /// Groups long strings; returns how many groups there are.
@@ -205,7 +240,7 @@ fn shed_says_what_it_released() {
 fn a_table_has_no_more_pages_than_its_references_count() {
     const KEYS: i64 = 3_000;
     let space = space_of(4 << 20);
-    let shape = Shape::new(numbers(), space.root().clone(), PageClass::K4);
+    let shape = shape(numbers(), space.root(), PageClass::K4);
     // References that count 7 pages, as those of 1 MiB pages count 16,383.
     let few = Arc::into_inner(shape).map(|shape| Shape {
         offset_bits: 29,
@@ -215,7 +250,8 @@ fn a_table_has_no_more_pages_than_its_references_count() {
     let pages = pages_of(&few, 0..KEYS);
     let count = pages.len();
     assert!(count > 8);
-    let adopted = RowTable::adopt(&few, 0, pages, 0, &mut Scratch::default()).expect("no I/O");
+    let adopted =
+        RowTable::adopt(&few, Level::default(), pages, 0, &mut Scratch::default()).expect("no I/O");
     let pages = adopted.err().expect("there are too many pages");
     assert_eq!(pages.len(), count);
 }

@@ -43,8 +43,8 @@ struct Statement {
     parameter_count: u16,
     types: Vec<[u8; 2]>,
     long_data: Vec<(u16, Vec<u8>)>,
-    is_too_long: bool,
-    is_misplaced: bool,
+    /// The error that long data had first.
+    long_data_error: Option<u16>,
     /// Rows that are left.
     cursor: Option<usize>,
 }
@@ -52,7 +52,7 @@ struct Statement {
 impl Statement {
     fn forget_long_data(&mut self) {
         self.long_data.clear();
-        (self.is_too_long, self.is_misplaced) = (false, false);
+        self.long_data_error = None;
     }
 }
 
@@ -89,8 +89,7 @@ impl Model {
             parameter_count: marks.min(PARAMETERS_MAX) as u16,
             types: Vec::new(),
             long_data: Vec::new(),
-            is_too_long: false,
-            is_misplaced: false,
+            long_data_error: None,
             cursor: None,
         };
         let columns = if has_rows {
@@ -150,10 +149,16 @@ impl Model {
             let held: usize = statement.long_data.iter().map(|(_, data)| data.len()).sum();
             let before = statement.long_data.iter_mut();
             let mut before = before.filter(|(of, _)| *of == parameter);
-            if parameter >= count {
-                statement.is_misplaced = true;
+            let error = if parameter >= count {
+                Some(1210)
             } else if held + data.len() > PACKET_BYTES_MAX {
-                statement.is_too_long = true;
+                Some(1105)
+            } else {
+                None
+            };
+            if statement.long_data_error.is_some() || error.is_some() {
+                // What was there is let go, and nothing more is kept.
+                statement.long_data_error = statement.long_data_error.or(error);
             } else if let Some((_, so_far)) = before.next() {
                 so_far.extend_from_slice(&data);
             } else {
@@ -215,11 +220,8 @@ impl Statement {
     ) -> Answer {
         let values = self.push_values(declares, input, packet);
         self.cursor = None;
-        if self.is_too_long {
-            return Answer::Error(1105);
-        }
-        if self.is_misplaced {
-            return Answer::Error(1210);
+        if let Some(error) = self.long_data_error {
+            return Answer::Error(error);
         }
         let Some(values) = values else {
             return Answer::Error(1210);
@@ -260,7 +262,7 @@ impl Statement {
         }
         packet.push(u8::from(declares));
         // Long data that are refused end the execution before its packet is read.
-        let is_read = !self.is_too_long && !self.is_misplaced;
+        let is_read = self.long_data_error.is_none();
         let mut types = self.types.clone();
         if declares {
             types = (0..count)

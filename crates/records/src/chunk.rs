@@ -1,0 +1,233 @@
+//! Cuts a file into chunks of whole records.
+//!
+//! Owns the buffer of what was read and not handed on. A record that is longer than a chunk makes
+//! the buffer twice as long, up to a limit; what that takes is granted before. A splitter goes on
+//! where it stopped, so a record of any length is looked at once.
+
+use std::io::Read;
+
+use memchr::memchr_iter;
+
+use crate::error::Error;
+use crate::split::{Format, Splitter};
+
+/// Bytes of a usual chunk: some thousand records of usual length, which stay in the cache of a
+/// core.
+const CHUNK_BYTES: usize = 256 << 10;
+/// UTF-8's byte order mark.
+const MARK: &[u8] = &[0xEF, 0xBB, 0xBF];
+
+/// Grants the memory of long records.
+pub trait Reserve: Sized {
+    /// Asks for so many bytes more.
+    ///
+    /// # Errors
+    /// Why there are none.
+    fn grow(&mut self, bytes: usize) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
+
+    /// Moves what was granted into one of its own, which gives it back when it is dropped.
+    fn take(&mut self) -> Self;
+}
+
+/// Grants everything.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unlimited;
+
+impl Reserve for Unlimited {
+    fn grow(&mut self, _bytes: usize) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        Ok(())
+    }
+
+    fn take(&mut self) -> Unlimited {
+        Unlimited
+    }
+}
+
+/// How long records may be.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of the longest record.
+    pub record_bytes_max: usize,
+    /// Bytes that are reserved for each byte of a long record: the record itself, and the copies
+    /// that whoever reads it makes.
+    pub copies: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            record_bytes_max: 64 << 20,
+            copies: 2,
+        }
+    }
+}
+
+/// Whole records, as they stand in the file.
+#[derive(Debug)]
+pub struct Chunk<M> {
+    pub(crate) bytes: Vec<u8>,
+    /// Where the next record begins.
+    pub(crate) at: usize,
+    /// The line that begins there.
+    pub(crate) line: u64,
+    /// What was granted for it.
+    _memory: M,
+}
+
+impl<M> Chunk<M> {
+    /// Whether all records were read.
+    pub fn is_read(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    /// The buffer of a chunk that was read, to be used again.
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+/// Reads chunks.
+pub struct ChunkReader<R, M> {
+    reader: R,
+    memory: M,
+    limits: Limits,
+    splitter: Splitter,
+    buffer: Vec<u8>,
+    /// Bytes that the buffer should hold before it is looked at.
+    wanted: usize,
+    /// Bytes that were granted for the buffer.
+    granted: usize,
+    /// The line on which the buffer begins.
+    line: u64,
+    has_begun: bool,
+    has_ended: bool,
+    /// A buffer that was used.
+    spare: Vec<u8>,
+}
+
+impl<R: Read, M: Reserve> ChunkReader<R, M> {
+    /// Reads a file from its beginning.
+    pub fn new(reader: R, format: Format, limits: Limits, memory: M) -> ChunkReader<R, M> {
+        ChunkReader {
+            reader,
+            memory,
+            limits,
+            splitter: Splitter::new(format),
+            buffer: Vec::new(),
+            wanted: usual_bytes(limits),
+            granted: 0,
+            line: 1,
+            has_begun: false,
+            has_ended: false,
+            spare: Vec::new(),
+        }
+    }
+
+    /// The next chunk, `None` at the end of the file.
+    ///
+    /// # Errors
+    /// If the file cannot be read, a record is too long, or the last one has no end.
+    pub fn next_chunk(&mut self) -> Result<Option<Chunk<M>>, Error> {
+        loop {
+            // What was granted for the chunk before belongs to that chunk.
+            self.grant(self.wanted)?;
+            self.fill()?;
+            let cut = self.splitter.scan(&self.buffer, self.has_ended);
+            if cut > 0 {
+                return Ok(Some(self.emit(cut)));
+            }
+            if self.has_ended {
+                return match self.buffer.is_empty() {
+                    true => Ok(None),
+                    false => Err(Error::Unterminated {
+                        line: self.line,
+                        what: self.splitter.unfinished(),
+                    }),
+                };
+            }
+            self.widen()?;
+        }
+    }
+
+    /// Gives back the buffer of a chunk that was read.
+    pub fn recycle(&mut self, buffer: Vec<u8>) {
+        if buffer.capacity() <= usual_bytes(self.limits).saturating_mul(2) {
+            self.spare = buffer;
+        }
+    }
+
+    /// Reads until the buffer holds what is wanted, or the file ends.
+    fn fill(&mut self) -> Result<(), Error> {
+        let missing = self.wanted.saturating_sub(self.buffer.len());
+        if missing > 0 && !self.has_ended {
+            self.buffer.reserve_exact(missing);
+            let mut part = self.reader.by_ref().take(missing as u64);
+            let read = part.read_to_end(&mut self.buffer)?;
+            self.has_ended = read < missing;
+        }
+        if !self.has_begun {
+            self.has_begun = true;
+            if self.buffer.starts_with(MARK) {
+                self.buffer.drain(..MARK.len());
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes room for a record that is longer than the buffer.
+    fn widen(&mut self) -> Result<(), Error> {
+        let max = self.limits.record_bytes_max;
+        if self.buffer.len() > max {
+            return Err(Error::RecordTooLong {
+                line: self.line,
+                limit_bytes: max,
+                in_quotes: self.splitter.is_in_quotes(),
+            });
+        }
+        // One byte more than the limit tells that a record is too long.
+        self.wanted = self.wanted.saturating_mul(2).min(max.saturating_add(1));
+        Ok(())
+    }
+
+    /// Asks for the memory of a buffer, unless it is a usual one.
+    fn grant(&mut self, buffer_bytes: usize) -> Result<(), Error> {
+        if buffer_bytes > usual_bytes(self.limits) && buffer_bytes > self.granted {
+            let more = buffer_bytes.saturating_sub(self.granted);
+            let more = more.saturating_mul(self.limits.copies);
+            let line = self.line;
+            let granted = self.memory.grow(more);
+            granted.map_err(|cause| Error::Memory { line, cause })?;
+            self.granted = buffer_bytes;
+        }
+        Ok(())
+    }
+
+    /// Hands on what stands before `cut`, and keeps the rest.
+    fn emit(&mut self, cut: usize) -> Chunk<M> {
+        let usual = usual_bytes(self.limits);
+        let rest = self.buffer.get(cut..).unwrap_or_default();
+        let mut kept = std::mem::take(&mut self.spare);
+        kept.clear();
+        kept.reserve_exact(usual.max(rest.len()));
+        kept.extend_from_slice(rest);
+        let mut bytes = std::mem::replace(&mut self.buffer, kept);
+        bytes.truncate(cut);
+        self.wanted = usual.max(self.buffer.len());
+        self.granted = 0;
+        self.splitter.cut(cut);
+        let line = self.line;
+        let lines = memchr_iter(b'\n', &bytes).count();
+        self.line = self.line.saturating_add(lines as u64);
+        Chunk {
+            bytes,
+            at: 0,
+            line,
+            _memory: self.memory.take(),
+        }
+    }
+}
+
+/// Bytes of a usual chunk where records are no longer than the limit.
+fn usual_bytes(limits: Limits) -> usize {
+    CHUNK_BYTES.min(limits.record_bytes_max.saturating_add(1))
+}

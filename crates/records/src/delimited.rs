@@ -1,0 +1,427 @@
+//! The file format of LOAD DATA: fields and lines with any terminators, quotes and escapes.
+//!
+//! Bytes are pushed in as they come, and records are taken out: whoever waits for a client waits
+//! between two pushes and holds nothing. A record that has not come whole is read again when twice
+//! as much of it is there, so each byte is looked at a few times at most.
+//!
+//! **Source**: MySQL 8.4 reference manual, "LOAD DATA Statement", field and line handling.
+
+use memchr::{memchr_iter, memchr2, memchr3};
+
+use crate::chunk::{Limits, Reserve};
+use crate::error::Error;
+
+/// Bytes of records that need no grant.
+const FREE_BYTES: usize = 1 << 20;
+
+/// What separates fields and lines.
+#[derive(Clone, Debug)]
+pub struct Delimiters {
+    /// Behind each field but the last; never empty.
+    pub field_end: Vec<u8>,
+    /// Behind each line; never empty.
+    pub line_end: Vec<u8>,
+    /// In front of each line.
+    pub line_start: Vec<u8>,
+    /// Around fields.
+    pub enclosure: Option<u8>,
+    /// In front of bytes that mean something else.
+    pub escape: Option<u8>,
+}
+
+/// One record: its fields lie one after the other in one buffer.
+#[derive(Debug, Default)]
+pub struct Record {
+    bytes: Vec<u8>,
+    /// Where each field ends, and whether it is NULL.
+    ends: Vec<(usize, bool)>,
+    is_unterminated: bool,
+}
+
+impl Record {
+    /// Whether the file ends within a quote of this record.
+    pub fn is_unterminated(&self) -> bool {
+        self.is_unterminated
+    }
+
+    /// How many fields it has.
+    pub fn count(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The bytes of a field, `None` for NULL and for a field that it does not have.
+    pub fn field(&self, index: usize) -> Option<&[u8]> {
+        let (end, is_null) = *self.ends.get(index)?;
+        let before = index
+            .checked_sub(1)
+            .and_then(|before| self.ends.get(before));
+        let start = before.map_or(0, |(end, _)| *end);
+        self.bytes.get(start..end).filter(|_| !is_null)
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.is_unterminated = false;
+    }
+}
+
+/// What follows a call of [`Delimited::read`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A record was read.
+    Record,
+    /// Bytes are to be pushed, or the end is to be told.
+    NeedsBytes,
+    /// There are no more records.
+    End,
+}
+
+/// Takes records out of the bytes of a file.
+pub struct Delimited<M> {
+    delimiters: Delimiters,
+    limits: Limits,
+    memory: M,
+    buffer: Vec<u8>,
+    /// Where the next record begins.
+    at: usize,
+    /// The line that begins there.
+    line: u64,
+    /// So many bytes are to be there before a record is tried again.
+    wanted: usize,
+    granted: usize,
+    lines_to_skip: u64,
+    /// Whether the start of the line was found that `at` stands behind.
+    has_start: bool,
+    has_ended: bool,
+}
+
+/// The buffer ends before it is known what follows.
+struct Short;
+
+impl<M: Reserve> Delimited<M> {
+    /// A reader that skips some lines first.
+    pub fn new(
+        delimiters: Delimiters,
+        lines_to_skip: u64,
+        limits: Limits,
+        memory: M,
+    ) -> Delimited<M> {
+        Delimited {
+            has_start: delimiters.line_start.is_empty(),
+            delimiters,
+            limits,
+            memory,
+            buffer: Vec::new(),
+            at: 0,
+            line: 1,
+            wanted: 0,
+            granted: 0,
+            lines_to_skip,
+            has_ended: false,
+        }
+    }
+
+    /// Takes the next bytes of the file.
+    ///
+    /// # Errors
+    /// If the record that they belong to is too long, or gets no memory.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.buffer.drain(..self.at.min(self.buffer.len()));
+        self.at = 0;
+        let len = self.buffer.len().saturating_add(bytes.len());
+        if len > self.buffer.capacity() {
+            self.widen(len)?;
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Makes room for so many bytes, and then some; long records ask for it.
+    fn widen(&mut self, bytes: usize) -> Result<(), Error> {
+        let most = self.limits.record_bytes_max.saturating_add(FREE_BYTES);
+        let capacity = bytes.max(bytes.saturating_mul(2).min(most));
+        if capacity > FREE_BYTES && capacity > self.granted {
+            let more = capacity.saturating_sub(self.granted);
+            let more = more.saturating_mul(self.limits.copies);
+            let line = self.line;
+            let granted = self.memory.grow(more);
+            granted.map_err(|cause| Error::Memory { line, cause })?;
+            self.granted = capacity;
+        }
+        let more = capacity.saturating_sub(self.buffer.len());
+        self.buffer.reserve_exact(more);
+        Ok(())
+    }
+
+    /// No more bytes follow.
+    pub fn finish(&mut self) {
+        self.has_ended = true;
+        self.wanted = 0;
+    }
+
+    /// The line on which the record begins that is read next.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// Reads the next record.
+    ///
+    /// # Errors
+    /// [`Error::RecordTooLong`].
+    pub fn read(&mut self, record: &mut Record) -> Result<Step, Error> {
+        let left = self.buffer.len().saturating_sub(self.at);
+        if left < self.wanted {
+            return Ok(Step::NeedsBytes);
+        }
+        if self.skip_lines().is_err() || self.find_start().is_err() {
+            return Ok(Step::NeedsBytes);
+        }
+        let left = self.buffer.len().saturating_sub(self.at);
+        // Without a start there is no record; with one, an empty rest is a line without a byte.
+        if self.has_ended && (!self.has_start || left == 0 && self.delimiters.line_start.is_empty())
+        {
+            return Ok(Step::End);
+        }
+        record.clear();
+        if left > record.bytes.capacity() {
+            record.bytes.reserve_exact(left);
+        }
+        let mut scan = Scan {
+            bytes: self.buffer.get(self.at..).unwrap_or_default(),
+            at: 0,
+            is_last: self.has_ended,
+            delimiters: &self.delimiters,
+        };
+        match scan.record(record) {
+            Ok(()) => {
+                let taken = scan.at;
+                self.check_length(taken)?;
+                self.take(taken);
+                self.has_start = self.delimiters.line_start.is_empty();
+                self.wanted = 0;
+                Ok(Step::Record)
+            }
+            Err(Short) => {
+                self.check_length(left)?;
+                let most = self.limits.record_bytes_max.saturating_add(1);
+                self.wanted = left.saturating_mul(2).min(most);
+                Ok(Step::NeedsBytes)
+            }
+        }
+    }
+
+    fn check_length(&self, bytes: usize) -> Result<(), Error> {
+        match bytes > self.limits.record_bytes_max {
+            true => Err(Error::RecordTooLong {
+                line: self.line,
+                limit_bytes: self.limits.record_bytes_max,
+                in_quotes: false,
+            }),
+            false => Ok(()),
+        }
+    }
+
+    /// Lets go of bytes that were read.
+    fn take(&mut self, bytes: usize) {
+        let end = self.at.saturating_add(bytes).min(self.buffer.len());
+        let taken = self.buffer.get(self.at..end).unwrap_or_default();
+        let lines = memchr_iter(b'\n', taken).count() as u64;
+        self.line = self.line.saturating_add(lines);
+        self.at = end;
+    }
+
+    /// Skips whole lines, whatever is in them.
+    fn skip_lines(&mut self) -> Result<(), Short> {
+        while self.lines_to_skip > 0 {
+            let end = self.delimiters.line_end.clone();
+            self.lines_to_skip = match self.skip_past(&end)? {
+                true => self.lines_to_skip.saturating_sub(1),
+                false => 0,
+            };
+        }
+        Ok(())
+    }
+
+    /// Skips what stands before the start of a line, and lines without one.
+    fn find_start(&mut self) -> Result<(), Short> {
+        if !self.has_start {
+            let start = self.delimiters.line_start.clone();
+            self.has_start = self.skip_past(&start)?;
+        }
+        Ok(())
+    }
+
+    /// Skips past a word, or to the end of the file; tells whether the word was there.
+    fn skip_past(&mut self, word: &[u8]) -> Result<bool, Short> {
+        let rest = self.buffer.get(self.at..).unwrap_or_default();
+        let found = memchr::memmem::find(rest, word);
+        if let Some(found) = found {
+            self.take(found.saturating_add(word.len()));
+            return Ok(true);
+        }
+        if self.has_ended {
+            self.take(rest.len());
+            return Ok(false);
+        }
+        // The word may have begun.
+        let kept = word.len().saturating_sub(1);
+        self.take(rest.len().saturating_sub(kept));
+        Err(Short)
+    }
+}
+
+/// Reads one record from the beginning of some bytes.
+struct Scan<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    /// Whether nothing follows them.
+    is_last: bool,
+    delimiters: &'a Delimiters,
+}
+
+impl Scan<'_> {
+    fn record(&mut self, record: &mut Record) -> Result<(), Short> {
+        loop {
+            let enclosure = self.delimiters.enclosure;
+            let is_quoted = enclosure.is_some() && self.peek()? == enclosure;
+            let is_null = match is_quoted {
+                true => {
+                    self.skip(1);
+                    self.quoted(record)?;
+                    false
+                }
+                false => self.plain(record)?,
+            };
+            record.ends.push((record.bytes.len(), is_null));
+            if self.matches(&self.delimiters.line_end)? {
+                self.skip(self.delimiters.line_end.len());
+                return Ok(());
+            }
+            if !self.matches(&self.delimiters.field_end)? {
+                return Ok(());
+            }
+            self.skip(self.delimiters.field_end.len());
+        }
+    }
+
+    /// A field without quotes; tells whether it is NULL.
+    fn plain(&mut self, record: &mut Record) -> Result<bool, Short> {
+        let start = record.bytes.len();
+        let mut is_null = false;
+        loop {
+            self.copy_usual(record);
+            if self.is_at_end()? {
+                break;
+            }
+            let Some(byte) = self.next()? else { break };
+            if Some(byte) != self.delimiters.escape {
+                record.bytes.push(byte);
+                continue;
+            }
+            match self.next()? {
+                Some(b'N') if record.bytes.len() == start => {
+                    is_null = self.peek()?.is_none() || self.is_at_end()?;
+                    if is_null {
+                        break;
+                    }
+                    record.bytes.push(b'N');
+                }
+                Some(escaped) => record.bytes.push(unescape(escaped)),
+                None => record.bytes.push(byte),
+            }
+        }
+        let is_word = self.delimiters.enclosure.is_some()
+            && record.bytes.get(start..) == Some(b"NULL".as_slice());
+        if is_word {
+            record.bytes.truncate(start);
+        }
+        Ok(is_null || is_word)
+    }
+
+    /// Copies the bytes in front of the first that may mean something.
+    fn copy_usual(&mut self, record: &mut Record) {
+        let first = |word: &[u8]| word.first().copied();
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let Some((field, line)) =
+            first(&self.delimiters.field_end).zip(first(&self.delimiters.line_end))
+        else {
+            return;
+        };
+        let found = match self.delimiters.escape {
+            Some(escape) => memchr3(field, line, escape, rest),
+            None => memchr2(field, line, rest),
+        };
+        let usual = rest.get(..found.unwrap_or(rest.len()));
+        let usual = usual.unwrap_or_default();
+        record.bytes.extend_from_slice(usual);
+        self.skip(usual.len());
+    }
+
+    /// A field in quotes, whose opening one was read.
+    fn quoted(&mut self, record: &mut Record) -> Result<(), Short> {
+        let enclosure = self.delimiters.enclosure;
+        while let Some(byte) = self.next()? {
+            if Some(byte) == enclosure {
+                if self.peek()? == enclosure {
+                    self.skip(1);
+                } else if self.peek()?.is_none() || self.is_at_end()? {
+                    return Ok(());
+                }
+                record.bytes.push(byte);
+            } else if Some(byte) == self.delimiters.escape {
+                match self.next()? {
+                    Some(escaped) => record.bytes.push(unescape(escaped)),
+                    None => record.bytes.push(byte),
+                }
+            } else {
+                record.bytes.push(byte);
+            }
+        }
+        record.is_unterminated = true;
+        Ok(())
+    }
+
+    fn is_at_end(&self) -> Result<bool, Short> {
+        Ok(self.matches(&self.delimiters.field_end)? || self.matches(&self.delimiters.line_end)?)
+    }
+
+    fn peek(&self) -> Result<Option<u8>, Short> {
+        match self.bytes.get(self.at) {
+            Some(byte) => Ok(Some(*byte)),
+            None if self.is_last => Ok(None),
+            None => Err(Short),
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<u8>, Short> {
+        let byte = self.peek()?;
+        self.skip(usize::from(byte.is_some()));
+        Ok(byte)
+    }
+
+    fn skip(&mut self, bytes: usize) {
+        self.at = self.at.saturating_add(bytes);
+    }
+
+    /// Whether a word stands here.
+    fn matches(&self, word: &[u8]) -> Result<bool, Short> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        match rest.len() < word.len() && !self.is_last && word.starts_with(rest) {
+            true => Err(Short),
+            false => Ok(rest.starts_with(word)),
+        }
+    }
+}
+
+const fn unescape(byte: u8) -> u8 {
+    match byte {
+        b'0' => 0,
+        b'b' => 8,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'Z' => 26,
+        other => other,
+    }
+}

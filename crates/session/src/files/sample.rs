@@ -1,0 +1,153 @@
+//! Which columns a text file has, and of which types, as its first rows tell.
+//!
+//! The types of a column hold all values of the rows that are looked at: `mayfly_infer_rows` of
+//! them, all with 0. A column without values is text, which loses nothing whatever follows.
+
+use std::sync::Arc;
+
+use datafusion::execution::memory_pool::MemoryPool;
+use mayfly_records::{Cells, CsvReader, Format, Guess, JsonReader, TextType};
+use mayfly_types::{MySqlError, Warning};
+
+use super::header::{FirstLine, Header};
+use super::text_file::{FieldReader, FileChunk, FileReader, TextOptions, of_file};
+
+/// Rows that are read together.
+const ROWS_TOGETHER: usize = 1024;
+
+/// What the first rows of a file tell.
+pub(super) struct Sample {
+    pub(super) header: Header,
+    /// For each column, what its values are.
+    pub(super) guesses: Vec<Guess>,
+    pub(super) warning: Option<Warning>,
+}
+
+impl Sample {
+    /// Looks at the first rows of a file; `None` if it has none and no header.
+    pub(super) fn of(
+        options: &TextOptions,
+        path: &str,
+        rows_max: u64,
+        pool: &Arc<dyn MemoryPool>,
+    ) -> Result<Option<Sample>, MySqlError> {
+        let mut rows = Rows {
+            reader: options.open(path, pool)?,
+            chunk: None,
+            path,
+            left: rows_max,
+        };
+        match options.format {
+            Format::Csv { delimiter } => rows.csv(delimiter),
+            Format::Json => rows.json(),
+        }
+    }
+}
+
+/// The rows of a file that are looked at.
+struct Rows<'a> {
+    reader: FileReader,
+    chunk: Option<FileChunk>,
+    path: &'a str,
+    left: u64,
+}
+
+impl Rows<'_> {
+    fn csv(&mut self, delimiter: u8) -> Result<Option<Sample>, MySqlError> {
+        let failed = of_file(self.path);
+        let first = loop {
+            let Some(chunk) = self.chunk()? else {
+                return Ok(None);
+            };
+            if let Some(first) = CsvReader::header(delimiter, chunk).map_err(&failed)? {
+                break first;
+            }
+        };
+        let width = first.len();
+        let mut of_first = vec![Guess::default(); width];
+        for (guess, field) in of_first.iter_mut().zip(&first) {
+            let text = String::from_utf8_lossy(field);
+            let kind = match text.is_empty() {
+                true => mayfly_records::Kind::Null,
+                false => mayfly_records::Kind::Plain,
+            };
+            guess.add(&text, kind);
+        }
+        let line = FirstLine::new(first);
+        let columns = (0..line.width()).map(Some).collect();
+        let mut fields = FieldReader::Csv(CsvReader::new(delimiter, columns));
+        let mut guesses = vec![Guess::default(); width];
+        self.read(&mut fields, &mut guesses)?;
+        let is_text = |column: usize| {
+            let guess = guesses.get(column);
+            guess.is_none_or(|guess: &Guess| guess.text_type() == TextType::Text)
+        };
+        let is_header = line.is_header();
+        let is_header = is_header.unwrap_or_else(|| line.is_header_above(is_text));
+        if !is_header {
+            for (guess, first) in guesses.iter_mut().zip(&of_first) {
+                guess.join(first);
+            }
+        }
+        let (header, warning) = line.into_header(is_header, self.path)?;
+        Ok(Some(Sample {
+            header,
+            guesses,
+            warning,
+        }))
+    }
+
+    fn json(&mut self) -> Result<Option<Sample>, MySqlError> {
+        let mut fields = FieldReader::Json(JsonReader::discovering());
+        let mut guesses = Vec::new();
+        self.read(&mut fields, &mut guesses)?;
+        let names: Vec<String> = match &fields {
+            FieldReader::Json(reader) => reader.names().map(str::to_owned).collect(),
+            FieldReader::Csv(_) => Vec::new(),
+        };
+        Ok((!names.is_empty()).then_some(Sample {
+            header: Header::Names(names),
+            guesses,
+            warning: None,
+        }))
+    }
+
+    /// Reads the rows, and adds their values to the guesses.
+    fn read(
+        &mut self,
+        fields: &mut FieldReader,
+        guesses: &mut Vec<Guess>,
+    ) -> Result<(), MySqlError> {
+        let failed = of_file(self.path);
+        let mut cells = Cells::new(guesses.len());
+        while self.left > 0 {
+            let rows_max = usize::try_from(self.left).unwrap_or(usize::MAX);
+            let Some(chunk) = self.chunk()? else {
+                return Ok(());
+            };
+            let rows_max = rows_max.min(ROWS_TOGETHER);
+            fields.read(chunk, &mut cells, rows_max).map_err(&failed)?;
+            let texts = cells.texts(chunk).map_err(&failed)?;
+            guesses.resize(cells.width().max(guesses.len()), Guess::default());
+            for (column, guess) in guesses.iter_mut().enumerate().take(cells.width()) {
+                for cell in cells.column(column) {
+                    guess.add(texts.get(cell), cell.kind);
+                }
+            }
+            self.left = self.left.saturating_sub(cells.rows() as u64);
+        }
+        Ok(())
+    }
+
+    /// The chunk that has rows left; `None` at the end of the file.
+    fn chunk(&mut self) -> Result<Option<&mut FileChunk>, MySqlError> {
+        if self.chunk.as_ref().is_none_or(FileChunk::is_read) {
+            if let Some(chunk) = self.chunk.take() {
+                self.reader.recycle(chunk.into_buffer());
+            }
+            let next = self.reader.next_chunk();
+            self.chunk = next.map_err(of_file(self.path))?;
+        }
+        Ok(self.chunk.as_mut())
+    }
+}

@@ -1,0 +1,470 @@
+//! Text files as a table: CSV, TSV and JSON.
+//!
+//! One reader cuts the files into chunks of whole records, one file after the other. A scan of one
+//! partition takes them all, so its rows come in the order of the files; where more are worth it,
+//! each partition takes the next chunk when it has read its last. What is read from the chunks is
+//! typed while it is read: a value that its column cannot hold ends the statement.
+//!
+//! **Cost**: a chunk and its batch for each partition (a quarter of a MiB of text), beyond the
+//! budget; longer records are reserved from it before they are read.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{Schema, SchemaRef};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::MemoryPool;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{Expr, TableType};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{
+    Boundedness, EmissionType, ReplaceChildrenOptions,
+};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
+};
+use mayfly_records::{Cells, CsvReader, Format, JsonReader, TextType};
+use mayfly_types::MySqlError;
+
+use super::arrays::array_of;
+use super::text_file::{FieldReader, FileChunk, FileReader, TextFile, TextOptions, of_file};
+use super::wrong;
+
+/// Values of a batch at most: rows of JSON may be much shorter than they are wide.
+const VALUES_MAX: usize = 256 << 10;
+
+/// The name of the operator in plans.
+pub(crate) const TEXT_SCAN: &str = "TextScan";
+
+/// Text files with the same columns.
+#[derive(Debug)]
+pub(super) struct TextTable {
+    pub(super) options: TextOptions,
+    pub(super) files: Vec<TextFile>,
+    /// Bytes of the files, as they lie on disk.
+    pub(super) bytes: u64,
+    pub(super) schema: SchemaRef,
+    pub(super) types: Vec<TextType>,
+}
+
+#[async_trait::async_trait]
+impl TableProvider for TextTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        _session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let all = || (0..self.schema.fields().len()).collect();
+        let projection: Vec<usize> = projection.cloned().unwrap_or_else(all);
+        let table_names = self.schema.fields().iter();
+        let layout = Layout {
+            options: self.options.clone(),
+            files: self.files.clone(),
+            bytes: self.bytes,
+            table_columns: table_names.map(|field| field.name().clone()).collect(),
+            schema: Arc::new(self.schema.project(&projection)?),
+            types: projection
+                .iter()
+                .filter_map(|column| self.types.get(*column).copied())
+                .collect(),
+            projection,
+            limit,
+        };
+        Ok(Arc::new(TextScan::new(Arc::new(layout), 1)))
+    }
+}
+
+/// What a scan reads.
+#[derive(Debug)]
+struct Layout {
+    options: TextOptions,
+    files: Vec<TextFile>,
+    bytes: u64,
+    /// The names of all columns of the table.
+    table_columns: Vec<String>,
+    /// The columns that are read, and their places in the table.
+    projection: Vec<usize>,
+    schema: SchemaRef,
+    types: Vec<TextType>,
+    limit: Option<usize>,
+}
+
+impl Layout {
+    /// A reader of the fields of a file.
+    fn fields_of(&self, file: &TextFile) -> FieldReader {
+        let place = |column: usize| self.projection.iter().position(|wanted| *wanted == column);
+        match self.options.format {
+            Format::Csv { delimiter } => {
+                let columns = file.columns.iter().map(|column| place(*column));
+                FieldReader::Csv(CsvReader::new(delimiter, columns.collect()))
+            }
+            Format::Json => {
+                let keys = self.table_columns.iter().enumerate();
+                let keys = keys.map(|(column, name)| (name.clone(), place(column)));
+                FieldReader::Json(JsonReader::new(keys.collect()))
+            }
+        }
+    }
+}
+
+/// Reads text files.
+struct TextScan {
+    layout: Arc<Layout>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+    /// The chunks that partitions share, and which of them have begun to take some.
+    shared: Mutex<(Option<Arc<Chunks>>, Vec<bool>)>,
+}
+
+impl TextScan {
+    fn new(layout: Arc<Layout>, partitions: usize) -> TextScan {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(Arc::clone(&layout.schema)),
+            Partitioning::UnknownPartitioning(partitions),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        TextScan {
+            layout,
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+            shared: Mutex::default(),
+        }
+    }
+
+    fn partitions(&self) -> usize {
+        self.properties.partitioning.partition_count()
+    }
+
+    /// The chunks that a partition takes from: those of the partitions that run with it. One that
+    /// begins once more begins another run.
+    fn chunks(&self, partition: usize, pool: &Arc<dyn MemoryPool>) -> Arc<Chunks> {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let (chunks, begun) = &mut *shared;
+        begun.resize(self.partitions(), false);
+        let has_begun = begun.get(partition).copied().unwrap_or(true);
+        if has_begun {
+            begun.fill(false);
+            *chunks = None;
+        }
+        if let Some(begun) = begun.get_mut(partition) {
+            *begun = true;
+        }
+        let chunks = chunks.get_or_insert_with(|| {
+            Arc::new(Chunks {
+                layout: Arc::clone(&self.layout),
+                pool: Arc::clone(pool),
+                place: Mutex::default(),
+            })
+        });
+        Arc::clone(chunks)
+    }
+}
+
+impl ExecutionPlan for TextScan {
+    fn name(&self) -> &'static str {
+        TEXT_SCAN
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        _children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        _children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        let partitions = self.partitions();
+        Ok(Arc::new(TextScan::new(
+            Arc::clone(&self.layout),
+            partitions,
+        )))
+    }
+
+    fn repartitioned(
+        &self,
+        target_partitions: usize,
+        config: &ConfigOptions,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let is_small = self.layout.bytes < config.optimizer.repartition_file_min_size as u64;
+        if is_small || target_partitions <= self.partitions() {
+            return Ok(None);
+        }
+        let scan = TextScan::new(Arc::clone(&self.layout), target_partitions);
+        Ok(Some(Arc::new(scan)))
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let width = self.layout.projection.len().max(1);
+        let rows_max = VALUES_MAX.checked_div(width).unwrap_or(VALUES_MAX).max(1);
+        let rows = Rows {
+            chunks: self.chunks(partition, context.memory_pool()),
+            rows_max: context.session_config().batch_size().min(rows_max),
+            left: self.layout.limit.unwrap_or(usize::MAX),
+            current: None,
+            cells: Cells::new(self.layout.projection.len()),
+            metrics: BaselineMetrics::new(&self.metrics, partition),
+        };
+        let batches = futures::stream::iter(rows);
+        let schema = Arc::clone(&self.layout.schema);
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}
+
+impl DisplayAs for TextScan {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let layout = &self.layout;
+        let names = layout
+            .schema
+            .fields()
+            .iter()
+            .map(|field| field.name().as_str());
+        let names: Vec<&str> = names.collect();
+        write!(f, "{TEXT_SCAN}: files={}", layout.files.len())?;
+        if let [file] = layout.files.as_slice() {
+            write!(f, " ({})", file.path)?;
+        }
+        write!(f, ", columns=[{}]", names.join(", "))?;
+        if let Some(limit) = layout.limit {
+            write!(f, ", limit={limit}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for TextScan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(TEXT_SCAN)
+            .field("files", &self.layout.files)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The chunks of all files, one after the other.
+struct Chunks {
+    layout: Arc<Layout>,
+    pool: Arc<dyn MemoryPool>,
+    place: Mutex<ReadPlace>,
+}
+
+/// How far the files were read.
+#[derive(Default)]
+struct ReadPlace {
+    /// The file that is read, or is read next.
+    file: usize,
+    reader: Option<FileReader>,
+    /// Whether nothing more is read: all was, or it failed.
+    has_ended: bool,
+}
+
+impl Chunks {
+    /// The next chunk and the number of its file.
+    fn next(&self, used: Option<FileChunk>) -> Result<Option<(usize, FileChunk)>, MySqlError> {
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((reader, used)) = place.reader.as_mut().zip(used) {
+            reader.recycle(used.into_buffer());
+        }
+        if place.has_ended {
+            return Ok(None);
+        }
+        let next = self.next_of(&mut place);
+        place.has_ended = !matches!(next, Ok(Some(_)));
+        if place.has_ended {
+            place.reader = None;
+        }
+        next
+    }
+
+    fn next_of(&self, place: &mut ReadPlace) -> Result<Option<(usize, FileChunk)>, MySqlError> {
+        while let Some(file) = self.layout.files.get(place.file) {
+            let failed = of_file(&file.path);
+            let is_first = place.reader.is_none();
+            let reader = match &mut place.reader {
+                Some(reader) => reader,
+                None => {
+                    let opened = self.layout.options.open(&file.path, &self.pool)?;
+                    place.reader.insert(opened)
+                }
+            };
+            let Some(mut chunk) = reader.next_chunk().map_err(&failed)? else {
+                place.reader = None;
+                place.file = place.file.saturating_add(1);
+                continue;
+            };
+            if let Format::Csv { delimiter } = self.layout.options.format
+                && is_first
+                && file.has_header
+            {
+                CsvReader::header(delimiter, &mut chunk).map_err(&failed)?;
+            }
+            return Ok(Some((place.file, chunk)));
+        }
+        Ok(None)
+    }
+}
+
+/// The rows of one partition.
+struct Rows {
+    chunks: Arc<Chunks>,
+    rows_max: usize,
+    /// Rows that are still wanted.
+    left: usize,
+    current: Option<Current>,
+    cells: Cells,
+    metrics: BaselineMetrics,
+}
+
+/// The chunk that is read.
+struct Current {
+    file: usize,
+    chunk: FileChunk,
+    fields: FieldReader,
+}
+
+impl Rows {
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, MySqlError> {
+        while self.left > 0 {
+            if self.current.as_ref().is_none_or(|it| it.chunk.is_read()) && !self.take_chunk()? {
+                break;
+            }
+            let layout = &self.chunks.layout;
+            let Some(current) = &mut self.current else {
+                break;
+            };
+            let path = layout.files.get(current.file).map_or("", |file| &file.path);
+            let rows_max = self.rows_max.min(self.left);
+            let read = current
+                .fields
+                .read(&mut current.chunk, &mut self.cells, rows_max);
+            read.map_err(of_file(path))?;
+            if self.cells.rows() == 0 {
+                continue;
+            }
+            self.left = self.left.saturating_sub(self.cells.rows());
+            return batch_of(layout, &self.cells, &current.chunk, path).map(Some);
+        }
+        self.left = 0;
+        self.current = None;
+        Ok(None)
+    }
+
+    /// Takes the next chunk; tells whether there was one.
+    fn take_chunk(&mut self) -> Result<bool, MySqlError> {
+        let (before, used) = match self.current.take() {
+            Some(Current {
+                file,
+                chunk,
+                fields,
+            }) => (Some((file, fields)), Some(chunk)),
+            None => (None, None),
+        };
+        let Some((file, chunk)) = self.chunks.next(used)? else {
+            return Ok(false);
+        };
+        let fields = match before {
+            Some((before, fields)) if before == file => fields,
+            _ => {
+                let layout = &self.chunks.layout;
+                let Some(opened) = layout.files.get(file) else {
+                    return Ok(false);
+                };
+                layout.fields_of(opened)
+            }
+        };
+        self.current = Some(Current {
+            file,
+            chunk,
+            fields,
+        });
+        Ok(true)
+    }
+}
+
+impl Iterator for Rows {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Result<RecordBatch>> {
+        let timer = self.metrics.elapsed_compute().clone();
+        let _timed = timer.timer();
+        match self.next_batch() {
+            Ok(None) => None,
+            Ok(Some(batch)) => {
+                self.metrics.record_output(batch.num_rows());
+                Some(Ok(batch))
+            }
+            Err(error) => {
+                self.left = 0;
+                Some(Err(DataFusionError::External(Box::new(error))))
+            }
+        }
+    }
+}
+
+fn batch_of(
+    layout: &Layout,
+    cells: &Cells,
+    chunk: &FileChunk,
+    path: &str,
+) -> Result<RecordBatch, MySqlError> {
+    let texts = cells.texts(chunk).map_err(of_file(path))?;
+    let schema: &Schema = &layout.schema;
+    let columns = layout.types.iter().zip(schema.fields()).enumerate();
+    let arrays = columns.map(|(column, (text_type, field))| {
+        array_of(cells, column, texts, *text_type).map_err(|wrong| {
+            let line = cells.line(wrong.row);
+            wrong::of_value(texts.get(wrong.cell), *text_type, field, line, path)
+        })
+    });
+    let arrays = arrays.collect::<Result<Vec<_>, MySqlError>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(cells.rows()));
+    let schema = Arc::clone(&layout.schema);
+    RecordBatch::try_new_with_options(schema, arrays, &options)
+        .map_err(|error| crate::errors::from_plan(&error.into()))
+}

@@ -1,0 +1,376 @@
+//! Where plans are made: on threads beside the workers.
+//!
+//! **Owns** the threads that plan, how many there are and how they take turns, and the bounds of
+//! one statement's planning. **Never** knows how a plan is made: that is `sql`.
+//!
+//! A text of a kilobyte may take seconds to plan, in DataFusion's code, which does not yield. So a
+//! statement's task waits for its plan as it waits for a file, and the workers go on with others.
+//! When the statement is stopped its task ends at once; the thread that plans for it ends at its
+//! next look at the [`Watch`], which it takes at every node of the plan.
+//!
+//! ```text
+//!   begins ---> short (50 ms; any of them at a time)
+//!                 |
+//!                 v
+//!               long (some at a time; the others stand in the queue)
+//!                 |    ^
+//!                 v    | after each slice, while others wait
+//!               queue -+
+//! ```
+//!
+//! Nearly all plans are made while they are short, and no crowd of long ones slows them down more
+//! than so many busy threads do.
+
+mod threads;
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use mayfly_space::{Account, Reservation};
+use mayfly_sql::planning::{Watch, watched};
+use mayfly_types::{ErrorCode, MySqlError};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use crate::errors;
+use crate::outcome::{crashed, panic_text};
+use threads::Threads;
+
+/// How long a plan is short: a hundred times what a join of a few tables takes.
+const SHORT: Duration = Duration::from_millis(50);
+
+/// How long one of the long plans goes on while others wait.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// How often one that waits looks whether its statement has been stopped. Nobody waits for that:
+/// the client has had its answer.
+const LOOKS_EVERY: Duration = Duration::from_millis(100);
+
+/// Memory for planning that is not counted: that of nearly all statements.
+const UNCOUNTED_BYTES: u64 = 1 << 20;
+
+/// Memory for a text that is read beyond the budget: that of 250,000 values.
+const LARGE_TEXT_BYTES_MAX: u64 = 128 << 20;
+
+/// The threads that plan.
+pub(crate) struct Planners {
+    threads: Threads,
+    /// The right to read a large text beyond the budget.
+    large_text: Arc<Semaphore>,
+    turns: Mutex<Turns>,
+    changed: Condvar,
+}
+
+/// Who of the long plans goes on.
+struct Turns {
+    free: usize,
+    last_ticket: u64,
+    queue: VecDeque<u64>,
+}
+
+impl Planners {
+    /// For an engine with so many workers: long plans take no more than half as many threads.
+    ///
+    /// # Errors
+    /// Where the system gives no thread.
+    pub(crate) fn start(workers: usize, stack_bytes: usize) -> io::Result<Planners> {
+        Ok(Planners {
+            threads: Threads::start(stack_bytes)?,
+            large_text: Arc::new(Semaphore::new(1)),
+            turns: Mutex::new(Turns {
+                free: (workers / 2).max(1),
+                last_ticket: 0,
+                queue: VecDeque::new(),
+            }),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// Makes a part of a statement's plan. Dropping the future abandons it.
+    pub(crate) async fn plan<T: Send + 'static>(
+        self: &Arc<Planners>,
+        planning: &Arc<Planning>,
+        make: impl FnOnce() -> Result<T, MySqlError> + Send + 'static,
+    ) -> Result<T, MySqlError> {
+        let (planners, planning) = (Arc::clone(self), Arc::clone(planning));
+        let (sender, planned) = oneshot::channel();
+        let runtime = Handle::current();
+        self.threads.run(Box::new(move || {
+            let _entered = runtime.enter();
+            let make = AssertUnwindSafe(|| planners.plan_here(&planning, make));
+            // Nobody waits for it where the statement has been stopped.
+            let _abandoned = sender.send(catch_unwind(make));
+        }));
+        match planned.await {
+            Ok(Ok(planned)) => planned,
+            Ok(Err(panic)) => Err(crashed(&panic_text(panic))),
+            Err(_) => Err(MySqlError::new(ErrorCode::ServerShutdown, &[])),
+        }
+    }
+
+    /// Counts what reading a statement's text takes. Where the budget has not so much, a text of no
+    /// more than [`LARGE_TEXT_BYTES_MAX`] is read beyond it, one at a time: that many rows are
+    /// inserted by a single statement of a dump.
+    ///
+    /// # Errors
+    /// As of `Account::reserve`.
+    pub(crate) async fn hold_text(
+        &self,
+        planning: &Planning,
+        bytes: u64,
+    ) -> Result<(), MySqlError> {
+        let refused = match planning.hold_text(bytes) {
+            Ok(()) => return Ok(()),
+            Err(error) => error,
+        };
+        if bytes > LARGE_TEXT_BYTES_MAX {
+            return Err(refused);
+        }
+        let right = Arc::clone(&self.large_text).acquire_owned().await;
+        planning.memory().large_text = right.ok();
+        Ok(())
+    }
+
+    fn plan_here<T>(
+        self: &Arc<Planners>,
+        planning: &Arc<Planning>,
+        make: impl FnOnce() -> Result<T, MySqlError>,
+    ) -> Result<T, MySqlError> {
+        let watch = Rc::new(StatementWatch {
+            planners: Arc::clone(self),
+            planning: Arc::clone(planning),
+            began: Instant::now(),
+            waited: Cell::default(),
+            turn: RefCell::default(),
+        });
+        watch.check()?;
+        let made = watched(Rc::clone(&watch) as Rc<dyn Watch>, make);
+        let took = watch.took();
+        // What was made for a statement that has been stopped meanwhile must not begin to run, even
+        // if an error of the watch was lost on its way.
+        planning.check()?;
+        planning.check_time(took)?;
+        planning.add_time(took);
+        made
+    }
+
+    fn turns(&self) -> MutexGuard<'_, Turns> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a turn among the long plans.
+    fn turn(
+        self: &Arc<Planners>,
+        look: impl Fn() -> Result<(), MySqlError>,
+    ) -> Result<Turn, MySqlError> {
+        let mut turns = self.turns();
+        turns.last_ticket += 1;
+        let ticket = turns.last_ticket;
+        turns.queue.push_back(ticket);
+        loop {
+            if turns.free > 0 && turns.queue.front() == Some(&ticket) {
+                turns.queue.pop_front();
+                turns.free -= 1;
+                return Ok(Turn {
+                    planners: Arc::clone(self),
+                    began: Instant::now(),
+                });
+            }
+            let waited = self.changed.wait_timeout(turns, LOOKS_EVERY);
+            turns = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if let Err(error) = look() {
+                turns.queue.retain(|waiting| *waiting != ticket);
+                drop(turns);
+                self.changed.notify_all();
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// The turn of a long plan.
+struct Turn {
+    planners: Arc<Planners>,
+    began: Instant,
+}
+
+impl Turn {
+    /// Whether it is over: somebody waits who has waited long enough.
+    fn is_over(&self) -> bool {
+        self.began.elapsed() > SLICE && !self.planners.turns().queue.is_empty()
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.planners.turns().free += 1;
+        self.planners.changed.notify_all();
+    }
+}
+
+/// What planning has cost a statement so far, and may.
+pub(crate) struct Planning {
+    /// Whether the statement is to end.
+    stop: Arc<AtomicBool>,
+    limit: Option<Duration>,
+    spent_nanos: AtomicU64,
+    memory: Mutex<Memory>,
+}
+
+/// The memory that a statement's text and plan take.
+struct Memory {
+    /// `None` when the statement has ended.
+    held: Option<Reservation>,
+    /// What of it the text takes.
+    text_bytes: u64,
+    large_text: Option<OwnedSemaphorePermit>,
+}
+
+impl Planning {
+    /// With the statement's flag and account, and `mayfly_max_planning_time`, of which 0 is any.
+    pub(crate) fn new(stop: Arc<AtomicBool>, account: &Account, limit_ms: u64) -> Planning {
+        Planning {
+            stop,
+            limit: (limit_ms > 0).then(|| Duration::from_millis(limit_ms)),
+            spent_nanos: AtomicU64::new(0),
+            memory: Mutex::new(Memory {
+                // Nothing is refused to who asks for nothing.
+                held: account.reserve(0).ok(),
+                text_bytes: 0,
+                large_text: None,
+            }),
+        }
+    }
+
+    /// Why the statement was stopped is found where it ends.
+    fn check(&self) -> Result<(), MySqlError> {
+        match self.stop.load(Ordering::Relaxed) {
+            true => Err(MySqlError::new(ErrorCode::QueryInterrupted, &[])),
+            false => Ok(()),
+        }
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add_time(&self, took: Duration) {
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.spent_nanos.fetch_add(nanos, Ordering::Relaxed);
+    }
+
+    fn check_time(&self, now: Duration) -> Result<(), MySqlError> {
+        let before = Duration::from_nanos(self.spent_nanos.load(Ordering::Relaxed));
+        match self.limit {
+            Some(limit) if before + now > limit => Err(out_of_time(limit)),
+            _ => Ok(()),
+        }
+    }
+
+    fn hold_text(&self, bytes: u64) -> Result<(), MySqlError> {
+        let mut memory = self.memory();
+        memory.hold(bytes)?;
+        memory.text_bytes = bytes;
+        Ok(())
+    }
+
+    fn hold_plan(&self, bytes: u64) -> Result<(), MySqlError> {
+        let mut memory = self.memory();
+        let text_bytes = memory.text_bytes;
+        memory.hold(text_bytes + bytes)
+    }
+
+    /// Gives the memory back: the plan has been made, and runs.
+    pub(crate) fn is_made(&self) {
+        if let Some(held) = self.memory().held.as_mut() {
+            held.shrink(0);
+        }
+    }
+
+    /// Lets go of the statement's account.
+    pub(crate) fn end(&self) {
+        let mut memory = self.memory();
+        drop((memory.held.take(), memory.large_text.take()));
+    }
+}
+
+impl Memory {
+    /// Grows to so many bytes.
+    fn hold(&mut self, bytes: u64) -> Result<(), MySqlError> {
+        match &mut self.held {
+            Some(held) if bytes > UNCOUNTED_BYTES.max(held.bytes()) => {
+                let grown = held.try_resize(bytes);
+                grown.map_err(|error| errors::from_space(&error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn out_of_time(limit: Duration) -> MySqlError {
+    let mut error = MySqlError::new(ErrorCode::QueryTimeout, &[]);
+    error.message += &format!(
+        ": planning it took more than mayfly_max_planning_time = {} ms",
+        limit.as_millis()
+    );
+    error
+}
+
+/// Watches a thread that plans for a statement.
+struct StatementWatch {
+    planners: Arc<Planners>,
+    planning: Arc<Planning>,
+    began: Instant,
+    /// How long it stood in the queue.
+    waited: Cell<Duration>,
+    turn: RefCell<Option<Turn>>,
+}
+
+impl StatementWatch {
+    /// How long planning took, without the time in the queue.
+    fn took(&self) -> Duration {
+        self.began.elapsed().saturating_sub(self.waited.get())
+    }
+
+    /// Takes a turn, which is another one if that before is over.
+    fn take_turn(&self) -> Result<(), MySqlError> {
+        let mut turn = self.turn.borrow_mut();
+        if turn.as_ref().is_some_and(|turn| !turn.is_over()) {
+            return Ok(());
+        }
+        drop(turn.take());
+        let began = Instant::now();
+        let next = self.planners.turn(|| self.planning.check());
+        self.waited.set(self.waited.get() + began.elapsed());
+        *turn = Some(next?);
+        Ok(())
+    }
+}
+
+impl Watch for StatementWatch {
+    fn check(&self) -> Result<(), MySqlError> {
+        self.planning.check()?;
+        let took = self.took();
+        self.planning.check_time(took)?;
+        match took <= SHORT {
+            true => Ok(()),
+            false => self.take_turn(),
+        }
+    }
+
+    fn hold_bytes(&self, bytes: u64) -> Result<(), MySqlError> {
+        self.planning.check()?;
+        self.planning.hold_plan(bytes)
+    }
+}
+
+/// Waits for what planning reads, such as the footer of a file; on a thread that plans.
+pub(crate) fn wait<T>(reading: impl Future<Output = T>) -> T {
+    Handle::current().block_on(reading)
+}

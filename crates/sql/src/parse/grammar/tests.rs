@@ -1,0 +1,176 @@
+//! What is refused, and from where on: most of it was asked of MariaDB, which reads as MySQL does.
+
+use super::super::parse;
+
+/// The text behind `near` in the error of a statement; `None` if it has none.
+fn near(sql: &str) -> Option<String> {
+    let error = parse(sql).err()?;
+    let (_, rest) = error.message.split_once("near '")?;
+    let (near, _) = rest.rsplit_once("' at line")?;
+    Some(near.to_owned())
+}
+
+#[test]
+fn errors_begin_where_mysql_stops_reading() {
+    let mut wrong = Vec::new();
+    for (sql, expected) in [
+        ("SELECT * FROM a QUALIFY x > 1", "x > 1"),
+        ("SELECT * FROM a WHERE x QUALIFY x > 1", "QUALIFY x > 1"),
+        ("SELECT * FROM a AS q TABLESAMPLE (10)", "TABLESAMPLE (10)"),
+        ("SELECT * FROM a TABLESAMPLE SYSTEM (10)", "SYSTEM (10)"),
+        ("SELECT * FROM a ORDER BY x NULLS LAST", "NULLS LAST"),
+        ("SELECT * FROM a ORDER BY x DESC NULLS FIRST", "NULLS FIRST"),
+        ("SELECT SUM(x) OVER (ORDER BY y NULLS LAST)", "NULLS LAST)"),
+        (
+            "SELECT GROUP_CONCAT(x ORDER BY y NULLS LAST)",
+            "NULLS LAST)",
+        ),
+        ("DELETE FROM a ORDER BY x NULLS LAST", "NULLS LAST"),
+        (
+            "SELECT * FROM a FETCH FIRST 1 ROW ONLY",
+            "FETCH FIRST 1 ROW ONLY",
+        ),
+        ("SELECT * FROM a OFFSET 1 ROWS", "1 ROWS"),
+        ("SELECT * FROM a LIMIT 1 OFFSET 2 ROWS", "ROWS"),
+        ("SELECT x FROM a LIMIT 1 BY x", "BY x"),
+        ("SELECT * FROM a CROSS APPLY b", "APPLY b"),
+        ("SELECT * FROM a OUTER APPLY b", "OUTER APPLY b"),
+        ("SELECT * FROM a LEFT SEMI JOIN b ON 1", "SEMI JOIN b ON 1"),
+        (
+            "SELECT * FROM a FULL OUTER JOIN b ON 1",
+            "OUTER JOIN b ON 1",
+        ),
+        ("SELECT * FROM a LEFT JOIN b WHERE 1", "WHERE 1"),
+        ("SELECT * FROM a LEFT JOIN b", ""),
+        ("SELECT * FROM a JOIN b USING (x.y)", "y)"),
+        ("SELECT DISTINCT ON (x) x FROM a", "ON (x) x FROM a"),
+        ("SELECT TOP 5 x FROM a", "5 x FROM a"),
+        ("SELECT * EXCLUDE (x) FROM a", "EXCLUDE (x) FROM a"),
+        ("SELECT a.* AS q FROM a", "AS q FROM a"),
+        ("SELECT 1, * FROM a", "* FROM a"),
+        ("SELECT SUM(x) FILTER (WHERE y) FROM a", "(WHERE y) FROM a"),
+        ("SELECT COUNT(x => 1)", "> 1)"),
+        ("SELECT ABS(x ORDER BY x)", "ORDER BY x)"),
+        ("SELECT ABS(x SEPARATOR '-')", "SEPARATOR '-')"),
+        ("SELECT JSON_OBJECT(NULL ON NULL)", "ON NULL)"),
+        ("SELECT 'a' ~ 'b'", "~ 'b'"),
+        ("SELECT 'a' ~* 'b'", "~* 'b'"),
+        ("SELECT 'a' !~ 'b'", "!~ 'b'"),
+        ("SELECT 'a' ~~ 'b'", "~~ 'b'"),
+        ("SELECT 1 == 1", "= 1"),
+        ("SELECT 1::int", "::int"),
+        ("SELECT :a", ":a"),
+        ("SELECT ARRAY[1, 2]", "[1, 2]"),
+        ("SELECT x[1] FROM a", "[1] FROM a"),
+        ("SELECT MAP {'a': 1}", "{'a': 1}"),
+        ("SELECT x IS DISTINCT FROM y", "DISTINCT FROM y"),
+        ("SELECT x IS NOT DISTINCT FROM y", "DISTINCT FROM y"),
+        ("SELECT x ILIKE 'a' FROM a", "'a' FROM a"),
+        ("SELECT x NOT NULL FROM a", "NOT NULL FROM a"),
+        ("SELECT x LIKE ANY ('a')", "('a')"),
+        ("SELECT x = ANY (1)", "1)"),
+        ("SELECT x AT TIME ZONE 'UTC'", "TIME ZONE 'UTC'"),
+        ("SELECT CAST(x AS TEXT)", "TEXT)"),
+        ("SELECT CAST(x AS BIGINT)", "BIGINT)"),
+        ("SELECT CAST(x AS VARBINARY(3))", "VARBINARY(3))"),
+        ("SELECT CONVERT(x, BLOB)", "BLOB)"),
+        ("SELECT CAST(x AS INT[])", "[])"),
+        ("SELECT TRY_CAST(x AS INT)", "AS INT)"),
+        ("SELECT CEIL(x TO DAY)", "TO DAY)"),
+        ("SELECT EXTRACT(EPOCH FROM x)", "EPOCH FROM x)"),
+        ("SELECT INT '5'", "INT '5'"),
+        ("SELECT DECIMAL(3) '5'", "'5'"),
+        ("SELECT * FROM a GROUP BY ALL", "ALL"),
+        ("SELECT x FROM a GROUP BY x WITH TOTALS", "TOTALS"),
+        ("SELECT * FROM a AS q (m, n)", "(m, n)"),
+        ("SELECT * FROM a WITH (NOLOCK)", "WITH (NOLOCK)"),
+        ("SELECT * FROM a.b.c", ".c"),
+        ("SELECT * FROM f(x)", "(x)"),
+        ("SELECT * FROM UNNEST(x)", "(x)"),
+        ("SELECT * FROM (a JOIN b) AS q", "AS q"),
+        ("SELECT * FROM a LATERAL VIEW f(x) t", "LATERAL VIEW f(x) t"),
+        ("SELECT x FROM a MINUS SELECT 1", "SELECT 1"),
+        ("SELECT x FROM a UNION BY NAME SELECT 1", "BY NAME SELECT 1"),
+        ("SELECT x FROM a |> WHERE 1", "|> WHERE 1"),
+        ("SELECT x FROM a FOR JSON AUTO", "JSON AUTO"),
+        ("SELECT x FROM a SETTINGS z = 1", "z = 1"),
+        ("FROM a SELECT x", "FROM a SELECT x"),
+        ("PRAGMA x", "PRAGMA x"),
+        ("COPY a FROM 'x'", "COPY a FROM 'x'"),
+        ("SELECT 1 AS fetch", "fetch"),
+        ("UPDATE a SET x = y::int", "::int"),
+        ("UPDATE a SET x = y IS DISTINCT FROM 1", "DISTINCT FROM 1"),
+        (
+            "INSERT INTO a VALUES (1 IS DISTINCT FROM 2)",
+            "DISTINCT FROM 2)",
+        ),
+        ("SET @v = CAST(1 AS TEXT)", "TEXT)"),
+        ("DO 1 IS DISTINCT FROM 2", "DISTINCT FROM 2"),
+        (
+            "CREATE TABLE n (x INT DEFAULT (CAST(1 AS TEXT)))",
+            "TEXT)))",
+        ),
+        ("SHOW TABLES WHERE x IS DISTINCT FROM 1", "DISTINCT FROM 1"),
+        ("EXPLAIN SELECT DISTINCT ON (x) x FROM a", "ON (x) x FROM a"),
+    ] {
+        let found = near(sql);
+        if found.as_deref() != Some(expected) {
+            wrong.push(format!("{sql}: {expected:?} is expected, found {found:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn words_of_other_systems_are_names() {
+    for sql in [
+        "SELECT * FROM a SEMI JOIN b ON 1",
+        "SELECT * FROM a ANTI JOIN b ON 1",
+        "SELECT * FROM a FULL JOIN b ON 1",
+        "SELECT qualify, sample FROM pivot, unnest WHERE top = array",
+        "SELECT x ilike, 1 filter, 2 within FROM a asof",
+        "SELECT CEIL(x), FLOOR(x), STRUCT(1), ARRAY(1), LAMBDA(1), OVERLAY(1, 2)",
+        "SELECT DATETIME '2020-01-01', JSON \"a\" FROM a",
+        "SELECT x NOTNULL, $1, $a FROM a MATCH_RECOGNIZE",
+        "SELECT SUM(x) OVER global FROM a WINDOW global AS (PARTITION BY materialized)",
+    ] {
+        assert_eq!(near(sql), None, "{sql}");
+    }
+}
+
+#[test]
+fn operators_are_divided_as_mysql_divides_them() {
+    for sql in [
+        "SELECT !!1, !~1, ~~1, !~~1",
+        "SELECT 1 <@b, 1 ^@b, 1 <@`b c`, 1 <@'b c'",
+        "SELECT 1 && 2 AND 3, 1 || 2",
+        "SELECT b\"101\"",
+    ] {
+        assert_eq!(near(sql), None, "{sql}");
+    }
+}
+
+#[test]
+fn what_mysql_has_and_mayfly_has_not_is_named() {
+    for (sql, what) in [
+        ("SELECT MATCH (x) AGAINST ('a') FROM a", "MATCH ... AGAINST"),
+        ("SELECT 1 MEMBER OF ('[1]')", "MEMBER OF"),
+        (
+            "SELECT * FROM JSON_TABLE('[]', '$' COLUMNS (x INT PATH '$')) q",
+            "JSON_TABLE",
+        ),
+        ("SELECT LAG(x) IGNORE NULLS OVER () FROM a", "IGNORE NULLS"),
+        (
+            "SELECT SUM(x) OVER (ORDER BY y GROUPS 1 PRECEDING) FROM a",
+            "GROUPS",
+        ),
+        (
+            "SELECT CAST(x AS UNSIGNED ARRAY) FROM a",
+            "CAST to an ARRAY",
+        ),
+    ] {
+        let error = parse(sql).expect_err(sql);
+        let expected = format!("This version of MySQL doesn't yet support '{what}'");
+        assert_eq!(error.message, expected, "{sql}");
+    }
+}

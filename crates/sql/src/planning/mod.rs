@@ -1,0 +1,28 @@
+//! From a logical plan to a physical one: DataFusion's rules, run by us.
+//!
+//! **Owns** the loop over analyzer and optimizer rules, and what watches a plan while it is made.
+//! **Never** has a rule of its own: those of MySQL's types are in `typing`.
+//!
+//! DataFusion has such a loop too. It checks the plan before and behind its rules, and that check
+//! visits each subquery once for itself and once more for each query around it: 2^n visits for n
+//! queries inside one another, in one call that nobody can end. Here each node is checked once
+//! (`checks`), and before each node that a rule sees the [`Watch`] of the thread is asked whether
+//! to go on (`watch`): a statement that was killed, is out of time or out of memory ends there.
+//!
+//! **Cost**: a pass of the rules is linear in the nodes of a plan, short of what single rules do
+//! with long conditions; `mayfly bench planning` measures it.
+
+mod checks;
+mod expansion;
+mod optimize;
+mod size;
+mod text;
+mod watch;
+mod watched_rule;
+
+pub use expansion::hold_tables;
+pub use optimize::{analyzed, optimized, physical};
+pub use size::hold;
+pub use text::text_bytes;
+pub use watch::{Watch, check, watched};
+pub use watched_rule::watch_rules;

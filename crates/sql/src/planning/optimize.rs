@@ -1,0 +1,182 @@
+//! The loop over the rules of a session: analyzer, optimizer, physical planner.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
+use datafusion::error::Result;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::{InvariantLevel, LogicalPlan, assert_expected_schema};
+use datafusion::optimizer::optimizer::ApplyOrder;
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+use datafusion::physical_plan::ExecutionPlan;
+
+use super::checks::{check_subqueries, has_subqueries};
+use super::size::hold;
+use super::watch::check;
+
+/// Gives a plan its types.
+///
+/// # Errors
+/// Those of the rules, and those of the watch.
+pub fn analyzed(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
+    plan.check_invariants(InvariantLevel::Always)
+        .map_err(|error| error.context("Invalid input plan passed to Analyzer"))?;
+    debug_assert!(
+        state.analyzer().function_rewrites().is_empty(),
+        "functions are rewritten by the rule of typing"
+    );
+    let mut plan = plan;
+    for rule in &state.analyzer().rules {
+        check()?;
+        plan = { rule.analyze(plan, state.config_options()) }
+            .map_err(|error| error.context(rule.name()))?;
+    }
+    check_subqueries(&plan)
+        .map_err(|error| error.context("Invalid (non-executable) plan after Analyzer"))?;
+    Ok(plan)
+}
+
+/// The plan that a session makes of one that has no types yet.
+///
+/// # Errors
+/// Those of the rules, and those of the watch.
+pub fn optimized(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
+    hold(&plan)?;
+    let mut plan = analyzed(state, plan)?;
+    let schema = Arc::clone(plan.schema());
+    let mut seen = HashSet::from([fingerprint(&plan)]);
+    for _ in 0..state.config_options().optimizer.max_passes {
+        let mut nests = has_subqueries(&plan);
+        for rule in state.optimizers() {
+            let before = Arc::clone(plan.schema());
+            let applied = apply(rule.as_ref(), plan, state, nests).and_then(|applied| {
+                assert_expected_schema(&before, &applied.data)?;
+                Ok(applied)
+            });
+            let applied = applied.map_err(|error| {
+                error.context(format!("Optimizer rule '{}' failed", rule.name()))
+            })?;
+            plan = applied.data;
+            if applied.transformed {
+                nests = has_subqueries(&plan);
+            }
+        }
+        hold(&plan)?;
+        if !seen.insert(fingerprint(&plan)) {
+            break;
+        }
+    }
+    assert_expected_schema(&schema, &plan)?;
+    check_subqueries(&plan)
+        .map_err(|error| error.context("Invalid (non-executable) plan after LP Optimizers"))?;
+    Ok(plan)
+}
+
+/// The operators of an optimized plan.
+///
+/// # Errors
+/// Those of the planner and of the rules for operators, and those of the watch.
+pub async fn physical(state: &SessionState, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+    let planner = Arc::clone(state.query_planner());
+    planner.create_physical_plan(plan, state).await
+}
+
+/// What tells a plan from those of the passes before.
+fn fingerprint(plan: &LogicalPlan) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    plan.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Applies one rule to a whole plan.
+fn apply(
+    rule: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+    nests: bool,
+) -> Result<Transformed<LogicalPlan>> {
+    match rule.apply_order() {
+        Some(order) if nests => plan.rewrite_with_subqueries(&mut WithSubqueries {
+            rule,
+            config,
+            order,
+        }),
+        Some(order) => rewritten(rule, plan, config, order),
+        None => {
+            check()?;
+            rule.rewrite(plan, config)
+        }
+    }
+}
+
+/// Applies a rule to a node.
+fn at_node(
+    rule: &dyn OptimizerRule,
+    node: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    check()?;
+    rule.rewrite(node, config)
+}
+
+/// Applies a rule to each node of a plan and of its subqueries.
+struct WithSubqueries<'a> {
+    rule: &'a dyn OptimizerRule,
+    config: &'a dyn OptimizerConfig,
+    order: ApplyOrder,
+}
+
+impl TreeNodeRewriter for WithSubqueries<'_> {
+    type Node = LogicalPlan;
+
+    fn f_down(&mut self, node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+        match self.order {
+            ApplyOrder::TopDown => at_node(self.rule, node, self.config),
+            ApplyOrder::BottomUp => Ok(Transformed::no(node)),
+        }
+    }
+
+    fn f_up(&mut self, node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+        match self.order {
+            ApplyOrder::BottomUp => at_node(self.rule, node, self.config),
+            ApplyOrder::TopDown => Ok(Transformed::no(node)),
+        }
+    }
+}
+
+/// Applies a rule to each node of a plan without subqueries. Where the columns of an input change,
+/// those above take their own from it: later rules know columns by their place.
+fn rewritten(
+    rule: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+    order: ApplyOrder,
+) -> Result<Transformed<LogicalPlan>> {
+    let mut plan = plan;
+    let mut transformed = false;
+    if order == ApplyOrder::TopDown {
+        let node = at_node(rule, plan, config)?;
+        if node.tnr == TreeNodeRecursion::Stop {
+            return Ok(node);
+        }
+        (plan, transformed) = (node.data, node.transformed);
+    }
+    let mut changes_columns = false;
+    let inputs = plan.map_children(|input| {
+        let before = Arc::clone(input.schema());
+        let input = rewritten(rule, input, config, order)?;
+        changes_columns |= input.transformed && before != *input.data.schema();
+        Ok(Transformed::new_transformed(input.data, input.transformed))
+    })?;
+    (plan, transformed) = (inputs.data, transformed || inputs.transformed);
+    if changes_columns {
+        plan = plan.recompute_schema()?;
+    }
+    if order == ApplyOrder::BottomUp {
+        let node = at_node(rule, plan, config)?;
+        (plan, transformed) = (node.data, transformed || node.transformed);
+    }
+    Ok(Transformed::new_transformed(plan, transformed))
+}

@@ -1,0 +1,27 @@
+//! Being told in the middle of a step that nobody wants its result any more.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::Error;
+
+/// A flag that whoever asked for rows raises when the rows are not wanted any more. Steps over
+/// many rows look at it on their way, since a task can only be ended between two steps.
+#[derive(Debug, Clone, Default)]
+pub struct StopFlag(Arc<AtomicBool>);
+
+impl StopFlag {
+    /// Whether it is raised.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        match self.0.load(Ordering::Relaxed) {
+            true => Err(Error::Stopped),
+            false => Ok(()),
+        }
+    }
+}
+
+impl From<Arc<AtomicBool>> for StopFlag {
+    fn from(flag: Arc<AtomicBool>) -> StopFlag {
+        StopFlag(flag)
+    }
+}

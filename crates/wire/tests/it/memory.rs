@@ -1,0 +1,266 @@
+//! What clients make the server hold: granted before it is held, refused where there is no room,
+//! and the client goes on.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use mayfly_wire::{Capabilities, ConnectionError, Endpoint, Settings};
+
+use crate::canned::Canned;
+use crate::harness::canned;
+use crate::packets::{Client, NEW, OLD, error_code, response};
+
+const OUT_OF_MEMORY: u16 = 1041;
+const MIB: usize = 1 << 20;
+
+/// A server whose clients may hold so much together.
+fn server(memory_max: usize, configure: impl FnOnce(&mut Settings)) -> Arc<Endpoint<Canned>> {
+    let mut settings = Settings::new("8.4.0-Canned");
+    configure(&mut settings);
+    let mut canned = canned();
+    canned.memory_max = memory_max;
+    canned.places_max = 1000;
+    Arc::new(Endpoint::new(canned, settings))
+}
+
+async fn client_of(server: &Arc<Endpoint<Canned>>) -> Client {
+    Client::of(server).logged_in(NEW).await
+}
+
+async fn prepare(client: &mut Client, id: u8) {
+    assert_eq!(client.ask(0x16, b"length ?").await[..2], [0, id]);
+    client.read().await;
+}
+
+fn long_data(id: u8, parameter: u8, bytes: usize) -> Vec<u8> {
+    let mut packet = vec![id, 0, 0, 0, parameter, 0];
+    packet.resize(6 + bytes, b'x');
+    packet
+}
+
+async fn execute(client: &mut Client, id: u8) -> Vec<u8> {
+    let parameters = b"\0\0\0\0\x01\0\0\0\0\x01\xFC\0";
+    client.ask(0x17, &[&[id], &parameters[..]].concat()).await
+}
+
+fn held(server: &Endpoint<Canned>) -> usize {
+    server.server().shared.held_bytes.load(Ordering::SeqCst)
+}
+
+#[tokio::test]
+async fn a_hundred_clients_with_long_data_stay_within_the_bound() {
+    const MAX: usize = 20 * MIB;
+    let server = server(MAX, |_| {});
+    let mut clients = Vec::new();
+    for _ in 0..100 {
+        let mut client = client_of(&server).await;
+        // Of two statements each, and piece by piece.
+        for id in 1..=2 {
+            prepare(&mut client, id).await;
+            for _ in 0..4 {
+                client.command(0x18, &long_data(id, 0, MIB / 2)).await;
+            }
+        }
+        assert_eq!(client.ask(0x0E, b"").await[0], 0);
+        clients.push(client);
+    }
+    let shared = &server.server().shared;
+    let most = shared.most_held_bytes.load(Ordering::SeqCst);
+    assert!(most > MAX / 2, "little was granted: {most}");
+    assert!(most <= MAX, "{most} bytes were held");
+    let (mut served, mut refused) = (0, 0);
+    for client in &mut clients {
+        for id in 1..=2 {
+            let answer = execute(client, id).await;
+            match answer[0] {
+                0 => served += 1,
+                _ => {
+                    assert_eq!(error_code(&answer), OUT_OF_MEMORY);
+                    refused += 1;
+                }
+            }
+        }
+        // What was sent is forgotten, and the next data finds room.
+        client.command(0x18, &long_data(1, 0, 100)).await;
+        assert_eq!(execute(client, 1).await[..2], [0, 100]);
+    }
+    assert!(
+        served > 0 && refused > 0,
+        "{served} served, {refused} refused"
+    );
+    drop(clients);
+    tokio::task::yield_now().await;
+}
+
+#[tokio::test]
+async fn long_data_is_given_back() {
+    let server = server(16 * MIB, |_| {});
+    let mut client = client_of(&server).await;
+    prepare(&mut client, 1).await;
+    let idle = held(&server);
+    for end in 0..4_u8 {
+        client.command(0x18, &long_data(1, 0, 4 * MIB)).await;
+        assert_eq!(client.ask(0x0E, b"").await[0], 0);
+        assert!(held(&server) >= idle + 4 * MIB);
+        match end {
+            0 => drop(execute(&mut client, 1).await),
+            1 => drop(client.ask(0x1A, b"\x01\0\0\0").await),
+            2 => {
+                client.command(0x19, b"\x01\0\0\0").await;
+                prepare(&mut client, 2).await;
+                client.command(0x18, &long_data(2, 0, 4 * MIB)).await;
+                drop(execute(&mut client, 2).await);
+                client.command(0x19, b"\x02\0\0\0").await;
+                prepare(&mut client, 3).await;
+                break;
+            }
+            _ => {}
+        }
+        assert_eq!(client.ask(0x0E, b"").await[0], 0);
+        assert_eq!(held(&server), idle, "after end {end}");
+    }
+    assert_eq!(client.ask(0x1F, b"").await[0], 0);
+    assert_eq!(client.ask(0x0E, b"").await[0], 0);
+    assert_eq!(held(&server), 0);
+}
+
+#[tokio::test]
+async fn parameters_without_bytes_are_counted_too() {
+    let server = server(MIB, |_| {});
+    let mut client = client_of(&server).await;
+    let marks = ["?"; 20_000].join(",");
+    assert_eq!(
+        client.ask(0x16, format!("echo {marks}").as_bytes()).await[0],
+        0
+    );
+    for _ in 0..20_000 {
+        client.read().await;
+    }
+    // Each entry takes more than the nothing that was sent for it.
+    for parameter in 0..20_000_u16 {
+        let [low, high] = parameter.to_le_bytes();
+        client.command(0x18, &[1, 0, 0, 0, low, high]).await;
+    }
+    assert!(held(&server) <= MIB);
+}
+
+#[tokio::test]
+async fn a_long_packet_without_room_is_passed_over() {
+    let server = server(8 * MIB, |_| {});
+    for (len, is_served) in [(2 * MIB, true), (12 * MIB, false), (40 * MIB, false)] {
+        let mut client = client_of(&server).await;
+        let mut text = b"length ".to_vec();
+        text.resize(len, b'x');
+        let mut packets = Vec::new();
+        let payload = [&[3], text.as_slice()].concat();
+        for (number, part) in payload.chunks((1 << 24) - 1).enumerate() {
+            let header = part.len() as u32 | (number as u32) << 24;
+            packets.extend_from_slice(&header.to_le_bytes());
+            packets.extend_from_slice(part);
+        }
+        client.write_raw(&packets).await;
+        client.expect_sequence(payload.chunks((1 << 24) - 1).count() as u8);
+        let answer = client.read().await;
+        match is_served {
+            true => assert_eq!(answer[0], 0),
+            false => assert_eq!(error_code(&answer), OUT_OF_MEMORY, "{len}"),
+        }
+        assert_eq!(client.ask(0x03, b"insert").await[0], 0);
+        assert_eq!(held(&server), 0);
+        // Long data has no answer: the execution tells.
+        prepare(&mut client, 1).await;
+        client.command(0x18, &long_data(1, 0, 12 * MIB)).await;
+        assert_eq!(error_code(&execute(&mut client, 1).await), OUT_OF_MEMORY);
+        assert_eq!(client.ask(0x0E, b"").await[0], 0);
+    }
+    assert!(
+        server
+            .server()
+            .shared
+            .most_held_bytes
+            .load(Ordering::SeqCst)
+            <= 8 * MIB
+    );
+}
+
+#[tokio::test]
+async fn a_compressed_packet_without_room_ends_its_connection() {
+    let server = server(MIB, |_| {});
+    let mut client = Client::of(&server)
+        .logged_in(OLD | Capabilities::COMPRESS)
+        .await;
+    // A frame that is not compressed, of one packet.
+    let len = 4 * MIB as u32;
+    let mut frame = (len + 4).to_le_bytes();
+    frame[3] = 0;
+    client.write_raw(&frame).await;
+    client.write_raw(&[0, 0, 0]).await;
+    client.write_raw(&len.to_le_bytes()).await;
+    client.write_raw(&vec![3; len as usize]).await;
+    let ended = client.close().await.expect("no panic");
+    match ended {
+        Err(ConnectionError::Refused(error)) => assert_eq!(error.code, OUT_OF_MEMORY),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(held(&server), 0);
+}
+
+#[tokio::test]
+async fn a_long_row_without_room_is_an_error() {
+    let server = server(8 * MIB, |_| {});
+    let mut client = client_of(&server).await;
+    for (len, is_served) in [(MIB, true), (12 * MIB, false), (MIB, true)] {
+        client.command(3, format!("big {len}").as_bytes()).await;
+        client.read().await;
+        client.read().await;
+        let row = client.read().await;
+        match is_served {
+            true => {
+                assert!(row.len() > len);
+                client.read().await;
+            }
+            false => assert_eq!(error_code(&row), OUT_OF_MEMORY),
+        }
+        assert_eq!(client.ask(0x0E, b"").await[0], 0);
+        assert_eq!(held(&server), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_packet_that_stops_coming_ends_its_connection() {
+    let limit = Duration::from_millis(200);
+    let server = server(usize::MAX, |settings| settings.read_timeout = limit);
+    let mut client = client_of(&server).await;
+    client.write_raw(b"\x00\x10\x00\0\x03SELECT").await;
+    let ended = client.ended.await.expect("no panic");
+    assert!(
+        matches!(ended, Err(ConnectionError::Transport(_))),
+        "{ended:?}"
+    );
+}
+
+#[tokio::test]
+async fn clients_that_say_nothing_keep_nobody_out() {
+    let server = server(usize::MAX, |settings| settings.max_pending_logins = 4);
+    let mut silent = Vec::new();
+    for _ in 0..20 {
+        let mut client = Client::of(&server);
+        assert_eq!(client.read().await[0], 10);
+        silent.push(client);
+        // Whoever means it gets through at any moment.
+        let mut other = client_of(&server).await;
+        assert_eq!(other.ask(0x0E, b"").await[0], 0);
+    }
+    for client in silent.drain(..16) {
+        let ended = client.ended.await.expect("no panic");
+        assert!(
+            matches!(ended, Err(ConnectionError::Displaced)),
+            "{ended:?}"
+        );
+    }
+    // One that is left may still log in.
+    let mut last = silent.pop().expect("four are left");
+    last.write(&response(NEW)).await;
+    assert_eq!(last.read().await[0], 0);
+}

@@ -1,0 +1,291 @@
+//! Text files and files of clients: what is long, slow, or in the wrong place.
+
+use std::fs::{self, File};
+use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use mayfly_session::{EngineOptions, FileAccess, FileRequest, Session};
+use tokio::time::timeout;
+
+use crate::engine::{check_nothing_left, open, open_with, rows, run};
+
+/// The longest that anything here may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn error(session: &mut Session, sql: &str) -> (u16, String) {
+    let error = run(session, sql).await.expect_err(sql);
+    (error.code, error.message)
+}
+
+/// A file that begins with some bytes and goes on with a GiB of zeros, which take no room.
+fn endless(path: &Path, begins: &str) -> String {
+    let mut file = File::create(path).unwrap();
+    file.write_all(begins.as_bytes()).unwrap();
+    file.seek(SeekFrom::Start(1 << 30)).unwrap();
+    file.write_all(b"\n").unwrap();
+    path.display().to_string()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn endless_records_end_at_a_quarter_of_the_budget() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let engine = open(16 << 20, directory.path());
+    let mut session = engine.connect();
+    rows(&mut session, "CREATE TEMPORARY TABLE t (a LONGTEXT)").await;
+    let begins = ["a,b\n1,2\n3,", "a\tb\n1\t2\n3\t", "{\"a\":1}\n\n{\"a\":\""];
+    for (name, begins) in ["a.csv", "a.tsv", "a.json"].into_iter().zip(begins) {
+        let file = endless(&files.path().join(name), begins);
+        for sql in [
+            format!("SELECT COUNT(*) FROM '{file}'"),
+            format!("LOAD DATA INFILE '{file}' INTO TABLE t"),
+        ] {
+            // LOAD DATA takes the lines that come before.
+            rows(&mut session, "SET sql_mode = ''").await;
+            let (code, text) = error(&mut session, &sql).await;
+            assert_eq!(code, 1118, "{sql}: {text}");
+            assert!(text.contains("begins on line 3 of file"), "{sql}: {text}");
+            assert!(text.contains("4194304 bytes"), "{sql}: {text}");
+        }
+    }
+    assert_eq!(rows(&mut session, "SELECT COUNT(*) FROM t").await, [["0"]]);
+    drop(session);
+    check_nothing_left(&engine, "endless records").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn long_records_are_read_as_far_as_there_is_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let engine = open(32 << 20, directory.path());
+    let mut session = engine.connect();
+    let file = files.path().join("long.csv");
+    let long = "x".repeat(3 << 20);
+    fs::write(&file, format!("a,b\n1,{long}\n2,{long}\n")).unwrap();
+    let file = file.display();
+    let sql = format!("SELECT SUM(a), MAX(LENGTH(b)) FROM '{file}'");
+    assert_eq!(rows(&mut session, &sql).await, [["3", "3145728"]]);
+    // Records that are allowed find no room.
+    let file = endless(&files.path().join("endless.csv"), "a,b\n1,");
+    rows(&mut session, "SET mayfly_max_record_bytes = 1073741824").await;
+    let (code, text) = error(&mut session, &format!("SELECT COUNT(*) FROM '{file}'")).await;
+    assert_eq!(code, 1038, "{text}");
+    assert!(text.contains("begins on line 2 of file"), "{text}");
+    drop(session);
+    check_nothing_left(&engine, "long records").await;
+}
+
+/// A session whose client is asked for a file, and has not sent any of it.
+async fn asked(session: &mut Session) -> FileRequest {
+    rows(session, "CREATE TEMPORARY TABLE t (a INT)").await;
+    let mut requests = session.client_files();
+    let load = "LOAD DATA LOCAL INFILE 'slow' INTO TABLE t";
+    let request = tokio::select! {
+        ran = run(session, load) => panic!("it ended without its file: {ran:?}"),
+        request = timeout(PATIENCE, requests.recv()) => request,
+    };
+    request.expect("it asks in time").expect("it asks")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_clients_hold_no_threads() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(64 << 20, directory.path());
+    let mut loads = Vec::new();
+    for _ in 0..8 {
+        let mut session = engine.connect();
+        rows(&mut session, "CREATE TEMPORARY TABLE t (a INT)").await;
+        let mut requests = session.client_files();
+        let load = "LOAD DATA LOCAL INFILE 'slow' INTO TABLE t";
+        let running = tokio::spawn(async move {
+            let ran = run(&mut session, load).await;
+            (ran, session)
+        });
+        let request = timeout(PATIENCE, requests.recv()).await;
+        let request = request.expect("all of them are asked").expect("it asks");
+        request.pieces.send(Ok(b"1\n2".to_vec())).await.unwrap();
+        loads.push((request, running));
+    }
+    // Others load and ask meanwhile.
+    let mut session = engine.connect();
+    let others = async {
+        rows(&mut session, "CREATE TEMPORARY TABLE o (a INT)").await;
+        let file = directory.path().join("o.txt");
+        fs::write(&file, "1\n2\n").unwrap();
+        let load = format!("LOAD DATA INFILE '{}' INTO TABLE o", file.display());
+        rows(&mut session, &load).await;
+        rows(
+            &mut session,
+            "SELECT a, COUNT(*) FROM o GROUP BY a ORDER BY a",
+        )
+        .await
+    };
+    let found = timeout(PATIENCE, others)
+        .await
+        .expect("nobody is in the way");
+    assert_eq!(found, [["1", "1"], ["2", "1"]]);
+    for (request, running) in loads {
+        request.pieces.send(Ok(b"3\n".to_vec())).await.unwrap();
+        request.pieces.send(Ok(Vec::new())).await.unwrap();
+        let (ran, mut session) = running.await.unwrap();
+        ran.unwrap();
+        let sum = rows(&mut session, "SELECT COUNT(*), SUM(a) FROM t").await;
+        assert_eq!(sum, [["2", "24"]]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_load_whose_client_is_silent_can_be_cancelled() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(64 << 20, directory.path());
+    let mut session = engine.connect();
+    let request = asked(&mut session).await;
+    // Dropping the statement, as a client that goes away does, lets go of the file.
+    let closed = timeout(PATIENCE, request.pieces.closed()).await;
+    closed.expect("nobody waits for the file any more");
+    let records = "1\n".repeat(10);
+    let mut requests = session.client_files();
+    let load = "LOAD DATA LOCAL INFILE 'quick' INTO TABLE t";
+    let send = async {
+        let request = requests.recv().await.expect("it asks");
+        for piece in [records.into_bytes(), Vec::new()] {
+            request.pieces.send(Ok(piece)).await.unwrap();
+        }
+    };
+    let (ran, ()) = tokio::join!(run(&mut session, load), send);
+    ran.unwrap();
+    assert_eq!(rows(&mut session, "SELECT COUNT(*) FROM t").await, [["10"]]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_record_of_a_client_ends_the_load() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(16 << 20, directory.path());
+    let mut session = engine.connect();
+    rows(&mut session, "CREATE TEMPORARY TABLE t (a LONGTEXT)").await;
+    let mut requests = session.client_files();
+    let load = "LOAD DATA LOCAL INFILE 'endless' INTO TABLE t";
+    let send = async {
+        let request = requests.recv().await.expect("it asks");
+        let mut pieces = 0;
+        while request.pieces.send(Ok(vec![b'x'; 64 << 10])).await.is_ok() {
+            pieces += 1;
+        }
+        pieces
+    };
+    let (ran, pieces) = tokio::join!(run(&mut session, load), send);
+    assert_eq!(ran.unwrap_err().code, 1118);
+    assert!(pieces < 300, "{pieces} pieces were taken");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn links_lead_nowhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let (inside, outside) = (directory.path().join("in"), directory.path().join("out"));
+    fs::create_dir_all(inside.join("deep")).unwrap();
+    fs::create_dir(&outside).unwrap();
+    let flights = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demo/flights.parquet");
+    for (name, to) in [("a.csv", "a.csv"), ("deep/b.csv", "b.csv")] {
+        fs::write(inside.join(name), "a\n1\n").unwrap();
+        fs::write(outside.join(to), "a\n666\n").unwrap();
+    }
+    fs::copy(&flights, inside.join("f.parquet")).unwrap();
+    symlink(&flights, inside.join("link.parquet")).unwrap();
+    symlink(outside.join("a.csv"), inside.join("link.csv")).unwrap();
+    symlink(&outside, inside.join("away")).unwrap();
+    symlink(inside.join("a.csv"), inside.join("own.csv")).unwrap();
+    symlink(outside.join("new"), inside.join("dangling")).unwrap();
+    let options = EngineOptions {
+        memory_bytes: 64 << 20,
+        files: FileAccess::Under(inside.clone()),
+        ..EngineOptions::default()
+    };
+    let engine = open_with(options, directory.path());
+    let mut session = engine.connect();
+    rows(&mut session, "CREATE TEMPORARY TABLE t (a TEXT)").await;
+    let at = |name: &str| inside.join(name).display().to_string();
+    for (name, expected) in [("a.csv", "1"), ("deep/*.csv", "1"), ("own.csv", "1")] {
+        let sql = format!("SELECT a FROM '{}'", at(name));
+        assert_eq!(rows(&mut session, &sql).await, [[expected]], "{name}");
+    }
+    let sql = format!("SELECT COUNT(*) FROM '{}'", at("f.parquet"));
+    assert_eq!(rows(&mut session, &sql).await, [["336776"]]);
+    for name in [
+        "link.csv",
+        "away/a.csv",
+        "away/*.csv",
+        "l*.csv",
+        "link.parquet",
+        "l*.parquet",
+    ] {
+        let sql = format!("SELECT COUNT(*) FROM '{}'", at(name));
+        assert_eq!(error(&mut session, &sql).await.0, 1290, "{name}");
+    }
+    for name in ["link.csv", "away/a.csv"] {
+        let sql = format!("LOAD DATA INFILE '{}' INTO TABLE t", at(name));
+        assert_eq!(error(&mut session, &sql).await.0, 1290, "{name}");
+    }
+    let sql = format!("SELECT 1 INTO OUTFILE '{}'", at("dangling"));
+    assert_eq!(error(&mut session, &sql).await.0, 1086);
+    let sql = format!("SELECT 1 INTO OUTFILE '{}'", at("away/new"));
+    assert_eq!(error(&mut session, &sql).await.0, 1290);
+    assert!(!outside.join("new").exists());
+    // A directory and a pipe are no files, and nobody waits for them.
+    let made = Command::new("mkfifo").arg(at("pipe.csv")).status();
+    assert!(made.unwrap().success());
+    for sql in [
+        format!("LOAD DATA INFILE '{}' INTO TABLE t", at("deep")),
+        format!("LOAD DATA INFILE '{}' INTO TABLE t", at("pipe.csv")),
+        format!("SELECT * FROM '{}'", at("pipe.csv")),
+    ] {
+        assert_eq!(error(&mut session, &sql).await.0, 1085, "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn odd_files_warn() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(64 << 20, directory.path());
+    let mut session = engine.connect();
+    rows(&mut session, "CREATE TEMPORARY TABLE t (a TEXT, b TEXT)").await;
+    let files = tempfile::tempdir().unwrap();
+    let load = "LOAD DATA INFILE 'FILE' INTO TABLE t FIELDS TERMINATED BY ',' ENCLOSED BY '\"'";
+    for (text, sql, expected) in [
+        (
+            ",a,b\n0,x,1\n1,y,2\n",
+            "SELECT column_1, a, b FROM 'FILE'",
+            Some("1166 Line 1 of file 'FILE' lacks 1 names of 3: these columns are called by"),
+        ),
+        (
+            "u,,w\nx,y,z\n",
+            "SELECT column_1, column_2, column_3 FROM 'FILE'",
+            Some("1166 Line 1 of file 'FILE' lacks 1 names of 3: it is read as a row"),
+        ),
+        ("u,v,w\nx,y,z\n", "SELECT u, v, w FROM 'FILE'", None),
+        ("1,,w\nx,y,z\n", "SELECT column_1 FROM 'FILE'", None),
+        (
+            "1,\"x\n2,y\n",
+            load,
+            Some("1261 Row 1 of file 'FILE' has a quote without an end"),
+        ),
+        ("1,\"x\"\n2,y\n", load, None),
+    ] {
+        let path = files.path().join("file.csv");
+        fs::write(&path, text).unwrap();
+        let path = path.display().to_string();
+        rows(&mut session, &sql.replace("FILE", &path)).await;
+        let warnings = rows(&mut session, "SHOW WARNINGS").await;
+        let told: Vec<String> = warnings.iter().map(|it| it[1..].join(" ")).collect();
+        match expected {
+            None => assert_eq!(told, [""; 0], "{text}"),
+            Some(expected) => {
+                let expected = expected.replace("FILE", &path);
+                assert_eq!(told.len(), 1, "{told:?}");
+                assert!(told[0].starts_with(&expected), "{told:?}");
+            }
+        }
+    }
+}
