@@ -57,6 +57,8 @@ mod page;
 mod prefetch;
 #[path = "../../src/program.rs"]
 mod program;
+#[path = "../../src/reclaim.rs"]
+mod reclaim;
 #[path = "../../src/room.rs"]
 mod room;
 #[path = "../../src/space.rs"]

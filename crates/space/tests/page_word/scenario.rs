@@ -179,7 +179,7 @@ fn a_page_is_loaded_once() {
     );
 }
 
-/// With `MAYFLY_FULL`: every three roles in every residence.
+/// With `MAYFLY_FULL`: every three roles in every residence, which takes hours.
 #[test]
 fn all_roles_meet() {
     if std::env::var_os("MAYFLY_FULL").is_none() {
