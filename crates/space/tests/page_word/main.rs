@@ -8,6 +8,7 @@
 //! the file.
 //!
 //! ```sh
+//! export CARGO_TARGET_DIR=target/model RUSTFLAGS="--cfg page_word_model"
 //! cargo test --release -p mayfly-space --test page_word -- --nocapture
 //! MAYFLY_FULL=1 cargo test --release -p mayfly-space --test page_word -- --nocapture
 //! ```
@@ -19,6 +20,7 @@
 //! **Source**: Musuvathi and Qadeer, "Iterative Context Bounding" (PLDI 2007), for how few
 //! preemptions a bug needs.
 
+#![cfg(page_word_model)]
 #![allow(
     dead_code,
     unused_imports,
