@@ -149,7 +149,7 @@ impl Session {
             return ended;
         }
         if is_on_prepared(statement) {
-            return self.run_on_prepared(statement).await;
+            return Box::pin(self.run_on_prepared(statement)).await;
         }
         let connection = Arc::clone(&self.connection);
         let account = connection.statement_account();
@@ -159,11 +159,12 @@ impl Session {
         }
         let mut guard = AbortOnDrop(Some(Arc::clone(&running)));
         let was_alone = self.is_alone();
-        let mut ended = self.run_once(&running).await;
+        // What is not known needs kilobytes, which an idle connection would keep in its task.
+        let mut ended = Box::pin(self.run_once(&running)).await;
         if was_alone && self.is_alone() {
             ended = ended.map_err(errors::of_one_alone);
         } else if ended.as_ref().is_err_and(errors::may_pass) && self.may_run_again(&running) {
-            (running, ended) = self.run_in_turn(running, ended, &mut guard).await;
+            (running, ended) = Box::pin(self.run_in_turn(running, ended, &mut guard)).await;
         }
         guard.0 = None;
         ended.map_err(|error| {
@@ -263,7 +264,7 @@ impl Session {
             running = running.again();
             guard.0 = Some(Arc::clone(&running));
             let was_alone = self.is_alone();
-            ended = self.run_once(&running).await;
+            ended = Box::pin(self.run_once(&running)).await;
             if was_alone && self.is_alone() {
                 ended = ended.map_err(errors::of_one_alone);
                 break;
@@ -291,7 +292,7 @@ impl Session {
         if let Some(columns) = statement::known_columns(&self.connection, statement) {
             return Ok(columns);
         }
-        self.look_at(statement, statement::describe).await
+        Box::pin(self.look_at(statement, statement::describe)).await
     }
 
     /// Looks at the names of a statement that changes rows. Nothing is run.
@@ -302,7 +303,7 @@ impl Session {
         if statement::known_columns(&self.connection, statement).is_some() {
             return Ok(());
         }
-        self.look_at(statement, statement::check).await
+        Box::pin(self.look_at(statement, statement::check)).await
     }
 
     /// Runs a part of a statement that shows and changes nothing.
