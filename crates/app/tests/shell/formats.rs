@@ -81,7 +81,7 @@ fn nested_values_are_json() {
     check(
         &["-N", "-e", &sql],
         "",
-        "1\t{\"a\": 1, \"t\": \"x\\\\\"\\\\n\u{e4}\"}\t[1.5, 2.0, null]\t[{\"b\": true}]\n2\tNULL\t[]\tNULL\n",
+        "1\t{\"a\": 1, \"t\": \"x\\\\\"\\\\n\u{e4}\"}\t[1.5, 2, null]\t[{\"b\": true}]\n2\tNULL\t[]\tNULL\n",
     );
 }
 
