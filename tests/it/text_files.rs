@@ -252,37 +252,37 @@ async fn odd_files_warn() {
     let mut session = engine.connect();
     rows(&mut session, "CREATE TEMPORARY TABLE t (a TEXT, b TEXT)").await;
     let files = tempfile::tempdir().unwrap();
-    let load = "LOAD DATA INFILE 'FILE' INTO TABLE t FIELDS TERMINATED BY ',' ENCLOSED BY '\"'";
+    let load = "LOAD DATA INFILE 'THE_FILE' INTO TABLE t FIELDS TERMINATED BY ',' ENCLOSED BY '\"'";
     for (text, sql, expected) in [
         (
             ",a,b\n0,x,1\n1,y,2\n",
-            "SELECT column_1, a, b FROM 'FILE'",
-            Some("1166 Line 1 of file 'FILE' lacks 1 names of 3: these columns are called by"),
+            "SELECT column_1, a, b FROM 'THE_FILE'",
+            Some("1166 Line 1 of file 'THE_FILE' lacks 1 names of 3: these columns are called by"),
         ),
         (
             "u,,w\nx,y,z\n",
-            "SELECT column_1, column_2, column_3 FROM 'FILE'",
-            Some("1166 Line 1 of file 'FILE' lacks 1 names of 3: it is read as a row"),
+            "SELECT column_1, column_2, column_3 FROM 'THE_FILE'",
+            Some("1166 Line 1 of file 'THE_FILE' lacks 1 names of 3: it is read as a row"),
         ),
-        ("u,v,w\nx,y,z\n", "SELECT u, v, w FROM 'FILE'", None),
-        ("1,,w\nx,y,z\n", "SELECT column_1 FROM 'FILE'", None),
+        ("u,v,w\nx,y,z\n", "SELECT u, v, w FROM 'THE_FILE'", None),
+        ("1,,w\nx,y,z\n", "SELECT column_1 FROM 'THE_FILE'", None),
         (
             "1,\"x\n2,y\n",
             load,
-            Some("1261 Row 1 of file 'FILE' has a quote without an end"),
+            Some("1261 Row 1 of file 'THE_FILE' has a quote without an end"),
         ),
         ("1,\"x\"\n2,y\n", load, None),
     ] {
         let path = files.path().join("file.csv");
         fs::write(&path, text).unwrap();
         let path = path.display().to_string();
-        rows(&mut session, &sql.replace("FILE", &path)).await;
+        rows(&mut session, &sql.replace("THE_FILE", &path)).await;
         let warnings = rows(&mut session, "SHOW WARNINGS").await;
         let told: Vec<String> = warnings.iter().map(|it| it[1..].join(" ")).collect();
         match expected {
             None => assert_eq!(told, [""; 0], "{text}"),
             Some(expected) => {
-                let expected = expected.replace("FILE", &path);
+                let expected = expected.replace("THE_FILE", &path);
                 assert_eq!(told.len(), 1, "{told:?}");
                 assert!(told[0].starts_with(&expected), "{told:?}");
             }

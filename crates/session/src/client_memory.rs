@@ -4,8 +4,8 @@
 //! what the bytes are for: the program that speaks with clients asks before it takes them.
 //!
 //! Long commands, long data of prepared statements and long rows are no pages: they cannot leave
-//! memory. So all clients together get at most half of the budget for them, and one client half of
-//! that, which leaves the rest to statements whatever clients send.
+//! memory. So all clients together get at most half of the budget for them, and one client three
+//! quarters of that, which leaves the rest to statements whatever clients send.
 
 use mayfly_space::{Account, AccountOptions, Error, Reservation, Space};
 use mayfly_types::{ErrorCode, MySqlError};
@@ -14,8 +14,8 @@ use crate::errors::from_space;
 
 /// All clients together may claim one part in this many of the budget.
 const CLIENTS_SHARE: u64 = 2;
-/// One client may claim one part in this many of that.
-const CLIENT_SHARE: u64 = 2;
+/// One client may claim so much of that: a value that is sent and sent back is there three times.
+const CLIENT_SHARE: (u64, u64) = (3, 4);
 
 /// The account of all clients.
 pub(crate) fn account_of_clients(space: &Space) -> Account {
@@ -30,7 +30,12 @@ pub(crate) fn account_of_client(clients: &Account) -> Account {
 
 /// What one client may claim.
 fn limit_bytes(clients: &Account) -> u64 {
-    clients.space().memory_bytes() / CLIENTS_SHARE / CLIENT_SHARE
+    all_bytes(clients) / CLIENT_SHARE.1 * CLIENT_SHARE.0
+}
+
+/// What all of them may claim.
+fn all_bytes(clients: &Account) -> u64 {
+    clients.space().memory_bytes() / CLIENTS_SHARE
 }
 
 fn limited_to(bytes: u64) -> AccountOptions {
@@ -71,9 +76,10 @@ fn refused(client: &Account, bytes: u64, error: &Error) -> MySqlError {
     };
     let message = format!(
         "Out of memory: what the client sent or reads takes {} KiB; one client may hold {} KiB, \
-         all of them twice as much; send less at once or raise --memory",
+         all of them {} KiB; send less at once or raise --memory",
         bytes.div_ceil(1024),
-        limit_bytes(client) / 1024
+        limit_bytes(client) / 1024,
+        all_bytes(client) / 1024
     );
     MySqlError::with_message(ErrorCode::OutOfResources, message)
 }

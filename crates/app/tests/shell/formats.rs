@@ -71,7 +71,7 @@ fn nested_values_are_json() {
     assert_eq!(lines.len(), 2, "{}", ran.err);
     assert_eq!(
         lines[0],
-        serde_json::json!({"id": 1, "n": {"a": 1, "t": "x\"\n\u{e4}"}, "l": [1.5, 2.0, null],
+        serde_json::json!({"id": 1, "n": {"a": 1, "t": "x\"\n\u{e4}"}, "l": [1.5, 2, null],
             "o": [{"b": true}]})
     );
     assert_eq!(
