@@ -32,10 +32,12 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Errors of memory, disk and quotas.
 const RESOURCES: [u16; 11] = [3, 41, 42, 1021, 1024, 1026, 1030, 1037, 1038, 1041, 1114];
-/// A statement was killed; a table was changed meanwhile, by many or in its definition.
-const OF_OTHERS: [u16; 3] = [1205, 1317, 1412];
+/// A statement was killed. That others change the same table is no error: each has its turn.
+const OF_OTHERS: [u16; 1] = [1317];
 const TABLE_EXISTS: u16 = 1050;
 const NO_SUCH_TABLE: u16 = 1146;
+/// The same to who would drop it.
+const UNKNOWN_TABLE: u16 = 1051;
 /// What an ALTER would add is there, or what it would drop is not.
 const ALTERED_ALREADY: [u16; 4] = [1060, 1061, 1091, 1054];
 const NO_SUCH_THREAD: u16 = 1094;
@@ -334,7 +336,7 @@ fn may_fail(statement: &Statement, code: u16) -> bool {
         return true;
     }
     match code {
-        NO_SUCH_TABLE => tables.any(|table| table.is_dropped || table.is_renamed),
+        NO_SUCH_TABLE | UNKNOWN_TABLE => tables.any(|table| table.is_dropped || table.is_renamed),
         TABLE_EXISTS => matches!(statement, Statement::Rename { .. }),
         NO_SUCH_THREAD => matches!(statement, Statement::Kill { .. }),
         UNSIGNED_OUT_OF_RANGE => matches!(statement, Statement::Sum(_)),
