@@ -112,10 +112,6 @@ async fn rounds(mut connection: Conn, rounds: u32) -> Conn {
     connection
 }
 
-/// Descriptors of the temp file and of what writes and reads it, which are opened when they are
-/// first needed. What each client or each round left would be many more.
-const OPENED_ONCE: usize = 4;
-
 #[tokio::test]
 async fn tables_that_come_and_go_leave_nothing() {
     const CLIENTS: u32 = 64;
@@ -143,8 +139,7 @@ async fn tables_that_come_and_go_leave_nothing() {
     }
     let grown = server.resident_bytes().saturating_sub(memory);
     assert!(grown < 8 << 20, "{grown} bytes more");
-    let opened = server.open_files().saturating_sub(files);
-    assert!(opened <= OPENED_ONCE, "{opened} descriptors more");
+    assert_eq!(server.open_files(), files);
     assert_eq!(status(&mut watching, "Tmp_space_used").await, 0);
     // A plan that is kept may keep a page.
     let used = status(&mut watching, "Memory_used").await;
