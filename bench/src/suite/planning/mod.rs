@@ -47,6 +47,7 @@ pub(crate) fn run(
         threads: args.threads,
         temp_io: None,
         temp_dir,
+        files: None,
     };
     let mut servers = Vec::new();
     if wanted(SystemName::Mayfly) {
