@@ -1,6 +1,7 @@
 //! One connection as its user holds it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
@@ -217,9 +218,9 @@ impl Session {
         let run = statement::run(Arc::clone(&self.connection), Arc::clone(running));
         let engine = &self.connection.engine;
         let ended = if statement::is_light(&running.text) {
-            self.run_light(running, run).await
+            self.run_light(running, Box::pin(run)).await
         } else if statement::is_control(&running.text) {
-            self.run_on(engine.control(), running, run).await
+            run_on(engine.control(), running, run).await
         } else {
             engine.make_room_for_planning();
             self.run_on_workers(running, run).await
@@ -488,34 +489,20 @@ impl Session {
         self.connection.end.clone()
     }
 
-    async fn run_on_workers<T: Send + 'static>(
+    fn run_on_workers<T: Send + 'static>(
         &self,
         running: &Arc<Running>,
         run: impl Future<Output = Result<T, MySqlError>> + Send + 'static,
-    ) -> Result<T, MySqlError> {
-        let workers = self.connection.engine.runtime();
-        self.run_on(workers, running, run).await
-    }
-
-    async fn run_on<T: Send + 'static>(
-        &self,
-        threads: &Handle,
-        running: &Arc<Running>,
-        run: impl Future<Output = Result<T, MySqlError>> + Send + 'static,
-    ) -> Result<T, MySqlError> {
-        let task = threads.spawn(run);
-        running.add_task(task.abort_handle());
-        let ended = task.await;
-        ended.unwrap_or_else(|join| Err(crashed(&end_of_task(join))))
+    ) -> impl Future<Output = Result<T, MySqlError>> {
+        run_on(self.connection.engine.runtime(), running, run)
     }
 
     /// Runs a statement on this thread; one that waits for something goes on on a worker.
     async fn run_light(
         &self,
         running: &Arc<Running>,
-        run: impl Future<Output = Result<Outcome, MySqlError>> + Send + 'static,
+        mut run: Pin<Box<impl Future<Output = Result<Outcome, MySqlError>> + Send + 'static>>,
     ) -> Result<Outcome, MySqlError> {
-        let mut run = Box::pin(run);
         let polled = {
             let _entered = self.connection.engine.runtime().enter();
             let mut context = Context::from_waker(Waker::noop());
@@ -590,6 +577,22 @@ async fn share_thread(took: Duration) {
     let steps = took.as_nanos() / STEP.as_nanos() + 1;
     for _ in 0..steps.min(STEPS_MAX) {
         tokio::task::coop::consume_budget().await;
+    }
+}
+
+/// Spawns a part of a statement, and waits for its end. It is spawned by the call and not by the
+/// first poll, so that the future of the caller, which a connection keeps all its life, has no room
+/// for the statement.
+fn run_on<T: Send + 'static>(
+    threads: &Handle,
+    running: &Arc<Running>,
+    run: impl Future<Output = Result<T, MySqlError>> + Send + 'static,
+) -> impl Future<Output = Result<T, MySqlError>> {
+    let task = threads.spawn(run);
+    running.add_task(task.abort_handle());
+    async move {
+        let ended = task.await;
+        ended.unwrap_or_else(|join| Err(crashed(&end_of_task(join))))
     }
 }
 
