@@ -9,7 +9,7 @@
 //! next look at the [`Watch`], which it takes at every node of the plan.
 //!
 //! ```text
-//!   begins ---> short (50 ms; any of them at a time)
+//!   begins ---> short (50 ms of the processor)
 //!                 |
 //!                 v
 //!               long (some at a time; the others stand in the queue)
@@ -35,6 +35,7 @@ use std::time::{Duration, Instant};
 use mayfly_space::{Account, Reservation};
 use mayfly_sql::planning::{Watch, watched};
 use mayfly_types::{ErrorCode, MySqlError};
+use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
@@ -47,6 +48,9 @@ const SHORT: Duration = Duration::from_millis(50);
 
 /// How long one of the long plans goes on while others wait.
 const SLICE: Duration = Duration::from_millis(50);
+
+/// How soon the processor time is looked at again at least.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// How often one that waits looks whether its statement has been stopped. Nobody waits for that:
 /// the client has had its answer.
@@ -155,8 +159,8 @@ impl Planners {
         let watch = Rc::new(StatementWatch {
             planners: Arc::clone(self),
             planning: Arc::clone(planning),
-            began: Instant::now(),
-            waited: Cell::default(),
+            began: processor_time(),
+            next_look: Cell::new(Instant::now()),
             is_long: RefCell::default(),
             turn: RefCell::default(),
         });
@@ -188,6 +192,8 @@ impl Planners {
             if turns.free > 0 && turns.queue.front() == Some(&ticket) {
                 turns.queue.pop_front();
                 turns.free -= 1;
+                // The next one has seen that it was not the first.
+                self.changed.notify_all();
                 return Ok(Turn {
                     planners: Arc::clone(self),
                     began: Instant::now(),
@@ -276,12 +282,12 @@ impl Planning {
         self.spent_nanos.fetch_add(nanos, Ordering::Relaxed);
     }
 
-    fn check_time(&self, now: Duration) -> Result<(), MySqlError> {
+    /// How much time is left.
+    fn check_time(&self, now: Duration) -> Result<Duration, MySqlError> {
         let before = Duration::from_nanos(self.spent_nanos.load(Ordering::Relaxed));
-        match self.limit {
-            Some(limit) if before + now > limit => Err(out_of_time(limit)),
-            _ => Ok(()),
-        }
+        let limit = self.limit.unwrap_or(Duration::MAX);
+        let left = limit.checked_sub(before + now);
+        left.ok_or_else(|| out_of_time(limit))
     }
 
     fn hold_text(&self, bytes: u64) -> Result<(), MySqlError> {
@@ -337,17 +343,18 @@ fn out_of_time(limit: Duration) -> MySqlError {
 struct StatementWatch {
     planners: Arc<Planners>,
     planning: Arc<Planning>,
-    began: Instant,
-    /// How long it stood in the queue.
-    waited: Cell<Duration>,
+    /// The processor time of the thread when it began.
+    began: Duration,
+    /// When its processor time is looked at again, which takes a call of the system.
+    next_look: Cell<Instant>,
     is_long: RefCell<Option<IsLong>>,
     turn: RefCell<Option<Turn>>,
 }
 
 impl StatementWatch {
-    /// How long planning took, without the time in the queue.
+    /// How long planning took, without the time in which others had the processor.
     fn took(&self) -> Duration {
-        self.began.elapsed().saturating_sub(self.waited.get())
+        processor_time().saturating_sub(self.began)
     }
 
     /// Takes a turn, which is another one if that before is over.
@@ -360,10 +367,7 @@ impl StatementWatch {
             return Ok(());
         }
         drop(turn.take());
-        let began = Instant::now();
-        let next = self.planners.turn(|| self.planning.check());
-        self.waited.set(self.waited.get() + began.elapsed());
-        *turn = Some(next?);
+        *turn = Some(self.planners.turn(|| self.planning.check())?);
         Ok(())
     }
 }
@@ -371,8 +375,13 @@ impl StatementWatch {
 impl Watch for StatementWatch {
     fn check(&self) -> Result<(), MySqlError> {
         self.planning.check()?;
+        let now = Instant::now();
+        if now < self.next_look.get() {
+            return Ok(());
+        }
         let took = self.took();
-        self.planning.check_time(took)?;
+        let left = self.planning.check_time(took)?.min(SHORT);
+        self.next_look.set(now + left.max(LOOK));
         match took <= SHORT {
             true => Ok(()),
             false => self.take_turn(),
@@ -383,6 +392,12 @@ impl Watch for StatementWatch {
         self.planning.check()?;
         self.planning.hold_plan(bytes)
     }
+}
+
+/// The processor time of this thread.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 /// Waits for what planning reads, such as the footer of a file; on a thread that plans.
