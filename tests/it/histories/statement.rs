@@ -7,6 +7,9 @@ use std::sync::Arc;
 use super::sums::SumStatement;
 use super::tables::{BLOCK, COLUMNS, DUPLICATE, Row, Rows, SPARE_CODES, TABLES};
 
+/// The filler of rows from files: of the same letter as all, since a model keeps its length only.
+const LOADED: &str = "xxxxxx";
+
 /// What becomes of rows that meet others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
@@ -405,7 +408,7 @@ impl Statement {
         for (number, (slot, v)) in rows.iter().enumerate() {
             let (id, origin) = (place.id(*slot), place.origin + number as u64);
             let block = place.block;
-            writeln!(text, "{id}\t{block}\t{origin}\t{v}\t{id}\tloaded").expect("as above");
+            writeln!(text, "{id}\t{block}\t{origin}\t{v}\t{id}\t{LOADED}").expect("as above");
         }
         Some(text)
     }
@@ -452,7 +455,7 @@ impl Statement {
                 insert(model, *table, *verb, rows)
             }
             Statement::Load { table, verb, rows } => {
-                let filler = "loaded".len() as u64;
+                let filler = LOADED.len() as u64;
                 let rows = { rows.iter().zip(origin..) }
                     .map(|((slot, v), origin)| new_row(*slot, origin, *v, filler));
                 insert(model, *table, *verb, rows)
