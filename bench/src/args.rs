@@ -175,6 +175,13 @@ pub struct BenchArgs {
     pub embedded: Option<String>,
 }
 
+impl BenchArgs {
+    /// Whether a system is to be run, if it is there.
+    pub(crate) fn wants(&self, system: SystemName) -> bool {
+        self.systems.is_empty() || self.systems.contains(&system)
+    }
+}
+
 /// A memory limit given to every system in a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

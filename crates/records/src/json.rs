@@ -309,24 +309,15 @@ impl<'a, M> Text<'a, M> {
     fn escaped(&mut self, start: usize) -> Result<Cell, Error> {
         let mut written = start;
         loop {
-            let rest = self.rest();
-            let Some(found) = memchr2(b'"', b'\\', rest) else {
-                return Err(self.wrong("the end of a string"));
-            };
-            let is_quote = rest.get(found) == Some(&b'"');
-            let until = self.at.saturating_add(found);
-            self.count_lines(self.at, until);
-            self.chunk.bytes.copy_within(self.at..until, written);
-            written = written.saturating_add(found);
-            self.at = until.saturating_add(1);
-            if is_quote {
+            let from = self.at;
+            let (until, character) = self.string_part()?;
+            self.chunk.bytes.copy_within(from..until, written);
+            written = written.saturating_add(until.saturating_sub(from));
+            let Some(character) = character else {
                 // What was escaped leaves room, which is to be text too.
                 let gap = self.chunk.bytes.get_mut(written..until).unwrap_or_default();
                 gap.fill(b' ');
                 return Ok(Cell::new(start, written, Kind::Text));
-            }
-            let Some(character) = self.escape() else {
-                return Err(self.wrong("an escape in a string"));
             };
             let mut buffer = [0; 4];
             let encoded = character.encode_utf8(&mut buffer).as_bytes();
@@ -335,6 +326,26 @@ impl<'a, M> Text<'a, M> {
                 place.copy_from_slice(encoded);
             }
             written = end;
+        }
+    }
+
+    /// Reads a string on to its next escape, or to its end: where that begins, and the character
+    /// that the escape means, `None` at the end.
+    fn string_part(&mut self) -> Result<(usize, Option<char>), Error> {
+        let rest = self.rest();
+        let Some(found) = memchr2(b'"', b'\\', rest) else {
+            return Err(self.wrong("the end of a string"));
+        };
+        let is_quote = rest.get(found) == Some(&b'"');
+        let until = self.at.saturating_add(found);
+        self.count_lines(self.at, until);
+        self.at = until.saturating_add(1);
+        if is_quote {
+            return Ok((until, None));
+        }
+        match self.escape() {
+            Some(character) => Ok((until, Some(character))),
+            None => Err(self.wrong("an escape in a string")),
         }
     }
 
@@ -452,22 +463,8 @@ impl<'a, M> Text<'a, M> {
 
     fn nested_string(&mut self) -> Result<(), Error> {
         self.skip(1);
-        loop {
-            let rest = self.rest();
-            let Some(found) = memchr2(b'"', b'\\', rest) else {
-                return Err(self.wrong("the end of a string"));
-            };
-            let is_quote = rest.get(found) == Some(&b'"');
-            let until = self.at.saturating_add(found);
-            self.count_lines(self.at, until);
-            self.at = until.saturating_add(1);
-            if is_quote {
-                return Ok(());
-            }
-            if self.escape().is_none() {
-                return Err(self.wrong("an escape in a string"));
-            }
-        }
+        while self.string_part()?.1.is_some() {}
+        Ok(())
     }
 }
 

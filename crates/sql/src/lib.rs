@@ -29,6 +29,7 @@ pub mod by_row;
 pub mod change;
 pub mod clause;
 pub mod client_text;
+mod comparison;
 pub mod compute;
 pub mod declared;
 pub mod defaults;

@@ -59,7 +59,6 @@ pub(crate) fn run(
     temp_dir: &Path,
     results: &mut Results,
 ) -> Result<(), BenchError> {
-    let wanted = |system| args.systems.is_empty() || args.systems.contains(&system);
     let serve = Serve {
         memory_bytes: MEMORY_BYTES,
         threads: args.threads,
@@ -67,14 +66,14 @@ pub(crate) fn run(
         temp_dir,
         files: Some(temp_dir),
     };
-    if wanted(SystemName::Mayfly) {
+    if args.wants(SystemName::Mayfly) {
         let server = Server::serve(&serve).map_err(BenchError::Setup)?;
         let seen =
             measure(args, &server, SystemName::Mayfly, temp_dir).map_err(BenchError::Setup)?;
         show(results, "Mayfly", &seen);
         figures(results, &seen);
     }
-    if wanted(SystemName::Mariadb) && Flavour::MariaDb.version().is_ok() {
+    if args.wants(SystemName::Mariadb) && Flavour::MariaDb.version().is_ok() {
         let start = Start {
             flavour: Flavour::MariaDb,
             data_dir: &cache_dir.join("mariadb"),

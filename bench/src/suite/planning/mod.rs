@@ -41,7 +41,6 @@ pub(crate) fn run(
     temp_dir: &Path,
     results: &mut Results,
 ) -> Result<(), BenchError> {
-    let wanted = |system| args.systems.is_empty() || args.systems.contains(&system);
     let serve = Serve {
         memory_bytes: MEMORY_BYTES,
         threads: args.threads,
@@ -50,11 +49,11 @@ pub(crate) fn run(
         files: None,
     };
     let mut servers = Vec::new();
-    if wanted(SystemName::Mayfly) {
+    if args.wants(SystemName::Mayfly) {
         let server = Server::serve(&serve).map_err(BenchError::Setup)?;
         servers.push((SystemName::Mayfly, server));
     }
-    if wanted(SystemName::Mariadb) && Flavour::MariaDb.version().is_ok() {
+    if args.wants(SystemName::Mariadb) && Flavour::MariaDb.version().is_ok() {
         let start = Start {
             flavour: Flavour::MariaDb,
             data_dir: &cache_dir.join("mariadb"),

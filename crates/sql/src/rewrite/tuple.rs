@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use mayfly_types::{ErrorCode, MySqlError};
 
+use crate::comparison::is_comparison;
 use crate::parse;
 use crate::select_list::is_wildcard;
 
@@ -180,11 +181,6 @@ fn values(expr: &Expr) -> Option<Vec<Expr>> {
         Expr::Nested(inner) => values(inner),
         _ => None,
     }
-}
-
-fn is_comparison(op: &BinaryOperator) -> bool {
-    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq, Spaceship};
-    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | Spaceship)
 }
 
 fn compare(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Option<Expr> {

@@ -12,6 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
+use crate::comparison::is_comparison;
 use crate::functions::own::{BIT_NOT, NEGATE, TO_BOOLEAN, TO_DOUBLE};
 use crate::rewrite::call;
 
@@ -220,19 +221,13 @@ fn is_number(expr: &Expr) -> bool {
 pub(crate) fn is_truth(expr: &Expr) -> bool {
     match expr {
         Expr::Nested(inner) => is_truth(inner),
-        Expr::BinaryOp { op, .. } => matches!(
-            op,
-            BinaryOperator::Eq
-                | BinaryOperator::NotEq
-                | BinaryOperator::Lt
-                | BinaryOperator::LtEq
-                | BinaryOperator::Gt
-                | BinaryOperator::GtEq
-                | BinaryOperator::Spaceship
-                | BinaryOperator::And
-                | BinaryOperator::Or
-                | BinaryOperator::Xor
-        ),
+        Expr::BinaryOp { op, .. } => {
+            let joins = matches!(
+                op,
+                BinaryOperator::And | BinaryOperator::Or | BinaryOperator::Xor
+            );
+            joins || is_comparison(op)
+        }
         Expr::UnaryOp { op, .. } => matches!(op, UnaryOperator::Not | UnaryOperator::BangNot),
         Expr::Value(value) => matches!(value.value, Value::Boolean(_)),
         Expr::IsNull(_)

@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::{Begins, Grammar};
+use crate::comparison::compares;
 use crate::functions::own::MARK;
 
 impl Grammar {
@@ -296,16 +297,7 @@ impl Grammar {
 
     /// `a = ANY (SELECT ...)`: a comparison, and nothing but a subquery.
     fn quantified(&mut self, left: &Expr, op: &BinaryOperator, right: &Expr) {
-        let compares = matches!(
-            op,
-            BinaryOperator::Eq
-                | BinaryOperator::NotEq
-                | BinaryOperator::Lt
-                | BinaryOperator::LtEq
-                | BinaryOperator::Gt
-                | BinaryOperator::GtEq
-        );
-        if !compares {
+        if !compares(op) {
             self.refuse(left.span().end, Begins::Here);
         }
         let mut inner = right;

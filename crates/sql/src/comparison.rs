@@ -1,0 +1,14 @@
+//! Which operators compare.
+
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+
+/// Whether an operator compares two values, and is NULL where one of them is.
+pub(crate) fn compares(op: &BinaryOperator) -> bool {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
+}
+
+/// The same, with `<=>`, which takes NULL for a value.
+pub(crate) fn is_comparison(op: &BinaryOperator) -> bool {
+    compares(op) || matches!(op, BinaryOperator::Spaceship)
+}
