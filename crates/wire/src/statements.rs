@@ -32,6 +32,8 @@ pub(crate) struct Statement<S, C> {
     pub(crate) types: Vec<ParameterType>,
     /// COM_STMT_SEND_LONG_DATA, by parameter, until the next execution.
     pub(crate) long_data: BTreeMap<u16, BytesMut>,
+    /// The sum of their lengths: there may be 65,535 of them, and a piece comes for each.
+    long_data_bytes: usize,
     /// What was wrong with it first. There is no answer to that command, so the next execution
     /// tells.
     long_data_error: Option<MySqlError>,
@@ -83,6 +85,7 @@ impl<S, C> Statements<S, C> {
             parameter_count,
             types: Vec::new(),
             long_data: BTreeMap::new(),
+            long_data_bytes: 0,
             long_data_error: None,
             cursor: None,
             share,
@@ -137,8 +140,8 @@ impl<S, C> Statement<S, C> {
         data: &[u8],
         bytes_max: usize,
     ) -> Result<(), MySqlError> {
-        let held: usize = self.long_data.values().map(BytesMut::len).sum();
-        if held.saturating_add(data.len()) > bytes_max {
+        let held = self.long_data_bytes.saturating_add(data.len());
+        if held > bytes_max {
             return Err(long_data_too_long());
         }
         let so_far = self.long_data.get(&parameter);
@@ -148,6 +151,7 @@ impl<S, C> Statement<S, C> {
             if let Some(so_far) = self.long_data.get_mut(&parameter) {
                 so_far.extend_from_slice(data);
             }
+            self.long_data_bytes = held;
             return Ok(());
         }
         // Twice as much, so that each byte is copied once, but no more than may come.
@@ -158,6 +162,7 @@ impl<S, C> Statement<S, C> {
         let mut grown = BytesMut::with_capacity(wanted);
         grown.extend_from_slice(so_far.map_or(&[], |so_far| so_far));
         grown.extend_from_slice(data);
+        self.long_data_bytes = held;
         if self.long_data.insert(parameter, grown).is_some() {
             let less = capacity.saturating_add(ENTRY_BYTES);
             self.share.shrink(self.share.bytes().saturating_sub(less));
@@ -182,6 +187,7 @@ impl<S, C> Statement<S, C> {
     /// COM_STMT_RESET, and the end of an execution: forgets what was sent ahead.
     pub(crate) fn forget_long_data(&mut self) {
         self.long_data.clear();
+        self.long_data_bytes = 0;
         self.long_data_error = None;
         self.share.shrink(types_bytes(self.parameter_count));
     }

@@ -131,7 +131,7 @@ async fn parameters_without_bytes_are_counted_too() {
     let mut client = client_of(&server).await;
     let marks = ["?"; 20_000].join(",");
     assert_eq!(
-        client.ask(0x16, format!("echo {marks}").as_bytes()).await[0],
+        client.ask(0x16, format!("insert {marks}").as_bytes()).await[0],
         0
     );
     for _ in 0..20_000 {
@@ -142,7 +142,10 @@ async fn parameters_without_bytes_are_counted_too() {
         let [low, high] = parameter.to_le_bytes();
         client.command(0x18, &[1, 0, 0, 0, low, high]).await;
     }
+    // All of them have been taken when this is answered.
+    assert_eq!(client.ask(0x0E, b"").await[0], 0);
     assert!(held(&server) <= MIB);
+    assert_eq!(error_code(&execute(&mut client, 1).await), OUT_OF_MEMORY);
 }
 
 #[tokio::test]
