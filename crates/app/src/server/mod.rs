@@ -36,6 +36,7 @@ use mayfly_wire::{
     Account, Balance, ConnectionError, Endpoint, Incoming, Listener, Login, Method, Peer, Server,
     Settings, Tls, too_many_connections,
 };
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -304,8 +305,12 @@ impl Sockets {
         Ok(Sockets { tcp, unix, metrics })
     }
 
-    /// The sockets once more, for the reactor of a thread.
-    fn listeners(&self) -> Result<Vec<Listener>> {
+    /// What a thread speaks with clients by: a reactor, and the sockets once more in it.
+    fn reactor(&self) -> Result<(Runtime, Vec<Listener>)> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let entered = runtime.enter();
         let mut listeners = Vec::new();
         for listener in &self.tcp {
             let listener = tokio::net::TcpListener::from_std(listener.try_clone()?)?;
@@ -315,7 +320,8 @@ impl Sockets {
             let listener = tokio::net::UnixListener::from_std(socket.listener.try_clone()?)?;
             listeners.push(Listener::Unix(listener));
         }
-        Ok(listeners)
+        drop(entered);
+        Ok((runtime, listeners))
     }
 
     fn addresses(&self) -> Vec<SocketAddr> {
@@ -367,19 +373,29 @@ impl UnixSocket {
 fn run(endpoint: &Arc<Endpoint<MySqlServer>>, sockets: &Sockets, threads: usize) -> Result<()> {
     let stopping = watch::Sender::new(false);
     let balance = &Balance::new(threads);
+    // All of them before it is said that clients may come: what cannot be had ends the start.
+    let reactors = (0..threads).map(|_| sockets.reactor());
+    let reactors: Vec<_> = reactors.collect::<Result<_>>()?;
     thread::scope(|scope| -> Result<()> {
         let mut speaking = Vec::new();
-        for number in 0..threads {
+        let mut refused = None;
+        for (number, (runtime, listeners)) in reactors.into_iter().enumerate() {
             let stopped = stopping.subscribe();
             let thread = thread::Builder::new()
                 .name(format!("mayfly-client-{number}"))
                 .stack_size(STACK_BYTES)
                 .spawn_scoped(scope, move || {
-                    speak(endpoint, sockets, (balance, number), stopped)
-                })?;
-            speaking.push(thread);
+                    speak(endpoint, &runtime, listeners, (balance, number), stopped)
+                });
+            match thread {
+                Ok(thread) => speaking.push(thread),
+                Err(error) => refused = Some(error),
+            }
         }
-        let waited = wait_for_signal(&endpoint.server().0, sockets);
+        let waited = match refused {
+            None => wait_for_signal(&endpoint.server().0, sockets),
+            Some(error) => Err(error).context("a thread for clients"),
+        };
         endpoint.stop();
         stopping.send_replace(true);
         for thread in speaking {
@@ -433,15 +449,12 @@ fn wait_for_signal(shared: &Shared, sockets: &Sockets) -> Result<()> {
 /// Takes clients in and speaks with them, all on this thread.
 fn speak(
     endpoint: &Arc<Endpoint<MySqlServer>>,
-    sockets: &Sockets,
+    runtime: &Runtime,
+    listeners: Vec<Listener>,
     (balance, thread): (&Arc<Balance>, usize),
     mut stopped: watch::Receiver<bool>,
 ) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
     runtime.block_on(async {
-        let listeners = sockets.listeners()?;
         let mut clients = JoinSet::new();
         loop {
             let incoming = tokio::select! {
