@@ -4,7 +4,7 @@
 //! empty, as in a file that was written with a nameless index, the rows below decide: it is a
 //! header if a named column has values that are no texts.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
@@ -119,14 +119,11 @@ impl Header {
                 Some((0..*width).collect())
             }
             (Header::Names(names), Header::Names(others)) if names.len() == others.len() => {
-                let others: Vec<String> = others.iter().map(|name| name.to_lowercase()).collect();
-                names
-                    .iter()
-                    .map(|name| {
-                        let name = name.to_lowercase();
-                        others.iter().position(|other| *other == name)
-                    })
-                    .collect()
+                let others = others.iter().enumerate();
+                let others = others.map(|(place, name)| (name.to_lowercase(), place));
+                let others: HashMap<String, usize> = others.collect();
+                let places = names.iter().map(|name| others.get(&name.to_lowercase()));
+                places.map(|place| place.copied()).collect()
             }
             _ => None,
         }

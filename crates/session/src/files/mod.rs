@@ -31,6 +31,7 @@ mod text_file;
 mod text_table;
 mod wrong;
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -335,13 +336,15 @@ impl TextColumns {
     fn add(&mut self, header: &Header) -> Vec<usize> {
         let known = self.header.take().map(|(header, _)| header.names());
         let mut names = known.unwrap_or_default();
+        let places = { names.iter().cloned().enumerate() }.map(|(place, name)| (name, place));
+        let mut places_by_name: HashMap<String, usize> = places.collect();
         let mut places = Vec::new();
         for name in header.names() {
-            let known = names.iter().position(|known| *known == name);
-            places.push(known.unwrap_or(names.len()));
-            if known.is_none() {
+            let place = *places_by_name.entry(name.clone()).or_insert(names.len());
+            if place == names.len() {
                 names.push(name);
             }
+            places.push(place);
         }
         self.guesses.resize(names.len(), Guess::default());
         self.header = Some((Header::Names(names), String::new()));

@@ -108,7 +108,13 @@ struct Layout {
 impl Layout {
     /// A reader of the fields of a file.
     fn fields_of(&self, file: &TextFile) -> FieldReader {
-        let place = |column: usize| self.projection.iter().position(|wanted| *wanted == column);
+        let mut places = vec![None; self.table_columns.len()];
+        for (place, column) in self.projection.iter().enumerate() {
+            if let Some(known) = places.get_mut(*column) {
+                known.get_or_insert(place);
+            }
+        }
+        let place = |column: usize| places.get(column).copied().flatten();
         match self.options.format {
             Format::Csv { delimiter } => {
                 let columns = file.columns.iter().map(|column| place(*column));

@@ -71,9 +71,16 @@ pub(crate) fn is_control(text: &str) -> bool {
         return false;
     }
     let words = text.split(|letter: char| letter.is_whitespace() || letter == ';');
-    let words: Vec<_> = { words.filter(|word| !word.is_empty()) }
-        .map(str::to_ascii_uppercase)
-        .collect();
+    let mut words = words.filter(|word| !word.is_empty()).peekable();
+    // Most statements begin with another word, and need not be copied.
+    let first = words.peek().copied().unwrap_or_default();
+    if !["KILL", "SHOW"]
+        .iter()
+        .any(|word| first.eq_ignore_ascii_case(word))
+    {
+        return false;
+    }
+    let words: Vec<_> = words.map(str::to_ascii_uppercase).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["KILL", id] | ["KILL", "QUERY" | "CONNECTION", id] => {
             id.bytes().all(|byte| byte.is_ascii_digit())
