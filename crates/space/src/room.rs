@@ -50,6 +50,10 @@ pub(crate) struct RoomState {
     pub(crate) completions: u64,
     /// Extents that the disk refused or failed.
     pub(crate) failures: u64,
+    /// How often the writer has begun to write pages.
+    pub(crate) writes_begun: u64,
+    /// The number of the latest of these writes that failed.
+    pub(crate) last_failed_write: u64,
     /// Rounds in which the writer found nothing to write.
     pub(crate) barren: u64,
     /// Why the disk refused an extent last; of interest while there are refused pages.
@@ -300,6 +304,7 @@ impl Core {
         let refusals = node.quota_refusals();
         let mut state = lock(&self.room.state);
         let (completions, failures, barren) = (state.completions, state.failures, state.barren);
+        let writes_begun = state.writes_begun;
         state.urgent += 1;
         state.overdrawing += u32::from(overdraw);
         self.room.work.notify_one();
@@ -319,6 +324,7 @@ impl Core {
         let error = state.error.as_ref().map(Error::duplicate);
         let written = state.completions != completions;
         let failed = state.failures != failures;
+        let is_of_before = failed && state.last_failed_write <= writes_begun;
         let stop = state.stop;
         drop(state);
         count(&node.tally.waits, 1);
@@ -329,6 +335,11 @@ impl Core {
         }
         if let Some(refused) = refused.or_else(|| node.refused_since(&refusals)) {
             return Waited::Failed(Some(refused));
+        }
+        if is_of_before && !stop {
+            // What was on its way when this thread came met a failure that may be over.
+            *rounds = 0;
+            return Waited::Again;
         }
         if failed || stop {
             return Waited::Failed(error);

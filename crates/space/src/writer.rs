@@ -49,12 +49,19 @@ struct Part {
     slot: Slot,
 }
 
+/// Pages on their way.
+struct Flight {
+    parts: Vec<Part>,
+    /// The number of the write that they belong to.
+    write: u64,
+}
+
 pub(crate) struct Writer<'a> {
     core: &'a Core,
     queue: Box<dyn Queue>,
     /// Pages are written beyond the quota of their account, because others need the memory.
     overdraw: bool,
-    flying: HashMap<u64, Vec<Part>>,
+    flying: HashMap<u64, Flight>,
     next_tag: u64,
     chooser: Chooser,
     /// Bytes written, and how long at least one transfer was under way.
@@ -189,7 +196,8 @@ impl<'a> Writer<'a> {
     /// Whether those who wait need more than is clean and under way: without this bound a waiter
     /// that is slow to wake up would have everything written, near pages included.
     fn is_short(&self) -> bool {
-        let flying = self.flying.values().flatten().map(|part| part.len as u64);
+        let flying = self.flying.values().flat_map(|flight| &flight.parts);
+        let flying = flying.map(|part| part.len as u64);
         let coming = self.core.order.clean_bytes() + flying.sum::<u64>();
         let least = 2 * self.core.extent_bytes() as u64;
         coming < least.max(self.core.options.memory_bytes / URGENT_SHARE)
@@ -270,6 +278,11 @@ impl<'a> Writer<'a> {
     /// failure of the writer.
     fn place(&mut self, mut parts: Vec<Part>, scratch: Option<Scratch>) {
         let core = self.core;
+        let write = {
+            let mut state = lock(&core.room.state);
+            state.writes_begun += 1;
+            state.writes_begun
+        };
         let mut refused = false;
         parts.retain(|part| {
             let node = core
@@ -300,12 +313,12 @@ impl<'a> Writer<'a> {
                     for part in rest {
                         self.refuse(part, None);
                     }
-                    self.failed(error);
+                    self.failed(error, write);
                     return;
                 }
             };
             let later = rest.split_off(taken);
-            self.submit(rest, place, &mut scratch, later.is_empty());
+            self.submit(rest, write, place, &mut scratch, later.is_empty());
             rest = later;
         }
     }
@@ -341,6 +354,7 @@ impl<'a> Writer<'a> {
     fn submit(
         &mut self,
         mut parts: Vec<Part>,
+        write: u64,
         (file, start): (u16, u64),
         scratch: &mut Option<Arc<Scratch>>,
         last: bool,
@@ -379,7 +393,7 @@ impl<'a> Writer<'a> {
             tag,
         };
         self.busy_since.get_or_insert_with(Instant::now);
-        self.flying.insert(tag, parts);
+        self.flying.insert(tag, Flight { parts, write });
         match core.faults().map(|faults| faults.before(Operation::Write)) {
             Some(Err(error)) => self.finish(transfer, Err(error)),
             _ => self.queue.submit(transfer),
@@ -403,7 +417,7 @@ impl<'a> Writer<'a> {
     }
 
     fn finish(&mut self, transfer: Transfer, result: std::io::Result<()>) {
-        let mut parts = self
+        let Flight { mut parts, write } = self
             .flying
             .remove(&transfer.tag)
             .expect("one end for each transfer");
@@ -429,7 +443,7 @@ impl<'a> Writer<'a> {
                     self.refuse(part, Some(slot));
                 }
                 // Where file space is not promised, a write is the first to meet a full disk.
-                self.failed(Error::of_file("write", dir, bytes, source));
+                self.failed(Error::of_file("write", dir, bytes, source), write);
             }
         }
         self.core.room.changed.notify_all();
@@ -500,10 +514,11 @@ impl<'a> Writer<'a> {
         core.finish_write(part.id, None);
     }
 
-    fn failed(&self, error: Error) {
+    fn failed(&self, error: Error, write: u64) {
         count(&self.core.root.tally.write_failures, 1);
         let mut state = lock(&self.core.room.state);
         state.failures += 1;
+        state.last_failed_write = state.last_failed_write.max(write);
         state.error = Some(error);
         drop(state);
         self.core.room.changed.notify_all();

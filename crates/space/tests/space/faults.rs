@@ -1,12 +1,12 @@
 use std::io::ErrorKind;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
 
 use mayfly_space::{
-    Account, Error, IoMode, NextUse, Operation, PageClass, Result, Space, SpaceOptions,
+    Account, Error, Faults, IoMode, NextUse, Operation, PageClass, Result, Space, SpaceOptions,
 };
 use mayfly_testkit::{FaultPlan, until_it_passes};
 
-use crate::{MIB, account, assert_empty, contents, open, with_faults};
+use crate::{MIB, account, assert_empty, check, contents, open, page, with_faults};
 
 /// Work that allocates, spills, reserves, prefetches, reads back and changes pages.
 fn work(account: &Account) -> Result<()> {
@@ -64,7 +64,7 @@ fn loop_over(operation: Operation, lasting: bool) -> u64 {
         assert_empty(&space);
         if fired > 0 {
             plan.fail_from(1);
-            assert!(mayfly_space::Faults::before(&*plan, operation).is_err());
+            assert!(plan.before(operation).is_err());
             plan.disarm();
         } else {
             plan.fail_once(u64::MAX >> 2);
@@ -175,4 +175,94 @@ fn a_failing_space_can_be_closed() {
     let failed = work(&account(&space));
     assert!(failed.is_err());
     drop(space);
+}
+
+/// A disk that holds the next write until it is told to, and then fails it.
+#[derive(Default)]
+struct HeldDisk {
+    state: Mutex<Held>,
+    changed: Condvar,
+}
+
+#[derive(Default, Clone, Copy, PartialEq)]
+enum Held {
+    /// The next write is held.
+    #[default]
+    Next,
+    /// A write waits.
+    Waits,
+    /// It fails, at another place of the file too.
+    Fails,
+    /// Writes pass.
+    Passes,
+}
+
+impl HeldDisk {
+    fn until(&self, wanted: Held) -> MutexGuard<'_, Held> {
+        let state = self.state.lock().unwrap();
+        let state = self.changed.wait_while(state, |state| *state != wanted);
+        state.unwrap()
+    }
+}
+
+impl Faults for HeldDisk {
+    fn before(&self, operation: Operation) -> std::io::Result<()> {
+        if operation != Operation::Write {
+            return Ok(());
+        }
+        let mut state = self.state.lock().unwrap();
+        match *state {
+            Held::Passes => return Ok(()),
+            Held::Fails => *state = Held::Passes,
+            Held::Next | Held::Waits => {
+                *state = Held::Waits;
+                self.changed.notify_all();
+                drop(state);
+                drop(self.until(Held::Fails));
+            }
+        }
+        Err(std::io::Error::other("the disk was away"))
+    }
+}
+
+/// Whether a thread of this process sleeps.
+fn sleeps(thread_id: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{thread_id}/stat")).unwrap();
+    let (_, state) = stat.rsplit_once(") ").unwrap();
+    state.starts_with('S')
+}
+
+/// A write that was on its way fails while a thread waits that came later. The disk is well again:
+/// the thread gets its room.
+#[test]
+fn a_failure_from_before_fails_nobody_who_came_later() {
+    let disk = Arc::new(HeldDisk::default());
+    let space = open(with_faults(32 * MIB, Arc::clone(&disk) as _));
+    let account = account(&space);
+    let mut pages: Vec<_> = (0..112)
+        .map(|n| page(&account, PageClass::K256, n))
+        .collect();
+    drop(disk.until(Held::Waits));
+    let (sender, thread_id) = mpsc::channel();
+    std::thread::scope(|scope| {
+        let late = scope.spawn(|| {
+            sender.send(rustix::thread::gettid()).unwrap();
+            for n in 112..160 {
+                pages.push(page(&account, PageClass::K256, n));
+            }
+        });
+        let thread_id = thread_id.recv().unwrap().as_raw_nonzero().get();
+        while !late.is_finished() && !sleeps(thread_id) {
+            std::thread::yield_now();
+        }
+        *disk.state.lock().unwrap() = Held::Fails;
+        disk.changed.notify_all();
+        late.join().expect("it gets its room");
+    });
+    for (n, page) in pages.iter().enumerate() {
+        check(page, n as u64);
+    }
+    assert!(space.root().counters().write_failures > 0);
+    drop(pages);
+    assert_empty(&space);
 }
