@@ -213,7 +213,8 @@ impl Core {
         node.resident(len);
         self.nudge();
         if let Some((limited, limit)) = node.resident_limit() {
-            lock(&limited.own_pages).push_back(id);
+            let has_frame = |id| self.has_frame(limited, id);
+            lock(&limited.own_pages).add(id, has_frame);
             self.enforce(limited, limit);
         }
         Ok(frame)
@@ -386,19 +387,11 @@ impl Core {
         let mut requests = Vec::new();
         while node.resident_bytes() > limit_bytes && tries > 0 {
             tries -= 1;
-            let Some(id) = lock(&node.own_pages).pop_front() else {
+            let Some(id) = lock(&node.own_pages).take_oldest() else {
                 break;
             };
-            let entry = self.table.entry(id);
-            let account = entry.account();
-            let own = account.is_some_and(|account| {
-                account.chain().any(|ancestor| std::ptr::eq(ancestor, node))
-            });
-            if !own || crate::table::state(entry.load()) == crate::table::ABSENT {
-                continue;
-            }
-            if !self.evict_one(id) {
-                lock(&node.own_pages).push_back(id);
+            if self.has_frame(node, id) && !self.evict_one(id) {
+                lock(&node.own_pages).put_back(id);
                 requests.push(id);
             }
         }
@@ -415,6 +408,15 @@ impl Core {
                 ..Waiting::new(node, 0)
             });
         }
+    }
+
+    /// Whether a page is of this account or of one below it, and has a frame or is about to.
+    fn has_frame(&self, node: &Node, id: u32) -> bool {
+        let entry = self.table.entry(id);
+        let is_own = |account: &Node| account.chain().any(|above| std::ptr::eq(above, node));
+        let account = entry.account();
+        let is_absent = crate::table::state(entry.load()) == crate::table::ABSENT;
+        account.is_some_and(|account| is_own(&account)) && !is_absent
     }
 
     /// Evicts one page if it is clean and unpinned.
