@@ -49,6 +49,7 @@ mod scan_columns;
 mod short_plan;
 pub mod sort;
 pub mod temp_file;
+mod time_slice;
 mod unbound;
 
 pub use batches::batch_of;
@@ -67,6 +68,7 @@ pub use recursion::{RecursionOperator, RecursionTooDeep, WorkRows};
 pub use report::{Report, TempTable, Why, next_temp_table_id};
 pub use rule::{SwapOperators, planned_temp_tables, unspillable};
 pub use short_plan::{ShortPlan, ShortRun, Size};
+pub use time_slice::TimeSlice;
 pub use unbound::UnboundTable;
 
 #[cfg(test)]
