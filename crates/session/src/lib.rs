@@ -70,7 +70,7 @@ pub use file_access::FileAccess;
 pub use kept::KeptRows;
 pub use mayfly_space::{Compression, FileStatus, IoMode, PageClass, limit_heaps};
 pub use mayfly_sql::client_text::read as client_text;
-pub use mayfly_sql::pieces::statements;
+pub use mayfly_sql::pieces::{Cut, Statements, statements};
 pub use outcome::{ColumnInfo, ColumnOrigin, KeyRole, Outcome, RowStream};
 pub use prepared::{Parameter, Prepared, PreparedCommand};
 pub use progress::Progress;

@@ -189,6 +189,7 @@ codes! {
     TruncatedWrongValueForField = 1366, "HY000", "Incorrect {} value: '{}' for column '{}' at row {}";
     IllegalValueForType = 1367, "22007", "Illegal {} value '{}' found during parsing";
     ProcedureAccessDenied = 1370, "42000", "{} command denied to user '{}'@'{}' for routine '{}'";
+    TooManyParameters = 1390, "HY000", "Prepared statement contains too many placeholders";
     KeyPartZero = 1391, "HY000", "Key part '{}' length cannot be 0";
     DataTooLong = 1406, "22001", "Data too long for column '{}' at row {}";
     WrongValueForType = 1411, "HY000", "Incorrect {} value: '{}' for function {}";

@@ -24,6 +24,7 @@ use crate::functions::own::{
     AVG_RESULT, SUM_ARGUMENT, SUM_RESULT, TO_BOOLEAN, TO_DOUBLE, TUPLE_KEY,
 };
 use crate::functions::{SessionValues, call, cast, group_concat, has_waiting, raise, window};
+use crate::planning;
 
 /// The meaning of operators in MySQL.
 #[derive(Debug)]
@@ -101,6 +102,7 @@ impl ExprPlanner for Operators {
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawBinaryExpr>> {
         use arithmetic::Operator as On;
+        planning::check()?;
         let typed = |expr: &Expr| is_truth(expr) || expr.get_type(schema).is_ok();
         if !typed(&raw.left) || !typed(&raw.right) {
             return Ok(PlannerResult::Original(raw));
