@@ -181,7 +181,7 @@ impl Parametrized {
         let mut from = 0;
         let mut scanner = Scanner::new(text.as_bytes());
         let mut last = 0;
-        while let Some((lexeme, range)) = scanner.next() {
+        for (lexeme, range) in scanner.by_ref() {
             match lexeme {
                 Lexeme::Parameter => {
                     let follows = text[range.end..].chars().next();

@@ -265,7 +265,6 @@ fn is_of_word(byte: u8) -> bool {
 }
 
 #[cfg(test)]
-#[expect(clippy::indexing_slicing, reason = "a test fails by a panic")]
 mod tests {
     use super::*;
 
