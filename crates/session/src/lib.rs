@@ -52,6 +52,7 @@ mod running;
 mod session;
 mod shortage;
 mod slow_log;
+mod spare_threads;
 mod spooled;
 mod statement;
 mod stats;

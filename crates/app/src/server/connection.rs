@@ -14,7 +14,7 @@ use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 use mayfly_wire::{
     Answered, ColumnDefinition, Connection, Cursor, Failure, Login, Memory, OpenCursor, Parameter,
     Peer, Prepared as Described, RecordBatch, Reply, ServerStatus, SessionChange, StatementCommand,
-    Summary, TextEncoding,
+    Summary, TextEncoding, aside,
 };
 
 use super::columns::{Value, definition};
@@ -118,9 +118,7 @@ impl Client {
             self.shared.has_let_go.store(true, Ordering::Relaxed);
             // Others wait for this thread.
             let text = text.to_owned();
-            let cut = tokio::task::spawn_blocking(move || statements(&text));
-            cut.await
-                .map_err(|_| MySqlError::new(ErrorCode::Unknown, &[]))?
+            aside(move || statements(&text)).await?
         } else {
             statements(text)
         };
