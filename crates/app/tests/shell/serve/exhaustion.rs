@@ -216,7 +216,7 @@ async fn without_threads() {
             .expect("it is remembered");
         goes_on(&mut other).await;
         let refused = Conn::new(server.options(name, "secret")).await;
-        let refused = refused.err().expect("there is no thread");
+        let refused = refused.expect_err("there is no thread");
         assert_eq!(code(&refused), 1135, "{refused}");
         goes_on(&mut other).await;
         server.limit("nproc", PLENTY);
