@@ -198,7 +198,9 @@ pub(crate) fn from_space(error: &mayfly_space::Error) -> MySqlError {
             };
             let number = source.raw_os_error().unwrap_or(0);
             let file = format!("{} (temporary data)", dir.display());
-            MySqlError::new(code, &[&file, &number, source])
+            let text = source.to_string();
+            let reason = text.split(" (os error").next().unwrap_or(&text);
+            MySqlError::new(code, &[&file, &number, &reason])
         }
         Space::Corrupt {
             dir,

@@ -55,6 +55,7 @@ mod running;
 mod session;
 mod shortage;
 mod slow_log;
+mod spare_threads;
 mod spooled;
 mod statement;
 mod stats;

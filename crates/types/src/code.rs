@@ -111,6 +111,7 @@ codes! {
     TooManyTables = 1116, "HY000", "Too many tables; MySQL can only use {} tables in a join";
     TooManyColumns = 1117, "HY000", "Too many columns";
     RowTooBig = 1118, "42000", "Row size too large. The maximum row size for the used table type, not counting BLOBs, is {}. This includes storage overhead, check the manual. You have to change some columns to TEXT or BLOBs";
+    CantCreateThread = 1135, "HY000", "Can't create a new thread (errno {}); if you are not out of available memory, you can consult the manual for a possible OS-dependent bug";
     ValueCount = 1136, "21S01", "Column count doesn't match value count at row {}";
     CantReopenTable = 1137, "HY000", "Can't reopen table: '{}'";
     InvalidUseOfNull = 1138, "22004", "Invalid use of NULL value";
