@@ -12,7 +12,7 @@ use crate::error::internal;
 ///
 /// # Errors
 /// Error 1135 without a thread, 1105 if the work panics.
-pub async fn aside<T: Send + 'static>(
+pub(crate) async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, MySqlError> {
     let (sender, done) = oneshot::channel();
