@@ -267,7 +267,7 @@ impl ScalarUDFImpl for Function {
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let definition = self.definition;
         if octets::applies(definition.name, &arguments.arg_fields) {
-            let arguments = octets::arguments(&arguments)?;
+            let arguments = octets::arguments(definition.name, &arguments)?;
             let value = invoke(&arguments, definition.volatility, definition.body)?;
             return octets::result(value);
         }
