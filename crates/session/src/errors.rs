@@ -282,6 +282,9 @@ fn from_text(error: &DataFusionError) -> MySqlError {
                 .to_owned(),
         )
     };
+    if text.contains("NTILE requires a positive integer") {
+        return MySqlError::new(ErrorCode::WrongArguments, &[&"ntile"]);
+    }
     if let Some(name) = quoted("Invalid function ") {
         return no_such_function(&name);
     }

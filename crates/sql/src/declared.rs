@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    ObjectNamePart, Query, Value, Visitor,
+    ObjectName, ObjectNamePart, Query, Value, Visitor,
 };
 
 use crate::functions::scalar_function;
@@ -89,6 +89,17 @@ const AGGREGATES: [&str; 20] = [
     "var_samp",
     "variance",
 ];
+
+/// Whether a function has one value for many rows.
+pub(crate) fn is_aggregate(name: &ObjectName) -> bool {
+    match name.0.as_slice() {
+        [ObjectNamePart::Identifier(name)] => {
+            let mut known = AGGREGATES.iter();
+            known.any(|known| known.eq_ignore_ascii_case(&name.value))
+        }
+        _ => false,
+    }
+}
 
 /// Functions whose first argument is a word that looks like a column.
 const WITH_UNIT: [&str; 2] = ["timestampadd", "timestampdiff"];

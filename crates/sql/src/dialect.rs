@@ -10,12 +10,12 @@
 use std::any::TypeId;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, CharacterLength, DataType, Expr, Statement, UnaryOperator,
+    BinaryOperator, CastKind, CharacterLength, DataType, Expr, Statement, UnaryOperator, Value,
 };
 use datafusion::sql::sqlparser::dialect::{Dialect, MySqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::Token;
+use datafusion::sql::sqlparser::tokenizer::{Token, Word};
 
 use crate::parse::is_reserved;
 
@@ -137,6 +137,9 @@ impl Dialect for MayflyDialect {
             Token::Word(w) if w.keyword == Keyword::CHAR && w.quote_style.is_none() => {
                 parser.maybe_parse(char_using).transpose()
             }
+            Token::Word(w) if w.keyword == Keyword::TRIM && is_trim_of_spaces(parser) => {
+                Some(trim_of_spaces(parser))
+            }
             Token::Word(w)
                 if w.keyword == Keyword::CURRENT_USER
                     && w.quote_style.is_none()
@@ -195,6 +198,15 @@ impl Dialect for MayflyDialect {
                 op: BinaryOperator::Eq,
                 right: soundex(right),
             }));
+        }
+        if let Some(negated) = takes_pattern(parser) {
+            let matched = parser.parse_subexpr(COMPARE).map(|pattern| Expr::RLike {
+                negated,
+                expr: Box::new(expr.clone()),
+                pattern: Box::new(pattern),
+                regexp: true,
+            });
+            return Some(matched);
         }
         for (keyword, op, precedence) in CONNECTIVES {
             if parser.peek_keyword(keyword) {
@@ -446,6 +458,50 @@ fn char_using(parser: &mut Parser) -> Result<Expr, ParserError> {
         target_before_value: false,
         styles: Vec::new(),
     })
+}
+
+/// Whether `TRIM(BOTH FROM ...)` follows.
+fn is_trim_of_spaces(parser: &Parser) -> bool {
+    parser.peek_nth_token_ref(1).token == Token::LParen
+        && ["both", "leading", "trailing"]
+            .iter()
+            .any(|place| is_word(parser, 2, place))
+        && is_word(parser, 3, "from")
+}
+
+/// The stock parser wants to be told what is cut off; spaces are where nothing is.
+fn trim_of_spaces(parser: &mut Parser) -> Result<Expr, ParserError> {
+    parser.advance_token();
+    parser.advance_token();
+    let trim_where = Some(parser.parse_trim_where()?);
+    parser.expect_keyword_is(Keyword::FROM)?;
+    let expr = Box::new(parser.parse_expr()?);
+    parser.expect_token(&Token::RParen)?;
+    let space = Value::SingleQuotedString(" ".to_owned());
+    Ok(Expr::Trim {
+        expr,
+        trim_where,
+        trim_what: Some(Box::new(Expr::Value(space.into()))),
+        trim_characters: None,
+    })
+}
+
+/// Takes REGEXP or RLIKE with the NOT in front of it; whether there is one. The stock parser loses
+/// a NULL behind them.
+fn takes_pattern(parser: &mut Parser) -> Option<bool> {
+    let patterns = [Keyword::REGEXP, Keyword::RLIKE];
+    let is_pattern = |parser: &Parser, ahead: usize| {
+        let is_one = |word: &Word| word.quote_style.is_none() && patterns.contains(&word.keyword);
+        matches!(&parser.peek_nth_token_ref(ahead).token, Token::Word(word) if is_one(word))
+    };
+    let negated = parser.peek_keyword(Keyword::NOT);
+    if !is_pattern(parser, usize::from(negated)) {
+        return None;
+    }
+    for _ in 0..=usize::from(negated) {
+        parser.advance_token();
+    }
+    Some(negated)
 }
 
 fn is_mod(parser: &Parser) -> bool {

@@ -338,6 +338,11 @@ impl ColumnType {
         )
     }
 
+    /// Whether values are bytes where a text is wanted: BIT is a number everywhere else.
+    pub fn is_binary_string(&self) -> bool {
+        self.is_binary() || matches!(self, ColumnType::Bit { .. })
+    }
+
     /// Whether values are numbers (YEAR and BIT included).
     pub fn is_numeric(&self) -> bool {
         matches!(

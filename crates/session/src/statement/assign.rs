@@ -258,7 +258,12 @@ impl Values {
     pub(crate) fn assigned(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>, MySqlError> {
         let rows = batch.num_rows();
         let mut arrays = Vec::with_capacity(self.columns.len());
-        for target in &self.columns {
+        let mut from_source = self.in_order_of_source(batch)?;
+        for (index, target) in self.columns.iter().enumerate() {
+            if let Some(array) = from_source.get_mut(index).and_then(Option::take) {
+                arrays.push(array);
+                continue;
+            }
             if self.rules.is_some() && target.column.generated.is_some() {
                 arrays.push(new_null_array(target.field.data_type(), rows));
                 continue;
@@ -291,6 +296,28 @@ impl Values {
         }
         if let Some(computed) = &self.computed {
             self.compute(computed, &mut arrays, rows)?;
+        }
+        Ok(arrays)
+    }
+
+    /// The columns that the source fills, where it has them in another order than the table: values
+    /// warn in the order in which a statement lists them. Nothing for the order of the table.
+    fn in_order_of_source(&self, batch: &RecordBatch) -> Result<Vec<Option<ArrayRef>>, MySqlError> {
+        if self
+            .columns
+            .iter()
+            .filter_map(|target| target.source)
+            .is_sorted()
+        {
+            return Ok(Vec::new());
+        }
+        let mut arrays = vec![None; self.columns.len()];
+        for index in self.filled() {
+            let target = &self.columns[index];
+            if let (Some(source), None) = (target.source, &target.column.generated) {
+                let field = &batch.schema_ref().fields()[source];
+                arrays[index] = Some(self.column(target, batch.column(source), field)?);
+            }
         }
         Ok(arrays)
     }

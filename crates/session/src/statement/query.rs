@@ -445,11 +445,12 @@ fn unknown_column(query: &ast::Query, name: &str) -> MySqlError {
     MySqlError::new(ErrorCode::UnknownColumn, &[&name, &place])
 }
 
-/// Adds the database to the error of a function that is not there.
+/// Adds the database to the error of a function that is not there, unless the query names one.
 pub(crate) fn in_database(error: MySqlError, bindings: &Bindings) -> MySqlError {
     if error.is(ErrorCode::NoSuchFunction)
         && let Some(database) = &bindings.database
         && let Some(name) = error.message.strip_prefix("FUNCTION ")
+        && !name.contains('.')
     {
         let message = format!("FUNCTION {database}.{name}");
         return MySqlError { message, ..error };

@@ -30,8 +30,12 @@ pub(super) static FUNCTIONS: &[Definition] = &[
     pure("to_base64", &[], (1, 1), Returns::Text, to_base64),
     pure("from_base64", &[], (1, 1), Returns::Bytes, from_base64),
     pure("conv", &[], (3, 3), Returns::Text, conv),
-    pure("bin", &[], (1, 1), Returns::Text, |call| base(call, 2)),
-    pure("oct", &[], (1, 1), Returns::Text, |call| base(call, 8)),
+    pure("bin", &[], (1, 1), Returns::Text, |call| {
+        in_base(call, |_| Some((10, 2)))
+    }),
+    pure("oct", &[], (1, 1), Returns::Text, |call| {
+        in_base(call, |_| Some((10, 8)))
+    }),
     pure("inet_aton", &[], (1, 1), Returns::Unsigned, inet_aton),
     pure("inet_ntoa", &[], (1, 1), Returns::Text, inet_ntoa),
 ];
@@ -50,8 +54,13 @@ fn write_hex(bytes: &[u8], digits: &[u8; 16], out: &mut String) {
 /// The digits of a number's bits, or of the bytes of anything else.
 fn hex(call: &Call<'_>) -> Result<ArrayRef> {
     let kind = call.data_type(0);
+    if kind.is_floating() || kind.is_decimal() {
+        let numbers = call.doubles(0)?;
+        return hex_of_bits(call, |row| numbers.at(row).map(rounded_bits));
+    }
     if kind.is_numeric() || kind == &DataType::Boolean {
-        return base(call, 16);
+        let bits = call.bits(0)?;
+        return hex_of_bits(call, |row| bits.at(row));
     }
     let bytes = call.bytes(0)?;
     call.make_texts(|row, out| {
@@ -61,6 +70,36 @@ fn hex(call: &Call<'_>) -> Result<ArrayRef> {
         write_hex(bytes, b"0123456789ABCDEF", out);
         Ok(true)
     })
+}
+
+fn hex_of_bits(call: &Call<'_>, bits: impl Fn(usize) -> Option<u64>) -> Result<ArrayRef> {
+    call.make_texts(|row, out| {
+        let bits = bits(row);
+        if let Some(bits) = bits {
+            write_in_base(bits, 16, out);
+        }
+        Ok(bits.is_some())
+    })
+}
+
+/// The bits of a number with a fraction, rounded with halves away from zero; all of them beyond
+/// what 64 bits count.
+///
+/// **Source**: `Item_func_hex` of MySQL's `sql/item_strfunc.cc`.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the bounds are powers of two, and values within them fit"
+)]
+fn rounded_bits(number: f64) -> u64 {
+    if number <= i64::MIN as f64 || number >= u64::MAX as f64 {
+        return u64::MAX;
+    }
+    match number > 0.0 {
+        true => (number + 0.5) as u64,
+        false => ((number - 0.5) as i64).cast_unsigned(),
+    }
 }
 
 fn make_bytes(
@@ -132,7 +171,7 @@ fn convert_using(call: &Call<'_>) -> Result<ArrayRef> {
     let set = set.constant().flatten();
     let set = CharacterSet::parse(set.unwrap_or_default()).map_err(raise)?;
     let bytes = call.bytes(0)?;
-    let is_binary = call.column_type(0).is_binary();
+    let is_binary = call.column_type(0).is_binary_string();
     call.make_texts(|row, out| {
         let Some(bytes) = bytes.at(row) else {
             return Ok(false);
@@ -266,42 +305,17 @@ fn write_in_base(mut value: u64, base: u64, out: &mut String) {
     out.extend(digits[at..].iter().map(|digit| char::from(*digit)));
 }
 
-/// The bits of a number (unsigned beyond BIGINT) in the digits of a base.
-fn base(call: &Call<'_>, base: u64) -> Result<ArrayRef> {
-    if let DataType::UInt64 = call.data_type(0) {
-        let texts = call.texts(0)?;
-        return call.make_texts(|row, out| {
-            let Some(text) = texts.at(row) else {
-                return Ok(false);
-            };
-            write_in_base(text.parse().unwrap_or(u64::MAX), base, out);
-            Ok(true)
-        });
-    }
-    // No digits are no number.
-    let texts = match call.column_type(0).is_text() {
-        true => Some(call.texts(0)?),
-        false => None,
-    };
-    let is_empty = |row: usize| {
-        let text = texts.as_ref().and_then(|texts| texts.at(row));
-        text.is_some_and(str::is_empty)
-    };
-    let numbers = call.integers(0)?;
-    call.make_texts(|row, out| {
-        let Some(number) = numbers.at(row).filter(|_| !is_empty(row)) else {
-            return Ok(false);
-        };
-        write_in_base(number.cast_unsigned(), base, out);
-        Ok(true)
-    })
-}
-
 /// A text of digits from one base to another; a negative base means signed numbers.
 fn conv(call: &Call<'_>) -> Result<ArrayRef> {
-    let (texts, from, to) = (call.texts(0)?, call.integers(1)?, call.integers(2)?);
+    let (from, to) = (call.integers(1)?, call.integers(2)?);
+    in_base(call, |row| from.at(row).zip(to.at(row)))
+}
+
+/// The digits that an argument begins with, from one base of each row to another.
+fn in_base(call: &Call<'_>, bases: impl Fn(usize) -> Option<(i64, i64)>) -> Result<ArrayRef> {
+    let texts = call.digits(0)?;
     call.make_texts(|row, out| {
-        let (Some(text), Some(from), Some(to)) = (texts.at(row), from.at(row), to.at(row)) else {
+        let (Some(text), Some((from, to))) = (texts.at(row), bases(row)) else {
             return Ok(false);
         };
         let allowed = |base: i64| (2..=36).contains(&base.unsigned_abs());

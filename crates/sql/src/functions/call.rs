@@ -189,6 +189,7 @@ impl Call<'_> {
         ColumnType::from_arrow(self.result)
     }
 
+    /// The argument as texts, which those of BIT are by their bytes.
     pub(crate) fn texts(&self, index: usize) -> Result<Texts> {
         let (array, constant) = &self.arrays[index];
         Ok(Texts {
@@ -201,6 +202,32 @@ impl Call<'_> {
         let (array, constant) = &self.arrays[index];
         Ok(Binaries {
             array: convert::to_bytes(array, &self.column_type(index))?,
+            constant: *constant,
+        })
+    }
+
+    /// The type of an argument whose values are compared or computed with: BIT is a number there.
+    fn number_type(&self, index: usize) -> ColumnType {
+        match self.column_type(index) {
+            ColumnType::Bit { .. } => ColumnType::BigInt { unsigned: true },
+            other => other,
+        }
+    }
+
+    /// As [`Call::texts`], but the number of a BIT is spelled in digits.
+    pub(crate) fn digits(&self, index: usize) -> Result<Texts> {
+        let (array, constant) = &self.arrays[index];
+        Ok(Texts {
+            array: convert::to_text(array, &self.number_type(index))?,
+            constant: *constant,
+        })
+    }
+
+    /// As [`Call::bytes`], but the number of a BIT is spelled in digits.
+    pub(crate) fn digits_as_bytes(&self, index: usize) -> Result<Binaries> {
+        let (array, constant) = &self.arrays[index];
+        Ok(Binaries {
+            array: convert::to_bytes(array, &self.number_type(index))?,
             constant: *constant,
         })
     }

@@ -164,7 +164,7 @@ fn coalesce(call: &Call<'_>) -> Result<ArrayRef> {
 }
 
 fn nullif(call: &Call<'_>) -> Result<ArrayRef> {
-    let (left, right) = (call.texts(0)?, call.texts(1)?);
+    let (left, right) = (call.digits(0)?, call.digits(1)?);
     let equal: arrow::array::BooleanArray = (0..call.rows)
         .map(|row| Some(left.at(row).is_some() && left.at(row) == right.at(row)))
         .collect();

@@ -95,9 +95,22 @@ where
     builder.finish()
 }
 
-/// The values as text; `of` is the MySQL type, which decides the digits of a second.
+/// The bytes of a BIT, the highest first, as many as its length takes.
+fn bytes_of_bits(array: &UInt64Array, length: u8) -> BinaryViewArray {
+    let skipped = 8 - usize::from(length.clamp(1, 64)).div_ceil(8);
+    let values = array.iter().map(|bits| bits.map(u64::to_be_bytes));
+    values
+        .map(|bytes| bytes.map(|bytes| bytes[skipped..].to_vec()))
+        .collect()
+}
+
+/// The values as text; `of` is the MySQL type, which decides the digits of a second. The text of a
+/// BIT are its bytes.
 pub(crate) fn to_text(array: &ArrayRef, of: &ColumnType) -> Result<StringViewArray> {
-    let array = plain(array)?;
+    let mut array = plain(array)?;
+    if let (ColumnType::Bit { length }, DataType::UInt64) = (of, array.data_type()) {
+        array = Arc::new(bytes_of_bits(array.as_primitive(), *length));
+    }
     let digits = of.second_digits();
     Ok(match array.data_type() {
         DataType::Utf8View => array.as_string_view().clone(),
@@ -202,8 +215,12 @@ pub(crate) fn to_readable(array: &ArrayRef, of: &ColumnType) -> Result<StringVie
 /// The values as bytes: those of their text, or the bytes themselves.
 pub(crate) fn to_bytes(array: &ArrayRef, of: &ColumnType) -> Result<BinaryViewArray> {
     let array = plain(array)?;
-    if array.data_type() == &DataType::BinaryView {
-        return Ok(array.as_binary_view().clone());
+    match (array.data_type(), of) {
+        (DataType::BinaryView, _) => return Ok(array.as_binary_view().clone()),
+        (DataType::UInt64, ColumnType::Bit { length }) => {
+            return Ok(bytes_of_bits(array.as_primitive(), *length));
+        }
+        _ => {}
     }
     Ok(to_text(&array, of)?.to_binary_view())
 }
@@ -259,7 +276,7 @@ pub(crate) fn to_integer(array: &ArrayRef, session: Option<&SessionValues>) -> R
             for text in &texts {
                 builder.append_option(text.map(|text| {
                     let (value, whole) = number::read_integer(text);
-                    if !whole {
+                    if !whole || number::is_beyond_integers(value) {
                         warn(session, "INTEGER", &text);
                     }
                     i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX })

@@ -37,7 +37,6 @@ pub(crate) enum Returns {
     Double,
     Boolean,
     Date,
-    Time(u8),
     /// Decided by the fields and the constant values of the arguments.
     By(fn(&[FieldRef], &[Option<&ScalarValue>]) -> Result<ColumnType>),
 }
@@ -124,7 +123,6 @@ impl Returns {
             Returns::Double => ColumnType::DOUBLE,
             Returns::Boolean => ColumnType::Bool,
             Returns::Date => ColumnType::Date,
-            Returns::Time(digits) => ColumnType::Time { digits },
             Returns::By(decide) => decide(fields, constants)?,
         })
     }
@@ -267,7 +265,7 @@ impl ScalarUDFImpl for Function {
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let definition = self.definition;
         if octets::applies(definition.name, &arguments.arg_fields) {
-            let arguments = octets::arguments(&arguments)?;
+            let arguments = octets::arguments(definition.name, &arguments)?;
             let value = invoke(&arguments, definition.volatility, definition.body)?;
             return octets::result(value);
         }

@@ -51,14 +51,14 @@ pub(super) static FUNCTIONS: &[Definition] = &[
         call.make_integers(|_| Ok(i64::try_from(count).ok()))
     }),
     pure("charset", &[], (1, 1), Returns::Text, |call| {
-        let binary = call.column_type(0).is_binary() || call.column_type(0).is_numeric();
+        let binary = !call.column_type(0).is_text();
         call.make_texts(|_, out| {
             out.push_str(if binary { "binary" } else { "utf8mb4" });
             Ok(true)
         })
     }),
     pure("collation", &[], (1, 1), Returns::Text, |call| {
-        let binary = call.column_type(0).is_binary() || call.column_type(0).is_numeric();
+        let binary = !call.column_type(0).is_text();
         let collation = if binary {
             Collation::Binary
         } else {
@@ -217,7 +217,7 @@ fn average(call: &Call<'_>) -> Result<ArrayRef> {
 /// The values of a row as bytes that are equal where all values are; NULL if one is NULL.
 fn tuple_key(call: &Call<'_>) -> Result<ArrayRef> {
     let parts = (0..call.count())
-        .map(|index| call.bytes(index))
+        .map(|index| call.digits_as_bytes(index))
         .collect::<Result<Vec<_>>>()?;
     let mut builder = arrow::array::BinaryViewBuilder::with_capacity(call.rows);
     let mut key = Vec::new();

@@ -43,7 +43,9 @@ pub(super) static FUNCTIONS: &[Definition] = &[
     pure("sqrt", &[], (1, 1), Returns::Double, |call| {
         one(call, |x| (x >= 0.0).then(|| x.sqrt()))
     }),
-    pure("exp", &[], (1, 1), Returns::Double, exp),
+    pure("exp", &[], (1, 1), Returns::Double, |call| {
+        finite(call, "exp", f64::exp)
+    }),
     pure("ln", &[], (1, 1), Returns::Double, |call| {
         one(call, |x| (x > 0.0).then(|| x.ln()))
     }),
@@ -64,7 +66,7 @@ pub(super) static FUNCTIONS: &[Definition] = &[
         one(call, |x| Some(x.tan()))
     }),
     pure("cot", &[], (1, 1), Returns::Double, |call| {
-        one(call, |x| Some(1.0 / x.tan()))
+        finite(call, "cot", |x| 1.0 / x.tan())
     }),
     pure("asin", &[], (1, 1), Returns::Double, |call| {
         one(call, |x| Some(x.asin()))
@@ -74,7 +76,7 @@ pub(super) static FUNCTIONS: &[Definition] = &[
     }),
     pure("atan", &["atan2"], (1, 2), Returns::Double, atan),
     pure("degrees", &[], (1, 1), Returns::Double, |call| {
-        one(call, |x| Some(x.to_degrees()))
+        finite(call, "degrees", f64::to_degrees)
     }),
     pure("radians", &[], (1, 1), Returns::Double, |call| {
         one(call, |x| Some(x.to_radians()))
@@ -315,7 +317,7 @@ fn round(call: &Call<'_>, nearest: bool) -> Result<ArrayRef> {
                 && digits.constant().is_none()
             {
                 // The digits differ from row to row: round through text, one row at a time.
-                let texts = call.texts(0)?;
+                let texts = call.digits(0)?;
                 let rounded = call.make_texts(|row, out| {
                     let (Some(text), Some(kept)) = (texts.at(row), kept(row)) else {
                         return Ok(false);
@@ -371,13 +373,15 @@ fn pow(call: &Call<'_>) -> Result<ArrayRef> {
     error.map_or(Ok(result), |what| Err(out_of_range("DOUBLE", &what)))
 }
 
-fn exp(call: &Call<'_>) -> Result<ArrayRef> {
+/// A function that fails where its value is beyond DOUBLE.
+fn finite(call: &Call<'_>, name: &str, of: fn(f64) -> f64) -> Result<ArrayRef> {
     let values = call.doubles(0)?;
     let mut error = None;
     let result = call.make_doubles(|row| {
-        let value = values.at(row)?.exp();
+        let argument = values.at(row)?;
+        let value = of(argument);
         if !value.is_finite() {
-            error = Some(format!("exp({})", values.at(row)?));
+            error = Some(format!("{name}({argument})"));
         }
         Some(value)
     })?;

@@ -91,6 +91,11 @@ pub fn read_integer(text: &str) -> (i128, bool) {
     )
 }
 
+/// Whether neither BIGINT nor BIGINT UNSIGNED holds a number.
+pub(crate) fn is_beyond_integers(value: i128) -> bool {
+    value > i128::from(u64::MAX) || value < i128::from(i64::MIN)
+}
+
 /// The exact number that a text starts with, rounded to `scale` digits after the point, and
 /// whether the text was nothing but that number. `None` if it has more digits than 256 bits hold.
 pub fn read_decimal(text: &str, scale: i8) -> (Option<i256>, bool) {

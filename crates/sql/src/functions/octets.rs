@@ -5,7 +5,7 @@
 //! number, and each character that they return is a byte again. That holds for the bytes of any
 //! text beside it, too: a position counts them. **Cost**: two copies of the bytes.
 
-use super::own::{LIKE, TRIM_LEADING, TRIM_TRAILING};
+use super::own::{LIKE, SUM_ARGUMENT, TO_DOUBLE, TO_NUMBER, TRIM_LEADING, TRIM_TRAILING};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, StringViewBuilder};
@@ -54,6 +54,28 @@ const NAMES: &[&str] = &[
 /// Functions that leave bytes as they are.
 const OF_LETTERS: &[&str] = &["upper", "lower"];
 
+/// Whether a function takes a number at a place, where bytes are no text.
+pub(crate) fn takes_number(name: &str, index: usize) -> bool {
+    match name {
+        "abs" | "acos" | "asin" | "atan" | "bit_count" | "ceil" | "char" | "cos" | "cot"
+        | "degrees" | "exp" | "floor" | "from_days" | "inet_ntoa" | "interval" | "ln" | "log"
+        | "log10" | "log2" | "makedate" | "maketime" | "period_add" | "period_diff" | "pow"
+        | "radians" | "rand" | "round" | "sec_to_time" | "sign" | "sin" | "sleep" | "space"
+        | "sqrt" | SUM_ARGUMENT | "tan" | TO_DOUBLE | TO_NUMBER | "truncate" => true,
+        "elt" | "from_unixtime" | "make_set" => index == 0,
+        "date_add" | "date_sub" | "left" | "lpad" | "repeat" | "right" | "rpad" | "sha2"
+        | "timestampadd" | "week" | "yearweek" => index == 1,
+        "locate" | "substring_index" => index == 2,
+        "conv" | "insert" | "substring" => index == 1 || index == 2,
+        "format" => index < 2,
+        "export_set" => index == 0 || index == 4,
+        "regexp_instr" => (2..=4).contains(&index),
+        "regexp_substr" => index == 2 || index == 3,
+        "regexp_replace" => index == 3 || index == 4,
+        _ => false,
+    }
+}
+
 fn is_binary(of: &DataType) -> bool {
     matches!(
         of,
@@ -76,16 +98,28 @@ pub(crate) fn returns_bytes(name: &str) -> bool {
     NAMES.contains(&name) || OF_LETTERS.contains(&name)
 }
 
+/// Whether values are bytes where a text is wanted. Beside others a BIT is compared as a number.
+fn is_binary_string(name: &str, field: &FieldRef) -> bool {
+    let is_bit = || ColumnType::from_arrow(field).is_binary_string();
+    let of = field.data_type();
+    is_binary(of) || *of == DataType::UInt64 && name != "field" && is_bit()
+}
+
+/// Whether a call has bytes where a text is wanted.
+fn has_bytes(name: &str, fields: &[FieldRef]) -> bool {
+    let mut places = fields.iter().enumerate();
+    places.any(|(index, field)| is_binary_string(name, field) && !takes_number(name, index))
+}
+
 /// Whether a call works on bytes that are given to it as characters.
 pub(super) fn applies(name: &str, fields: &[FieldRef]) -> bool {
-    fields.iter().any(|field| is_binary(field.data_type())) && NAMES.contains(&name)
+    NAMES.contains(&name) && has_bytes(name, fields)
 }
 
 /// The type of the result of a call: bytes in the place of a text where it works on bytes.
 pub(super) fn result_type(name: &str, fields: &[FieldRef], of: ColumnType) -> ColumnType {
-    let has_bytes = || fields.iter().any(|field| is_binary(field.data_type()));
     match of {
-        ColumnType::Text(_) if has_bytes() && returns_bytes(name) => {
+        ColumnType::Text(_) if returns_bytes(name) && has_bytes(name, fields) => {
             ColumnType::Blob(BlobSize::Long)
         }
         other => other,
@@ -93,19 +127,20 @@ pub(super) fn result_type(name: &str, fields: &[FieldRef], of: ColumnType) -> Co
 }
 
 /// The arguments of such a call, bytes as characters.
-pub(super) fn arguments(arguments: &ScalarFunctionArgs) -> Result<ScalarFunctionArgs> {
+pub(super) fn arguments(name: &str, arguments: &ScalarFunctionArgs) -> Result<ScalarFunctionArgs> {
     let mut args = Vec::with_capacity(arguments.args.len());
     let mut arg_fields = Vec::with_capacity(arguments.args.len());
-    for (value, field) in arguments.args.iter().zip(&arguments.arg_fields) {
-        if !is_binary(field.data_type()) && !is_text(field.data_type()) {
+    for (index, (value, field)) in arguments.args.iter().zip(&arguments.arg_fields).enumerate() {
+        let is_string = is_binary_string(name, field) || is_text(field.data_type());
+        if !is_string || takes_number(name, index) {
             args.push(value.clone());
             arg_fields.push(Arc::clone(field));
             continue;
         }
         args.push(match value {
-            ColumnarValue::Array(array) => ColumnarValue::Array(characters(array)?),
+            ColumnarValue::Array(array) => ColumnarValue::Array(characters(array, field)?),
             ColumnarValue::Scalar(value) => {
-                let one = characters(&value.to_array_of_size(1)?)?;
+                let one = characters(&value.to_array_of_size(1)?, field)?;
                 ColumnarValue::Scalar(ScalarValue::try_from_array(&one, 0)?)
             }
         });
@@ -138,8 +173,8 @@ pub(super) fn result(value: ColumnarValue) -> Result<ColumnarValue> {
     })
 }
 
-fn characters(array: &ArrayRef) -> Result<ArrayRef> {
-    let values = convert::to_bytes(array, &ColumnType::Null)?;
+fn characters(array: &ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
+    let values = convert::to_bytes(array, &ColumnType::from_arrow(field))?;
     let mut builder = StringViewBuilder::with_capacity(values.len());
     let mut text = String::new();
     for value in &values {

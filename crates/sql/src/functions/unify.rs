@@ -128,6 +128,11 @@ fn pair(left: &ColumnType, right: &ColumnType) -> ColumnType {
     if *left == ColumnType::Null {
         return right.clone();
     }
+    if let (ColumnType::Bit { length }, ColumnType::Bit { length: other }) = (left, right) {
+        return ColumnType::Bit {
+            length: *length.max(other),
+        };
+    }
     if let (Some((left_bytes, left_unsigned)), Some((right_bytes, right_unsigned))) =
         (integer(left), integer(right))
     {
@@ -173,7 +178,7 @@ fn pair(left: &ColumnType, right: &ColumnType) -> ColumnType {
             _ => ColumnType::DateTime { digits },
         };
     }
-    if left.is_binary() || right.is_binary() {
+    if left.is_binary_string() || right.is_binary_string() {
         BYTES
     } else {
         TEXT

@@ -251,7 +251,7 @@ fn statement(cursor: &mut Cursor<'_>) -> Result<Statement> {
             Ok(Statement::Begin(None))
         }
         "START" if cursor.words(&["START", "TRANSACTION"]) => {
-            Ok(Statement::Begin(set::access(cursor)))
+            Ok(Statement::Begin(set::start_characteristics(cursor)?))
         }
         "COMMIT" => {
             cursor.skip();

@@ -20,14 +20,21 @@ pub(super) fn set(cursor: &mut Cursor<'_>) -> Result<Statement> {
     let mut assignments = Vec::new();
     let mut scope = None;
     loop {
-        assignments.push(assignment(cursor, &mut scope)?);
-        if !cursor.token(&Token::Comma) {
+        let is_first = assignments.is_empty();
+        assignments.push(assignment(cursor, &mut scope, is_first)?);
+        // What is said of transactions stands alone.
+        let is_last = matches!(assignments.last(), Some(Assignment::Transaction { .. }));
+        if is_last || !cursor.token(&Token::Comma) {
             return Ok(Statement::Set(assignments));
         }
     }
 }
 
-fn assignment(cursor: &mut Cursor<'_>, scope: &mut Option<Scope>) -> Result<Assignment> {
+fn assignment(
+    cursor: &mut Cursor<'_>,
+    scope: &mut Option<Scope>,
+    is_first: bool,
+) -> Result<Assignment> {
     if cursor.word("NAMES") {
         if cursor.word("DEFAULT") {
             return Ok(Assignment::Names {
@@ -66,8 +73,8 @@ fn assignment(cursor: &mut Cursor<'_>, scope: &mut Option<Scope>) -> Result<Assi
             break;
         }
     }
-    if cursor.word("TRANSACTION") {
-        let (access, isolation) = characteristics(cursor);
+    if is_first && cursor.word("TRANSACTION") {
+        let (access, isolation) = set_characteristics(cursor)?;
         return Ok(Assignment::Transaction {
             scope: *scope,
             access,
@@ -101,31 +108,69 @@ fn assignment(cursor: &mut Cursor<'_>, scope: &mut Option<Scope>) -> Result<Assi
 }
 
 /// Reads what START TRANSACTION says of it.
-pub(super) fn access(cursor: &mut Cursor<'_>) -> Option<Access> {
-    characteristics(cursor).0
-}
-
-/// Reads what a transaction is to be: its access, and its isolation as the variable spells it.
-fn characteristics(cursor: &mut Cursor<'_>) -> (Option<Access>, Option<&'static str>) {
-    let (mut access, mut isolation) = (None, None);
-    while !matches!(cursor.peek(), Token::EOF | Token::SemiColon) {
-        if cursor.words(&["READ", "ONLY"]) {
-            access = Some(Access::Read);
-        } else if cursor.words(&["READ", "WRITE"]) {
-            access = Some(Access::Write);
-        } else if cursor.words(&["READ", "COMMITTED"]) {
-            isolation = Some("READ-COMMITTED");
-        } else if cursor.words(&["READ", "UNCOMMITTED"]) {
-            isolation = Some("READ-UNCOMMITTED");
-        } else if cursor.words(&["REPEATABLE", "READ"]) {
-            isolation = Some("REPEATABLE-READ");
-        } else if cursor.word("SERIALIZABLE") {
-            isolation = Some("SERIALIZABLE");
-        } else {
-            cursor.skip();
+pub(super) fn start_characteristics(cursor: &mut Cursor<'_>) -> Result<Option<Access>> {
+    let mut access = None;
+    if matches!(cursor.peek(), Token::EOF | Token::SemiColon) {
+        return Ok(access);
+    }
+    loop {
+        if !cursor.words(&["WITH", "CONSISTENT", "SNAPSHOT"]) {
+            let said = access_mode(cursor)?;
+            if access.is_some_and(|before| before != said) {
+                return cursor.fail("one access mode");
+            }
+            access = Some(said);
+        }
+        if !cursor.token(&Token::Comma) {
+            return Ok(access);
         }
     }
-    (access, isolation)
+}
+
+/// Reads what SET TRANSACTION says: an access mode, an isolation level as the variable spells it,
+/// or both in any order.
+fn set_characteristics(cursor: &mut Cursor<'_>) -> Result<(Option<Access>, Option<&'static str>)> {
+    if cursor.peek_word("ISOLATION") {
+        let isolation = Some(isolation_level(cursor)?);
+        let access = match cursor.token(&Token::Comma) {
+            true => Some(access_mode(cursor)?),
+            false => None,
+        };
+        return Ok((access, isolation));
+    }
+    let access = Some(access_mode(cursor)?);
+    let isolation = match cursor.token(&Token::Comma) {
+        true => Some(isolation_level(cursor)?),
+        false => None,
+    };
+    Ok((access, isolation))
+}
+
+fn access_mode(cursor: &mut Cursor<'_>) -> Result<Access> {
+    cursor.expect("READ")?;
+    if cursor.word("ONLY") {
+        return Ok(Access::Read);
+    }
+    cursor.expect("WRITE")?;
+    Ok(Access::Write)
+}
+
+fn isolation_level(cursor: &mut Cursor<'_>) -> Result<&'static str> {
+    cursor.expect("ISOLATION")?;
+    cursor.expect("LEVEL")?;
+    if cursor.word("SERIALIZABLE") {
+        return Ok("SERIALIZABLE");
+    }
+    if cursor.word("REPEATABLE") {
+        cursor.expect("READ")?;
+        return Ok("REPEATABLE-READ");
+    }
+    cursor.expect("READ")?;
+    if cursor.word("UNCOMMITTED") {
+        return Ok("READ-UNCOMMITTED");
+    }
+    cursor.expect("COMMITTED")?;
+    Ok("READ-COMMITTED")
 }
 
 /// Reads what is to follow the end of a transaction.

@@ -174,14 +174,21 @@ const WINDOW_ONLY: [&str; 11] = [
     "row_number",
 ];
 
-/// The planner has a function of its own, UNNEST.
+/// The planner has a function of its own, UNNEST, and does not look at the database of a function.
 fn check_function(function: &Function) -> Result<(), MySqlError> {
     match function.name.0.as_slice() {
         [ObjectNamePart::Identifier(name)] if name.value == "unnest" => {
             let arguments: [&dyn std::fmt::Display; 2] = [&"FUNCTION", &"UNNEST"];
             Err(MySqlError::new(ErrorCode::NoSuchFunction, &arguments))
         }
-        _ => Ok(()),
+        [_] | [] => Ok(()),
+        // The functions that there are belong to no database.
+        parts => {
+            let parts = parts.iter().filter_map(ObjectNamePart::as_ident);
+            let parts: Vec<&str> = parts.map(|part| part.value.as_str()).collect();
+            let arguments: [&dyn std::fmt::Display; 2] = [&"FUNCTION", &parts.join(".")];
+            Err(MySqlError::new(ErrorCode::NoSuchFunction, &arguments))
+        }
     }
 }
 

@@ -266,7 +266,8 @@ impl VisitorMut for Rewriter<'_> {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        if let Err(error) = refused::check_grouping(select) {
+        let checked = refused::check_columns(select);
+        if let Err(error) = checked.and_then(|()| refused::check_grouping(select)) {
             return self.stop(error);
         }
         select.select_modifiers = None;

@@ -11,6 +11,7 @@
 //!
 //! What MySQL refuses in a recursive part is refused, as it would be answered in another sense.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
@@ -28,8 +29,9 @@ use crate::walk;
 /// Gives the tables of a WITH RECURSIVE their form.
 ///
 /// # Errors
-/// What MySQL says of a recursion that it does not take, and 1235.
+/// What MySQL says of a recursion that it does not take, and 1235; of two tables of one name 1066.
 pub(super) fn simplify(with: &mut With, bindings: &Bindings) -> Result<(), MySqlError> {
+    check_names(with)?;
     if !with.recursive {
         return Ok(());
     }
@@ -49,6 +51,16 @@ pub(super) fn simplify(with: &mut With, bindings: &Bindings) -> Result<(), MySql
         tables.push(cte);
     }
     with.cte_tables = tables;
+    Ok(())
+}
+
+fn check_names(with: &With) -> Result<(), MySqlError> {
+    let mut known = HashSet::new();
+    for name in with.cte_tables.iter().map(|cte| &cte.alias.name.value) {
+        if !known.insert(name.to_lowercase()) {
+            return Err(MySqlError::new(ErrorCode::NotUniqueTable, &[name]));
+        }
+    }
     Ok(())
 }
 

@@ -12,6 +12,18 @@ use crate::bindings::Bindings;
 use crate::select_list::expression_of;
 use crate::walk;
 
+/// The most columns that a query, or a table, has.
+const COLUMNS_MAX: usize = 4096;
+
+/// # Errors
+/// 1117 for a select list of more columns than a table has.
+pub(super) fn check_columns(select: &Select) -> Result<(), MySqlError> {
+    match select.projection.len() > COLUMNS_MAX {
+        true => Err(MySqlError::new(ErrorCode::TooManyColumns, &[])),
+        false => Ok(()),
+    }
+}
+
 /// ORDER BY behind a set operation names columns of its result, which are those of the first query.
 pub(super) fn check_order_of_set_operation(query: &Query) -> Result<(), MySqlError> {
     let (SetExpr::SetOperation { left, .. }, Some(order_by)) =

@@ -7,7 +7,7 @@ use mayfly_types::{BlobSize, ColumnType};
 
 use super::aggregates;
 use super::shape::{Kind, Shape, together};
-use crate::functions::octets::returns_bytes;
+use crate::functions::octets::{returns_bytes, takes_number};
 use crate::functions::own::{
     AVG_RESULT, BIT_NOT, COMPARE, CONVERT_USING, LIKE, NEGATE, SET_LAST_INSERT_ID, SUM_ARGUMENT,
     SUM_RESULT, TO_BOOLEAN, TO_DOUBLE, TRIM_LEADING, TRIM_TRAILING,
@@ -31,9 +31,9 @@ impl Arguments<'_> {
     }
 
     /// Takes texts for the bytes that they have if there are bytes beside them; whether there are.
-    fn count_bytes(&mut self) -> bool {
-        let is_bytes = |shape: &Shape| matches!(shape.kind, Kind::Bytes { .. });
-        if !self.shapes.iter().any(is_bytes) {
+    fn count_bytes(&mut self, name: &str) -> bool {
+        let mut places = self.shapes.iter().enumerate();
+        if !places.any(|(index, of)| of.is_binary_string() && !takes_number(name, index)) {
             return false;
         }
         for index in 0..self.shapes.len() {
@@ -93,7 +93,7 @@ pub(super) fn shape(call: &ScalarFunction, shapes: Vec<Shape>) -> Option<Shape> 
         .or_else(|| small_number(name, &arguments))
         .or_else(|| bytes(name, &arguments))
         .or_else(|| {
-            let of_bytes = returns_bytes(name) && arguments.count_bytes();
+            let of_bytes = returns_bytes(name) && arguments.count_bytes(name);
             text_chars(name, &arguments).map(|chars| match of_bytes {
                 true => Shape::new(Kind::Bytes { bytes: chars }, true),
                 false => Shape::text(chars, true),

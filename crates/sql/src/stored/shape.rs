@@ -186,10 +186,18 @@ impl Shape {
                 ColumnType::DateTime { digits } | ColumnType::Timestamp { digits } => {
                     20 + u64::from(*digits)
                 }
-                ColumnType::Bit { length } => u64::from(*length).div_ceil(8),
+                ColumnType::Bit { length } => (*length).into(),
                 _ => BlobSize::Long.max_bytes() / CHAR_BYTES,
             },
         }
+    }
+
+    /// Whether values are bytes where a text is wanted.
+    pub(super) fn is_binary_string(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Bytes { .. } | Kind::Other(ColumnType::Bit { .. })
+        )
     }
 
     /// Digits before and behind the point of an exact number.
@@ -198,6 +206,7 @@ impl Shape {
             Kind::Int { digits, .. } => Some((*digits, 0)),
             Kind::Decimal { before, scale } => Some((*before, *scale)),
             Kind::Null => Some((0, 0)),
+            Kind::Other(ColumnType::Bit { length }) => Some(((*length).into(), 0)),
             _ => None,
         }
     }
@@ -330,6 +339,7 @@ fn pair(left: &Shape, right: &Shape) -> Shape {
         (Kind::Other(left), Kind::Other(right)) => {
             match crate::functions::unify::unify(&[left.clone(), right.clone()]) {
                 ColumnType::Text(_) => Kind::Text { chars: longest },
+                ColumnType::Blob(_) => Kind::Bytes { bytes: longest },
                 of => Kind::Other(of),
             }
         }
@@ -338,6 +348,9 @@ fn pair(left: &Shape, right: &Shape) -> Shape {
                 before: left.max(right),
                 scale: left_scale.max(right_scale),
             },
+            _ if left.is_binary_string() || right.is_binary_string() => {
+                Kind::Bytes { bytes: longest }
+            }
             _ => Kind::Text { chars: longest },
         },
     };

@@ -23,7 +23,7 @@ use mayfly_types::{ColumnType, ErrorCode, MySqlError, TYPE_KEY};
 
 use super::compare::{Kind, kind, number_of_bytes};
 use crate::functions::listed::{as_text, place};
-use crate::functions::own::{SUM_ARGUMENT, TO_DOUBLE, TO_NUMBER};
+use crate::functions::octets::takes_number;
 use crate::functions::{arithmetic, call, cast, define, raise};
 
 /// The ENUM or SET that a field was declared as.
@@ -105,28 +105,6 @@ pub(super) fn any_number<'a>(
         false,
         |any, expr| Ok(any || kind(expr, schema)?.is_number()),
     )
-}
-
-/// Whether a function takes a number at a place.
-fn takes_number(name: &str, index: usize) -> bool {
-    match name {
-        "abs" | "acos" | "asin" | "atan" | "bit_count" | "ceil" | "char" | "cos" | "cot"
-        | "degrees" | "exp" | "floor" | "from_days" | "inet_ntoa" | "interval" | "ln" | "log"
-        | "log10" | "log2" | "makedate" | "maketime" | "period_add" | "period_diff" | "pow"
-        | "radians" | "rand" | "round" | "sec_to_time" | "sign" | "sin" | "sleep" | "space"
-        | "sqrt" | SUM_ARGUMENT | "tan" | TO_DOUBLE | TO_NUMBER | "truncate" => true,
-        "elt" | "from_unixtime" | "make_set" => index == 0,
-        "date_add" | "date_sub" | "left" | "lpad" | "repeat" | "right" | "rpad" | "sha2"
-        | "timestampadd" | "week" | "yearweek" => index == 1,
-        "locate" | "substring_index" => index == 2,
-        "conv" | "insert" | "substring" => index == 1 || index == 2,
-        "format" => index < 2,
-        "export_set" => index == 0 || index == 4,
-        "regexp_instr" => (2..=4).contains(&index),
-        "regexp_substr" => index == 2 || index == 3,
-        "regexp_replace" => index == 3 || index == 4,
-        _ => false,
-    }
 }
 
 /// FIND_IN_SET of a constant in a column of SET tells the place of the word in the list of the

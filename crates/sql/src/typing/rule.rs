@@ -423,7 +423,10 @@ fn like_of(like: Like, schema: &DFSchema) -> Result<Expr> {
         escape_char,
         case_insensitive,
     } = like;
-    let of_bytes = kind(&expr, schema)? == Kind::Bytes || kind(&pattern, schema)? == Kind::Bytes;
+    let is_bytes = |expr: &Expr| -> Result<bool> {
+        Ok(ColumnType::from_arrow(&expr.to_field(schema)?.1).is_binary_string())
+    };
+    let of_bytes = is_bytes(&expr)? || is_bytes(&pattern)?;
     let (expr, pattern) = match of_bytes {
         true => (expr, pattern),
         false => (text(expr)?, text(pattern)?),

@@ -135,7 +135,14 @@ pub(super) fn converted(input: LogicalPlan, targets: &[Option<ColumnType>]) -> R
         .iter()
         .zip(targets)
         .map(|((qualifier, field), target)| {
-            let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
+            let mut column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
+            if let ColumnType::Bit { .. } = ColumnType::from_arrow(field) {
+                // Beside texts the column of a union keeps the digits of a BIT, not its bytes.
+                let number = ColumnType::BigInt { unsigned: true };
+                if target.as_ref().is_some_and(|of| !of.is_numeric()) {
+                    column = cast::conversion(number).call(vec![column]);
+                }
+            }
             match target {
                 Some(of) if needs(field.data_type(), &ColumnType::from_arrow(field), of) => {
                     let converted = cast::conversion(of.clone()).call(vec![column]);
@@ -172,7 +179,15 @@ pub(super) fn in_recursion(mut recursion: RecursiveQuery) -> Result<LogicalPlan>
             let is_same = from == target && ColumnType::from_arrow(of) == wanted;
             let value = match (is_same, target.is_integer()) {
                 (true, _) => column,
-                (false, false) => cast::conversion(wanted).call(vec![column]),
+                (false, false) => {
+                    let held = wanted.data_type();
+                    let value = cast::conversion(wanted).call(vec![column]);
+                    // A constant has another type of Arrow than what is computed.
+                    match held == *target {
+                        true => value,
+                        false => Expr::Cast(Cast::new(Box::new(value), target.clone())),
+                    }
+                }
                 // A number that is too large for its column is an error.
                 (false, true) => {
                     let unsigned = target.is_unsigned_integer();

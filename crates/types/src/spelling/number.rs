@@ -36,14 +36,37 @@ pub fn write_double(value: f64, out: &mut impl Out) {
     }
 }
 
-/// Appends a DOUBLE that always shows so many digits behind the point.
+/// From this number on a DOUBLE has no digits behind the point.
+const WHOLE_MIN: f64 = 9_007_199_254_740_992.0;
+
+/// Appends a DOUBLE that always shows so many digits behind the point. Where those are more than
+/// tell it from its neighbours, zeros follow the shortest digits that do.
 pub fn write_fixed(value: f64, digits: u8, out: &mut impl Out) {
-    let text = format!("{value:.digits$}", digits = usize::from(digits));
+    let wanted = usize::from(digits);
+    let is_long = value.is_finite() && value.abs() * 10_f64.powi(i32::from(digits)) >= WHOLE_MIN;
+    let shortest = is_long.then(|| format!("{value}"));
+    let text = match shortest {
+        Some(shortest) if fraction_len(&shortest) <= wanted => {
+            let zeros = wanted - fraction_len(&shortest);
+            let point = if zeros == wanted && wanted > 0 {
+                "."
+            } else {
+                ""
+            };
+            format!("{shortest}{point}{:0<zeros$}", "")
+        }
+        _ => format!("{value:.wanted$}"),
+    };
     match text.strip_prefix('-') {
         // What is rounded to zero has no sign.
         Some(rest) if rest.bytes().all(|byte| matches!(byte, b'0' | b'.')) => out.push_str(rest),
         _ => out.push_str(&text),
     }
+}
+
+fn fraction_len(text: &str) -> usize {
+    text.split_once('.')
+        .map_or(0, |(_, fraction)| fraction.len())
 }
 
 /// Appends a FLOAT: six digits at most.

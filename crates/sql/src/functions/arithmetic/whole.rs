@@ -13,6 +13,7 @@ use super::{Arithmetic, Operator};
 use crate::functions::call::Call;
 use crate::functions::cast;
 use crate::functions::convert;
+use crate::functions::number;
 
 impl Arithmetic {
     /// Signed whole numbers of up to 64 bits.
@@ -138,8 +139,8 @@ impl Arithmetic {
                         return Ok(None);
                     }
                     #[expect(clippy::cast_possible_truncation, reason = "truncation is meant")]
-                    let value = (left / right).trunc() as i128;
-                    Ok(Some(value))
+                    let nearest = || (left / right).trunc() as i128;
+                    Ok(Some(exact_quotient(left, right).unwrap_or_else(nearest)))
                 })
             } else {
                 let (left, left_scale) = Self::exact(call, 0)?;
@@ -196,6 +197,15 @@ impl Arithmetic {
         }
         Ok(Arc::new(builder.finish()))
     }
+}
+
+/// The whole part of the quotient of the DECIMALs that two DOUBLEs are shown as, which is not
+/// always that of their own quotient: `0.3e0 DIV 0.1e0` is 3. `None` where DECIMAL cannot hold
+/// them.
+fn exact_quotient(left: f64, right: f64) -> Option<i128> {
+    const SCALE: i8 = 30;
+    let exact = |value: f64| number::read_decimal(&format!("{value:e}"), SCALE).0;
+    exact(left)?.checked_div(exact(right)?)?.to_i128()
 }
 
 /// Remainders by one divisor. Numbers of 32 bits take the faster division.

@@ -22,7 +22,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
-use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
+use mayfly_types::{BlobSize, ColumnType, ErrorCode, MySqlError, Warning};
 
 use super::call::{Call, invoke};
 use super::convert;
@@ -305,6 +305,21 @@ impl Conversions<'_> {
             }
             .run();
         }
+        if let ColumnType::Bit { .. } = self.from {
+            let (array, from) = match self.takes_bytes_of_bits() {
+                true => {
+                    let bytes: ArrayRef = Arc::new(convert::to_bytes(&array, self.from)?);
+                    (bytes, ColumnType::Blob(BlobSize::Tiny))
+                }
+                false => (array, ColumnType::BigInt { unsigned: true }),
+            };
+            return Conversions {
+                array: &array,
+                from: &from,
+                ..*self
+            }
+            .run();
+        }
         match self.target {
             ColumnType::Char { .. }
             | ColumnType::VarChar { .. }
@@ -344,6 +359,18 @@ impl Conversions<'_> {
         }
     }
 
+    /// Whether the target takes the bytes of a BIT, not its number. A column does if it is one of
+    /// TEXT or BLOB: to the others MySQL copies a number.
+    ///
+    /// **Source**: `field_conv` of MySQL's `sql/field_conv.cc`.
+    fn takes_bytes_of_bits(&self) -> bool {
+        match self.target {
+            ColumnType::Text(_) | ColumnType::Blob(_) => true,
+            ColumnType::Enum(_) | ColumnType::Set(_) => false,
+            of => self.is_cast() && (of.is_text() || of.is_binary()),
+        }
+    }
+
     fn is_cast(&self) -> bool {
         *self.purpose == Purpose::Cast
     }
@@ -352,10 +379,16 @@ impl Conversions<'_> {
     fn misfit(&self, code: ErrorCode, row: usize, what: &str, value: &str) -> Result<()> {
         let row = self.before + row as u64 + 1;
         let (error, strict) = match self.purpose {
-            Purpose::Cast => (
-                MySqlError::new(ErrorCode::TruncatedValue, &[&what, &value]),
-                false,
-            ),
+            Purpose::Cast => {
+                let error = match (code, self.target) {
+                    (ErrorCode::OutOfRange, of @ ColumnType::Decimal { .. }) => {
+                        let column = format!("cast({value} as {of})");
+                        MySqlError::new(code, &[&column, &row])
+                    }
+                    _ => MySqlError::new(ErrorCode::TruncatedValue, &[&what, &value]),
+                };
+                (error, false)
+            }
             Purpose::Assign { column, strict } => {
                 let of_field = ErrorCode::TruncatedWrongValueForField;
                 let error = match code {

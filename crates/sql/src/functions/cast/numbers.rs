@@ -52,7 +52,7 @@ impl Conversions<'_> {
                     match text.map(|text| (text, number::read_integer(text))) {
                         None => builder.append_null(),
                         Some((text, (value, whole))) => {
-                            if !whole {
+                            if !whole || number::is_beyond_integers(value) {
                                 self.misfit(ErrorCode::TruncatedValue, row, "INTEGER", text)?;
                             }
                             builder.append_value(wrap(value));

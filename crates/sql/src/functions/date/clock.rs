@@ -73,6 +73,9 @@ pub(super) static FUNCTIONS: &[Definition] = &[
     ),
 ];
 
+/// The last second since 1970 that MySQL counts: 3001-01-18 23:59:59.
+const COUNTED_MAX_SECONDS: i64 = 32_536_771_199;
+
 fn constant_digits(constants: &[Option<&ScalarValue>]) -> Result<u8> {
     let digits = match constants.first().copied().flatten() {
         Some(ScalarValue::Int64(Some(digits))) => *digits,
@@ -179,7 +182,7 @@ fn unix_timestamp(call: &Call<'_>) -> Result<ArrayRef> {
                 builder.append_option(
                     moments
                         .at(row)
-                        .map(|m| i128::from(((m - zone).max(0)) / unit)),
+                        .map(|moment| i128::from(counted_micros(moment - zone) / unit)),
                 );
             }
             let array = builder
@@ -191,16 +194,24 @@ fn unix_timestamp(call: &Call<'_>) -> Result<ArrayRef> {
         _ => call.make_integers(|row| {
             Ok(moments
                 .at(row)
-                .map(|moment| (moment - zone).div_euclid(MICROS).max(0)))
+                .map(|moment| counted_micros(moment - zone) / MICROS))
         }),
     }
 }
 
-fn from_unix_type(fields: &[FieldRef], constants: &[Option<&ScalarValue>]) -> Result<ColumnType> {
+/// Microseconds since 1970 as far as MySQL counts them; 0 for what lies before or behind.
+fn counted_micros(micros: i64) -> i64 {
+    match (0..=COUNTED_MAX_SECONDS).contains(&micros.div_euclid(MICROS)) {
+        true => micros,
+        false => 0,
+    }
+}
+
+fn from_unix_type(fields: &[FieldRef], _: &[Option<&ScalarValue>]) -> Result<ColumnType> {
     if fields.len() > 1 {
         return Ok(ColumnType::Text(BlobSize::Long));
     }
-    moment_of(fields, constants)
+    moment_of(fields, &[])
 }
 
 fn from_unixtime(call: &Call<'_>) -> Result<ArrayRef> {
@@ -213,8 +224,7 @@ fn from_unixtime(call: &Call<'_>) -> Result<ArrayRef> {
         let row = if constant { 0 } else { row };
         let micros = seconds.is_valid(row).then(|| seconds.value(row))?;
         let micros = i64::try_from(micros).ok().filter(|micros| *micros >= 0)?;
-        // MySQL ends at the end of the year 3001.
-        (micros < 32_536_771_200 * MICROS).then_some(micros + zone)
+        (micros.div_euclid(MICROS) <= COUNTED_MAX_SECONDS).then_some(micros + zone)
     };
     if call.count() == 1 {
         return call.make_moments(|row| Ok(moment(row)));
@@ -246,9 +256,6 @@ fn offset(zone: &str, session_seconds: i32) -> Option<i64> {
     (hours <= 14 && minutes < 60).then_some(sign * (hours * 60 + minutes) * 60)
 }
 
-/// The last second that CONVERT_TZ converts: 3001-01-18 23:59:59.
-const CONVERTED_MAX_SECONDS: i64 = 32_536_771_199;
-
 fn convert_tz(call: &Call<'_>) -> Result<ArrayRef> {
     let (moments, from, to) = (call.moments(0)?, call.texts(1)?, call.texts(2)?);
     let local = call
@@ -260,7 +267,7 @@ fn convert_tz(call: &Call<'_>) -> Result<ArrayRef> {
         Ok(moments.at(row).zip(offsets).map(|(moment, (from, to))| {
             let utc = moment - from * MICROS;
             // MySQL leaves alone what it cannot count in seconds of UTC.
-            match (1..=CONVERTED_MAX_SECONDS).contains(&utc.div_euclid(MICROS)) {
+            match (1..=COUNTED_MAX_SECONDS).contains(&utc.div_euclid(MICROS)) {
                 true => utc + to * MICROS,
                 false => moment,
             }

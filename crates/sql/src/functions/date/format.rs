@@ -47,16 +47,22 @@ fn index(value: i64) -> usize {
     usize::try_from(value).expect("a weekday or month is not negative")
 }
 
-/// Appends a pattern, whose parts behind a percent sign `write` appends. Ends where `write` does.
+/// Appends a pattern, whose parts behind a percent sign `write` appends. Ends where `write` does;
+/// an empty pattern has no value.
 fn fill(pattern: &str, out: &mut String, mut write: impl FnMut(char, &mut String) -> bool) -> bool {
+    if pattern.is_empty() {
+        return false;
+    }
     let mut characters = pattern.chars();
     while let Some(character) = characters.next() {
         if character != '%' {
             out.push(character);
-        } else if let Some(part) = characters.next()
-            && !write(part, out)
-        {
-            return false;
+        } else if let Some(part) = characters.next() {
+            if !write(part, out) {
+                return false;
+            }
+        } else {
+            out.push(character);
         }
     }
     true
@@ -174,9 +180,12 @@ fn str_to_date_type(_: &[FieldRef], constants: &[Option<&ScalarValue>]) -> Resul
 
 fn str_to_date(call: &Call<'_>) -> Result<ArrayRef> {
     let (texts, formats) = (call.texts(0)?, call.texts(1)?);
+    let is_time = matches!(call.result_type(), ColumnType::Time { .. });
     let read = |row: usize| {
         let (text, format) = texts.at(row).zip(formats.at(row))?;
-        let parsed = parse(text, format);
+        // There is no day in month 0.
+        let is_whole = |parts: &Parts| is_time || parts.moment().is_some();
+        let parsed = parse(text, format).filter(is_whole);
         if parsed.is_none() {
             call.warn(
                 ErrorCode::WrongValueForType,
@@ -236,6 +245,7 @@ fn parse(text: &str, format: &str) -> Option<Parts> {
     };
     let mut rest = text;
     let (mut afternoon, mut half_day, mut day_of_year) = (false, false, None);
+    let mut week = Week::default();
     let mut characters = format.chars();
     while let Some(character) = characters.next() {
         if character.is_whitespace() {
@@ -269,8 +279,22 @@ fn parse(text: &str, format: &str) -> Option<Parts> {
             }
             'b' => parts.month = word(&mut rest, &MONTHS, Some(3))? + 1,
             'M' => parts.month = word(&mut rest, &MONTHS, None)? + 1,
-            'a' => _ = word(&mut rest, &WEEKDAYS, Some(3))?,
-            'W' => _ = word(&mut rest, &WEEKDAYS, None)?,
+            'a' => week.day = Some(word(&mut rest, &WEEKDAYS, Some(3))?),
+            'W' => week.day = Some(word(&mut rest, &WEEKDAYS, None)?),
+            'w' => {
+                let from_sunday = digits(&mut rest, 1).filter(|day| *day < 7)?;
+                week.day = Some((from_sunday + 6) % 7);
+            }
+            'U' | 'u' | 'V' | 'v' => {
+                week.is_strict = specifier.eq_ignore_ascii_case(&'v');
+                week.begins_on_sunday = specifier.is_ascii_uppercase();
+                let least = i64::from(week.is_strict);
+                let number = digits(&mut rest, 2).filter(|week| (least..=53).contains(week))?;
+                week.number = Some(number);
+            }
+            'X' | 'x' => {
+                week.year = Some((digits(&mut rest, 4)?, specifier.is_ascii_uppercase()));
+            }
             'j' => day_of_year = Some(digits(&mut rest, 3)?),
             'H' | 'k' => parts.hour = digits(&mut rest, 2)?,
             'h' | 'I' | 'l' => {
@@ -315,8 +339,51 @@ fn parse(text: &str, format: &str) -> Option<Parts> {
         let (year, month, day) = calendar::date_of(calendar::day_of(parts.year, 1, 1) + day - 1);
         (parts.year, parts.month, parts.day) = (year, month, day);
     }
+    if let Some(day) = week.day_of(parts.year)? {
+        (parts.year, parts.month, parts.day) = calendar::date_of(day);
+    }
     let valid = parts.hour < 24 && parts.minute < 60 && parts.second < 60;
     valid.then_some(parts)
+}
+
+/// What a text says of a week, and of a day in it.
+#[derive(Default)]
+struct Week {
+    number: Option<i64>,
+    /// Counted from Monday, which is 0.
+    day: Option<i64>,
+    begins_on_sunday: bool,
+    /// Whether the first week of a year is not 0, so that the year of a week is one of its own.
+    is_strict: bool,
+    /// That year, and whether it is one of weeks that begin on Sunday.
+    year: Option<(i64, bool)>,
+}
+
+impl Week {
+    /// The day that is meant, if week and day are told; `None` where they do not fit together.
+    ///
+    /// **Source**: `extract_date_time` of MySQL's `sql/item_timefunc.cc`.
+    #[expect(clippy::option_option, reason = "nothing said is no mistake")]
+    fn day_of(&self, year: i64) -> Option<Option<i64>> {
+        let (Some(number), Some(day)) = (self.number, self.day) else {
+            return Some(None);
+        };
+        let year = match (self.is_strict, self.year) {
+            (true, Some((year, from_sunday))) if from_sunday == self.begins_on_sunday => year,
+            (false, None) => year,
+            _ => return None,
+        };
+        let new_year = calendar::day_of(year, 1, 1);
+        let first = calendar::weekday(new_year);
+        let days = if self.begins_on_sunday {
+            let first = (first + 1) % 7;
+            (if first == 0 { 0 } else { 7 }) - first + (number - 1) * 7 + (day + 1) % 7
+        } else {
+            (if first <= 3 { 0 } else { 7 }) - first + (number - 1) * 7 + day
+        };
+        let day = new_year + days;
+        calendar::in_range(day).then_some(Some(day))
+    }
 }
 
 fn century(year: i64) -> i64 {

@@ -145,9 +145,23 @@ impl Unit {
         self.parts.last() == Some(&MICROSECOND)
     }
 
+    /// Whether an amount is a number of seconds, which may have a fraction.
+    pub(super) fn is_second(&self) -> bool {
+        self.parts == [SECOND]
+    }
+
+    /// What an amount that is one number is called in warnings.
+    pub(super) fn kind_of_number(&self) -> &'static str {
+        if self.is_second() {
+            "DECIMAL"
+        } else {
+            "INTEGER"
+        }
+    }
+
     /// Whether an amount is one whole number.
     pub(super) fn is_whole(&self) -> bool {
-        self.parts.len() == 1 && self.parts[0] != SECOND
+        self.parts.len() == 1 && !self.is_second()
     }
 
     /// So many times the unit, if it is one of whole numbers.
@@ -159,20 +173,23 @@ impl Unit {
         })
     }
 
-    /// The interval of a text: a number, or numbers with anything between them.
-    pub(super) fn interval(&self, value: &str) -> Option<Interval> {
+    /// The interval of a text: a number, or numbers with anything between them; and whether
+    /// nothing stands behind the one number.
+    pub(super) fn interval(&self, value: &str) -> (Option<Interval>, bool) {
         if self.is_whole() {
             // What stands behind the digits, a fraction as well, does not count.
-            let (count, _) = number::read_integer(value);
-            return self.times(i64::try_from(count).ok()?);
+            let (count, is_whole) = number::read_integer(value);
+            let count = i64::try_from(count).ok();
+            return (count.and_then(|count| self.times(count)), is_whole);
         }
-        if self.parts.len() == 1 {
-            // Digits behind those of a microsecond are cut off.
-            let (seconds, _) = number::read_decimal(value, SECOND_DIGITS);
-            let cut = seconds?.wrapping_div(i256::from_i128(BEYOND_MICROS));
-            let seconds = cut.to_i128()?;
-            return Some(micros(i64::try_from(seconds).ok()?));
+        if self.is_second() {
+            let (seconds, is_whole) = read_seconds(value);
+            return (Some(micros(seconds)), is_whole);
         }
+        (self.interval_of_parts(value), true)
+    }
+
+    fn interval_of_parts(&self, value: &str) -> Option<Interval> {
         let negative = value.trim_start().starts_with('-');
         let numbers: Vec<&str> = value
             .split(|c: char| !c.is_ascii_digit())
@@ -200,6 +217,22 @@ impl Unit {
             micros: sum.micros * sign,
         })
     }
+}
+
+/// The microseconds of the number of seconds that a text begins with, without the digits behind
+/// them, and whether the text is nothing else. As many as 64 bits hold.
+pub(super) fn read_seconds(text: &str) -> (i64, bool) {
+    let (seconds, is_whole) = number::read_decimal(text, SECOND_DIGITS);
+    let cut = seconds.map(|seconds| seconds.wrapping_div(i256::from_i128(BEYOND_MICROS)));
+    let micros = cut
+        .and_then(i256::to_i128)
+        .and_then(|micros| i64::try_from(micros).ok());
+    let beyond = if text.trim_start().starts_with('-') {
+        i64::MIN
+    } else {
+        i64::MAX
+    };
+    (micros.unwrap_or(beyond), is_whole)
 }
 
 /// A moment moved by an interval; the last day of a shorter month rather than the next month.

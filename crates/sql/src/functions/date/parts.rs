@@ -2,6 +2,7 @@
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
+use mayfly_types::{ErrorCode, MySqlError};
 
 use super::day32;
 use super::interval::unit;
@@ -9,7 +10,7 @@ use crate::functions::calendar::{
     self, DAY_MICROS, DAY_SECONDS, EPOCH_DAYS, MICROS, MONTHS, Parts, WEEKDAYS,
 };
 use crate::functions::call::Call;
-use crate::functions::define::{Definition, Returns, pure, stable};
+use crate::functions::define::{Definition, Returns, pure, raise, stable};
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     pure("year", &[], (1, 1), Returns::Integer, |call| {
@@ -63,7 +64,12 @@ pub(super) static FUNCTIONS: &[Definition] = &[
     }),
     pure("from_days", &[], (1, 1), Returns::Date, |call| {
         let days = call.integers(0)?;
-        call.make_dates(|row| Ok(days.at(row).and_then(|day| day32(day - EPOCH_DAYS))))
+        call.make_dates(|row| {
+            // The days of year 0 have no date.
+            let days = days.at(row).map(|day| day.saturating_sub(EPOCH_DAYS));
+            let days = days.filter(|day| *day >= calendar::day_of(1, 1, 1));
+            Ok(days.and_then(day32))
+        })
     }),
     pure("dayname", &[], (1, 1), Returns::Text, |call| {
         name(call, |_, day| WEEKDAYS[index(calendar::weekday(day))])
@@ -76,17 +82,21 @@ pub(super) static FUNCTIONS: &[Definition] = &[
     pure("period_add", &[], (2, 2), Returns::Integer, |call| {
         let (periods, months) = (call.integers(0)?, call.integers(1)?);
         call.make_integers(|row| {
-            Ok(periods.at(row).zip(months.at(row)).map(|(period, add)| {
-                let month = months_of_period(period) + add;
-                month.div_euclid(12) * 100 + month.rem_euclid(12) + 1
-            }))
+            let Some((period, add)) = periods.at(row).zip(months.at(row)) else {
+                return Ok(None);
+            };
+            let month = months_of_period(period, "period_add")?.saturating_add(add);
+            Ok(Some(month.div_euclid(12) * 100 + month.rem_euclid(12) + 1))
         })
     }),
     pure("period_diff", &[], (2, 2), Returns::Integer, |call| {
         let (left, right) = (call.integers(0)?, call.integers(1)?);
         call.make_integers(|row| {
-            let pair = left.at(row).zip(right.at(row));
-            Ok(pair.map(|(l, r)| months_of_period(l) - months_of_period(r)))
+            let Some((left, right)) = left.at(row).zip(right.at(row)) else {
+                return Ok(None);
+            };
+            let months = |period: i64| months_of_period(period, "period_diff");
+            Ok(Some(months(left)? - months(right)?))
         })
     }),
     pure("extract", &[], (2, 2), Returns::Integer, extract),
@@ -190,13 +200,19 @@ fn makedate(call: &Call<'_>) -> Result<ArrayRef> {
     })
 }
 
-fn months_of_period(period: i64) -> i64 {
+/// # Errors
+/// 1210 if a number is no period: it has a month, and is not negative.
+fn months_of_period(period: i64, function: &str) -> Result<i64> {
+    if period <= 0 || !(1..=12).contains(&(period % 100)) {
+        let error = MySqlError::new(ErrorCode::WrongArguments, &[&function]);
+        return Err(raise(error));
+    }
     let year = match period / 100 {
         year @ 0..70 => year + 2000,
         year @ 70..100 => year + 1900,
         year => year,
     };
-    year * 12 + period % 100 - 1
+    Ok(year * 12 + period % 100 - 1)
 }
 
 /// EXTRACT(unit FROM value): the unit's parts as one number.

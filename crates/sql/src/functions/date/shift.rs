@@ -9,7 +9,7 @@ use datafusion::error::Result;
 use mayfly_types::{BlobSize, ColumnType, ErrorCode, spelling};
 
 use super::interval::{Interval, Unit, add, months_between, unit};
-use super::{constant_text, day32};
+use super::{constant_text, day32, digits_of};
 use crate::functions::calendar::{self, DAY_MICROS, MICROS};
 use crate::functions::call::Call;
 use crate::functions::define::{Definition, Returns, pure};
@@ -26,7 +26,7 @@ pub(super) static FUNCTIONS: &[Definition] = &[
         "timestampadd",
         &[],
         (3, 3),
-        Returns::By(|f, c| moved(&f[2], c[0])),
+        Returns::By(|f, c| moved(&f[2], &f[1], c[0])),
         |call| shift(call, 2, 1, 0, 1),
     ),
     pure(
@@ -45,22 +45,31 @@ pub(super) static FUNCTIONS: &[Definition] = &[
     ),
 ];
 
-/// The type of a moved value.
-fn moved(field: &FieldRef, unit_name: Option<&ScalarValue>) -> Result<ColumnType> {
+/// The type of a moved value. A number of seconds has as many digits as its type, which the value
+/// has afterwards.
+fn moved(
+    field: &FieldRef,
+    amount: &FieldRef,
+    unit_name: Option<&ScalarValue>,
+) -> Result<ColumnType> {
     let unit = constant_text(unit_name).map(unit).transpose()?;
     let is_date = unit.is_none_or(Unit::is_date);
-    let micros = unit.is_some_and(Unit::has_micros);
+    let of_interval = match unit {
+        Some(unit) if unit.has_micros() => 6,
+        Some(unit) if unit.is_second() => digits_of(amount, None),
+        _ => 0,
+    };
     Ok(match ColumnType::from_arrow(field) {
         ColumnType::Date if is_date => ColumnType::Date,
         ColumnType::Date => ColumnType::DateTime {
-            digits: if micros { 6 } else { 0 },
+            digits: of_interval,
         },
         ColumnType::Time { digits } => ColumnType::Time {
-            digits: if micros { 6 } else { digits },
+            digits: digits.max(of_interval),
         },
         ColumnType::DateTime { digits } | ColumnType::Timestamp { digits } => {
             ColumnType::DateTime {
-                digits: if micros { 6 } else { digits },
+                digits: digits.max(of_interval),
             }
         }
         _ => ColumnType::Text(BlobSize::Long),
@@ -81,7 +90,7 @@ fn date_add_type(fields: &[FieldRef], constants: &[Option<&ScalarValue>]) -> Res
             _ => ColumnType::Text(BlobSize::Long),
         });
     }
-    moved(&fields[0], constants.get(2).copied().flatten())
+    moved(&fields[0], &fields[1], constants.get(2).copied().flatten())
 }
 
 /// Moves the value of one argument by the interval of two others.
@@ -133,9 +142,15 @@ fn shift(
                 let read = move |row: usize| counts.at(row).and_then(|n| unit.times(n)).map(signed);
                 (Box::new(read), unit.is_date())
             } else {
-                let texts = call.texts(amount)?;
-                let read =
-                    move |row: usize| texts.at(row).and_then(|t| unit.interval(t)).map(signed);
+                let texts = call.digits(amount)?;
+                let read = move |row: usize| {
+                    let text = texts.at(row)?;
+                    let (interval, is_whole) = unit.interval(text);
+                    if !is_whole {
+                        call.warn(ErrorCode::TruncatedValue, &[&unit.kind_of_number(), &text]);
+                    }
+                    interval.map(signed)
+                };
                 (Box::new(read), unit.is_date())
             }
         };

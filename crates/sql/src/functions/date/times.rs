@@ -1,10 +1,13 @@
 //! Times of day and signed times: made, taken from moments, added and subtracted.
 
+use std::fmt::Display;
+
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::error::Result;
-use mayfly_types::{BlobSize, ColumnType, spelling};
+use mayfly_types::{BlobSize, ColumnType, ErrorCode, spelling};
 
+use super::interval::read_seconds;
 use super::{day32, moment_of, most_digits, time_of};
 use crate::functions::calendar::{self, DAY_MICROS, MICROS};
 use crate::functions::call::Call;
@@ -50,14 +53,13 @@ pub(super) static FUNCTIONS: &[Definition] = &[
         let times = call.times(0)?;
         call.make_integers(|row| Ok(times.at(row).map(|micros| micros / MICROS)))
     }),
-    pure("sec_to_time", &[], (1, 1), Returns::Time(0), |call| {
-        let seconds = call.integers(0)?;
-        call.make_times(|row| {
-            Ok(seconds
-                .at(row)
-                .map(|s| calendar::clip_time(s.saturating_mul(MICROS))))
-        })
-    }),
+    pure(
+        "sec_to_time",
+        &[],
+        (1, 1),
+        Returns::By(|f, _| time_of(f, &[])),
+        sec_to_time,
+    ),
     pure("datediff", &[], (2, 2), Returns::Integer, |call| {
         let (left, right) = (call.moments(0)?, call.moments(1)?);
         call.make_integers(|row| {
@@ -84,6 +86,63 @@ pub(super) static FUNCTIONS: &[Definition] = &[
     ),
 ];
 
+/// The nearest time that MySQL has, with a warning that shows what lies beyond. A fraction behind
+/// the greatest time is cut off silently.
+fn bounded(call: &Call<'_>, time: i64, shown: &dyn Display) -> i64 {
+    let bounded = calendar::clip_time(time);
+    if bounded.abs_diff(time) >= MICROS.unsigned_abs() {
+        call.warn(ErrorCode::TruncatedValue, &[&"time", shown]);
+    }
+    bounded
+}
+
+/// As [`bounded`], for a time that is shown as such.
+fn bounded_time(call: &Call<'_>, time: i64) -> i64 {
+    bounded(call, time, &SpelledTime(time))
+}
+
+struct SpelledTime(i64);
+
+impl Display for SpelledTime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut text = String::new();
+        let digits = if self.0 % MICROS == 0 { 0 } else { 6 };
+        spelling::write_time(self.0, digits, &mut text);
+        f.write_str(&text)
+    }
+}
+
+/// The time that a text spells; what lies beyond MySQL's bounds warns.
+fn read_bounded(call: &Call<'_>, text: &str) -> Option<i64> {
+    let read = calendar::read_whole_time(text)?;
+    if read.is_beyond {
+        call.warn(ErrorCode::TruncatedValue, &[&"time", &text]);
+    }
+    Some(read.micros)
+}
+
+fn sec_to_time(call: &Call<'_>) -> Result<ArrayRef> {
+    let of = call.column_type(0);
+    if of.is_integer() || of.is_temporal() {
+        let seconds = call.integers(0)?;
+        return call.make_times(|row| {
+            let seconds = seconds.at(row);
+            let time = |seconds: i64| bounded(call, seconds.saturating_mul(MICROS), &seconds);
+            Ok(seconds.map(time))
+        });
+    }
+    let texts = call.texts(0)?;
+    call.make_times(|row| {
+        Ok(texts.at(row).map(|text| {
+            let (time, is_whole) = read_seconds(text);
+            if !is_whole {
+                call.warn(ErrorCode::TruncatedValue, &[&"DECIMAL", &text]);
+            }
+            bounded(call, time, &text)
+        }))
+    })
+}
+
 fn maketime_type(fields: &[FieldRef]) -> Result<ColumnType> {
     time_of(&fields[2..], &[])
 }
@@ -102,11 +161,9 @@ fn maketime(call: &Call<'_>) -> Result<ArrayRef> {
         let micros = number::round_to_integer(second * 1e6);
         let whole = hour.abs().min(1_000_000) * 3600 + minute * 60;
         let time = whole * MICROS + micros;
-        Ok(Some(calendar::clip_time(if hour < 0 {
-            -time
-        } else {
-            time
-        })))
+        let time = if hour < 0 { -time } else { time };
+        let shown = format_args!("{hour:02}:{minute:02}:{second:02}");
+        Ok(Some(bounded(call, time, &shown)))
     })
 }
 
@@ -123,7 +180,7 @@ fn timediff(call: &Call<'_>) -> Result<ArrayRef> {
             Ok(left
                 .at(row)
                 .zip(right.at(row))
-                .map(|(l, r)| calendar::clip_time(l - r)))
+                .map(|(l, r)| bounded_time(call, l - r)))
         });
     }
     let (texts_left, texts_right) = (call.texts(0)?, call.texts(1)?);
@@ -136,10 +193,10 @@ fn timediff(call: &Call<'_>) -> Result<ArrayRef> {
         Ok(match (dated(left), dated(right)) {
             (true, true) => calendar::read_moment(left)
                 .zip(calendar::read_moment(right))
-                .map(|(l, r)| calendar::clip_time(l.moment - r.moment)),
-            (false, false) => calendar::read_time(left)
-                .zip(calendar::read_time(right))
-                .map(|(l, r)| calendar::clip_time(l.0 - r.0)),
+                .map(|(l, r)| bounded_time(call, l.moment - r.moment)),
+            (false, false) => read_bounded(call, left)
+                .zip(read_bounded(call, right))
+                .map(|(l, r)| bounded_time(call, l - r)),
             _ => None,
         })
     })
@@ -161,7 +218,7 @@ fn addtime(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
             let values = call.times(0)?;
             call.make_times(|row| {
                 let pair = values.at(row).zip(times.at(row));
-                Ok(pair.map(|(value, time)| calendar::clip_time(value + sign * time)))
+                Ok(pair.map(|(value, time)| bounded_time(call, value + sign * time)))
             })
         }
         ColumnType::DateTime { .. } => {
@@ -191,10 +248,10 @@ fn addtime(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
                     let fraction = moment.rem_euclid(MICROS) != 0;
                     spelling::write_moment(moment, if fraction { 6 } else { 0 }, out);
                 } else {
-                    let Some((value, _)) = calendar::read_time(text) else {
+                    let Some(value) = read_bounded(call, text) else {
                         return Ok(false);
                     };
-                    let sum = calendar::clip_time(value + sign * time);
+                    let sum = bounded_time(call, value + sign * time);
                     spelling::write_time(sum, if sum % MICROS != 0 { 6 } else { 0 }, out);
                 }
                 Ok(true)

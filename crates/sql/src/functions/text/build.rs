@@ -160,7 +160,7 @@ fn lower(call: &Call<'_>) -> Result<ArrayRef> {
 }
 
 fn letters(call: &Call<'_>, ascii: fn(&mut str), other: fn(char) -> char) -> Result<ArrayRef> {
-    if call.column_type(0).is_binary() {
+    if call.column_type(0).is_binary_string() {
         // Bytes have no letters.
         let bytes = call.bytes(0)?;
         let values: BinaryViewArray = (0..call.rows).map(|row| bytes.at(row)).collect();

@@ -49,7 +49,7 @@ fn bit_length(call: &Call<'_>) -> Result<ArrayRef> {
 
 /// Characters of a text, bytes of a binary value.
 fn char_length(call: &Call<'_>) -> Result<ArrayRef> {
-    if call.column_type(0).is_binary() {
+    if call.column_type(0).is_binary_string() {
         return length(call);
     }
     let texts = call.texts(0)?;
@@ -155,7 +155,7 @@ fn ascii(call: &Call<'_>) -> Result<ArrayRef> {
 
 /// The bytes of the first character, read as one number.
 fn ord(call: &Call<'_>) -> Result<ArrayRef> {
-    if call.column_type(0).is_binary() {
+    if call.column_type(0).is_binary_string() {
         return ascii(call);
     }
     let texts = call.texts(0)?;

@@ -3,7 +3,7 @@
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use datafusion::error::Result;
-use mayfly_types::spelling::write_digits;
+use mayfly_types::spelling::{write_digits, write_fixed};
 
 use crate::functions::call::Call;
 use crate::functions::define::{Definition, Returns, pure};
@@ -64,15 +64,13 @@ fn soundex(call: &Call<'_>) -> Result<ArrayRef> {
         let mut last = sound(first);
         let mut codes = 1;
         for letter in letters {
-            if matches!(letter.to_ascii_uppercase(), 'H' | 'W') {
-                continue;
-            }
             let code = sound(letter);
             if code.is_some() && code != last {
                 out.extend(code);
                 codes += 1;
+                // What has no code does not part letters of the same.
+                last = code;
             }
-            last = code;
         }
         out.extend(std::iter::repeat_n('0', 4_usize.saturating_sub(codes)));
         Ok(true)
@@ -86,7 +84,7 @@ fn format(call: &Call<'_>) -> Result<ArrayRef> {
         call.data_type(0),
         DataType::Float32 | DataType::Float64 | DataType::Utf8 | DataType::Utf8View
     );
-    let texts = if exact { Some(call.texts(0)?) } else { None };
+    let texts = if exact { Some(call.digits(0)?) } else { None };
     let numbers = call.doubles(0)?;
     call.make_texts(|row, out| {
         let (Some(number), Some(scale)) = (numbers.at(row), scales.at(row)) else {
@@ -102,8 +100,10 @@ fn format(call: &Call<'_>) -> Result<ArrayRef> {
                 rounded
             }
             None => {
-                let scale = usize::try_from(scale).expect("a scale of at most 30");
-                format!("{number:.scale$}")
+                let scale = u8::try_from(scale).expect("a scale of at most 30");
+                let mut rounded = String::new();
+                write_fixed(number, scale, &mut rounded);
+                rounded
             }
         };
         let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));

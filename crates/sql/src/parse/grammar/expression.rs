@@ -12,6 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::{Begins, Grammar};
 use crate::comparison::compares;
+use crate::declared::is_aggregate;
 use crate::functions::own::MARK;
 
 impl Grammar {
@@ -169,15 +170,21 @@ impl Grammar {
             } => {}
             Expr::Trim {
                 trim_where,
-                trim_what: _,
+                trim_what,
                 expr: value,
                 trim_characters,
             } => {
-                match trim_where {
-                    None
-                    | Some(
-                        TrimWhereField::Both | TrimWhereField::Leading | TrimWhereField::Trailing,
+                match (trim_where, trim_what) {
+                    (None, _)
+                    | (
+                        Some(
+                            TrimWhereField::Both
+                            | TrimWhereField::Leading
+                            | TrimWhereField::Trailing,
+                        ),
+                        Some(_),
                     ) => {}
+                    (Some(_), None) => self.refuse_behind(value.as_ref(), ")"),
                 }
                 if trim_characters.is_some() {
                     self.refuse_behind(value.as_ref(), ",");
@@ -352,6 +359,9 @@ impl Grammar {
         }
         match args {
             FunctionArguments::None => {}
+            FunctionArguments::List(list) if list.args.is_empty() && is_aggregate(name) => {
+                self.refuse_behind(name, ")");
+            }
             FunctionArguments::List(list) => self.arguments(name, list),
             FunctionArguments::Subquery(query) => self.refuse_node(query.as_ref()),
         }
