@@ -141,6 +141,10 @@ impl RowTable {
         &self.shape
     }
 
+    pub(crate) fn shape_arc(&self) -> Arc<Shape> {
+        Arc::clone(&self.shape)
+    }
+
     pub(crate) fn groups(&self) -> usize {
         self.directory.groups()
     }
