@@ -4,7 +4,7 @@ use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{DataFusionError, Result};
 
 /// What all tasks return; the first failure ends the others.
-pub(super) async fn join_all<T: Send + 'static>(
+pub(crate) async fn join_all<T: Send + 'static>(
     tasks: Vec<SpawnedTask<Result<T>>>,
 ) -> Result<Vec<T>> {
     let joined = tasks.into_iter().map(|task| async {
