@@ -137,10 +137,11 @@ impl Builder {
         });
         join_all(tasks.collect()).await?;
         let tables = Arc::into_inner(tables).expect("all tasks have ended");
-        let (tables, mut absent) = { tables.built }
+        let (mut tables, mut absent) = { tables.built }
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
         absent.sort_unstable_by_key(|(partition, _)| *partition);
+        tables.address_directly().map_err(rows_error)?;
         Ok((tables, absent))
     }
 }

@@ -19,6 +19,7 @@ use datafusion::physical_plan::{
 };
 
 use super::ordered::in_order;
+use super::report::NAMES;
 use super::run::Run;
 use super::spec::Spec;
 use super::stream;
@@ -92,6 +93,17 @@ impl JoinOperator {
     /// Identity of its temporary table in the statement's report.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// What was counted of its executions: names and values, for EXPLAIN ANALYZE.
+    pub fn counted(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        let metrics = self.metrics.clone_inner();
+        let value = move |name| {
+            metrics
+                .sum_by_name(name)
+                .map_or(0, |value| value.as_usize())
+        };
+        NAMES.into_iter().map(move |name| (name, value(name)))
     }
 
     pub(super) fn metrics_set(&self) -> &ExecutionPlanMetricsSet {
@@ -230,7 +242,7 @@ impl ExecutionPlan for JoinOperator {
         let schema = self.schema();
         Ok(match self.spec.ordering.clone() {
             None => {
-                let results = stream::results(run, partition, metrics);
+                let results = stream::results(run, partition, metrics, self.spec.fetch);
                 Box::pin(RecordBatchStreamAdapter::new(schema, results))
             }
             Some(ordering) => in_order(run, partition, metrics, ordering, context),

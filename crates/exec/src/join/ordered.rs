@@ -31,13 +31,14 @@ pub(super) fn in_order(
     let schema = Arc::clone(&run.spec.schema);
     let begun = async move {
         let built = run.built().await?;
-        let schema = Arc::clone(&run.spec.schema);
-        let rows = results(run, partition, metrics);
-        let rows: SendableRecordBatchStream =
-            Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&schema), rows));
-        match built.partner {
-            None => Ok(rows),
-            Some(_) => sorted(rows, ordering, context),
+        let (schema, fetch) = (Arc::clone(&run.spec.schema), run.spec.fetch);
+        let is_late = built.partner.is_some();
+        // The first rows in order may be the last that are found.
+        let rows = results(run, partition, metrics, fetch.filter(|_| !is_late));
+        let rows: SendableRecordBatchStream = Box::pin(RecordBatchStreamAdapter::new(schema, rows));
+        match is_late {
+            true => sorted(rows, ordering, fetch, context),
+            false => Ok(rows),
         }
     };
     let rows = stream::once(begun).try_flatten();
@@ -47,6 +48,7 @@ pub(super) fn in_order(
 fn sorted(
     rows: SendableRecordBatchStream,
     ordering: LexOrdering,
+    fetch: Option<usize>,
     context: Arc<TaskContext>,
 ) -> Result<SendableRecordBatchStream> {
     let schema = rows.schema();
@@ -57,7 +59,7 @@ fn sorted(
             stream: rows,
         },
     ));
-    let stock = SortExec::new(ordering, input);
+    let stock = SortExec::new(ordering, input).with_fetch(fetch);
     match SortOperator::try_from_stock(&stock)? {
         Some(sort) => sort.execute(0, context),
         None => stock.execute(0, context),

@@ -8,6 +8,18 @@ use mayfly_space::Account;
 use crate::context::StatementContext;
 use crate::report::{TempTable, Why};
 
+/// What is counted, in the order in which it is told.
+pub(super) const NAMES: [&str; 8] = [
+    "build_rows",
+    "probe_rows",
+    "partitions_on_disk",
+    "rows_dropped",
+    "chunks",
+    "splits",
+    "bytes_written",
+    "bytes_read",
+];
+
 /// The counters of one execution.
 #[derive(Clone, Debug)]
 pub(super) struct Counts {
@@ -27,15 +39,25 @@ pub(super) struct Counts {
 impl Counts {
     pub(super) fn new(metrics: &ExecutionPlanMetricsSet) -> Counts {
         let count = |name: &'static str| MetricBuilder::new(metrics).global_counter(name);
+        let [
+            build_rows,
+            probe_rows,
+            partitions_on_disk,
+            rows_dropped,
+            chunks,
+            splits,
+            bytes_written,
+            bytes_read,
+        ] = NAMES.map(count);
         Counts {
-            build_rows: count("build_rows"),
-            probe_rows: count("probe_rows"),
-            partitions_on_disk: count("partitions_on_disk"),
-            rows_dropped: count("rows_dropped"),
-            chunks: count("chunks"),
-            splits: count("splits"),
-            bytes_written: count("bytes_written"),
-            bytes_read: count("bytes_read"),
+            build_rows,
+            probe_rows,
+            partitions_on_disk,
+            rows_dropped,
+            chunks,
+            splits,
+            bytes_written,
+            bytes_read,
         }
     }
 }

@@ -217,8 +217,12 @@ impl Probing {
                 return Ok(());
             }
         }
-        self.keys.encode(rows, &keys).map_err(rows_error)?;
         let looked = &mut self.prober.looked;
+        if self.tables.find_direct(&keys, looked, &mut self.scratch) {
+            self.prober.begin(spec.right.pick(&batch), |_| false);
+            return Ok(());
+        }
+        self.keys.encode(rows, &keys).map_err(rows_error)?;
         let filter = self.built.left.filter();
         let matchable = matchable.as_deref();
         { &self.tables }.find(&self.keys, matchable, filter, looked, &mut self.scratch);

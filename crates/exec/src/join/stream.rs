@@ -51,14 +51,15 @@ struct JoinStream {
     metrics: BaselineMetrics,
 }
 
-/// The results of one partition.
+/// The results of one partition, at most `fetch` of them.
 pub(super) fn results(
     run: Arc<Run>,
     partition: usize,
     metrics: BaselineMetrics,
+    fetch: Option<usize>,
 ) -> impl Stream<Item = Result<RecordBatch>> + Send + 'static {
     let spec = &run.spec;
-    let output = Output::new(&spec.schema, run.limits.0, spec.fetch);
+    let output = Output::new(&spec.schema, run.limits.0, fetch);
     let stream = JoinStream {
         run,
         partition,

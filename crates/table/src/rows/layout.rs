@@ -330,6 +330,12 @@ impl RowLayout {
             .next_multiple_of(ROW_ALIGN)
     }
 
+    /// Whether all rows have one length.
+    #[inline]
+    pub(crate) fn has_one_len(&self) -> bool {
+        self.row_len.is_some()
+    }
+
     /// The length of the row at the head of `row`.
     #[inline]
     pub(crate) fn row_len(&self, row: &[u8]) -> usize {
@@ -354,7 +360,13 @@ impl RowLayout {
     /// Whether the row with this key section can have a partner.
     #[inline]
     pub(crate) fn is_matchable(&self, key: &[u8]) -> bool {
-        self.null_keys_match || key[..self.key.null_bytes].iter().all(|bits| *bits == 0)
+        self.null_keys_match || self.key_is_known(key)
+    }
+
+    /// Whether no part of a key section is NULL.
+    #[inline]
+    pub(crate) fn key_is_known(&self, key: &[u8]) -> bool {
+        key[..self.key.null_bytes].iter().all(|bits| *bits == 0)
     }
 
     /// Whether some rows can have no partner because of NULLs in their keys.

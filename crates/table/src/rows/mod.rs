@@ -30,6 +30,7 @@ mod join;
 mod kept_rows;
 mod layout;
 mod numbering;
+mod numbers;
 mod partition;
 mod payload;
 mod read_ahead;

@@ -18,6 +18,7 @@
 //! rows of one key in the place of merging them. What a table knows of rows that found a partner
 //! is a bit a row beside the pages, so that several threads may probe it at once.
 
+mod direct;
 mod filter;
 mod keys;
 mod page;

@@ -109,6 +109,25 @@ impl JoinTable {
         &self.table.shape().layout
     }
 
+    /// Whether several rows have one key.
+    pub(crate) fn has_doubles(&self) -> bool {
+        self.table.has_doubles()
+    }
+
+    /// Shows all rows with their references, in the order in which they were entered.
+    pub(crate) fn each_row(&self, mut see: impl FnMut(u32, &[u8])) -> Result<(), Error> {
+        for (number, page) in self.table.segments().iter().enumerate() {
+            self.table.shape().stop.check()?;
+            let mut at = 0;
+            while at < page.used {
+                let row = page.row(at as usize);
+                see(self.table.reference_to(number, at), row);
+                at += self.layout().row_len(row) as u32;
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn find(
         &self,
         keys: KeysView<'_>,

@@ -6,9 +6,11 @@ use arrow_array::{ArrayRef, BooleanArray};
 
 use super::super::Error;
 use super::super::encode::KeysView;
+use super::super::numbers::Numbers;
 use super::super::row_table::{Found, Scratch};
 use super::super::scatter::Scatter;
 use super::super::segment::Shape;
+use super::direct::DirectHeads;
 use super::filter::KeyFilter;
 use super::keys::{JoinKeys, Stored, decode_stored};
 use super::page::JoinPage;
@@ -24,7 +26,7 @@ impl RowRef {
     /// No row.
     pub const NONE: RowRef = RowRef(u64::MAX);
 
-    fn new(table: usize, reference: u32) -> RowRef {
+    pub(crate) fn new(table: usize, reference: u32) -> RowRef {
         RowRef((table as u64) << 32 | u64::from(reference))
     }
 
@@ -78,6 +80,10 @@ enum Slot {
 pub struct JoinTables {
     shape: Arc<Shape>,
     slots: Vec<Slot>,
+    /// Where keys are numbers that lie close together, and every row is in a table.
+    direct: Option<DirectHeads>,
+    /// Whether several rows of a table have one key.
+    has_doubles: bool,
     /// A row of zeros, which stands for no row until its columns are made NULL.
     zeros: Vec<u8>,
 }
@@ -90,6 +96,7 @@ pub struct ProbeScratch {
     scratch: Scratch,
     hashes: Vec<u64>,
     picked: Vec<u32>,
+    numbers: Numbers,
 }
 
 /// What looking a batch up gives.
@@ -114,6 +121,8 @@ impl JoinTables {
             zeros: vec![0; shape.layout.fixed_row_bytes()],
             shape: Arc::clone(shape),
             slots: (0..partitions).map(|_| Slot::Empty).collect(),
+            direct: None,
+            has_doubles: false,
         }
     }
 
@@ -125,13 +134,53 @@ impl JoinTables {
     /// One table, in which all keys are looked up.
     pub fn of_one(table: JoinTable) -> JoinTables {
         let mut tables = JoinTables::of_shape(&super::table::shape_of(&table), 1);
-        tables.slots[0] = Slot::Table(table);
+        tables.set_table(0, table);
         tables
     }
 
     /// Puts the table of a partition in its place.
     pub fn set_table(&mut self, partition: usize, table: JoinTable) {
+        self.has_doubles |= table.has_doubles();
         self.slots[partition] = Slot::Table(table);
+    }
+
+    /// Addresses rows directly where their keys allow it and no partition is absent.
+    ///
+    /// # Errors
+    /// Whatever the temp space reports, but for shortage of memory.
+    pub fn address_directly(&mut self) -> Result<(), Error> {
+        let mut tables = Vec::new();
+        for (number, slot) in self.slots.iter().enumerate() {
+            match slot {
+                Slot::Empty => {}
+                Slot::Table(table) => tables.push((number, table)),
+                Slot::Absent => return Ok(()),
+            }
+        }
+        self.direct = DirectHeads::build(&self.shape, &tables)?;
+        Ok(())
+    }
+
+    /// Looks all rows of a batch up that is addressed directly; false where it is not.
+    pub fn find_direct(
+        &self,
+        key: &[ArrayRef],
+        looked: &mut Looked,
+        scratch: &mut ProbeScratch,
+    ) -> bool {
+        let Some(direct) = &self.direct else {
+            return false;
+        };
+        let numbers = &mut scratch.numbers;
+        numbers.read(&key[0]);
+        if numbers.has_nulls() && !self.shape.layout.has_unmatchable_keys() {
+            // NULL is a key as any other.
+            return false;
+        }
+        direct.find(numbers, &mut looked.heads);
+        looked.absent.clear();
+        looked.dropped = 0;
+        true
     }
 
     /// Says that a partition has rows but no table.
@@ -180,6 +229,7 @@ impl JoinTables {
             scratch,
             hashes,
             picked,
+            ..
         } = scratch;
         heads.clear();
         heads.resize(keys.hashes.len(), RowRef::NONE);
@@ -257,7 +307,13 @@ impl JoinTables {
                 rows.push(cursor.row as u32);
                 found.push(next);
                 let table = self.table(next);
-                bytes += layout.row_len(table.row(next.reference()));
+                bytes += match layout.has_one_len() {
+                    true => layout.fixed_row_bytes(),
+                    false => layout.row_len(table.row(next.reference())),
+                };
+                if !self.has_doubles {
+                    break;
+                }
                 next = match table.next_of(next.reference()) {
                     Some(reference) => RowRef::new(next.table(), reference),
                     None => RowRef::NONE,

@@ -120,6 +120,7 @@ impl RowTable {
     /// Puts rows of a page behind the first row that has their key.
     fn link_doubles(&mut self, segment: usize, pairs: &[(u32, u32)]) {
         let shape = Arc::clone(&self.shape);
+        self.has_doubles |= !pairs.is_empty();
         for (offset, head) in pairs {
             let reference = reference_to(&shape, segment, *offset);
             let (head_segment, head_offset) = place_of(&shape, *head);
@@ -129,6 +130,11 @@ impl RowTable {
             let row = &mut self.segments[segment].guard[*offset as usize..];
             shape.layout.set_link(row, next);
         }
+    }
+
+    /// Whether rows are linked with others of their key.
+    pub(crate) fn has_doubles(&self) -> bool {
+        self.has_doubles
     }
 
     /// The next row with the key of this one.
