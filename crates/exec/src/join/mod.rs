@@ -45,4 +45,5 @@ mod stream;
 mod unmatched;
 
 pub use operator::JoinOperator;
+pub(crate) use rule::is_supported;
 pub use rule::replace;

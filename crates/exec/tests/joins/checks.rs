@@ -145,7 +145,7 @@ impl Case {
     }
 
     fn ours(&self) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = replace(self.plan()?)?.data;
+        let plan = replace(self.plan()?, 0)?.data;
         assert!(plan.is::<JoinOperator>(), "{self:?}");
         Ok(plan)
     }
