@@ -190,6 +190,18 @@ impl Server {
         }
     }
 
+    /// Why it does not answer any more.
+    pub(crate) fn why_gone(&mut self) -> String {
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_secs(5) {
+            if let Some(ended) = self.ended() {
+                return ended;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        "the server has closed the connection".to_owned()
+    }
+
     /// Begins a fresh high-water mark of its memory; without the right to, the mark covers the
     /// server's life.
     pub(crate) fn forget_peak(&self) {

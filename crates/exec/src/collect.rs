@@ -8,6 +8,7 @@ use futures::StreamExt;
 use mayfly_table::Table;
 
 use crate::error::table_error;
+use crate::time_slice::TimeSlice;
 
 /// Appends all rows of a stream to a table and answers with their number. Readers see all rows of
 /// the stream or, when it fails or the future is dropped, none.
@@ -18,11 +19,11 @@ pub async fn collect_into(
     table: &Arc<Table>,
     mut stream: SendableRecordBatchStream,
 ) -> Result<u64> {
+    let mut slice = TimeSlice::begin();
     let mut appender = table.begin_append();
     while let Some(batch) = stream.next().await {
         appender.append(&batch?).map_err(table_error)?;
-        // An input that is always ready would never let a cancelled statement end.
-        tokio::task::coop::consume_budget().await;
+        slice.share().await;
     }
     appender.commit().map_err(table_error)
 }

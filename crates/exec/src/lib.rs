@@ -52,6 +52,7 @@ mod short_plan;
 pub mod sort;
 mod tasks;
 pub mod temp_file;
+mod time_slice;
 mod unbound;
 
 pub use batches::batch_of;
@@ -71,6 +72,7 @@ pub use recursion::{RecursionOperator, RecursionTooDeep, WorkRows};
 pub use report::{Report, TempTable, Why, next_temp_table_id};
 pub use rule::{SwapOperators, planned_temp_tables, unspillable};
 pub use short_plan::{ShortPlan, ShortRun, Size};
+pub use time_slice::TimeSlice;
 pub use unbound::UnboundTable;
 
 #[cfg(test)]

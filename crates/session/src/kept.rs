@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
 use futures::StreamExt;
+use mayfly_exec::TimeSlice;
 use mayfly_space::{Account, NextUse};
 use mayfly_table::BatchRun;
 use mayfly_types::MySqlError;
@@ -74,13 +75,14 @@ impl KeptRows {
 
 async fn keep(mut batches: RowStream, account: Account) -> Result<Option<BatchRun>, MySqlError> {
     let mut run: Option<BatchRun> = None;
+    let mut slice = TimeSlice::begin();
     while let Some(batch) = batches.next().await {
         let batch = batch?;
         let run = run
             .get_or_insert_with(|| BatchRun::new(&account, batch.schema(), NextUse::SecondChance));
         run.append(&batch)
             .map_err(|error| errors::from_table(&error))?;
-        tokio::task::coop::consume_budget().await;
+        slice.share().await;
     }
     if let Some(run) = &mut run {
         run.finish().map_err(|error| errors::from_table(&error))?;

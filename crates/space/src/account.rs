@@ -17,13 +17,14 @@
 //! Over the limit, the change is taken back and tried again a few times, because another thread
 //! may be in the middle of taking its own back.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 use std::sync::{Arc, Mutex, Weak};
 
+use crate::own_pages::OwnPages;
 use crate::{AccountOptions, Compression, Counters, Error, Result, lock};
 
 const KIB: u64 = 1024;
@@ -112,8 +113,8 @@ pub(crate) struct Node {
     claim_max_kib: Option<u64>,
     /// `None` for the space's own.
     compression: Option<Compression>,
-    /// Pages of a node with a resident limit, in the order they got a frame.
-    pub(crate) own_pages: Mutex<VecDeque<u32>>,
+    /// Pages of a node with a resident limit.
+    pub(crate) own_pages: Mutex<OwnPages>,
     pub(crate) tally: Tally,
     next_child: AtomicU64,
     children: Mutex<HashMap<u64, Weak<Node>>>,
@@ -159,7 +160,7 @@ impl Node {
             resident_max_bytes: options.resident_max_bytes,
             claim_max_kib: options.claim_max_bytes.map(|bytes| bytes / KIB),
             compression: options.compression,
-            own_pages: Mutex::new(VecDeque::new()),
+            own_pages: Mutex::default(),
             tally: Tally::default(),
             next_child: AtomicU64::new(0),
             children: Mutex::new(HashMap::new()),

@@ -88,6 +88,7 @@ mod io;
 pub mod measure;
 mod options;
 mod order;
+mod own_pages;
 mod page;
 mod prefetch;
 #[cfg(not(miri))]

@@ -57,9 +57,9 @@ pub trait Faults: Send + Sync {
     /// Called before each operation; an error makes it fail in the way a real failure would.
     fn before(&self, operation: Operation) -> std::io::Result<()>;
 
-    /// The most bytes that one system call of a [`Operation::Read`] or [`Operation::Write`] moves,
-    /// at least one: fewer than asked for are a short transfer. Where the page cache is passed by,
-    /// the device moves whole sectors of 4 KiB.
+    /// The most bytes that one system call of a [`Operation::Read`] or [`Operation::Write`] moves:
+    /// fewer than asked for are a short transfer, none a transfer that fails on its way. Where the
+    /// page cache is passed by, the device moves whole sectors of 4 KiB.
     fn bytes_moved_max(&self, _operation: Operation) -> usize {
         usize::MAX
     }

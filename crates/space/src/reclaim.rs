@@ -17,11 +17,15 @@ use crate::core::Core;
 /// Periods until something has gone back that is no longer used: it may have been in use at the
 /// beginning of the first one.
 const PERIODS: u32 = 2;
+/// Periods are no shorter, or ending them would be all that is done.
+const PERIOD_MIN: Duration = Duration::from_millis(1);
+/// They are no longer either: a hundred years, which clocks can count.
+const PERIOD_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 impl Core {
     /// The length of a period.
     pub(crate) fn period(&self) -> Duration {
-        self.options.idle_trim / PERIODS
+        (self.options.idle_trim / PERIODS).clamp(PERIOD_MIN, PERIOD_MAX)
     }
 
     /// Ends a period. Stops early, and leaves the rest to the next one, as soon as `is_needed` says

@@ -80,6 +80,30 @@ pub(crate) struct Room {
     pub(crate) code_is_lent: AtomicBool,
 }
 
+/// A thread that waits for room, however often.
+struct Waiting<'n> {
+    node: &'n Node,
+    bytes: u64,
+    /// Looks since something was written.
+    rounds: u32,
+    /// Quotas other than the server's and its own refuse nothing meanwhile.
+    overdraws: bool,
+    /// Writes that had begun when it came: what they meet may be over.
+    writes_before: Option<u64>,
+}
+
+impl<'n> Waiting<'n> {
+    fn new(node: &'n Node, bytes: u64) -> Waiting<'n> {
+        Waiting {
+            node,
+            bytes,
+            rounds: 0,
+            overdraws: false,
+            writes_before: None,
+        }
+    }
+}
+
 enum Waited {
     Again,
     /// A write failed, or a page was refused whose quota is that of who waits.
@@ -189,7 +213,8 @@ impl Core {
         node.resident(len);
         self.nudge();
         if let Some((limited, limit)) = node.resident_limit() {
-            lock(&limited.own_pages).push_back(id);
+            let has_frame = |id| self.has_frame(limited, id);
+            lock(&limited.own_pages).add(id, has_frame);
             self.enforce(limited, limit);
         }
         Ok(frame)
@@ -238,8 +263,7 @@ impl Core {
         attempt: impl Fn(bool) -> Option<T>,
     ) -> Result<T> {
         let mut failed_compactions = 0;
-        let mut rounds = 0;
-        let mut overdraw = false;
+        let mut waiting = Waiting::new(node, bytes);
         loop {
             if let Some(found) = attempt(false) {
                 return Ok(found);
@@ -252,7 +276,7 @@ impl Core {
                 self.take_frame(evicted);
                 continue;
             }
-            let waited = self.wait_for_writer(node, bytes, &mut rounds, overdraw);
+            let waited = self.wait_for_writer(&mut waiting);
             let is_barren = matches!(waited, Waited::Barren(_));
             match waited {
                 Waited::Again => failed_compactions = 0,
@@ -261,9 +285,9 @@ impl Core {
                         return Ok(found);
                     }
                     // Others' quotas keep their pages in memory, which is no reason to fail here.
-                    if is_barren && !overdraw && self.order.refused_pages() > 0 {
-                        overdraw = true;
-                        rounds = 0;
+                    if is_barren && !waiting.overdraws && self.order.refused_pages() > 0 {
+                        waiting.overdraws = true;
+                        waiting.rounds = 0;
                         continue;
                     }
                     return Err(error.unwrap_or_else(|| node.exceeded(bytes)));
@@ -289,14 +313,14 @@ impl Core {
         freed
     }
 
-    /// Waits until something was written or cannot be. With `overdraw`, quotas other than those of
-    /// `node` and the server's refuse nothing meanwhile.
-    fn wait_for_writer(&self, node: &Node, bytes: u64, rounds: &mut u32, overdraw: bool) -> Waited {
-        if *rounds == 0 {
+    /// Waits until something was written or cannot be.
+    fn wait_for_writer(&self, waiting: &mut Waiting<'_>) -> Waited {
+        let node = waiting.node;
+        if waiting.rounds == 0 {
             // Whatever refused these pages may be over.
             self.order.forgive(&self.arena, &self.table);
         }
-        *rounds += 1;
+        waiting.rounds += 1;
         if let Err(error) = self.start_writer() {
             return Waited::Failed(Some(error));
         }
@@ -304,9 +328,9 @@ impl Core {
         let refusals = node.quota_refusals();
         let mut state = lock(&self.room.state);
         let (completions, failures, barren) = (state.completions, state.failures, state.barren);
-        let writes_begun = state.writes_begun;
+        let writes_before = *waiting.writes_before.get_or_insert(state.writes_begun);
         state.urgent += 1;
-        state.overdrawing += u32::from(overdraw);
+        state.overdrawing += u32::from(waiting.overdraws);
         self.room.work.notify_one();
         let mut refused = None;
         while !state.stop
@@ -320,17 +344,17 @@ impl Core {
             state = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
         }
         state.urgent -= 1;
-        state.overdrawing -= u32::from(overdraw);
+        state.overdrawing -= u32::from(waiting.overdraws);
         let error = state.error.as_ref().map(Error::duplicate);
         let written = state.completions != completions;
         let failed = state.failures != failures;
-        let is_of_before = failed && state.last_failed_write <= writes_begun;
+        let is_of_before = failed && state.last_failed_write <= writes_before;
         let stop = state.stop;
         drop(state);
         count(&node.tally.waits, 1);
         count(&node.tally.wait_nanos, started.elapsed().as_nanos() as u64);
         if written {
-            *rounds = 1;
+            waiting.rounds = 1;
             return Waited::Again;
         }
         if let Some(refused) = refused.or_else(|| node.refused_since(&refusals)) {
@@ -338,19 +362,19 @@ impl Core {
         }
         if is_of_before && !stop {
             // What was on its way when this thread came met a failure that may be over.
-            *rounds = 0;
+            waiting.rounds = 0;
             return Waited::Again;
         }
         if failed || stop {
             return Waited::Failed(error);
         }
         let is_refused = self.order.refused_pages() > 0;
-        let is_unclaimed = self.loading.load(Relaxed) > 0 || !self.arena.fits(bytes);
+        let is_unclaimed = self.loading.load(Relaxed) > 0 || !self.arena.fits(waiting.bytes);
         let rounds_max = match is_unclaimed && !is_refused {
             true => UNCLAIMED_ROUNDS,
             false => BARREN_ROUNDS,
         };
-        if *rounds < rounds_max {
+        if waiting.rounds < rounds_max {
             std::thread::sleep(Duration::from_micros(50));
             return Waited::Again;
         }
@@ -363,19 +387,11 @@ impl Core {
         let mut requests = Vec::new();
         while node.resident_bytes() > limit_bytes && tries > 0 {
             tries -= 1;
-            let Some(id) = lock(&node.own_pages).pop_front() else {
+            let Some(id) = lock(&node.own_pages).take_oldest() else {
                 break;
             };
-            let entry = self.table.entry(id);
-            let account = entry.account();
-            let own = account.is_some_and(|account| {
-                account.chain().any(|ancestor| std::ptr::eq(ancestor, node))
-            });
-            if !own || crate::table::state(entry.load()) == crate::table::ABSENT {
-                continue;
-            }
-            if !self.evict_one(id) {
-                lock(&node.own_pages).push_back(id);
+            if self.has_frame(node, id) && !self.evict_one(id) {
+                lock(&node.own_pages).put_back(id);
                 requests.push(id);
             }
         }
@@ -387,8 +403,20 @@ impl Core {
             drop(state);
         }
         if node.resident_bytes() > 2 * limit_bytes + (4 << 20) {
-            let _progress = self.wait_for_writer(node, 0, &mut 1, false);
+            let _progress = self.wait_for_writer(&mut Waiting {
+                rounds: 1,
+                ..Waiting::new(node, 0)
+            });
         }
+    }
+
+    /// Whether a page is of this account or of one below it, and has a frame or is about to.
+    fn has_frame(&self, node: &Node, id: u32) -> bool {
+        let entry = self.table.entry(id);
+        let is_own = |account: &Node| account.chain().any(|above| std::ptr::eq(above, node));
+        let account = entry.account();
+        let is_absent = crate::table::state(entry.load()) == crate::table::ABSENT;
+        account.is_some_and(|account| is_own(&account)) && !is_absent
     }
 
     /// Evicts one page if it is clean and unpinned.

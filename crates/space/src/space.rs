@@ -368,15 +368,17 @@ impl Account {
         let id = core.table.take_id();
         let entry = core.table.entry(id);
         entry.set_size(size);
+        // Before there is a frame: whoever meets it then asks whose it is.
+        lock(&entry.beside).account = Some(Arc::clone(&self.node));
         let frame = match core.frame_for(id, size, &self.node) {
             Ok(frame) => frame,
             Err(error) => {
+                lock(&entry.beside).account = None;
                 core.table.return_id(id);
                 self.node.unclaim(len as u64);
                 return Err(error);
             }
         };
-        lock(&entry.beside).account = Some(Arc::clone(&self.node));
         entry.word.store(
             RESIDENT | EXCLUSIVE | DIRTY | 1 | frame_bits(frame),
             std::sync::atomic::Ordering::Release,

@@ -115,16 +115,15 @@ impl<'a> Writer<'a> {
         let room = &self.core.room;
         let mut state = lock(&room.state);
         loop {
-            if state.stop {
-                return false;
-            }
-            let left = self.period_end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            if self.period_end <= Instant::now() {
                 drop(state);
                 self.core.end_period(&|| self.core.is_work_waiting());
                 self.period_end = Instant::now() + self.core.period();
+                // There may be work that came meanwhile, and the next period be over as well.
                 state = lock(&room.state);
-                continue;
+            }
+            if state.stop {
+                return false;
             }
             if state.urgent > 0
                 || !state.requests.is_empty()
@@ -133,6 +132,7 @@ impl<'a> Writer<'a> {
             {
                 return true;
             }
+            let left = self.period_end.saturating_duration_since(Instant::now());
             room.writer_sleeps.store(true, Relaxed);
             let waited = room.work.wait_timeout(state, left);
             room.writer_sleeps.store(false, Relaxed);

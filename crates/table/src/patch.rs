@@ -197,6 +197,22 @@ impl Patches {
         pages.flat_map(|(batch, patches)| patches.iter().map(|patch| (*batch, patch)))
     }
 
+    /// The rows that it is for; some count several times.
+    pub(crate) fn row_count(&self) -> u64 {
+        let rows = self.iter().map(|(_, patch)| patch.slots.len() as u64);
+        rows.sum()
+    }
+
+    /// As many of them as lie in pages that somebody else holds.
+    pub(crate) fn moving_count(&self, pages: &mut Arc<Vec<TablePage>>) -> u64 {
+        let is_held = Arc::get_mut(pages).is_none();
+        // Where the table has changed since, the commit finds out.
+        let has_one = |batch: usize| pages.get(batch).is_some_and(TablePage::has_one_holder);
+        let moving = self.iter();
+        let moving = moving.filter(|(batch, _)| is_held || !has_one(*batch));
+        moving.map(|(_, patch)| patch.slots.len() as u64).sum()
+    }
+
     /// Takes a patch of a page; not if there are too many.
     pub(crate) fn add(
         &mut self,

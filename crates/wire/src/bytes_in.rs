@@ -40,6 +40,11 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
+    /// How many bytes are left.
+    pub(crate) fn len(&self) -> usize {
+        self.rest.len()
+    }
+
     /// Everything that is left.
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)

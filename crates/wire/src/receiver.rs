@@ -271,6 +271,12 @@ impl Receiver {
                 if let Some(payload) = self.take_packet()? {
                     return Poll::Ready(Ok(Some(payload)));
                 }
+                if self.forgetting.is_some() {
+                    // All of it may have come.
+                    continue;
+                }
+            }
+            if self.forgetting.is_none() || self.decompressor.is_some() {
                 self.make_room()?;
             }
             if self.at_end {
@@ -385,20 +391,25 @@ impl Receiver {
     /// has.
     fn forget(&mut self) -> Result<Option<Refused>, ReceiveError> {
         while let Some(forgetting) = &mut self.forgetting {
-            let came = forgetting.missing_bytes.min(self.raw.len());
-            self.raw.advance(came);
+            let from = match self.decompressor {
+                Some(_) => &mut self.plain,
+                None => &mut self.raw,
+            };
+            let came = forgetting.missing_bytes.min(from.len());
+            from.advance(came);
             forgetting.missing_bytes = forgetting.missing_bytes.saturating_sub(came);
-            if forgetting.missing_bytes > 0 {
-                return Ok(None);
-            }
-            if !forgetting.goes_on {
+            if forgetting.missing_bytes == 0 && !forgetting.goes_on {
                 return Ok(self.forgetting.take().map(|forgotten| forgotten.refused));
             }
-            let mut header = Reader::new(&self.raw);
-            let (Ok(len), Ok(sequence)) = (header.u24(), header.u8()) else {
-                return Ok(None);
+            let mut header = Reader::new(from);
+            let (Ok(len), Ok(sequence), 0) = (header.u24(), header.u8(), forgetting.missing_bytes)
+            else {
+                match self.unwrap_frame()? {
+                    true => continue,
+                    false => return Ok(None),
+                }
             };
-            if sequence != self.sequence {
+            if self.decompressor.is_none() && sequence != self.sequence {
                 return Err(ReceiveError::OutOfOrder);
             }
             forgetting.total_bytes = forgetting.total_bytes.saturating_add(len);
@@ -408,7 +419,7 @@ impl Receiver {
             forgetting.missing_bytes = len;
             forgetting.goes_on = len >= PAYLOAD_BYTES_MAX;
             self.sequence = sequence.wrapping_add(1);
-            self.raw.advance(HEADER_BYTES);
+            from.advance(HEADER_BYTES);
         }
         Ok(None)
     }

@@ -35,6 +35,7 @@ use super::functions::{Functions, Source, Tuple, select};
 use super::recent::Recent;
 use crate::batches::batch_of;
 use crate::error::{find_space_error, rows_error, space_error};
+use crate::time_slice::TimeSlice;
 
 /// Groups up to which distinct values go through a set that spills, rather than the groups being
 /// split: numbers and states of so many take a small part of the smallest budget.
@@ -109,12 +110,17 @@ impl KeptReader {
 
     /// The next result rows; `None` at the end.
     pub(super) async fn next_batch(&mut self, schema: &SchemaRef) -> Result<Option<RecordBatch>> {
+        let mut slice = TimeSlice::begin();
         loop {
+            slice.share().await;
             if let Some(emitting) = &mut self.emitting {
                 match emitting.next_batch(schema, self.batch_rows)? {
                     Some(batch) => return Ok(Some(batch)),
                     None => self.emitting = None,
                 }
+            }
+            while self.groups.settle_next().map_err(rows_error)? {
+                slice.share().await;
             }
             let Some(part) = self.groups.next_kept_rows().map_err(rows_error)? else {
                 return Ok(None);
@@ -212,6 +218,7 @@ impl KeptReader {
         states: &mut States,
     ) -> Result<bool> {
         let functions = &self.functions;
+        let mut slice = TimeSlice::begin();
         for page in 0..part.page_count() {
             let Some(batch) = part.read_page(page, numbering).map_err(rows_error)? else {
                 return Ok(false);
@@ -222,7 +229,7 @@ impl KeptReader {
                 return Ok(false);
             }
             states.account_for()?;
-            tokio::task::coop::consume_budget().await;
+            slice.share().await;
         }
         let Seen::Spilling { set, worker } = seen else {
             return Ok(true);
@@ -236,13 +243,12 @@ impl KeptReader {
             states.update_distinct(functions, number, &nothing, &[], groups)?;
         }
         let mut reader = set.reader();
-        while let Some(batches) = reader.next(self.batch_rows)? {
+        while let Some(batches) = reader.next(self.batch_rows).await? {
             for batch in batches {
                 let (tuple, rows) = (batch.tuple, &batch.groups);
                 states.update_distinct(functions, tuple, &batch.values, rows, groups)?;
             }
             states.account_for()?;
-            tokio::task::coop::consume_budget().await;
         }
         Ok(true)
     }

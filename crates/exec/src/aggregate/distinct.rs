@@ -30,6 +30,8 @@ use mayfly_table::rows::{
 use super::functions::{Functions, select};
 use super::recent::Recent;
 use crate::error::rows_error;
+use crate::tasks::next_groups;
+use crate::time_slice::TimeSlice;
 
 /// Tables in front of the set that each thread has at most: further tuples share them. The memory
 /// of so many is less than what the set needs later to split a partition.
@@ -140,6 +142,7 @@ impl DistinctSet {
     pub(super) fn reader(&self) -> DistinctReader {
         DistinctReader {
             reader: GroupReader::new(Arc::clone(&self.set)),
+            slice: TimeSlice::begin(),
             shape: Arc::clone(&self.shape),
         }
     }
@@ -237,14 +240,16 @@ pub(super) struct DistinctBatch {
 /// One thread's way out of a [`DistinctSet`].
 pub(super) struct DistinctReader {
     reader: GroupReader,
+    slice: TimeSlice,
     shape: Arc<Shape>,
 }
 
 impl DistinctReader {
     /// The next values, at most `rows_max`, each of them for the first and last time; `None` at the
     /// end.
-    pub(super) fn next(&mut self, rows_max: usize) -> Result<Option<Vec<DistinctBatch>>> {
-        let Some(found) = self.reader.next_batch(rows_max).map_err(rows_error)? else {
+    pub(super) async fn next(&mut self, rows_max: usize) -> Result<Option<Vec<DistinctBatch>>> {
+        let found = next_groups(&mut self.reader, rows_max, &mut self.slice).await?;
+        let Some(found) = found else {
             return Ok(None);
         };
         let owners = found.key[0].as_primitive::<UInt32Type>().values();

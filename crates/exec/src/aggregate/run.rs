@@ -26,7 +26,8 @@ use crate::context::StatementContext;
 use crate::error::{rows_error, space_error};
 use crate::memory::SpacePool;
 use crate::report::{TempTable, Why};
-use crate::tasks::join_all;
+use crate::tasks::{join_all, next_groups};
+use crate::time_slice::TimeSlice;
 
 /// The end of all input: shared by every output stream.
 type Filled = Shared<BoxFuture<'static, Result<(), Arc<DataFusionError>>>>;
@@ -196,21 +197,8 @@ impl Run {
             Err(error) => stream::once(async move { Err(error) }).right_stream(),
         })
         .flatten();
-        Ok(Box::pin(RecordBatchStreamAdapter::new(
-            schema,
-            cooperative_stream(stream),
-        )))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream)))
     }
-}
-
-/// Lets a consumer that polls in a loop be cancelled.
-fn cooperative_stream(
-    stream: impl futures::Stream<Item = Result<RecordBatch>> + Send + 'static,
-) -> impl futures::Stream<Item = Result<RecordBatch>> + Send + 'static {
-    stream.then(|item| async move {
-        tokio::task::coop::consume_budget().await;
-        item
-    })
 }
 
 /// One task that reads an input partition.
@@ -222,12 +210,13 @@ struct Filler {
 
 impl Filler {
     async fn consume(mut self, mut input: SendableRecordBatchStream) -> Result<()> {
+        let mut slice = TimeSlice::begin();
         while let Some(batch) = input.next().await {
             let batch = batch?;
             if batch.num_rows() > 0 {
                 self.push(&batch)?;
             }
-            tokio::task::coop::consume_budget().await;
+            slice.share().await;
         }
         self.worker.finish().map_err(rows_error)
     }
@@ -257,6 +246,7 @@ enum Reader {
     Inline {
         groups: Box<GroupReader>,
         batch_rows: usize,
+        slice: TimeSlice,
     },
     Kept(Box<KeptReader>),
 }
@@ -276,18 +266,24 @@ impl Reader {
             _ => Reader::Inline {
                 groups: Box::new(groups),
                 batch_rows,
+                slice: TimeSlice::begin(),
             },
         }
     }
 
     async fn next(&mut self, run: &Run) -> Result<Option<RecordBatch>> {
         match (self, &run.recipe) {
-            (Reader::Inline { groups, batch_rows }, Recipe::Inline(recipe)) => {
-                match groups.next_batch(*batch_rows).map_err(rows_error)? {
-                    Some(found) => result_batch(&run.schema, &recipe.outputs, found).map(Some),
-                    None => Ok(None),
-                }
-            }
+            (
+                Reader::Inline {
+                    groups,
+                    batch_rows,
+                    slice,
+                },
+                Recipe::Inline(recipe),
+            ) => match next_groups(groups, *batch_rows, slice).await? {
+                Some(found) => result_batch(&run.schema, &recipe.outputs, found).map(Some),
+                None => Ok(None),
+            },
             (Reader::Kept(reader), _) => reader.next_batch(&run.schema).await,
             (Reader::Inline { .. }, _) => internal_err!("a reader reads what its recipe wrote"),
         }

@@ -37,6 +37,7 @@ use crate::context::StatementContext;
 use crate::error::space_error;
 use crate::memory::SpacePool;
 use crate::tasks::join_all;
+use crate::time_slice::TimeSlice;
 
 /// What the tasks of one execution share.
 struct Whole {
@@ -121,12 +122,13 @@ struct Filler {
 
 impl Filler {
     async fn consume(mut self, mut input: SendableRecordBatchStream) -> Result<States> {
+        let mut slice = TimeSlice::begin();
         while let Some(batch) = input.next().await {
             let batch = batch?;
             if batch.num_rows() > 0 {
                 self.push(&batch)?;
             }
-            tokio::task::coop::consume_budget().await;
+            slice.share().await;
         }
         self.worker.finish()?;
         Ok(self.states)
@@ -144,13 +146,12 @@ impl Filler {
 
 /// One task that reads distinct values until none are left.
 async fn read(whole: Arc<Whole>, mut reader: DistinctReader, mut states: States) -> Result<States> {
-    while let Some(batches) = reader.next(whole.batch_rows)? {
+    while let Some(batches) = reader.next(whole.batch_rows).await? {
         for batch in batches {
             states.update_distinct(&whole.functions, batch.tuple, &batch.values)?;
             whole.usage.add_rows(batch.groups.len());
         }
         states.account_for(&whole)?;
-        tokio::task::coop::consume_budget().await;
     }
     Ok(states)
 }

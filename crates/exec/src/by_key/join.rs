@@ -47,6 +47,7 @@ use crate::error::{space_error, table_error};
 use crate::kept_rows::copied;
 use crate::reads::Searched;
 use crate::replay::{Replay, Rest};
+use crate::time_slice::TimeSlice;
 
 /// Outer rows that are looked up together.
 const CHUNK_ROWS: usize = 8192;
@@ -255,6 +256,7 @@ impl ExecutionPlan for KeyJoin {
             outer: Some(self.outer.execute(0, Arc::clone(&context))?),
             context,
             chunk: None,
+            slice: TimeSlice::begin(),
             rest: None,
             reservation: None,
             _admission: admission.map_err(space_error)?,
@@ -308,6 +310,7 @@ struct Run {
     /// Outer rows that were read and come next.
     ahead: VecDeque<RecordBatch>,
     chunk: Option<Chunk>,
+    slice: TimeSlice,
     /// The hash join that does what is left.
     rest: Option<SendableRecordBatchStream>,
     // Resources.
@@ -332,8 +335,7 @@ impl Run {
                     None => return Ok(None),
                 }
             } else if let Some(chunk) = &mut self.chunk {
-                // An input that is always ready would never let a cancelled statement end.
-                tokio::task::coop::consume_budget().await;
+                self.slice.share().await;
                 let timer = self.baseline.elapsed_compute().timer();
                 let batch = chunk.next(&self.spec, &self.source, self.output_rows)?;
                 timer.done();

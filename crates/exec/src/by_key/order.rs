@@ -31,6 +31,7 @@ use crate::context::StatementContext;
 use crate::error::{space_error, table_error};
 use crate::plan_node::{leaf_node, row_statistics};
 use crate::reads::TableReads;
+use crate::time_slice::TimeSlice;
 
 /// The rows that are shown take at most so much memory, and those that are read at once.
 pub(super) const KEPT_BYTES_MAX: u64 = 1 << 20;
@@ -208,8 +209,9 @@ impl Spec {
         let mut step_rows = left.max(STEP_ROWS_MIN);
         let mut place = None;
         let mut kept = Vec::new();
+        let mut slice = TimeSlice::begin();
         while left > 0 {
-            tokio::task::coop::consume_budget().await;
+            slice.share().await;
             let count = step_rows.min(rows_max).min(limit);
             if count == 0 {
                 return Ok(None);

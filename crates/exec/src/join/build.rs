@@ -21,6 +21,7 @@ use super::report::Counts;
 use super::spec::Spec;
 use crate::error::rows_error;
 use crate::tasks::join_all;
+use crate::time_slice::TimeSlice;
 
 /// The left side, when all of it was read.
 pub(super) struct Built {
@@ -129,8 +130,9 @@ impl Builder {
         let tasks = (0..workers).map(|_| {
             let tables = Arc::clone(&tables);
             SpawnedTask::spawn(async move {
+                let mut slice = TimeSlice::begin();
                 while tables.build_next()? {
-                    tokio::task::coop::consume_budget().await;
+                    slice.share().await;
                 }
                 Ok(())
             })
@@ -214,12 +216,13 @@ impl Filler {
     }
 
     async fn consume(mut self, mut input: SendableRecordBatchStream) -> Result<Option<Bounds>> {
+        let mut slice = TimeSlice::begin();
         while let Some(batch) = input.next().await {
             let batch = batch?;
             if batch.num_rows() > 0 {
                 self.push(&batch)?;
             }
-            tokio::task::coop::consume_budget().await;
+            slice.share().await;
         }
         Ok(self.bounds)
     }

@@ -22,6 +22,7 @@ use super::run::Run;
 use super::unmatched::Unmatched;
 use crate::error::rows_error;
 use crate::tasks::join_all;
+use crate::time_slice::TimeSlice;
 
 /// So many chunks are read without splitting the pair: a split writes and reads both sides once
 /// more, a second chunk reads one of them.
@@ -74,6 +75,7 @@ impl Pairs {
                 queue: Arc::clone(&queue),
                 sender: sender.clone(),
                 scratch: ProbeScratch::default(),
+                slice: TimeSlice::begin(),
             };
             SpawnedTask::spawn(joiner.join_all())
         });
@@ -104,6 +106,7 @@ struct PairJoiner {
     queue: Arc<Mutex<VecDeque<Pair>>>,
     sender: mpsc::Sender<Result<RecordBatch>>,
     scratch: ProbeScratch,
+    slice: TimeSlice,
 }
 
 /// The parts of a pair in their roles.
@@ -263,6 +266,7 @@ impl PairJoiner {
         prober.is_last = is_last;
         let mut number = 0;
         while number < stream.page_count() {
+            self.slice.share().await;
             {
                 let page = stream.open_page(number).map_err(rows_error)?;
                 tables.find_page(&page, &mut prober.looked, &mut self.scratch);
@@ -273,7 +277,7 @@ impl PairJoiner {
             loop {
                 match prober.next(tables)? {
                     Progress::Results(results) => self.send(results).await?,
-                    Progress::None => tokio::task::coop::consume_budget().await,
+                    Progress::None => self.slice.share().await,
                     Progress::Done => break,
                 }
             }

@@ -37,7 +37,7 @@ pub fn replace(
         return Ok(Transformed::no(plan));
     };
     let left_bytes = bytes_at_most(stock.left());
-    if left_bytes.is_some_and(|bytes| bytes <= memory_bytes / SMALL_PER_MEMORY) {
+    if left_bytes.is_some_and(|bytes| bytes < memory_bytes / SMALL_PER_MEMORY) {
         return Ok(Transformed::no(plan));
     }
     let left = without_exchange(stock.left());

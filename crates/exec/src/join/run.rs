@@ -24,6 +24,7 @@ use super::spec::Spec;
 use crate::context::StatementContext;
 use crate::error::rows_error;
 use crate::report::Why;
+use crate::time_slice::TimeSlice;
 
 /// A join claims at most this part of the budget.
 const CLAIM_SHARE: (u64, u64) = (3, 4);
@@ -134,6 +135,7 @@ impl Run {
             prober: Prober::new(&self.spec, roles, self.limits),
             writer: { built.partner.as_ref() }.map(|partner| partner.writer(partition)),
             waiting: VecDeque::new(),
+            slice: TimeSlice::begin(),
         }))
     }
 
@@ -165,6 +167,7 @@ pub(super) struct Probing {
     writer: Option<SideWriter>,
     /// Parts of a batch whose keys are too long to be looked up together.
     waiting: VecDeque<RecordBatch>,
+    slice: TimeSlice,
 }
 
 impl Probing {
@@ -173,7 +176,7 @@ impl Probing {
         loop {
             match self.prober.next(&self.tables)? {
                 Progress::Results(results) => return Ok(Some(results)),
-                Progress::None => tokio::task::coop::consume_budget().await,
+                Progress::None => self.slice.share().await,
                 Progress::Done => {
                     let next = match self.waiting.pop_front() {
                         Some(part) => Some(Ok(part)),
@@ -186,7 +189,7 @@ impl Probing {
                     if batch.num_rows() > 0 {
                         self.begin(run, batch)?;
                     }
-                    tokio::task::coop::consume_budget().await;
+                    self.slice.share().await;
                 }
             }
         }

@@ -23,6 +23,7 @@ use super::output::Output;
 use super::pairs::Pairs;
 use super::run::{Probing, Run};
 use super::unmatched::Unmatched;
+use crate::time_slice::TimeSlice;
 
 /// Where a stream is.
 enum Stage {
@@ -49,6 +50,7 @@ struct JoinStream {
     output: Output,
     is_finished: bool,
     metrics: BaselineMetrics,
+    slice: TimeSlice,
 }
 
 /// The results of one partition, at most `fetch` of them.
@@ -67,11 +69,12 @@ pub(super) fn results(
         output,
         is_finished: false,
         metrics,
+        slice: TimeSlice::begin(),
     };
     stream::try_unfold(stream, async |mut stream| {
         let next = stream.next().await?;
-        // Lets a consumer that polls in a loop be cancelled.
-        tokio::task::coop::consume_budget().await;
+        // Lets others run, and a consumer that polls in a loop be cancelled.
+        stream.slice.share().await;
         Ok(next.map(|batch| (batch.record_output(&stream.metrics), stream)))
     })
 }

@@ -19,6 +19,7 @@ use super::level::{Level, LevelWriter, Levels};
 use crate::context::StatementContext;
 use crate::report::{LiveTempTable, Why};
 use crate::short_plan::{ShortPlan, Size};
+use crate::time_slice::TimeSlice;
 
 /// What a short level may have to do: its rows are few already.
 const SHORT: Size = Size {
@@ -63,6 +64,7 @@ pub(super) struct Run {
     writer: LevelWriter,
     seen: Option<Seen>,
     runs: u64,
+    slice: TimeSlice,
     waiting: Waiting,
     /// What ended it, to be told when the rows before have been returned.
     failed: Option<DataFusionError>,
@@ -92,6 +94,7 @@ impl Run {
             writer: LevelWriter::new(account, Arc::clone(&schema)),
             seen,
             runs: 0,
+            slice: TimeSlice::begin(),
             waiting: Waiting::default(),
             failed: None,
             has_ended: false,
@@ -116,8 +119,7 @@ impl Run {
         while !self.has_ended && !self.waiting.is_enough() {
             let Some(rows) = &mut self.running else {
                 self.run_level()?;
-                // Others have their turn between two levels.
-                tokio::task::coop::consume_budget().await;
+                self.slice.share().await;
                 continue;
             };
             match rows.next().await.transpose()? {

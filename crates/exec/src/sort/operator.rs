@@ -18,6 +18,7 @@ use super::spec::SortSpec;
 use crate::context::StatementContext;
 use crate::plan_node::stock_node;
 use crate::report::{Why, next_temp_table_id};
+use crate::time_slice::TimeSlice;
 
 /// Sorts each partition of its input, in memory and in pages of the temp space.
 ///
@@ -172,13 +173,13 @@ impl ExecutionPlan for SortOperator {
         let passes = MetricBuilder::new(&self.metrics).gauge("passes", partition);
         let written = MetricBuilder::new(&self.metrics).spilled_bytes(partition);
         let sorted = async move {
+            let mut slice = TimeSlice::begin();
             while let Some(batch) = input.next().await {
                 let batch = batch?;
                 let timer = baseline.elapsed_compute().timer();
                 sorter.push(&batch)?;
                 timer.done();
-                // An input that is always ready would never let a cancelled statement end.
-                tokio::task::coop::consume_budget().await;
+                slice.share().await;
             }
             drop(input);
             runs.add(sorter.run_count());

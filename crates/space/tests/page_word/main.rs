@@ -53,6 +53,8 @@ mod io;
 mod options;
 #[path = "../../src/order.rs"]
 mod order;
+#[path = "../../src/own_pages.rs"]
+mod own_pages;
 #[path = "../../src/page.rs"]
 mod page;
 #[path = "../../src/prefetch.rs"]

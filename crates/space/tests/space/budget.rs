@@ -214,7 +214,8 @@ fn a_resident_limit_moves_own_pages_to_disk() {
     let pages: Vec<_> = (0..400).map(|n| page(&table, PageClass::K64, n)).collect();
     space.settle();
     let counters = table.counters();
-    assert!(counters.resident_bytes <= 9 * MIB, "{counters:?}");
+    // The last ones were pinned when others were asked to go.
+    assert!(counters.resident_bytes <= 2 * MIB + MIB / 2, "{counters:?}");
     assert!(others.iter().all(|page| page.is_resident()));
     for (n, page) in pages.iter().enumerate() {
         check(page, n as u64);

@@ -225,6 +225,11 @@ impl Faults for HeldDisk {
     }
 }
 
+/// The number of this thread.
+fn own_id() -> i32 {
+    rustix::thread::gettid().as_raw_nonzero().get()
+}
+
 /// Whether a thread of this process sleeps.
 fn sleeps(thread_id: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/self/task/{thread_id}/stat")).unwrap();
@@ -246,12 +251,12 @@ fn a_failure_from_before_fails_nobody_who_came_later() {
     let (sender, thread_id) = mpsc::channel();
     std::thread::scope(|scope| {
         let late = scope.spawn(|| {
-            sender.send(rustix::thread::gettid()).unwrap();
+            sender.send(own_id()).unwrap();
             for n in 112..160 {
                 pages.push(page(&account, PageClass::K256, n));
             }
         });
-        let thread_id = thread_id.recv().unwrap().as_raw_nonzero().get();
+        let thread_id = thread_id.recv().unwrap();
         while !late.is_finished() && !sleeps(thread_id) {
             std::thread::yield_now();
         }
@@ -263,6 +268,101 @@ fn a_failure_from_before_fails_nobody_who_came_later() {
         check(page, n as u64);
     }
     assert!(space.root().counters().write_failures > 0);
+    drop(pages);
+    assert_empty(&space);
+}
+
+/// A disk whose writes all fail on their way, each when the test says so.
+#[derive(Default)]
+struct DyingDisk {
+    /// Writes that came, and those of them that may go on.
+    writes: Mutex<(u64, u64)>,
+    changed: Condvar,
+    /// The thread of the writer, which tries each once more, at another place of the file.
+    writer: Mutex<Option<i32>>,
+}
+
+impl DyingDisk {
+    fn allow(&self, writes: u64) {
+        let mut state = self.writes.lock().unwrap();
+        state.1 = state.1.saturating_add(writes);
+        self.changed.notify_all();
+    }
+
+    /// Whether writes are held, and the writer has nothing more to do.
+    fn is_waited_for(&self) -> bool {
+        let (came, allowed) = *self.writes.lock().unwrap();
+        came > allowed && self.writer.lock().unwrap().is_none_or(sleeps)
+    }
+}
+
+impl Faults for DyingDisk {
+    fn before(&self, _: Operation) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn bytes_moved_max(&self, operation: Operation) -> usize {
+        if operation != Operation::Write {
+            return usize::MAX;
+        }
+        let is_helper = std::thread::current().name() == Some("mayfly-io");
+        if !is_helper {
+            *self.writer.lock().unwrap() = Some(own_id());
+        } else {
+            let mut state = self.writes.lock().unwrap();
+            let own = state.0;
+            state.0 += 1;
+            let allowed = self.changed.wait_while(state, |state| state.1 <= own);
+            drop(allowed);
+        }
+        let (_, allowed) = *self.writes.lock().unwrap();
+        if allowed == u64::MAX { usize::MAX } else { 0 }
+    }
+}
+
+/// At any moment some writes are on their way that began before somebody waited for the last time.
+/// When a disk fails them all, he is told nevertheless.
+#[test]
+fn a_disk_that_fails_every_write_is_not_waited_for() {
+    let disk = Arc::new(DyingDisk::default());
+    let space = open(SpaceOptions {
+        io_uring: false,
+        ..with_faults(16 * MIB, Arc::clone(&disk) as _)
+    });
+    let account = account(&space);
+    let mut pages: Vec<_> = (0..224)
+        .map(|n| page(&account, PageClass::K64, n))
+        .collect();
+    while !disk.is_waited_for() {
+        std::thread::yield_now();
+    }
+    let (sender, thread_id) = mpsc::channel();
+    let error = std::thread::scope(|scope| {
+        let filling = scope.spawn(|| {
+            sender.send(own_id()).unwrap();
+            (0..256).find_map(|_| match account.allocate(PageClass::K64) {
+                Ok(guard) => {
+                    pages.push(guard.page().clone());
+                    None
+                }
+                Err(error) => Some(error),
+            })
+        });
+        let thread_id = thread_id.recv().unwrap();
+        let is_waiting = || disk.is_waited_for() && sleeps(thread_id);
+        // Many more than are ever on their way at once, and each while he waits for it.
+        for failures in 0..32 {
+            let has_failed = || space.counters().write_failures >= failures;
+            while !filling.is_finished() && (!has_failed() || !is_waiting()) {
+                std::thread::yield_now();
+            }
+            disk.allow(1);
+        }
+        disk.allow(u64::MAX);
+        filling.join().unwrap()
+    });
+    let error = error.expect("there are more pages than memory");
+    assert!(matches!(error, Error::Io { .. }), "{error}");
     drop(pages);
     assert_empty(&space);
 }

@@ -210,3 +210,20 @@ fn periods_end_beside_work() {
     rest(&space);
     assert_eq!((space.file_bytes(), space.backed_bytes()), (0, 0));
 }
+
+/// However soon memory and file space are to be given back, or never: the writer writes.
+#[test]
+fn any_time_of_idleness_leaves_time_to_write() {
+    for idle_trim in [Duration::MAX, Duration::ZERO] {
+        let space = open(SpaceOptions {
+            idle_trim,
+            ..options(8 * MIB)
+        });
+        let pages = fill(&space, 24 * MIB / (64 * KIB));
+        for (n, page) in pages.iter().enumerate() {
+            check(page, n as u64);
+        }
+        drop(pages);
+        space.verify();
+    }
+}

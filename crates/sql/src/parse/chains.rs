@@ -2,8 +2,9 @@
 //!
 //! The parser reads them in a loop, and what it makes of them is as deep as they are long: whoever
 //! walks over that recurses. Nesting that can be seen in the text is limited by the parser; this is
-//! the limit for the rest. It looks at the tokens, before anything deep is made. SELECTs inside one
-//! another are limited too, as in MySQL, where the parser would stop by its own depth.
+//! the limit for the rest. It looks at the tokens, before anything deep is made. A chain in
+//! parentheses makes the one around it deeper: there is a limit for both together. SELECTs inside
+//! one another are limited too, as in MySQL, where the parser would stop by its own depth.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -11,8 +12,9 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 /// Operators in a row. Planning them takes the cube of their number: so many take a second or two.
 const OPERATORS_MAX: usize = 500;
-/// Set operations in a row.
-const SETS_MAX: usize = 1000;
+/// Set operations in a row, and operators with those inside of parentheses: a thread that plans has
+/// stack for several times as many.
+const DEPTH_MAX: usize = 1000;
 /// Tables of a FROM clause: as in MySQL.
 const TABLES_MAX: usize = 61;
 /// SELECTs around another one: as in MySQL.
@@ -22,7 +24,11 @@ const NESTING_MAX: usize = 63;
 #[derive(Default)]
 struct Level {
     operators: usize,
+    /// The longest of its chains of operators.
+    operators_max: usize,
     sets: usize,
+    /// The depth of the deepest parentheses in it.
+    inner_depth: usize,
     tables: usize,
     is_from: bool,
     /// Whether it has a SELECT, not counted those in further parentheses.
@@ -47,7 +53,9 @@ pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<(), MySqlError> {
             }
             Token::RParen => {
                 // Whoever has more of these than of the others is told so by the parser.
+                let inner_depth = level.depth();
                 level = outer.pop().unwrap_or_default();
+                level.inner_depth = level.inner_depth.max(inner_depth);
                 nesting -= usize::from(level.selects);
             }
             Token::Comma => {
@@ -55,13 +63,13 @@ pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<(), MySqlError> {
                 level.tables += usize::from(level.is_from);
             }
             Token::Word(word) if word.quote_style.is_none() => level.word(word.keyword),
-            token if is_operator(token) => level.operators += 1,
+            token if is_operator(token) => level.add_operator(),
             _ => {}
         }
         if level.selects && nesting > NESTING_MAX {
             return Err(MySqlError::new(ErrorCode::TooHighNesting, &[]));
         }
-        if level.operators > OPERATORS_MAX || level.sets > SETS_MAX {
+        if level.operators > OPERATORS_MAX || level.depth() > DEPTH_MAX {
             return Err(MySqlError::new(ErrorCode::StackOverrun, &[]));
         }
         if level.tables > TABLES_MAX {
@@ -121,9 +129,19 @@ impl Level {
             | Keyword::BETWEEN
             | Keyword::REGEXP
             | Keyword::RLIKE
-            | Keyword::COLLATE => self.operators += 1,
+            | Keyword::COLLATE => self.add_operator(),
             _ => {}
         }
+    }
+
+    fn add_operator(&mut self) {
+        self.operators += 1;
+        self.operators_max = self.operators_max.max(self.operators);
+    }
+
+    /// How deep a tree it is at most.
+    fn depth(&self) -> usize {
+        self.operators_max + self.sets + self.inner_depth
     }
 
     /// Begins another clause.
@@ -164,7 +182,7 @@ fn is_operator(token: &Token) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{NESTING_MAX, OPERATORS_MAX, SETS_MAX};
+    use super::{DEPTH_MAX, NESTING_MAX, OPERATORS_MAX};
     use crate::parse::parse;
 
     fn code(text: &str) -> Option<u16> {
@@ -184,8 +202,8 @@ mod tests {
             None
         );
         let parts = |parts: usize| format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(parts));
-        assert_eq!(code(&parts(SETS_MAX)), None);
-        assert_eq!(code(&parts(SETS_MAX + 1)), Some(1436));
+        assert_eq!(code(&parts(DEPTH_MAX)), None);
+        assert_eq!(code(&parts(DEPTH_MAX + 1)), Some(1436));
         let joins = |joins: usize| format!("SELECT 1 FROM t{}", " JOIN t USING (a)".repeat(joins));
         assert_eq!(code(&joins(60)), None);
         assert_eq!(code(&joins(61)), Some(1116));
@@ -207,5 +225,25 @@ mod tests {
         assert_eq!(code(&format!("({})", nested(NESTING_MAX))), None);
         let values = format!("INSERT INTO t VALUES (1){}", ", (1 + 1)".repeat(5000));
         assert_eq!(code(&values), None);
+    }
+    #[test]
+    fn chains_in_chains_are_as_deep_as_both() {
+        let sets = " UNION SELECT 1".repeat(DEPTH_MAX / 2);
+        let around = |inner: &str| format!("SELECT 1 FROM ({inner}) d{sets}");
+        let inside = |inner: &str| format!("SELECT 1{sets} UNION SELECT 1 FROM ({inner}) d");
+        let chain = format!("SELECT 1{sets}");
+        assert_eq!(code(&around(&chain)), None);
+        assert_eq!(code(&around(&around(&chain))), Some(1436));
+        assert_eq!(code(&inside("SELECT 1")), None);
+        assert_eq!(code(&inside(&chain)), Some(1436));
+        let operators = " + 1".repeat(OPERATORS_MAX);
+        let two = format!("(1{operators}){operators}");
+        assert_eq!(code(&format!("SELECT {two}")), None);
+        assert_eq!(code(&format!("SELECT ({two}) + 1")), Some(1436));
+        // Beside one another.
+        assert_eq!(
+            code(&format!("SELECT {two}{}", format!(", {two}").repeat(20))),
+            None
+        );
     }
 }

@@ -1,14 +1,16 @@
-//! How many tables a query reads.
+//! How many tables a query reads, and how deep its plan is.
 //!
 //! A common table expression is planned once for each place where it is named: thirty of them, each
-//! of which names the one before twice, are a billion tables in a kilobyte of text. DataFusion's
-//! planner walks over them before it comes back to us, so they are counted in the text.
+//! of which names the one before twice, are a billion tables in a kilobyte of text; ten, each of
+//! which adds a thousand set operations to the one before, are a plan that no stack is deep enough
+//! for. DataFusion's planner walks over them before it comes back to us, so they are counted in the
+//! text.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::error::{DataFusionError, Result};
-use datafusion::sql::sqlparser::ast::{Query, TableFactor, Visitor};
+use datafusion::sql::sqlparser::ast::{Query, SetExpr, TableFactor, Visitor};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::watch::hold_bytes;
@@ -16,34 +18,55 @@ use crate::walk;
 
 /// In one statement, subqueries and all parts of a UNION included. Planning so many takes seconds.
 const TABLES_MAX: u64 = 10_000;
+/// Set operations and joins above one another.
+const DEPTH_MAX: u64 = 1000;
 /// What one takes with its share of the operators above it.
 const TABLE_BYTES: u64 = 8 << 10;
 
 /// Counts the tables of a query, and tells the watch of the thread how much they take.
 ///
 /// # Errors
-/// 1116 for too many; those of the watch.
+/// 1116 for too many, 1436 for a plan that is too deep; those of the watch.
 pub fn hold_tables(query: &Query) -> Result<()> {
-    let tables = count(query);
+    let Extent { tables, depth } = count(query);
     if tables > TABLES_MAX {
         let error = MySqlError::new(ErrorCode::TooManyTables, &[&TABLES_MAX]);
+        return Err(DataFusionError::External(Box::new(error)));
+    }
+    if depth > DEPTH_MAX {
+        let error = MySqlError::new(ErrorCode::StackOverrun, &[]);
         return Err(DataFusionError::External(Box::new(error)));
     }
     hold_bytes(tables * TABLE_BYTES)
 }
 
-fn count(query: &Query) -> u64 {
+fn count(query: &Query) -> Extent {
     let mut expansion = Expansion::default();
     let _always_continues = walk::read(query, &mut expansion);
-    expansion.tables
+    expansion.extent
+}
+
+/// How wide and how deep the plan of a query is.
+#[derive(Clone, Copy, Default)]
+struct Extent {
+    tables: u64,
+    depth: u64,
+}
+
+impl Extent {
+    /// Adds a part that stands beside the others.
+    fn add(&mut self, part: Extent) {
+        self.tables = self.tables.saturating_add(part.tables);
+        self.depth = self.depth.max(part.depth);
+    }
 }
 
 /// What has been counted in one query.
 #[derive(Default)]
 struct Scope {
-    tables: u64,
-    /// The tables of each common table expression, by its name in lower case.
-    expressions: HashMap<String, u64>,
+    extent: Extent,
+    /// Those of common table expressions, by their names in lower case.
+    expressions: HashMap<String, Extent>,
 }
 
 #[derive(Default)]
@@ -52,23 +75,42 @@ struct Expansion {
     scopes: Vec<Scope>,
     /// The names of common table expressions, by the address of their query.
     names: HashMap<usize, String>,
-    /// Those of the queries that stand in no other.
-    tables: u64,
+    /// That of the queries that stand in no other.
+    extent: Extent,
 }
 
 impl Expansion {
-    fn add(&mut self, tables: u64) {
-        let sum = match self.scopes.last_mut() {
-            Some(scope) => &mut scope.tables,
-            None => &mut self.tables,
-        };
-        *sum = sum.saturating_add(tables);
+    fn add(&mut self, part: Extent) {
+        match self.scopes.last_mut() {
+            Some(scope) => scope.extent.add(part),
+            None => self.extent.add(part),
+        }
     }
 
-    fn expression(&self, name: &str) -> Option<u64> {
+    fn expression(&self, name: &str) -> Option<Extent> {
         let mut scopes = self.scopes.iter().rev();
         scopes.find_map(|scope| scope.expressions.get(name).copied())
     }
+}
+
+/// The set operations of a query, and the joins of the SELECT that has most.
+fn own_depth(query: &Query) -> u64 {
+    let (mut sets, mut joins) = (0, 0);
+    let mut parts = vec![query.body.as_ref()];
+    while let Some(part) = parts.pop() {
+        match part {
+            SetExpr::SetOperation { left, right, .. } => {
+                sets += 1;
+                parts.extend([left.as_ref(), right.as_ref()]);
+            }
+            SetExpr::Select(select) => {
+                let tables = select.from.iter().map(|from| 1 + from.joins.len());
+                joins = joins.max(tables.sum());
+            }
+            _ => {}
+        }
+    }
+    (sets + joins) as u64
 }
 
 fn address(query: &Query) -> usize {
@@ -88,12 +130,15 @@ impl Visitor for Expansion {
     }
 
     fn post_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        let tables = self.scopes.pop().map_or(0, |scope| scope.tables);
+        let mut extent = self.scopes.pop().unwrap_or_default().extent;
+        extent.depth = extent.depth.saturating_add(own_depth(query));
         match (self.names.remove(&address(query)), self.scopes.last_mut()) {
             (Some(name), Some(outer)) => {
-                outer.expressions.insert(name, tables);
+                // One without tables is planned as often as it is named, too.
+                extent.tables = extent.tables.max(1);
+                outer.expressions.insert(name, extent);
             }
-            _ => self.add(tables),
+            _ => self.add(extent),
         }
         ControlFlow::Continue(())
     }
@@ -104,8 +149,12 @@ impl Visitor for Expansion {
                 [name] => name.as_ident().map(|name| name.value.to_lowercase()),
                 _ => None,
             };
-            let tables = name.and_then(|name| self.expression(&name));
-            self.add(tables.unwrap_or(1));
+            let expression = name.and_then(|name| self.expression(&name));
+            let table = Extent {
+                tables: 1,
+                depth: 0,
+            };
+            self.add(expression.unwrap_or(table));
         }
         ControlFlow::Continue(())
     }
@@ -123,7 +172,7 @@ mod tests {
             let Ok((Statement::Query(query), _)) = parse(text) else {
                 panic!("{text}");
             };
-            assert_eq!(count(&query), expect, "{text}");
+            assert_eq!(count(&query).tables, expect, "{text}");
         };
         check("SELECT 1", 0);
         check("SELECT 1 FROM t JOIN u USING (a), (SELECT 1 FROM v) w", 3);
@@ -132,6 +181,7 @@ mod tests {
             3,
         );
         check("WITH w AS (SELECT 1 FROM t, u) SELECT 1", 0);
+        check("WITH w AS (SELECT 1) SELECT 1 FROM w a, w b", 2);
         check("WITH w AS (SELECT 1 FROM t, u) SELECT 1 FROM w a, W b", 4);
         // A name ends with its query.
         check(
@@ -148,6 +198,27 @@ mod tests {
         check(
             &format!("WITH w0 AS (SELECT 1 FROM t){doubled} SELECT 1 FROM w100"),
             u64::MAX,
+        );
+    }
+    #[test]
+    fn table_expressions_are_as_deep_as_what_they_name() {
+        let check = |text: &str, expect: u64| {
+            let Ok((Statement::Query(query), _)) = parse(text) else {
+                panic!("{text}");
+            };
+            assert_eq!(count(&query).depth, expect, "{text}");
+        };
+        check("SELECT 1", 0);
+        check("SELECT 1 FROM t, u JOIN v USING (a)", 3);
+        check("SELECT 1 FROM t UNION SELECT 1 FROM u, v", 3);
+        check("SELECT 1 FROM (SELECT 1 FROM t, u) d, (SELECT 1) e", 4);
+        check("WITH w AS (SELECT 1 FROM t, u) SELECT 1 FROM w a, w b", 4);
+        let chain: String = (1..=10)
+            .map(|at| format!(", w{at} AS (SELECT 1 UNION SELECT 1 FROM w{0})", at - 1))
+            .collect();
+        check(
+            &format!("WITH w0 AS (SELECT 1 FROM t){chain} SELECT 1 FROM w10"),
+            22,
         );
     }
 }

@@ -58,7 +58,7 @@ pub use join::{
 pub use kept_rows::{KeptBatch, KeptRows};
 pub use layout::{KeyColumn, PayloadColumn, PayloadRule, RowLayout};
 pub use numbering::{GroupKeys, GroupNumbering};
-pub use reader::GroupReader;
+pub use reader::{GroupReader, ReadStep};
 pub use state::{Number, StateInput, StateKind};
 pub use stop::StopFlag;
 

@@ -18,6 +18,17 @@ use super::stop::StopFlag;
 /// keys share more of that than they do by chance, and the other hash goes on.
 const UNSPLIT_SHARE: usize = 2;
 
+/// What one step of a reader came to.
+pub enum ReadStep {
+    /// Finished groups.
+    Groups(GroupColumns),
+    /// Work without groups so far: rows of a partition were merged, or split. Whoever shares a
+    /// thread with others lets them run before the next step.
+    Working,
+    /// There are no more groups.
+    End,
+}
+
 /// One thread's way out of a [`GroupSet`], opened when every worker has finished.
 pub struct GroupReader {
     set: Arc<GroupSet>,
@@ -55,21 +66,34 @@ impl GroupReader {
     /// # Errors
     /// Whatever the temp space reports; then the set is to be dropped.
     pub fn next_batch(&mut self, rows_max: usize) -> Result<Option<GroupColumns>, Error> {
-        if !self.settled {
-            self.settle()?;
-        }
         loop {
-            if let Some(drain) = &mut self.draining {
-                match drain.next_batch(rows_max)? {
-                    Some(batch) => return Ok(Some(batch)),
-                    None => self.draining = None,
-                }
+            match self.step(rows_max)? {
+                ReadStep::Groups(groups) => return Ok(Some(groups)),
+                ReadStep::Working => {}
+                ReadStep::End => return Ok(None),
             }
-            let Some(part) = self.next_part()? else {
-                return Ok(None);
-            };
-            self.draining = self.finish_part(part)?;
         }
+    }
+
+    /// The same in steps: each goes over one partition at most, or gives up to `rows_max` groups.
+    ///
+    /// # Errors
+    /// As [`GroupReader::next_batch`].
+    pub fn step(&mut self, rows_max: usize) -> Result<ReadStep, Error> {
+        if let Some(drain) = &mut self.draining {
+            match drain.next_batch(rows_max)? {
+                Some(batch) => return Ok(ReadStep::Groups(batch)),
+                None => self.draining = None,
+            }
+        }
+        if self.settle_next()? {
+            return Ok(ReadStep::Working);
+        }
+        let Some(part) = self.next_part()? else {
+            return Ok(ReadStep::End);
+        };
+        self.draining = self.finish_part(part)?;
+        Ok(ReadStep::Working)
     }
 
     /// The flag that ends its steps early.
@@ -113,11 +137,23 @@ impl GroupReader {
     /// # Errors
     /// Whatever the temp space reports.
     pub fn settle(&mut self) -> Result<(), Error> {
-        while let Some(number) = self.set.take_unsettled() {
-            self.set.lock(number as usize).settle(&mut self.scratch)?;
-        }
-        self.settled = true;
+        while self.settle_next()? {}
         Ok(())
+    }
+
+    /// The next step of [`GroupReader::settle`]: one partition; false if none was left.
+    ///
+    /// # Errors
+    /// Whatever the temp space reports.
+    pub fn settle_next(&mut self) -> Result<bool, Error> {
+        if self.settled {
+            return Ok(false);
+        }
+        match self.set.take_unsettled() {
+            Some(number) => self.set.lock(number as usize).settle(&mut self.scratch)?,
+            None => self.settled = true,
+        }
+        Ok(!self.settled)
     }
 
     /// Bytes of pages and directory that one reader may pin at once.

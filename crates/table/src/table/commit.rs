@@ -53,10 +53,10 @@ impl StatementRows {
         }
     }
 
-    /// About how many entries come and go, where rows have so many keys. Rows that leave a page
-    /// without keys count as well: the page is looked at.
-    fn entry_count(&self, keys: u64, keyed: &[usize]) -> u64 {
-        let mut rows = self.removal.row_count;
+    /// About how many entries come and go, where rows have so many keys and so many patched ones
+    /// have to move. Rows that leave a page without keys count as well: the page is looked at.
+    fn entry_count(&self, keys: u64, keyed: &[usize], moving: u64) -> u64 {
+        let mut rows = self.removal.row_count + moving;
         for replaced in self.replaced.values() {
             let is_keyed = keyed.iter().any(|column| replaced.differing.has(*column));
             rows += if is_keyed { replaced.slots.count() } else { 1 };
@@ -74,13 +74,25 @@ impl Table {
     /// Makes what a statement did part of the table, all or nothing.
     pub(crate) fn commit(self: &Arc<Self>, rows: StatementRows) -> Result<()> {
         let keys = self.definition.keys.len() as u64;
-        let is_little = || rows.entry_count(keys, &self.layout().keyed) <= IN_PLACE_MAX;
+        let is_little = |moving| {
+            let keyed = &self.layout().keyed;
+            rows.entry_count(keys, keyed, moving) <= IN_PLACE_MAX
+        };
+        let is_little = || match rows.patches.row_count() {
+            0 => is_little(0),
+            all => is_little(all) || is_little(self.moving_count(&rows.patches)),
+        };
         if self.turns.is_none() || is_little() {
             return self.absorb(rows);
         }
         let draft = self.draft()?;
         draft.table().absorb(rows)?;
         draft.publish()
+    }
+
+    /// How many patched rows would move, because somebody else holds their pages.
+    fn moving_count(&self, patches: &Patches) -> u64 {
+        patches.moving_count(&mut self.state().content.pages)
     }
 
     /// Makes the rows of a writer part of the table, all or none.

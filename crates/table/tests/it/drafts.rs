@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use arrow_array::{Array, ArrayRef, Int64Array, StringViewArray, UInt64Array};
+use arrow_array::{Array, ArrayRef, Int32Array, Int64Array, StringViewArray, UInt64Array};
 use mayfly_space::{Account, Faults, Operation, Space};
 use mayfly_table::{ByKey, Error, Result, Search, Table, publish_all};
 
@@ -133,6 +133,45 @@ fn readers_go_on_while_many_rows_are_committed() {
     assert_eq!(table.row_count(), 20_000);
     table.verify();
     drop((table, read));
+    assert_empty(&space);
+}
+
+/// Values that fit where the old ones stand are not written there while somebody reads the page:
+/// the rows move, with all of their entries.
+#[test]
+fn readers_go_on_while_rows_move_that_they_hold() {
+    let dir = tempfile::tempdir().unwrap();
+    let beside = Beside::new(Operation::Grant);
+    let space = open_faulty(64 << 20, dir.path(), Some(Arc::clone(&beside) as _));
+    let mut definition = definition();
+    definition.keys.truncate(1);
+    let table = Arc::new(Table::new("t", definition, space.root()).shared());
+    append(&table, &many(10_000)).unwrap();
+    let seen = table.snapshot();
+    let reader = Arc::clone(&table);
+    let read: Action = Arc::new(move || {
+        let one = Search::equal(PRIMARY, vec![ids([7])]);
+        let found = reader.search(&[one], 1).unwrap().unwrap().1;
+        assert_eq!((found.len(), reader.row_count()), (1, 10_000));
+    });
+    let mut updated = 0;
+    beside.during(Arc::clone(&read), || {
+        let mut change = table.begin_change();
+        for index in 0..change.snapshot().batch_count() {
+            // Too few of a page to write it again.
+            let ids = change.snapshot().row_ids(index);
+            let ids: UInt64Array = ids.values().iter().copied().step_by(9).collect();
+            let kinds: ArrayRef = Arc::new(Int32Array::from(vec![2; ids.len()]));
+            updated += change.assign(&ids, &[2], &[kinds]).unwrap();
+        }
+        change.commit().unwrap();
+    });
+    assert!(updated > 1000);
+    table.verify();
+    let kinds = read_all(&table.snapshot()).into_iter().map(|row| row.2);
+    assert_eq!(kinds.filter(|kind| *kind == 2).count() as u64, updated);
+    assert!(read_all(&seen).iter().all(|row| row.2 == 1));
+    drop((table, read, seen));
     assert_empty(&space);
 }
 

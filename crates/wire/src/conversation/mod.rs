@@ -153,7 +153,10 @@ impl<'e, S: Server> Conversation<'e, S> {
                     return Ok(());
                 }
                 Err(Failure::Statement(error)) => {
-                    self.reply.finish_file().await?;
+                    if !self.pass_over_file(&mut stopping).await? {
+                        self.reply.sender.close().await;
+                        return Ok(());
+                    }
                     self.reply.write_error(&error);
                     Next::Command
                 }
@@ -296,6 +299,23 @@ impl<'e, S: Server> Conversation<'e, S> {
             Command::Unknown => return Err(unknown_command().into()),
         }
         Ok(Next::Command)
+    }
+
+    /// Reads what is left of a file whose statement has failed, as long as the client sends it:
+    /// `false` if the connection has to end before.
+    async fn pass_over_file(
+        &mut self,
+        stopping: &mut watch::Receiver<Stopping>,
+    ) -> Result<bool, Failure> {
+        if !self.reply.file_is_open {
+            return Ok(true);
+        }
+        tokio::select! {
+            biased;
+            () = self.connection.killed() => Ok(false),
+            _ = stopping.wait_for(|stopping| *stopping == Stopping::Now) => Ok(false),
+            finished = self.reply.finish_file() => finished.map(|()| true),
+        }
     }
 
     /// Takes what a session has from its beginning.

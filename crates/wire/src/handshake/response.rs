@@ -11,6 +11,11 @@ const FIXED_BYTES: usize = 32;
 const FILLER_BYTES: usize = 23;
 /// Level of zstd if the client says none.
 const ZSTD_LEVEL: u8 = 3;
+/// The longest attributes that a client may send, as MySQL allows.
+const ATTRIBUTES_BYTES_MAX: usize = 64 << 10;
+/// Bytes of them that are kept: MySQL's `performance_schema_session_connect_attrs_size`. An
+/// attribute takes many times its bytes, and as long as its connection lives.
+const ATTRIBUTES_BYTES_KEPT: usize = 512;
 
 /// Whether the client wants to go on under TLS before it says who it is.
 pub(crate) fn is_ssl_request(packet: &[u8]) -> bool {
@@ -131,11 +136,17 @@ fn read_attributes(reader: &mut Reader<'_>) -> Result<Vec<(String, String)>> {
     if reader.is_empty() {
         return Ok(attributes);
     }
-    let mut pairs = Reader::new(reader.counted()?);
+    let bytes = reader.counted()?;
+    if bytes.len() >= ATTRIBUTES_BYTES_MAX {
+        return Err(Malformed);
+    }
+    let mut pairs = Reader::new(bytes);
     while !pairs.is_empty() {
-        let name = String::from_utf8_lossy(pairs.counted()?).into_owned();
-        let value = String::from_utf8_lossy(pairs.counted()?).into_owned();
-        attributes.push((name, value));
+        let (name, value) = (pairs.counted()?, pairs.counted()?);
+        if bytes.len().saturating_sub(pairs.len()) <= ATTRIBUTES_BYTES_KEPT {
+            let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+            attributes.push((text(name), text(value)));
+        }
     }
     Ok(attributes)
 }
@@ -185,6 +196,29 @@ mod tests {
             // Whatever is cut off, this returns.
             let _any = Response::parse(&packet[..len], all);
         }
+    }
+
+    #[test]
+    fn attributes_take_little_memory() {
+        let capabilities = Capabilities::from_bits(u32::MAX);
+        let change_user = |pairs: usize| {
+            let mut packet = BytesMut::from(&b"root\0\0\0\xFF\0\0"[..]);
+            let mut attributes = BytesMut::new();
+            put_bytes(&mut attributes, b"_os");
+            put_bytes(&mut attributes, b"Linux");
+            // Names and values without a byte.
+            attributes.resize(attributes.len() + 2 * pairs, 0);
+            put_bytes(&mut packet, &attributes);
+            let parsed = ChangeUser::parse(&packet, capabilities);
+            parsed.map(|change_user| change_user.attributes)
+        };
+        let few = change_user(10).expect("attributes");
+        assert_eq!(few.len(), 11);
+        assert_eq!(few[0], ("_os".to_owned(), "Linux".to_owned()));
+        let many = change_user(30_000).expect("attributes");
+        assert_eq!(many[0], few[0]);
+        assert!(many.len() <= ATTRIBUTES_BYTES_KEPT, "{}", many.len());
+        assert!(change_user(1 << 20).is_err());
     }
 
     #[test]

@@ -155,14 +155,8 @@ async fn a_long_packet_without_room_is_passed_over() {
         let mut client = client_of(&server).await;
         let mut text = b"length ".to_vec();
         text.resize(len, b'x');
-        let mut packets = Vec::new();
         let payload = [&[3], text.as_slice()].concat();
-        for (number, part) in payload.chunks((1 << 24) - 1).enumerate() {
-            let header = part.len() as u32 | (number as u32) << 24;
-            packets.extend_from_slice(&header.to_le_bytes());
-            packets.extend_from_slice(part);
-        }
-        client.write_raw(&packets).await;
+        client.write_raw(&packets_of(&payload)).await;
         client.expect_sequence(payload.chunks((1 << 24) - 1).count() as u8);
         let answer = client.read().await;
         match is_served {
@@ -185,6 +179,72 @@ async fn a_long_packet_without_room_is_passed_over() {
             .load(Ordering::SeqCst)
             <= 8 * MIB
     );
+}
+
+/// The payload of a statement in packets that are full but for the last.
+fn packets_of(payload: &[u8]) -> Vec<u8> {
+    let mut packets = Vec::new();
+    for (number, part) in payload.chunks((1 << 24) - 1).enumerate() {
+        let header = part.len() as u32 | (number as u32) << 24;
+        packets.extend_from_slice(&header.to_le_bytes());
+        packets.extend_from_slice(part);
+    }
+    packets
+}
+
+/// Reads a frame of that number, which may be compressed by zlib.
+async fn read_frame(client: &mut Client, number: u8) -> Vec<u8> {
+    let header = client.read_raw(7).await;
+    assert_eq!(header[3], number, "the number of a frame");
+    let length = |bytes: &[u8]| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]) as usize;
+    let frame = client.read_raw(length(&header)).await;
+    match length(&header[4..]) {
+        0 => frame,
+        plain_len => {
+            let mut plain = Vec::with_capacity(plain_len);
+            let mut zlib = flate2::Decompress::new(true);
+            zlib.decompress_vec(&frame, &mut plain, flate2::FlushDecompress::Finish)
+                .unwrap();
+            plain
+        }
+    }
+}
+
+/// The last packet of a payload finds no room beside those before it. Nothing more comes, and the
+/// client is told.
+#[tokio::test]
+async fn a_last_part_without_room_is_answered() {
+    // For ever.
+    let server = server(40 * MIB, |settings| settings.read_timeout = Duration::MAX);
+    let mut client = client_of(&server).await;
+    client.write_raw(&packets_of(&vec![3; 17 * MIB])).await;
+    client.expect_sequence(2);
+    assert_eq!(error_code(&client.read().await), OUT_OF_MEMORY);
+    assert_eq!(client.ask(0x03, b"insert").await[0], 0);
+    assert_eq!(held(&server), 0);
+}
+
+/// Packets of a payload that finds no room are passed over inside of frames, too.
+#[tokio::test]
+async fn compressed_parts_without_room_are_passed_over() {
+    let server = server(72 * MIB, |_| {});
+    let mut client = Client::of(&server)
+        .logged_in(OLD | Capabilities::COMPRESS)
+        .await;
+    let packets = packets_of(&vec![3; 40 * MIB]);
+    let frames = packets.chunks(MIB).enumerate();
+    for (number, frame) in frames.clone() {
+        // Not compressed.
+        let header = frame.len() as u32 | (number as u32) << 24;
+        client.write_raw(&header.to_le_bytes()).await;
+        client.write_raw(&[0, 0, 0]).await;
+        client.write_raw(frame).await;
+    }
+    let answer = read_frame(&mut client, frames.count() as u8).await;
+    assert_eq!(error_code(&answer[4..]), OUT_OF_MEMORY);
+    let ended = client.close().await.expect("no panic");
+    assert!(ended.is_ok(), "{ended:?}");
+    assert_eq!(held(&server), 0);
 }
 
 #[tokio::test]

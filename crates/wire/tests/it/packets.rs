@@ -100,6 +100,13 @@ impl Client {
         payload
     }
 
+    /// Reads so many bytes.
+    pub async fn read_raw(&mut self, count: usize) -> Vec<u8> {
+        let mut bytes = vec![0; count];
+        self.stream.read_exact(&mut bytes).await.unwrap();
+        bytes
+    }
+
     /// The next packet begins a count.
     pub fn expect_sequence(&mut self, sequence: u8) {
         self.sequence = sequence;

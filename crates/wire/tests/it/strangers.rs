@@ -6,7 +6,7 @@ use mayfly_wire::{Capabilities, ConnectionError};
 use proptest::prelude::*;
 use tokio::runtime::Builder;
 
-use crate::packets::{Client, NEW, OLD, response};
+use crate::packets::{Client, NEW, OLD, error_code, response};
 
 /// What one connection of strange bytes may take.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -229,4 +229,31 @@ async fn a_long_handshake_is_refused() {
         client.ended.await.unwrap(),
         Err(ConnectionError::Refused(_))
     ));
+}
+
+/// The file of a statement that has failed is read to its end, which a client may never send.
+#[tokio::test]
+async fn a_killed_client_does_not_go_on_sending_its_file() {
+    let client = Client::connect(|settings, _| settings.local_infile = true);
+    let mut client = client.logged_in(NEW | Capabilities::LOCAL_FILES).await;
+    for kills in [false, true] {
+        client.command(3, b"loadpart x").await;
+        assert_eq!(client.read().await[0], 0xFB);
+        let piece = vec![b'x'; 64 << 10];
+        // The pipe holds one of them: when the last is sent, the statement has failed.
+        for _ in 0..4 {
+            client.write(&piece).await;
+        }
+        if !kills {
+            client.write(b"").await;
+            assert_eq!(error_code(&client.read().await), 1146);
+            continue;
+        }
+        client.shared.kill.notify_one();
+        for _ in 0..100 {
+            client.write(&piece).await;
+        }
+        assert!(client.ended.is_finished(), "the client is still read from");
+    }
+    client.ended.await.unwrap().unwrap();
 }
