@@ -22,9 +22,9 @@ const ROW_BYTES: u64 = 24;
 /// What a value without a length of its own type is taken for.
 const VALUE_BYTES: u64 = 64;
 
-/// Replaces a stock hash join by ours. Two kinds stay as they are: those that need columns of nested
-/// types, and those whose left side is known to be small beside a budget of `memory_bytes`. Such a
-/// side always finds room, and the stock join, which gathers values column by column, is the
+/// Replaces a stock hash join by ours. Two kinds stay as they are: those that need columns of
+/// nested types, and those whose left side is known to be small beside a budget of `memory_bytes`.
+/// Such a side always finds room, and the stock join, which gathers values column by column, is the
 /// quicker one then.
 ///
 /// # Errors
@@ -56,7 +56,7 @@ pub fn replace(
     })
 }
 
-/// Whether a stock join that stayed as it is could be ours, and is small.
+/// Whether a stock join that stayed as it is could be ours: its left side is small then.
 pub(crate) fn is_supported(stock: &HashJoinExec) -> bool {
     matches!(Spec::try_from_stock(stock), Ok(Some(_)))
 }
