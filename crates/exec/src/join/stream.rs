@@ -26,6 +26,10 @@ use super::unmatched::Unmatched;
 use crate::time_slice::TimeSlice;
 
 /// Where a stream is.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each output partition"
+)]
 enum Stage {
     Waiting,
     Probing(Box<Probing>, Arc<Built>),
