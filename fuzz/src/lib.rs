@@ -19,6 +19,10 @@ pub mod all_types;
 #[path = "../../crates/space/tests/space/fuzz/extents.rs"]
 pub mod extents;
 
+/// The target of the crate `table`.
+#[path = "../../crates/table/tests/it/fuzz/damage.rs"]
+pub mod tables;
+
 /// Targets of the crate `records`. Paths as below.
 #[path = "."]
 pub mod records {

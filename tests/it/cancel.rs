@@ -98,6 +98,127 @@ async fn a_dropped_future_stops_the_statement() {
     check_nothing_left(&engine, "dropped future").await;
 }
 
+/// Rows on their way through a pipe: a statement that reads them is in one step, which nothing
+/// ends, for as long as the pipe is open.
+struct Pipe {
+    path: String,
+    writer: std::thread::JoinHandle<()>,
+    /// Told when rows are in the table, and the statement waits for the pipe.
+    begun: tokio::sync::oneshot::Receiver<()>,
+    close: std::sync::mpsc::Sender<()>,
+}
+
+impl Pipe {
+    /// More than a reader takes before it writes rows to a table.
+    const ROWS: usize = 100_000;
+    /// What a pipe holds: so much is written when all that came before has been read.
+    const BYTES: usize = 64 << 10;
+
+    fn open(directory: &std::path::Path) -> Pipe {
+        let path = directory.join("pipe").display().to_string();
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        let (tell, begun) = tokio::sync::oneshot::channel();
+        let (close, closed) = std::sync::mpsc::channel();
+        let target = path.clone();
+        let writer = std::thread::spawn(move || {
+            use std::io::Write;
+            let mut pipe = std::fs::File::create(target).unwrap();
+            let mut rows = Vec::new();
+            for id in 0..Pipe::ROWS {
+                writeln!(rows, "{id},theirs").unwrap();
+            }
+            rows.extend_from_slice(b"-2,a last row without an end");
+            pipe.write_all(&rows).unwrap();
+            // The second begins to be read when the rows in front of the first have been taken.
+            for _ in 0..3 {
+                pipe.write_all(&[b'x'; Pipe::BYTES]).unwrap();
+            }
+            tell.send(()).unwrap();
+            let _ = closed.recv();
+        });
+        Pipe {
+            path,
+            writer,
+            begun,
+            close,
+        }
+    }
+
+    fn load(&self) -> String {
+        let path = &self.path;
+        format!("LOAD DATA INFILE '{path}' REPLACE INTO TABLE t FIELDS TERMINATED BY ','")
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_statement_begins_before_one_that_was_dropped_is_gone() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(64 << 20, directory.path());
+    let mut session = engine.connect();
+    let create = "CREATE TEMPORARY TABLE t (id INT PRIMARY KEY, a MEDIUMTEXT)";
+    rows(&mut session, create).await;
+    rows(&mut session, "INSERT INTO t VALUES (1, 'mine')").await;
+    let mut pipe = Pipe::open(directory.path());
+    let load = pipe.load();
+    tokio::select! {
+        ended = session.execute(&load) => panic!("{:?}", ended.err()),
+        begun = &mut pipe.begun => begun.unwrap(),
+    }
+    // Its future is gone; what it had done to the table it puts back when it comes to its end.
+    let listed = rows(&mut engine.connect(), "SHOW FULL PROCESSLIST").await;
+    assert!(
+        listed.iter().any(|row| row.last() == Some(&load)),
+        "{listed:?}"
+    );
+    {
+        // Runs in its first poll where nothing is in the way.
+        let mut commit = std::pin::pin!(session.execute("COMMIT"));
+        assert!(futures::poll!(&mut commit).is_pending());
+        pipe.close.send(()).unwrap();
+        commit.await.unwrap();
+    }
+    pipe.writer.join().unwrap();
+    rows(&mut session, "INSERT INTO t VALUES (-1, 'acknowledged')").await;
+    let found = rows(&mut session, "SELECT * FROM t ORDER BY id").await;
+    assert_eq!(found, [["-1", "acknowledged"], ["1", "mine"]]);
+    drop(session);
+    check_nothing_left(&engine, "a dropped future").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shared_table_is_free_when_a_dropped_statement_is_gone() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(64 << 20, directory.path());
+    let (mut session, mut other) = (engine.connect(), engine.connect());
+    rows(
+        &mut session,
+        "CREATE TABLE t (id INT PRIMARY KEY, a MEDIUMTEXT)",
+    )
+    .await;
+    rows(&mut session, "INSERT INTO t VALUES (1, 'mine')").await;
+    rows(&mut other, "SET lock_wait_timeout = 1").await;
+    let mut pipe = Pipe::open(directory.path());
+    let load = pipe.load();
+    tokio::select! {
+        ended = session.execute(&load) => panic!("{:?}", ended.err()),
+        begun = &mut pipe.begun => begun.unwrap(),
+    }
+    // Its client is gone too; its task has the table still.
+    drop(session);
+    let insert = "INSERT INTO t VALUES (2, 'other')";
+    assert_eq!(run(&mut other, insert).await.unwrap_err().code, 1205);
+    rows(&mut other, "SET lock_wait_timeout = 1000").await;
+    pipe.close.send(()).unwrap();
+    rows(&mut other, insert).await;
+    pipe.writer.join().unwrap();
+    let found = rows(&mut other, "SELECT * FROM t ORDER BY id").await;
+    assert_eq!(found, [["1", "mine"], ["2", "other"]]);
+    rows(&mut other, "DROP TABLE t").await;
+    drop(other);
+    check_nothing_left(&engine, "a client that is gone").await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_do_not_disturb_each_other() {
     let directory = tempfile::tempdir().unwrap();

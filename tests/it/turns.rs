@@ -245,6 +245,22 @@ async fn what_waits_goes_on_with_the_table_that_is_there_then() {
             "UPDATE t SET a = 5 WHERE id < 10",
             "2 10",
         ),
+        // What they name is not there when they begin to wait.
+        (
+            "ALTER TABLE t ADD COLUMN b INT DEFAULT 7",
+            "UPDATE t SET a = b + 1, b = 5 WHERE id < 10",
+            "2 16",
+        ),
+        (
+            "ALTER TABLE t ADD COLUMN b INT DEFAULT 7",
+            "UPDATE t, (SELECT 3 AS c) u SET b = c, t.a = b + 1 WHERE id < 10",
+            "2 16",
+        ),
+        (
+            "ALTER TABLE t ADD COLUMN b INT DEFAULT 7",
+            "INSERT INTO t (b, id, a) VALUES (1, 3, 3), (1, 1, 1) ON DUPLICATE KEY UPDATE a = b",
+            "3 12",
+        ),
     ] {
         let mut session = make(&engine).await;
         let holder = Holder::begin(&engine, &hold()).await;
@@ -268,6 +284,33 @@ async fn what_waits_goes_on_with_the_table_that_is_there_then() {
         rows(&mut session, "DROP TABLE t").await;
     }
     check_nothing_left(&engine, "tables that were altered").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_may_fill_a_column_that_comes_meanwhile() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = engine(directory.path());
+    let mut session = make(&engine).await;
+    let file = directory.path().join("rows");
+    std::fs::write(&file, "3,7\n").unwrap();
+    let load = format!(
+        "LOAD DATA INFILE '{}' INTO TABLE t FIELDS TERMINATED BY ',' (id, b) SET a = b + 1",
+        file.display()
+    );
+    let holder = Holder::begin(&engine, &hold()).await;
+    let alter = "ALTER TABLE t ADD COLUMN b INT";
+    let altering = start(engine.connect(), alter);
+    until_waits(&engine, alter, &altering).await;
+    let loading = start(engine.connect(), &load);
+    until_waits(&engine, &load, &loading).await;
+    holder.free().await.unwrap();
+    altering.await.unwrap().1.unwrap();
+    loading.await.unwrap().1.unwrap();
+    let found = rows(&mut session, "SELECT a, b FROM t WHERE id = 3").await;
+    assert_eq!(found, [["8", "7"]]);
+    // A name that nobody adds is an error, as ever.
+    let failed = run(&mut session, &load.replace("(id, b)", "(id, c)")).await;
+    assert_eq!(failed.unwrap_err().code, 1054);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -395,4 +438,55 @@ async fn a_client_that_sends_its_file_slowly_keeps_nobody() {
     let found = rows(&mut session, "SELECT id, a FROM t ORDER BY id").await;
     let found: Vec<String> = found.iter().map(|row| row.join(" ")).collect();
     assert_eq!(found, ["1 101", "2 20", "3 30", "4 4", "5 5"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_that_others_make_first_exists() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = engine(directory.path());
+    let mut session = engine.connect();
+    for (exists, expected) in [("IF NOT EXISTS ", Ok(())), ("", Err(1050))] {
+        let sql = format!("CREATE TABLE {exists}n SELECT {GATE} AS gate");
+        let holder = Holder::begin(&engine, &sql).await;
+        all(
+            &mut session,
+            &["CREATE TABLE n (a INT)", "INSERT INTO n VALUES (5)"],
+        )
+        .await;
+        let ran = holder.free().await;
+        assert_eq!(ran.map(drop).map_err(|error| error.code), expected, "{sql}");
+        assert_eq!(rows(&mut session, "SELECT * FROM n").await, [["5"]]);
+        rows(&mut session, "DROP TABLE n").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_that_is_replaced_is_there_at_any_moment() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = engine(directory.path());
+    let mut session = engine.connect();
+    rows(&mut session, "CREATE TABLE n SELECT 0 AS a").await;
+    let ends = Arc::new(AtomicBool::new(false));
+    let readers = [0, 1].map(|_| {
+        let (mut session, ends) = (engine.connect(), Arc::clone(&ends));
+        tokio::spawn(async move {
+            while !ends.load(Ordering::SeqCst) {
+                rows(&mut session, "SELECT a FROM n").await;
+                rows(&mut session, "INSERT INTO n (a) VALUES (-1)").await;
+            }
+        })
+    });
+    for number in 0..200 {
+        rows(
+            &mut session,
+            &format!("CREATE OR REPLACE TABLE n SELECT {number} AS a"),
+        )
+        .await;
+    }
+    ends.store(true, Ordering::SeqCst);
+    for reader in readers {
+        reader.await.unwrap();
+    }
+    rows(&mut session, "DELETE FROM n WHERE a < 0").await;
+    assert_eq!(rows(&mut session, "SELECT * FROM n").await, [["199"]]);
 }

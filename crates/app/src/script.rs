@@ -47,6 +47,7 @@ pub fn run(
             .context("reading the script")?
             == 0;
         number += 1;
+        let mut rest = None;
         if ended {
             splitter.finish(&mut items);
         } else {
@@ -56,46 +57,61 @@ pub fn run(
             {
                 line.pop();
             }
-            match std::str::from_utf8(&line) {
-                Ok(text) => {
-                    let mark = '\u{feff}';
-                    let text = if number == 1 {
-                        text.trim_start_matches(mark)
-                    } else {
-                        text
-                    };
-                    splitter.push_line(text, &mut items);
-                }
-                Err(_) => {
-                    runner.count_failure();
-                    let error = MySqlError {
-                        code: 1300,
-                        sqlstate: "HY000",
-                        message: "Invalid utf8mb4 character string".to_string(),
-                    };
-                    print_error(&error, Some(number), file);
-                    return Ok(Flow::Failed);
-                }
-            }
+            let Ok(text) = std::str::from_utf8(&line) else {
+                runner.count_failure();
+                let error = MySqlError {
+                    code: 1300,
+                    sqlstate: "HY000",
+                    message: "Invalid utf8mb4 character string".to_string(),
+                };
+                print_error(&error, Some(number), file);
+                return Ok(Flow::Failed);
+            };
+            let mark = '\u{feff}';
+            let text = if number == 1 {
+                text.trim_start_matches(mark)
+            } else {
+                text
+            };
+            rest = splitter.begin_line(text, &mut items);
         }
-        let mut failed_leader = false;
-        for item in items.drain(..) {
-            let leads = matches!(item, Item::Statement { leads: true, .. });
-            if failed_leader {
-                failed_leader = leads;
-                continue;
-            }
-            let failures = runner.failed_statements();
-            let flow = run_item(runner, item, file)?;
-            failed_leader = leads && runner.failed_statements() > failures;
+        loop {
+            rest = rest.and_then(|rest| splitter.scan(rest, &mut items));
+            let flow = run_items(runner, &mut items, file)?;
             if flow != Flow::Continue {
                 return Ok(flow);
+            }
+            if rest.is_none() {
+                break;
             }
         }
         if ended {
             return Ok(Flow::Continue);
         }
     }
+}
+
+/// Runs what was completed together.
+fn run_items(
+    runner: &mut Runner,
+    items: &mut Vec<Item>,
+    file: Option<(&Path, usize)>,
+) -> Result<Flow> {
+    let mut failed_leader = false;
+    for item in items.drain(..) {
+        let leads = matches!(item, Item::Statement { leads: true, .. });
+        if failed_leader {
+            failed_leader = leads;
+            continue;
+        }
+        let failures = runner.failed_statements();
+        let flow = run_item(runner, item, file)?;
+        failed_leader = leads && runner.failed_statements() > failures;
+        if flow != Flow::Continue {
+            return Ok(flow);
+        }
+    }
+    Ok(Flow::Continue)
 }
 
 fn run_item(runner: &mut Runner, item: Item, file: Option<(&Path, usize)>) -> Result<Flow> {

@@ -98,24 +98,43 @@ impl Splitter {
 
     /// Adds one line, without its line end, and appends what it completed to `items`.
     pub fn push_line(&mut self, line: &str, items: &mut Vec<Item>) {
-        self.line += 1;
-        if self.waiting() == Waiting::Statement && self.take_command(line, items) {
-            return;
+        if let Some(line) = self.begin_line(line, items) {
+            self.scan_whole(line, items);
         }
-        self.scan(line, items);
     }
 
-    fn scan(&mut self, line: &str, items: &mut Vec<Item>) {
+    /// Begins a line, without its line end; gives it back to be scanned unless it is a command.
+    pub fn begin_line<'a>(&mut self, line: &'a str, items: &mut Vec<Item>) -> Option<&'a str> {
+        self.line += 1;
+        let is_command = self.waiting() == Waiting::Statement && self.take_command(line, items);
+        (!is_command).then_some(line)
+    }
+
+    /// Scans a line up to the next end of a statement, which is appended to `items`; gives the rest
+    /// of the line, unless it is at its end. So a line of a million statements is there once.
+    pub fn scan<'a>(&mut self, line: &'a str, items: &mut Vec<Item>) -> Option<&'a str> {
         let mut rest = line;
-        while !rest.is_empty() {
+        let before = items.len();
+        while !rest.is_empty() && items.len() == before {
             rest = match self.state {
                 State::Plain => self.step_plain(rest, items),
                 State::Quote(quote) => self.step_quote(rest, quote),
                 State::Comment { keep } => self.step_comment(rest, keep),
             };
         }
+        if !rest.is_empty() {
+            return Some(rest);
+        }
         if !self.buffer.is_empty() {
             self.buffer.push('\n');
+        }
+        None
+    }
+
+    fn scan_whole(&mut self, line: &str, items: &mut Vec<Item>) {
+        let mut rest = Some(line);
+        while let Some(line) = rest {
+            rest = self.scan(line, items);
         }
     }
 
@@ -297,7 +316,7 @@ impl Splitter {
         let mut found = Vec::new();
         for (line, number) in text.lines().zip(self.start_line..) {
             parts.line = number;
-            parts.scan(line, &mut found);
+            parts.scan_whole(line, &mut found);
         }
         parts.complete(vertical, &mut found);
         let count = found.len();

@@ -6,8 +6,8 @@
 //! A statement that waits for a piece keeps no thread: any number of slow clients leave the workers
 //! to others.
 //!
-//! **Cost**: a piece waits while another is read; they are as long as the client makes them, which
-//! is outside of the memory budget.
+//! **Cost**: a piece waits while another is read and one is on its way. They are outside of the
+//! memory budget, so whoever fetches them keeps them short.
 
 #![deny(
     clippy::unwrap_used,

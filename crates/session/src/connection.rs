@@ -24,6 +24,7 @@ use crate::client_files::ClientFiles;
 use crate::engine::{DEFAULT_DATABASE, Engine};
 use crate::errors;
 use crate::meaning;
+use crate::pending::Pending;
 use crate::plan_owner::PlanOwner;
 use crate::prepared::Prepared;
 use crate::profile::{Cost, Profiles, Stage};
@@ -46,6 +47,8 @@ pub(crate) struct Connection {
     pub(crate) aggregates: Arc<HashSet<String>>,
     // state
     pub(crate) cancel: CancelHandle,
+    /// Statements that nobody waits for, and that are not gone.
+    pub(crate) abandoned: Pending,
     /// Set when somebody ends the connection.
     pub(crate) end: EndHandle,
     pub(crate) values: SessionValues,
@@ -238,6 +241,7 @@ impl Connection {
             state,
             aggregates: Arc::new(aggregates),
             cancel: CancelHandle::default(),
+            abandoned: Pending::default(),
             end,
             values,
             turn,

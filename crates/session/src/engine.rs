@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use mayfly_space::{Account, AccountOptions, Compression, IoMode, PageClass, Space, SpaceOptions};
 use mayfly_sql::functions::NamedLocks;
@@ -24,9 +24,10 @@ use crate::planning::Planners;
 use crate::session::Session;
 use crate::shortage::Statements;
 use crate::slow_log::SlowLog;
+use crate::spare_threads;
 use crate::status::Status;
 use crate::variables::Variables;
-use crate::waiting::{OTHER_THREADS_MAX, THREAD_NAME, WaitingRoom};
+use crate::waiting::{OTHER_THREADS_MAX, THREAD_NAME, WORKER_STACK_BYTES, WaitingRoom};
 
 /// The version that `VERSION()` says.
 pub const VERSION: &str = concat!("8.4.6-Mayfly-", env!("CARGO_PKG_VERSION"));
@@ -62,9 +63,9 @@ fn record_bytes_max(memory_bytes: u64) -> u64 {
     (memory_bytes / RECORDS_PER_MEMORY).clamp(1024, RECORD_BYTES_MAX)
 }
 
-/// Stack of a worker: nested expressions and plans recurse, and what the parser lets through must
-/// fit whoever compiled it (see `mayfly_sql::parse`). It takes memory only where it is used.
-const WORKER_STACK_BYTES: usize = 32 << 20;
+/// Threads that are there from the start beside the workers: one that answers control statements,
+/// one that plans, and one that reads files.
+const STARTED_BESIDE_WORKERS: usize = 3;
 
 /// Threads beside the one that answers control statements, made when they are needed.
 const CONTROL_THREADS_MAX: usize = 4;
@@ -201,7 +202,9 @@ impl Engine {
             ..SpaceOptions::default()
         })
         .map_err(|error| errors::from_space(&error))?;
+        spare_threads::check(threads + STARTED_BESIDE_WORKERS, WORKER_STACK_BYTES)?;
         let runtime = start_threads(THREAD_NAME, threads, OTHER_THREADS_MAX)?;
+        spare_threads::keep_one(&runtime);
         let control = start_threads("mayfly-control", 1, CONTROL_THREADS_MAX)?;
         let planners = Planners::start(threads, WORKER_STACK_BYTES);
         let planners = planners.map_err(|error| {
@@ -410,7 +413,7 @@ fn start_threads(name: &str, threads: usize, others_max: usize) -> Result<Runtim
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
         .max_blocking_threads(others_max)
-        .thread_keep_alive(Duration::from_secs(1))
+        .thread_keep_alive(spare_threads::KEEP_ALIVE)
         .thread_stack_size(WORKER_STACK_BYTES)
         .thread_name(name)
         .enable_all()

@@ -198,7 +198,9 @@ pub(crate) fn from_space(error: &mayfly_space::Error) -> MySqlError {
             };
             let number = source.raw_os_error().unwrap_or(0);
             let file = format!("{} (temporary data)", dir.display());
-            MySqlError::new(code, &[&file, &number, source])
+            let text = source.to_string();
+            let reason = text.split(" (os error").next().unwrap_or(&text);
+            MySqlError::new(code, &[&file, &number, &reason])
         }
         Space::Corrupt {
             dir,
@@ -280,9 +282,6 @@ fn from_text(error: &DataFusionError) -> MySqlError {
                 .to_owned(),
         )
     };
-    if text.contains("NTILE requires a positive integer") {
-        return MySqlError::new(ErrorCode::WrongArguments, &[&"ntile"]);
-    }
     if let Some(name) = quoted("Invalid function ") {
         return no_such_function(&name);
     }
@@ -299,7 +298,10 @@ fn from_text(error: &DataFusionError) -> MySqlError {
     {
         return MySqlError::new(ErrorCode::NoSuchWindow, &[&name]);
     }
-    if let Some(error) = wrong_position(text) {
+    if let Some(error) = wrong_position(text)
+        .or_else(|| wrong_window(text))
+        .or_else(|| wrong_list(text))
+    {
         return error;
     }
     if text.contains("names given as column alias") {
@@ -376,6 +378,7 @@ fn from_text(error: &DataFusionError) -> MySqlError {
             ArrowError::ArithmeticOverflow(_) => {
                 return MySqlError::new(ErrorCode::ValueOutOfRange, &[&"BIGINT", &text]);
             }
+            ArrowError::CastError(_) => return wrong_cast(text),
             ArrowError::CsvError(_) => ErrorCode::FileRead,
             ArrowError::JsonError(_) => ErrorCode::FileRead,
             ArrowError::ParquetError(_) => ErrorCode::FileRead,
@@ -418,6 +421,58 @@ fn wrong_position(text: &str) -> Option<MySqlError> {
     }
     number_after("Cannot find column with position ")
         .map(|position| unknown(position, "group statement"))
+}
+
+/// A window whose frame or arguments are not what MySQL has.
+fn wrong_window(text: &str) -> Option<MySqlError> {
+    const FRAMES: [(&str, ErrorCode); 5] = [
+        (
+            "RANGE requires exactly one ORDER BY column",
+            ErrorCode::WindowRangeKey,
+        ),
+        (
+            "start bound cannot be UNBOUNDED FOLLOWING",
+            ErrorCode::WindowFrameStart,
+        ),
+        (
+            "end bound cannot be UNBOUNDED PRECEDING",
+            ErrorCode::WindowFrameEnd,
+        ),
+        ("cannot be larger than end bound", ErrorCode::WindowFrame),
+        ("must be non negative integers", ErrorCode::WindowFrame),
+    ];
+    const ARGUMENTS: [(&str, &str); 2] = [
+        ("NTILE requires a positive integer", "ntile"),
+        ("for the second argument of nth_value", "nth_value"),
+    ];
+    let frame = FRAMES.iter().find(|(words, _)| text.contains(words));
+    if let Some((_, code)) = frame {
+        return Some(MySqlError::new(*code, &[&"<unnamed window>"]));
+    }
+    let (_, name) = ARGUMENTS.iter().find(|(words, _)| text.contains(words))?;
+    Some(MySqlError::new(ErrorCode::WrongArguments, &[name]))
+}
+
+/// Rows of VALUES, or the parts of a recursion, that do not go together.
+fn wrong_list(text: &str) -> Option<MySqlError> {
+    if let Some((_, rest)) = text.split_once("Inconsistent data length across values list: got ") {
+        let (_, row) = rest.split_once(" values in row ")?;
+        let row: u64 = row.split(' ').next()?.parse().ok()?;
+        return Some(MySqlError::new(ErrorCode::ValueCount, &[&(row + 1)]));
+    }
+    let begins_with_null =
+        text.contains("Cannot automatically convert ") && text.ends_with(" to Null");
+    begins_with_null.then(|| not_supported("a recursive column that begins with NULL"))
+}
+
+/// A constant that is no value of the type that it is to have.
+fn wrong_cast(text: &str) -> MySqlError {
+    let value = text.split('\'').nth(1).unwrap_or_default();
+    let number = match text.contains("to value of Float") {
+        true => "DOUBLE",
+        false => "INTEGER",
+    };
+    MySqlError::new(ErrorCode::TruncatedValue, &[&number, &value])
 }
 
 /// A line of a text file with too few or too many fields.

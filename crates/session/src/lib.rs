@@ -12,6 +12,7 @@
 //!      |-- plan_owner             one that nobody speaks on: it plans for all that are alike
 //!      |
 //!   running, profile, stats       one statement while it runs, and what it cost
+//!      |-- abandoned              what is left of one that nobody waits for any more
 //!      |
 //!   statement                     a module for each kind of them, point for those on few rows
 //!      |-- meaning                DataFusion with MySQL's functions, rules and our operators
@@ -24,6 +25,7 @@
 
 #![forbid(unsafe_code)]
 
+mod abandoned;
 mod answered;
 mod client_files;
 mod client_memory;
@@ -42,6 +44,7 @@ mod meaning;
 mod named;
 mod names;
 mod outcome;
+mod pending;
 mod plan_owner;
 mod planning;
 mod prepared;
@@ -52,6 +55,7 @@ mod running;
 mod session;
 mod shortage;
 mod slow_log;
+mod spare_threads;
 mod spooled;
 mod statement;
 mod stats;
@@ -70,7 +74,7 @@ pub use file_access::FileAccess;
 pub use kept::KeptRows;
 pub use mayfly_space::{Compression, FileStatus, IoMode, PageClass, limit_heaps};
 pub use mayfly_sql::client_text::read as client_text;
-pub use mayfly_sql::pieces::statements;
+pub use mayfly_sql::pieces::{Cut, Statements, statements};
 pub use outcome::{ColumnInfo, ColumnOrigin, KeyRole, Outcome, RowStream};
 pub use prepared::{Parameter, Prepared, PreparedCommand};
 pub use progress::Progress;

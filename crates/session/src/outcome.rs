@@ -15,6 +15,7 @@ use mayfly_table::RowReader;
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 use tokio::sync::mpsc;
 
+use crate::abandoned::abandon;
 use crate::errors;
 use crate::profile::Stage;
 use crate::running::Running;
@@ -336,9 +337,10 @@ impl Stream for RowStream {
 
 impl Drop for RowStream {
     fn drop(&mut self) {
+        // What they hold belongs to the statement.
+        (self.first, self.source) = (None, Source::Nothing);
         if let Some(running) = self.running.take() {
-            running.abort();
-            running.finish();
+            abandon(&running);
         }
     }
 }

@@ -5,6 +5,12 @@
 //! (`docs/decisions/0009-statements-by-their-shape.md`), any other is planned with the values that
 //! it has this time, which tell the planner more than a parameter would.
 
+#![deny(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
 use mayfly_sql::parse::is_on_prepared;
 use mayfly_sql::pieces::Parametrized;
 use mayfly_types::{ErrorCode, MySqlError};
@@ -29,6 +35,9 @@ const OF_CHANGES: [&str; 7] = [
 
 /// What a prepared statement of a few parameters and columns takes beside its text, about.
 const STATEMENT_BYTES: usize = 4 << 10;
+
+/// What each further parameter takes.
+const PARAMETER_BYTES: usize = 64;
 
 /// A prepared statement.
 #[derive(Debug)]
@@ -65,9 +74,11 @@ impl Prepared {
         let first = text.split_ascii_whitespace().next().unwrap_or_default();
         let asked = text;
         let kept_bytes = text.len().saturating_add(STATEMENT_BYTES);
-        let memory = session.keep_for_client(kept_bytes)?;
+        let mut memory = session.keep_for_client(kept_bytes)?;
         let text = Parametrized::read(text)?;
-        let shows = |told: &str| text.as_asked(told, asked);
+        let parameter_bytes = text.count().saturating_mul(PARAMETER_BYTES);
+        memory.resize(kept_bytes.saturating_add(parameter_bytes) as u64)?;
+        let shows = text.as_asked(asked);
         let told = text.with_nothing()?;
         let changes = OF_CHANGES
             .iter()

@@ -12,9 +12,11 @@ use mayfly_exec::Report;
 use mayfly_space::{Account, Counters};
 use mayfly_table::rows::StopFlag;
 use mayfly_types::{ErrorCode, MySqlError};
-use tokio::task::AbortHandle;
+use tokio::runtime::Handle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::connection::Connection;
+use crate::pending::Pending;
 use crate::planning::Planning;
 use crate::profile::{Marks, Stage};
 use crate::progress::{self, Progress};
@@ -142,6 +144,10 @@ pub(crate) struct Running {
     /// and what was fetched without one.
     reads: Mutex<Reads>,
     tasks: Mutex<Vec<AbortHandle>>,
+    /// Those of the tasks that are not gone.
+    pending: Pending,
+    /// Ends it when its time is over.
+    timer: Mutex<Option<AbortHandle>>,
     pub(crate) planning: Arc<Planning>,
 }
 
@@ -222,6 +228,8 @@ impl Running {
             plan: Mutex::new(None),
             reads: Mutex::default(),
             tasks: Mutex::new(Vec::new()),
+            pending: Pending::default(),
+            timer: Mutex::default(),
             planning: Arc::new(planning),
         });
         connection.values.lock().stop = Arc::clone(&running.stop);
@@ -229,12 +237,44 @@ impl Running {
         running
     }
 
-    /// Adds a task; stopped at once if the statement has been stopped already.
-    pub(crate) fn add_task(&self, task: AbortHandle) {
-        lock(&self.tasks).push(task.clone());
+    /// Spawns a task of the statement; it is stopped at once if the statement has been stopped
+    /// already.
+    pub(crate) fn spawn<T: Send + 'static>(
+        &self,
+        threads: &Handle,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        let counted = self.pending.enter();
+        let task = threads.spawn(async move {
+            // Dropped behind all that the work has.
+            let _counted = counted;
+            work.await
+        });
+        let handle = task.abort_handle();
+        lock(&self.tasks).push(handle.clone());
         if self.stop.load(Ordering::SeqCst) {
-            task.abort();
+            handle.abort();
         }
+        task
+    }
+
+    /// Waits until no task of the statement does anything any more.
+    pub(crate) async fn tasks_gone(&self) {
+        self.pending.none_left().await;
+    }
+
+    /// Whether they are all gone.
+    pub(crate) fn has_no_tasks(&self) -> bool {
+        self.pending.is_none()
+    }
+
+    /// What counts it among the statements that run, which whoever takes it goes on with.
+    pub(crate) fn take_place(&self) -> Option<Place> {
+        lock(&self.place).take()
+    }
+
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     /// Stops the statement, which then ends with error 1317.
@@ -295,20 +335,21 @@ impl Running {
 
     /// Says that it does not run any more.
     pub(crate) fn leave(&self) {
-        drop(lock(&self.place).take());
+        drop(self.take_place());
     }
 
     /// Ends the statement after a time, as `max_execution_time` asks.
     pub(crate) fn end_after(self: &Arc<Self>, limit: Duration) {
         let rest = limit.saturating_sub(self.started.elapsed());
         let running = Arc::downgrade(self);
-        tokio::spawn(async move {
+        let timer = tokio::spawn(async move {
             tokio::time::sleep(rest).await;
             if let Some(running) = running.upgrade() {
                 running.timed_out.store(true, Ordering::SeqCst);
                 running.abort();
             }
         });
+        *lock(&self.timer) = Some(timer.abort_handle());
     }
 
     pub(crate) fn add_rows(&self, rows: u64) {
@@ -412,6 +453,10 @@ impl Running {
         self.enter(Stage::QueryEnd);
         self.take_plan();
         lock(&self.tasks).clear();
+        // It would wait on, whatever time that is.
+        if let Some(timer) = lock(&self.timer).take() {
+            timer.abort();
+        }
         self.leave();
         drop(self.connection.turn.take());
         if self.is_looked_at {
@@ -448,4 +493,45 @@ impl Running {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::StreamExt;
+
+    use crate::engine::{Engine, EngineOptions};
+    use crate::outcome::Outcome;
+    use crate::session::Session;
+
+    async fn run(session: &mut Session, sql: &str) {
+        if let Outcome::Rows { mut batches, .. } = session.execute(sql).await.unwrap() {
+            while let Some(batch) = batches.next().await {
+                batch.unwrap();
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_limit_of_time_ends_with_its_statement() {
+        let engine = Engine::open(EngineOptions {
+            memory_bytes: 64 << 20,
+            ..EngineOptions::default()
+        });
+        let engine = engine.unwrap();
+        let mut session = engine.connect();
+        run(&mut session, "SET max_execution_time = 1000000000").await;
+        for number in 0..100 {
+            // No two are alike: what is known may have no limit of this kind.
+            let sql = format!("SELECT COUNT(*) + {number} FROM (SELECT {number} AS n) t");
+            run(&mut session, &sql).await;
+        }
+        // A task that is stopped ends soon; one that waits on does not.
+        for _ in 0..60_000 {
+            if engine.runtime().metrics().num_alive_tasks() < 100 {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        panic!("the limits of statements that have ended wait on");
+    }
 }

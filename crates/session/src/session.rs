@@ -12,6 +12,7 @@ use mayfly_sql::parse::is_on_prepared;
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 use tokio::runtime::Handle;
 
+use crate::abandoned::abandon;
 use crate::client_files::{ClientFiles, FileRequests};
 use crate::client_memory::ClientMemory;
 use crate::commands::Command;
@@ -93,8 +94,7 @@ struct AbortOnDrop(Option<Arc<Running>>);
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         if let Some(running) = self.0.take() {
-            running.give_up();
-            running.finish();
+            abandon(&running);
         }
     }
 }
@@ -142,6 +142,7 @@ impl Session {
     }
 
     async fn run(&mut self, statement: &str) -> Result<Outcome, MySqlError> {
+        self.connection.after_abandoned().await?;
         let started = Instant::now();
         let at_once = self.run_at_once(statement).await;
         let waits = matches!(at_once, AtOnce::Waits);
@@ -315,6 +316,7 @@ impl Session {
     where
         F: Future<Output = Result<T, MySqlError>> + Send + 'static,
     {
+        self.connection.after_abandoned().await?;
         let connection = Arc::clone(&self.connection);
         let account = connection.statement_account();
         let running = Running::look(&connection, statement, account);
@@ -588,8 +590,7 @@ fn run_on<T: Send + 'static>(
     running: &Arc<Running>,
     run: impl Future<Output = Result<T, MySqlError>> + Send + 'static,
 ) -> impl Future<Output = Result<T, MySqlError>> {
-    let task = threads.spawn(run);
-    running.add_task(task.abort_handle());
+    let task = running.spawn(threads, run);
     async move {
         let ended = task.await;
         ended.unwrap_or_else(|join| Err(crashed(&end_of_task(join))))

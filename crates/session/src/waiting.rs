@@ -2,19 +2,30 @@
 //!
 //! A worker that waits gives what it had to do to another thread: each takes one of those that the
 //! engine has beside its workers. Only a part of these may wait, so that files can still be read.
+//! Where the system gives no thread to take the worker's place, the statement fails: with all
+//! workers waiting, nobody's statement would go on.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use mayfly_sql::functions::Waiting;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::shortage::TurnOfConnection;
+use crate::spare_threads;
 
 /// Threads of an engine beside its workers, made when they are needed.
 pub(crate) const OTHER_THREADS_MAX: usize = 512;
 /// How many of them may wait.
 const WAITING_MAX: usize = 256;
+
+/// Threads that the system must have when a worker begins to wait: one that takes its place, and
+/// one that reads files.
+const SPARE_THREADS: usize = 2;
+
+/// Stack of a worker: nested expressions and plans recurse, and what the parser lets through must
+/// fit whoever compiled it (see `mayfly_sql::parse`). It takes memory only where it is used.
+pub(crate) const WORKER_STACK_BYTES: usize = 32 << 20;
 
 /// The name of all threads of an engine.
 pub(crate) const THREAD_NAME: &str = "mayfly-worker";
@@ -23,6 +34,8 @@ pub(crate) const THREAD_NAME: &str = "mayfly-worker";
 #[derive(Debug, Default)]
 pub(crate) struct WaitingRoom {
     taken: AtomicUsize,
+    /// Held from looking for spare threads until one of them is a worker.
+    replaced: Mutex<()>,
 }
 
 /// The room as the statements of one connection see it.
@@ -58,7 +71,15 @@ impl Waiting for WaitingRoom {
         }
         // Another thread than the engine's is its caller's, who may keep it.
         match std::thread::current().name() {
-            Some(THREAD_NAME) => tokio::task::block_in_place(wait),
+            Some(THREAD_NAME) => {
+                let replaced = self.replaced.lock();
+                let replaced = replaced.unwrap_or_else(PoisonError::into_inner);
+                spare_threads::check(SPARE_THREADS, WORKER_STACK_BYTES)?;
+                tokio::task::block_in_place(|| {
+                    drop(replaced);
+                    wait();
+                });
+            }
             _ => wait(),
         }
         Ok(())

@@ -10,29 +10,15 @@ use mayfly_types::{CharacterSet, MySqlError};
 /// What says that a literal is bytes.
 const BINARY: &[u8] = b"_binary";
 
-/// A text that was read.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Read<'a> {
-    /// In UTF-8.
-    pub text: Cow<'a, str>,
-    /// Whether it is what was sent, but for its character set.
-    pub is_whole: bool,
-}
-
 /// Reads what a client sent.
 ///
 /// # Errors
 /// 1300 for bytes outside of literals and comments that are no characters of the set.
-pub fn read(bytes: &[u8], set: CharacterSet) -> Result<Read<'_>, MySqlError> {
+pub fn read(bytes: &[u8], set: CharacterSet) -> Result<Cow<'_, str>, MySqlError> {
     match set.decode(bytes) {
         // Text of a set that knows every byte may be no text.
         Ok(Cow::Owned(_)) if has_introducer(bytes) => {}
-        Ok(text) => {
-            return Ok(Read {
-                text,
-                is_whole: true,
-            });
-        }
+        Ok(text) => return Ok(text),
         Err(_) => {}
     }
     let mut writer = Writer {
@@ -40,10 +26,7 @@ pub fn read(bytes: &[u8], set: CharacterSet) -> Result<Read<'_>, MySqlError> {
         out: String::with_capacity(bytes.len() * 2),
     };
     writer.write(bytes)?;
-    Ok(Read {
-        text: Cow::Owned(writer.out),
-        is_whole: false,
-    })
+    Ok(Cow::Owned(writer.out))
 }
 
 fn has_introducer(bytes: &[u8]) -> bool {
@@ -194,20 +177,18 @@ fn unescaped(text: &[u8], quote: u8) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn check(set: CharacterSet, sent: &[u8], expected: &str, is_whole: bool) {
-        let found = read(sent, set).expect("a text");
-        assert_eq!((&*found.text, found.is_whole), (expected, is_whole));
+    fn check(set: CharacterSet, sent: &[u8], expected: &str) {
+        assert_eq!(read(sent, set).expect("a text"), expected);
     }
 
     #[test]
     fn texts_stay_texts() {
         let text = "SELECT _binary'\u{FC}' -- \u{FC}";
-        check(CharacterSet::Utf8mb4, text.as_bytes(), text, true);
+        check(CharacterSet::Utf8mb4, text.as_bytes(), text);
         check(
             CharacterSet::Latin1,
             b"SELECT '\xFC\x80'",
             "SELECT '\u{FC}\u{20AC}'",
-            true,
         );
     }
 
@@ -236,13 +217,13 @@ mod tests {
                 "SELECT 'aaaaaaa\u{E9}\u{E9}\u{E9}',x'FF'",
             ),
         ] {
-            check(utf8, sent, expected, false);
+            check(utf8, sent, expected);
         }
         let (sent, text) = (
             &b"SELECT '\xFC', _binary '\xFC', _binary'a'"[..],
             "SELECT '\u{FC}', x'FC', _binary'a'",
         );
-        check(CharacterSet::Latin1, sent, text, false);
+        check(CharacterSet::Latin1, sent, text);
     }
 
     #[test]

@@ -17,6 +17,7 @@
 //!   in_turn, by_row                  conditions and values of what writes, asked for as MySQL does
 //!   template, literal, repeatable,
 //!   table_text                       statements that come again, known by their text
+//!   scanner                          words, literals and comments of a text, without a copy of it
 //!   pieces                           several statements in one text, statements with parameters
 //!   declared, compute                expressions of tables: their text, and their values
 //! ```
@@ -47,6 +48,7 @@ pub mod planning;
 pub mod references;
 pub mod repeatable;
 mod rewrite;
+mod scanner;
 mod select_list;
 pub mod selects;
 pub mod source;

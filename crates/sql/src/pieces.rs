@@ -7,64 +7,122 @@
 use std::fmt::Write;
 use std::ops::Range;
 
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer};
 use mayfly_types::{ErrorCode, MySqlError};
 
-use crate::dialect::MayflyDialect;
 use crate::parse;
+use crate::scanner::{Lexeme, Scanner};
 
 /// The statements of a text: the ranges between its `;` that hold more than space and comments.
 ///
-/// A text that cannot be cut is one statement: its parser will say why.
+/// They are found one after the other: a text of any length takes no memory beside its own.
 ///
-/// **Cost**: one pass over the text, and its tokens if there is a `;` before its end.
-pub fn statements(text: &str) -> Vec<Range<usize>> {
-    let whole = || std::iter::once(0..text.len()).collect();
-    let body = text.trim_end().trim_end_matches(';');
-    if !body.contains(';') {
-        return whole();
+/// **Cost**: one pass over the text.
+#[derive(Debug, Clone)]
+pub struct Statements<'a> {
+    text: &'a [u8],
+    scanner: Scanner<'a>,
+    /// Whether it is one statement, seen at a glance.
+    is_alone: bool,
+    /// Where the next statement begins.
+    from: usize,
+    /// Whether nothing of it has been seen.
+    is_empty: bool,
+    /// Where a statement is missing: there is nothing at all between two ends.
+    missing: Option<usize>,
+    is_any_found: bool,
+    is_over: bool,
+}
+
+/// What looking for the next statement came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cut {
+    /// Where it stands.
+    Statement(Range<usize>),
+    /// So many bytes have been looked at, and its end is not among them.
+    Unfinished,
+    /// There is none.
+    End,
+}
+
+/// The statements of a text as a client sent it, whatever its character set is: one of them may
+/// change it for the next. A text without a `;` inside is one statement whatever stands in it.
+pub fn statements(text: &[u8]) -> Statements<'_> {
+    let mut body = text.trim_ascii_end();
+    while let Some(before) = body.strip_suffix(b";") {
+        body = before;
     }
-    let read = parse::without_version_comments(text);
-    let read = read.as_deref().unwrap_or(text);
-    let dialect = MayflyDialect;
-    let Ok(tokens) = Tokenizer::new(&dialect, read).tokenize_with_location() else {
-        return whole();
-    };
-    let ends = tokens
-        .iter()
-        .filter(|token| token.token == Token::SemiColon);
-    let ends: Vec<Location> = ends.map(|token| token.span.start).collect();
-    let mut ends = offsets(read, &ends).into_iter();
-    let (mut found, mut from, mut is_empty) = (Vec::new(), 0, true);
-    let mut missing = None;
-    for token in &tokens {
-        match token.token {
-            Token::SemiColon => {
-                let end = ends.next().unwrap_or(text.len());
-                if !is_empty {
-                    found.push(from..end);
-                } else if missing.is_none() && text[from..end].trim().is_empty() {
-                    missing = Some(from);
+    Statements {
+        text,
+        is_alone: !body.contains(&b';'),
+        scanner: Scanner::new(text),
+        from: 0,
+        is_empty: true,
+        missing: None,
+        is_any_found: false,
+        is_over: false,
+    }
+}
+
+impl Statements<'_> {
+    /// Looks for the next statement among so many bytes.
+    pub fn next_within(&mut self, bytes: usize) -> Cut {
+        if self.is_over {
+            return Cut::End;
+        }
+        if self.is_alone {
+            return self.last(0);
+        }
+        let mut looked_at = 0;
+        while looked_at < bytes {
+            let Some((lexeme, range)) = self.scanner.next() else {
+                return match (self.is_empty, self.is_any_found) {
+                    (false, _) => self.last(self.from),
+                    // Whoever reads it says that there is nothing.
+                    (true, false) => self.last(0),
+                    (true, true) => self.end(),
+                };
+            };
+            looked_at += range.len();
+            if lexeme == Lexeme::End {
+                let statement = self.from..range.start;
+                self.from = range.end;
+                if !self.is_empty {
+                    (self.is_empty, self.is_any_found) = (true, true);
+                    return Cut::Statement(statement);
                 }
-                (from, is_empty) = (end + 1, true);
-            }
-            Token::Whitespace(_) | Token::EOF => {}
-            _ => {
-                // Nothing at all between two ends: the first of what follows is no statement.
-                if let Some(from) = missing {
-                    found.push(from..text.len());
-                    return found;
+                if self.text[statement.clone()].trim_ascii().is_empty() {
+                    self.missing.get_or_insert(statement.start);
                 }
-                is_empty = false;
+            } else if !lexeme.is_blank() {
+                // The first of what follows is no statement.
+                if let Some(from) = self.missing {
+                    return self.last(from);
+                }
+                self.is_empty = false;
             }
         }
+        Cut::Unfinished
     }
-    if !is_empty {
-        found.push(from..text.len());
+
+    fn last(&mut self, from: usize) -> Cut {
+        self.is_over = true;
+        Cut::Statement(from..self.text.len())
     }
-    match found.is_empty() {
-        true => whole(),
-        false => found,
+
+    fn end(&mut self) -> Cut {
+        self.is_over = true;
+        Cut::End
+    }
+}
+
+impl Iterator for Statements<'_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        match self.next_within(usize::MAX) {
+            Cut::Statement(range) => Some(range),
+            Cut::Unfinished | Cut::End => None,
+        }
     }
 }
 
@@ -72,6 +130,9 @@ pub fn statements(text: &str) -> Vec<Range<usize>> {
 /// that was written.
 const NOTHING: &str = "/*?*/NULL/*?*/";
 const COMMENT_BYTES: usize = 5;
+
+/// The most parameters that the protocol can count.
+const PARAMETERS_MAX: usize = u16::MAX as usize;
 
 /// A statement cut at its parameters, each of which is a `?`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,41 +166,47 @@ impl Parametrized {
     /// Cuts a statement.
     ///
     /// # Errors
-    /// 1064 for a text that is no sequence of tokens.
+    /// 1390 for too many parameters; 1064 for one with a number, and a literal or a comment without
+    /// an end.
     pub fn read(text: &str) -> Result<Parametrized, MySqlError> {
         let read = parse::without_version_comments(text);
         let text = read.as_deref().unwrap_or(text);
-        let refused = |at: Location| parse::syntax_error(text, at.line, at.column);
-        let dialect = MayflyDialect;
-        let tokens = Tokenizer::new(&dialect, text)
-            .tokenize_with_location()
-            .map_err(|error| refused(error.location))?;
-        let mut locations = Vec::new();
+        let refused = |at: usize| {
+            let (line, column) = place_of(text, at);
+            parse::syntax_error(text, line, column)
+        };
+        let mut pieces = Vec::new();
         let mut counts_rows = Vec::new();
         let mut is_in_limit = false;
-        for token in &tokens {
-            match &token.token {
-                Token::Placeholder(name) if name != "?" => return Err(refused(token.span.start)),
-                Token::Placeholder(_) => {
-                    locations.push(token.span.start);
+        let mut from = 0;
+        let mut scanner = Scanner::new(text.as_bytes());
+        let mut last = 0;
+        for (lexeme, range) in scanner.by_ref() {
+            match lexeme {
+                Lexeme::Parameter => {
+                    let follows = text[range.end..].chars().next();
+                    if follows.is_some_and(char::is_numeric) {
+                        return Err(refused(range.start));
+                    }
+                    if pieces.len() == PARAMETERS_MAX {
+                        return Err(MySqlError::new(ErrorCode::TooManyParameters, &[]));
+                    }
+                    pieces.push(text[from..range.start].to_owned());
                     counts_rows.push(is_in_limit);
+                    from = range.end;
                 }
-                Token::Word(word) if word.quote_style.is_none() => {
-                    let is_word = |other: &str| word.value.eq_ignore_ascii_case(other);
+                Lexeme::Word => {
+                    let is_word = |other: &str| text[range.clone()].eq_ignore_ascii_case(other);
                     is_in_limit = is_word("LIMIT") || is_word("OFFSET");
                 }
-                Token::Comma | Token::Whitespace(_) | Token::Number(..) => {}
+                Lexeme::Comma | Lexeme::Number => {}
+                _ if lexeme.is_blank() => {}
                 _ => is_in_limit = false,
             }
+            last = range.start;
         }
-        let mut pieces = Vec::with_capacity(locations.len() + 1);
-        let mut from = 0;
-        for (at, location) in offsets(text, &locations).into_iter().zip(&locations) {
-            if text.as_bytes().get(at) != Some(&b'?') {
-                return Err(refused(*location));
-            }
-            pieces.push(text[from..at].to_owned());
-            from = at + 1;
+        if scanner.is_unterminated() {
+            return Err(refused(last));
         }
         pieces.push(text[from..].to_owned());
         Ok(Parametrized {
@@ -181,34 +248,21 @@ impl Parametrized {
         })
     }
 
-    /// A label or a message of the statement [`with_nothing`](Self::with_nothing), with its
+    /// Gives labels and messages of the statement [`with_nothing`](Self::with_nothing) back their
     /// parameters as they were asked for. `text` is the statement.
-    pub fn as_asked(&self, told: &str, text: &str) -> String {
-        if self.count() == 0 {
-            return told.to_owned();
-        }
-        // All that is left of a parameter that is a column of its own.
-        if told == "NULL" && !text.to_ascii_uppercase().contains("NULL") {
-            return "?".to_owned();
-        }
-        // A label begins and ends with a word, without the comment.
-        let parts = [
-            NOTHING,
-            &NOTHING[COMMENT_BYTES..],
-            &NOTHING[..NOTHING.len() - COMMENT_BYTES],
-        ];
-        let mut asked = told.to_owned();
-        for part in parts {
-            for found in [
-                format!(" {part} "),
-                format!("{part} "),
-                format!(" {part}"),
-                part.to_owned(),
-            ] {
-                asked = asked.replace(&found, "?");
+    pub fn as_asked(&self, text: &str) -> impl Fn(&str) -> String + use<> {
+        let is_plain = self.count() == 0;
+        let names_null = text.to_ascii_uppercase().contains("NULL");
+        move |told| {
+            if is_plain {
+                return told.to_owned();
             }
+            // All that is left of a parameter that is a column of its own.
+            if told == "NULL" && !names_null {
+                return "?".to_owned();
+            }
+            without_nothing(told)
         }
-        asked
     }
 
     /// The statement with something written for each parameter, which is a word of its own whatever
@@ -228,6 +282,28 @@ impl Parametrized {
         text.extend(self.pieces.last().map(String::as_str));
         Ok(text)
     }
+}
+
+/// A text in which each value that is not known is the parameter that it stands for.
+fn without_nothing(told: &str) -> String {
+    // A label begins and ends with a word, without the comment.
+    let parts = [
+        NOTHING,
+        &NOTHING[COMMENT_BYTES..],
+        &NOTHING[..NOTHING.len() - COMMENT_BYTES],
+    ];
+    let mut asked = told.to_owned();
+    for part in parts {
+        for found in [
+            format!(" {part} "),
+            format!("{part} "),
+            format!(" {part}"),
+            part.to_owned(),
+        ] {
+            asked = asked.replace(&found, "?");
+        }
+    }
+    asked
 }
 
 fn wrong_arguments() -> MySqlError {
@@ -320,30 +396,17 @@ fn quote(value: &str, text: &mut String) {
     text.push('\'');
 }
 
-/// Byte offsets of ascending places that the tokenizer names by line and column, in one pass.
-fn offsets(text: &str, places: &[Location]) -> Vec<usize> {
-    let mut found = Vec::with_capacity(places.len());
-    let mut places = places.iter().peekable();
-    let (mut line, mut column) = (1, 1);
-    for (at, character) in text.char_indices() {
-        while places
-            .next_if(|place| (place.line, place.column) == (line, column))
-            .is_some()
-        {
-            found.push(at);
-        }
-        match character {
-            '\n' => (line, column) = (line + 1, 1),
-            _ => column += 1,
-        }
-    }
-    found.extend(places.map(|_| text.len()));
-    found
+/// The line and the column of a byte of a text, from 1.
+fn place_of(text: &str, at: usize) -> (u64, u64) {
+    let before = &text[..at];
+    let line = before.matches('\n').count() as u64 + 1;
+    let start = before.rfind('\n').map_or(0, |end| end + 1);
+    (line, before[start..].chars().count() as u64 + 1)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{NOTHING, Parameter, Parametrized, statements};
+    use super::{Cut, NOTHING, Parameter, Parametrized, statements};
 
     #[test]
     fn a_text_is_cut_into_its_statements() {
@@ -369,12 +432,32 @@ mod tests {
                 "SELECT 1; /*!40101 SET NAMES utf8 */; /*!99999 SET a */; SELECT 2",
                 &["SELECT 1", " /*!40101 SET NAMES utf8 */", " SELECT 2"],
             ),
+            ("SELECT 1; SELECT 'open; ", &["SELECT 1", " SELECT 'open; "]),
+            ("SELECT 1; -- so", &["SELECT 1"]),
             ("; ;", &["; ;"]),
             ("SELECT 1; ; SELECT 2", &["SELECT 1", " ; SELECT 2"]),
         ] {
-            let found = statements(text).into_iter().map(|range| &text[range]);
+            let found = statements(text.as_bytes()).map(|range| &text[range]);
             assert_eq!(found.collect::<Vec<_>>(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_text_is_cut_as_far_as_it_is_read() {
+        let text = format!("SELECT '{}'; SELECT 2; SELECT 'open", "a;".repeat(1 << 20));
+        let mut cuts = statements(text.as_bytes());
+        let mut steps = 0;
+        let first = loop {
+            match cuts.next_within(1 << 16) {
+                Cut::Unfinished => steps += 1,
+                cut => break cut,
+            }
+        };
+        assert!((30..=33).contains(&steps), "{steps}");
+        let end = "SELECT ''".len() + (2 << 20);
+        assert_eq!(first, Cut::Statement(0..end));
+        let rest: Vec<&str> = cuts.map(|range| &text[range]).collect();
+        assert_eq!(rest, [" SELECT 2", " SELECT 'open"]);
     }
 
     #[test]
@@ -382,7 +465,8 @@ mod tests {
         let text = "SELECT ?, ?+1, concat(?,2), 1+ ?, ? IS NULL";
         let cut = Parametrized::read(text).expect("a statement");
         let told = cut.with_nothing().expect("values that fit");
-        assert_eq!(cut.as_asked(&told, text), text);
+        let shows = cut.as_asked(text);
+        assert_eq!(shows(&told), text);
         for (told, expected) in [
             ("NULL", "NULL"),
             ("NULL/*?*/ +1", "?+1"),
@@ -390,10 +474,10 @@ mod tests {
             ("1+  /*?*/NULL", "1+ ?"),
             ("NULL/*?*/  IS NULL", "? IS NULL"),
         ] {
-            assert_eq!(cut.as_asked(told, text), expected);
+            assert_eq!(shows(told), expected);
         }
         let cut = Parametrized::read("SELECT ?").expect("a statement");
-        assert_eq!(cut.as_asked("NULL", "SELECT ?"), "?");
+        assert_eq!(cut.as_asked("SELECT ?")("NULL"), "?");
     }
 
     #[test]
@@ -448,7 +532,19 @@ mod tests {
         ] {
             assert!(count.with(&[refused]).is_err(), "{refused:?}");
         }
-        assert!(Parametrized::read("SELECT ?5").is_err());
+        for (refused, near) in [("SELECT\n a, ?5", "?5"), ("SELECT 'a\n", "'a\n")] {
+            let error = Parametrized::read(refused).expect_err("no statement");
+            assert!(error.message.contains(&format!("near '{near}'")), "{error}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_no_more_than_can_be_counted() {
+        let many = |count: usize| format!("SELECT 1 IN ({}1)", "?,".repeat(count));
+        let most = Parametrized::read(&many(65_535)).expect("a statement");
+        assert_eq!(most.count(), 65_535);
+        let error = Parametrized::read(&many(65_536)).expect_err("too many");
+        assert_eq!(error.code, 1390);
     }
 
     #[test]

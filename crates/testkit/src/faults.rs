@@ -1,4 +1,4 @@
-//! Making the n-th operation of a space fail.
+//! Making the n-th operation of a space fail, or the n-th page that it reads come back damaged.
 
 use std::io;
 use std::sync::Arc;
@@ -21,7 +21,16 @@ pub struct FaultPlan {
     lasting: AtomicBool,
     fired: AtomicU64,
     seen: AtomicU64,
-    kind: io::ErrorKind,
+    failure: Failure,
+}
+
+/// What the plan does when it is due.
+#[derive(Debug)]
+enum Failure {
+    /// The operation fails with an error of this kind.
+    Refused(io::ErrorKind),
+    /// A bit of what was read is another.
+    FlippedBit,
 }
 
 impl FaultPlan {
@@ -32,13 +41,22 @@ impl FaultPlan {
 
     /// The same, failing with errors of this kind, for example `StorageFull`.
     pub fn failing_with(operations: &[Operation], kind: io::ErrorKind) -> Arc<FaultPlan> {
+        FaultPlan::disarmed(operations, Failure::Refused(kind))
+    }
+
+    /// A disarmed plan over the pages that come back from the disk: it flips a bit of them.
+    pub fn flipping_bits() -> Arc<FaultPlan> {
+        FaultPlan::disarmed(&[], Failure::FlippedBit)
+    }
+
+    fn disarmed(operations: &[Operation], failure: Failure) -> Arc<FaultPlan> {
         Arc::new(FaultPlan {
             operations: operations.to_vec(),
             left: AtomicI64::new(-1),
             lasting: AtomicBool::new(false),
             fired: AtomicU64::new(0),
             seen: AtomicU64::new(0),
-            kind,
+            failure,
         })
     }
 
@@ -65,6 +83,21 @@ impl FaultPlan {
         self.lasting.store(false, SeqCst);
     }
 
+    /// Counts an operation of the plan; whether it is one that fails.
+    fn is_due(&self) -> bool {
+        self.seen.fetch_add(1, Relaxed);
+        let left = self.left.fetch_update(SeqCst, SeqCst, |left| match left {
+            0 if self.lasting.load(SeqCst) => Some(0),
+            left if left >= 0 => Some(left - 1),
+            _ => None,
+        });
+        let is_due = left == Ok(0);
+        if is_due {
+            self.fired.fetch_add(1, SeqCst);
+        }
+        is_due
+    }
+
     /// How many operations were made to fail since the plan was armed.
     pub fn fired(&self) -> u64 {
         self.fired.load(SeqCst)
@@ -78,21 +111,21 @@ impl FaultPlan {
 
 impl Faults for FaultPlan {
     fn before(&self, operation: Operation) -> io::Result<()> {
-        if !self.operations.is_empty() && !self.operations.contains(&operation) {
+        let Failure::Refused(kind) = self.failure else {
             return Ok(());
-        }
-        self.seen.fetch_add(1, Relaxed);
-        let left = self.left.fetch_update(SeqCst, SeqCst, |left| match left {
-            0 if self.lasting.load(SeqCst) => Some(0),
-            left if left >= 0 => Some(left - 1),
-            _ => None,
-        });
-        if left == Ok(0) {
-            self.fired.fetch_add(1, SeqCst);
+        };
+        let is_ours = self.operations.is_empty() || self.operations.contains(&operation);
+        if is_ours && self.is_due() {
             let text = format!("injected fault: {operation:?}");
-            return Err(io::Error::new(self.kind, text));
+            return Err(io::Error::new(kind, text));
         }
         Ok(())
+    }
+
+    fn after_read(&self, bytes: &mut [u8]) {
+        if matches!(self.failure, Failure::FlippedBit) && !bytes.is_empty() && self.is_due() {
+            bytes[bytes.len() / 2] ^= 1;
+        }
     }
 }
 
@@ -129,5 +162,19 @@ mod tests {
         assert!(!read() && !read());
         plan.disarm();
         assert!(read());
+    }
+
+    #[test]
+    fn the_nth_page_comes_back_damaged() {
+        let plan = FaultPlan::flipping_bits();
+        plan.fail_once(2);
+        assert!(plan.before(Operation::Read).is_ok());
+        let read = || {
+            let mut bytes = [0; 8];
+            plan.after_read(&mut bytes);
+            bytes.iter().map(|byte| byte.count_ones()).sum::<u32>()
+        };
+        assert_eq!([read(), read(), read()], [0, 1, 0]);
+        assert_eq!(plan.fired(), 1);
     }
 }

@@ -1,10 +1,12 @@
-//! What tests share: faults, seeded data, budgets, an allocator that counts, runs of fuzz targets.
+//! What tests share: faults, damage, seeded data, budgets, an allocator that counts, runs of fuzz
+//! targets.
 //!
 //! **Owns** nothing at run time. **Never** a normal dependency of anything: crates name it under
 //! `[dev-dependencies]` only.
 
 mod allocator;
 mod budgets;
+mod damage;
 mod data;
 mod faults;
 mod faulty_disk;
@@ -12,6 +14,7 @@ mod fuzz;
 
 pub use allocator::CountingAllocator;
 pub use budgets::{BUDGETS, budgets, space_of};
+pub use damage::{Damage, DamagedSpace, plausible_damage};
 pub use data::{Random, Zipf};
 pub use faults::{FaultPlan, until_it_passes};
 pub use faulty_disk::FaultyDisk;

@@ -332,14 +332,6 @@ impl CharacterSet {
         Cow::Owned(out)
     }
 
-    /// The bytes that a text of this set had before it was decoded.
-    pub fn encoded_bytes(self, decoded: &str) -> usize {
-        match self {
-            CharacterSet::Latin1 => decoded.chars().count(),
-            _ => decoded.len(),
-        }
-    }
-
     fn refused(self, bytes: &[u8], place: usize) -> MySqlError {
         let wrong: String = bytes
             .iter()
@@ -393,7 +385,6 @@ mod tests {
         ] {
             assert_eq!(&*CharacterSet::Latin1.encode(text.as_bytes()), expected);
             assert_eq!(CharacterSet::Latin1.decode(expected).as_deref(), Ok(text));
-            assert_eq!(CharacterSet::Latin1.encoded_bytes(text), expected.len());
         }
         let all: Vec<u8> = (0..=255).collect();
         let text = CharacterSet::Latin1.decode(&all).expect("every byte");

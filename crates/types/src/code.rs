@@ -111,6 +111,7 @@ codes! {
     TooManyTables = 1116, "HY000", "Too many tables; MySQL can only use {} tables in a join";
     TooManyColumns = 1117, "HY000", "Too many columns";
     RowTooBig = 1118, "42000", "Row size too large. The maximum row size for the used table type, not counting BLOBs, is {}. This includes storage overhead, check the manual. You have to change some columns to TEXT or BLOBs";
+    CantCreateThread = 1135, "HY000", "Can't create a new thread (errno {}); if you are not out of available memory, you can consult the manual for a possible OS-dependent bug";
     ValueCount = 1136, "21S01", "Column count doesn't match value count at row {}";
     CantReopenTable = 1137, "HY000", "Can't reopen table: '{}'";
     InvalidUseOfNull = 1138, "22004", "Invalid use of NULL value";
@@ -189,6 +190,7 @@ codes! {
     TruncatedWrongValueForField = 1366, "HY000", "Incorrect {} value: '{}' for column '{}' at row {}";
     IllegalValueForType = 1367, "22007", "Illegal {} value '{}' found during parsing";
     ProcedureAccessDenied = 1370, "42000", "{} command denied to user '{}'@'{}' for routine '{}'";
+    TooManyParameters = 1390, "HY000", "Prepared statement contains too many placeholders";
     KeyPartZero = 1391, "HY000", "Key part '{}' length cannot be 0";
     DataTooLong = 1406, "22001", "Data too long for column '{}' at row {}";
     WrongValueForType = 1411, "HY000", "Incorrect {} value: '{}' for function {}";
@@ -272,6 +274,9 @@ codes! {
     WindowNoPartition = 3581, "HY000", "A window which depends on another cannot define partitioning.";
     WindowNoInheritFrame = 3582, "HY000", "Window '{}' has a frame definition, so cannot be referenced by another window.";
     WindowNoRedefineOrder = 3583, "HY000", "Window '{}' cannot inherit '{}' since both contain an ORDER BY clause.";
+    WindowFrameStart = 3584, "HY000", "Window '{}': frame start cannot be UNBOUNDED FOLLOWING.";
+    WindowFrameEnd = 3585, "HY000", "Window '{}': frame end cannot be UNBOUNDED PRECEDING.";
+    WindowFrame = 3586, "HY000", "Window '{}': frame start or end is negative, NULL or of non-integral type";
     WindowDuplicateName = 3591, "HY000", "Window '{}' is defined twice.";
     WindowNotAllowed = 3593, "HY000", "You cannot use the window function '{}' in this context.'";
     WindowAliasNotAllowed = 3594, "HY000", "You cannot use the alias '{}' of an expression containing a window function in this context.'";

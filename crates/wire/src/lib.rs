@@ -58,6 +58,7 @@
     )
 )]
 
+mod aside;
 mod auth;
 mod balance;
 mod bytes_in;
@@ -91,6 +92,7 @@ mod value;
 
 /// What rows come in.
 pub use arrow_array::RecordBatch;
+pub use aside::aside;
 pub use auth::{Method, NoRandomness, Secret, ShaCryptHash};
 pub use balance::{Balance, Counted};
 pub use column::{BINARY_COLLATION_ID, ColumnDefinition, UTF8MB4_COLLATION_ID};

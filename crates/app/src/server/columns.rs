@@ -97,7 +97,7 @@ impl<'a> Value<'a> {
                 micros,
             } => {
                 let sign = if negative { "-" } else { "" };
-                let hours = u64::from(days) * 24 + u64::from(hours);
+                let hours = { u64::from(days).saturating_mul(24) }.saturating_add(u64::from(hours));
                 let mut text = format!("{sign}{hours:02}:{minutes:02}:{seconds:02}");
                 push_micros(&mut text, micros);
                 return Value::Text(text);

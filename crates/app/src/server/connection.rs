@@ -1,5 +1,7 @@
 //! One client: its commands are statements of a session.
 
+use std::borrow::Cow;
+use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,8 +9,8 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use mayfly_session::{
-    ClientMemory, EndHandle, FileRequest, FileRequests, KeptRows, Outcome, Prepared,
-    PreparedCommand, Session, SessionChange as Change, State, client_text, statements,
+    ClientMemory, Cut, EndHandle, FileRequest, FileRequests, KeptRows, Outcome, Prepared,
+    PreparedCommand, Session, SessionChange as Change, State, Statements, client_text, statements,
 };
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 use mayfly_wire::{
@@ -20,8 +22,14 @@ use mayfly_wire::{
 use super::columns::{Value, definition};
 use super::{Place, Shared};
 
-/// Bytes of a text that is cut into statements on the thread of its client.
-const SHORT_BYTES_MAX: usize = 64 << 10;
+/// Bytes of a text that are looked at for its next statement before others of the thread go on.
+const LOOKED_AT_BYTES: usize = 64 << 10;
+/// Bytes of a text beyond which a copy is paid for, and leaves something to tidy up.
+const LONG_BYTES: usize = 64 << 10;
+/// Bytes in UTF-8 of the longest character that another set spells with one.
+const BYTES_OF_BYTE_MAX: usize = 3;
+/// Bytes of a piece of a client's file that is handed to a statement.
+const FILE_PIECE_BYTES: usize = 64 << 10;
 /// Parameters of a statement that can be told to a client.
 const PARAMETERS_MAX: usize = u16::MAX as usize;
 
@@ -91,50 +99,41 @@ impl Client {
 
     /// Runs statements that stand in one text.
     async fn run_all(&mut self, text: &[u8], reply: &mut Reply) -> Answered {
-        // One that changes the character set of the client ends what was read in it.
-        let mut rest = text;
-        while let Some(read) = self.run_until_other_set(rest, reply).await? {
-            rest = rest.get(read..).unwrap_or_default();
+        let mut text = text;
+        // mysqlslap sends the end of its own strings too.
+        while let Some(before) = text.strip_suffix(b"\0") {
+            text = before;
+        }
+        if !reply.allows_multi_statements() {
+            return self.run(text, false, reply).await;
+        }
+        let mut cuts = statements(text);
+        let mut next = next_statement(&mut cuts).await;
+        while let Some(range) = next {
+            next = next_statement(&mut cuts).await;
+            let statement = text.get(range).unwrap_or_default();
+            self.run(statement, next.is_some(), reply).await?;
         }
         Ok(())
     }
 
-    /// Runs statements of a text until one changes the character set of the client; gives the bytes
-    /// that were read if more follow.
-    async fn run_until_other_set(
-        &mut self,
-        text: &[u8],
-        reply: &mut Reply,
-    ) -> Result<Option<usize>, Failure> {
-        let set = self.set;
-        let read = client_text(text, set)?;
-        // mysqlslap sends the end of its own strings too.
-        let text = read.text.trim_end_matches('\0');
-        if !reply.allows_multi_statements() {
-            self.run(text, false, reply).await?;
-            return Ok(None);
+    /// Reads a text that was sent; what pays for it comes with it, where it is a long copy.
+    fn read_text<'t>(
+        &self,
+        bytes: &'t [u8],
+    ) -> Result<(Cow<'t, str>, Option<ClientMemory>), MySqlError> {
+        let is_utf8 = || std::str::from_utf8(bytes).is_ok();
+        if bytes.len() <= LONG_BYTES || self.set == CharacterSet::Utf8mb4 && is_utf8() {
+            return Ok((client_text(bytes, self.set)?, None));
         }
-        let cuts = if text.len() > SHORT_BYTES_MAX {
-            self.shared.has_let_go.store(true, Ordering::Relaxed);
-            // Others wait for this thread.
-            let text = text.to_owned();
-            let cut = tokio::task::spawn_blocking(move || statements(&text));
-            cut.await
-                .map_err(|_| MySqlError::new(ErrorCode::Unknown, &[]))?
-        } else {
-            statements(text)
-        };
-        let last = cuts.len().saturating_sub(1);
-        for (place, range) in cuts.into_iter().enumerate() {
-            let end = range.end;
-            self.run(&text[range], place < last, reply).await?;
-            if self.set != set && place < last && read.is_whole {
-                // And behind what ends it.
-                let end = end + usize::from(text[end..].starts_with(';'));
-                return Ok(Some(set.encoded_bytes(&text[..end])));
-            }
-        }
-        Ok(None)
+        let mut held = self.session.client_memory()?;
+        held.resize(bytes.len().saturating_mul(BYTES_OF_BYTE_MAX) as u64)?;
+        let read = client_text(bytes, self.set)?;
+        held.resize(match &read {
+            Cow::Borrowed(_) => 0,
+            Cow::Owned(text) => text.capacity() as u64,
+        })?;
+        Ok((read, Some(held)))
     }
 
     /// Takes the character sets that the session has from here on; gives its state.
@@ -170,8 +169,12 @@ impl Client {
         }
     }
 
-    async fn run(&mut self, statement: &str, leads: bool, reply: &mut Reply) -> Answered {
-        let executed = self.executed(statement, false, reply).await;
+    async fn run(&mut self, statement: &[u8], leads: bool, reply: &mut Reply) -> Answered {
+        if statement.len() > LONG_BYTES {
+            self.shared.has_let_go.store(true, Ordering::Relaxed);
+        }
+        let (read, _held) = self.read_text(statement)?;
+        let executed = self.executed(&read, false, reply).await;
         // Of several assignments the first may have been made.
         let state = self.look(reply);
         self.answer(executed?, leads, &state, reply).await?;
@@ -329,10 +332,12 @@ impl Connection for Client {
     }
 
     async fn prepare(&mut self, statement: &[u8]) -> Result<Described<Prepared>, MySqlError> {
-        let read = client_text(statement, self.set)?;
-        let prepared = self.session.prepare(&read.text).await?;
+        let (read, _held) = self.read_text(statement)?;
+        let prepared = self.session.prepare(&read).await?;
         // More than the protocol can count are refused by it.
-        let parameters = prepared.parameter_count().min(PARAMETERS_MAX + 1);
+        let parameters = prepared
+            .parameter_count()
+            .min(PARAMETERS_MAX.saturating_add(1));
         Ok(Described {
             parameters: vec![ColumnDefinition::parameter(); parameters],
             columns: prepared.columns().iter().map(definition).collect(),
@@ -459,6 +464,17 @@ impl Connection for Client {
     }
 }
 
+/// Where the next statement of a text stands. Others of this thread wait meanwhile, but not long.
+async fn next_statement(cuts: &mut Statements<'_>) -> Option<Range<usize>> {
+    loop {
+        match cuts.next_within(LOOKED_AT_BYTES) {
+            Cut::Statement(range) => return Some(range),
+            Cut::End => return None,
+            Cut::Unfinished => tokio::task::yield_now().await,
+        }
+    }
+}
+
 /// Hands a file of the client over to the statement that asks for it, until either has enough.
 async fn fetch(request: FileRequest, reply: &mut Reply, end: &EndHandle) -> Result<(), Failure> {
     let mut file = match reply.local_infile(request.name.as_bytes()).await {
@@ -481,10 +497,15 @@ async fn fetch(request: FileRequest, reply: &mut Reply, end: &EndHandle) -> Resu
                 return Err(MySqlError::new(ErrorCode::QueryInterrupted, &[]).into());
             }
         };
-        let is_last = piece.is_none();
-        let piece = piece.map(|piece| piece.to_vec()).unwrap_or_default();
-        if request.pieces.send(Ok(piece)).await.is_err() || is_last {
+        let Some(piece) = piece else {
+            let _gone = request.pieces.send(Ok(Vec::new())).await;
             return Ok(());
+        };
+        // A packet is as long as the client makes it; what waits for the statement is not.
+        for part in piece.chunks(FILE_PIECE_BYTES) {
+            if request.pieces.send(Ok(part.to_vec())).await.is_err() {
+                return Ok(());
+            }
         }
     }
 }

@@ -157,7 +157,7 @@ fn read_request(client: &mut TcpStream) -> Result<Vec<u8>> {
         client.set_read_timeout(Some(rest))?;
         match client.read(&mut part)? {
             0 => return Err(ErrorKind::UnexpectedEof.into()),
-            count => request.extend_from_slice(&part[..count]),
+            count => request.extend_from_slice(part.get(..count).unwrap_or_default()),
         }
     }
     Ok(request)
@@ -188,7 +188,8 @@ fn text(status: &[(&'static str, u64)], files: &[FileStatus]) -> String {
         .iter()
         .partition(|(name, _)| name.starts_with("Com_"));
     for (number, (name, value)) in commands.into_iter().enumerate() {
-        let labels = format!("{{command=\"{}\"}}", &name["Com_".len()..]);
+        let command = name.strip_prefix("Com_").unwrap_or(name);
+        let labels = format!("{{command=\"{command}\"}}");
         let name = "mysql_global_status_commands_total";
         metric(name, "counter", &labels, value, number == 0);
     }

@@ -11,6 +11,12 @@
 //! few rows run there; all others run on the engine's workers, so that a large query does not hold
 //! up the clients of its thread.
 
+#![deny(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
 mod columns;
 mod connection;
 mod log;

@@ -146,6 +146,9 @@ impl Planners {
         if bytes > LARGE_TEXT_BYTES_MAX {
             return Err(refused);
         }
+        if planning.memory().large_text.is_some() {
+            return Ok(());
+        }
         let right = Arc::clone(&self.large_text).acquire_owned().await;
         planning.memory().large_text = right.ok();
         Ok(())

@@ -297,7 +297,13 @@ impl Job {
         exchanged
     }
 
-    fn exchange(&self, gone: &[Place], come: &[Place], temporary: bool) -> Result<(), MySqlError> {
+    /// Makes tables known in the place of others, all at once.
+    pub(super) fn exchange(
+        &self,
+        gone: &[Place],
+        come: &[Place],
+        temporary: bool,
+    ) -> Result<(), MySqlError> {
         let exchanged = match temporary {
             true => self.connection.local().temporary.exchange(gone, come),
             false => {

@@ -140,8 +140,10 @@ impl Job {
             let definition = Arc::new(definition);
             let table = self.connection.new_table(name, definition, temporary);
             let table = Arc::new(table);
-            self.publish(&create, &database, table).await?;
-            return Ok(Outcome::done(0));
+            return match self.publish(&create, &database, table).await {
+                Err(error) => self.made_by_others(&create, error),
+                Ok(()) => Ok(Outcome::done(0)),
+            };
         }
         let pipes_as_concat = self
             .connection
@@ -192,14 +194,30 @@ impl Job {
             }
             None => None,
         };
-        self.publish(&create, &database, table).await?;
+        if let Err(error) = self.publish(&create, &database, table).await {
+            return self.made_by_others(&create, error);
+        }
         if !warns {
             self.keep_table(&create, &definition);
         }
         Ok(rows.map_or_else(|| Outcome::done(0), with_info))
     }
 
-    /// Makes a table known by its name, in the place of another one if there may be one.
+    /// The end of a statement whose table somebody else has made since it was looked for.
+    fn made_by_others(
+        &self,
+        create: &CreateTable,
+        error: MySqlError,
+    ) -> Result<Outcome, MySqlError> {
+        if !create.if_not_exists || !error.is(ErrorCode::TableExists) {
+            return Err(error);
+        }
+        self.note(ErrorCode::TableExists, &[&create.name.table]);
+        Ok(Outcome::done(0))
+    }
+
+    /// Makes a table known by its name, in the place of another one if there may be one: whoever
+    /// looks finds one of them at any moment, and a statement that fails has dropped nothing.
     async fn publish(
         &self,
         create: &CreateTable,
@@ -207,15 +225,33 @@ impl Job {
         table: Arc<Table>,
     ) -> Result<(), MySqlError> {
         let (temporary, replace) = (create.temporary, create.or_replace);
+        if temporary || !replace {
+            return self.connection.publish(database, table, temporary, replace);
+        }
         let dictionary = &self.connection.engine.shared().dictionary;
-        let is_replaced = replace && !temporary;
         let replaced = || {
             let found = dictionary.table(database, table.name());
-            Ok(found.ok().filter(|_| is_replaced).into_iter().collect())
+            Ok(found.ok().into_iter().collect())
         };
-        let (_, _turns) = self.tables_to_change(replaced).await?;
-        let table = Arc::clone(&table);
-        self.connection.publish(database, table, temporary, replace)
+        loop {
+            let (found, _turns) = self.tables_to_change(replaced).await?;
+            let place = |table: &Arc<Table>| (database.to_owned(), Arc::clone(table));
+            let Some(old) = found.first() else {
+                match self
+                    .connection
+                    .publish(database, Arc::clone(&table), false, false)
+                {
+                    // Somebody has made one since it was looked for.
+                    Err(error) if error.is(ErrorCode::TableExists) => continue,
+                    published => return published,
+                }
+            };
+            if !old.retire(&old.snapshot()) {
+                return Err(MySqlError::new(ErrorCode::TableChanged, &[]));
+            }
+            let exchanged = self.exchange(&[place(old)], &[place(&table)], false);
+            return exchanged.inspect_err(|_| old.return_to_use());
+        }
     }
 
     /// Writes the rows of a query into the named columns.
@@ -467,7 +503,8 @@ impl Connection {
         Table::of(name, definition, &account, AccountOptions::default())
     }
 
-    /// Makes a table known by its name; to all others too, if it is no temporary one.
+    /// Makes a table known by its name; to all others too, if it is no temporary one. Of temporary
+    /// tables it takes the place of another one, if it is to replace it.
     pub(crate) fn publish(
         &self,
         database: &str,
@@ -484,9 +521,6 @@ impl Connection {
             }
             local.temporary.create(database, table)
         } else {
-            if replace {
-                let _ = dictionary.drop_table(database, &name);
-            }
             dictionary.create_table(database, table)
         };
         created.map_err(|error| errors::from_table(&error))

@@ -145,8 +145,12 @@ impl Job {
         }
         let table = self.table(&load.table)?;
         let ignore = load.local || load.ignore;
-        // What is wrong with the names is told before the client is asked for the file.
-        Plan::new(&load, &table)?;
+        // What is wrong with the names is told before the client is asked for the file. A column
+        // that is not there may be the one that somebody adds meanwhile.
+        if Plan::new(&load, &table).is_err() {
+            let (table, _turns) = self.table_to_fill(&load.table).await?;
+            Plan::new(&load, &table)?;
+        }
         let mut source = self.source(&load, &table).await?;
         let (table, turns) = self.table_to_fill(&load.table).await?;
         let plan = Plan::new(&load, &table)?;

@@ -27,6 +27,7 @@ use mayfly_sql::references::References;
 use mayfly_sql::source::Source;
 use mayfly_sql::typing::type_planner;
 use mayfly_types::{ErrorCode, MySqlError};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::Job;
@@ -90,7 +91,7 @@ impl Job {
         drop(ready);
         let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
         let running = Arc::clone(&self.running);
-        let task = tokio::spawn(async move {
+        let sending = async move {
             while let Some(batch) = stream.next().await {
                 let message = match batch {
                     Ok(batch) if batch.num_rows() == 0 => continue,
@@ -116,8 +117,8 @@ impl Job {
             drop(stream);
             running.let_go(AFTER_SUCCESS).await;
             let _ = sender.send(Message::End).await;
-        });
-        self.running.add_task(task.abort_handle());
+        };
+        self.running.spawn(&Handle::current(), sending);
         let batches = RowStream::begin(receiver, Arc::clone(&self.running)).await?;
         Ok(Outcome::Rows { columns, batches })
     }

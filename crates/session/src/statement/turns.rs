@@ -30,6 +30,20 @@ pub(crate) struct Busy {
 #[derive(Default)]
 pub(crate) struct Deadline(Option<Instant>);
 
+/// The turns that a statement has while it finds out what its names mean.
+#[derive(Default)]
+pub(crate) struct HeldTurns {
+    of: Vec<Busy>,
+    turns: Vec<Turn>,
+    deadline: Deadline,
+}
+
+impl HeldTurns {
+    pub(crate) fn into_turns(self) -> Vec<Turn> {
+        self.turns
+    }
+}
+
 /// What a statement that writes rows needs of their table: those with keys have numbers, which
 /// follow each other.
 pub(crate) fn purpose_of_rows(table: &Table) -> Purpose {
@@ -39,7 +53,8 @@ pub(crate) fn purpose_of_rows(table: &Table) -> Purpose {
     }
 }
 
-fn purpose_of_change(_: &Table) -> Purpose {
+/// What any other change needs.
+pub(crate) fn purpose_of_change(_: &Table) -> Purpose {
     Purpose::Change
 }
 
@@ -84,24 +99,39 @@ impl Job {
         purpose: fn(&Table) -> Purpose,
         find: impl Fn() -> Result<Vec<Arc<Table>>, MySqlError>,
     ) -> Result<(Vec<Arc<Table>>, Vec<Turn>), MySqlError> {
-        let mut deadline = Deadline::default();
-        let mut wanted = turns_of(&find()?, purpose);
+        let mut held = HeldTurns::default();
         loop {
-            let mut held = Vec::with_capacity(wanted.len());
-            for busy in &wanted {
-                held.push(self.take_turn(busy, &mut deadline).await?);
-            }
-            // Somebody may have altered, dropped or renamed a table meanwhile.
             let found = find()?;
-            let now = turns_of(&found, purpose);
-            let is_same = |(one, other): (&Busy, &Busy)| {
-                one.turns.are(&other.turns) && one.purpose == other.purpose
-            };
-            if now.len() == wanted.len() && now.iter().zip(&wanted).all(is_same) {
-                return Ok((found, held));
+            if self.hold_turns(&mut held, &found, purpose).await? {
+                return Ok((found, held.into_turns()));
             }
-            wanted = now;
         }
+    }
+
+    /// Takes the turns of some tables, in place of those that are held, unless they are the same.
+    /// Whether they are: what was found out before stands then. Otherwise it is to be found out
+    /// again, since somebody may have altered, dropped or renamed a table meanwhile.
+    pub(crate) async fn hold_turns(
+        &self,
+        held: &mut HeldTurns,
+        tables: &[Arc<Table>],
+        purpose: fn(&Table) -> Purpose,
+    ) -> Result<bool, MySqlError> {
+        let wanted = turns_of(tables, purpose);
+        let is_same = |(one, other): (&Busy, &Busy)| {
+            one.turns.are(&other.turns) && one.purpose == other.purpose
+        };
+        if wanted.len() == held.of.len() && wanted.iter().zip(&held.of).all(is_same) {
+            return Ok(true);
+        }
+        held.turns.clear();
+        held.of.clear();
+        for busy in wanted {
+            let turn = self.take_turn(&busy, &mut held.deadline).await?;
+            held.turns.push(turn);
+            held.of.push(busy);
+        }
+        Ok(false)
     }
 
     /// Waits for a turn.

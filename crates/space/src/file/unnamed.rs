@@ -7,7 +7,11 @@
 pub(super) use kernel::open;
 
 #[cfg(miri)]
-pub(super) fn open(_dir: &std::path::Path, _mode: crate::IoMode) -> std::io::Result<super::Handle> {
+pub(super) fn open(
+    _dir: &std::path::Path,
+    _mode: crate::IoMode,
+    faults: Option<std::sync::Arc<dyn crate::Faults>>,
+) -> std::io::Result<super::Handle> {
     Ok(super::Handle {
         file: std::fs::File::open("/dev/null")?,
         direct: false,

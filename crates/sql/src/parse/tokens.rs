@@ -3,9 +3,13 @@
 //! Asked after a statement has parsed, so that the first error of a statement with several is
 //! the parser's.
 
+use std::ops::Range;
+
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 use mayfly_types::{ErrorCode, MySqlError};
+
+use crate::scanner::{Lexeme, Scanner};
 
 /// The first token that MySQL would not take, with its error unless it is one of syntax.
 pub(super) struct Refused {
@@ -205,74 +209,23 @@ pub(crate) fn without_version_comments(text: &str) -> Option<String> {
     if !text.contains("/*!") {
         return None;
     }
-    let bytes = text.as_bytes();
-    let mut out = bytes.to_vec();
-    let mut at = 0;
-    while at < bytes.len() {
-        let rest = &bytes[at..];
-        match bytes[at] {
-            quote @ (b'\'' | b'"' | b'`') => at = after_quote(bytes, at, quote),
-            b'#' => at = after_line(bytes, at),
-            b'-' if rest.starts_with(b"--") && rest.get(2).is_none_or(u8::is_ascii_whitespace) => {
-                at = after_line(bytes, at);
+    let mut out = text.as_bytes().to_vec();
+    let mut blank = |range: Range<usize>| {
+        let bytes = out[range].iter_mut().filter(|byte| **byte != b'\n');
+        bytes.for_each(|byte| *byte = b' ');
+    };
+    let mut begun: Vec<Range<usize>> = Vec::new();
+    for (lexeme, range) in Scanner::new(text.as_bytes()) {
+        match lexeme {
+            Lexeme::Later => blank(range),
+            // One without an end is none.
+            Lexeme::Mark if text[range.clone()] == *"*/" => {
+                begun.drain(..).for_each(&mut blank);
+                blank(range);
             }
-            b'/' if rest.starts_with(b"/*") => {
-                let Some(length) = rest.windows(2).skip(2).position(|two| two == b"*/") else {
-                    return String::from_utf8(out).ok();
-                };
-                let end = at + 2 + length + 2;
-                if rest.starts_with(b"/*!") {
-                    blank_version_comment(&mut out[at..end]);
-                }
-                at = end;
-            }
-            _ => at += 1,
+            Lexeme::Mark => begun.push(range),
+            _ => {}
         }
     }
     String::from_utf8(out).ok()
-}
-
-fn blank_version_comment(comment: &mut [u8]) {
-    let inside = &comment[3..comment.len() - 2];
-    let digits = inside
-        .iter()
-        .take_while(|byte| byte.is_ascii_digit())
-        .count();
-    let version = std::str::from_utf8(&inside[..digits])
-        .ok()
-        .and_then(|digits| digits.parse::<u64>().ok())
-        .filter(|_| digits >= 5);
-    let blank = |bytes: &mut [u8]| {
-        for byte in bytes.iter_mut().filter(|byte| **byte != b'\n') {
-            *byte = b' ';
-        }
-    };
-    if version.is_some_and(|version| version > VERSION) {
-        return blank(comment);
-    }
-    let digits = if version.is_some() { digits } else { 0 };
-    let end = comment.len();
-    blank(&mut comment[..3 + digits]);
-    blank(&mut comment[end - 2..]);
-}
-
-/// The version of MySQL whose text is read, as a version comment writes it.
-const VERSION: u64 = 80_499;
-
-fn after_quote(bytes: &[u8], start: usize, quote: u8) -> usize {
-    let mut at = start + 1;
-    while at < bytes.len() {
-        if bytes[at] == b'\\' && quote != b'`' {
-            at += 1;
-        } else if bytes[at] == quote {
-            return at + 1;
-        }
-        at += 1;
-    }
-    bytes.len()
-}
-
-fn after_line(bytes: &[u8], start: usize) -> usize {
-    let length = bytes[start..].iter().position(|byte| *byte == b'\n');
-    length.map_or(bytes.len(), |length| start + length + 1)
 }

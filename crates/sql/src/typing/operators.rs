@@ -24,6 +24,7 @@ use crate::functions::own::{
     AVG_RESULT, SUM_ARGUMENT, SUM_RESULT, TO_BOOLEAN, TO_DOUBLE, TUPLE_KEY,
 };
 use crate::functions::{SessionValues, call, cast, group_concat, has_waiting, raise, window};
+use crate::planning;
 
 /// The meaning of operators in MySQL.
 #[derive(Debug)]
@@ -101,6 +102,7 @@ impl ExprPlanner for Operators {
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawBinaryExpr>> {
         use arithmetic::Operator as On;
+        planning::check()?;
         let typed = |expr: &Expr| is_truth(expr) || expr.get_type(schema).is_ok();
         if !typed(&raw.left) || !typed(&raw.right) {
             return Ok(PlannerResult::Original(raw));
@@ -214,6 +216,7 @@ impl ExprPlanner for Operators {
     }
 
     fn plan_window(&self, raw: RawWindowExpr) -> Result<PlannerResult<RawWindowExpr>> {
+        check_window_arguments(raw.func_def.name(), raw.args.len())?;
         let WindowFunctionDefinition::AggregateUDF(function) = &raw.func_def else {
             return Ok(PlannerResult::Original(raw));
         };
@@ -247,6 +250,35 @@ impl ExprPlanner for Operators {
     }
 }
 
+/// The only argument of an aggregate.
+fn only<'a>(name: &str, arguments: &'a [Expr]) -> Result<&'a Expr> {
+    match arguments {
+        [argument] => Ok(argument),
+        _ => Err(raise(MySqlError::with_message(
+            ErrorCode::Syntax,
+            format!("Incorrect parameter count in the call to aggregate function '{name}'"),
+        ))),
+    }
+}
+
+/// MySQL's grammar says how many arguments these have, and which ones an aggregate has, its rule.
+fn check_window_arguments(name: &str, count: usize) -> Result<()> {
+    let is_allowed = match name {
+        "row_number" | "rank" | "dense_rank" | "percent_rank" | "cume_dist" => count == 0,
+        "first_value" | "last_value" | "ntile" | "min" | "max" => count == 1,
+        "nth_value" => count == 2,
+        "lag" | "lead" => (1..=3).contains(&count),
+        _ => true,
+    };
+    match is_allowed {
+        true => Ok(()),
+        false => Err(raise(MySqlError::with_message(
+            ErrorCode::Syntax,
+            format!("Incorrect parameter count in the call to window function '{name}'"),
+        ))),
+    }
+}
+
 /// An aggregate as stock aggregates over converted arguments; `None` if it is one as it stands.
 fn meaning(
     name: &str,
@@ -256,15 +288,7 @@ fn meaning(
     division_digits: u8,
     make: &dyn Fn(Arc<AggregateUDF>, Vec<Expr>) -> Expr,
 ) -> Result<Option<Expr>> {
-    let one = || -> Result<Expr> {
-        match arguments {
-            [argument] => Ok(argument.clone()),
-            _ => Err(raise(MySqlError::with_message(
-                ErrorCode::Syntax,
-                format!("Incorrect parameter count in the call to aggregate function '{name}'"),
-            ))),
-        }
-    };
+    let one = || only(name, arguments).cloned();
     let unsigned =
         |expr: Expr| cast::conversion(ColumnType::BigInt { unsigned: true }).call(vec![expr]);
     let bits = |nothing: u64| -> Result<Expr> {
@@ -290,6 +314,10 @@ fn meaning(
         ),
         "stddev" | "stddev_pop" | "var" | "var_pop" => {
             make(Arc::clone(function), vec![call(TO_DOUBLE, vec![one()?])])
+        }
+        "min" | "max" => {
+            only(name, arguments)?;
+            return Ok(None);
         }
         "bit_and" => bits(u64::MAX)?,
         "bit_or" | "bit_xor" => bits(0)?,

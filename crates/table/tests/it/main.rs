@@ -5,6 +5,7 @@ mod by_key;
 mod dictionaries;
 mod drafts;
 mod faults;
+mod fuzz;
 mod in_place;
 mod journals;
 mod kept_numbers;

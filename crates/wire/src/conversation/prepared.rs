@@ -162,9 +162,5 @@ impl<S: Server> Conversation<'_, S> {
 }
 
 fn too_many_parameters() -> MySqlError {
-    MySqlError {
-        code: 1390,
-        sqlstate: "HY000",
-        message: "Prepared statement contains too many placeholders".to_owned(),
-    }
+    MySqlError::new(ErrorCode::TooManyParameters, &[])
 }

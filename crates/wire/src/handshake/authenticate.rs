@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::aside::aside;
 use crate::auth::caching_sha2::{self, Cache};
 use crate::auth::crypt::PASSWORD_BYTES_MAX;
 use crate::auth::rsa::{CIPHERTEXT_BYTES, RsaKey};
@@ -143,13 +144,11 @@ impl Gate {
         }
         let hash = stored.cloned().unwrap_or_else(ShaCryptHash::decoy);
         let exists = stored.is_some();
-        let checked = tokio::task::spawn_blocking(move || {
+        let checked = aside(move || {
             let is_right = hash.verify(&password) & exists;
             (is_right, hash, password)
         });
-        let (is_right, hash, password) = checked
-            .await
-            .map_err(|error| Failure::Protocol(internal(&error.to_string())))?;
+        let (is_right, hash, password) = checked.await.map_err(Failure::Protocol)?;
         if is_right {
             self.cache.put(&hash, &password);
         }
@@ -171,8 +170,8 @@ impl Gate {
             return Ok(packet.strip_suffix(&[0]).map(<[u8]>::to_vec));
         }
         let rsa = Arc::clone(&self.rsa);
-        let made = tokio::task::spawn_blocking(move || rsa.pair()).await;
-        let Some(pair) = made.ok().flatten() else {
+        let made = aside(move || rsa.pair()).await;
+        let Some(pair) = made.map_err(Failure::Protocol)? else {
             return Ok(None);
         };
         if *packet == [REQUEST_PUBLIC_KEY] {
@@ -180,8 +179,8 @@ impl Gate {
             packet = reply.ask().await?;
         }
         let nonce = *nonce;
-        let decrypted = tokio::task::spawn_blocking(move || pair.decrypt(&packet, &nonce));
-        Ok(decrypted.await.ok().flatten())
+        let decrypted = aside(move || pair.decrypt(&packet, &nonce)).await;
+        decrypted.map_err(Failure::Protocol)
     }
 }
 

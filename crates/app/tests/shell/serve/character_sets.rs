@@ -121,6 +121,25 @@ async fn texts_are_read_and_written_in_the_set_of_the_client() {
 }
 
 #[tokio::test]
+async fn each_statement_of_a_text_is_read_in_the_set_that_is_set_then() {
+    let server = Server::start(&[]);
+    let mut connection = server.connect().await;
+    // The first literal is no text in any set; the second is one in its own.
+    let text = b"SELECT HEX('\xFF'); SET NAMES latin1; SELECT HEX(UPPER('\xFC'))";
+    let mut results = connection.query_iter(&text[..]).await.unwrap();
+    let mut found = Vec::new();
+    while !results.is_empty() {
+        let rows: Vec<Row> = results.collect().await.unwrap();
+        found.extend(rows.into_iter().flat_map(bytes_of));
+    }
+    drop(results);
+    assert_eq!(found, [&b"FF"[..], b"C39C"]);
+    // However often it changes, nothing is read twice.
+    let text = "SET NAMES latin1; SET NAMES utf8mb4;".repeat(10_000);
+    connection.query_drop(text).await.unwrap();
+}
+
+#[tokio::test]
 async fn set_names_sets_what_it_sets_in_mysql() {
     let server = Server::start(&[]);
     let mut connection = server.connect().await;

@@ -72,6 +72,36 @@ async fn a_statement_that_is_too_long_for_the_budget_is_an_error() {
 }
 
 #[tokio::test]
+async fn a_text_of_many_statements_takes_the_memory_of_one() {
+    let server = Server::start(&[]);
+    let mut connection = server.connect().await;
+    connection.query_drop("SELECT 1; SELECT 2").await.unwrap();
+    let before = server.peak_bytes();
+    // The first of them fails.
+    let text = format!("SELEC 1;{}", "SELECT 1;".repeat(MIB));
+    let error = connection.query_drop(text).await.expect_err("it fails");
+    assert_eq!(code(&error), 1064, "{error}");
+    // What is in a literal is no end.
+    let text = format!("DO 1; SELEC '{}'", "a;".repeat(4 * MIB));
+    let error = connection.query_drop(text).await.expect_err("it fails");
+    assert_eq!(code(&error), 1064, "{error}");
+    // The text itself, as it came and as it is run.
+    let grown = server.peak_bytes().saturating_sub(before);
+    assert!(grown < 80 * MIB as u64, "{} KiB", grown >> 10);
+}
+
+#[tokio::test]
+async fn statements_in_front_of_one_that_cannot_be_read_run() {
+    let server = Server::start(&[]);
+    let mut connection = server.connect().await;
+    let sent = "SET @a = 5; SELECT 'open; SET @a = 6";
+    let error = connection.query_drop(sent).await.expect_err("it is open");
+    assert_eq!(code(&error), 1064, "{error}");
+    let a: Option<i64> = connection.query_first("SELECT @a").await.unwrap();
+    assert_eq!(a, Some(5));
+}
+
+#[tokio::test]
 async fn clients_that_say_nothing_keep_nobody_out() {
     let server = Server::start(&[]);
     let mut first = server.connect().await;

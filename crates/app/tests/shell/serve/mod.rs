@@ -4,6 +4,7 @@ mod character_sets;
 mod clients;
 mod cursors;
 mod drivers;
+mod exhaustion;
 mod hostile;
 mod metrics;
 mod planning;

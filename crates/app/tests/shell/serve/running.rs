@@ -1,6 +1,8 @@
 //! A server for a test, and clients that connect to it.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
@@ -20,18 +22,25 @@ impl Server {
     pub fn start(arguments: &[&str]) -> Server {
         let directory = tempfile::tempdir().expect("a fresh directory");
         let mut command = Command::new(env!("CARGO_BIN_EXE_mayfly"));
+        command.args(["serve", "--memory", "64M"]).args(arguments);
+        let started = Server::start_command(command, directory);
+        started.expect("the binary was built with this test")
+    }
+
+    /// The same by a command that says all but where it listens and writes.
+    pub fn start_command(
+        mut command: Command,
+        directory: tempfile::TempDir,
+    ) -> std::io::Result<Server> {
         command
-            .args(["serve", "--port", "0", "--memory", "64M", "--threads", "2"])
+            .args(["--port", "0", "--threads", "2"])
             .arg("--socket")
             .arg(directory.path().join("socket"))
             .arg("--temp-dir")
             .arg(directory.path())
-            .args(arguments)
             .stdin(Stdio::null())
             .stderr(Stdio::piped());
-        let mut child = command
-            .spawn()
-            .expect("the binary was built with this test");
+        let mut child = command.spawn()?;
         let stderr = child.stderr.take().expect("it is piped");
         let mut lines = BufReader::new(stderr).lines();
         let ready = lines
@@ -51,14 +60,14 @@ impl Server {
                 eprintln!("server: {line}");
             }
         });
-        Server {
+        Ok(Server {
             child,
             port: port.parse().expect("a port"),
             directory,
             metrics: ready
                 .split_once("counters: ")
                 .map(|(_, url)| url.trim().to_owned()),
-        }
+        })
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -94,11 +103,34 @@ impl Server {
         assert!(sent.expect("kill is everywhere").success());
     }
 
+    /// Sets a limit of the system for the server, as `prlimit` names it: `nofile`, `nproc`.
+    pub fn limit(&self, name: &str, most: u64) {
+        let pid = self.child.id().to_string();
+        // The soft limit alone, so that it can be raised again.
+        let limit = format!("--{name}={most}:");
+        let owner = std::fs::metadata(format!("/proc/{pid}")).expect("it runs");
+        let set = Command::new("prlimit")
+            .args(["--pid", &pid, &limit])
+            .uid(owner.uid())
+            .gid(owner.gid())
+            .status();
+        assert!(set.expect("prlimit is everywhere").success());
+    }
+
     /// The bytes of memory that the server has.
     pub fn resident_bytes(&self) -> u64 {
+        self.status_bytes("VmRSS:")
+    }
+
+    /// The most that it had at any time.
+    pub fn peak_bytes(&self) -> u64 {
+        self.status_bytes("VmHWM:")
+    }
+
+    fn status_bytes(&self, name: &str) -> u64 {
         let path = format!("/proc/{}/status", self.child.id());
         let text = std::fs::read_to_string(path).expect("it runs");
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
         let kib = line.and_then(|rest| rest.trim().strip_suffix(" kB"));
         kib.and_then(|kib| kib.parse::<u64>().ok()).expect("a size") << 10
     }

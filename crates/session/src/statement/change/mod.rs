@@ -29,6 +29,7 @@ use super::assigning::Assigning;
 use super::bind::invisible_columns;
 use super::create::refuse_information;
 use super::query::Ready;
+use super::turns::{HeldTurns, purpose_of_change};
 use super::working_table::WorkingTable;
 use crate::commands::Command;
 use crate::errors;
@@ -86,6 +87,12 @@ pub(crate) struct Place {
     column: usize,
 }
 
+/// Tables that change, and the right to change them.
+type TablesInTurn = (Vec<Arc<Table>>, Vec<Turn>);
+
+/// The assignments of an UPDATE, the tables that they change, and their places in these.
+struct Assigned<'u>(Cow<'u, [SetColumn]>, Vec<Mention>, Vec<Place>);
+
 /// New rows for those with these numbers.
 type NumberedRows = Vec<(Vec<u64>, RecordBatch)>;
 
@@ -126,12 +133,9 @@ impl Job {
             true => status.updates += 1,
             false => status.commands.add(Command::UpdateSeveral),
         });
-        loop {
-            if let Some(updated) = Box::pin(self.try_update(&update)).await? {
-                let said = self.connection.values.lock().said_insert_id;
-                return Ok(updated.outcome(self.connection.local().counts_found, said));
-            }
-        }
+        let updated = Box::pin(self.update_rows(&update)).await?;
+        let said = self.connection.values.lock().said_insert_id;
+        Ok(updated.outcome(self.connection.local().counts_found, said))
     }
 
     fn refuse_groups<'a>(
@@ -151,7 +155,9 @@ impl Job {
         }
         let mentions = self.deleted(&found, &delete.targets)?;
         self.refuse_groups(choice.order_by.iter().map(|by| &by.expr))?;
-        let mut targets = self.targets(mentions, &mut choice.from).await?;
+        let find = || mentions.iter().map(|mention| self.table(&mention.table));
+        let held = self.tables_to_change(|| find().collect()).await?;
+        let mut targets = self.targets(mentions, held, &mut choice.from);
         let names = targets.all.iter().map(|target| &target.mention);
         let names = names.chain(targets.again.iter().map(|again| &again.mention));
         let list = names.map(row_id).collect();
@@ -171,8 +177,7 @@ impl Job {
         self.commit_changes(all, RowChanges::deleted)
     }
 
-    /// Updates; `None` if the columns are those of other tables by the time that it is its turn.
-    async fn try_update(&self, update: &Update) -> Result<Option<Updated>, MySqlError> {
+    async fn update_rows(&self, update: &Update) -> Result<Updated, MySqlError> {
         let mut choice = update.choice.clone();
         let found = self.mentions(&mut choice.from)?;
         let derived = change::derived(&mut choice.from);
@@ -183,15 +188,12 @@ impl Job {
                 return Err(not_updatable(name, "UPDATE"));
             }
         }
-        let assignments = self.owned(update).await?;
-        let (mentions, places) = self.assigned(&found, &assignments)?;
+        let (Assigned(assignments, mentions, places), held) =
+            self.assigned_in_turn(update, &found).await?;
         let values = { assignments.iter() }.filter_map(|set| set.value.as_ref());
         self.refuse_groups(values.chain(choice.order_by.iter().map(|by| &by.expr)))?;
         let is_one_table = change::only_table(&choice.from).is_some();
-        let mut targets = self.targets(mentions.clone(), &mut choice.from).await?;
-        if self.assigned(&found, &assignments)? != (mentions, places.clone()) {
-            return Ok(None);
-        }
+        let mut targets = self.targets(mentions, held, &mut choice.from);
         if !targets.again.is_empty() {
             let what = "several changes of one table in a statement";
             return Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]));
@@ -251,7 +253,38 @@ impl Job {
         let all = targets.all.into_iter().zip(sets);
         let all = all.map(|(target, set)| (target, set.one_by_one.unwrap_or_default()));
         done.changed = self.commit_changes(all.collect(), RowChanges::updated)?;
-        Ok(Some(done))
+        Ok(done)
+    }
+
+    /// What an UPDATE assigns, and the tables that it changes when all turns are taken. A column
+    /// that is not there may be the one that somebody adds meanwhile.
+    async fn assigned_in_turn<'u>(
+        &self,
+        update: &'u Update,
+        found: &[Mention],
+    ) -> Result<(Assigned<'u>, TablesInTurn), MySqlError> {
+        let mut held = HeldTurns::default();
+        loop {
+            let assigned = match self.owned(update).await {
+                Ok(owned) => self
+                    .assigned(found, &owned)
+                    .map(|(mentions, places)| Assigned(owned, mentions, places)),
+                Err(error) => Err(error),
+            };
+            let changed = assigned.as_ref().map_or(found, |assigned| &assigned.1);
+            let tables = changed.iter().map(|mention| self.table(&mention.table));
+            let tables = match (tables.collect::<Result<Vec<_>, _>>(), &assigned) {
+                (Ok(tables), _) => tables,
+                (Err(_), Err(error)) => return Err(error.clone()),
+                (Err(error), Ok(_)) => return Err(error),
+            };
+            if self
+                .hold_turns(&mut held, &tables, purpose_of_change)
+                .await?
+            {
+                return Ok((assigned?, (tables, held.into_turns())));
+            }
+        }
     }
 
     /// Changes rows one after the other; those that would meet another one stay as they are, with a
@@ -337,13 +370,12 @@ impl Job {
     }
 
     /// The tables that change, whose mentions in FROM show the ids of their rows from now on.
-    async fn targets(
+    fn targets(
         &self,
         mentions: Vec<Mention>,
+        (found, turns): TablesInTurn,
         from: &mut [ast::TableWithJoins],
-    ) -> Result<Targets, MySqlError> {
-        let find = || mentions.iter().map(|mention| self.table(&mention.table));
-        let (found, turns) = self.tables_to_change(|| find().collect()).await?;
+    ) -> Targets {
         let mut tables: Vec<Arc<Table>> = Vec::with_capacity(found.len());
         let mut first = Vec::with_capacity(found.len());
         let mut again = Vec::new();
@@ -368,11 +400,11 @@ impl Job {
         for (number, again) in (all.len()..).zip(&again) {
             change::name_target(from, &again.mention.alias, number);
         }
-        Ok(Targets {
+        Targets {
             all,
             again,
             _turns: turns,
-        })
+        }
     }
 
     /// The plan of the query that reads what changes.

@@ -55,6 +55,10 @@ use remainder::Kept;
 /// Bytes of a statement that runs on the thread that asks: some hundred rows, a millisecond.
 const SHORT_BYTES_MAX: usize = 16 << 10;
 
+/// What a constant takes when its statement is taken apart, in a list that grows. Commas stand
+/// between constants.
+const CONSTANT_BYTES: u64 = 64;
+
 /// What a statement did.
 enum Done {
     Inserted {
@@ -303,8 +307,18 @@ impl Job {
     /// Runs a statement whose shape is known, and that is too long for [`run_known`] or waited in
     /// vain there; `None` for any other one, of which nothing was done.
     pub(crate) async fn long_known(&self) -> Option<Result<Outcome, MySqlError>> {
-        if self.running.text.len() <= SHORT_BYTES_MAX && !self.running.has_waited() {
+        let text = &self.running.text;
+        if text.len() <= SHORT_BYTES_MAX && !self.running.has_waited() {
             return None;
+        }
+        if text.len() <= TEXT_BYTES_MAX {
+            let commas = text.bytes().filter(|byte| *byte == b',').count();
+            let planners = &self.connection.engine.shared().planners;
+            let bytes = commas as u64 * CONSTANT_BYTES;
+            let held = planners.hold_text(&self.running.planning, bytes).await;
+            if let Err(error) = held {
+                return Some(Err(error));
+            }
         }
         let (shape, given) = taken_apart(&self.running.text)?;
         let (statement, _) = self.connection.known_statement(&shape)?;

@@ -1,0 +1,73 @@
+//! Faults that only the first statement meets that needs the disk: no descriptor for the temp file,
+//! no thread that writes it, no room for its first bytes.
+
+use mayfly_session::{EngineOptions, Session};
+
+use super::SEED;
+use super::fault::{Fault, Injected};
+use crate::budgets::MINIMUM;
+use crate::engine::{check_nothing_left, open_with, rows, run};
+
+/// Rows that no table holds before: 100,000 of them.
+const SOURCE: &str = "(SELECT a.d + 10 * b.d + 100 * c.d + 1000 * d.d + 10000 * e.d AS n \
+                      FROM digits a, digits b, digits c, digits d, digits e) s";
+
+async fn digits(session: &mut Session) {
+    rows(session, "CREATE TEMPORARY TABLE digits (d INT)").await;
+    let insert = "INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)";
+    rows(session, insert).await;
+}
+
+/// Runs a statement in a new engine where the n-th operation fails, and all others of its kind
+/// until it has ended. Then it runs again. Gives whether it met the fault, and whether it failed.
+async fn check(sql: &str, result: &str, fault: Fault, n: u64) -> (bool, bool) {
+    let what = format!("{sql}, {fault:?} {n}");
+    let directory = tempfile::tempdir().unwrap();
+    let injected = Injected::new(SEED);
+    let options = EngineOptions {
+        memory_bytes: MINIMUM,
+        faults: injected.hook(),
+        ..EngineOptions::default()
+    };
+    let engine = open_with(options, directory.path());
+    let mut session = engine.connect();
+    digits(&mut session).await;
+    injected.arm(fault, n);
+    let ran = run(&mut session, sql).await;
+    let has_fired = injected.disarm(fault);
+    let failed = ran.is_err();
+    if let Err(error) = ran {
+        assert!(has_fired, "{what}: {error}");
+        fault.check(&error, directory.path(), &what);
+        // What failed has left nothing, and what could not be had can be had now.
+        rows(&mut session, sql).await;
+    }
+    let found = rows(&mut session, result).await;
+    assert_eq!(found, [["100000", "4999950000"]], "{what}");
+    drop(session);
+    check_nothing_left(&engine, &what).await;
+    (has_fired, failed)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_statement_that_needs_the_disk() {
+    let group = format!(
+        "CREATE TEMPORARY TABLE t SELECT h, COUNT(*) c, SUM(n) n FROM \
+         (SELECT n, MD5(n) h FROM {SOURCE}) x GROUP BY h"
+    );
+    let order = format!("CREATE TEMPORARY TABLE t SELECT n, 1 c FROM {SOURCE} ORDER BY MD5(n)");
+    let keyed = format!(
+        "CREATE TEMPORARY TABLE t (PRIMARY KEY (n), KEY (h)) SELECT n, 1 c, MD5(n) h FROM {SOURCE}"
+    );
+    for sql in [group, order, keyed] {
+        for fault in Fault::FIRST {
+            let result = "SELECT SUM(c), SUM(n) FROM t";
+            let (_, failed) = check(&sql, result, fault, 1).await;
+            assert!(failed, "{sql}: goes without {fault:?}");
+            let mut n = 2;
+            while check(&sql, result, fault, n).await.0 {
+                n += 1;
+            }
+        }
+    }
+}
