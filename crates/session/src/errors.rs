@@ -282,9 +282,6 @@ fn from_text(error: &DataFusionError) -> MySqlError {
                 .to_owned(),
         )
     };
-    if text.contains("NTILE requires a positive integer") {
-        return MySqlError::new(ErrorCode::WrongArguments, &[&"ntile"]);
-    }
     if let Some(name) = quoted("Invalid function ") {
         return no_such_function(&name);
     }
@@ -456,16 +453,12 @@ fn wrong_window(text: &str) -> Option<MySqlError> {
     Some(MySqlError::new(ErrorCode::WrongArguments, &[name]))
 }
 
-/// Rows of VALUES, or table expressions, that do not go together.
+/// Rows of VALUES, or the parts of a recursion, that do not go together.
 fn wrong_list(text: &str) -> Option<MySqlError> {
     if let Some((_, rest)) = text.split_once("Inconsistent data length across values list: got ") {
         let (_, row) = rest.split_once(" values in row ")?;
         let row: u64 = row.split(' ').next()?.parse().ok()?;
         return Some(MySqlError::new(ErrorCode::ValueCount, &[&(row + 1)]));
-    }
-    if let Some((_, rest)) = text.split_once("WITH query name ") {
-        let (name, _) = rest.split_once(" specified more than once")?;
-        return Some(MySqlError::new(ErrorCode::NotUniqueTable, &[&name]));
     }
     let begins_with_null =
         text.contains("Cannot automatically convert ") && text.ends_with(" to Null");

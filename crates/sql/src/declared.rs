@@ -90,15 +90,14 @@ const AGGREGATES: [&str; 20] = [
     "variance",
 ];
 
-/// Whether a function has one value for many rows.
+/// Whether a call is one of the aggregates of MySQL's grammar; the others are functions to it,
+/// whose arguments are counted later.
 pub(crate) fn is_aggregate(name: &ObjectName) -> bool {
-    match name.0.as_slice() {
-        [ObjectNamePart::Identifier(name)] => {
-            let mut known = AGGREGATES.iter();
-            known.any(|known| known.eq_ignore_ascii_case(&name.value))
-        }
-        _ => false,
-    }
+    let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else {
+        return false;
+    };
+    let name = name.value.to_ascii_lowercase();
+    AGGREGATES.contains(&name.as_str()) && !["any_value", "grouping"].contains(&name.as_str())
 }
 
 /// Functions whose first argument is a word that looks like a column.
