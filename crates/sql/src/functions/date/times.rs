@@ -189,13 +189,13 @@ fn addtime(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
                         return Ok(false);
                     }
                     let fraction = moment.rem_euclid(MICROS) != 0;
-                    spelling::write_moment(moment, if fraction { 6 } else { 0 }, out);
+                    spelling::write_moment(moment, if fraction { 6 } else { 0 }, &mut **out);
                 } else {
                     let Some((value, _)) = calendar::read_time(text) else {
                         return Ok(false);
                     };
                     let sum = calendar::clip_time(value + sign * time);
-                    spelling::write_time(sum, if sum % MICROS != 0 { 6 } else { 0 }, out);
+                    spelling::write_time(sum, if sum % MICROS != 0 { 6 } else { 0 }, &mut **out);
                 }
                 Ok(true)
             })
