@@ -12,6 +12,7 @@ mod fuzz_sql;
 mod groupings;
 mod histories;
 mod into;
+mod long_results;
 mod partitioned;
 mod planning;
 mod points;

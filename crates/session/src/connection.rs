@@ -230,6 +230,10 @@ impl Connection {
             }));
         }
         let state = meaning::state(&engine, &values).map_err(|error| errors::from_plan(&error));
+        if let Ok(state) = &state {
+            let memory = Arc::clone(&state.runtime_env().memory_pool);
+            values.lock().session_memory = Some(memory);
+        }
         let aggregates = state
             .as_ref()
             .map(mayfly_sql::plan::aggregate_names)
@@ -456,6 +460,7 @@ impl Connection {
     ) -> Result<Arc<TaskContext>, DataFusionError> {
         let state = self.state().map_err(mayfly_sql::plan::raise)?;
         let runtime = mayfly_exec::runtime(&context.account, Some(state.runtime_env().as_ref()))?;
+        self.values.lock().plan_memory = Some(Arc::downgrade(&runtime.memory_pool));
         let mut config = state.config().clone().with_extension(Arc::new(context));
         if let Some(rows) = batch_rows.filter(|rows| *rows != config.batch_size()) {
             config = config.with_batch_size(rows);

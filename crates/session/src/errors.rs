@@ -72,6 +72,7 @@ pub(crate) fn from_table(error: &mayfly_table::Error) -> MySqlError {
         Table::DuplicateEntry { key, entry } => {
             MySqlError::new(ErrorCode::DuplicateEntry, &[&entry_text(entry), key])
         }
+        Table::Stopped => MySqlError::new(ErrorCode::QueryInterrupted, &[]),
         Table::Changed { .. } => MySqlError::new(ErrorCode::TableChanged, &[]),
         Table::KeyTooLong { .. } => MySqlError::new(ErrorCode::KeyTooLong, &[&KEY_BYTES_MAX]),
         Table::ColumnCount { .. } => MySqlError::new(ErrorCode::ValueCount, &[&1]),

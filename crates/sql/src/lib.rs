@@ -19,6 +19,7 @@
 //!   table_text                       statements that come again, known by their text
 //!   scanner                          words, literals and comments of a text, without a copy of it
 //!   pieces                           several statements in one text, statements with parameters
+//!   long_values                  constants that are not folded
 //!   declared, compute                expressions of tables: their text, and their values
 //! ```
 
@@ -40,6 +41,7 @@ pub mod functions;
 pub mod in_turn;
 mod keyed;
 pub mod literal;
+pub mod long_values;
 pub mod origin;
 pub mod parse;
 pub mod pieces;

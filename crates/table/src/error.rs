@@ -111,6 +111,10 @@ pub enum Error {
         what: &'static str,
     },
 
+    /// Nobody wants the result any more: see [`StopFlag`](crate::rows::StopFlag).
+    #[error("stopped")]
+    Stopped,
+
     /// Somebody else changed the table between reading and changing it. Reading it again helps.
     #[error("table '{table}' was changed meanwhile")]
     Changed {

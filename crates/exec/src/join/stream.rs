@@ -26,14 +26,10 @@ use super::unmatched::Unmatched;
 use crate::time_slice::TimeSlice;
 
 /// Where a stream is.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one for each output partition"
-)]
 enum Stage {
     Waiting,
     Probing(Box<Probing>, Arc<Built>),
-    Remaining(Remaining),
+    Remaining(Box<Remaining>),
     Ended,
 }
 
@@ -108,7 +104,7 @@ impl JoinStream {
                         // The share in the tables goes before the last one asks for them.
                         self.stage = Stage::Ended;
                         if self.run.is_last_to_finish() {
-                            self.stage = Stage::Remaining(self.remaining(built));
+                            self.stage = Stage::Remaining(Box::new(self.remaining(built)));
                         }
                         continue;
                     }

@@ -254,7 +254,8 @@ impl Job {
             shares_rows,
         };
         if made.leaves_rows(old.definition()) {
-            let successor = old.successor(made.name, &made.definition);
+            let stop = self.running.stop_flag();
+            let successor = old.successor(made.name, &made.definition, &stop);
             if let Some((new, seen)) = successor.map_err(|error| errors::from_table(&error))? {
                 let rows = Written::all(seen.row_count());
                 return Ok((succession(Arc::new(new), seen, true), rows));

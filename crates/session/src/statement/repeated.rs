@@ -26,6 +26,7 @@ use datafusion::sql::sqlparser::ast::Query;
 use mayfly_exec::{ShortPlan, ShortRun, Size, UnboundTable};
 use mayfly_space::{Counters, Reservation};
 use mayfly_sql::functions::SessionValues;
+use mayfly_sql::long_values::without_long_values;
 use mayfly_sql::references::References;
 use mayfly_sql::repeatable::is_repeatable;
 use mayfly_table::Table;
@@ -249,7 +250,7 @@ impl KeptPlan {
         let context = connection.few_rows_context()?;
         let _entered = connection.engine.runtime().enter();
         unless_warned_elsewhere(&self.values, connection, || {
-            self.plan.run(None, SIZE_MAX, &context).ok()?
+            without_long_values(|| self.plan.run(None, SIZE_MAX, &context)).ok()?
         })
     }
 }
@@ -315,7 +316,7 @@ impl Job {
         let plan = ShortPlan::of(&plan).ok()??;
         // What has too many rows now is not tried again soon.
         let context = connection.few_rows_context()?;
-        plan.run(None, SIZE_MAX, &context).ok()??;
+        without_long_values(|| plan.run(None, SIZE_MAX, &context)).ok()??;
         Some(KeptPlan {
             columns: self.described(plan.schema(), &planned.labels, &planned.origins),
             plan,

@@ -1,8 +1,6 @@
 //! Functions over bytes: digests, encodings, number bases.
 
-use std::sync::Arc;
-
-use arrow::array::{ArrayRef, BinaryViewBuilder};
+use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use datafusion::error::Result;
 use mayfly_types::{CharacterSet, ErrorCode};
@@ -67,6 +65,9 @@ fn hex(call: &Call<'_>) -> Result<ArrayRef> {
         let Some(bytes) = bytes.at(row) else {
             return Ok(false);
         };
+        if !out.expect(bytes.len() * 2)? {
+            return Ok(false);
+        }
         write_hex(bytes, b"0123456789ABCDEF", out);
         Ok(true)
     })
@@ -102,29 +103,12 @@ fn rounded_bits(number: f64) -> u64 {
     }
 }
 
-fn make_bytes(
-    call: &Call<'_>,
-    mut write: impl FnMut(usize, &mut Vec<u8>) -> bool,
-) -> Result<ArrayRef> {
-    let mut builder = BinaryViewBuilder::with_capacity(call.rows);
-    let mut bytes = Vec::new();
-    for row in 0..call.rows {
-        bytes.clear();
-        if write(row, &mut bytes) {
-            builder.append_value(&bytes);
-        } else {
-            builder.append_null();
-        }
-    }
-    Ok(Arc::new(builder.finish()))
-}
-
 /// NULL if anything but hexadecimal digits is in the text.
 fn unhex(call: &Call<'_>) -> Result<ArrayRef> {
     let texts = call.texts(0)?;
-    make_bytes(call, |row, out| {
+    call.make_bytes(|row, out| {
         let Some(text) = texts.at(row) else {
-            return false;
+            return Ok(false);
         };
         let digit = |byte: u8| {
             char::from(byte)
@@ -135,16 +119,16 @@ fn unhex(call: &Call<'_>) -> Result<ArrayRef> {
         if text.len() % 2 == 1 {
             match bytes.next().and_then(digit) {
                 Some(low) => out.push(low),
-                None => return false,
+                None => return Ok(false),
             }
         }
         while let (Some(high), Some(low)) = (bytes.next(), bytes.next()) {
             match (digit(high), digit(low)) {
                 (Some(high), Some(low)) => out.push(high << 4 | low),
-                _ => return false,
+                _ => return Ok(false),
             }
         }
-        true
+        Ok(true)
     })
 }
 
@@ -153,14 +137,14 @@ fn char(call: &Call<'_>) -> Result<ArrayRef> {
     let numbers = (0..call.count())
         .map(|i| call.integers(i))
         .collect::<Result<Vec<_>>>()?;
-    make_bytes(call, |row, out| {
+    call.make_bytes(|row, out| {
         for number in numbers.iter().filter_map(|numbers| numbers.at(row)) {
             let bytes = number.cast_unsigned().to_be_bytes();
             let bytes = &bytes[4..];
             let first = bytes.iter().position(|byte| *byte != 0).unwrap_or(3);
             out.extend_from_slice(&bytes[first..]);
         }
-        true
+        Ok(true)
     })
 }
 
@@ -235,6 +219,10 @@ fn to_base64(call: &Call<'_>) -> Result<ArrayRef> {
         let Some(bytes) = bytes.at(row) else {
             return Ok(false);
         };
+        let digits = bytes.len().div_ceil(3) * 4;
+        if !out.expect(digits + digits.saturating_sub(1) / BASE64_LINE)? {
+            return Ok(false);
+        }
         for (index, group) in bytes.chunks(3).enumerate() {
             if index > 0 && index * 4 % BASE64_LINE == 0 {
                 out.push('\n');
@@ -256,9 +244,9 @@ fn to_base64(call: &Call<'_>) -> Result<ArrayRef> {
 
 fn from_base64(call: &Call<'_>) -> Result<ArrayRef> {
     let texts = call.texts(0)?;
-    make_bytes(call, |row, out| {
+    call.make_bytes(|row, out| {
         let Some(text) = texts.at(row) else {
-            return false;
+            return Ok(false);
         };
         let (mut bits, mut count, mut padding) = (0_u32, 0, 0);
         for byte in text.bytes().filter(|byte| !byte.is_ascii_whitespace()) {
@@ -267,10 +255,10 @@ fn from_base64(call: &Call<'_>) -> Result<ArrayRef> {
                     padding += 1;
                     0
                 }
-                _ if padding > 0 => return false,
+                _ if padding > 0 => return Ok(false),
                 _ => match BASE64.iter().position(|digit| *digit == byte) {
                     Some(at) => u32::try_from(at).expect("one of 64 digits"),
-                    None => return false,
+                    None => return Ok(false),
                 },
             };
             bits = bits << 6 | digit;
@@ -282,10 +270,11 @@ fn from_base64(call: &Call<'_>) -> Result<ArrayRef> {
             }
         }
         if count % 4 != 0 || padding > 2 {
-            return false;
+            return Ok(false);
         }
-        out.truncate(out.len() - padding);
-        true
+        let length = out.len() - padding;
+        out.truncate(length);
+        Ok(true)
     })
 }
 

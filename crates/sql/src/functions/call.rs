@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, PrimitiveBuilder, StringViewBuilder, new_null_array};
+use arrow::array::{Array, ArrayRef, PrimitiveBuilder, new_null_array};
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Date32Type, DurationMicrosecondType, FieldRef, Float64Type,
     Int64Type, TimestampMicrosecondType, UInt64Type,
@@ -17,15 +17,28 @@ use mayfly_types::{ColumnType, ErrorCode, Warning};
 
 use super::calendar;
 use super::convert;
+use super::results::{self, Value};
 use super::session_values::SessionValues;
+
+/// A result that is longer is not copied where it need not be.
+const COPIED_BYTES_MAX: usize = 64 << 10;
+
+/// The function that is called.
+pub(crate) struct Callee<'a> {
+    /// Its name in warnings.
+    pub(crate) name: &'a str,
+    pub(crate) volatility: Volatility,
+    /// Whether each character of its arguments and of its result stands for a byte.
+    pub(crate) is_of_octets: bool,
+}
 
 /// Runs a body over the arguments: once if all of them are constants, otherwise over all rows.
 pub(crate) fn invoke(
     arguments: &ScalarFunctionArgs,
-    volatility: Volatility,
+    callee: &Callee<'_>,
     body: impl FnOnce(&Call<'_>) -> Result<ArrayRef>,
 ) -> Result<ColumnarValue> {
-    let constant = volatility != Volatility::Volatile
+    let constant = callee.volatility != Volatility::Volatile
         && arguments
             .args
             .iter()
@@ -39,6 +52,8 @@ pub(crate) fn invoke(
         });
     }
     let call = Call {
+        name: callee.name,
+        is_of_octets: callee.is_of_octets,
         arrays,
         fields: &arguments.arg_fields,
         result: &arguments.return_field,
@@ -47,7 +62,10 @@ pub(crate) fn invoke(
     };
     let result = body(&call)?;
     debug_assert_eq!(result.len(), rows, "a body returns one value a row");
-    if constant {
+    let is_copied = arguments.number_rows != 1
+        || result.data_type().is_primitive()
+        || result.get_buffer_memory_size() <= COPIED_BYTES_MAX;
+    if constant && is_copied {
         return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(
             &result, 0,
         )?));
@@ -57,6 +75,10 @@ pub(crate) fn invoke(
 
 /// One call of a function over a batch of rows.
 pub(crate) struct Call<'a> {
+    /// The name of the function.
+    pub(crate) name: &'a str,
+    /// Whether each character of its texts stands for a byte.
+    pub(crate) is_of_octets: bool,
     /// The arguments; a constant has one row.
     arrays: Vec<(ArrayRef, bool)>,
     fields: &'a [FieldRef],
@@ -289,31 +311,25 @@ impl Call<'_> {
     /// A text for each row: `write` appends it, or returns `false` for NULL.
     pub(crate) fn make_texts(
         &self,
-        mut write: impl FnMut(usize, &mut String) -> Result<bool>,
+        write: impl FnMut(usize, &mut Value<'_, String>) -> Result<bool>,
     ) -> Result<ArrayRef> {
-        let mut builder = StringViewBuilder::with_capacity(self.rows);
-        let mut text = String::new();
-        for row in 0..self.rows {
-            text.clear();
-            if write(row, &mut text)? {
-                builder.append_value(&text);
-            } else {
-                builder.append_null();
-            }
-        }
-        Ok(Arc::new(builder.finish()))
+        results::make(self, write)
     }
 
-    /// A borrowed text for each row.
+    /// Bytes for each row: `write` appends them, or returns `false` for NULL.
+    pub(crate) fn make_bytes(
+        &self,
+        write: impl FnMut(usize, &mut Value<'_, Vec<u8>>) -> Result<bool>,
+    ) -> Result<ArrayRef> {
+        results::make(self, write)
+    }
+
+    /// A part of an argument for each row.
     pub(crate) fn make_parts<'t>(
         &self,
-        mut part: impl FnMut(usize) -> Option<Borrowed<'t>>,
-    ) -> ArrayRef {
-        let mut builder = StringViewBuilder::with_capacity(self.rows);
-        for row in 0..self.rows {
-            builder.append_option(part(row));
-        }
-        Arc::new(builder.finish())
+        part: impl FnMut(usize) -> Option<Borrowed<'t>>,
+    ) -> Result<ArrayRef> {
+        results::make_parts(self, part)
     }
 
     /// A whole number for each row.

@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
 };
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
-use super::call::{Call, invoke};
+use super::call::{Call, Callee, invoke};
 use super::octets;
 use crate::planning;
 
@@ -264,12 +264,18 @@ impl ScalarUDFImpl for Function {
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let definition = self.definition;
-        if octets::applies(definition.name, &arguments.arg_fields) {
+        let callee = Callee {
+            name: definition.name,
+            volatility: definition.volatility,
+            is_of_octets: octets::applies(definition.name, &arguments.arg_fields),
+        };
+        if callee.is_of_octets {
             let arguments = octets::arguments(definition.name, &arguments)?;
-            let value = invoke(&arguments, definition.volatility, definition.body)?;
-            return octets::result(value);
+            return invoke(&arguments, &callee, |call| {
+                octets::result(call, (definition.body)(call)?)
+            });
         }
-        invoke(&arguments, definition.volatility, definition.body)
+        invoke(&arguments, &callee, definition.body)
     }
 }
 

@@ -23,7 +23,7 @@ use datafusion::logical_expr::{
 };
 use mayfly_types::ColumnType;
 
-use super::call::invoke;
+use super::call::{Callee, invoke};
 use super::{cast, convert};
 
 /// The words of a SET whose bits a BIGINT with a sign holds.
@@ -146,9 +146,12 @@ impl ScalarUDFImpl for Place {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        invoke(&arguments, Volatility::Immutable, |call| {
-            places(call.array(0), &self.of)
-        })
+        let callee = Callee {
+            name: self.name(),
+            volatility: Volatility::Immutable,
+            is_of_octets: false,
+        };
+        invoke(&arguments, &callee, |call| places(call.array(0), &self.of))
     }
 }
 

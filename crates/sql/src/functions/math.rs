@@ -325,7 +325,7 @@ fn round(call: &Call<'_>, nearest: bool) -> Result<ArrayRef> {
                     let (value, _) = super::number::read_decimal(text, to);
                     let value = value.unwrap_or_default();
                     let value = round_exact(value, to, to, kept, nearest);
-                    write_digits(&value.to_string(), to, out);
+                    write_digits(&value.to_string(), to, &mut **out);
                     Ok(true)
                 })?;
                 let from = ColumnType::Text(mayfly_types::BlobSize::Long);

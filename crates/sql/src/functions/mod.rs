@@ -31,6 +31,7 @@ mod number;
 pub(crate) mod octets;
 pub mod own;
 mod regexp;
+mod results;
 pub(crate) mod seeded;
 mod session_values;
 pub(crate) mod single;

@@ -8,13 +8,14 @@
 use super::own::{LIKE, SUM_ARGUMENT, TO_DOUBLE, TO_NUMBER, TRIM_LEADING, TRIM_TRAILING};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, StringViewBuilder};
+use arrow::array::{Array, ArrayRef, AsArray, StringViewBuilder};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 use mayfly_types::{BlobSize, ColumnType};
 
+use super::call::Call;
 use super::convert;
 
 /// The functions that work so.
@@ -160,16 +161,20 @@ pub(super) fn arguments(name: &str, arguments: &ScalarFunctionArgs) -> Result<Sc
 }
 
 /// The result of such a call, characters as bytes.
-pub(super) fn result(value: ColumnarValue) -> Result<ColumnarValue> {
-    Ok(match value {
-        ColumnarValue::Array(array) if is_text(array.data_type()) => {
-            ColumnarValue::Array(bytes(&array)?)
+pub(super) fn result(call: &Call<'_>, array: ArrayRef) -> Result<ArrayRef> {
+    if !is_text(array.data_type()) {
+        return Ok(array);
+    }
+    let array = convert::plain(&array)?;
+    let values = array.as_string_view();
+    call.make_bytes(|row, out| {
+        if values.is_null(row) {
+            return Ok(false);
         }
-        ColumnarValue::Scalar(value) if is_text(&value.data_type()) => {
-            let one = bytes(&value.to_array_of_size(1)?)?;
-            ColumnarValue::Scalar(ScalarValue::try_from_array(&one, 0)?)
-        }
-        other => other,
+        // A body makes no other characters than those that it was given, and ASCII.
+        let characters = values.value(row).chars();
+        out.extend(characters.map(|character| u8::try_from(character).unwrap_or(b'?')));
+        Ok(true)
     })
 }
 
@@ -185,24 +190,6 @@ fn characters(array: &ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
         text.clear();
         text.extend(value.iter().map(|byte| char::from(*byte)));
         builder.append_value(&text);
-    }
-    Ok(Arc::new(builder.finish()))
-}
-
-fn bytes(array: &ArrayRef) -> Result<ArrayRef> {
-    let array = convert::plain(array)?;
-    let values = array.as_string_view();
-    let mut builder = BinaryViewBuilder::with_capacity(values.len());
-    let mut bytes = Vec::new();
-    for value in values {
-        let Some(value) = value else {
-            builder.append_null();
-            continue;
-        };
-        bytes.clear();
-        // A body makes no other characters than those that it was given, and ASCII.
-        bytes.extend({ value.chars() }.map(|character| u8::try_from(character).unwrap_or(b'?')));
-        builder.append_value(&bytes);
     }
     Ok(Arc::new(builder.finish()))
 }

@@ -208,6 +208,9 @@ fn replace(call: &Call<'_>) -> Result<ArrayRef> {
         let position = positions.as_ref().and_then(|p| p.at(row)).unwrap_or(1);
         let occurrence = occurrences.as_ref().and_then(|o| o.at(row)).unwrap_or(0);
         let (before, rest) = from_position(text, position);
+        if !out.expect(text.len())? {
+            return Ok(false);
+        }
         out.push_str(&text[..before]);
         let regex = compiled.of(pattern, flags)?;
         let mut last = 0;
@@ -220,6 +223,9 @@ fn replace(call: &Call<'_>) -> Result<ArrayRef> {
             let whole = found.get(0).expect("group 0 is the match");
             out.push_str(&rest[last..whole.start()]);
             expand(replacement, &found, out);
+            if !out.fits(out.len())? {
+                return Ok(false);
+            }
             last = whole.end();
         }
         out.push_str(&rest[last..]);

@@ -3,10 +3,11 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::MemoryPool;
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
 use super::named_locks::LockHolder;
@@ -60,6 +61,10 @@ pub struct Values {
     pub pipes_as_concat: bool,
     /// Whether the statement is to end: what waits looks at it.
     pub stop: Arc<AtomicBool>,
+    /// The memory of the plan that runs: long results of functions are paid from it.
+    pub plan_memory: Option<Weak<dyn MemoryPool>>,
+    /// The memory that pays where no plan runs.
+    pub session_memory: Option<Arc<dyn MemoryPool>>,
     /// Whether the statement has done what is not taken back if it fails, and would be done a
     /// second time if it started again: locks taken or given back, time slept.
     pub took_effect: bool,
@@ -100,6 +105,8 @@ impl Default for Values {
             refused: None,
             pipes_as_concat: false,
             stop: Arc::default(),
+            plan_memory: None,
+            session_memory: None,
             took_effect: false,
             waiting: None,
             locks: LockHolder::default(),
@@ -173,6 +180,12 @@ impl SessionValues {
 }
 
 impl Values {
+    /// Where long results of functions are paid from.
+    pub(super) fn memory(&self) -> Option<Arc<dyn MemoryPool>> {
+        let of_plan = self.plan_memory.as_ref().and_then(Weak::upgrade);
+        of_plan.or_else(|| self.session_memory.clone())
+    }
+
     fn keep(&mut self, warning: Warning) {
         self.warned += 1;
         self.warning_count += 1;

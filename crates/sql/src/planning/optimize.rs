@@ -1,7 +1,9 @@
 //! The loop over the rules of a session: analyzer, optimizer, physical planner.
 
 use std::collections::HashSet;
+use std::future::poll_fn;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::pin::pin;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
@@ -15,6 +17,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::checks::{check_subqueries, has_subqueries};
 use super::size::hold;
 use super::watch::check;
+use crate::long_values::without_long_values;
 
 /// Gives a plan its types.
 ///
@@ -30,7 +33,7 @@ pub fn analyzed(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> 
     let mut plan = plan;
     for rule in &state.analyzer().rules {
         check()?;
-        plan = { rule.analyze(plan, state.config_options()) }
+        plan = without_long_values(|| rule.analyze(plan, state.config_options()))
             .map_err(|error| error.context(rule.name()))?;
     }
     check_subqueries(&plan)
@@ -80,7 +83,8 @@ pub fn optimized(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan>
 /// Those of the planner and of the rules for operators, and those of the watch.
 pub async fn physical(state: &SessionState, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
     let planner = Arc::clone(state.query_planner());
-    planner.create_physical_plan(plan, state).await
+    let mut made = pin!(planner.create_physical_plan(plan, state));
+    poll_fn(|context| without_long_values(|| made.as_mut().poll(context))).await
 }
 
 /// What tells a plan from those of the passes before.
@@ -106,7 +110,7 @@ fn apply(
         Some(order) => rewritten(rule, plan, config, order),
         None => {
             check()?;
-            rule.rewrite(plan, config)
+            without_long_values(|| rule.rewrite(plan, config))
         }
     }
 }
@@ -118,7 +122,7 @@ fn at_node(
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
     check()?;
-    rule.rewrite(node, config)
+    without_long_values(|| rule.rewrite(node, config))
 }
 
 /// Applies a rule to each node of a plan and of its subqueries.

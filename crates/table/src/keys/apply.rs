@@ -10,9 +10,10 @@ use std::rc::Rc;
 use super::{Indexes, KeyedRows};
 use crate::change::{Removal, Slots};
 use crate::column_page::Format;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::patch::Patches;
 use crate::replace::ReplacedPages;
+use crate::rows::StopFlag;
 use crate::snapshot::Batch;
 use crate::table_page::TablePage;
 use crate::tail::Tail;
@@ -210,18 +211,22 @@ pub(crate) fn rebuild(indexes: &mut Indexes, format: &Format, rows: Rows<'_>) ->
     Ok(())
 }
 
-/// Makes the entries of some indexes, which have none.
+/// Makes the entries of some indexes, which have none. Looks at the flag between pages.
 ///
 /// # Errors
-/// [`Error::DuplicateEntry`](crate::Error::DuplicateEntry), or what a tree or a page gives.
+/// [`Error::DuplicateEntry`], [`Error::Stopped`], or what a tree or a page gives.
 pub(crate) fn build(
     indexes: &mut Indexes,
     format: &Format,
     rows: Rows<'_>,
     only: &[usize],
+    stop: &StopFlag,
 ) -> Result<()> {
     let only: Rc<[usize]> = only.into();
     for step in rows.steps(true).filter(|_| !only.is_empty()) {
+        if stop.is_raised() {
+            return Err(Error::Stopped);
+        }
         let step = Step {
             only: Some(Rc::clone(&only)),
             ..step

@@ -12,8 +12,13 @@ pub struct StopFlag(Arc<AtomicBool>);
 
 impl StopFlag {
     /// Whether it is raised.
+    pub(crate) fn is_raised(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Ends a step over rows if it is raised.
     pub(super) fn check(&self) -> Result<(), Error> {
-        match self.0.load(Ordering::Relaxed) {
+        match self.is_raised() {
             true => Err(Error::Stopped),
             false => Ok(()),
         }

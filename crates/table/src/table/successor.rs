@@ -14,6 +14,7 @@ use super::{State, Table};
 use crate::definition::{Definition, Key};
 use crate::error::Result;
 use crate::keys;
+use crate::rows::StopFlag;
 use crate::snapshot::TableSnapshot;
 
 impl Table {
@@ -23,12 +24,14 @@ impl Table {
     /// Generated columns keep their values, and nobody looks whether rows obey checks.
     ///
     /// # Errors
-    /// [`Error::DuplicateEntry`](crate::Error::DuplicateEntry) in a unique key that is new; if
-    /// memory, disk or I/O fail.
+    /// [`Error::DuplicateEntry`](crate::Error::DuplicateEntry) in a unique key that is new;
+    /// [`Error::Stopped`](crate::Error::Stopped) where the flag is raised while new keys are built;
+    /// if memory, disk or I/O fail.
     pub fn successor(
         &self,
         name: impl Into<String>,
         definition: &Definition,
+        stop: &StopFlag,
     ) -> Result<Option<(Table, TableSnapshot)>> {
         if !lies_alike(&self.definition, definition) {
             return Ok(None);
@@ -42,7 +45,8 @@ impl Table {
         let is_new = |key: &&(usize, Option<usize>)| key.1.is_none();
         let shared = shared_keys(&self.definition, definition);
         let new: Vec<usize> = shared.iter().filter(is_new).map(|(key, _)| *key).collect();
-        keys::build(&mut indexes, &self.layout().format, content.rows(), &new)?;
+        let format = &self.layout().format;
+        keys::build(&mut indexes, format, content.rows(), &new, stop)?;
         if new.len() < definition.keys.len() {
             // Until they are handed over.
             indexes.mark_stale();

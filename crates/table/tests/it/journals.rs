@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use arrow_array::UInt64Array;
 use mayfly_space::Account;
+use mayfly_table::rows::StopFlag;
 use mayfly_table::{
     Definition, Dictionary, Error, Journal, Mutation, Result, RowChange, Saved, Table,
     TableSnapshot,
@@ -463,7 +464,10 @@ fn names_and_definitions_are_told() {
     assert_eq!(recorder.take().len(), 1);
     let mut other = definition();
     other.comment = "other".to_owned();
-    let (successor, seen) = table.successor("s", &other).unwrap().unwrap();
+    let (successor, seen) = table
+        .successor("s", &other, &StopFlag::default())
+        .unwrap()
+        .unwrap();
     let successor = Arc::new(successor);
     assert_eq!(recorder.take(), [Told::Successor]);
     assert!(table.retire(&seen));

@@ -2,8 +2,10 @@
 //! others.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use arrow_array::{Int64Array, StringViewArray};
+use mayfly_table::rows::StopFlag;
 use mayfly_table::{Error, KeyKind, Result, Search, Table};
 
 use crate::keyed::{CODE, KIND, PRIMARY, Row, batch, definition, read, read_all, table, thin_out};
@@ -84,7 +86,9 @@ pub(crate) fn succeeded(table: &Arc<Table>) -> Result<Arc<Table>> {
     let mut other = definition();
     other.columns[2].name = "sort".to_owned();
     other.keys[KIND].parts[1].column = 1;
-    let (next, seen) = table.successor("next", &other)?.expect("rows lie alike");
+    let (next, seen) = table
+        .successor("next", &other, &StopFlag::default())?
+        .expect("rows lie alike");
     assert!(table.retire(&seen));
     table.hand_over_keys(&next);
     Ok(Arc::new(next))
@@ -103,12 +107,25 @@ fn a_successor_has_the_rows_and_the_keys() {
         let mut unique = definition();
         unique.keys[KIND].kind = KeyKind::Unique;
         unique.keys[KIND].parts.truncate(1);
-        let refused = old.successor("next", &unique).unwrap_err();
+        let refused = old
+            .successor("next", &unique, &StopFlag::default())
+            .unwrap_err();
         assert!(matches!(refused, Error::DuplicateEntry { key, .. } if key == "kind"));
+        // So is one that is stopped while its key is built.
+        let raised = StopFlag::from(Arc::new(AtomicBool::new(true)));
+        let mut other = definition();
+        other.keys[KIND].parts.truncate(1);
+        let stopped = old.successor("next", &other, &raised).unwrap_err();
+        assert!(matches!(stopped, Error::Stopped), "{stopped}");
+        assert_eq!(old.bytes(), bytes);
         let mut shorter = definition();
         shorter.columns.pop();
         shorter.keys.pop();
-        assert!(old.successor("next", &shorter).unwrap().is_none());
+        assert!(
+            old.successor("next", &shorter, &StopFlag::default())
+                .unwrap()
+                .is_none()
+        );
         old.verify();
 
         let next = succeeded(&old).unwrap();

@@ -27,6 +27,7 @@ use mayfly_exec::{GivenRows, GivenRowsScan, ShortPlan, Size, TempTable};
 use mayfly_sql::change::Mention;
 use mayfly_sql::functions::SessionValues;
 use mayfly_sql::literal::Literal;
+use mayfly_sql::long_values::without_long_values;
 use mayfly_sql::references::References;
 use mayfly_table::Table;
 
@@ -85,7 +86,7 @@ impl Remainder {
         };
         let context = connection.few_rows_context()?;
         let run = unless_warned_elsewhere(&self.values, connection, || {
-            self.plan.run(Some(rows), most, &context).ok()?
+            without_long_values(|| self.plan.run(Some(rows), most, &context)).ok()?
         })?;
         Some((run.rows, run.temp_tables))
     }

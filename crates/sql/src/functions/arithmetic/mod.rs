@@ -32,7 +32,7 @@ pub use refusing::refusing_zero;
 pub(crate) use refusing::refusing_zero_in;
 pub(crate) use shown::text;
 
-use super::call::{Call, invoke};
+use super::call::{Call, Callee, invoke};
 use super::define::{nameless, raise, unbounded};
 use super::own::{BIT_NOT, NEGATE};
 use super::unify::decimal;
@@ -346,7 +346,12 @@ impl ScalarUDFImpl for Arithmetic {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        invoke(&arguments, Volatility::Immutable, |call| {
+        let callee = Callee {
+            name: self.name(),
+            volatility: Volatility::Immutable,
+            is_of_octets: false,
+        };
+        invoke(&arguments, &callee, |call| {
             let array = self.run(call)?;
             let to = call.result_type().data_type();
             if array.data_type() == &to {

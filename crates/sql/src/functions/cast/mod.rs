@@ -24,7 +24,7 @@ use datafusion::logical_expr::{
 };
 use mayfly_types::{BlobSize, ColumnType, ErrorCode, MySqlError, Warning};
 
-use super::call::{Call, invoke};
+use super::call::{Call, Callee, invoke};
 use super::convert;
 use super::define::{raise, unbounded};
 use super::listed;
@@ -189,7 +189,12 @@ impl ScalarUDFImpl for Conversion {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        invoke(&arguments, self.signature.volatility, |call| {
+        let callee = Callee {
+            name: self.name(),
+            volatility: self.signature.volatility,
+            is_of_octets: false,
+        };
+        invoke(&arguments, &callee, |call| {
             let before = match self.purpose {
                 Purpose::Cast => 0,
                 Purpose::Assign { .. } => self.rows.fetch_add(call.rows as u64, Ordering::Relaxed),

@@ -119,10 +119,10 @@ fn part(call: &Call<'_>, of: fn(Parts, i64) -> i64) -> Result<ArrayRef> {
 
 fn name(call: &Call<'_>, of: fn(Parts, i64) -> &'static str) -> Result<ArrayRef> {
     let moments = call.moments(0)?;
-    Ok(call.make_parts(|row| {
+    call.make_parts(|row| {
         let moment = moments.at(row)?;
         Some(of(calendar::split(moment), moment.div_euclid(DAY_MICROS)))
-    }))
+    })
 }
 
 /// A number from the seconds and microseconds of a time, without its sign.

@@ -202,10 +202,10 @@ fn shift(
                     return Ok(false);
                 };
                 if is_date && !read.has_time {
-                    spelling::write_date(moment.div_euclid(DAY_MICROS), out);
+                    spelling::write_date(moment.div_euclid(DAY_MICROS), &mut **out);
                 } else {
                     let fraction = moment.rem_euclid(MICROS) != 0;
-                    spelling::write_moment(moment, if fraction { 6 } else { 0 }, out);
+                    spelling::write_moment(moment, if fraction { 6 } else { 0 }, &mut **out);
                 }
                 Ok(true)
             })

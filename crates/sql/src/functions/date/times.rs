@@ -246,13 +246,13 @@ fn addtime(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
                         return Ok(false);
                     }
                     let fraction = moment.rem_euclid(MICROS) != 0;
-                    spelling::write_moment(moment, if fraction { 6 } else { 0 }, out);
+                    spelling::write_moment(moment, if fraction { 6 } else { 0 }, &mut **out);
                 } else {
                     let Some(value) = read_bounded(call, text) else {
                         return Ok(false);
                     };
                     let sum = bounded_time(call, value + sign * time);
-                    spelling::write_time(sum, if sum % MICROS != 0 { 6 } else { 0 }, out);
+                    spelling::write_time(sum, if sum % MICROS != 0 { 6 } else { 0 }, &mut **out);
                 }
                 Ok(true)
             })

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BinaryViewArray};
 use datafusion::error::Result;
 
-use super::{characters, fits, head};
+use super::{characters, head};
 use crate::functions::call::Call;
 use crate::functions::define::{Definition, MANY, Returns, pure};
+use crate::functions::results::{SHORT_BYTES, Value};
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     pure("concat", &[], (1, MANY), Returns::Text, concat),
@@ -30,14 +31,46 @@ fn concat(call: &Call<'_>) -> Result<ArrayRef> {
         .map(|index| call.texts(index))
         .collect::<Result<Vec<_>>>()?;
     call.make_texts(|row, out| {
+        let mut is_long = false;
         for part in &parts {
             let Some(text) = part.at(row) else {
                 return Ok(false);
             };
+            if !is_long && out.len() + text.len() > SHORT_BYTES {
+                is_long = true;
+                // Those behind a NULL are not looked at.
+                let texts = parts.iter().map_while(|part| part.at(row));
+                if !out.expect(texts.map(str::len).sum())? {
+                    return Ok(false);
+                }
+            }
             out.push_str(text);
         }
         Ok(true)
     })
+}
+
+/// Appends texts with a separator between them; `false` where that is too long.
+fn join<'t, I: Iterator<Item = &'t str>>(
+    out: &mut Value<'_, String>,
+    separator: &str,
+    texts: impl Fn() -> I,
+) -> Result<bool> {
+    let mut is_long = false;
+    for (index, text) in texts().enumerate() {
+        if !is_long && out.len() + separator.len() + text.len() > SHORT_BYTES {
+            is_long = true;
+            let bytes: usize = texts().map(|text| text.len() + separator.len()).sum();
+            if !out.expect(bytes - separator.len())? {
+                return Ok(false);
+            }
+        }
+        if index > 0 {
+            out.push_str(separator);
+        }
+        out.push_str(text);
+    }
+    Ok(true)
 }
 
 /// NULL only if the separator is; other NULLs are left out.
@@ -49,22 +82,11 @@ fn concat_ws(call: &Call<'_>) -> Result<ArrayRef> {
         let Some(separator) = parts[0].at(row) else {
             return Ok(false);
         };
-        for (index, text) in parts[1..]
-            .iter()
-            .filter_map(|part| part.at(row))
-            .enumerate()
-        {
-            if index > 0 {
-                out.push_str(separator);
-            }
-            out.push_str(text);
-        }
-        Ok(true)
+        join(out, separator, || {
+            parts[1..].iter().filter_map(|part| part.at(row))
+        })
     })
 }
-
-/// Results below this need no look at the session's limit.
-const ALWAYS_FITS_BYTES: usize = 1024;
 
 fn repeat(call: &Call<'_>) -> Result<ArrayRef> {
     let (texts, counts) = (call.texts(0)?, call.integers(1)?);
@@ -73,8 +95,7 @@ fn repeat(call: &Call<'_>) -> Result<ArrayRef> {
             return Ok(false);
         };
         let count = characters(count);
-        let bytes = text.len().saturating_mul(count);
-        if bytes > ALWAYS_FITS_BYTES && !fits(call, "repeat", bytes) {
+        if !out.expect(text.len().saturating_mul(count))? {
             return Ok(false);
         }
         for _ in 0..if text.is_empty() { 0 } else { count } {
@@ -91,7 +112,7 @@ fn space(call: &Call<'_>) -> Result<ArrayRef> {
             return Ok(false);
         };
         let count = characters(count);
-        if !fits(call, "space", count) {
+        if !out.expect(count)? {
             return Ok(false);
         }
         out.extend(std::iter::repeat_n(' ', count));
@@ -102,6 +123,7 @@ fn space(call: &Call<'_>) -> Result<ArrayRef> {
 /// NULL if the length is negative or there is nothing to pad with.
 fn pad(call: &Call<'_>, at_left: bool) -> Result<ArrayRef> {
     let (texts, lengths, fillers) = (call.texts(0)?, call.integers(1)?, call.texts(2)?);
+    let bytes_per_character = if call.is_of_octets { 1 } else { 4 };
     call.make_texts(|row, out| {
         let (Some(text), Some(length), Some(filler)) =
             (texts.at(row), lengths.at(row), fillers.at(row))
@@ -121,16 +143,25 @@ fn pad(call: &Call<'_>, at_left: bool) -> Result<ArrayRef> {
             // MySQL 8 gives an empty text.
             return Ok(true);
         }
-        if !fits(call, if at_left { "lpad" } else { "rpad" }, length) {
+        // MySQL counts the most bytes that so many characters may take.
+        if !out.fits(length.saturating_mul(bytes_per_character))? {
             return Ok(false);
         }
-        let padding = filler.chars().cycle().take(length - have);
+        let filler_length = filler.chars().count();
+        let whole = (length - have) / filler_length;
+        let rest = head(filler, (length - have) % filler_length);
+        if !out.expect(text.len() + filler.len() * whole + rest.len())? {
+            return Ok(false);
+        }
+        if !at_left {
+            out.push_str(text);
+        }
+        for _ in 0..whole {
+            out.push_str(filler);
+        }
+        out.push_str(rest);
         if at_left {
-            out.extend(padding);
             out.push_str(text);
-        } else {
-            out.push_str(text);
-            out.extend(padding);
         }
         Ok(true)
     })
@@ -191,6 +222,13 @@ fn replace(call: &Call<'_>) -> Result<ArrayRef> {
             out.push_str(text);
             return Ok(true);
         }
+        let growth = to.len().saturating_sub(from.len());
+        let grown = |times| text.len().saturating_add(growth.saturating_mul(times));
+        // Counting costs what replacing does: only where the result may be long.
+        let is_short = grown(text.len() / from.len()) <= SHORT_BYTES;
+        if !is_short && !out.expect(grown(text.matches(from).count()))? {
+            return Ok(false);
+        }
         let mut last = 0;
         for (at, _) in text.match_indices(from) {
             out.push_str(&text[last..at]);
@@ -236,9 +274,13 @@ fn insert(call: &Call<'_>) -> Result<ArrayRef> {
         } else {
             characters(length)
         };
+        let after = &rest[head(rest, length).len()..];
+        if !out.expect(before.len() + inserted.len() + after.len())? {
+            return Ok(false);
+        }
         out.push_str(before);
         out.push_str(inserted);
-        out.push_str(&rest[head(rest, length).len()..]);
+        out.push_str(after);
         Ok(true)
     })
 }
@@ -252,17 +294,11 @@ fn make_set(call: &Call<'_>) -> Result<ArrayRef> {
         let Some(bits) = bits.at(row) else {
             return Ok(false);
         };
-        for (index, text) in texts.iter().enumerate().take(64) {
-            if bits >> index & 1 == 1
-                && let Some(text) = text.at(row)
-            {
-                if !out.is_empty() {
-                    out.push(',');
-                }
-                out.push_str(text);
-            }
-        }
-        Ok(true)
+        join(out, ",", || {
+            let places = texts.iter().enumerate().take(64);
+            let chosen = places.filter(|(index, _)| bits >> index & 1 == 1);
+            chosen.filter_map(|(_, text)| text.at(row))
+        })
     })
 }
 
@@ -289,6 +325,11 @@ fn export_set(call: &Call<'_>) -> Result<ArrayRef> {
             return Ok(false);
         };
         let count = if (0..=64).contains(&count) { count } else { 64 };
+        // MySQL counts as if each bit took the longer text.
+        let bytes = characters(count) * (on.len().max(off.len()) + separator.len());
+        if !out.expect(bytes.saturating_sub(separator.len()))? {
+            return Ok(false);
+        }
         for bit in 0..count {
             if bit > 0 {
                 out.push_str(separator);

@@ -7,9 +7,6 @@ mod like;
 mod part;
 mod shape;
 
-use mayfly_types::ErrorCode;
-
-use super::call::Call;
 use super::define::Definition;
 
 pub(super) static TABLES: [&[Definition]; 5] = [
@@ -56,16 +53,4 @@ fn tail(text: &str, characters: usize) -> &str {
 /// A count of characters: nothing below zero.
 fn characters(value: i64) -> usize {
     usize::try_from(value.max(0)).unwrap_or(usize::MAX)
-}
-
-/// Whether a result of that many bytes is allowed; otherwise warns, and the result is NULL.
-fn fits(call: &Call<'_>, function: &str, bytes: usize) -> bool {
-    let limit = call
-        .session
-        .map_or(64 << 20, |session| session.lock().max_packet_bytes);
-    let fits = u64::try_from(bytes).is_ok_and(|bytes| bytes <= limit);
-    if !fits {
-        call.warn(ErrorCode::ResultTooLarge, &[&function, &limit]);
-    }
-    fits
 }

@@ -61,10 +61,10 @@ fn left(call: &Call<'_>) -> Result<ArrayRef> {
             return Ok(result);
         }
         let texts = call.texts(0)?;
-        return Ok(call.make_parts(|row| Some(head(texts.at(row)?, characters(length)))));
+        return call.make_parts(|row| Some(head(texts.at(row)?, characters(length))));
     }
     let texts = call.texts(0)?;
-    Ok(call.make_parts(|row| Some(head(texts.at(row)?, characters(lengths.at(row)?)))))
+    call.make_parts(|row| Some(head(texts.at(row)?, characters(lengths.at(row)?))))
 }
 
 /// LEFT of whole numbers without making their texts first.
@@ -109,7 +109,7 @@ fn left_of_integers(array: &ArrayRef, length: usize) -> Option<ArrayRef> {
 
 fn right(call: &Call<'_>) -> Result<ArrayRef> {
     let (texts, lengths) = (call.texts(0)?, call.integers(1)?);
-    Ok(call.make_parts(|row| Some(tail(texts.at(row)?, characters(lengths.at(row)?)))))
+    call.make_parts(|row| Some(tail(texts.at(row)?, characters(lengths.at(row)?))))
 }
 
 /// The part of a text from a position (from its end if negative) of a length.
@@ -132,15 +132,15 @@ fn part(text: &str, position: i64, length: i64) -> &str {
 fn substring(call: &Call<'_>) -> Result<ArrayRef> {
     let (texts, positions) = (call.texts(0)?, call.integers(1)?);
     if call.count() == 2 {
-        return Ok(call.make_parts(|row| Some(part(texts.at(row)?, positions.at(row)?, i64::MAX))));
+        return call.make_parts(|row| Some(part(texts.at(row)?, positions.at(row)?, i64::MAX)));
     }
     let lengths = call.integers(2)?;
-    Ok(call.make_parts(|row| Some(part(texts.at(row)?, positions.at(row)?, lengths.at(row)?))))
+    call.make_parts(|row| Some(part(texts.at(row)?, positions.at(row)?, lengths.at(row)?)))
 }
 
 fn substring_index(call: &Call<'_>) -> Result<ArrayRef> {
     let (texts, delimiters, counts) = (call.texts(0)?, call.texts(1)?, call.integers(2)?);
-    Ok(call.make_parts(|row| {
+    call.make_parts(|row| {
         let (text, delimiter) = (texts.at(row)?, delimiters.at(row)?);
         let count = counts.at(row)?;
         if delimiter.is_empty() || count == 0 {
@@ -156,7 +156,7 @@ fn substring_index(call: &Call<'_>) -> Result<ArrayRef> {
                 .nth(skip)
                 .map_or(text, |(at, _)| &text[at + delimiter.len()..])
         })
-    }))
+    })
 }
 
 /// Removes whole repetitions of a text (spaces without one) from the ends.
@@ -167,7 +167,7 @@ fn trim(call: &Call<'_>, leading: bool, trailing: bool) -> Result<ArrayRef> {
     } else {
         None
     };
-    Ok(call.make_parts(|row| {
+    call.make_parts(|row| {
         let mut text = texts.at(row)?;
         let remove = match &removed {
             Some(removed) => removed.at(row)?,
@@ -183,7 +183,7 @@ fn trim(call: &Call<'_>, leading: bool, trailing: bool) -> Result<ArrayRef> {
             text = rest;
         }
         Some(text)
-    }))
+    })
 }
 
 fn elt(call: &Call<'_>) -> Result<ArrayRef> {
@@ -191,8 +191,8 @@ fn elt(call: &Call<'_>) -> Result<ArrayRef> {
     let texts = (1..call.count())
         .map(|index| call.texts(index))
         .collect::<Result<Vec<_>>>()?;
-    Ok(call.make_parts(|row| {
+    call.make_parts(|row| {
         let index = usize::try_from(indexes.at(row)?).ok()?.checked_sub(1)?;
         texts.get(index)?.at(row)
-    }))
+    })
 }

@@ -8,6 +8,7 @@ use mayfly_types::spelling::{write_digits, write_fixed};
 use crate::functions::call::Call;
 use crate::functions::define::{Definition, Returns, pure};
 use crate::functions::number;
+use crate::functions::results::SHORT_BYTES;
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     pure("quote", &[], (1, 1), Returns::Text, quote),
@@ -23,6 +24,12 @@ fn quote(call: &Call<'_>) -> Result<ArrayRef> {
             out.push_str("NULL");
             return Ok(true);
         };
+        let is_escaped = |byte: &u8| matches!(byte, b'\'' | b'\\' | b'\0' | b'\x1a');
+        let bytes = text.len() + 2;
+        let escapes = || text.bytes().filter(|byte| is_escaped(byte)).count();
+        if bytes + text.len() > SHORT_BYTES && !out.expect(bytes + escapes())? {
+            return Ok(false);
+        }
         out.push('\'');
         for character in text.chars() {
             match character {
