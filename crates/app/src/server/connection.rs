@@ -16,7 +16,7 @@ use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 use mayfly_wire::{
     Answered, ColumnDefinition, Connection, Cursor, Failure, Login, Memory, OpenCursor, Parameter,
     Peer, Prepared as Described, RecordBatch, Reply, ServerStatus, SessionChange, StatementCommand,
-    Summary, TextEncoding, aside,
+    Summary, TextEncoding,
 };
 
 use super::columns::{Value, definition};

@@ -3,7 +3,7 @@
 //! The parser reads them in a loop, and what it makes of them is as deep as they are long: whoever
 //! walks over that recurses. Nesting that can be seen in the text is limited by the parser; this is
 //! the limit for the rest. It looks at the tokens, before anything deep is made. A chain in
-//! parentheses makes the one around it deeper, so there is a limit for both together. SELECTs inside
+//! parentheses makes the one around it deeper: there is a limit for both together. SELECTs inside
 //! one another are limited too, as in MySQL, where the parser would stop by its own depth.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -12,8 +12,8 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 /// Operators in a row. Planning them takes the cube of their number: so many take a second or two.
 const OPERATORS_MAX: usize = 500;
-/// Set operations in a row, and operators with those inside of parentheses: what a thread that plans
-/// has stack for, several times.
+/// Set operations in a row, and operators with those inside of parentheses: a thread that plans has
+/// stack for several times as many.
 const DEPTH_MAX: usize = 1000;
 /// Tables of a FROM clause: as in MySQL.
 const TABLES_MAX: usize = 61;
