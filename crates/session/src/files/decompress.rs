@@ -303,7 +303,7 @@ mod tests {
         let check = |header: &[u8], expect: Option<u64>| {
             assert_eq!(window_bytes(header), expect, "{header:02x?}");
         };
-        let frame = |rest: &[u8]| [&MAGIC, rest].concat();
+        let frame = |rest: &[u8]| [MAGIC.as_slice(), rest].concat();
         check(&frame(&[0x00, 0x00]), Some(1 << 10));
         check(&frame(&[0x04, 0x58]), Some(2 << 20));
         check(&frame(&[0x04, 0x8B]), Some((1 << 27) + (3 << 24)));

@@ -13,7 +13,9 @@ use crate::file_access::FileAccess;
 const MAGIC: [u8; 4] = *b"PAR1";
 const ENCRYPTED: [u8; 4] = *b"PARE";
 /// The length of the description, and the magic number.
-const FOOTER_BYTES: u64 = 8;
+const FOOTER_BYTES: usize = 8;
+/// The footer behind the magic number of the beginning.
+const BYTES_MIN: u64 = 12;
 
 /// Checks that a file has room for the description that its end tells of.
 ///
@@ -27,11 +29,11 @@ pub(super) fn check(access: &FileAccess, path: &str) -> Result<(), MySqlError> {
     };
     let mut file = access.open_regular(path).map_err(failed)?;
     let bytes = file.metadata().map_err(failed)?.len();
-    let Some(room) = bytes.checked_sub(FOOTER_BYTES + MAGIC.len() as u64) else {
+    let Some(room) = bytes.checked_sub(BYTES_MIN) else {
         return wrong(&format!("{bytes} bytes are too few for a Parquet file"));
     };
-    let mut footer = [0; FOOTER_BYTES as usize];
-    let end = bytes.saturating_sub(FOOTER_BYTES);
+    let mut footer = [0; FOOTER_BYTES];
+    let end = bytes.saturating_sub(FOOTER_BYTES as u64);
     file.seek(SeekFrom::Start(end)).map_err(failed)?;
     file.read_exact(&mut footer).map_err(failed)?;
     let [l0, l1, l2, l3, magic @ ..] = footer;
