@@ -17,8 +17,8 @@ const ROWS: &str = r#"INSERT INTO o VALUES
     (4, 4, 4, 4, CONCAT('ntb,;', _utf8mb4 x'c3a9'), ' ', NULL, NULL, NULL, NULL, 0, NULL)"#;
 
 /// What stands behind the name of the file, for the files in `tests/recorded/outfile`, which
-/// MariaDB 11.8 wrote.
-const FORMATS: [&str; 7] = [
+/// MariaDB wrote: version 11.8 those up to the seventh, and 10.11, which writes the same, the rest.
+const FORMATS: [&str; 11] = [
     "FROM o",
     r#"FIELDS TERMINATED BY ',' ENCLOSED BY '"' LINES TERMINATED BY '\r\n' FROM o"#,
     r#"FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '"' ESCAPED BY '' FROM o"#,
@@ -26,6 +26,10 @@ const FORMATS: [&str; 7] = [
     "FIELDS TERMINATED BY '1' ENCLOSED BY '0' FROM o",
     "FIELDS TERMINATED BY 't' ENCLOSED BY 'b' FROM o",
     r#"CHARACTER SET latin1 FIELDS TERMINATED BY ';;' ESCAPED BY '"' ENCLOSED BY '"' FROM o"#,
+    "FIELDS TERMINATED BY '1' FROM o",
+    r"FIELDS TERMINATED BY '\0' FROM o",
+    "FIELDS TERMINATED BY '-' OPTIONALLY ENCLOSED BY '2' LINES TERMINATED BY '0' FROM o",
+    r"FIELDS TERMINATED BY ',' ENCLOSED BY '\0' FROM o",
 ];
 
 fn recorded(name: &str) -> Vec<u8> {

@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use mayfly_session::{EngineOptions, FileAccess, FileRequest, Session};
+use mayfly_testkit::Random;
 use tokio::time::timeout;
 
 use crate::engine::{check_nothing_left, open, open_with, rows, run};
@@ -286,6 +287,118 @@ async fn odd_files_warn() {
                 assert_eq!(told.len(), 1, "{told:?}");
                 assert!(told[0].starts_with(&expected), "{told:?}");
             }
+        }
+    }
+}
+
+/// A frame of zstd with a window, whose content is not compressed.
+fn zstd_frame(window: u8, content: &str) -> Vec<u8> {
+    let block = 1 | (content.len() as u32) << 3;
+    let mut frame = vec![0x28, 0xB5, 0x2F, 0xFD, 0, window];
+    frame.extend_from_slice(&block.to_le_bytes()[..3]);
+    frame.extend_from_slice(content.as_bytes());
+    frame
+}
+
+/// `a`, `1`, `2` in three lines, compressed with dictionaries of 8 and 64 MiB.
+const XZ_8_MIB: &str = "FD377A585A0000016922DE360200210116000000742FE5A3010005610A310A320A00000080C27F70\
+     00011A06C5EAC8799042990D010000000001595A";
+const XZ_64_MIB: &str = "FD377A585A0000016922DE36020021011C00000010CF58CC010005610A310A320A00000080C27F70\
+     00011A06C5EAC8799042990D010000000001595A";
+
+fn bytes_of(hex: &str) -> Vec<u8> {
+    let digits = hex.as_bytes().chunks(2);
+    let digits = digits.map(|pair| std::str::from_utf8(pair).unwrap());
+    let bytes = digits.map(|pair| u8::from_str_radix(pair, 16).unwrap());
+    bytes.collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn windows_of_compressed_files_are_granted() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let engine = open(16 << 20, directory.path());
+    let mut session = engine.connect();
+    // 1 KiB, 8 MiB and 128 MiB.
+    let (small, middle, large) = (0x00, 0x68, 0x88);
+    let several = [
+        zstd_frame(small, "a\n"),
+        zstd_frame(middle, "1\n"),
+        zstd_frame(small, "2\n"),
+    ];
+    let later = [zstd_frame(small, "a\n1\n"), zstd_frame(large, "2\n")];
+    for (name, bytes, needs) in [
+        ("several.csv.zst", several.concat(), None),
+        ("later.csv.zst", later.concat(), Some("takes 128 MiB")),
+        (
+            "large.csv.zst",
+            zstd_frame(large, "a\n1\n"),
+            Some("takes 128 MiB"),
+        ),
+        ("middle.csv.xz", bytes_of(XZ_8_MIB), None),
+        ("large.csv.xz", bytes_of(XZ_64_MIB), Some("takes 65 MiB")),
+    ] {
+        let path = files.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        let sql = format!("SELECT COUNT(*), SUM(a) FROM '{}'", path.display());
+        match needs {
+            None => assert_eq!(rows(&mut session, &sql).await, [["2", "3"]], "{name}"),
+            Some(needs) => {
+                let (code, text) = error(&mut session, &sql).await;
+                assert_eq!(code, 1038, "{text}");
+                assert!(text.contains(name) && text.contains(needs), "{text}");
+            }
+        }
+    }
+    drop(session);
+    check_nothing_left(&engine, "windows").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn parquet_files_that_are_none_are_errors() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let engine = open(64 << 20, directory.path());
+    let mut session = engine.connect();
+    let path = files.path().join("x.parquet");
+    let sql = format!("SELECT * FROM '{}' LIMIT 1", path.display());
+    for (bytes, expected) in [
+        (
+            b"PAR1garbagePAR1".as_slice(),
+            "more than the file of 15 bytes",
+        ),
+        (b"PAR1PAR1", "8 bytes are too few"),
+        (b"PAR1\x01\0\0\0PAR1", "more than the file of 12 bytes"),
+        (b"PAR1\0\0\0\0PAR2", "does not end as"),
+        (b"PAR1\0\0\0\0PAR1", ""),
+    ] {
+        fs::write(&path, bytes).unwrap();
+        let (code, text) = error(&mut session, &sql).await;
+        assert_eq!(code, 1024, "{text}");
+        assert!(
+            text.contains("x.parquet") && text.contains(expected),
+            "{text}"
+        );
+    }
+    // Wherever its description is damaged, it is refused or read, and nothing panics.
+    let flights = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demo/flights.parquet");
+    let whole = fs::read(flights).unwrap();
+    let length = whole[whole.len() - 8..whole.len() - 4].try_into().unwrap();
+    let length = u32::from_le_bytes(length) as usize;
+    let seed = 7;
+    println!("seed {seed}");
+    let mut random = Random::new(seed);
+    for _ in 0..200 {
+        let mut bytes = whole.clone();
+        let first = bytes.len() - 8 - length;
+        for _ in 0..=random.below(3) {
+            let at = first + random.below(length as u64 + 4) as usize;
+            bytes[at] = random.below(256) as u8;
+        }
+        fs::write(&path, bytes).unwrap();
+        if let Err(error) = run(&mut session, &sql).await {
+            assert!(!error.message.contains("panic"), "{}", error.message);
+            assert!(!error.message.contains("internal"), "{}", error.message);
         }
     }
 }

@@ -14,6 +14,7 @@ mod complete;
 mod config;
 mod output;
 mod progress;
+mod raw_bytes;
 mod runner;
 mod script;
 mod server;

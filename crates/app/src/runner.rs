@@ -16,7 +16,7 @@ use mayfly_session::{
     CancelHandle, ColumnInfo, Engine, EngineOptions, Outcome, ProgressHandle, RowStream, Session,
     render,
 };
-use mayfly_types::MySqlError;
+use mayfly_types::{CharacterSet, MySqlError};
 use serde::Serialize;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -103,6 +103,11 @@ impl Runner {
             runtime,
             _engine: engine,
         })
+    }
+
+    /// The character set in which statements come.
+    pub fn client_set(&self) -> CharacterSet {
+        self.session.state().client_set
     }
 
     /// How results are shown.

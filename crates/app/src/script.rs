@@ -3,13 +3,16 @@
 //! **Never** reads ahead of the statement that runs: input of any length needs the memory of its
 //! longest statement.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use mayfly_types::MySqlError;
 
+use crate::raw_bytes;
 use crate::runner::{End, Runner};
 use crate::shell;
 use crate::splitter::{Command, Item, Splitter};
@@ -47,6 +50,7 @@ pub fn run(
             .context("reading the script")?
             == 0;
         number += 1;
+        let text;
         let mut rest = None;
         if ended {
             splitter.finish(&mut items);
@@ -57,21 +61,12 @@ pub fn run(
             {
                 line.pop();
             }
-            let Ok(text) = std::str::from_utf8(&line) else {
-                runner.count_failure();
-                let error = MySqlError {
-                    code: 1300,
-                    sqlstate: "HY000",
-                    message: "Invalid utf8mb4 character string".to_string(),
-                };
-                print_error(&error, Some(number), file);
-                return Ok(Flow::Failed);
-            };
             let mark = '\u{feff}';
+            text = raw_bytes::text_of(&line);
             let text = if number == 1 {
                 text.trim_start_matches(mark)
             } else {
-                text
+                &text
             };
             rest = splitter.begin_line(text, &mut items);
         }
@@ -122,7 +117,13 @@ fn run_item(runner: &mut Runner, item: Item, file: Option<(&Path, usize)>) -> Re
             vertical,
             ..
         } => {
-            let end = runner.run(&sql, vertical)?;
+            let end = match raw_bytes::statement_of(&sql, runner.client_set()) {
+                Ok(sql) => runner.run(&sql, vertical)?,
+                Err(error) => {
+                    runner.count_failure();
+                    End::Failed(error)
+                }
+            };
             let flow = match &end {
                 End::Done => Flow::Continue,
                 End::OutputClosed => return Ok(Flow::Quit),
@@ -160,6 +161,9 @@ fn run_item(runner: &mut Runner, item: Item, file: Option<(&Path, usize)>) -> Re
 
 /// Runs the file that `source` names; a file that cannot be opened counts as a failed statement.
 pub fn source(runner: &mut Runner, path: &Path, depth: usize) -> Result<Flow> {
+    let name = path.to_str().and_then(raw_bytes::bytes_of);
+    let name = name.map(|bytes| PathBuf::from(OsString::from_vec(bytes)));
+    let path = name.as_deref().unwrap_or(path);
     let opened = if depth < SOURCE_DEPTH {
         File::open(path).map_err(|error| error.to_string())
     } else {

@@ -285,14 +285,23 @@ impl Scan<'_> {
         loop {
             let enclosure = self.delimiters.enclosure;
             let is_quoted = enclosure.is_some() && self.peek()? == enclosure;
-            let is_null = match is_quoted {
+            let start = record.bytes.len();
+            let has_null = match is_quoted {
                 true => {
                     self.skip(1);
-                    self.quoted(record)?;
-                    false
+                    self.quoted(record)?
                 }
                 false => self.plain(record)?,
             };
+            // The letter of an escaped N is there too.
+            let is_null = has_null && record.bytes.len() == start.saturating_add(1);
+            let is_word = !is_quoted
+                && enclosure.is_some()
+                && record.bytes.get(start..) == Some(b"NULL".as_slice());
+            let is_null = is_null || is_word;
+            if is_null {
+                record.bytes.truncate(start);
+            }
             record.ends.push((record.bytes.len(), is_null));
             if self.matches(&self.delimiters.line_end)? {
                 self.skip(self.delimiters.line_end.len());
@@ -305,38 +314,38 @@ impl Scan<'_> {
         }
     }
 
-    /// A field without quotes; tells whether it is NULL.
+    /// A field without quotes; tells whether an N was escaped in it.
     fn plain(&mut self, record: &mut Record) -> Result<bool, Short> {
-        let start = record.bytes.len();
-        let mut is_null = false;
+        let mut has_null = false;
         loop {
             self.copy_usual(record);
             if self.is_at_end()? {
                 break;
             }
             let Some(byte) = self.next()? else { break };
-            if Some(byte) != self.delimiters.escape {
-                record.bytes.push(byte);
-                continue;
-            }
-            match self.next()? {
-                Some(b'N') if record.bytes.len() == start => {
-                    is_null = self.peek()?.is_none() || self.is_at_end()?;
-                    if is_null {
-                        break;
-                    }
-                    record.bytes.push(b'N');
-                }
-                Some(escaped) => record.bytes.push(unescape(escaped)),
-                None => record.bytes.push(byte),
+            match Some(byte) == self.delimiters.escape {
+                true => has_null |= self.escaped(byte, record)?,
+                false => record.bytes.push(byte),
             }
         }
-        let is_word = self.delimiters.enclosure.is_some()
-            && record.bytes.get(start..) == Some(b"NULL".as_slice());
-        if is_word {
-            record.bytes.truncate(start);
+        Ok(has_null)
+    }
+
+    /// What stands behind an escape; tells whether it is an N. An escape that is a quote too only
+    /// stands for itself, when it is doubled.
+    fn escaped(&mut self, escape: u8, record: &mut Record) -> Result<bool, Short> {
+        let is_quote = self.delimiters.enclosure == Some(escape);
+        match self.peek()? {
+            Some(byte) if !is_quote || byte == escape => {
+                self.skip(1);
+                record.bytes.push(unescape(byte));
+                Ok(byte == b'N')
+            }
+            _ => {
+                record.bytes.push(escape);
+                Ok(false)
+            }
         }
-        Ok(is_null || is_word)
     }
 
     /// Copies the bytes in front of the first that may mean something.
@@ -358,28 +367,31 @@ impl Scan<'_> {
         self.skip(usual.len());
     }
 
-    /// A field in quotes, whose opening one was read.
-    fn quoted(&mut self, record: &mut Record) -> Result<(), Short> {
+    /// A field in quotes, whose opening one was read; tells whether an N was escaped in it. One
+    /// without a closing quote keeps its opening one.
+    fn quoted(&mut self, record: &mut Record) -> Result<bool, Short> {
+        let start = record.bytes.len();
         let enclosure = self.delimiters.enclosure;
+        let mut has_null = false;
         while let Some(byte) = self.next()? {
             if Some(byte) == enclosure {
                 if self.peek()? == enclosure {
                     self.skip(1);
                 } else if self.peek()?.is_none() || self.is_at_end()? {
-                    return Ok(());
+                    return Ok(has_null);
                 }
                 record.bytes.push(byte);
             } else if Some(byte) == self.delimiters.escape {
-                match self.next()? {
-                    Some(escaped) => record.bytes.push(unescape(escaped)),
-                    None => record.bytes.push(byte),
-                }
+                has_null |= self.escaped(byte, record)?;
             } else {
                 record.bytes.push(byte);
             }
         }
         record.is_unterminated = true;
-        Ok(())
+        if let Some(quote) = enclosure {
+            record.bytes.insert(start, quote);
+        }
+        Ok(has_null)
     }
 
     fn is_at_end(&self) -> Result<bool, Short> {

@@ -1,7 +1,9 @@
 //! Which type holds all values of a column.
 //!
 //! A guess only ever widens: from nothing over numbers, moments and truth values to text, which
-//! holds everything. It loses nothing: a type is guessed only if it spells each value back.
+//! holds everything. It loses nothing: a type is guessed only if it spells each value back, as
+//! [`value`] has it. Numbers are whole ones, then DOUBLE, DECIMAL where DOUBLE would lose digits,
+//! and text where DECIMAL has no room for them.
 
 use crate::cells::Kind;
 use crate::value;
@@ -56,9 +58,11 @@ pub struct Guess {
     has_exponent: bool,
     has_date: bool,
     has_moment: bool,
-    /// Whole numbers below zero, beyond 2^53, beyond `i64` and beyond `u64`.
-    has_negative: bool,
+    /// Numbers that a floating-point number does not hold, and zeros that only one holds.
     has_inexact: bool,
+    has_negative_zero: bool,
+    /// Whole numbers below zero, beyond `i64` and beyond `u64`.
+    has_negative: bool,
     has_unsigned: bool,
     has_long: bool,
     whole_digits: usize,
@@ -85,10 +89,6 @@ impl Guess {
             self.add_number(text, number);
         } else if value::boolean(text).is_some() {
             self.has_boolean = true;
-        } else if value::double(text).is_some() {
-            // Not a number, or infinite: no decimal holds it.
-            self.has_fraction = true;
-            self.has_exponent = true;
         } else if value::date(text).is_some() {
             self.has_date = true;
         } else if let Some(moment) = value::moment(text) {
@@ -107,9 +107,10 @@ impl Guess {
         self.whole_digits = self.whole_digits.max(number.whole_digits);
         self.fraction_digits = self.fraction_digits.max(number.fraction_digits);
         self.has_exponent |= number.has_exponent;
+        self.has_negative_zero |= number.is_negative && number.is_zero;
         if number.has_point || number.has_exponent {
             self.has_fraction = true;
-            self.has_text |= value::double(text).is_none();
+            self.has_inexact |= value::double(text).is_none();
             return;
         }
         self.has_integer = true;
@@ -133,8 +134,9 @@ impl Guess {
             has_exponent,
             has_date,
             has_moment,
-            has_negative,
             has_inexact,
+            has_negative_zero,
+            has_negative,
             has_unsigned,
             has_long,
             whole_digits,
@@ -150,8 +152,9 @@ impl Guess {
         self.has_exponent |= has_exponent;
         self.has_date |= has_date;
         self.has_moment |= has_moment;
-        self.has_negative |= has_negative;
         self.has_inexact |= has_inexact;
+        self.has_negative_zero |= has_negative_zero;
+        self.has_negative |= has_negative;
         self.has_unsigned |= has_unsigned;
         self.has_long |= has_long;
         self.whole_digits = self.whole_digits.max(whole_digits);
@@ -196,7 +199,7 @@ impl Guess {
     }
 
     fn number_type(&self) -> TextType {
-        if !self.has_fraction {
+        if !self.has_fraction && !self.has_negative_zero {
             return match (self.has_unsigned, self.has_long || self.has_negative) {
                 (false, _) => TextType::Integer,
                 (true, false) => TextType::Unsigned,
@@ -205,14 +208,15 @@ impl Guess {
         }
         match self.has_inexact {
             false => TextType::Double,
-            // Digits of whole numbers would be lost.
+            // Digits would be lost.
             true => self.decimal_type(),
         }
     }
 
     fn decimal_type(&self) -> TextType {
         let digits = self.whole_digits.saturating_add(self.fraction_digits);
-        if self.has_exponent || digits > DECIMAL_DIGITS || self.fraction_digits > SCALE_MAX {
+        let has_room = digits <= DECIMAL_DIGITS && self.fraction_digits <= SCALE_MAX;
+        if self.has_exponent || self.has_negative_zero || !has_room {
             return TextType::Text;
         }
         let precision = match digits <= SHORT_DECIMAL_DIGITS {
@@ -297,6 +301,27 @@ mod tests {
         check(&[&"9".repeat(65)], long(65, 0));
         check(&[&"9".repeat(66)], TextType::Text);
         check(&["1e999"], TextType::Text);
-        check(&["NaN", "1"], TextType::Double);
+        check(&["0.04", "17954.55", "-0.1"], TextType::Double);
+        check(&["0.12345678901234568", "1e-20"], TextType::Double);
+        check(&["12345678901234567.89", "1.10"], long(38, 2));
+        check(&["0.1234567890123456789012345", "2"], long(38, 25));
+        let digits = format!("{}.{}", "1".repeat(35), "2".repeat(30));
+        check(&[&digits], long(65, 30));
+        check(&[&digits, &"9".repeat(36)], TextType::Text);
+        check(&[&format!("0.{}", "2".repeat(31))], TextType::Text);
+        check(&["0.1234567890123456789012345", "1e5"], TextType::Text);
+        check(&["1.234567890123456789e5"], TextType::Text);
+    }
+
+    #[test]
+    fn codes_and_words_are_texts() {
+        check(&["01234", "12345"], TextType::Text);
+        check(&["1.5", "-01.5"], TextType::Text);
+        check(&["1", "-0"], TextType::Double);
+        check(&["-0.0", "1.5"], TextType::Double);
+        check(&["-0", "9007199254740993"], TextType::Text);
+        for word in ["NaN", "nan", "inf", "-inf", "Infinity"] {
+            check(&[word, "1.5"], TextType::Text);
+        }
     }
 }

@@ -1,19 +1,38 @@
 //! Values as texts spell them. A text that is not wholly a value is none.
+//!
+//! A number that its type would spell otherwise is none of that type: one with more digits than
+//! the type keeps, with zeros in front (`0042` is a code, not a number), or a zero with a sign,
+//! which only a floating-point number keeps. Zeros behind the last digit of a fraction, and the
+//! place of the point, do not count: `1.50` is 1.5, and `1e2` is 100.
+
+use std::fmt;
+use std::io::Write;
+
+/// Any decimal number of so many digits is spelled back by the floating-point number next to it.
+const DIGITS_OF_ANY: usize = 15;
+/// So many digits tell each floating-point number from all others.
+const DIGITS_OF_DOUBLE: usize = 17;
 
 /// A whole number.
 pub fn integer(text: &str) -> Option<i64> {
-    match text.starts_with('+') {
-        true => None,
-        false => text.parse().ok(),
+    match has_usual_start(text) && text != "-0" {
+        true => text.parse().ok(),
+        false => None,
     }
 }
 
 /// A whole number without a sign.
 pub fn unsigned(text: &str) -> Option<u64> {
-    match text.starts_with('+') {
-        true => None,
-        false => text.parse().ok(),
+    match has_usual_start(text) {
+        true => text.parse().ok(),
+        false => None,
     }
+}
+
+/// Whether a number begins without a plus and without zeros in front.
+fn has_usual_start(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    !matches!(digits.as_bytes(), [b'+', ..] | [b'0', b'0'..=b'9', ..])
 }
 
 /// A truth value: `true` or `false` in letters of any case.
@@ -27,21 +46,68 @@ pub fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// A floating-point number that is finite, or one of the words that other systems write for those
-/// that are not.
+/// A floating-point number that holds the number of the text: written with as many digits, at most
+/// 17, or with as few as tell it from others, it is that number. `NaN` and `inf` are texts: DOUBLE
+/// has neither.
 pub fn double(text: &str) -> Option<f64> {
-    match text {
-        "NaN" | "nan" => return Some(f64::NAN),
-        "inf" => return Some(f64::INFINITY),
-        "-inf" => return Some(f64::NEG_INFINITY),
-        _ => {}
-    }
-    // What is left of the words and signs that Rust reads too.
+    // The words that Rust reads too are none of these.
     let is_usual = |byte: u8| matches!(byte, b'0'..=b'9' | b'.' | b'-' | b'+' | b'e' | b'E');
-    if text.starts_with('+') || !text.bytes().all(is_usual) {
+    if !has_usual_start(text) || !text.bytes().all(is_usual) {
         return None;
     }
-    text.parse().ok().filter(|value: &f64| value.is_finite())
+    let value: f64 = text.parse().ok()?;
+    let is_held = text.len() <= DIGITS_OF_ANY && value.is_normal() || spells(value, text)?;
+    is_held.then_some(value)
+}
+
+/// Whether a floating-point number, written with the digits of a number, is that number.
+fn spells(value: f64, number: &str) -> Option<bool> {
+    let unsigned = number.strip_prefix('-').unwrap_or(number);
+    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()),
+        None => (unsigned, Some(0)),
+    };
+    let is_significant = |byte: u8| matches!(byte, b'1'..=b'9');
+    let Some(first) = mantissa.bytes().position(is_significant) else {
+        return Some(true);
+    };
+    let last = mantissa.bytes().rposition(is_significant)?;
+    let digits = mantissa.get(first..=last)?;
+    let digits = digits.bytes().filter(u8::is_ascii_digit);
+    let count = digits.clone().count();
+    if count > DIGITS_OF_DOUBLE || !value.is_finite() {
+        return Some(false);
+    }
+    if count <= DIGITS_OF_ANY && value.is_normal() {
+        return Some(true);
+    }
+    let point = mantissa.find('.').unwrap_or(mantissa.len());
+    // The place of the first digit: 0 in front of the point.
+    let place = match i64::try_from(point)
+        .ok()?
+        .checked_sub(first.try_into().ok()?)?
+    {
+        whole @ 1.. => whole.checked_sub(1)?,
+        fraction => fraction,
+    };
+    let place = exponent.and_then(|exponent| exponent.checked_add(place))?;
+    let is_spelled = |spelled: fmt::Arguments<'_>| {
+        let mut buffer = [0_u8; 32];
+        let mut rest = buffer.as_mut_slice();
+        rest.write_fmt(spelled).ok()?;
+        let unused = rest.len();
+        let spelled = buffer.get(..buffer.len().checked_sub(unused)?)?;
+        let (spelled, exponent) = std::str::from_utf8(spelled).ok()?.split_once('e')?;
+        let spelled = spelled.bytes().filter(u8::is_ascii_digit);
+        Some(exponent.parse() == Ok(place) && spelled.eq(digits.clone()))
+    };
+    // Beside a power of two the shortest spelling may not be the nearest of its length.
+    let digits_behind = count.checked_sub(1)?;
+    let value = value.abs();
+    Some(
+        is_spelled(format_args!("{value:.digits_behind$e}"))?
+            || is_spelled(format_args!("{value:e}"))?,
+    )
 }
 
 /// The digits of a decimal number.
@@ -54,9 +120,10 @@ pub(crate) struct Number {
     pub(crate) fraction_digits: usize,
     pub(crate) has_point: bool,
     pub(crate) has_exponent: bool,
+    pub(crate) is_zero: bool,
 }
 
-/// What a number is made of: `-12.5e3`, `.5`, `5.`.
+/// What a number is made of: `-12.5e3`, `.5`, `5.`; none if it has zeros in front.
 pub(crate) fn number(text: &str) -> Option<Number> {
     let (is_negative, rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -80,12 +147,17 @@ pub(crate) fn number(text: &str) -> Option<Number> {
     if !is_digits(whole) || !is_digits(behind) || whole.is_empty() && behind.is_empty() {
         return None;
     }
+    if !has_usual_start(whole) {
+        return None;
+    }
+    let is_zero = |digits: &str| digits.bytes().all(|digit| digit == b'0');
     Some(Number {
         is_negative,
         whole_digits: whole.trim_start_matches('0').len(),
         fraction_digits: behind.len(),
         has_point: fraction.is_some(),
         has_exponent: exponent.is_some(),
+        is_zero: is_zero(whole) && is_zero(behind),
     })
 }
 
@@ -94,14 +166,15 @@ fn is_digits(text: &str) -> bool {
 }
 
 /// The digits of an exact number of a scale, without a point: `1.5` of scale 2 is `150`. `None` if
-/// it has more digits than the precision and the scale hold.
+/// it has more digits than the precision and the scale hold, or is a zero with a sign.
 pub fn decimal_digits(text: &str, precision: u8, scale: u8) -> Option<String> {
     let parts = number(text).filter(|parts| !parts.has_exponent)?;
     let (precision, scale) = (usize::from(precision), usize::from(scale));
     let unsigned = text.trim_start_matches('-');
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
     let fraction = fraction.trim_end_matches('0');
-    if fraction.len() > scale || parts.whole_digits > precision.saturating_sub(scale) {
+    let is_short = parts.whole_digits <= precision.saturating_sub(scale);
+    if fraction.len() > scale || !is_short || parts.is_zero && parts.is_negative {
         return None;
     }
     let sign = if parts.is_negative { "-" } else { "" };
@@ -279,13 +352,61 @@ mod tests {
         }
         for text in [
             "", "-", "+1", "1e", "1e+", "1 ", " 1", "1.2.3", "infinity", "1e999", "0x1", ".",
+            "NaN", "nan", "inf", "-inf", "01", "-00.5", "-+1", "--1", "1e1e1", "1-1",
         ] {
             assert_eq!(double(text), None, "{text}");
         }
         assert_eq!(integer("-9223372036854775808"), Some(i64::MIN));
         assert_eq!(integer("9223372036854775808"), None);
-        assert_eq!(integer("+1"), None);
+        for text in ["+1", "01", "-01", "00", "-0"] {
+            assert_eq!(integer(text), None, "{text}");
+            assert_eq!(unsigned(text), None, "{text}");
+        }
         assert_eq!(unsigned("18446744073709551615"), Some(u64::MAX));
+    }
+
+    #[test]
+    fn doubles_hold_what_they_spell() {
+        for text in [
+            "0",
+            "-0",
+            "-0.00",
+            "0e999",
+            "0.04",
+            "17954.55",
+            "100000000000000000000",
+            "1e308",
+            "123456789012345",
+            "0.100000000000000000000000000000000",
+            "9007199254740992",
+            "0.12345678901234568",
+            "123456789012345.67",
+            "3.141592653589793",
+            "5e-324",
+            "1e23",
+            "0.10000000000000001",
+            "5.6843418860808015e-14",
+            "5.684341886080802E-14",
+            "2.2250738585072014e-308",
+            "1.7976931348623157e308",
+            "4.9406564584124654e-324",
+        ] {
+            assert_eq!(double(text), text.parse().ok(), "{text}");
+        }
+        for text in [
+            "9007199254740993",
+            "12345678901234567.89",
+            "0.1234567890123456789012345",
+            "0.12345678901234567",
+            "1.23456789012345678e5",
+            "4e-324",
+            "1e-999",
+            "1e309",
+            "1e99999999999999999999",
+            "1e-99999999999999999999",
+        ] {
+            assert_eq!(double(text), None, "{text}");
+        }
     }
 
     #[test]
@@ -299,7 +420,10 @@ mod tests {
         check("1.500", 5, 2, Some("150"));
         check("1.555", 5, 2, None);
         check("1234", 5, 2, None);
-        check("001.5", 5, 2, Some("00150"));
+        check("0.5", 5, 2, Some("050"));
+        check(".5", 5, 2, Some("50"));
+        check("001.5", 5, 2, None);
+        check("-0.00", 5, 2, None);
         check("1e3", 9, 2, None);
     }
 

@@ -3,9 +3,10 @@
 //! Owns the spelling of rows; never knows a file. What it writes, LOAD DATA with the same FIELDS
 //! and LINES reads back.
 //!
-//! **Source**: `select_export::send_data` of MariaDB 11.8, `sql_class.cc`: which bytes are escaped
-//! depends on whether the field is enclosed, and on whether its quotes or its end could be taken
-//! for an escape or a number.
+//! **Source**: `select_export::prepare` and `send_data` of MariaDB 11.8, `sql_class.cc`: which
+//! bytes are escaped depends on whether the field is enclosed, and on whether its quotes or its end
+//! could be taken for an escape or a number. An end that could be is escaped in no field without
+//! quotes: such a file has a warning, and cannot be read back.
 
 use std::borrow::Cow;
 
@@ -16,10 +17,11 @@ use mayfly_types::{CharacterSet, ColumnType};
 use crate::outcome::ColumnInfo;
 use crate::render;
 
-/// Bytes that mean something behind an escape.
-const ESCAPES: &[u8] = b"ntrb0ZN";
+/// Bytes that mean something behind an escape. The last, here and there, is the end of MariaDB's
+/// list, which it finds in the list too.
+const ESCAPES: &[u8] = b"ntrb0ZN\0";
 /// Bytes of numbers.
-const NUMBERS: &[u8] = b".0123456789e+-";
+const NUMBERS: &[u8] = b".0123456789e+-\0";
 
 /// How rows are written.
 pub(crate) struct Export {
@@ -33,6 +35,8 @@ pub(crate) struct Export {
     escape: Option<u8>,
     /// What ends a field: its quote, or the first byte of its terminator.
     separator: Option<u8>,
+    /// Whether the end of a field without quotes cannot be told from what stands in it.
+    is_end_ambiguous: bool,
 }
 
 struct Column {
@@ -53,7 +57,14 @@ impl Export {
         };
         let enclosure = byte(format.enclosure);
         let separator = enclosure.or_else(|| field_end.first().copied());
-        let looks_like_a_number = separator.is_some_and(|byte| NUMBERS.contains(&byte));
+        let is_of_number = |byte: Option<u8>| byte.is_some_and(|byte| NUMBERS.contains(&byte));
+        let looks_like_a_number = is_of_number(separator);
+        let end = field_end.first().copied();
+        let has_text = columns.iter().any(|column| is_text(&column.column_type));
+        let has_number = columns.iter().any(|column| !is_text(&column.column_type));
+        let is_bare = enclosure.is_none();
+        let is_end_ambiguous = is_bare && is_ambiguous(end) && (has_text || is_of_number(end))
+            || (is_bare || format.optionally_enclosed) && has_number && is_of_number(end);
         let columns = columns.into_iter().map(|column| {
             let is_text = is_text(&column.column_type);
             Column {
@@ -72,7 +83,13 @@ impl Export {
             enclosure,
             escape: byte(format.escape),
             separator,
+            is_end_ambiguous,
         }
+    }
+
+    /// Whether fields may hold what ends them, unescaped.
+    pub(crate) fn is_end_ambiguous(&self) -> bool {
+        self.is_end_ambiguous
     }
 
     /// Appends a row.
@@ -121,12 +138,15 @@ impl Export {
 
     fn needs_escape(&self, byte: u8, escape: u8, is_enclosed: bool) -> bool {
         let field_end = self.field_end.first().copied();
-        let is_end = match is_enclosed {
-            true => Some(byte) == self.separator,
-            // Doubling is for quotes only, so that an end that reads like an escape stays alone.
-            false => Some(byte) == field_end && !is_ambiguous(field_end),
+        if !is_enclosed && self.is_end_ambiguous && Some(byte) == field_end {
+            return false;
+        }
+        let end = match is_enclosed {
+            true => self.separator,
+            false => field_end,
         };
-        byte == 0 || byte == escape || is_end || Some(byte) == self.line_end.first().copied()
+        let ends = [end, self.line_end.first().copied()];
+        byte == 0 || byte == escape || ends.contains(&Some(byte))
     }
 
     /// What stands in front of an escaped byte: a quote that reads like an escape is doubled.

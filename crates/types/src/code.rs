@@ -205,6 +205,7 @@ codes! {
     TooManyPrepared = 1461, "42000", "Can't create more than max_prepared_stmt_count statements (current value: {})";
     AutoIncrementFailed = 1467, "HY000", "Failed to read auto-increment value from storage engine";
     TooHighNesting = 1473, "HY000", "Too high level of nesting for select";
+    AmbiguousFieldTerminator = 1475, "HY000", "First character of the FIELDS TERMINATED string is ambiguous; please use non-optional and non-empty FIELDS ENCLOSED BY";
     PartitionFunction = 1506, "HY000", "Partitioned tables do not support {}";
     WrongValue = 1525, "HY000", "Incorrect {} value: '{}'";
     NoSuchEvent = 1539, "HY000", "Unknown event '{}'";

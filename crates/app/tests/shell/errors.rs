@@ -114,16 +114,19 @@ fn a_configuration_gives_the_options() {
 }
 
 #[test]
-fn a_text_that_is_not_utf8_is_refused() {
+fn bytes_that_are_not_utf8_stand_in_literals_only() {
     let dir = tempfile::tempdir().expect("a fresh directory");
-    let path = dir.path().join("latin1.sql");
-    std::fs::write(&path, b"SELECT 1 AS a;\nSELECT '\xe4';\n").expect("it can be written");
+    let path = dir.path().join("dump.sql");
+    let script = b"SELECT HEX('\xff\xe4') AS a;\nSELECT \xff;\nSELECT 2 AS b;\n";
+    std::fs::write(&path, script).expect("it can be written");
     let ran = run_command(mayfly().arg(&path), "");
-    assert_eq!(ran.out, "a\n1\n");
+    assert_eq!(ran.out, "a\nFFE4\n");
     assert!(
-        ran.err.starts_with("ERROR 1300 (HY000) at line 2: "),
+        ran.err.starts_with("ERROR 1300 (HY000) at line 2"),
         "{}",
         ran.err
     );
     assert_eq!(ran.code, Some(1));
+    let ran = run_command(mayfly().arg("--force").arg(&path), "");
+    assert_eq!(ran.out, "a\nFFE4\nb\n2\n");
 }

@@ -1,8 +1,8 @@
 //! The first line of a CSV file, and whether the files of a pattern agree in it.
 //!
-//! It names the columns if no field of it is empty, a number or a date. Where some fields are
-//! empty, as in a file that was written with a nameless index, the rows below decide: it is a
-//! header if a named column has values that are no texts.
+//! It names the columns if no field of it is empty, a number or a date. Where some fields are, as
+//! in a file that was written with a nameless index or with a column a year, the rows below decide:
+//! it is a header if a name stands above values that are no texts.
 
 use std::collections::{HashMap, HashSet};
 
@@ -35,25 +35,22 @@ impl FirstLine {
         self.fields.len()
     }
 
-    /// Whether it is a header: told by the line alone, unless names are missing in it.
+    /// Whether it is a header: told by the line alone, unless only some of its fields are names.
     pub(super) fn is_header(&self) -> Option<bool> {
-        let named = self.fields.iter().filter(|field| !field.is_empty());
-        let are_names = self.fields.iter().any(|field| !field.is_empty())
-            && named.clone().all(|field| is_name(field));
-        match (are_names, named.count() == self.fields.len()) {
-            (false, _) => Some(false),
-            (true, true) => Some(true),
-            (true, false) => None,
+        match self.fields.iter().filter(|field| is_name(field)).count() {
+            0 => Some(false),
+            names if names == self.fields.len() => Some(true),
+            _ => None,
         }
     }
 
-    /// Whether a header without some names stands above columns of these types.
+    /// Whether a line of which only some fields are names is a header of columns of these types.
     pub(super) fn is_header_above(&self, is_text: impl Fn(usize) -> bool) -> bool {
         let mut fields = self.fields.iter().enumerate();
-        fields.any(|(column, field)| !field.is_empty() && !is_text(column))
+        fields.any(|(column, field)| is_name(field) && !is_text(column))
     }
 
-    /// The header, and a warning for names that are missing.
+    /// The header, and a warning where the line alone does not tell what it is.
     ///
     /// # Errors
     /// 1060 when it names a column twice.
@@ -65,8 +62,11 @@ impl FirstLine {
         let width = self.fields.len();
         let missing = self.fields.iter().filter(|field| field.is_empty()).count();
         let is_unclear = self.is_header().is_none();
+        let mut fields = self.fields.iter();
+        let value = fields.find(|field| !field.is_empty() && !is_name(field));
         if !is_header {
-            let warning = is_unclear.then(|| {
+            // That a line with values is a row needs no word.
+            let warning = (is_unclear && value.is_none()).then(|| {
                 let text = format!(
                     "Line 1 of file '{path}' lacks {missing} names of {width}: it is read as a row, \
                      and the columns are called column_1, column_2, ..."
@@ -75,6 +75,13 @@ impl FirstLine {
             });
             return Ok((Header::Fields(width), warning));
         }
+        let value_warning = value.filter(|_| is_unclear).map(|value| {
+            let text = format!(
+                "Line 1 of file '{path}' is read as the names of its columns, though '{value}' in \
+                 it may be a value: other names stand above numbers or days"
+            );
+            warning_of(text)
+        });
         let mut seen = HashSet::new();
         let names = self.fields.into_iter().enumerate();
         let names = names.map(|(column, name)| match name.is_empty() {
@@ -87,14 +94,14 @@ impl FirstLine {
             error.message = format!("{} in line 1 of file '{path}'", error.message);
             return Err(error);
         }
-        let warning = is_unclear.then(|| {
+        let warning = (missing > 0).then(|| {
             let text = format!(
                 "Line 1 of file '{path}' lacks {missing} names of {width}: these columns are called \
                  by their number, column_1 for the first"
             );
             warning_of(text)
         });
-        Ok((Header::Names(names), warning))
+        Ok((Header::Names(names), value_warning.or(warning)))
     }
 }
 
@@ -152,7 +159,9 @@ fn warning_of(text: String) -> Warning {
 
 /// Neither empty nor a number nor a date.
 fn is_name(field: &str) -> bool {
-    let looks_like_value = field.parse::<f64>().is_ok()
+    // The words for what is no number are texts as others are.
+    let is_number = field.bytes().any(|byte| byte.is_ascii_digit()) && field.parse::<f64>().is_ok();
+    let looks_like_value = is_number
         || field.starts_with(|c: char| c.is_ascii_digit())
             && field
                 .bytes()

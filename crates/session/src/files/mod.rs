@@ -6,15 +6,15 @@
 //! name; CSV files must have the same columns, others have NULL for those that they lack.
 //!
 //! The first line of a CSV or TSV file is its header if no field of it is empty, a number or a
-//! date (see `header`); otherwise columns are called `column_1`, `column_2`, ... . Types are those
-//! of the first rows, and widen until they hold all of them; what a later row holds and its type
-//! does not is an error. An empty field is NULL.
+//! date, or if the rows below say so (see `header`); otherwise columns are called `column_1`,
+//! `column_2`, ... . Types are those of the first rows, and widen until they hold all of them; what
+//! a later row holds and its type does not is an error. An empty field is NULL.
 //!
 //! ```text
 //!   mod ----> sample ----> header        which columns, of which types
 //!     \----> text_table --> arrays       their rows
-//!     \        \--------> text_file --> mayfly_records
-//!      \---> store                      Parquet below secure_file_priv
+//!     \        \--------> text_file --> decompress, mayfly_records
+//!      \---> footer, store              Parquet below secure_file_priv
 //! ```
 
 #![deny(
@@ -24,6 +24,8 @@
 )]
 
 mod arrays;
+mod decompress;
+mod footer;
 mod header;
 mod sample;
 mod store;
@@ -118,10 +120,18 @@ pub(crate) async fn open(
         access.check(&path_of(file))?;
     }
     let opened = match opening.kind.text_format() {
-        None => OpenedFile {
-            table: Arc::new(opening.typed(&files).await?),
-            warnings: Vec::new(),
-        },
+        None => {
+            match is_pattern {
+                true => files
+                    .iter()
+                    .try_for_each(|file| footer::check(access, &path_of(file)))?,
+                false => footer::check(access, path)?,
+            }
+            OpenedFile {
+                table: Arc::new(opening.typed(&files).await?),
+                warnings: Vec::new(),
+            }
+        }
         Some(format) if is_pattern => {
             bytes = files.iter().map(|file| file.size).sum();
             let paths = files.iter().map(path_of).collect();

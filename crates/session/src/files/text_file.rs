@@ -9,7 +9,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReser
 use mayfly_records::{Chunk, ChunkReader, CsvReader, Error, Format, JsonReader, Limits, Reserve};
 use mayfly_types::MySqlError;
 
-use super::{cannot_open, wrong};
+use super::{cannot_open, decompress, wrong};
 use crate::file_access::FileAccess;
 
 /// Bytes that are reserved for each byte of a long record: itself, and its value in a column.
@@ -72,8 +72,8 @@ impl TextOptions {
             .access
             .open_regular(path)
             .map_err(|error| unopened(&error))?;
-        let reader = self.compression.convert_read(file);
-        let reader = reader.map_err(|error| unopened(&std::io::Error::other(error.to_string())))?;
+        let reader = decompress::reader(file, self.compression, path, pool);
+        let reader = reader.map_err(|error| unopened(&error))?;
         let limits = Limits {
             record_bytes_max: self.record_bytes_max,
             copies: COPIES,

@@ -116,11 +116,12 @@ pub(super) fn of_value(
 
 /// The error of a file that was opened and cannot be read on.
 fn cannot_read(path: &str, error: &std::io::Error) -> MySqlError {
-    match error.raw_os_error() {
-        Some(_) => cannot_open(path, error),
-        None => {
-            let text = format!("Error reading file '{path}': {error}");
-            MySqlError::with_message(ErrorCode::FileRead, text)
-        }
+    let is_told = error
+        .get_ref()
+        .is_some_and(|cause| cause.is::<MySqlError>());
+    if is_told || error.raw_os_error().is_some() {
+        return cannot_open(path, error);
     }
+    let text = format!("Error reading file '{path}': {error}");
+    MySqlError::with_message(ErrorCode::FileRead, text)
 }

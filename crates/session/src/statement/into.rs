@@ -59,6 +59,10 @@ impl Job {
         let ready = self.ready_into(query).await?;
         let export = Export::new(format, set, ready.columns(self));
         let mut file = NewFile::create(self, path)?;
+        if export.is_end_ambiguous() {
+            self.connection
+                .warn(Warning::new(ErrorCode::AmbiguousFieldTerminator, &[]));
+        }
         let mut rows = 0;
         let mut bytes = Vec::new();
         let mut stream = self.rows(&ready)?;

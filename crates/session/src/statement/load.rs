@@ -17,15 +17,17 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BinaryViewBuilder, StringViewBuilder};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
+use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, SetExpr};
 use mayfly_records::{Delimited, Delimiters, Limits, Record, Step};
 use mayfly_sql::parse;
 use mayfly_sql::statement::{FileFormat, LoadData, LoadTarget, Statement};
 use mayfly_sql::walk::change_expressions;
-use mayfly_table::Table;
-use mayfly_types::{CharacterSet, ErrorCode, Level, MySqlError, Warning};
+use mayfly_table::{Column, Table};
+use mayfly_types::{CharacterSet, ColumnType, ErrorCode, Level, MySqlError, Warning};
 
 use super::Job;
+use super::defaults::Fallback;
 use super::write::Writer;
 use crate::client_files::ClientFile;
 use crate::errors;
@@ -164,7 +166,7 @@ impl Job {
         }
         let strict = self.connection.local().variables.is_strict() && !ignore;
         let set = load.character_set.unwrap_or_default();
-        let mut columns = Columns::new(&plan.schema, set);
+        let mut columns = Columns::new(&plan, set, self.now_for(&plan).await?);
         let mut record = Record::default();
         let mut row = 0_u64;
         loop {
@@ -183,22 +185,22 @@ impl Job {
             if record.is_unterminated() {
                 self.warn_of_quote(row, &load.path);
             }
-            let miscount = miscount(&record, plan.schema.fields().len());
+            let miscount = plan.miscount(&record);
             // What is wrong with the values in front of it is told before; too many fields are told
             // when their row is written. A warning that is only counted may come when it likes.
             let in_turn = miscount.filter(|_| strict || !self.connection.values.is_full());
-            if in_turn == Some(ErrorCode::TooFewRecords) {
+            if let Some(few @ Miscount::TooFew(_)) = in_turn {
                 self.append(&plan, &mut columns, &mut writer).await?;
-                self.miscounted(ErrorCode::TooFewRecords, row, strict)?;
+                self.miscounted(few, row, strict)?;
             }
             columns.push(&record, row)?;
-            if columns.is_full() || in_turn == Some(ErrorCode::TooManyRecords) {
+            if columns.is_full() || in_turn == Some(Miscount::TooMany) {
                 self.append(&plan, &mut columns, &mut writer).await?;
             }
-            if let Some(code) = miscount
-                && (in_turn != miscount || code == ErrorCode::TooManyRecords)
+            if let Some(miscount) = miscount
+                && (in_turn.is_none() || miscount == Miscount::TooMany)
             {
-                self.miscounted(code, row, strict)?;
+                self.miscounted(miscount, row, strict)?;
             }
         }
         self.append(&plan, &mut columns, &mut writer).await?;
@@ -213,6 +215,18 @@ impl Job {
                 row.saturating_sub(written.inserted)
             ),
         })
+    }
+
+    /// The time at which the statement began, if a column may want it.
+    async fn now_for(&self, plan: &Plan) -> Result<String, MySqlError> {
+        if !plan.absent.contains(&Absent::Now) {
+            return Ok(String::new());
+        }
+        let now = parse::parse_expression("CONCAT(CURRENT_TIMESTAMP(6))")?;
+        match self.evaluate(&now).await? {
+            ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) => Ok(text),
+            _ => Ok(String::new()),
+        }
     }
 
     /// A quote without an end takes all rows behind it into its field.
@@ -248,13 +262,27 @@ impl Job {
     }
 
     /// A line with too few or too many fields is an error in strict mode.
-    fn miscounted(&self, code: ErrorCode, row: u64, strict: bool) -> Result<(), MySqlError> {
+    fn miscounted(&self, miscount: Miscount, row: u64, strict: bool) -> Result<(), MySqlError> {
+        let (code, times) = match miscount {
+            Miscount::TooFew(columns) => (ErrorCode::TooFewRecords, columns),
+            Miscount::TooMany => (ErrorCode::TooManyRecords, 1),
+        };
         if strict {
             return Err(MySqlError::new(code, &[&row]));
         }
-        self.connection.warn(Warning::new(code, &[&row]));
+        for _ in 0..times {
+            self.connection.warn(Warning::new(code, &[&row]));
+        }
         Ok(())
     }
+}
+
+/// A line that has not as many fields as there are targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Miscount {
+    /// So many columns get no field; each is told.
+    TooFew(usize),
+    TooMany,
 }
 
 /// What stands between fields and lines.
@@ -266,15 +294,6 @@ fn delimiters(format: &FileFormat) -> Delimiters {
         line_start: format.line_start.clone().into_bytes(),
         enclosure: byte(format.enclosure),
         escape: byte(format.escape),
-    }
-}
-
-/// Whether a line has too few or too many fields.
-fn miscount(record: &Record, expected: usize) -> Option<ErrorCode> {
-    match record.count().cmp(&expected) {
-        std::cmp::Ordering::Equal => None,
-        std::cmp::Ordering::Less => Some(ErrorCode::TooFewRecords),
-        std::cmp::Ordering::Greater => Some(ErrorCode::TooManyRecords),
     }
 }
 
@@ -299,6 +318,8 @@ fn not_found(load: &LoadData, error: &std::io::Error) -> MySqlError {
 struct Plan {
     /// One text column for each field.
     schema: SchemaRef,
+    /// What each field is where a line ends before it.
+    absent: Vec<Absent>,
     /// The columns of the table that are written, in the order of the (computed) batch.
     names: Vec<String>,
     /// How they are computed, unless the fields are the columns.
@@ -318,7 +339,9 @@ impl Plan {
         };
         let last = last_mentions(&targets);
         let mut fields = Vec::with_capacity(targets.len());
+        let mut absent = Vec::with_capacity(targets.len());
         for (index, (target, is_last)) in targets.iter().zip(&last).enumerate() {
+            let mut of_target = Absent::Variable;
             fields.push(match target {
                 _ if !is_last => Field::new(format!("field {index}"), DataType::BinaryView, true),
                 LoadTarget::Column(name) => {
@@ -330,6 +353,7 @@ impl Plan {
                         .ok_or_else(|| {
                             MySqlError::new(ErrorCode::UnknownColumn, &[name, &"field list"])
                         })?;
+                    of_target = Absent::of(column)?;
                     let binary = column.column_type.is_binary();
                     let data_type = if binary {
                         DataType::BinaryView
@@ -342,6 +366,7 @@ impl Plan {
                     Field::new(variable_column(name), DataType::Utf8View, true)
                 }
             });
+            absent.push(of_target);
         }
         let schema = Arc::new(Schema::new(fields));
         let plain = load.assignments.is_empty()
@@ -367,6 +392,7 @@ impl Plan {
         if plain {
             return Ok(Plan {
                 schema,
+                absent,
                 names,
                 query: None,
             });
@@ -413,8 +439,61 @@ impl Plan {
         }
         Ok(Plan {
             schema,
+            absent,
             names,
             query: Some(*query),
+        })
+    }
+
+    /// Whether a line has too few or too many fields; variables need none.
+    fn miscount(&self, record: &Record) -> Option<Miscount> {
+        let missing = self.absent.get(record.count()..);
+        let Some(missing) = missing else {
+            return Some(Miscount::TooMany);
+        };
+        let columns = missing.iter().filter(|it| **it != Absent::Variable);
+        match columns.count() {
+            0 => None,
+            columns => Some(Miscount::TooFew(columns)),
+        }
+    }
+}
+
+/// What a target is where a line ends before its field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Absent {
+    /// NULL, and nobody is told.
+    Variable,
+    /// NULL: that is the default, or the type has no zero.
+    Null,
+    /// The zero of the type, whatever the default is.
+    Zero(&'static str),
+    /// The time at which the statement began.
+    Now,
+}
+
+impl Absent {
+    /// That of a column.
+    ///
+    /// **Source**: `Field::load_data_set_no_data` of MariaDB, `field.cc`: a column keeps a default
+    /// of NULL, and is reset otherwise.
+    fn of(column: &Column) -> Result<Absent, MySqlError> {
+        let default = Fallback::of(column)?;
+        let is_null = matches!(&default, Fallback::Value(value) if value.is_null());
+        if is_null && !column.is_auto_increment {
+            return Ok(Absent::Null);
+        }
+        Ok(match &column.column_type {
+            ColumnType::Timestamp { .. } if !column.is_nullable => Absent::Now,
+            // There are no zero dates.
+            ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
+                Absent::Null
+            }
+            ColumnType::Time { .. } => Absent::Zero("00:00:00"),
+            ColumnType::Year => Absent::Zero("0000"),
+            ColumnType::Bit { .. } => Absent::Zero("\0"),
+            column_type if column_type.is_numeric() => Absent::Zero("0"),
+            _ => Absent::Zero(""),
         })
     }
 }
@@ -458,6 +537,8 @@ enum Builder {
 /// The columns of a batch while it is read.
 struct Columns {
     schema: SchemaRef,
+    /// The text of each field where a line ends before it.
+    absent: Vec<Option<String>>,
     set: CharacterSet,
     builders: Vec<Builder>,
     rows: usize,
@@ -465,19 +546,22 @@ struct Columns {
 }
 
 impl Columns {
-    fn new(schema: &SchemaRef, set: CharacterSet) -> Columns {
-        let builders = schema
-            .fields()
-            .iter()
-            .map(|field| match field.data_type() {
-                DataType::BinaryView => Builder::Bytes(BinaryViewBuilder::new()),
-                _ => Builder::Text(StringViewBuilder::new()),
-            })
-            .collect();
+    fn new(plan: &Plan, set: CharacterSet, now: String) -> Columns {
+        let absent = plan.absent.iter().map(|absent| match absent {
+            Absent::Variable | Absent::Null => None,
+            Absent::Zero(text) => Some((*text).to_owned()),
+            Absent::Now => Some(now.clone()),
+        });
+        let builders = plan.schema.fields().iter();
+        let builders = builders.map(|field| match field.data_type() {
+            DataType::BinaryView => Builder::Bytes(BinaryViewBuilder::new()),
+            _ => Builder::Text(StringViewBuilder::new()),
+        });
         Columns {
-            schema: Arc::clone(schema),
+            schema: Arc::clone(&plan.schema),
+            absent: absent.collect(),
             set,
-            builders,
+            builders: builders.collect(),
             rows: 0,
             bytes: 0,
         }
@@ -489,8 +573,12 @@ impl Columns {
 
     fn push(&mut self, record: &Record, row: u64) -> Result<(), MySqlError> {
         self.rows = self.rows.saturating_add(1);
-        for (index, builder) in self.builders.iter_mut().enumerate() {
-            let field = record.field(index);
+        let builders = self.builders.iter_mut().zip(&self.absent).enumerate();
+        for (index, (builder, absent)) in builders {
+            let field = match index < record.count() {
+                true => record.field(index),
+                false => absent.as_deref().map(str::as_bytes),
+            };
             let bytes = field.map_or(0, <[u8]>::len);
             self.bytes = self.bytes.saturating_add(bytes);
             match builder {
