@@ -29,7 +29,7 @@ use crate::time_slice::TimeSlice;
 enum Stage {
     Waiting,
     Probing(Box<Probing>, Arc<Built>),
-    Remaining(Remaining),
+    Remaining(Box<Remaining>),
     Ended,
 }
 
@@ -104,7 +104,7 @@ impl JoinStream {
                         // The share in the tables goes before the last one asks for them.
                         self.stage = Stage::Ended;
                         if self.run.is_last_to_finish() {
-                            self.stage = Stage::Remaining(self.remaining(built));
+                            self.stage = Stage::Remaining(Box::new(self.remaining(built)));
                         }
                         continue;
                     }

@@ -206,7 +206,7 @@ fn large(kind: JoinType, seed: u64) -> Case {
         kind,
         keys: KeyKind::Int,
         null_equality: NullEquality::NullEqualsNothing,
-        has_filter: seed % 2 == 0,
+        has_filter: seed.is_multiple_of(2),
         is_null_aware: false,
         left: Shape {
             rows: 5_000,

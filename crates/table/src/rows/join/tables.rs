@@ -71,7 +71,7 @@ impl MatchCursor {
 enum Slot {
     /// No row has a key that somebody can look for.
     Empty,
-    Table(JoinTable),
+    Table(Box<JoinTable>),
     /// Its rows are in pages without a table.
     Absent,
 }
@@ -141,7 +141,7 @@ impl JoinTables {
     /// Puts the table of a partition in its place.
     pub fn set_table(&mut self, partition: usize, table: JoinTable) {
         self.has_doubles |= table.has_doubles();
-        self.slots[partition] = Slot::Table(table);
+        self.slots[partition] = Slot::Table(Box::new(table));
     }
 
     /// Addresses rows directly where their keys allow it and no partition is absent.
@@ -153,7 +153,7 @@ impl JoinTables {
         for (number, slot) in self.slots.iter().enumerate() {
             match slot {
                 Slot::Empty => {}
-                Slot::Table(table) => tables.push((number, table)),
+                Slot::Table(table) => tables.push((number, table.as_ref())),
                 Slot::Absent => return Ok(()),
             }
         }
