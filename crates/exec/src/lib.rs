@@ -10,7 +10,7 @@
 //!   install ---- rule       stock plan -> plan with our operators
 //!            |-- memory     grants of stock operators  --+
 //!            |-- temp_file  spills of stock operators  --+--> mayfly_space
-//!   aggregate, join, sort, provider --> mayfly_table (rows, runs) --+
+//!   aggregate, sort, provider --> mayfly_table (rows, runs) --+
 //!   by_key        rows that keys find: conditions, joins, orders
 //!   short_plan    plans of few rows that run again and again; given_rows, unbound: their tables
 //!   recursion     WITH RECURSIVE, level by level
@@ -33,7 +33,6 @@ pub mod context;
 pub mod error;
 mod given_rows;
 mod install;
-pub mod join;
 mod kept_rows;
 mod long_rows;
 pub mod memory;
@@ -43,14 +42,12 @@ mod plan_node;
 pub mod provider;
 mod reads;
 mod recursion;
-mod replay;
 pub mod report;
 pub mod rule;
 mod same_names;
 mod scan_columns;
 mod short_plan;
 pub mod sort;
-mod tasks;
 pub mod temp_file;
 mod time_slice;
 mod unbound;
@@ -62,7 +59,6 @@ pub use context::StatementContext;
 pub use error::{find_space_error, space_error, table_error};
 pub use given_rows::{GivenRows, GivenRowsScan};
 pub use install::{install, runtime};
-pub use join::JoinOperator;
 pub use long_rows::batch_rows;
 pub use padding::{ForgetConstants, KnowPadding};
 pub use plan_node::known_rows;

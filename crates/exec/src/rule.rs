@@ -12,13 +12,11 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 
 use crate::aggregate::{self, AggregateOperator};
 use crate::by_key;
-use crate::join;
 use crate::kept_rows;
 use crate::long_rows;
 use crate::nested_loop;
@@ -26,22 +24,10 @@ use crate::recursion::{self, RecursionOperator};
 use crate::report::Why;
 use crate::sort::{MergeOperator, SortOperator};
 
-/// Replaces sorts, aggregates and hash joins by operators over the temp space, and joins and sorts
-/// that a key answers by lookups.
+/// Replaces sorts and aggregates by operators over the temp space, and joins and sorts that a key
+/// answers by lookups.
 #[derive(Debug, Default)]
-pub struct SwapOperators {
-    memory_bytes: u64,
-}
-
-impl SwapOperators {
-    /// The name of the rule.
-    pub const NAME: &str = "swap_operators";
-
-    /// The rule for plans that run in a budget.
-    pub fn for_budget(memory_bytes: u64) -> SwapOperators {
-        SwapOperators { memory_bytes }
-    }
-}
+pub struct SwapOperators;
 
 impl PhysicalOptimizerRule for SwapOperators {
     fn optimize(
@@ -50,7 +36,6 @@ impl PhysicalOptimizerRule for SwapOperators {
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         // From the root to the leaves: an aggregate takes the partial one below it along.
-        let replace = |node| replace(node, self.memory_bytes);
         let plan = plan.transform_down(replace).data()?;
         let plan = aggregate::repair_distribution(plan)?;
         let plan = kept_rows::copy_kept(plan)?;
@@ -58,7 +43,7 @@ impl PhysicalOptimizerRule for SwapOperators {
     }
 
     fn name(&self) -> &str {
-        SwapOperators::NAME
+        "swap_operators"
     }
 
     fn schema_check(&self) -> bool {
@@ -66,15 +51,8 @@ impl PhysicalOptimizerRule for SwapOperators {
     }
 }
 
-fn replace(
-    plan: Arc<dyn ExecutionPlan>,
-    memory_bytes: u64,
-) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+fn replace(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let plan = by_key::replace(plan)?;
-    if plan.transformed {
-        return Ok(plan);
-    }
-    let plan = join::replace(plan.data, memory_bytes)?;
     if plan.transformed {
         return Ok(plan);
     }
@@ -117,17 +95,10 @@ const UNSPILLABLE: &[&str] = &[
 /// The names of the pipeline breakers of a plan that cannot spill, in the order of the plan.
 ///
 /// They run on the memory pool of [`install`](crate::install), so they fail with a resource error
-/// rather than exceed the budget; windows alone hold a partition without asking. A hash join that
-/// stayed the stock one because its left side is known to be small is none of them.
+/// rather than exceed the budget; windows alone hold a partition without asking.
 pub fn unspillable(plan: &Arc<dyn ExecutionPlan>) -> Vec<&'static str> {
     let mut found = Vec::new();
     visit(plan, &mut |node| {
-        if node
-            .downcast_ref::<HashJoinExec>()
-            .is_some_and(join::is_supported)
-        {
-            return;
-        }
         found.extend(
             UNSPILLABLE
                 .iter()

@@ -26,6 +26,7 @@ mod operator;
 mod recent;
 mod recipe;
 mod run;
+mod tasks;
 mod whole;
 
 use std::sync::Arc;

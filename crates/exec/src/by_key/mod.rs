@@ -28,6 +28,7 @@ mod order;
 mod order_rule;
 mod path;
 mod pipeline;
+mod replay;
 mod scan;
 mod stock;
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use datafusion::execution::TaskContext;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use mayfly_exec::{StatementContext, SwapOperators};
 use mayfly_sql::functions::SessionValues;
@@ -52,7 +53,7 @@ impl Job {
     /// What plans over few rows are made with: stock operators on one thread.
     fn few_rows_state(&self) -> Option<SessionState> {
         let state = self.connection.state().ok()?;
-        let ours = SwapOperators::NAME;
+        let ours = SwapOperators.name();
         let rules = state.physical_optimizers().iter();
         let rules = rules.filter(|rule| rule.name() != ours).cloned().collect();
         let builder = in_one_partition(state);

@@ -11,8 +11,8 @@ use super::encode::{GroupInput, RowBlock, RowsView};
 use super::estimate::DistinctEstimate;
 use super::group_set::GroupSet;
 use super::hash::Level;
+use super::partition::Scatter;
 use super::row_table::{Found, RowTable, Scratch};
-use super::scatter::Scatter;
 use super::segment::walk;
 use super::slices::{Slice, cut};
 

@@ -1,9 +1,9 @@
-//! Rows in pages: the heart of GROUP BY, DISTINCT, UNION and joins.
+//! Rows of groups in pages: the heart of GROUP BY, DISTINCT and UNION.
 //!
-//! **Owns** the byte layout of a row, the hash tables over pages of rows, and the radix partitions
-//! that give memory up and take it back. **Never** knows about plans, SQL or threads: a caller
-//! brings batches in through [`GroupWorker`]s and takes finished groups out of [`GroupReader`]s.
-//! Joins keep their rows in the same pages, partitions and tables: see [`SideRows`].
+//! **Owns** the byte layout of a group row, the hash tables over pages of rows, and the radix
+//! partitions that give memory up and take it back. **Never** knows about plans, SQL or threads: a
+//! caller brings batches in through [`GroupWorker`]s and takes finished groups out of
+//! [`GroupReader`]s.
 //!
 //! ```text
 //!  batch -> encode -> own table (hit) -> partition 0 | table over pages    (merge)
@@ -26,20 +26,16 @@ mod estimate;
 mod group_set;
 mod group_worker;
 mod hash;
-mod join;
 mod kept_rows;
 mod layout;
 mod numbering;
-mod numbers;
 mod partition;
 mod payload;
 mod read_ahead;
 mod reader;
 mod row_table;
-mod scatter;
 mod segment;
 mod slices;
-mod split;
 mod state;
 mod state_update;
 mod stop;
@@ -51,10 +47,6 @@ pub use encode::GroupInput;
 pub use group_set::{GroupOptions, GroupSet};
 pub use group_worker::GroupWorker;
 pub use hash::Level;
-pub use join::{
-    JoinKeys, JoinPage, JoinPart, JoinTable, JoinTables, KeyFilter, Looked, MatchCursor, Matches,
-    ProbeScratch, RowCursor, RowRef, SideOptions, SideRows, SideWriter, Stored,
-};
 pub use kept_rows::{KeptBatch, KeptRows};
 pub use layout::{KeyColumn, PayloadColumn, PayloadRule, RowLayout};
 pub use numbering::{GroupKeys, GroupNumbering};

@@ -99,8 +99,6 @@ pub(crate) struct RowTable {
     dead_bytes: usize,
     /// When to look whether that is worth while.
     dead_bytes_max: usize,
-    /// Whether rows are linked with others of their key.
-    has_doubles: bool,
 }
 
 impl RowTable {
@@ -125,7 +123,6 @@ impl RowTable {
             bytes_max: usize::MAX,
             dead_bytes: 0,
             dead_bytes_max: shape.page_class.bytes(),
-            has_doubles: false,
         }))
     }
 
@@ -142,10 +139,6 @@ impl RowTable {
 
     pub(crate) fn shape(&self) -> &Shape {
         &self.shape
-    }
-
-    pub(crate) fn shape_arc(&self) -> Arc<Shape> {
-        Arc::clone(&self.shape)
     }
 
     pub(crate) fn groups(&self) -> usize {
@@ -380,10 +373,7 @@ impl RowTable {
     /// tells where the probes begin; nothing where all is in the cache.
     fn look_ahead(&self, hashes: impl Iterator<Item = u64> + Clone, ahead: &mut Ahead) {
         ahead.starts.clear();
-        // A table of a join is one of many that are probed in turn.
-        let is_large = self.directory.is_large()
-            || (self.shape.layout.has_links() && self.directory.is_part());
-        if !is_large || self.by_second {
+        if !self.directory.is_large() || self.by_second {
             return;
         }
         let Ahead { starts, rows } = ahead;
