@@ -2,8 +2,9 @@
 //!
 //! **Owns** what limits them. A value longer than `max_allowed_packet` is NULL with warning 1301.
 //! What the values of a batch take beyond its first MiB is reserved from the memory of the
-//! statement for as long as the array lives. Between rows the function looks whether its statement
-//! was stopped, so that KILL need not wait for the end of a batch of long texts.
+//! statement for as long as the array lives. A batch cannot be cut here: one of up to 4 MiB is made
+//! even where all memory is in use. Between rows the function looks whether its statement was
+//! stopped, so that KILL need not wait for the end of a batch of long texts.
 //!
 //! A function that knows the length of a value says so before it makes it ([`Value::expect`]); the
 //! length of any other is looked at afterwards.
@@ -41,6 +42,8 @@ pub(crate) const SHORT_BYTES: usize = 1 << 10;
 const LONG_BYTES: usize = 64 << 10;
 /// What the values of a batch take without a reservation, and by how much one grows.
 const STEP_BYTES: usize = 1 << 20;
+/// What they take at most where the memory is short and nothing more is reserved.
+const UNPAID_BYTES_MAX: usize = 4 << 20;
 /// Rows between two looks at the flag: where a short result takes long, a few of them are enough.
 const ROWS_PER_LOOK: usize = 64;
 /// `max_allowed_packet` of a function that runs outside a session.
@@ -294,7 +297,10 @@ impl<'c> Limits<'c> {
                 let consumer = MemoryConsumer::new(format!("the results of {name}()"));
                 consumer.register(&memory)
             });
-            reservation.try_resize(wanted)?;
+            let paid = reservation.try_resize(wanted);
+            if bytes > UNPAID_BYTES_MAX {
+                paid?;
+            }
         }
         self.held_bytes = wanted;
         Ok(())
@@ -316,7 +322,7 @@ impl<'c> Limits<'c> {
     ) -> Result<ArrayRef> {
         if let Some(reservation) = self.reservation.take() {
             // A value that is NULL in the end may have been paid.
-            reservation.try_resize(self.made_bytes)?;
+            reservation.try_resize(self.made_bytes.min(reservation.size()))?;
             let owner = Bytes::from_owner(Paid {
                 byte: [0],
                 _reservation: reservation,
