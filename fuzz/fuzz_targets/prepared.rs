@@ -2,15 +2,7 @@
 
 #![no_main]
 
-use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
-use mayfly_fuzz::generated;
-use mayfly_fuzz::wire::prepared::{check, plausible};
-
-fuzz_target!(|input: &[u8]| {
-    check(input);
-});
-
-fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
-    generated(data, max_size, seed, plausible)
-        .unwrap_or_else(|| fuzzer_mutate(data, size, max_size))
-});
+mayfly_fuzz::target!(
+    mayfly_fuzz::wire::prepared::check,
+    mayfly_fuzz::wire::prepared::plausible
+);

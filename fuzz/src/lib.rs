@@ -50,6 +50,25 @@ pub mod wire {
 
 use mayfly_testkit::Random;
 
+pub use libfuzzer_sys;
+
+/// A target for libFuzzer: the function that checks bytes, and the one that makes some of a seed.
+#[macro_export]
+macro_rules! target {
+    ($check:path, $plausible:path) => {
+        use $crate::libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
+
+        fuzz_target!(|input: &[u8]| {
+            $check(input);
+        });
+
+        fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+            $crate::generated(data, max_size, seed, $plausible)
+                .unwrap_or_else(|| fuzzer_mutate(data, size, max_size))
+        });
+    };
+}
+
 /// Replaces one input in sixteen by what `generate` makes of a seed, so that libFuzzer has what a
 /// client could mean from the beginning; `None` for the others.
 pub fn generated(

@@ -135,19 +135,24 @@ pub fn open_files_below(directory: &Path) -> usize {
 /// The tables that many tests use: `digits` with 10 rows and `wide` with `rows` rows (at most
 /// 100,000) of a key that is 80 % unique, a skewed number, a text and NULLs.
 pub async fn make_wide(session: &mut Session, rows: u32) {
-    for sql in [
-        "CREATE TEMPORARY TABLE digits (d INT)",
-        "INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)",
-        "CREATE TEMPORARY TABLE wide (n INT, k CHAR(32), skewed INT, word VARCHAR(100))",
-    ] {
-        self::rows(session, sql).await;
-    }
+    make_digits(session).await;
+    let create = "CREATE TEMPORARY TABLE wide (n INT, k CHAR(32), skewed INT, word VARCHAR(100))";
+    self::rows(session, create).await;
     let insert = format!(
         "INSERT INTO wide SELECT n, IF(n % 50 = 0, NULL, MD5(n % {})), n % 10 * (n % 2), \
-         REPEAT(CHAR(97 + n % 26), n % 60) FROM (SELECT a.d + 10 * b.d + 100 * c.d + 1000 * d.d \
-         + 10000 * e.d AS n FROM digits a, digits b, digits c, digits d, digits e) s \
-         WHERE n < {rows}",
+         REPEAT(CHAR(97 + n % 26), n % 60) FROM {NUMBERS} WHERE n < {rows}",
         rows / 5 * 4
     );
     self::rows(session, &insert).await;
+}
+
+/// The numbers below 100,000, from the table of [`make_digits`].
+pub const NUMBERS: &str = "(SELECT a.d + 10 * b.d + 100 * c.d + 1000 * d.d + 10000 * e.d AS n \
+                           FROM digits a, digits b, digits c, digits d, digits e) s";
+
+/// The table `digits` with 10 rows.
+pub async fn make_digits(session: &mut Session) {
+    rows(session, "CREATE TEMPORARY TABLE digits (d INT)").await;
+    let insert = "INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)";
+    rows(session, insert).await;
 }

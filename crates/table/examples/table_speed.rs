@@ -38,17 +38,7 @@ const ROW_BYTES: f64 = 8.0 + 4.0 + 4.0 + 12.0 + 8.0;
 const KEYS: f64 = 3.0;
 
 fn definition(has_keys: bool) -> Definition {
-    let key = |name: &str, kind, column| Key {
-        name: name.to_owned(),
-        kind,
-        parts: vec![KeyPart {
-            column,
-            prefix: None,
-            is_descending: false,
-        }],
-        comment: String::new(),
-        using: None,
-    };
+    let key = |name, kind, column| Key::new(name, kind, vec![KeyPart::new(column)]);
     let mut definition = Definition {
         columns: vec![
             Column::new("id", ColumnType::BigInt { unsigned: false }, false),

@@ -172,6 +172,30 @@ pub struct KeyPart {
     pub is_descending: bool,
 }
 
+impl Key {
+    /// A key without further clauses.
+    pub fn new(name: impl Into<String>, kind: KeyKind, parts: Vec<KeyPart>) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            parts,
+            comment: String::new(),
+            using: None,
+        }
+    }
+}
+
+impl KeyPart {
+    /// All of a column, the least value first.
+    pub fn new(column: usize) -> Self {
+        Self {
+            column,
+            prefix: None,
+            is_descending: false,
+        }
+    }
+}
+
 /// A CHECK constraint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {

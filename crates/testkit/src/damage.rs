@@ -13,12 +13,11 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use mayfly_space::{Compression, Error, Faults, IoMode, Operation, Space, SpaceOptions};
+use mayfly_space::{Compression, Error, IoMode, Operation, Space, SpaceOptions};
 
-use crate::Random;
+use crate::{FaultPlan, Random};
 
 /// Two bytes reach so far, by steps of 16.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -57,6 +56,10 @@ impl DamagedSpace {
     pub fn open(memory_bytes: u64, codec: u8, mode: u8) -> DamagedSpace {
         let directory = Directory::new();
         let is_mapped = mode % 3 == 1;
+        // The writer may have its thread; helpers, which take longer to start than all the rest,
+        // not.
+        let threads = FaultPlan::failing_with(&[Operation::Thread], io::ErrorKind::WouldBlock);
+        threads.fail_from(2);
         let options = SpaceOptions {
             memory_bytes,
             temp_dirs: vec![directory.0.clone()],
@@ -72,7 +75,7 @@ impl DamagedSpace {
                 1 => Compression::Zstd,
                 _ => Compression::Lz4,
             },
-            faults: Some(Arc::new(OneThread::default())),
+            faults: Some(threads),
             ..SpaceOptions::default()
         };
         DamagedSpace {
@@ -89,9 +92,7 @@ impl DamagedSpace {
 
     /// Makes all pages leave memory that nobody pins.
     pub fn push_out(&self) {
-        let rest = self.space.memory_bytes() - self.space.memory_claimed_bytes();
-        let taken = self.space.root().reserve(rest);
-        drop(taken.expect("all that is not pinned can give way"));
+        push_out(&self.space).expect("all that is not pinned can give way");
     }
 
     /// Damages the file as an input says, if there is one: what is pinned was not pushed out.
@@ -137,6 +138,15 @@ impl DamagedSpace {
     }
 }
 
+/// Makes all pages leave memory that nobody pins.
+///
+/// # Errors
+/// If some of them are pinned at this moment.
+pub fn push_out(space: &Space) -> Result<(), Error> {
+    let rest = space.memory_bytes() - space.memory_claimed_bytes();
+    space.root().reserve(rest).map(drop)
+}
+
 /// Appends a few changes to an input, within the first bytes of the file.
 pub fn plausible_damage(random: &mut Random, file_bytes: u64, input: &mut Vec<u8>) {
     for _ in 0..random.below(4) {
@@ -154,21 +164,6 @@ fn flip(file: &File, place: u64, length: u8, mask: u8) {
         *byte ^= mask;
     }
     file.write_all_at(&bytes, place).expect("the file is ours");
-}
-
-/// The writer may have its thread; helpers, which take longer to start than all the rest, not.
-#[derive(Default)]
-struct OneThread(AtomicU64);
-
-impl Faults for OneThread {
-    fn before(&self, operation: Operation) -> io::Result<()> {
-        match operation {
-            Operation::Thread if self.0.fetch_add(1, Relaxed) > 0 => {
-                Err(io::ErrorKind::WouldBlock.into())
-            }
-            _ => Ok(()),
-        }
-    }
 }
 
 struct Directory(PathBuf);

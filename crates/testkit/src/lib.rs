@@ -14,7 +14,7 @@ mod fuzz;
 
 pub use allocator::CountingAllocator;
 pub use budgets::{BUDGETS, budgets, space_of};
-pub use damage::{Damage, DamagedSpace, plausible_damage};
+pub use damage::{Damage, DamagedSpace, plausible_damage, push_out};
 pub use data::{Random, Zipf};
 pub use faults::{FaultPlan, until_it_passes};
 pub use faulty_disk::FaultyDisk;

@@ -15,6 +15,8 @@ use crate::Collation;
 pub const TYPE_KEY: &str = "mysql.type";
 /// The metadata key of a field that holds the name of its collation.
 pub const COLLATION_KEY: &str = "mysql.collation";
+/// The most columns of a table, and of a select list.
+pub const COLUMNS_MAX: usize = 4096;
 
 /// The digits of DECIMAL that fit Arrow's 128-bit decimal.
 const DECIMAL128_DIGITS: u8 = 38;

@@ -40,6 +40,12 @@ impl MySqlError {
         }
     }
 
+    /// The error of a thread that the system did not give.
+    pub fn no_thread(error: &std::io::Error) -> Self {
+        let number = error.raw_os_error().unwrap_or(0);
+        Self::new(ErrorCode::CantCreateThread, &[&number])
+    }
+
     /// The error `code` with a text of its own, for causes that MySQL has no words for.
     pub fn with_message(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {

@@ -4,10 +4,12 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use mayfly_session::TestFaults;
+use mayfly_session::{Engine, EngineOptions, TestFaults};
 use mayfly_space::{Faults, Operation};
 use mayfly_testkit::{FaultPlan, FaultyDisk};
 use mayfly_types::MySqlError;
+
+use crate::engine::open_with;
 
 /// Each is met by the n-th operation of its kind, for growing n.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,9 +103,14 @@ impl Injected {
         })
     }
 
-    /// What an engine is given.
-    pub fn hook(self: &Arc<Injected>) -> Option<TestFaults> {
-        Some(TestFaults(Arc::clone(self) as _))
+    /// An engine that meets them.
+    pub fn engine(self: &Arc<Injected>, memory_bytes: u64, directory: &Path) -> Engine {
+        let options = EngineOptions {
+            memory_bytes,
+            faults: Some(TestFaults(Arc::clone(self) as _)),
+            ..EngineOptions::default()
+        };
+        open_with(options, directory)
     }
 
     fn plan(&self, fault: Fault) -> &FaultPlan {
@@ -145,6 +152,5 @@ impl Faults for Injected {
         for (_, plan) in &self.plans {
             plan.after_read(bytes);
         }
-        self.disk.after_read(bytes);
     }
 }

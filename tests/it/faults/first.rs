@@ -1,22 +1,10 @@
 //! Faults that only the first statement meets that needs the disk: no descriptor for the temp file,
 //! no thread that writes it, no room for its first bytes.
 
-use mayfly_session::{EngineOptions, Session};
-
 use super::SEED;
 use super::fault::{Fault, Injected};
 use crate::budgets::MINIMUM;
-use crate::engine::{check_nothing_left, open_with, rows, run};
-
-/// Rows that no table holds before: 100,000 of them.
-const SOURCE: &str = "(SELECT a.d + 10 * b.d + 100 * c.d + 1000 * d.d + 10000 * e.d AS n \
-                      FROM digits a, digits b, digits c, digits d, digits e) s";
-
-async fn digits(session: &mut Session) {
-    rows(session, "CREATE TEMPORARY TABLE digits (d INT)").await;
-    let insert = "INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)";
-    rows(session, insert).await;
-}
+use crate::engine::{NUMBERS, check_nothing_left, make_digits, rows, run};
 
 /// Runs a statement in a new engine where the n-th operation fails, and all others of its kind
 /// until it has ended. Then it runs again. Gives whether it met the fault, and whether it failed.
@@ -24,14 +12,9 @@ async fn check(sql: &str, result: &str, fault: Fault, n: u64) -> (bool, bool) {
     let what = format!("{sql}, {fault:?} {n}");
     let directory = tempfile::tempdir().unwrap();
     let injected = Injected::new(SEED);
-    let options = EngineOptions {
-        memory_bytes: MINIMUM,
-        faults: injected.hook(),
-        ..EngineOptions::default()
-    };
-    let engine = open_with(options, directory.path());
+    let engine = injected.engine(MINIMUM, directory.path());
     let mut session = engine.connect();
-    digits(&mut session).await;
+    make_digits(&mut session).await;
     injected.arm(fault, n);
     let ran = run(&mut session, sql).await;
     let has_fired = injected.disarm(fault);
@@ -53,11 +36,11 @@ async fn check(sql: &str, result: &str, fault: Fault, n: u64) -> (bool, bool) {
 async fn the_first_statement_that_needs_the_disk() {
     let group = format!(
         "CREATE TEMPORARY TABLE t SELECT h, COUNT(*) c, SUM(n) n FROM \
-         (SELECT n, MD5(n) h FROM {SOURCE}) x GROUP BY h"
+         (SELECT n, MD5(n) h FROM {NUMBERS}) x GROUP BY h"
     );
-    let order = format!("CREATE TEMPORARY TABLE t SELECT n, 1 c FROM {SOURCE} ORDER BY MD5(n)");
+    let order = format!("CREATE TEMPORARY TABLE t SELECT n, 1 c FROM {NUMBERS} ORDER BY MD5(n)");
     let keyed = format!(
-        "CREATE TEMPORARY TABLE t (PRIMARY KEY (n), KEY (h)) SELECT n, 1 c, MD5(n) h FROM {SOURCE}"
+        "CREATE TEMPORARY TABLE t (PRIMARY KEY (n), KEY (h)) SELECT n, 1 c, MD5(n) h FROM {NUMBERS}"
     );
     for sql in [group, order, keyed] {
         for fault in Fault::FIRST {

@@ -17,14 +17,13 @@ mod statements;
 use std::path::Path;
 use std::sync::Arc;
 
-use mayfly_session::{Engine, EngineOptions, Session};
+use mayfly_session::{Engine, Session};
+use mayfly_testkit::push_out;
 
 use self::fault::{Fault, Injected};
 use self::statements::Statement;
 use crate::budgets::MINIMUM;
-use crate::engine::{
-    Holdings, check_nothing_left, check_only_left, make_wide, open_with, rows, run,
-};
+use crate::engine::{Holdings, check_nothing_left, check_only_left, make_wide, rows, run};
 
 /// Rows of the input: several times the budget.
 const ROWS: u32 = 40_000;
@@ -68,10 +67,8 @@ impl Matrix<'_> {
             rows(&mut self.session, sql).await;
         }
         let table = self.table().await;
-        let space = self.engine.space();
-        let rest = space.memory_bytes() - space.memory_claimed_bytes();
         // What background work pins at this moment stays.
-        drop(space.root().reserve(rest).ok());
+        let _ = push_out(self.engine.space());
         table
     }
 
@@ -86,13 +83,6 @@ impl Matrix<'_> {
             );
         }
         found
-    }
-
-    fn ordered(&self, mut rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
-        if !self.statement.is_ordered {
-            rows.sort();
-        }
-        rows
     }
 
     /// Runs the statement, which has one fault to meet at most, between `arm` and `disarm`. Gives
@@ -113,7 +103,7 @@ impl Matrix<'_> {
         let after = self.table().await;
         let answer = match ran {
             Ok(ran) => {
-                let rows = self.ordered(ran.unwrap_or_default());
+                let rows = self.statement.ordered(ran.unwrap_or_default());
                 let answer = Answer { rows, table: after };
                 assert!(
                     expected.is_none_or(|expected| *expected == answer),
@@ -141,12 +131,7 @@ async fn check(make: fn(&Path) -> Statement) {
     let directory = tempfile::tempdir().unwrap();
     let statement = make(directory.path());
     let injected = Injected::new(SEED);
-    let options = EngineOptions {
-        memory_bytes: MINIMUM,
-        faults: injected.hook(),
-        ..EngineOptions::default()
-    };
-    let engine = open_with(options, directory.path());
+    let engine = injected.engine(MINIMUM, directory.path());
     let mut session = engine.connect();
     make_wide(&mut session, ROWS).await;
     for sql in statement.setup {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use mayfly_session::{Engine, EngineOptions, Session};
+use mayfly_session::{Engine, Session};
 
 use super::SEED;
 use super::fault::Injected;
 use super::statements::{self, Statement};
 use crate::budgets::SPILLING;
-use crate::engine::{check_nothing_left, make_wide, open_with, rows, run};
+use crate::engine::{check_nothing_left, make_wide, rows, run};
 
 /// Rows of each session: with what they make, more than both have memory for.
 const ROWS: u32 = 40_000;
@@ -52,29 +52,20 @@ async fn ran(
     session: &mut Session,
     statement: &Statement,
 ) -> Result<Vec<Vec<String>>, mayfly_types::MySqlError> {
-    let mut result = Vec::new();
-    let mut failed = None;
+    let mut result = Ok(Vec::new());
     let before = statement.each.iter().map(String::as_str);
     let after = statement.state.iter().copied();
     for sql in before.chain([statement.sql.as_str()]).chain(after) {
+        let Ok(found) = &mut result else { break };
         match run(session, sql).await {
-            Ok(found) => result.extend(found.unwrap_or_default()),
-            Err(error) => {
-                failed = Some(error);
-                break;
-            }
+            Ok(more) => found.extend(more.unwrap_or_default()),
+            Err(error) => result = Err(error),
         }
     }
     for sql in statement.teardown {
         rows(session, sql).await;
     }
-    if !statement.is_ordered {
-        result.sort();
-    }
-    match failed {
-        Some(error) => Err(error),
-        None => Ok(result),
-    }
+    result.map(|found| statement.ordered(found))
 }
 
 /// Does the work until `stop`, or so many rounds of it; errors must be among `allowed`. Gives how
@@ -108,21 +99,12 @@ async fn go_on(
     failures
 }
 
-fn open(injected: &Arc<Injected>, directory: &std::path::Path) -> Engine {
-    let options = EngineOptions {
-        memory_bytes: SPILLING,
-        faults: injected.hook(),
-        ..EngineOptions::default()
-    };
-    open_with(options, directory)
-}
-
 /// The other session's statements never fail, whatever the quota does to those beside them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_quota_is_its_own_sessions_alone() {
     let directory = tempfile::tempdir().unwrap();
     let injected = Injected::new(SEED);
-    let engine = open(&injected, directory.path());
+    let engine = injected.engine(SPILLING, directory.path());
     let (mut free, work) = begin(&engine).await;
     let (mut limited, works) = begin(&engine).await;
     rows(&mut limited, QUOTA).await;
@@ -151,7 +133,7 @@ async fn a_disk_that_is_full_by_turns() {
     for turn in super::TURNS {
         let directory = tempfile::tempdir().unwrap();
         let injected = Injected::new(SEED);
-        let engine = open(&injected, directory.path());
+        let engine = injected.engine(SPILLING, directory.path());
         let (mut one, work) = begin(&engine).await;
         let (mut two, works) = begin(&engine).await;
         injected.disk.fill_by_turns(turn);

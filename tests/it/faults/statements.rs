@@ -23,6 +23,16 @@ pub struct Statement {
     pub teardown: &'static [&'static str],
 }
 
+impl Statement {
+    /// Rows in an order of their own where the statement gives them in none.
+    pub fn ordered(&self, mut rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
+        if !self.is_ordered {
+            rows.sort();
+        }
+        rows
+    }
+}
+
 /// Faults of statements that may have nothing to write.
 const UNWRITTEN: [Fault; 3] = [Fault::Write, Fault::Writes, Fault::FullDisk];
 

@@ -41,24 +41,12 @@ const SCANNED_BYTES: u64 = 256 << 20;
 
 /// Four columns of fixed width, and any number of keys: the primary key first.
 pub(super) fn definition(keys: usize) -> Definition {
-    let key = |number: usize| Key {
-        name: if number == 0 {
-            "PRIMARY".to_owned()
-        } else {
-            format!("k{number}")
-        },
-        kind: if number == 0 {
-            KeyKind::Primary
-        } else {
-            KeyKind::Plain
-        },
-        parts: vec![KeyPart {
-            column: number % 4,
-            prefix: None,
-            is_descending: false,
-        }],
-        comment: String::new(),
-        using: None,
+    let key = |number: usize| {
+        let (name, kind) = match number {
+            0 => ("PRIMARY".to_owned(), KeyKind::Primary),
+            _ => (format!("k{number}"), KeyKind::Plain),
+        };
+        Key::new(name, kind, vec![KeyPart::new(number % 4)])
     };
     let columns = vec![
         Column::new("id", ColumnType::BigInt { unsigned: false }, false),

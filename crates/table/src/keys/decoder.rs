@@ -204,17 +204,10 @@ mod tests {
         let rows = UInt64Array::from(vec![1, 2, 3, 4, 5]);
         for descending in 0..8 {
             let part = |column: usize| KeyPart {
-                column,
-                prefix: None,
                 is_descending: descending & (1 << column) != 0,
+                ..KeyPart::new(column)
             };
-            let key = Key {
-                name: "k".to_owned(),
-                kind: KeyKind::Plain,
-                parts: (0..3).map(part).collect(),
-                comment: String::new(),
-                using: None,
-            };
+            let key = Key::new("k", KeyKind::Plain, (0..3).map(part).collect());
             let encoder = KeyEncoder::new(&key, &columns);
             assert!((0..3).all(|part| encoder.is_covering(part)));
             let readers: Vec<Reader<'_>> = values.iter().map(Reader::new).collect();

@@ -358,17 +358,12 @@ mod tests {
     use crate::definition::{KeyKind, KeyPart};
 
     fn encoder(column_type: ColumnType, prefix: Option<u32>, is_descending: bool) -> KeyEncoder {
-        let key = Key {
-            name: "k".to_owned(),
-            kind: KeyKind::Unique,
-            parts: vec![KeyPart {
-                column: 0,
-                prefix,
-                is_descending,
-            }],
-            comment: String::new(),
-            using: None,
+        let part = KeyPart {
+            prefix,
+            is_descending,
+            ..KeyPart::new(0)
         };
+        let key = Key::new("k", KeyKind::Unique, vec![part]);
         KeyEncoder::new(&key, &[Column::new("c", column_type, true)])
     }
 

@@ -39,17 +39,7 @@ type Model = BTreeMap<i64, Values>;
 const COLUMNS: usize = 6;
 
 fn definition(has_keys: bool) -> Definition {
-    let key = |name: &str, kind, column| Key {
-        name: name.to_owned(),
-        kind,
-        parts: vec![KeyPart {
-            column,
-            prefix: None,
-            is_descending: false,
-        }],
-        comment: String::new(),
-        using: None,
-    };
+    let key = |name, kind, column| Key::new(name, kind, vec![KeyPart::new(column)]);
     let price = ColumnType::Decimal {
         precision: 12,
         scale: 2,

@@ -32,16 +32,8 @@ pub(crate) const KIND: usize = 2;
 
 pub(crate) fn definition() -> Definition {
     let part = |column, is_descending| KeyPart {
-        column,
-        prefix: None,
         is_descending,
-    };
-    let key = |name: &str, kind, parts| Key {
-        name: name.to_owned(),
-        kind,
-        parts,
-        comment: String::new(),
-        using: None,
+        ..KeyPart::new(column)
     };
     Definition {
         columns: vec![
@@ -50,9 +42,9 @@ pub(crate) fn definition() -> Definition {
             Column::new("kind", ColumnType::Int { unsigned: false }, false),
         ],
         keys: vec![
-            key("PRIMARY", KeyKind::Primary, vec![part(0, false)]),
-            key("code", KeyKind::Unique, vec![part(1, false)]),
-            key("kind", KeyKind::Plain, vec![part(2, true), part(0, false)]),
+            Key::new("PRIMARY", KeyKind::Primary, vec![part(0, false)]),
+            Key::new("code", KeyKind::Unique, vec![part(1, false)]),
+            Key::new("kind", KeyKind::Plain, vec![part(2, true), part(0, false)]),
         ],
         ..Definition::default()
     }

@@ -338,17 +338,7 @@ fn find(table: &Arc<Table>, number: i64) -> Result<Vec<u64>, Error> {
 }
 
 fn definition() -> Definition {
-    let key = |name: &str, kind, column| Key {
-        name: name.to_owned(),
-        kind,
-        parts: vec![KeyPart {
-            column,
-            prefix: None,
-            is_descending: false,
-        }],
-        comment: String::new(),
-        using: None,
-    };
+    let key = |name, kind, column| Key::new(name, kind, vec![KeyPart::new(column)]);
     Definition {
         columns: vec![
             Column::new("id", ColumnType::BigInt { unsigned: false }, false),
