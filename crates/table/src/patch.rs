@@ -197,20 +197,25 @@ impl Patches {
         pages.flat_map(|(batch, patches)| patches.iter().map(|patch| (*batch, patch)))
     }
 
-    /// The rows that it is for; some count several times.
-    pub(crate) fn row_count(&self) -> u64 {
-        let rows = self.iter().map(|(_, patch)| patch.slots.len() as u64);
-        rows.sum()
+    /// The rows that some of the patches are for; some count several times.
+    pub(crate) fn row_count(&self, of: impl Fn(usize, &Patch) -> bool) -> u64 {
+        let found = self.iter().filter(|(batch, patch)| of(*batch, patch));
+        found.map(|(_, patch)| patch.slots.len() as u64).sum()
     }
 
-    /// As many of them as lie in pages that somebody else holds.
+    /// The rows that lie in pages that somebody else holds.
     pub(crate) fn moving_count(&self, pages: &mut Arc<Vec<TablePage>>) -> u64 {
+        let moving = self.moving(pages);
+        self.row_count(|batch, _| moving.binary_search(&batch).is_ok())
+    }
+
+    /// The pages that somebody else can see, in their order: their rows move.
+    fn moving(&self, pages: &mut Arc<Vec<TablePage>>) -> Vec<usize> {
         let is_held = Arc::get_mut(pages).is_none();
         // Where the table has changed since, the commit finds out.
-        let has_one = |batch: usize| pages.get(batch).is_some_and(TablePage::has_one_holder);
-        let moving = self.iter();
-        let moving = moving.filter(|(batch, _)| is_held || !has_one(*batch));
-        moving.map(|(_, patch)| patch.slots.len() as u64).sum()
+        let is_own = |batch: usize| pages.get(batch).is_some_and(TablePage::has_one_holder);
+        let batches = self.batches();
+        batches.filter(|batch| is_held || !is_own(*batch)).collect()
     }
 
     /// Takes a patch of a page; not if there are too many.
@@ -248,15 +253,12 @@ impl Patches {
         pending: &mut Pending,
     ) -> Result<Vec<ReadGuard>> {
         let mut pinned = Vec::with_capacity(self.pages.len());
-        let is_held = Arc::get_mut(pages).is_none();
-        let mut moving = Vec::new();
+        let mut moving = self.moving(pages);
         for batch in self.pages.keys() {
-            let page = &pages[*batch];
-            if is_held || !page.has_one_holder() {
-                moving.push(*batch);
+            if moving.binary_search(batch).is_ok() {
                 continue;
             }
-            match page.bytes_pinned() {
+            match pages[*batch].bytes_pinned() {
                 Ok(guard) => pinned.push(guard),
                 // Rows that move are read from one page at a time.
                 Err(Error::Space(_)) => {

@@ -2,7 +2,7 @@
 
 use std::thread::Builder;
 
-use mayfly_types::{ErrorCode, MySqlError};
+use mayfly_types::MySqlError;
 use tokio::sync::oneshot;
 
 use crate::error::internal;
@@ -21,10 +21,7 @@ pub(crate) async fn aside<T: Send + 'static>(
         // Nobody waits for it where the client has gone.
         let _abandoned = sender.send(work());
     });
-    started.map_err(|error| {
-        let number = error.raw_os_error().unwrap_or(0);
-        MySqlError::new(ErrorCode::CantCreateThread, &[&number])
-    })?;
+    started.map_err(|error| MySqlError::no_thread(&error))?;
     done.await.map_err(|_| internal("a thread panicked"))
 }
 

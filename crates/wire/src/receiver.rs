@@ -264,17 +264,14 @@ impl Receiver {
             self.count_held();
         }
         loop {
+            if self.forgetting.is_none()
+                && let Some(payload) = self.take_packet()?
+            {
+                return Poll::Ready(Ok(Some(payload)));
+            }
+            // All of what is forgotten from here on may have come.
             if let Some(refused) = self.forget()? {
                 return Poll::Ready(Err(ReceiveError::Refused(refused)));
-            }
-            if self.forgetting.is_none() {
-                if let Some(payload) = self.take_packet()? {
-                    return Poll::Ready(Ok(Some(payload)));
-                }
-                if self.forgetting.is_some() {
-                    // All of it may have come.
-                    continue;
-                }
             }
             if self.forgetting.is_none() || self.decompressor.is_some() {
                 self.make_room()?;

@@ -122,9 +122,13 @@ impl Client {
         &self,
         bytes: &'t [u8],
     ) -> Result<(Cow<'t, str>, Option<ClientMemory>), MySqlError> {
-        let is_utf8 = || std::str::from_utf8(bytes).is_ok();
-        if bytes.len() <= LONG_BYTES || self.set == CharacterSet::Utf8mb4 && is_utf8() {
+        if bytes.len() <= LONG_BYTES {
             return Ok((client_text(bytes, self.set)?, None));
+        }
+        if self.set == CharacterSet::Utf8mb4
+            && let Ok(text) = std::str::from_utf8(bytes)
+        {
+            return Ok((Cow::Borrowed(text), None));
         }
         let mut held = self.session.client_memory()?;
         held.resize(bytes.len().saturating_mul(BYTES_OF_BYTE_MAX) as u64)?;

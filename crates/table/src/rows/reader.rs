@@ -61,7 +61,8 @@ impl GroupReader {
         }
     }
 
-    /// Up to `rows_max` finished groups; `None` at the end.
+    /// Up to `rows_max` finished groups; `None` at the end. For whoever shares a thread with
+    /// nobody: operators take [`GroupReader::step`].
     ///
     /// # Errors
     /// Whatever the temp space reports; then the set is to be dropped.

@@ -61,11 +61,7 @@ impl StatementRows {
             let is_keyed = keyed.iter().any(|column| replaced.differing.has(*column));
             rows += if is_keyed { replaced.slots.count() } else { 1 };
         }
-        let patches = self.patches.iter();
-        let keyed = patches.filter(|(_, patch)| patch.keyed.is_some());
-        rows += keyed
-            .map(|(_, patch)| patch.slots.len() as u64)
-            .sum::<u64>();
+        rows += self.patches.row_count(|_, patch| patch.keyed.is_some());
         self.pending.writer.row_count * keys + rows * keys.max(1)
     }
 }
@@ -78,11 +74,11 @@ impl Table {
             let keyed = &self.layout().keyed;
             rows.entry_count(keys, keyed, moving) <= IN_PLACE_MAX
         };
-        let is_little = || match rows.patches.row_count() {
-            0 => is_little(0),
-            all => is_little(all) || is_little(self.moving_count(&rows.patches)),
+        let stays_short = || {
+            let patched = rows.patches.row_count(|_, _| true);
+            is_little(patched) || patched > 0 && is_little(self.moving_count(&rows.patches))
         };
-        if self.turns.is_none() || is_little() {
+        if self.turns.is_none() || stays_short() {
             return self.absorb(rows);
         }
         let draft = self.draft()?;
