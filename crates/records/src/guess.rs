@@ -110,7 +110,7 @@ impl Guess {
         self.has_negative_zero |= number.is_negative && number.is_zero;
         if number.has_point || number.has_exponent {
             self.has_fraction = true;
-            self.has_inexact |= value::double(text).is_none();
+            self.has_inexact = self.has_inexact || value::double(text).is_none();
             return;
         }
         self.has_integer = true;

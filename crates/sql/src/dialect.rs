@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::{Dialect, MySqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Token, Word};
+use datafusion::sql::sqlparser::tokenizer::Token;
 
 use crate::parse::is_reserved;
 
@@ -489,16 +489,12 @@ fn trim_of_spaces(parser: &mut Parser) -> Result<Expr, ParserError> {
 /// Takes REGEXP or RLIKE with the NOT in front of it; whether there is one. The stock parser loses
 /// a NULL behind them.
 fn takes_pattern(parser: &mut Parser) -> Option<bool> {
-    let patterns = [Keyword::REGEXP, Keyword::RLIKE];
-    let is_pattern = |parser: &Parser, ahead: usize| {
-        let is_one = |word: &Word| word.quote_style.is_none() && patterns.contains(&word.keyword);
-        matches!(&parser.peek_nth_token_ref(ahead).token, Token::Word(word) if is_one(word))
-    };
     let negated = parser.peek_keyword(Keyword::NOT);
-    if !is_pattern(parser, usize::from(negated)) {
+    let ahead = usize::from(negated);
+    if !is_word(parser, ahead, "regexp") && !is_word(parser, ahead, "rlike") {
         return None;
     }
-    for _ in 0..=usize::from(negated) {
+    for _ in 0..=ahead {
         parser.advance_token();
     }
     Some(negated)

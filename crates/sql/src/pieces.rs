@@ -171,10 +171,7 @@ impl Parametrized {
     pub fn read(text: &str) -> Result<Parametrized, MySqlError> {
         let read = parse::without_version_comments(text);
         let text = read.as_deref().unwrap_or(text);
-        let refused = |at: usize| {
-            let (line, column) = place_of(text, at);
-            parse::syntax_error(text, line, column)
-        };
+        let refused = |at: usize| parse::syntax_error_at(text, at);
         let mut pieces = Vec::new();
         let mut counts_rows = Vec::new();
         let mut is_in_limit = false;
@@ -394,14 +391,6 @@ fn quote(value: &str, text: &mut String) {
     }
     text.push_str(rest);
     text.push('\'');
-}
-
-/// The line and the column of a byte of a text, from 1.
-fn place_of(text: &str, at: usize) -> (u64, u64) {
-    let before = &text[..at];
-    let line = before.matches('\n').count() as u64 + 1;
-    let start = before.rfind('\n').map_or(0, |end| end + 1);
-    (line, before[start..].chars().count() as u64 + 1)
 }
 
 #[cfg(test)]

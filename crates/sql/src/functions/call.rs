@@ -12,11 +12,12 @@ use arrow::datatypes::{
 };
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, Volatility};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Volatility};
 use mayfly_types::{ColumnType, ErrorCode, Warning};
 
 use super::calendar;
 use super::convert;
+use super::own::MARK;
 use super::results::{self, Value};
 use super::session_values::SessionValues;
 
@@ -30,6 +31,17 @@ pub(crate) struct Callee<'a> {
     pub(crate) volatility: Volatility,
     /// Whether each character of its arguments and of its result stands for a byte.
     pub(crate) is_of_octets: bool,
+}
+
+impl<'a> Callee<'a> {
+    /// A function that reads characters as such.
+    pub(crate) fn of(function: &'a impl ScalarUDFImpl) -> Callee<'a> {
+        Callee {
+            name: function.name(),
+            volatility: function.signature().volatility,
+            is_of_octets: false,
+        }
+    }
 }
 
 /// Runs a body over the arguments: once if all of them are constants, otherwise over all rows.
@@ -213,17 +225,25 @@ impl Call<'_> {
 
     /// The argument as texts, which those of BIT are by their bytes.
     pub(crate) fn texts(&self, index: usize) -> Result<Texts> {
+        self.texts_of(index, &self.column_type(index))
+    }
+
+    pub(crate) fn bytes(&self, index: usize) -> Result<Binaries> {
+        self.bytes_of(index, &self.column_type(index))
+    }
+
+    fn texts_of(&self, index: usize, column_type: &ColumnType) -> Result<Texts> {
         let (array, constant) = &self.arrays[index];
         Ok(Texts {
-            array: convert::to_text(array, &self.column_type(index))?,
+            array: convert::to_text(array, column_type)?,
             constant: *constant,
         })
     }
 
-    pub(crate) fn bytes(&self, index: usize) -> Result<Binaries> {
+    fn bytes_of(&self, index: usize, column_type: &ColumnType) -> Result<Binaries> {
         let (array, constant) = &self.arrays[index];
         Ok(Binaries {
-            array: convert::to_bytes(array, &self.column_type(index))?,
+            array: convert::to_bytes(array, column_type)?,
             constant: *constant,
         })
     }
@@ -238,20 +258,12 @@ impl Call<'_> {
 
     /// As [`Call::texts`], but the number of a BIT is spelled in digits.
     pub(crate) fn digits(&self, index: usize) -> Result<Texts> {
-        let (array, constant) = &self.arrays[index];
-        Ok(Texts {
-            array: convert::to_text(array, &self.number_type(index))?,
-            constant: *constant,
-        })
+        self.texts_of(index, &self.number_type(index))
     }
 
     /// As [`Call::bytes`], but the number of a BIT is spelled in digits.
     pub(crate) fn digits_as_bytes(&self, index: usize) -> Result<Binaries> {
-        let (array, constant) = &self.arrays[index];
-        Ok(Binaries {
-            array: convert::to_bytes(array, &self.number_type(index))?,
-            constant: *constant,
-        })
+        self.bytes_of(index, &self.number_type(index))
     }
 
     pub(crate) fn integers(&self, index: usize) -> Result<Integers> {
@@ -299,6 +311,11 @@ impl Call<'_> {
             array: convert::to_time(array, self.session)?,
             constant: *constant,
         })
+    }
+
+    /// The name of the function as users know it.
+    pub(crate) fn shown_name(&self) -> &str {
+        self.name.trim_start_matches(MARK)
     }
 
     /// Adds a warning to the statement's, if there is a session.

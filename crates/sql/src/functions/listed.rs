@@ -146,12 +146,9 @@ impl ScalarUDFImpl for Place {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let callee = Callee {
-            name: self.name(),
-            volatility: Volatility::Immutable,
-            is_of_octets: false,
-        };
-        invoke(&arguments, &callee, |call| places(call.array(0), &self.of))
+        invoke(&arguments, &Callee::of(self), |call| {
+            places(call.array(0), &self.of)
+        })
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) static FUNCTIONS: &[Definition] = &[
         one(call, |x| (x >= 0.0).then(|| x.sqrt()))
     }),
     pure("exp", &[], (1, 1), Returns::Double, |call| {
-        finite(call, "exp", f64::exp)
+        finite(call, f64::exp)
     }),
     pure("ln", &[], (1, 1), Returns::Double, |call| {
         one(call, |x| (x > 0.0).then(|| x.ln()))
@@ -66,7 +66,7 @@ pub(super) static FUNCTIONS: &[Definition] = &[
         one(call, |x| Some(x.tan()))
     }),
     pure("cot", &[], (1, 1), Returns::Double, |call| {
-        finite(call, "cot", |x| 1.0 / x.tan())
+        finite(call, |x| 1.0 / x.tan())
     }),
     pure("asin", &[], (1, 1), Returns::Double, |call| {
         one(call, |x| Some(x.asin()))
@@ -76,7 +76,7 @@ pub(super) static FUNCTIONS: &[Definition] = &[
     }),
     pure("atan", &["atan2"], (1, 2), Returns::Double, atan),
     pure("degrees", &[], (1, 1), Returns::Double, |call| {
-        finite(call, "degrees", f64::to_degrees)
+        finite(call, f64::to_degrees)
     }),
     pure("radians", &[], (1, 1), Returns::Double, |call| {
         one(call, |x| Some(x.to_radians()))
@@ -374,14 +374,14 @@ fn pow(call: &Call<'_>) -> Result<ArrayRef> {
 }
 
 /// A function that fails where its value is beyond DOUBLE.
-fn finite(call: &Call<'_>, name: &str, of: fn(f64) -> f64) -> Result<ArrayRef> {
+fn finite(call: &Call<'_>, of: fn(f64) -> f64) -> Result<ArrayRef> {
     let values = call.doubles(0)?;
     let mut error = None;
     let result = call.make_doubles(|row| {
         let argument = values.at(row)?;
         let value = of(argument);
         if !value.is_finite() {
-            error = Some(format!("{name}({argument})"));
+            error = Some(format!("{}({argument})", call.name));
         }
         Some(value)
     })?;

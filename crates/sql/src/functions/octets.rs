@@ -114,7 +114,7 @@ fn has_bytes(name: &str, fields: &[FieldRef]) -> bool {
 
 /// Whether a call works on bytes that are given to it as characters.
 pub(super) fn applies(name: &str, fields: &[FieldRef]) -> bool {
-    NAMES.contains(&name) && has_bytes(name, fields)
+    has_bytes(name, fields) && NAMES.contains(&name)
 }
 
 /// The type of the result of a call: bytes in the place of a text where it works on bytes.

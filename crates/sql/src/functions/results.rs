@@ -33,7 +33,6 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use super::call::Call;
 use super::define::raise;
-use super::own::MARK;
 use crate::long_values;
 
 /// Values up to this length fit into any `max_allowed_packet`: MySQL takes no smaller one.
@@ -267,7 +266,7 @@ impl<'c> Limits<'c> {
         let max_bytes = self.known().max_bytes;
         let fits = bytes <= max_bytes;
         if !fits {
-            let name = self.call.name.trim_start_matches(MARK);
+            let name = self.call.shown_name();
             self.call
                 .warn(ErrorCode::ResultTooLarge, &[&name, &max_bytes]);
         }
@@ -291,7 +290,7 @@ impl<'c> Limits<'c> {
         }
         self.look()?;
         let wanted = bytes.next_multiple_of(STEP_BYTES);
-        let name = self.call.name.trim_start_matches(MARK);
+        let name = self.call.shown_name();
         if let Some(memory) = self.known().memory.clone() {
             let reservation = self.reservation.get_or_insert_with(|| {
                 let consumer = MemoryConsumer::new(format!("the results of {name}()"));
@@ -304,6 +303,14 @@ impl<'c> Limits<'c> {
         }
         self.held_bytes = wanted;
         Ok(())
+    }
+
+    /// Looks before one row in many.
+    fn look_at(&mut self, row: usize) -> Result<()> {
+        match row > 0 && row.is_multiple_of(ROWS_PER_LOOK) {
+            true => self.look(),
+            false => Ok(()),
+        }
     }
 
     /// Ends the call where the statement was stopped.
@@ -355,17 +362,13 @@ pub(crate) fn make<B: ValueBuffer>(
         buffer: B::default(),
         limits: Limits::new(call, B::HAS_CHARACTERS),
     };
-    for first in (0..call.rows).step_by(ROWS_PER_LOOK) {
-        if first > 0 {
-            value.limits.look()?;
-        }
-        for row in first..call.rows.min(first + ROWS_PER_LOOK) {
-            value.buffer.clear();
-            if write(row, &mut value)? && value.is_allowed()? {
-                value.move_to(&mut builder)?;
-            } else {
-                builder.append_null();
-            }
+    for row in 0..call.rows {
+        value.limits.look_at(row)?;
+        value.buffer.clear();
+        if write(row, &mut value)? && value.is_allowed()? {
+            value.move_to(&mut builder)?;
+        } else {
+            builder.append_null();
         }
     }
     value.limits.finish(builder)
@@ -378,15 +381,11 @@ pub(crate) fn make_parts<'t>(
 ) -> Result<ArrayRef> {
     let mut builder = StringViewBuilder::with_capacity(call.rows);
     let mut limits = Limits::new(call, true);
-    for first in (0..call.rows).step_by(ROWS_PER_LOOK) {
-        if first > 0 {
-            limits.look()?;
-        }
-        for row in first..call.rows.min(first + ROWS_PER_LOOK) {
-            let part = part(row);
-            limits.count(part.map_or(0, str::len))?;
-            builder.append_option(part);
-        }
+    for row in 0..call.rows {
+        limits.look_at(row)?;
+        let part = part(row);
+        limits.count(part.map_or(0, str::len))?;
+        builder.append_option(part);
     }
     limits.finish(builder)
 }

@@ -196,12 +196,22 @@ pub(crate) fn syntax_error(text: &str, line: u64, column: u64) -> MySqlError {
     } else {
         &text[crate::source::offset(text, line, column)..]
     };
-    let near: String = rest.chars().take(NEAR_CHARACTERS).collect();
     let line = if line == 0 {
         text.lines().count().max(1) as u64
     } else {
         line
     };
+    near(rest, line)
+}
+
+/// A syntax error at a byte of a text.
+pub(crate) fn syntax_error_at(text: &str, at: usize) -> MySqlError {
+    let (before, rest) = text.split_at(at);
+    near(rest, before.matches('\n').count() as u64 + 1)
+}
+
+fn near(rest: &str, line: u64) -> MySqlError {
+    let near: String = rest.chars().take(NEAR_CHARACTERS).collect();
     MySqlError::new(ErrorCode::Syntax, &[&near, &line])
 }
 

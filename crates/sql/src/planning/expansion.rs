@@ -163,18 +163,20 @@ impl Visitor for Expansion {
 
 #[cfg(test)]
 mod tests {
-    use super::count;
+    use super::{Extent, count};
     use crate::parse::parse;
     use crate::statement::Statement;
 
+    fn extent(text: &str) -> Extent {
+        match parse(text) {
+            Ok((Statement::Query(query), _)) => count(&query),
+            _ => panic!("{text}"),
+        }
+    }
+
     #[test]
     fn table_expressions_count_wherever_they_are_named() {
-        let check = |text: &str, expect: u64| {
-            let Ok((Statement::Query(query), _)) = parse(text) else {
-                panic!("{text}");
-            };
-            assert_eq!(count(&query).tables, expect, "{text}");
-        };
+        let check = |text: &str, expect: u64| assert_eq!(extent(text).tables, expect, "{text}");
         check("SELECT 1", 0);
         check("SELECT 1 FROM t JOIN u USING (a), (SELECT 1 FROM v) w", 3);
         check(
@@ -203,12 +205,7 @@ mod tests {
     }
     #[test]
     fn table_expressions_are_as_deep_as_what_they_name() {
-        let check = |text: &str, expect: u64| {
-            let Ok((Statement::Query(query), _)) = parse(text) else {
-                panic!("{text}");
-            };
-            assert_eq!(count(&query).depth, expect, "{text}");
-        };
+        let check = |text: &str, expect: u64| assert_eq!(extent(text).depth, expect, "{text}");
         check("SELECT 1", 0);
         check("SELECT 1 FROM t, u JOIN v USING (a)", 3);
         check("SELECT 1 FROM t UNION SELECT 1 FROM u, v", 3);

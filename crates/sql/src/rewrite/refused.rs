@@ -6,14 +6,11 @@ use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
     GroupByWithModifier, OrderByKind, Query, Select, SelectItem, SetExpr, WindowType,
 };
-use mayfly_types::{ErrorCode, MySqlError};
+use mayfly_types::{COLUMNS_MAX, ErrorCode, MySqlError};
 
 use crate::bindings::Bindings;
 use crate::select_list::expression_of;
 use crate::walk;
-
-/// The most columns that a query, or a table, has.
-const COLUMNS_MAX: usize = 4096;
 
 /// # Errors
 /// 1117 for a select list of more columns than a table has.

@@ -414,9 +414,11 @@ fn with_text(time: Expr, kind: Kind, text: Expr) -> Result<(Expr, Expr)> {
         });
     };
     if kind == Kind::Time {
-        let read = calendar::read_time(constant);
-        let (micros, _) = read.ok_or_else(|| wrong("TIME", constant))?;
-        return Ok((time, lit(ScalarValue::DurationMicrosecond(Some(micros)))));
+        let read = calendar::read_whole_time(constant).ok_or_else(|| wrong("TIME", constant))?;
+        return Ok((
+            time,
+            lit(ScalarValue::DurationMicrosecond(Some(read.micros))),
+        ));
     }
     let what = if kind == Kind::Date {
         "DATE"

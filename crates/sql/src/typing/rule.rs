@@ -423,10 +423,8 @@ fn like_of(like: Like, schema: &DFSchema) -> Result<Expr> {
         escape_char,
         case_insensitive,
     } = like;
-    let is_bytes = |expr: &Expr| -> Result<bool> {
-        Ok(ColumnType::from_arrow(&expr.to_field(schema)?.1).is_binary_string())
-    };
-    let of_bytes = is_bytes(&expr)? || is_bytes(&pattern)?;
+    let of_bytes =
+        type_of(&expr, schema)?.is_binary_string() || type_of(&pattern, schema)?.is_binary_string();
     let (expr, pattern) = match of_bytes {
         true => (expr, pattern),
         false => (text(expr)?, text(pattern)?),

@@ -346,12 +346,7 @@ impl ScalarUDFImpl for Arithmetic {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let callee = Callee {
-            name: self.name(),
-            volatility: Volatility::Immutable,
-            is_of_octets: false,
-        };
-        invoke(&arguments, &callee, |call| {
+        invoke(&arguments, &Callee::of(self), |call| {
             let array = self.run(call)?;
             let to = call.result_type().data_type();
             if array.data_type() == &to {

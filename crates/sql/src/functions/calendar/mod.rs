@@ -8,7 +8,7 @@
 mod read;
 
 pub(crate) use mayfly_types::spelling::{DAY_MICROS, SECOND_MICROS as MICROS, date_of};
-pub(crate) use read::{ReadTime, read_moment, read_time, read_whole_time};
+pub(crate) use read::{ReadTime, read_moment, read_whole_time};
 
 pub(crate) const DAY_SECONDS: i64 = 86_400;
 /// TIME ends here: 838:59:59.

@@ -248,12 +248,6 @@ impl ReadTime {
     }
 }
 
-/// Reads a time in any of MySQL's forms. Returns the microseconds and the digits of a second.
-pub(crate) fn read_time(text: &str) -> Option<(i64, u8)> {
-    let read = read_whole_time(text)?;
-    Some((read.micros, read.digits))
-}
-
 /// Reads `[-][D ]hh:mm[:ss[.f]]`, `hhmmss`, `ss`, or the time of a moment.
 ///
 /// Source: `str_to_time` of MySQL's `sql-common/my_time.cc`.

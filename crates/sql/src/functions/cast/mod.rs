@@ -189,12 +189,7 @@ impl ScalarUDFImpl for Conversion {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let callee = Callee {
-            name: self.name(),
-            volatility: self.signature.volatility,
-            is_of_octets: false,
-        };
-        invoke(&arguments, &callee, |call| {
+        invoke(&arguments, &Callee::of(self), |call| {
             let before = match self.purpose {
                 Purpose::Cast => 0,
                 Purpose::Assign { .. } => self.rows.fetch_add(call.rows as u64, Ordering::Relaxed),

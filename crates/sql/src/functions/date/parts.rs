@@ -85,7 +85,7 @@ pub(super) static FUNCTIONS: &[Definition] = &[
             let Some((period, add)) = periods.at(row).zip(months.at(row)) else {
                 return Ok(None);
             };
-            let month = months_of_period(period, "period_add")?.saturating_add(add);
+            let month = months_of_period(call, period)?.saturating_add(add);
             Ok(Some(month.div_euclid(12) * 100 + month.rem_euclid(12) + 1))
         })
     }),
@@ -95,7 +95,7 @@ pub(super) static FUNCTIONS: &[Definition] = &[
             let Some((left, right)) = left.at(row).zip(right.at(row)) else {
                 return Ok(None);
             };
-            let months = |period: i64| months_of_period(period, "period_diff");
+            let months = |period: i64| months_of_period(call, period);
             Ok(Some(months(left)? - months(right)?))
         })
     }),
@@ -202,9 +202,9 @@ fn makedate(call: &Call<'_>) -> Result<ArrayRef> {
 
 /// # Errors
 /// 1210 if a number is no period: it has a month, and is not negative.
-fn months_of_period(period: i64, function: &str) -> Result<i64> {
+fn months_of_period(call: &Call<'_>, period: i64) -> Result<i64> {
     if period <= 0 || !(1..=12).contains(&(period % 100)) {
-        let error = MySqlError::new(ErrorCode::WrongArguments, &[&function]);
+        let error = MySqlError::new(ErrorCode::WrongArguments, &[&call.name]);
         return Err(raise(error));
     }
     let year = match period / 100 {
