@@ -113,6 +113,10 @@ async fn a_plan_larger_than_memory_is_refused() {
     ] {
         let error = run(&mut session, &doubled(count)).await.unwrap_err();
         assert!(codes.contains(&error.code), "{count}: {error}");
+        // EXPLAIN looks at the expanded statement in more ways, and has the same bounds.
+        let explained = format!("EXPLAIN {}", doubled(count));
+        let error = run(&mut session, &explained).await.unwrap_err();
+        assert!(codes.contains(&error.code), "EXPLAIN {count}: {error}");
     }
     // A list that is short as a plan, but not as a text.
     let items = "1,".repeat(1_000_000);

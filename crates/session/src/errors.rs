@@ -121,6 +121,15 @@ pub(crate) fn may_pass(error: &MySqlError) -> bool {
         || error.is(ErrorCode::OutOfResources) && error.message.starts_with(PROMISED)
 }
 
+/// What the system says of an error, without its number.
+pub(crate) fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error")
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
+
 /// The error of the temp space.
 pub(crate) fn from_space(error: &mayfly_space::Error) -> MySqlError {
     use mayfly_space::Error as Space;
@@ -199,9 +208,7 @@ pub(crate) fn from_space(error: &mayfly_space::Error) -> MySqlError {
             };
             let number = source.raw_os_error().unwrap_or(0);
             let file = format!("{} (temporary data)", dir.display());
-            let text = source.to_string();
-            let reason = text.split(" (os error").next().unwrap_or(&text);
-            MySqlError::new(code, &[&file, &number, &reason])
+            MySqlError::new(code, &[&file, &number, &reason(source)])
         }
         Space::Corrupt {
             dir,

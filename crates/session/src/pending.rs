@@ -1,4 +1,5 @@
-//! A count of things that somebody may wait for: until all of them are gone.
+//! A count of things that somebody may wait for: until all of them are gone; and how to wait for
+//! what is told to all who wait.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,14 +35,18 @@ impl Pending {
     /// Waits until all have gone.
     pub(crate) async fn none_left(&self) {
         while !self.is_none() {
-            let gone = self.0.none_left.notified();
-            tokio::pin!(gone);
-            // From here on the last one is not missed.
-            gone.as_mut().enable();
-            if !self.is_none() {
-                gone.await;
-            }
+            notified_unless(&self.0.none_left, || self.is_none()).await;
         }
+    }
+}
+
+/// Waits until all who wait are notified, unless it is over: from that look on none is missed.
+pub(crate) async fn notified_unless(notify: &Notify, is_over: impl FnOnce() -> bool) {
+    let notified = notify.notified();
+    tokio::pin!(notified);
+    notified.as_mut().enable();
+    if !is_over() {
+        notified.await;
     }
 }
 

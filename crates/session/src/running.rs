@@ -16,7 +16,7 @@ use tokio::runtime::Handle;
 use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::connection::Connection;
-use crate::pending::Pending;
+use crate::pending::{Pending, notified_unless};
 use crate::planning::Planning;
 use crate::profile::{Marks, Stage};
 use crate::progress::{self, Progress};
@@ -93,13 +93,7 @@ impl EndHandle {
 
     /// Completes when the connection is to end.
     pub async fn wait(&self) {
-        let notified = self.0.notify.notified();
-        tokio::pin!(notified);
-        // From here on no notification is missed.
-        notified.as_mut().enable();
-        if !self.is_set() {
-            notified.await;
-        }
+        notified_unless(&self.0.notify, || self.is_set()).await;
     }
 
     pub(crate) fn set(&self) {

@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, OwnedMutexGuard};
 
+use crate::pending::notified_unless;
+
 /// How long a statement waits for memory, as long as InnoDB waits for a lock.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(50);
 
@@ -77,13 +79,7 @@ impl Statements {
 
     /// Waits until one of those that run has ended; not at all where none does.
     async fn one_ended(&self) {
-        let ended = self.ended.notified();
-        tokio::pin!(ended);
-        // From here on none is missed.
-        ended.as_mut().enable();
-        if self.running() > 0 {
-            ended.await;
-        }
+        notified_unless(&self.ended, || self.running() == 0).await;
     }
 }
 

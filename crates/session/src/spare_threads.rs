@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::Builder;
 use std::time::Duration;
 
-use mayfly_types::{ErrorCode, MySqlError};
+use mayfly_types::MySqlError;
 use tokio::runtime::Runtime;
 
 /// How long a thread beside the workers stays that has nothing to do.
@@ -39,10 +39,7 @@ pub(crate) fn check(count: usize, stack_bytes: usize) -> Result<(), MySqlError> 
     }
     match refused {
         None => Ok(()),
-        Some(error) => {
-            let number = error.raw_os_error().unwrap_or(0);
-            Err(MySqlError::new(ErrorCode::CantCreateThread, &[&number]))
-        }
+        Some(error) => Err(MySqlError::no_thread(&error)),
     }
 }
 

@@ -57,6 +57,7 @@ pub(super) struct KeptReader {
     claim_max_bytes: u64,
     batch_rows: usize,
     emitting: Option<Emitting>,
+    slice: TimeSlice,
 }
 
 /// A part whose results are on their way out.
@@ -105,14 +106,14 @@ impl KeptReader {
             claim_max_bytes,
             batch_rows,
             emitting: None,
+            slice: TimeSlice::begin(),
         }
     }
 
     /// The next result rows; `None` at the end.
     pub(super) async fn next_batch(&mut self, schema: &SchemaRef) -> Result<Option<RecordBatch>> {
-        let mut slice = TimeSlice::begin();
         loop {
-            slice.share().await;
+            self.slice.share().await;
             if let Some(emitting) = &mut self.emitting {
                 match emitting.next_batch(schema, self.batch_rows)? {
                     Some(batch) => return Ok(Some(batch)),
@@ -120,7 +121,7 @@ impl KeptReader {
                 }
             }
             while self.groups.settle_next().map_err(rows_error)? {
-                slice.share().await;
+                self.slice.share().await;
             }
             let Some(part) = self.groups.next_kept_rows().map_err(rows_error)? else {
                 return Ok(None);

@@ -7,7 +7,7 @@
 //! **Source**: RFC 8878, "Zstandard Compression", section 3.1.1.1; `lzma_memlimit_set` of liblzma.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 use std::sync::Arc;
 
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
@@ -83,59 +83,17 @@ impl Window {
     }
 }
 
-/// A file whose next bytes were looked at.
-struct Peeked {
-    file: BufReader<File>,
-    head: [u8; HEADER_BYTES],
-    /// The part of `head` that was not read yet.
-    start: usize,
-    end: usize,
-}
+/// A file behind those of its next bytes that were looked at.
+type Peeked = Chain<Cursor<Vec<u8>>, BufReader<File>>;
 
-impl Peeked {
-    /// The next bytes, as many as a header has or the file has left.
-    fn peek(&mut self) -> io::Result<&[u8]> {
-        self.head.copy_within(self.start..self.end, 0);
-        self.end = self.end.saturating_sub(self.start);
-        self.start = 0;
-        while let Some(room) = self
-            .head
-            .get_mut(self.end..)
-            .filter(|room| !room.is_empty())
-        {
-            match self.file.read(room) {
-                Ok(0) => break,
-                Ok(read) => self.end = self.end.saturating_add(read),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(self.head.get(..self.end).unwrap_or_default())
-    }
-}
-
-impl Read for Peeked {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let read = self.fill_buf()?.read(out)?;
-        self.consume(read);
-        Ok(read)
-    }
-}
-
-impl BufRead for Peeked {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        match self.start < self.end {
-            true => Ok(self.head.get(self.start..self.end).unwrap_or_default()),
-            false => self.file.fill_buf(),
-        }
-    }
-
-    fn consume(&mut self, bytes: usize) {
-        match self.start < self.end {
-            true => self.start = self.start.saturating_add(bytes),
-            false => self.file.consume(bytes),
-        }
-    }
+/// Looks at the next bytes: as many as a header has, or the file has left.
+fn peeked(file: Peeked) -> io::Result<Peeked> {
+    let (mut seen, mut file) = file.into_inner();
+    let mut head = Vec::with_capacity(HEADER_BYTES);
+    seen.read_to_end(&mut head)?;
+    let missing = HEADER_BYTES.saturating_sub(head.len()) as u64;
+    file.by_ref().take(missing).read_to_end(&mut head)?;
+    Ok(Cursor::new(head).chain(file))
 }
 
 /// Reads a file of zstd frame by frame, since each has a window of its own.
@@ -147,12 +105,7 @@ struct ZstdReader {
 
 impl ZstdReader {
     fn new(file: File, window: Window) -> io::Result<ZstdReader> {
-        let file = Peeked {
-            file: BufReader::new(file),
-            head: [0; HEADER_BYTES],
-            start: 0,
-            end: 0,
-        };
+        let file = Cursor::new(Vec::new()).chain(BufReader::new(file));
         let mut reader = ZstdReader {
             frame: None,
             window,
@@ -161,8 +114,9 @@ impl ZstdReader {
         Ok(reader)
     }
 
-    fn begin_frame(&mut self, mut file: Peeked) -> io::Result<()> {
-        let header = file.peek()?;
+    fn begin_frame(&mut self, file: Peeked) -> io::Result<()> {
+        let file = peeked(file)?;
+        let header = file.get_ref().0.get_ref();
         if header.is_empty() {
             return Ok(());
         }

@@ -412,13 +412,11 @@ pub(crate) fn cannot_open(path: &str, error: &std::io::Error) -> MySqlError {
         return MySqlError::clone(told);
     }
     let number = error.raw_os_error().unwrap_or(0);
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or(&text).to_owned();
     let code = match error.kind() {
         std::io::ErrorKind::NotFound => ErrorCode::FileNotFound,
         _ => ErrorCode::FileRead,
     };
-    MySqlError::new(code, &[&path, &number, &text])
+    MySqlError::new(code, &[&path, &number, &errors::reason(error)])
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -24,6 +24,7 @@ use super::defaults::Fallback;
 use super::define::{check_table_name, key_notes};
 use super::expressions::rename_checks;
 use super::insert::with_info;
+use super::succession::Succession;
 use super::write::{Writer, Written};
 use crate::errors;
 use crate::outcome::Outcome;
@@ -272,49 +273,6 @@ impl Job {
         Ok((succession(new, seen, false), rows))
     }
 
-    /// Puts tables in the places of others, which nobody writes any more.
-    ///
-    /// # Errors
-    /// 1412 if their rows are not those that were copied: nobody else had a turn, so they are.
-    fn swap(&self, successions: &[Succession], temporary: bool) -> Result<(), MySqlError> {
-        let retires = |succession: &&Succession| succession.was.1.retire(&succession.seen);
-        let retired = successions.iter().take_while(retires).count();
-        let all = retired == successions.len();
-        let was: Vec<Place> = successions.iter().map(|one| one.was.clone()).collect();
-        let exchanged = match all {
-            true => {
-                let shared = successions.iter().filter(|one| one.shares_rows);
-                shared.for_each(|one| one.was.1.hand_over_keys(&one.is.1));
-                let is: Vec<Place> = successions.iter().map(|one| one.is.clone()).collect();
-                self.exchange(&was, &is, temporary)
-            }
-            false => Err(MySqlError::new(ErrorCode::TableChanged, &[])),
-        };
-        if exchanged.is_err() {
-            // Only those that were retired here: another statement may have retired the next one.
-            let ours = was.iter().take(retired);
-            ours.for_each(|(_, table)| table.return_to_use());
-        }
-        exchanged
-    }
-
-    /// Makes tables known in the place of others, all at once.
-    pub(super) fn exchange(
-        &self,
-        gone: &[Place],
-        come: &[Place],
-        temporary: bool,
-    ) -> Result<(), MySqlError> {
-        let exchanged = match temporary {
-            true => self.connection.local().temporary.exchange(gone, come),
-            false => {
-                let dictionary = &self.connection.engine.shared().dictionary;
-                dictionary.exchange(gone, come)
-            }
-        };
-        exchanged.map_err(|error| errors::from_table(&error))
-    }
-
     /// Writes the rows of a table into another, whose columns take their values from `sources`.
     async fn copy(
         &self,
@@ -442,22 +400,6 @@ impl Made<'_> {
             !check.is_enforced || checks.any(same)
         };
         !self.ignore && columns.all(has_values) && new.checks.iter().all(is_old)
-    }
-}
-
-/// A table and the one that takes its place.
-struct Succession {
-    was: Place,
-    /// The rows of the old table that the new one has.
-    seen: TableSnapshot,
-    is: Place,
-    /// Whether both have the same pages.
-    shares_rows: bool,
-}
-
-impl Succession {
-    fn table(&self) -> &Table {
-        &self.is.1
     }
 }
 

@@ -22,6 +22,7 @@ use super::expressions::name_checks_anew;
 use super::insert::with_info;
 use super::query::Ready;
 use super::record::names_columns;
+use super::succession::Succession;
 use super::write::{Writer, Written};
 use super::{Job, information};
 use crate::connection::Connection;
@@ -246,11 +247,13 @@ impl Job {
                     published => return published,
                 }
             };
-            if !old.retire(&old.snapshot()) {
-                return Err(MySqlError::new(ErrorCode::TableChanged, &[]));
-            }
-            let exchanged = self.exchange(&[place(old)], &[place(&table)], false);
-            return exchanged.inspect_err(|_| old.return_to_use());
+            let succession = Succession {
+                was: place(old),
+                seen: old.snapshot(),
+                is: place(&table),
+                shares_rows: false,
+            };
+            return self.swap(&[succession], false);
         }
     }
 

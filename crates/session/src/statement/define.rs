@@ -14,14 +14,12 @@ use mayfly_sql::statement::{
 use mayfly_table::{
     Column, Definition, Generated, KEY_BYTES_MAX, Key, KeyKind, KeyPart, TableOption,
 };
-use mayfly_types::{ColumnType, ErrorCode, Level, MySqlError, Warning};
+use mayfly_types::{COLUMNS_MAX, ColumnType, ErrorCode, Level, MySqlError, Warning};
 
 use super::expressions::{check_defaults, check_generated, checks};
 
 /// Most characters of a name.
 pub(crate) const NAME_LENGTH: usize = 64;
-/// Most columns of a table.
-const COLUMN_COUNT: usize = 4096;
 /// The most words of a SET.
 const SET_WORDS: usize = 64;
 /// Most keys of a table.
@@ -223,7 +221,7 @@ fn check_columns(columns: &[Column]) -> Result<(), MySqlError> {
     if columns.is_empty() {
         return Err(MySqlError::new(ErrorCode::TableMustHaveColumns, &[]));
     }
-    if columns.len() > COLUMN_COUNT {
+    if columns.len() > COLUMNS_MAX {
         return Err(MySqlError::new(ErrorCode::TooManyColumns, &[]));
     }
     let mut seen = HashSet::new();

@@ -4,13 +4,15 @@
 
 use std::sync::Arc;
 
+use arrow::record_batch::RecordBatch;
 use datafusion::execution::TaskContext;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
-use mayfly_exec::{StatementContext, SwapOperators};
+use mayfly_exec::{ShortPlan, ShortRun, Size, StatementContext, SwapOperators};
 use mayfly_sql::functions::SessionValues;
+use mayfly_sql::long_values::without_long_values;
 use mayfly_sql::planning::{optimized, physical};
 
 use super::Job;
@@ -34,6 +36,17 @@ pub(super) fn unless_warned_elsewhere<T>(
     let before = values.lock().warned;
     let ran = run();
     (values.lock().warned == before).then_some(ran).flatten()
+}
+
+/// Runs a plan over few rows, in which no function makes a long value; `None` where it fails or
+/// cannot run here.
+pub(super) fn run_short(
+    plan: &ShortPlan,
+    given: Option<RecordBatch>,
+    most: Size,
+    context: &Arc<TaskContext>,
+) -> Option<ShortRun> {
+    without_long_values(|| plan.run(given, most, context)).ok()?
 }
 
 impl Job {

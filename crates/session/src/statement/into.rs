@@ -220,7 +220,5 @@ fn failed(code: ErrorCode, path: &str, error: &std::io::Error) -> MySqlError {
         return MySqlError::clone(told);
     }
     let number = error.raw_os_error().unwrap_or(0);
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    MySqlError::new(code, &[&path, &number, &text])
+    MySqlError::new(code, &[&path, &number, &errors::reason(error)])
 }

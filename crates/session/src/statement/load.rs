@@ -309,9 +309,7 @@ fn not_found(load: &LoadData, error: &std::io::Error) -> MySqlError {
         ErrorCode::FileStat
     };
     let number = error.raw_os_error().unwrap_or(0);
-    let reason = error.to_string();
-    let reason = reason.split(" (os error").next().unwrap_or_default();
-    MySqlError::new(code, &[&load.path, &number, &reason])
+    MySqlError::new(code, &[&load.path, &number, &errors::reason(error)])
 }
 
 /// What the fields of a file become.

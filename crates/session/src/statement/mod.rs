@@ -37,6 +37,7 @@ mod route;
 mod rules;
 mod set;
 mod show;
+mod succession;
 mod turns;
 mod working_table;
 mod write;

@@ -24,6 +24,7 @@ use mayfly_sql::origin::Origins;
 use mayfly_sql::plan::{Planned, Planner, raise};
 use mayfly_sql::planning::{optimized, physical};
 use mayfly_sql::references::References;
+use mayfly_sql::selects::Selects;
 use mayfly_sql::source::Source;
 use mayfly_sql::typing::type_planner;
 use mayfly_types::{ErrorCode, MySqlError};
@@ -306,15 +307,18 @@ impl Job {
         }
     }
 
-    /// The plans of a query that is explained.
+    /// The plans of a query that is explained, and its SELECTs.
     pub(super) async fn explained_plans(
         &self,
         query: ast::Query,
         bindings: Bindings,
-    ) -> Result<(LogicalPlan, Ready), MySqlError> {
+    ) -> Result<(LogicalPlan, Ready, Selects), MySqlError> {
         self.plan(move |job| {
-            let planned = job.planned_here(query, &bindings, &job.source)?;
-            job.optimized_here(planned)
+            let planned = job.planned_here(query.clone(), &bindings, &job.source)?;
+            // Behind the count of tables: it reads a table expression wherever that is named.
+            let selects = Selects::of(&query, &bindings);
+            let (logical, ready) = job.optimized_here(planned)?;
+            Ok((logical, ready, selects))
         })
         .await
     }

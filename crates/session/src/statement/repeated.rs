@@ -26,13 +26,12 @@ use datafusion::sql::sqlparser::ast::Query;
 use mayfly_exec::{ShortPlan, ShortRun, Size, UnboundTable};
 use mayfly_space::{Counters, Reservation};
 use mayfly_sql::functions::SessionValues;
-use mayfly_sql::long_values::without_long_values;
 use mayfly_sql::references::References;
 use mayfly_sql::repeatable::is_repeatable;
 use mayfly_table::Table;
 
 use super::Job;
-use super::few_rows::unless_warned_elsewhere;
+use super::few_rows::{run_short, unless_warned_elsewhere};
 use super::meanings::Meanings;
 use crate::connection::Connection;
 use crate::lowered;
@@ -250,7 +249,7 @@ impl KeptPlan {
         let context = connection.few_rows_context()?;
         let _entered = connection.engine.runtime().enter();
         unless_warned_elsewhere(&self.values, connection, || {
-            without_long_values(|| self.plan.run(None, SIZE_MAX, &context)).ok()?
+            run_short(&self.plan, None, SIZE_MAX, &context)
         })
     }
 }
@@ -316,7 +315,7 @@ impl Job {
         let plan = ShortPlan::of(&plan).ok()??;
         // What has too many rows now is not tried again soon.
         let context = connection.few_rows_context()?;
-        without_long_values(|| plan.run(None, SIZE_MAX, &context)).ok()??;
+        run_short(&plan, None, SIZE_MAX, &context)?;
         Some(KeptPlan {
             columns: self.described(plan.schema(), &planned.labels, &planned.origins),
             plan,

@@ -33,14 +33,13 @@ pub(crate) struct Deadline(Option<Instant>);
 /// The turns that a statement has while it finds out what its names mean.
 #[derive(Default)]
 pub(crate) struct HeldTurns {
-    of: Vec<Busy>,
-    turns: Vec<Turn>,
+    held: Vec<(Busy, Turn)>,
     deadline: Deadline,
 }
 
 impl HeldTurns {
     pub(crate) fn into_turns(self) -> Vec<Turn> {
-        self.turns
+        self.held.into_iter().map(|(_, turn)| turn).collect()
     }
 }
 
@@ -118,18 +117,16 @@ impl Job {
         purpose: fn(&Table) -> Purpose,
     ) -> Result<bool, MySqlError> {
         let wanted = turns_of(tables, purpose);
-        let is_same = |(one, other): (&Busy, &Busy)| {
+        let is_same = |(one, (other, _)): (&Busy, &(Busy, Turn))| {
             one.turns.are(&other.turns) && one.purpose == other.purpose
         };
-        if wanted.len() == held.of.len() && wanted.iter().zip(&held.of).all(is_same) {
+        if wanted.len() == held.held.len() && wanted.iter().zip(&held.held).all(is_same) {
             return Ok(true);
         }
-        held.turns.clear();
-        held.of.clear();
+        held.held.clear();
         for busy in wanted {
             let turn = self.take_turn(&busy, &mut held.deadline).await?;
-            held.turns.push(turn);
-            held.of.push(busy);
+            held.held.push((busy, turn));
         }
         Ok(false)
     }

@@ -265,18 +265,15 @@ impl Job {
     ) -> Result<(Assigned<'u>, TablesInTurn), MySqlError> {
         let mut held = HeldTurns::default();
         loop {
-            let assigned = match self.owned(update).await {
-                Ok(owned) => self
-                    .assigned(found, &owned)
-                    .map(|(mentions, places)| Assigned(owned, mentions, places)),
-                Err(error) => Err(error),
-            };
+            let assigned = self.owned(update).await.and_then(|owned| {
+                let (mentions, places) = self.assigned(found, &owned)?;
+                Ok(Assigned(owned, mentions, places))
+            });
             let changed = assigned.as_ref().map_or(found, |assigned| &assigned.1);
             let tables = changed.iter().map(|mention| self.table(&mention.table));
-            let tables = match (tables.collect::<Result<Vec<_>, _>>(), &assigned) {
-                (Ok(tables), _) => tables,
-                (Err(_), Err(error)) => return Err(error.clone()),
-                (Err(error), Ok(_)) => return Err(error),
+            let tables = match tables.collect::<Result<Vec<_>, _>>() {
+                Ok(tables) => tables,
+                Err(error) => return Err(assigned.err().unwrap_or(error)),
             };
             if self
                 .hold_turns(&mut held, &tables, purpose_of_change)

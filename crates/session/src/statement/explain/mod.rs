@@ -102,8 +102,7 @@ impl Job {
 
     async fn explained(&self, query: ast::Query) -> Result<Explained, MySqlError> {
         let bindings = self.bindings(&References::of_query(&query)).await?;
-        let selects = Selects::of(&query, &bindings);
-        let (logical, ready) = self.explained_plans(query, bindings).await?;
+        let (logical, ready, selects) = self.explained_plans(query, bindings).await?;
         Ok(Explained {
             logical,
             ready,

@@ -27,7 +27,6 @@ use mayfly_exec::{GivenRows, GivenRowsScan, ShortPlan, Size, TempTable};
 use mayfly_sql::change::Mention;
 use mayfly_sql::functions::SessionValues;
 use mayfly_sql::literal::Literal;
-use mayfly_sql::long_values::without_long_values;
 use mayfly_sql::references::References;
 use mayfly_table::Table;
 
@@ -37,7 +36,7 @@ use super::taken_apart;
 use crate::connection::Connection;
 use crate::lowered;
 use crate::statement::Job;
-use crate::statement::few_rows::unless_warned_elsewhere;
+use crate::statement::few_rows::{run_short, unless_warned_elsewhere};
 
 /// Aggregates whose value depends on their arguments only.
 const AGGREGATES: [&str; 5] = ["avg", "count", "max", "min", "sum"];
@@ -86,7 +85,7 @@ impl Remainder {
         };
         let context = connection.few_rows_context()?;
         let run = unless_warned_elsewhere(&self.values, connection, || {
-            without_long_values(|| self.plan.run(Some(rows), most, &context)).ok()?
+            run_short(&self.plan, Some(rows), most, &context)
         })?;
         Some((run.rows, run.temp_tables))
     }
