@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::statements::TABLES;
 use crate::args::SystemName;
+use crate::cgroup;
 use crate::scripts::wire::Client;
 use crate::systems::server::{DATABASE, Flavour, Serve, Server, Start};
 
@@ -126,17 +127,14 @@ impl How {
                 (Server::serve(&serve)?, limit)
             }
             _ => {
-                let start = |cap_bytes| {
-                    Server::start(&Start {
-                        flavour: Flavour::MariaDb,
-                        data_dir: &self.data_dir,
-                        temp_dir: &self.temp_dir,
-                        options: Vec::new(),
-                        cap_bytes,
-                    })
-                };
-                // Where cgroups are not permitted it has the whole machine.
-                let server = start(Some(CAP_BYTES)).or_else(|_| start(None))?;
+                let server = Server::start(&Start {
+                    flavour: Flavour::MariaDb,
+                    data_dir: &self.data_dir,
+                    temp_dir: &self.temp_dir,
+                    options: Vec::new(),
+                    // Where cgroups are not permitted it has the whole machine.
+                    cap_bytes: cgroup::available().is_ok().then_some(CAP_BYTES),
+                })?;
                 (
                     server,
                     format!("SET max_statement_time = {}", self.limit.as_secs()),
