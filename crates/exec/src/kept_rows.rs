@@ -20,6 +20,7 @@ use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJo
 use datafusion::physical_plan::projection::ProjectionExec;
 
 use crate::by_key::{LateScan, is_exchange};
+use crate::materialized::MaterializedScan;
 use crate::nested_loop::Again;
 use crate::provider::TableScan;
 use crate::sort::SortOperator;
@@ -68,6 +69,10 @@ fn visit(plan: &Arc<dyn ExecutionPlan>, kept: Kept) -> Result<Option<Arc<dyn Exe
             Some(late) => Arc::new(late.with_scan(scan.copying())) as Arc<dyn ExecutionPlan>,
             None => Arc::new(scan.copying()),
         }));
+    }
+    if let Some(scan) = plan.downcast_ref::<MaterializedScan>() {
+        // How many rows it will have, nobody knows.
+        return Ok((kept == Kept::All).then(|| Arc::new(scan.copying()) as _));
     }
     let is_join =
         plan.is::<HashJoinExec>() || plan.is::<NestedLoopJoinExec>() || plan.is::<CrossJoinExec>();

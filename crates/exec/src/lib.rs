@@ -14,6 +14,7 @@
 //!   by_key        rows that keys find: conditions, joins, orders
 //!   short_plan    plans of few rows that run again and again; given_rows, unbound: their tables
 //!   recursion     WITH RECURSIVE, level by level
+//!   materialized  tables that a query names more than once, computed once
 //!   nested_loop   joins without an equality, where memory is short
 //!   long_rows     batches of few rows where rows are long
 //!   batches       kernels over batches that several operators call
@@ -35,6 +36,7 @@ mod given_rows;
 mod install;
 mod kept_rows;
 mod long_rows;
+mod materialized;
 pub mod memory;
 mod nested_loop;
 mod padding;
@@ -48,6 +50,7 @@ mod same_names;
 mod scan_columns;
 mod short_plan;
 pub mod sort;
+mod tasks;
 pub mod temp_file;
 mod time_slice;
 mod unbound;
@@ -60,6 +63,7 @@ pub use error::{find_space_error, space_error, table_error};
 pub use given_rows::{GivenRows, GivenRowsScan};
 pub use install::{install, runtime};
 pub use long_rows::batch_rows;
+pub use materialized::{Computed, Materialized, MaterializedScan, WithMaterialized};
 pub use padding::{ForgetConstants, KnowPadding};
 pub use plan_node::known_rows;
 pub use provider::{TableScan, TableSource};

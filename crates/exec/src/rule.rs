@@ -19,6 +19,7 @@ use crate::aggregate::{self, AggregateOperator};
 use crate::by_key;
 use crate::kept_rows;
 use crate::long_rows;
+use crate::materialized::WithMaterialized;
 use crate::nested_loop;
 use crate::recursion::{self, RecursionOperator};
 use crate::report::Why;
@@ -137,6 +138,11 @@ pub fn planned_temp_tables(plan: &Arc<dyn ExecutionPlan>) -> Vec<PlannedTempTabl
                 id: recursion.id(),
                 why: Why::Recursion,
             });
+        } else if let Some(with) = node.downcast_ref::<WithMaterialized>() {
+            found.extend(with.tables().map(|table| PlannedTempTable {
+                id: table.id(),
+                why: Why::Derived,
+            }));
         }
     });
     found

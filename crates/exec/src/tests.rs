@@ -79,8 +79,8 @@ pub(crate) async fn wait_until(label: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Looks in a row at which nothing is in use: what is in use is a sum of parts that change one after
-/// the other, and may seem to be nothing while a task that ends moves its last bytes.
+/// Looks in a row at which nothing is in use: what is in use is a sum of parts that change one
+/// after the other, and may seem to be nothing while a task that ends moves its last bytes.
 const QUIET_LOOKS: u32 = 3;
 
 /// Waits until nothing of a space is in use: tasks that were told to end do so in their own time.

@@ -13,7 +13,7 @@ use datafusion::execution::TaskContext;
 use datafusion::execution::session_state::SessionState;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::scalar::ScalarValue;
-use mayfly_exec::{StatementContext, TempTable};
+use mayfly_exec::{Computed, StatementContext, TempTable};
 use mayfly_space::{Account, AccountOptions, Counters};
 use mayfly_sql::functions::{LockHolder, SessionValues, Values};
 use mayfly_sql::statement::Access;
@@ -439,6 +439,7 @@ impl Connection {
             table_resident_max_bytes: self.temp_table_cap(),
             recursion_depth_max: Some(self.recursion_depth_max()),
             stop: running.stop_flag(),
+            computed: Computed::default(),
         };
         let state = self.state().map_err(mayfly_sql::plan::raise)?;
         let batch_rows = mayfly_exec::batch_rows(plan, state.config_options());

@@ -223,6 +223,7 @@ macro_rules! matrix {
 matrix!(
     group_by_with_states,
     group_by_with_kept_rows,
+    computed_once,
     distinct_aggregates,
     distinct_aggregates_of_one_group,
     distinct_aggregates_without_groups,

@@ -87,6 +87,14 @@ pub fn group_by_with_states(_: &Path) -> Statement {
     )
 }
 
+/// A table that is named twice and computed once.
+pub fn computed_once(_: &Path) -> Statement {
+    query(
+        "WITH d AS (SELECT n, k, MAX(word) w FROM wide GROUP BY n, k) \
+         SELECT COUNT(*), MIN(w), MAX(w) FROM (SELECT w FROM d UNION ALL SELECT k FROM d) u",
+    )
+}
+
 pub fn group_by_with_kept_rows(_: &Path) -> Statement {
     query(
         "SELECT COUNT(*), SUM(LENGTH(c)) FROM (SELECT k, GROUP_CONCAT(word ORDER BY n) c \

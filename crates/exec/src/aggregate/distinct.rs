@@ -29,8 +29,8 @@ use mayfly_table::rows::{
 
 use super::functions::{Functions, select};
 use super::recent::Recent;
-use super::tasks::next_groups;
 use crate::error::rows_error;
+use crate::tasks::next_groups;
 use crate::time_slice::TimeSlice;
 
 /// Tables in front of the set that each thread has at most: further tuples share them. The memory

@@ -26,7 +26,6 @@ mod operator;
 mod recent;
 mod recipe;
 mod run;
-mod tasks;
 mod whole;
 
 use std::sync::Arc;

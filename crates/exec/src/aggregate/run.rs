@@ -22,11 +22,11 @@ use mayfly_table::rows::{
 use super::accumulate::KeptReader;
 use super::finish::result_batch;
 use super::operator::{AggregateOperator, Recipe};
-use super::tasks::{join_all, next_groups};
 use crate::context::StatementContext;
 use crate::error::{rows_error, space_error};
 use crate::memory::SpacePool;
 use crate::report::{TempTable, Why};
+use crate::tasks::{join_all, next_groups};
 use crate::time_slice::TimeSlice;
 
 /// The end of all input: shared by every output stream.

@@ -33,10 +33,10 @@ use super::distinct::{DistinctReader, DistinctSet, DistinctWorker};
 use super::functions::{Function, Functions, Source, select};
 use super::operator::AggregateOperator;
 use super::run::{Usage, operator_account};
-use super::tasks::join_all;
 use crate::context::StatementContext;
 use crate::error::space_error;
 use crate::memory::SpacePool;
+use crate::tasks::join_all;
 use crate::time_slice::TimeSlice;
 
 /// What the tasks of one execution share.

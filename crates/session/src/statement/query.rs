@@ -22,7 +22,7 @@ use mayfly_sql::functions::{refusing_zero, waits};
 use mayfly_sql::in_turn;
 use mayfly_sql::origin::Origins;
 use mayfly_sql::plan::{Planned, Planner, raise};
-use mayfly_sql::planning::{optimized, physical};
+use mayfly_sql::planning::{Optimized, optimized_with_tables, physical_with_tables};
 use mayfly_sql::references::References;
 use mayfly_sql::selects::Selects;
 use mayfly_sql::source::Source;
@@ -299,7 +299,7 @@ impl Job {
     }
 
     /// The physical plan with the logical one that it is made from.
-    fn optimized_here(&self, planned: Planned) -> Result<(LogicalPlan, Ready), MySqlError> {
+    fn optimized_here(&self, planned: Planned) -> Result<(Optimized, Ready), MySqlError> {
         match waits(&planned.plan) {
             // One row after the other.
             true => self.in_order_here(planned),
@@ -312,7 +312,7 @@ impl Job {
         &self,
         query: ast::Query,
         bindings: Bindings,
-    ) -> Result<(LogicalPlan, Ready, Selects), MySqlError> {
+    ) -> Result<(Optimized, Ready, Selects), MySqlError> {
         self.plan(move |job| {
             let planned = job.planned_here(query.clone(), &bindings, &job.source)?;
             // Behind the count of tables: it reads a table expression wherever that is named.
@@ -333,7 +333,7 @@ impl Job {
         .await
     }
 
-    fn in_order_here(&self, planned: Planned) -> Result<(LogicalPlan, Ready), MySqlError> {
+    fn in_order_here(&self, planned: Planned) -> Result<(Optimized, Ready), MySqlError> {
         let state = self.connection.state()?;
         let state = in_one_partition(state).build();
         let (logical, ready) = self.physical_by(&state, planned)?;
@@ -345,11 +345,11 @@ impl Job {
         &self,
         state: &SessionState,
         planned: Planned,
-    ) -> Result<(LogicalPlan, Ready), MySqlError> {
+    ) -> Result<(Optimized, Ready), MySqlError> {
         self.running.enter(Stage::Preparing);
-        let logical = optimized(state, planned.plan);
+        let logical = optimized_with_tables(state, planned.plan);
         let logical = logical.map_err(|error| errors::from_plan(&error))?;
-        let plan = planning::wait(physical(state, &logical));
+        let plan = planning::wait(physical_with_tables(state, &logical));
         let mut plan = plan.map_err(|error| errors::from_plan(&error))?;
         if self.connection.values.lock().refuses_misfits {
             plan = in_turn::in_turn(plan).map_err(|error| errors::from_plan(&error))?;

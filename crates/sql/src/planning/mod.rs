@@ -1,6 +1,7 @@
 //! From a logical plan to a physical one: DataFusion's rules, run by us.
 //!
-//! **Owns** the loop over analyzer and optimizer rules, and what watches a plan while it is made.
+//! **Owns** the loop over analyzer and optimizer rules, the choice of tables that are computed
+//! once, and what watches a plan while it is made.
 //! **Never** has a rule of its own: those of MySQL's types are in `typing`.
 //!
 //! DataFusion has such a loop too. It checks the plan before and behind its rules, and that check
@@ -14,6 +15,7 @@
 
 mod checks;
 mod expansion;
+mod materialized;
 mod optimize;
 mod size;
 mod text;
@@ -21,6 +23,7 @@ mod watch;
 mod watched_rule;
 
 pub use expansion::hold_tables;
+pub use materialized::{Optimized, is_materialized, optimized_with_tables, physical_with_tables};
 pub use optimize::{analyzed, optimized, physical};
 pub use size::hold;
 pub use text::text_bytes;

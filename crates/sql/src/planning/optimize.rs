@@ -47,7 +47,14 @@ pub fn analyzed(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> 
 /// Those of the rules, and those of the watch.
 pub fn optimized(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
     hold(&plan)?;
-    let mut plan = analyzed(state, plan)?;
+    with_rules(state, analyzed(state, plan)?)
+}
+
+/// Applies the optimizer rules to a plan that has its types.
+///
+/// # Errors
+/// Those of the rules, and those of the watch.
+pub(super) fn with_rules(state: &SessionState, mut plan: LogicalPlan) -> Result<LogicalPlan> {
     let schema = Arc::clone(plan.schema());
     let mut seen = HashSet::from([fingerprint(&plan)]);
     for _ in 0..state.config_options().optimizer.max_passes {

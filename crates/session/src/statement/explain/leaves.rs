@@ -12,7 +12,10 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use mayfly_exec::Access;
-use mayfly_exec::{Found, KeyApply, KeyJoin, KeyOrder, KeyScan, LateScan, TableScan};
+use mayfly_exec::{
+    Found, KeyApply, KeyJoin, KeyOrder, KeyScan, LateScan, MaterializedScan, TableScan,
+};
+use mayfly_sql::planning::{Optimized, is_materialized};
 use mayfly_sql::typing::LOOKED_UP;
 use mayfly_types::ColumnType;
 
@@ -33,16 +36,24 @@ pub(super) struct Scan {
 
 /// The tables of a plan in the order in which its scans stand in the physical one: values of
 /// subqueries come last.
-pub(super) fn scans(plan: &LogicalPlan) -> Vec<Scan> {
+pub(super) fn scans(optimized: &Optimized) -> Vec<Scan> {
     let mut found = Vec::new();
-    let mut values = Vec::new();
-    of_level(plan, &mut found, &mut values);
-    let mut next = 0;
-    while let Some(value) = values.get(next).cloned() {
-        of_level(&value, &mut found, &mut values);
-        next += 1;
+    let tables = optimized.tables.iter().map(|(_, plan)| plan);
+    for plan in std::iter::once(&optimized.plan).chain(tables) {
+        of_plan(plan, &mut found);
     }
     found
+}
+
+/// The tables of a plan and of its subqueries.
+fn of_plan(plan: &LogicalPlan, found: &mut Vec<Scan>) {
+    let mut values = Vec::new();
+    of_level(plan, found, &mut values);
+    let mut next = 0;
+    while let Some(value) = values.get(next).cloned() {
+        of_level(&value, found, &mut values);
+        next += 1;
+    }
 }
 
 /// The tables of a plan without those of its subqueries, which are added to others.
@@ -65,6 +76,11 @@ fn of_level(plan: &LogicalPlan, scans: &mut Vec<Scan>, values: &mut Vec<Arc<Logi
                 let name = named.alias.table();
                 let is_own = name.starts_with("__") || name.starts_with(LOOKED_UP);
                 alias = (!is_own).then(|| name.to_owned());
+            }
+            // Named by the SELECT that reads it.
+            LogicalPlan::TableScan(scan) if is_materialized(scan) => {
+                alias = None;
+                filters_above = 0;
             }
             LogicalPlan::TableScan(scan) => {
                 let table = scan.table_name.table().to_owned();
@@ -225,7 +241,9 @@ pub(super) fn leaves(plan: &Arc<dyn ExecutionPlan>, scans: &mut Vec<Scan>, found
         let leaf = Leaf::of(plan);
         let by_key = leaf.key.as_ref().map(|found| Arc::clone(&found.table));
         let scanned = plan.downcast_ref::<TableScan>();
+        let computed = plan.downcast_ref::<MaterializedScan>();
         let name = scanned.map(TableScan::table_name);
+        let name = name.or(computed.map(MaterializedScan::table_name));
         let name = name.or(by_key.as_ref().map(|table| table.name()));
         let is_table = name.is_some() || !plan.schema().fields().is_empty();
         if is_table && !plan.name().starts_with("Placeholder") {

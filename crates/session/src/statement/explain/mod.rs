@@ -11,13 +11,13 @@ mod table;
 
 use std::sync::Arc;
 
-use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::display::DisplayableExecutionPlan;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
 use mayfly_exec::{TempTable, planned_temp_tables, unspillable};
 use mayfly_sql::change;
+use mayfly_sql::planning::Optimized;
 use mayfly_sql::references::References;
 use mayfly_sql::selects::Selects;
 use mayfly_sql::statement::{Explain, ExplainFormat, InsertSource, Statement};
@@ -35,7 +35,7 @@ const LINE_LENGTH: usize = 400;
 
 /// A query that is explained.
 struct Explained {
-    logical: LogicalPlan,
+    logical: Optimized,
     ready: Ready,
     selects: Selects,
 }

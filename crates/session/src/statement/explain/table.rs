@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::Schema;
-use datafusion::logical_expr::LogicalPlan;
 use mayfly_exec::{Why, planned_temp_tables, unspillable};
+use mayfly_sql::planning::Optimized;
 use mayfly_sql::selects::{Part, Selects};
 use mayfly_sql::statement::{Delete, Update};
 
@@ -66,7 +66,7 @@ struct Row {
 
 /// The table of a query.
 pub(super) fn table(
-    logical: &LogicalPlan,
+    logical: &Optimized,
     ready: &Ready,
     selects: &Selects,
     changed: Option<&Changed>,

@@ -1,4 +1,4 @@
-//! Tasks of an aggregate: those that read its input, and steps of those that read its groups.
+//! Tasks of operators: those that read an input, and steps of those that read groups.
 
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{DataFusionError, Result};
@@ -8,7 +8,7 @@ use crate::error::rows_error;
 use crate::time_slice::TimeSlice;
 
 /// What all tasks return; the first failure ends the others.
-pub(super) async fn join_all<T: Send + 'static>(
+pub(crate) async fn join_all<T: Send + 'static>(
     tasks: Vec<SpawnedTask<Result<T>>>,
 ) -> Result<Vec<T>> {
     let joined = tasks.into_iter().map(|task| async {
@@ -21,7 +21,7 @@ pub(super) async fn join_all<T: Send + 'static>(
 }
 
 /// Up to `rows_max` finished groups, `None` at the end; others run between two steps.
-pub(super) async fn next_groups(
+pub(crate) async fn next_groups(
     reader: &mut GroupReader,
     rows_max: usize,
     slice: &mut TimeSlice,

@@ -1,0 +1,140 @@
+//! The rows of tables that are computed once, for one run of a plan.
+//!
+//! Owns: [`Computed`], which has the rows or the tasks that write them. Tasks see it without owning
+//! it: it is dropped with the run, and they end.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use futures::future::{BoxFuture, Shared};
+use futures::{FutureExt, StreamExt};
+use mayfly_space::{Account, AccountOptions, NextUse};
+use mayfly_table::BatchRun;
+
+use super::Materialized;
+use crate::context::StatementContext;
+use crate::error::{space_error, table_error};
+use crate::report::Why;
+use crate::tasks::join_all;
+use crate::time_slice::TimeSlice;
+
+/// Finished rows, the runs of all partitions.
+pub(super) struct Rows {
+    pub(super) runs: Vec<BatchRun>,
+    pub(super) account: Account,
+}
+
+/// Rows that are finished or on their way.
+pub(super) type Coming =
+    Shared<BoxFuture<'static, std::result::Result<Arc<Rows>, Arc<DataFusionError>>>>;
+
+type Tables = Mutex<HashMap<u64, Coming>>;
+
+/// The tables that one run of a plan has computed, or computes.
+#[derive(Clone)]
+pub struct Computed(Place);
+
+#[derive(Clone)]
+enum Place {
+    Owned(Arc<Tables>),
+    /// To the tasks that write rows, which may read other tables.
+    Lent(Weak<Tables>),
+}
+
+impl Default for Computed {
+    fn default() -> Self {
+        Computed(Place::Owned(Arc::default()))
+    }
+}
+
+impl Computed {
+    /// The rows of a table; the first call starts its plan.
+    pub(super) fn rows_of(
+        &self,
+        table: &Materialized,
+        context: &Arc<TaskContext>,
+    ) -> Result<Coming> {
+        let tables = match &self.0 {
+            Place::Owned(tables) => Arc::clone(tables),
+            // The run is over, and nobody waits for these rows any more.
+            Place::Lent(tables) => tables.upgrade().unwrap_or_default(),
+        };
+        let mut known = tables.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(rows) = known.get(&table.id()) {
+            return Ok(rows.clone());
+        }
+        let plan = table.plan()?;
+        let context = lent(context, &tables)?;
+        let (id, name) = (table.id(), table.name().to_owned());
+        let rows = async move {
+            let rows = compute(id, &name, plan, context).await;
+            rows.map(Arc::new).map_err(Arc::new)
+        };
+        let rows = rows.boxed().shared();
+        known.insert(table.id(), rows.clone());
+        Ok(rows)
+    }
+}
+
+/// The context of tasks that do not own the rows which they write.
+fn lent(context: &Arc<TaskContext>, tables: &Arc<Tables>) -> Result<Arc<TaskContext>> {
+    let statement = StatementContext::of(context)?;
+    let statement = StatementContext {
+        computed: Computed(Place::Lent(Arc::downgrade(tables))),
+        ..statement.as_ref().clone()
+    };
+    let config = context.session_config().clone();
+    Ok(Arc::new(TaskContext::new(
+        context.task_id(),
+        context.session_id(),
+        config.with_extension(Arc::new(statement)),
+        context.scalar_functions().clone(),
+        context.higher_order_functions().clone(),
+        context.aggregate_functions().clone(),
+        context.window_functions().clone(),
+        context.runtime_env(),
+    )))
+}
+
+/// Runs the plan of a table into pages.
+async fn compute(
+    id: u64,
+    name: &str,
+    plan: Arc<dyn ExecutionPlan>,
+    context: Arc<TaskContext>,
+) -> Result<Rows> {
+    let statement = StatementContext::of(&context)?;
+    let account = statement.table_account(name, 1, AccountOptions::default());
+    let live = statement.report.begin(id, Why::Derived, account.clone());
+    let partitions = plan.output_partitioning().partition_count();
+    let tasks = (0..partitions).map(|partition| {
+        let (plan, context) = (Arc::clone(&plan), Arc::clone(&context));
+        SpawnedTask::spawn(write(plan, partition, account.clone(), context))
+    });
+    let runs = join_all(tasks.collect()).await?;
+    live.add_rows(runs.iter().map(BatchRun::row_count).sum());
+    Ok(Rows { runs, account })
+}
+
+/// Writes the rows of one partition.
+async fn write(
+    plan: Arc<dyn ExecutionPlan>,
+    partition: usize,
+    account: Account,
+    context: Arc<TaskContext>,
+) -> Result<BatchRun> {
+    let mut run = BatchRun::new(&account, plan.schema(), NextUse::SecondChance);
+    let _admission = account.admit(run.append_bytes()).map_err(space_error)?;
+    let mut batches = plan.execute(partition, context)?;
+    let mut slice = TimeSlice::begin();
+    while let Some(batch) = batches.next().await {
+        run.append(&batch?).map_err(table_error)?;
+        slice.share().await;
+    }
+    run.finish().map_err(table_error)?;
+    Ok(run)
+}
