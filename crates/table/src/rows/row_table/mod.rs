@@ -23,11 +23,13 @@ use super::direct::Direct;
 use super::directory::{Directory, Probe};
 use super::drain::Drain;
 use super::encode::{GroupInput, KeysView, RowsView};
+use super::group_runs::{GroupRuns, RunBuffers};
 use super::hash::Level;
 use super::layout::{ROW_ALIGN, forward, forwarded_to, row_hash, row_is_dead};
 use super::numbering::{number_of, numbered_row};
 use super::payload;
 use super::segment::{OpenSegment, Segment, Shape, walk};
+use super::short_keys::ShortKeys;
 use super::state::{StateInput, merge_state};
 use super::state_update::update_states;
 
@@ -90,6 +92,8 @@ pub(crate) struct RowTable {
     by_second: bool,
     /// Beside the directory where the key is one number; a cache of what it knows.
     direct: Option<Direct>,
+    /// The same for few groups whose keys are short.
+    short: Option<ShortKeys>,
     groups_max: usize,
     /// Bytes of its pages.
     bytes: usize,
@@ -118,6 +122,7 @@ impl RowTable {
             directory,
             by_second: level.is_second(),
             direct: None,
+            short: None,
             groups_max,
             bytes: 0,
             bytes_max: usize::MAX,
@@ -126,15 +131,23 @@ impl RowTable {
         }))
     }
 
-    /// The table as a worker's own: with a limit to the bytes of its pages, and, where the key is a
-    /// number, directly addressed.
-    pub(crate) fn for_worker(self, bytes_max: usize) -> RowTable {
-        let direct = Direct::for_layout(&self.shape.layout, &self.shape.account, bytes_max);
-        RowTable {
+    /// The table as a worker's own: with a limit to the bytes of its pages, and, where keys are
+    /// numbers or short, found without encoding them.
+    pub(crate) fn for_worker(self, bytes_max: usize) -> Result<RowTable, Error> {
+        let Shape {
+            layout, account, ..
+        } = &*self.shape;
+        let direct = Direct::for_layout(layout, account, bytes_max);
+        let short = match direct {
+            None => ShortKeys::for_layout(layout, account)?,
+            Some(_) => None,
+        };
+        Ok(RowTable {
             bytes_max,
             direct,
+            short,
             ..self
-        }
+        })
     }
 
     pub(crate) fn shape(&self) -> &Shape {
@@ -160,6 +173,9 @@ impl RowTable {
         self.directory.clear();
         if let Some(direct) = &mut self.direct {
             direct.clear();
+        }
+        if let Some(short) = &mut self.short {
+            short.clear();
         }
         self.filling = 0;
         self.dead_bytes = 0;
@@ -255,8 +271,9 @@ impl RowTable {
         Ok(window.len())
     }
 
-    /// Looks numbers up that are keys, without their hashes: appends the rows whose group was found
-    /// to `known` and the others to `rest`. False where the table is not directly addressed.
+    /// Looks keys up without their hashes, where they are numbers close together or few and short:
+    /// appends the rows whose group was found to `known` and the others to `rest`. False where
+    /// they are neither.
     pub(crate) fn find_direct(
         &mut self,
         input: &GroupInput<'_>,
@@ -265,17 +282,23 @@ impl RowTable {
     ) -> bool {
         known.clear();
         rest.clear();
-        let direct = self.direct.as_mut().filter(|direct| direct.is_in_use());
-        let Some(direct) = direct else {
-            return false;
-        };
-        direct.find(&input.key[0], known, rest);
-        true
+        let groups = self.groups();
+        if let Some(direct) = self.direct.as_mut().filter(|direct| direct.is_in_use()) {
+            direct.find(&input.key[0], known, rest);
+            return true;
+        }
+        let short = self.short.as_mut();
+        short.is_some_and(|short| short.find(input.key, groups, known, rest))
     }
 
     #[cfg(test)]
     pub(crate) fn is_direct(&self) -> bool {
         self.direct.as_ref().is_some_and(Direct::is_in_use)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn knows_short_keys(&self) -> bool {
+        self.short.as_ref().is_some_and(ShortKeys::is_in_use)
     }
 
     /// The difference between the least and the greatest key that was found again, where keys are
@@ -292,10 +315,13 @@ impl RowTable {
         known: &[(u32, u32)],
     ) -> Result<(), Error> {
         let groups = self.groups();
-        match &mut self.direct {
-            Some(direct) => Ok(direct.learn(&input.key[0], looked_up, known, groups)?),
-            None => Ok(()),
+        if let Some(direct) = &mut self.direct {
+            direct.learn(&input.key[0], looked_up, known, groups)?;
         }
+        if let Some(short) = &mut self.short {
+            short.learn(input.key, groups, known);
+        }
+        Ok(())
     }
 
     /// Looks the keys of some rows up without adding any.
@@ -360,13 +386,20 @@ impl RowTable {
 
     /// Brings the states of groups up to date with input rows, as `find` paired them. For layouts
     /// whose groups keep the payload that came first.
-    pub(crate) fn update(&mut self, inputs: &[StateInput], known: &[(u32, u32)]) {
+    pub(crate) fn update(
+        &mut self,
+        inputs: &[StateInput],
+        known: &[(u32, u32)],
+        buffers: &mut RunBuffers,
+    ) {
         let shape = Arc::clone(&self.shape);
+        let states = &shape.layout.states;
+        let runs = GroupRuns::of(known, self.groups(), states.len(), buffers);
         let mut targets = Targets {
             shape: &shape,
             segments: &mut self.segments,
         };
-        update_states(&shape.layout.states, inputs, known, &mut targets);
+        update_states(states, inputs, &runs, &mut targets);
     }
 
     /// Brings the slots and rows that probes will look at into the cache, all misses at once, and
@@ -543,6 +576,7 @@ impl RowTable {
         self.bytes = self.segments.iter().map(|page| page.guard.len()).sum();
         self.directory.clear();
         self.direct = None;
+        self.short = None;
         for (number, page) in self.segments.iter().enumerate() {
             let Scratch {
                 offsets, hashes, ..

@@ -1,20 +1,24 @@
 //! Groups brought up to date from columns against groups merged from rows: every kind of state.
 
-use arrow_array::{BooleanArray, Decimal128Array, UInt64Array};
+use arrow_array::{BooleanArray, Decimal128Array, Decimal256Array, UInt64Array};
+use arrow_buffer::i256;
 
 use super::*;
 
-const KINDS: [StateKind; 14] = [
+const KINDS: [StateKind; 17] = [
     StateKind::Count,
     StateKind::Sum(Number::Int),
     StateKind::Sum(Number::UInt),
     StateKind::Sum(Number::Float),
     StateKind::Sum(Number::Decimal),
+    StateKind::Sum(Number::Wide),
     StateKind::Min(Number::Int),
     StateKind::Max(Number::UInt),
     StateKind::Min(Number::Float),
     StateKind::Max(Number::Float),
     StateKind::Max(Number::Decimal),
+    StateKind::Min(Number::Wide),
+    StateKind::Max(Number::Wide),
     StateKind::BitAnd,
     StateKind::BitOr,
     StateKind::BitXor,
@@ -46,6 +50,11 @@ fn argument(kind: StateKind, values: &[Option<i64>], filter: Option<&BooleanArra
             let digits: Decimal128Array = values.iter().map(|v| v.map(i128::from)).collect();
             let digits = digits.with_precision_and_scale(38, 0);
             Arc::new(digits.expect("38 digits are the most"))
+        }
+        Number::Wide => {
+            let digits: Decimal256Array = values.iter().map(|v| v.map(i256::from)).collect();
+            let digits = digits.with_precision_and_scale(76, 0);
+            Arc::new(digits.expect("76 digits are the most"))
         }
     };
     StateInput {
