@@ -138,3 +138,116 @@ fn each<T>(left: &Side<'_>, right: &Side<'_>, result: impl Fn(i128, i128) -> T) 
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::i256;
+
+    use super::super::exact::wide;
+    use super::*;
+
+    /// Numbers that look random, the same in each run (the generator of Steele, Lea and Flood).
+    fn scattered(seed: &mut u64) -> u64 {
+        *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (*seed ^ (*seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number of at most so many bits beside its sign.
+    fn number(seed: &mut u64, bits: u32) -> i128 {
+        let all = u128::from(scattered(seed)) << 64 | u128::from(scattered(seed));
+        let shift = 127 - bits + (scattered(seed) % 8) as u32;
+        all.cast_signed() >> shift.min(127)
+    }
+
+    fn side(seed: &mut u64, rows: usize, bits: u32, is_constant: bool) -> Exact {
+        let rows = if is_constant { 1 } else { rows };
+        let values: Decimal128Array = (0..rows)
+            .map(|_| {
+                let is_null = !is_constant && scattered(seed) % 10 == 0;
+                (!is_null).then(|| number(seed, bits))
+            })
+            .collect();
+        Exact::Narrow(values, is_constant)
+    }
+
+    #[test]
+    fn batches_are_computed_as_rows_are() {
+        let mut seed = 18;
+        let mut computed = 0;
+        for round in 0..6_000 {
+            let operator = [Operator::Add, Operator::Subtract, Operator::Multiply][round % 3];
+            let bits = [0, 1, 40, 62, 63, 64, 90, 124, 125, 126, 127];
+            let mut any = |values: &[u32]| values[scattered(&mut seed) as usize % values.len()];
+            let (left_bits, right_bits) = (any(&bits), any(&bits));
+            let (left_scale, right_scale) = (any(&[0, 2, 6, 30]) as i8, any(&[0, 2, 6]) as i8);
+            let result = match operator {
+                Operator::Multiply => left_scale + right_scale,
+                _ => left_scale.max(right_scale),
+            };
+            let constant = any(&[0, 1, 2]);
+            let rows = any(&[1, 2, 100]) as usize;
+            let scales = Scales {
+                left: left_scale,
+                right: right_scale,
+                result,
+                cut: false,
+            };
+            let left = side(&mut seed, rows, left_bits, constant == 1);
+            let right = side(&mut seed, rows, right_bits, constant == 2);
+            let batch = compute(operator, (&left, &right), scales, |value| value);
+            let small = left_bits + right_bits + 21 < STEP_BITS && left_scale < 30;
+            assert!(
+                batch.is_some() || !small,
+                "{left_bits} and {right_bits} bits are few"
+            );
+            let Some((values, nulls)) = batch else {
+                continue;
+            };
+            computed += 1;
+            for (row, value) in values.into_iter().enumerate() {
+                let is_null = nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+                let sides = left.wide(row).zip(right.wide(row));
+                assert_eq!(is_null, sides.is_none());
+                if let Some((left, right)) = sides {
+                    let expected = wide(operator, left, right, scales);
+                    assert_eq!(Some(i256::from_i128(value)), expected, "{operator:?}");
+                }
+            }
+        }
+        assert!(computed > 1_000, "{computed} batches were proven");
+    }
+
+    #[test]
+    fn what_may_overflow_is_left_to_rows() {
+        let one = |value: i128| Exact::Narrow(Decimal128Array::from(vec![value]), false);
+        let scales = |left, right, result| Scales {
+            left,
+            right,
+            result,
+            cut: false,
+        };
+        let number = |value| value;
+        let greatest = 10_i128.pow(38) - 1;
+        for (operator, left, right, scales) in [
+            (Operator::Multiply, greatest, 10, scales(0, 0, 0)),
+            (Operator::Add, greatest, greatest, scales(0, 0, 0)),
+            (Operator::Subtract, greatest, 1, scales(0, 2, 2)),
+            // What these round is not for whole batches.
+            (Operator::Multiply, 15, 15, scales(1, 1, 1)),
+            (Operator::Add, 15, 15, scales(2, 1, 1)),
+            (Operator::Divide, 15, 3, scales(0, 0, 4)),
+            (Operator::Modulo, 15, 4, scales(0, 0, 0)),
+        ] {
+            let sides = (&one(left), &one(right));
+            assert!(
+                compute(operator, sides, scales, number).is_none(),
+                "{operator:?}"
+            );
+        }
+        let null = Exact::Narrow(Decimal128Array::from(vec![None]), true);
+        let sides = (&one(1), &null);
+        assert!(compute(Operator::Add, sides, scales(0, 0, 0), number).is_none());
+    }
+}

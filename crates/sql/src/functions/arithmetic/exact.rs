@@ -216,7 +216,7 @@ pub(super) struct Scales {
     pub(super) right: i8,
     pub(super) result: i8,
     /// Whether a quotient is cut off instead of rounded.
-    cut: bool,
+    pub(super) cut: bool,
 }
 
 enum Step {
@@ -266,7 +266,7 @@ fn narrow(operator: Operator, left: i128, right: i128, scales: Scales) -> Step {
 }
 
 /// One operation on 256 bits; the divisor is not zero.
-fn wide(operator: Operator, left: i256, right: i256, scales: Scales) -> Option<i256> {
+pub(super) fn wide(operator: Operator, left: i256, right: i256, scales: Scales) -> Option<i256> {
     let ten = i256::from_i128(10);
     let aligned = scales.left.max(scales.right);
     let align = |value: i256, scale: i8| {
