@@ -15,6 +15,10 @@ use crate::engine::{NUMBERS, make_digits, open, rows};
 /// twice, since one that is replaced by a longer one leaves its room behind for a while.
 const STATE_BYTES: u64 = 192;
 
+/// What a statement may hold beside its groups more than another of the kind: pages of its tables
+/// that are on their way.
+const SLACK_BYTES: u64 = 1 << 20;
+
 /// Each function over each kind of number, text and time that it takes.
 const CALLS: [&str; 34] = [
     "COUNT(i)",
@@ -101,7 +105,10 @@ async fn memory_follows_groups_and_not_rows() {
         for call in CALLS {
             let found = rows(&mut session, &over_groups(call)).await;
             assert_eq!(found[0][0], groups.to_string(), "{call}");
-            let (taken, allowed) = (taken_bytes(&session), 2 * base + groups * STATE_BYTES);
+            let (taken, allowed) = (
+                taken_bytes(&session),
+                base + groups * STATE_BYTES + SLACK_BYTES,
+            );
             assert!(
                 taken <= allowed,
                 "{call}, {groups} groups: {taken} of {allowed} bytes"
