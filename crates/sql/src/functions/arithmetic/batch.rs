@@ -165,7 +165,7 @@ mod tests {
         let rows = if is_constant { 1 } else { rows };
         let values: Decimal128Array = (0..rows)
             .map(|_| {
-                let is_null = !is_constant && scattered(seed) % 10 == 0;
+                let is_null = !is_constant && scattered(seed).is_multiple_of(10);
                 (!is_null).then(|| number(seed, bits))
             })
             .collect();

@@ -76,8 +76,11 @@ fn text_of(key: &[ArrayRef], row: usize) -> String {
     parts.collect()
 }
 
-/// Batches of `columns`, which are told the number of a row.
-fn batches(columns: &[&dyn Fn(&[usize]) -> ArrayRef]) -> Vec<Vec<ArrayRef>> {
+/// A column, which is told the numbers of its rows.
+type Column<'a> = &'a dyn Fn(&[usize]) -> ArrayRef;
+
+/// Batches of `columns`.
+fn batches(columns: &[Column<'_>]) -> Vec<Vec<ArrayRef>> {
     let batch = |number: usize| {
         let rows: Vec<usize> = (0..3000)
             .map(|row| scattered(number * 3000 + row))
@@ -116,11 +119,11 @@ fn texts_of_both_kinds() {
 #[test]
 fn four_columns() {
     let flags = |rows: &[usize]| -> ArrayRef {
-        let flag = |n: &usize| (n % 5 > 0).then_some(n % 3 == 0);
+        let flag = |n: &usize| (!n.is_multiple_of(5)).then_some(n.is_multiple_of(3));
         Arc::new(rows.iter().map(flag).collect::<BooleanArray>())
     };
     let numbers = |rows: &[usize]| -> ArrayRef {
-        let number = |n: &usize| (n % 7 > 0).then_some(-((n % 3) as i32));
+        let number = |n: &usize| (!n.is_multiple_of(7)).then_some(-((n % 3) as i32));
         Arc::new(rows.iter().map(number).collect::<Int32Array>())
     };
     let decimals = |rows: &[usize]| -> ArrayRef {
