@@ -1,6 +1,7 @@
 //! The engine from outside: SQL logic tests at every budget, recorded answers, live comparison
 //! with MariaDB, injected faults, cancellation, processes, and the aggregate against its model.
 
+mod aggregate_states;
 mod budgets;
 mod by_key;
 mod cancel;

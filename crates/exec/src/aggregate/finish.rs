@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, SchemaRef};
+use datafusion::arrow::datatypes::{
+    DataType, Decimal128Type, Decimal256Type, Float64Type, Int64Type, SchemaRef,
+};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::{DataFusionError, Result};
 use mayfly_table::rows::GroupColumns;
@@ -49,13 +51,22 @@ fn narrow(array: ArrayRef, result_type: &DataType) -> Result<ArrayRef> {
         }
         DataType::Decimal128(precision, scale) => {
             let digits = array.as_primitive::<Decimal128Type>().clone();
-            digits.validate_decimal_precision(*precision).map_err(|_| {
-                DataFusionError::Execution("DECIMAL value is out of range in an aggregate".into())
-            })?;
+            let valid = digits.validate_decimal_precision(*precision);
+            valid.map_err(|_| out_of_range())?;
+            Arc::new(digits.with_precision_and_scale(*precision, *scale)?)
+        }
+        DataType::Decimal256(precision, scale) => {
+            let digits = array.as_primitive::<Decimal256Type>().clone();
+            let valid = digits.validate_decimal_precision(*precision);
+            valid.map_err(|_| out_of_range())?;
             Arc::new(digits.with_precision_and_scale(*precision, *scale)?)
         }
         _ => cast(&array, result_type)?,
     })
+}
+
+fn out_of_range() -> DataFusionError {
+    DataFusionError::Execution("DECIMAL value is out of range in an aggregate".into())
 }
 
 fn average(sum: &ArrayRef, count: &ArrayRef) -> ArrayRef {

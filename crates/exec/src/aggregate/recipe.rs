@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, new_null_array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Decimal128Type, Schema};
+use datafusion::arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Schema};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::Result;
 use datafusion::physical_expr::PhysicalExpr;
@@ -277,6 +277,7 @@ fn exact_number(data_type: &DataType) -> Option<Number> {
         DataType::UInt64 => Some(Number::UInt),
         DataType::Float64 => Some(Number::Float),
         DataType::Decimal128(_, _) => Some(Number::Decimal),
+        DataType::Decimal256(_, _) => Some(Number::Wide),
         _ => None,
     }
 }
@@ -290,6 +291,9 @@ fn widened_number(data_type: &DataType) -> Option<Number> {
         UInt8 | UInt16 | UInt32 | UInt64 => Some(Number::UInt),
         Float32 | Float64 => Some(Number::Float),
         Decimal128(_, _) => Some(Number::Decimal),
+        Decimal256(_, _) => Some(Number::Wide),
+        // FALSE is before TRUE.
+        Boolean => Some(Number::UInt),
         _ => None,
     }
 }
@@ -316,6 +320,10 @@ fn widen(array: ArrayRef, kind: StateKind) -> Result<ArrayRef> {
             // The digits are what is compared and added; the scale is the same for all of them.
             let digits = array.as_primitive::<Decimal128Type>().clone();
             Arc::new(digits.with_precision_and_scale(38, 0)?)
+        }
+        (Number::Wide, _) => {
+            let digits = array.as_primitive::<Decimal256Type>().clone();
+            Arc::new(digits.with_precision_and_scale(76, 0)?)
         }
     })
 }

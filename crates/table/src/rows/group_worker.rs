@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::Error;
 use super::encode::{GroupInput, RowBlock, RowsView};
 use super::estimate::DistinctEstimate;
+use super::group_runs::RunBuffers;
 use super::group_set::GroupSet;
 use super::hash::Level;
 use super::partition::Scatter;
@@ -44,6 +45,7 @@ struct Lookup {
     keys: RowBlock,
     rows: Vec<u32>,
     found: Found,
+    runs: RunBuffers,
 }
 
 /// One thread's way into a [`GroupSet`].
@@ -137,12 +139,14 @@ impl GroupWorker {
         input: &GroupInput<'_>,
     ) -> Result<(), Error> {
         let front = self.front.as_mut().expect("the caller looked");
-        let Lookup { found, rows, .. } = lookup;
+        let Lookup {
+            found, rows, runs, ..
+        } = lookup;
         if !front.find_direct(input, &mut found.known, rows) {
             rows.extend(0..input.rows as u32);
             return self.push_by_hash(lookup, block, input, input.rows);
         }
-        front.update(input.states, &found.known);
+        front.update(input.states, &found.known, runs);
         self.front_rows += found.known.len() as u64;
         if rows.is_empty() {
             return Ok(());
@@ -164,7 +168,12 @@ impl GroupWorker {
         input: &GroupInput<'_>,
         batch_rows: usize,
     ) -> Result<(), Error> {
-        let Lookup { keys, rows, found } = lookup;
+        let Lookup {
+            keys,
+            rows,
+            found,
+            runs,
+        } = lookup;
         let set = Arc::clone(&self.set);
         let layout = &set.shape.layout;
         let keys = keys.encode_keys(layout, &set.shape.hasher, input);
@@ -174,7 +183,7 @@ impl GroupWorker {
                 return self.push_some(rows, block, input);
             };
             front.find(keys, rows, found, &mut self.scratch);
-            front.update(input.states, &found.known);
+            front.update(input.states, &found.known, runs);
             front.learn(input, rows.len(), &found.known)?;
             self.front_rows += found.known.len() as u64;
             if found.unknown.is_empty() {
@@ -268,7 +277,7 @@ impl GroupWorker {
             let front = RowTable::new(&self.set.shape, Level::default(), 1024.min(groups), groups)?;
             let page_bytes = self.set.shape.page_class.bytes();
             let bytes = self.set.options.front_pages.saturating_mul(page_bytes);
-            self.front = front.map(|table| table.for_worker(bytes));
+            self.front = front.map(|table| table.for_worker(bytes)).transpose()?;
         }
         let Some(front) = &mut self.front else {
             self.direct_rows_left = DIRECT_ROWS;
@@ -363,6 +372,12 @@ impl GroupWorker {
     #[cfg(test)]
     pub(crate) fn is_direct(&self) -> bool {
         self.front.as_ref().is_some_and(RowTable::is_direct)
+    }
+
+    /// Whether short keys are found without their hashes.
+    #[cfg(test)]
+    pub(crate) fn knows_short_keys(&self) -> bool {
+        self.front.as_ref().is_some_and(RowTable::knows_short_keys)
     }
 
     /// Ends this worker's input.

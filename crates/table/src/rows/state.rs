@@ -1,6 +1,6 @@
 //! Aggregate states that live inside a group row.
 //!
-//! A state is 8 to 24 bytes behind the row header. A row that comes from input carries the state of
+//! A state is 8 to 32 bytes behind the row header. A row that comes from input carries the state of
 //! that one input row, so merging two rows is the only operation there is: the same loop serves
 //! input, partial results and pages read back from disk. Loops run state by state over many rows,
 //! so the kind is matched once a batch. Variance follows Chan, Golub and LeVeque (1979).
@@ -8,11 +8,13 @@
 use std::sync::Arc;
 
 use arrow_array::builder::{
-    Decimal128Builder, Float64Builder, Int64Builder, PrimitiveBuilder, UInt64Builder,
+    Decimal128Builder, Decimal256Builder, Float64Builder, Int64Builder, PrimitiveBuilder,
+    UInt64Builder,
 };
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Decimal128Type, Float64Type, Int64Type, UInt64Type};
+use arrow_array::types::{Decimal128Type, Decimal256Type, Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray};
+use arrow_buffer::i256;
 use arrow_schema::DataType;
 
 /// The number a state computes with.
@@ -26,12 +28,30 @@ pub enum Number {
     Float,
     /// `i128`, from a `Decimal128` array.
     Decimal,
+    /// `i256`, from a `Decimal256` array; a sum also from a `Decimal128` array, whose values may
+    /// add up to more than 38 digits.
+    Wide,
 }
 
 impl Number {
     fn bytes(self) -> usize {
-        if self == Number::Decimal { 16 } else { 8 }
+        match self {
+            Number::Int | Number::UInt | Number::Float => 8,
+            Number::Decimal => 16,
+            Number::Wide => 32,
+        }
     }
+}
+
+/// What a wide sum is once it has left 256 bits, and stays: more digits than a decimal can have.
+const WIDE_OVERFLOW: i256 = i256::MAX;
+
+/// The sum of two wide numbers, which never wraps.
+pub(crate) fn add_wide(a: i256, b: i256) -> i256 {
+    if a == WIDE_OVERFLOW || b == WIDE_OVERFLOW {
+        return WIDE_OVERFLOW;
+    }
+    a.checked_add(b).unwrap_or(WIDE_OVERFLOW)
 }
 
 /// What a state computes.
@@ -39,7 +59,8 @@ impl Number {
 pub enum StateKind {
     /// Number of rows whose argument is not NULL (every row where there is no argument).
     Count,
-    /// Sum; integers wrap as DataFusion's own do (the typing layer widens them before).
+    /// Sum; integers wrap as DataFusion's own do (the typing layer widens them before). A wide sum
+    /// that leaves 256 bits becomes a number of more than 76 digits.
     Sum(Number),
     /// Smallest value.
     Min(Number),
@@ -122,6 +143,12 @@ impl StateInput {
     pub(crate) fn sees_all(&self) -> bool {
         self.filter.is_none() && self.values.as_ref().is_none_or(|v| v.null_count() == 0)
     }
+
+    /// Whether the values have 128 bits, whatever their sum has.
+    pub(crate) fn is_narrow(&self) -> bool {
+        let values = self.values.as_ref();
+        values.is_some_and(|v| matches!(v.data_type(), DataType::Decimal128(_, _)))
+    }
 }
 
 pub(crate) fn put<const W: usize>(bytes: &mut [u8], at: usize, value: [u8; W]) {
@@ -168,6 +195,16 @@ pub(crate) fn encode_states(
                 }
                 Number::Decimal => {
                     encode_values::<Decimal128Type, 16>(slot, input, block, offsets, |v| {
+                        v.to_le_bytes()
+                    })
+                }
+                Number::Wide if input.is_narrow() => {
+                    encode_values::<Decimal128Type, 32>(slot, input, block, offsets, |v| {
+                        i256::from_i128(v).to_le_bytes()
+                    })
+                }
+                Number::Wide => {
+                    encode_values::<Decimal256Type, 32>(slot, input, block, offsets, |v| {
                         v.to_le_bytes()
                     })
                 }
@@ -238,6 +275,9 @@ pub(crate) fn merge_state(slot: &StateSlot, source: &[u8], target: &mut [u8]) {
                 .wrapping_add(i128::from_le_bytes(b))
                 .to_le_bytes()
         }),
+        StateKind::Sum(Number::Wide) => merge_sum(slot, source, target, |a, b| {
+            add_wide(i256::from_le_bytes(a), i256::from_le_bytes(b)).to_le_bytes()
+        }),
         StateKind::Min(n) => merge_extreme(slot, n, source, target, true),
         StateKind::Max(n) => merge_extreme(slot, n, source, target, false),
         StateKind::BitAnd => merge_sum(slot, source, target, |a, b| {
@@ -294,6 +334,7 @@ fn merge_extreme(
             x.total_cmp(y).is_lt()
         }),
         Number::Decimal => keep(source, target, a, b, smaller, i128::from_le_bytes, i128::lt),
+        Number::Wide => keep(source, target, a, b, smaller, i256::from_le_bytes, i256::lt),
     }
 }
 
@@ -339,7 +380,8 @@ fn merge_moments(slot: &StateSlot, source: &[u8], target: &mut [u8]) {
 
 /// The values of one state over finished rows: one array, or count, mean and squares for moments.
 ///
-/// Decimals come as `Decimal128(38, 0)`: the caller gives them their scale.
+/// Decimals come as `Decimal128(38, 0)` or `Decimal256(76, 0)`: the caller gives them their scale
+/// and checks their digits.
 pub(crate) fn decode_state(slot: &StateSlot, rows: &[&[u8]]) -> Vec<ArrayRef> {
     let seen = |row: &[u8]| slot.flag.is_none_or(|flag| row[flag] != 0);
     match slot.kind {
@@ -380,6 +422,14 @@ pub(crate) fn decode_state(slot: &StateSlot, rows: &[&[u8]]) -> Vec<ArrayRef> {
                 rows,
                 seen,
                 i128::from_le_bytes,
+            ),
+            Number::Wide => decode_values(
+                Decimal256Builder::with_capacity(rows.len())
+                    .with_data_type(DataType::Decimal256(76, 0)),
+                slot,
+                rows,
+                seen,
+                i256::from_le_bytes,
             ),
         }],
         StateKind::BitAnd | StateKind::BitOr | StateKind::BitXor => {

@@ -1,4 +1,5 @@
-//! Exact numbers with a fraction: on 128 bits as long as the declared digits fit, otherwise on 256.
+//! Exact numbers with a fraction: on 128 bits as long as the values fit (a batch at a time where
+//! they prove it, see `batch`), otherwise on 256.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, UInt64Type, i25
 use datafusion::error::Result;
 use mayfly_types::ColumnType;
 
-use super::{Arithmetic, Operator, kept_digits};
+use super::{Arithmetic, Operator, batch, kept_digits};
 use crate::functions::call::Call;
 use crate::functions::cast;
 use crate::functions::convert;
@@ -86,6 +87,19 @@ impl Arithmetic {
             cut: self.intermediate || self.cuts_at(left_scale, right_scale, scale),
         };
         let narrow_result = matches!(call.result_type().data_type(), DataType::Decimal128(_, _));
+        let sides = (&left, &right);
+        if narrow_result {
+            let whole = batch::compute(self.operator, sides, scales, |value| value);
+            if let Some((values, nulls)) = whole {
+                let array = Decimal128Array::new(values.into(), nulls);
+                return Ok(Arc::new(array.with_precision_and_scale(precision, scale)?));
+            }
+        } else if let Some((values, nulls)) =
+            batch::compute(self.operator, sides, scales, i256::from_i128)
+        {
+            let array = Decimal256Array::new(values.into(), nulls);
+            return Ok(Arc::new(array.with_precision_and_scale(precision, scale)?));
+        }
         if let (true, Exact::Narrow(..), Exact::Narrow(..)) = (narrow_result, &left, &right) {
             let mut builder = Decimal128Builder::with_capacity(call.rows);
             for row in 0..call.rows {
@@ -197,12 +211,12 @@ impl Exact {
 
 /// Digits behind the point of both sides and of the result.
 #[derive(Clone, Copy)]
-struct Scales {
-    left: i8,
-    right: i8,
-    result: i8,
+pub(super) struct Scales {
+    pub(super) left: i8,
+    pub(super) right: i8,
+    pub(super) result: i8,
     /// Whether a quotient is cut off instead of rounded.
-    cut: bool,
+    pub(super) cut: bool,
 }
 
 enum Step {
@@ -211,7 +225,8 @@ enum Step {
     Overflow,
 }
 
-fn power(exponent: i8) -> Option<i128> {
+/// A power of ten, where 128 bits hold it.
+pub(super) fn power(exponent: i8) -> Option<i128> {
     10_i128.checked_pow(u32::try_from(exponent).ok()?)
 }
 
@@ -251,7 +266,7 @@ fn narrow(operator: Operator, left: i128, right: i128, scales: Scales) -> Step {
 }
 
 /// One operation on 256 bits; the divisor is not zero.
-fn wide(operator: Operator, left: i256, right: i256, scales: Scales) -> Option<i256> {
+pub(super) fn wide(operator: Operator, left: i256, right: i256, scales: Scales) -> Option<i256> {
     let ten = i256::from_i128(10);
     let aligned = scales.left.max(scales.right);
     let align = |value: i256, scale: i8| {

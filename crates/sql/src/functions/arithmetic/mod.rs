@@ -5,8 +5,9 @@
 //! by their prefix, times are numbers by their digits.
 //!
 //! **Cost**: whole numbers run through Arrow's kernels; DECIMAL runs on 128 bits as long as the
-//! declared digits fit, otherwise on 256.
+//! values fit, otherwise on 256.
 
+mod batch;
 mod exact;
 mod named;
 mod refusing;

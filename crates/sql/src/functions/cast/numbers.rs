@@ -8,8 +8,8 @@ use arrow::array::{
 };
 use arrow::compute::cast as arrow_cast;
 use arrow::datatypes::{
-    DataType, Decimal128Type, Decimal256Type, DurationMicrosecondType, Float64Type, Int64Type,
-    TimestampMicrosecondType, UInt64Type, i256,
+    DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type, DurationMicrosecondType,
+    Float64Type, Int64Type, TimestampMicrosecondType, UInt64Type, i256,
 };
 use datafusion::error::Result;
 use mayfly_types::spelling::write_digits;
@@ -318,6 +318,17 @@ impl Conversions<'_> {
         let to = self.target.data_type();
         if is_widening(array.data_type(), self.target) && !unsigned {
             return Ok(arrow_cast(array, &to)?);
+        }
+        if let (DataType::Decimal128(_, from), DataType::Decimal256(_, _)) =
+            (array.data_type(), &to)
+            && *from == scale
+            && precision > DECIMAL128_MAX_PRECISION
+            && !unsigned
+        {
+            // Each number of 128 bits fits, whatever digits its type declares.
+            let values = array.as_primitive::<Decimal128Type>();
+            let wide = values.unary::<_, Decimal256Type>(i256::from_i128);
+            return Ok(Arc::new(wide.with_precision_and_scale(precision, scale)?));
         }
         let limit = i256::from_i128(10)
             .checked_pow(u32::from(precision))

@@ -11,8 +11,10 @@
 //! Rows are placed by the first hash of their keys, which they carry. A table whose probes become
 //! too long places all of them anew by the second one, which is computed from the key each time.
 
+mod lookup;
 mod pages;
 
+pub(crate) use lookup::{Found, Targets};
 pub(crate) use pages::Walked;
 
 use std::sync::Arc;
@@ -22,14 +24,14 @@ use super::compact::compact;
 use super::direct::Direct;
 use super::directory::{Directory, Probe};
 use super::drain::Drain;
-use super::encode::{GroupInput, KeysView, RowsView};
+use super::encode::{KeysView, RowsView};
 use super::hash::Level;
 use super::layout::{ROW_ALIGN, forward, forwarded_to, row_hash, row_is_dead};
 use super::numbering::{number_of, numbered_row};
 use super::payload;
 use super::segment::{OpenSegment, Segment, Shape, walk};
-use super::state::{StateInput, merge_state};
-use super::state_update::update_states;
+use super::short_keys::ShortKeys;
+use super::state::merge_state;
 
 /// Buffers that a worker keeps between calls.
 #[derive(Default)]
@@ -57,25 +59,6 @@ impl Ahead {
     }
 }
 
-/// What looking keys up gives.
-#[derive(Default)]
-pub(crate) struct Found {
-    /// Rows with the references of their groups.
-    pub(crate) known: Vec<(u32, u32)>,
-    /// Rows whose key is not there.
-    pub(crate) unknown: Vec<u32>,
-    /// Rows with the same key as the unknown one before them.
-    pub(crate) repeats: Vec<u32>,
-}
-
-impl Found {
-    fn clear(&mut self) {
-        self.known.clear();
-        self.unknown.clear();
-        self.repeats.clear();
-    }
-}
-
 /// Keys that are looked up together: their slots and rows stay in the first-level cache meanwhile,
 /// and are more than it loads at a time.
 const WINDOW_ROWS: usize = 128;
@@ -90,6 +73,8 @@ pub(crate) struct RowTable {
     by_second: bool,
     /// Beside the directory where the key is one number; a cache of what it knows.
     direct: Option<Direct>,
+    /// The same for few groups whose keys are short.
+    short: Option<ShortKeys>,
     groups_max: usize,
     /// Bytes of its pages.
     bytes: usize,
@@ -118,6 +103,7 @@ impl RowTable {
             directory,
             by_second: level.is_second(),
             direct: None,
+            short: None,
             groups_max,
             bytes: 0,
             bytes_max: usize::MAX,
@@ -126,15 +112,23 @@ impl RowTable {
         }))
     }
 
-    /// The table as a worker's own: with a limit to the bytes of its pages, and, where the key is a
-    /// number, directly addressed.
-    pub(crate) fn for_worker(self, bytes_max: usize) -> RowTable {
-        let direct = Direct::for_layout(&self.shape.layout, &self.shape.account, bytes_max);
-        RowTable {
+    /// The table as a worker's own: with a limit to the bytes of its pages, and, where keys are
+    /// numbers or short, found without encoding them.
+    pub(crate) fn for_worker(self, bytes_max: usize) -> Result<RowTable, Error> {
+        let Shape {
+            layout, account, ..
+        } = &*self.shape;
+        let direct = Direct::for_layout(layout, account, bytes_max);
+        let short = match direct {
+            None => ShortKeys::for_layout(layout, account)?,
+            Some(_) => None,
+        };
+        Ok(RowTable {
             bytes_max,
             direct,
+            short,
             ..self
-        }
+        })
     }
 
     pub(crate) fn shape(&self) -> &Shape {
@@ -160,6 +154,9 @@ impl RowTable {
         self.directory.clear();
         if let Some(direct) = &mut self.direct {
             direct.clear();
+        }
+        if let Some(short) = &mut self.short {
+            short.clear();
         }
         self.filling = 0;
         self.dead_bytes = 0;
@@ -253,120 +250,6 @@ impl RowTable {
             }
         }
         Ok(window.len())
-    }
-
-    /// Looks numbers up that are keys, without their hashes: appends the rows whose group was found
-    /// to `known` and the others to `rest`. False where the table is not directly addressed.
-    pub(crate) fn find_direct(
-        &mut self,
-        input: &GroupInput<'_>,
-        known: &mut Vec<(u32, u32)>,
-        rest: &mut Vec<u32>,
-    ) -> bool {
-        known.clear();
-        rest.clear();
-        let direct = self.direct.as_mut().filter(|direct| direct.is_in_use());
-        let Some(direct) = direct else {
-            return false;
-        };
-        direct.find(&input.key[0], known, rest);
-        true
-    }
-
-    #[cfg(test)]
-    pub(crate) fn is_direct(&self) -> bool {
-        self.direct.as_ref().is_some_and(Direct::is_in_use)
-    }
-
-    /// The difference between the least and the greatest key that was found again, where keys are
-    /// numbers.
-    pub(crate) fn range(&self) -> Option<u64> {
-        self.direct.as_ref().and_then(Direct::range)
-    }
-
-    /// Takes note of what [`RowTable::find`] found among this many rows, to find it directly.
-    pub(crate) fn learn(
-        &mut self,
-        input: &GroupInput<'_>,
-        looked_up: usize,
-        known: &[(u32, u32)],
-    ) -> Result<(), Error> {
-        let groups = self.groups();
-        match &mut self.direct {
-            Some(direct) => Ok(direct.learn(&input.key[0], looked_up, known, groups)?),
-            None => Ok(()),
-        }
-    }
-
-    /// Looks the keys of some rows up without adding any.
-    pub(crate) fn find(
-        &self,
-        keys: KeysView<'_>,
-        rows: &[u32],
-        found: &mut Found,
-        scratch: &mut Scratch,
-    ) {
-        match self.by_second {
-            false => self.find_by::<false>(keys, rows, found, scratch),
-            true => self.find_by::<true>(keys, rows, found, scratch),
-        }
-    }
-
-    fn find_by<const SECOND: bool>(
-        &self,
-        keys: KeysView<'_>,
-        rows: &[u32],
-        found: &mut Found,
-        scratch: &mut Scratch,
-    ) {
-        let key_start = self.shape.layout.key_start();
-        found.clear();
-        let mut last: Option<(u32, Option<u32>)> = None;
-        for window in rows.chunks(WINDOW_ROWS) {
-            let hashes = window.iter().map(|row| keys.hashes[*row as usize]);
-            self.look_ahead(hashes, &mut scratch.ahead);
-            for (at, row) in window.iter().enumerate() {
-                if let Some((head, group)) = last
-                    && keys.are_equal(head, *row)
-                {
-                    match group {
-                        Some(group) => found.known.push((*row, group)),
-                        None => found.repeats.push(*row),
-                    }
-                    continue;
-                }
-                let key = keys.key(*row as usize);
-                let hash = match SECOND {
-                    false => keys.hashes[*row as usize],
-                    true => self.shape.hasher.second_hash(key),
-                };
-                let start = scratch.ahead.start(at);
-                match self
-                    .directory
-                    .probe_from(start, hash, |r| self.same_key(r, key, key_start))
-                {
-                    Probe::Found(group) => {
-                        found.known.push((*row, group));
-                        last = Some((*row, Some(group)));
-                    }
-                    Probe::Vacant(_) => {
-                        found.unknown.push(*row);
-                        last = Some((*row, None));
-                    }
-                }
-            }
-        }
-    }
-
-    /// Brings the states of groups up to date with input rows, as `find` paired them. For layouts
-    /// whose groups keep the payload that came first.
-    pub(crate) fn update(&mut self, inputs: &[StateInput], known: &[(u32, u32)]) {
-        let shape = Arc::clone(&self.shape);
-        let mut targets = Targets {
-            shape: &shape,
-            segments: &mut self.segments,
-        };
-        update_states(&shape.layout.states, inputs, known, &mut targets);
     }
 
     /// Brings the slots and rows that probes will look at into the cache, all misses at once, and
@@ -543,6 +426,7 @@ impl RowTable {
         self.bytes = self.segments.iter().map(|page| page.guard.len()).sum();
         self.directory.clear();
         self.direct = None;
+        self.short = None;
         for (number, page) in self.segments.iter().enumerate() {
             let Scratch {
                 offsets, hashes, ..
@@ -614,20 +498,6 @@ impl RowTable {
     /// Reads the groups out; pages are freed behind the reader.
     pub(crate) fn drain(self) -> Drain {
         Drain::new(self.shape, self.segments, Vec::new())
-    }
-}
-
-/// The rows of a table, to be changed one by one.
-pub(crate) struct Targets<'a> {
-    shape: &'a Shape,
-    segments: &'a mut [OpenSegment],
-}
-
-impl Targets<'_> {
-    #[inline]
-    pub(crate) fn row(&mut self, reference: u32) -> &mut [u8] {
-        let (segment, offset) = place_of(self.shape, reference);
-        &mut self.segments[segment].guard[offset..]
     }
 }
 

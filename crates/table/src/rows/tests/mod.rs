@@ -16,6 +16,7 @@ use super::*;
 mod collisions;
 mod growing;
 mod numbers;
+mod short_keys;
 mod shortage;
 mod updates;
 
