@@ -16,7 +16,7 @@
 //!   recursion     WITH RECURSIVE, level by level
 //!   nested_loop   joins without an equality, where memory is short
 //!   long_rows     batches of few rows where rows are long
-//!   batches       kernels over batches that several operators call
+//!   batches       kernels over batches that several operators call; compact: what they keep alive
 //!   kept_rows     scans for joins that keep what they read
 //!   padding   what is not known of columns that are filled up with NULLs
 //!   context, report   what a statement gives, what its temporary tables cost
@@ -29,6 +29,7 @@ pub mod aggregate;
 mod batches;
 mod by_key;
 mod collect;
+mod compact;
 pub mod context;
 pub mod error;
 mod given_rows;
