@@ -14,6 +14,7 @@
 //!   by_key        rows that keys find: conditions, joins, orders
 //!   short_plan    plans of few rows that run again and again; given_rows, unbound: their tables
 //!   recursion     WITH RECURSIVE, level by level
+//!   window        window functions over sorted rows
 //!   nested_loop   joins without an equality, where memory is short
 //!   long_rows     batches of few rows where rows are long
 //!   batches       kernels over batches that several operators call; compact: what they keep alive
@@ -52,6 +53,7 @@ pub mod sort;
 pub mod temp_file;
 mod time_slice;
 mod unbound;
+pub mod window;
 
 pub use batches::batch_of;
 pub use by_key::{Access, Found, KeyApply, KeyJoin, KeyOrder, KeyScan, LateScan, key_value};
