@@ -150,30 +150,50 @@ fn files_of(group: &str) -> Vec<PathBuf> {
     scripts::all().into_iter().filter(in_group).collect()
 }
 
-/// Runs every file and reports all that fail.
-async fn run_group(group: &str) {
+/// Runs every file at one budget and reports all that fail.
+async fn run_group(group: &str, memory_bytes: u64) {
     let wanted = std::env::var("MAYFLY_SLT").unwrap_or_default();
     let mut failures = Vec::new();
     for path in files_of(group) {
-        if !path.display().to_string().contains(&wanted) {
-            continue;
-        }
-        for memory_bytes in budgets::ALL {
-            if let Err(failure) = run_file(&path, memory_bytes).await {
-                failures.push(failure);
-                break;
-            }
+        if path.display().to_string().contains(&wanted)
+            && let Err(failure) = run_file(&path, memory_bytes).await
+        {
+            failures.push(failure);
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn statements_give_the_recorded_rows_at_every_budget() {
-    run_group("").await;
+/// A test for each budget of [`budgets::ALL`]: they run side by side, and have names of their own.
+macro_rules! at_every_budget {
+    ($($module:ident: $group:literal;)*) => {$(
+        mod $module {
+            use crate::budgets;
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn without_a_limit() {
+                super::run_group($group, budgets::UNLIMITED).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn at_64_mib() {
+                super::run_group($group, budgets::ROOMY).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn at_8_mib() {
+                super::run_group($group, budgets::SPILLING).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn at_the_minimum() {
+                super::run_group($group, budgets::MINIMUM).await;
+            }
+        }
+    )*};
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn statements_that_outgrow_memory_give_the_recorded_rows_at_every_budget() {
-    run_group("spill").await;
+at_every_budget! {
+    recorded_rows: "";
+    recorded_rows_of_statements_that_outgrow_memory: "spill";
 }

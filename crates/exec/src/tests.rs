@@ -115,10 +115,12 @@ pub(crate) async fn wait_until(label: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Waits for the tasks that a stock merge of partitions leaves behind, then checks.
+/// Looks in a row at which nothing is in use: what is in use is a sum of parts that change one after
+/// the other, and may seem to be nothing while a task that ends moves its last bytes.
+const QUIET_LOOKS: u32 = 3;
+
+/// Waits until nothing of a space is in use: tasks that were told to end do so in their own time.
 pub(crate) async fn check_nothing_left(space: &Space, label: &str) {
-    // Counters of several threads are added up one after the other: while tasks end, one sum may
-    // be zero before the next one is.
     let is_used = || {
         let counters = space.counters();
         let held = [
@@ -128,12 +130,10 @@ pub(crate) async fn check_nothing_left(space: &Space, label: &str) {
         ];
         space.memory_used_bytes() > 0 || held != [0; 3]
     };
-    wait_until(&format!("nothing left: {label}"), || !is_used()).await;
-    let counters = space.counters();
-    assert_eq!(counters.pinned_bytes, 0, "{label}");
-    assert_eq!(counters.reserved_bytes, 0, "{label}");
-    assert_eq!(counters.resident_bytes, 0, "{label}");
-    assert_eq!(space.memory_used_bytes(), 0, "{label}");
+    for _ in 0..QUIET_LOOKS {
+        wait_until(&format!("nothing left: {label}"), || !is_used()).await;
+        tokio::task::yield_now().await;
+    }
     space.verify();
 }
 
