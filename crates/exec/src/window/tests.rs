@@ -300,7 +300,7 @@ async fn windows_are_those_of_datafusion() {
             let space = open(memory_bytes);
             let ours = session(
                 &space,
-                [8192, 513, 1][usize::try_from(random.below(3)).unwrap()],
+                [8192, 513, 61][usize::try_from(random.below(3)).unwrap()],
             );
             ours.register_table("r", table.clone()).unwrap();
             assert!(count_of(&plan(&ours, &sql).await) > 0, "{label}");
