@@ -1,4 +1,4 @@
-//! What joins and sorts keep of a table larger than memory.
+//! What joins, sorts and windows keep of a table larger than memory.
 //!
 //! Owns: the choice of the scans that copy what they read. Never: copies itself.
 //!
@@ -7,7 +7,7 @@
 //! batches of one side, and with them all pages of the table, whether it reads one column of them
 //! or ten; and it asks the pool for the bytes that the pages have been granted already. Where those
 //! pages would be a part of the budget that counts, the scan copies the columns that are read. A
-//! sort keeps some rows at a time, which matters where each has a page of its own.
+//! sort or a window keeps some rows at a time, which matters where each has a page of its own.
 
 use std::sync::Arc;
 
@@ -24,6 +24,7 @@ use crate::materialized::MaterializedScan;
 use crate::nested_loop::Again;
 use crate::provider::TableScan;
 use crate::sort::SortOperator;
+use crate::window::WindowOperator;
 
 /// Pages of less than this part of the budget may stay.
 const PAGES_PER_MEMORY: u64 = 8;
@@ -89,7 +90,7 @@ fn visit(plan: &Arc<dyn ExecutionPlan>, kept: Kept) -> Result<Option<Arc<dyn Exe
             // The first side is the one that a join keeps.
             true if is_join && place == 0 => Kept::All,
             true => kept,
-            false if plan.is::<SortOperator>() => Kept::Some,
+            false if plan.is::<SortOperator>() || plan.is::<WindowOperator>() => Kept::Some,
             false => Kept::Nothing,
         };
         let changed = visit(child, kept)?;

@@ -15,9 +15,10 @@
 //!   short_plan    plans of few rows that run again and again; given_rows, unbound: their tables
 //!   recursion     WITH RECURSIVE, level by level
 //!   materialized  tables that a query names more than once, computed once
+//!   window        window functions over sorted rows
 //!   nested_loop   joins without an equality, where memory is short
 //!   long_rows     batches of few rows where rows are long
-//!   batches       kernels over batches that several operators call
+//!   batches       kernels over batches that several operators call; compact: what they keep alive
 //!   kept_rows     scans for joins that keep what they read
 //!   padding   what is not known of columns that are filled up with NULLs
 //!   context, report   what a statement gives, what its temporary tables cost
@@ -30,6 +31,7 @@ pub mod aggregate;
 mod batches;
 mod by_key;
 mod collect;
+mod compact;
 pub mod context;
 pub mod error;
 mod given_rows;
@@ -54,6 +56,7 @@ mod tasks;
 pub mod temp_file;
 mod time_slice;
 mod unbound;
+pub mod window;
 
 pub use batches::batch_of;
 pub use by_key::{Access, Found, KeyApply, KeyJoin, KeyOrder, KeyScan, LateScan, key_value};

@@ -24,6 +24,7 @@ use crate::nested_loop;
 use crate::recursion::{self, RecursionOperator};
 use crate::report::Why;
 use crate::sort::{MergeOperator, SortOperator};
+use crate::window::WindowOperator;
 
 /// Replaces sorts and aggregates by operators over the temp space, and joins and sorts that a key
 /// answers by lookups.
@@ -78,6 +79,9 @@ fn replace(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execution
             None => Transformed::no(plan),
         });
     }
+    if let Some(window) = WindowOperator::try_from_plan(&plan)? {
+        return Ok(Transformed::yes(Arc::new(window)));
+    }
     aggregate::replace(plan)
 }
 
@@ -96,7 +100,8 @@ const UNSPILLABLE: &[&str] = &[
 /// The names of the pipeline breakers of a plan that cannot spill, in the order of the plan.
 ///
 /// They run on the memory pool of [`install`](crate::install), so they fail with a resource error
-/// rather than exceed the budget; windows alone hold a partition without asking.
+/// rather than exceed the budget; the windows that are left to DataFusion (DISTINCT, IGNORE NULLS,
+/// GROUPS with a distance, functions of others) alone hold a partition without asking.
 pub fn unspillable(plan: &Arc<dyn ExecutionPlan>) -> Vec<&'static str> {
     let mut found = Vec::new();
     visit(plan, &mut |node| {
@@ -133,6 +138,13 @@ pub fn planned_temp_tables(plan: &Arc<dyn ExecutionPlan>) -> Vec<PlannedTempTabl
                 id: aggregate.id(),
                 why: aggregate.why(),
             });
+        } else if let Some(window) = node.downcast_ref::<WindowOperator>() {
+            if window.keeps_partitions() {
+                found.push(PlannedTempTable {
+                    id: window.temp_table_id(),
+                    why: Why::Window,
+                });
+            }
         } else if let Some(recursion) = node.downcast_ref::<RecursionOperator>() {
             found.push(PlannedTempTable {
                 id: recursion.id(),

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringViewArray};
 use arrow::datatypes::Int64Type;
@@ -7,7 +8,7 @@ use datafusion::catalog::MemTable;
 use datafusion::common::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use mayfly_space::{AccountOptions, Space, SpaceOptions};
+use mayfly_space::{AccountOptions, Faults, Operation, Space, SpaceOptions};
 use mayfly_table::{Column, Table};
 use mayfly_types::{BlobSize, ColumnType};
 
@@ -63,6 +64,41 @@ fn rows(count: i64) -> MemTable {
     };
     let partitions = vec![partition(0, half), partition(half, count)];
     MemTable::try_new(partitions[0][0].schema(), partitions).unwrap()
+}
+
+/// Fails the n-th operation of one kind.
+pub(crate) struct FailNth {
+    operation: Operation,
+    left: AtomicU64,
+}
+
+impl FailNth {
+    /// Fails none yet.
+    pub(crate) fn new(operation: Operation) -> Self {
+        Self {
+            operation,
+            left: AtomicU64::new(0),
+        }
+    }
+
+    /// Lets the n-th operation from now on fail.
+    pub(crate) fn fail(&self, n: u64) {
+        self.left.store(n, Ordering::Relaxed);
+    }
+
+    /// Fails no other; tells whether there was an n-th one.
+    pub(crate) fn end(&self) -> bool {
+        self.left.swap(0, Ordering::Relaxed) as i64 <= 0
+    }
+}
+
+impl Faults for FailNth {
+    fn before(&self, operation: Operation) -> std::io::Result<()> {
+        if operation == self.operation && self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            return Err(std::io::Error::other("injected"));
+        }
+        Ok(())
+    }
 }
 
 async fn run(context: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {

@@ -232,6 +232,7 @@ matrix!(
     order_by,
     order_by_with_limit,
     joins_and_windows,
+    windows,
     join_without_equality,
     join_by_key,
     semi_join_by_key,

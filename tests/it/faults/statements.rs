@@ -155,6 +155,15 @@ pub fn joins_and_windows(_: &Path) -> Statement {
     }
 }
 
+pub fn windows(_: &Path) -> Statement {
+    query(
+        "SELECT COUNT(*), SUM(c), MAX(m), SUM(s), MAX(l), ROUND(SUM(r), 3) FROM (SELECT \
+         COUNT(*) OVER (PARTITION BY skewed) c, MAX(word) OVER (PARTITION BY skewed) m, \
+         SUM(n) OVER (PARTITION BY skewed ORDER BY n ROWS BETWEEN 3000 PRECEDING AND CURRENT ROW) s, \
+         LEAD(word, 2000) OVER (ORDER BY n) l, PERCENT_RANK() OVER (ORDER BY k) r FROM wide) w",
+    )
+}
+
 pub fn join_without_equality(_: &Path) -> Statement {
     Statement {
         unmet: &UNWRITTEN,

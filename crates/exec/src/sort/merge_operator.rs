@@ -29,7 +29,8 @@ use futures::TryStreamExt;
 use super::keys::KeyEncoder;
 use super::picker::{Limits, Picker};
 use super::sorter::Sizes;
-use super::spec::{SortSpec, batch_bytes};
+use super::spec::SortSpec;
+use crate::compact::batch_bytes;
 use crate::context::StatementContext;
 use crate::plan_node::stock_node;
 

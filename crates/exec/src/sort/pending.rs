@@ -13,7 +13,7 @@ use datafusion::common::Result;
 
 use super::keys::KeyEncoder;
 use super::order::{PREFIX_BYTES, entry, prefix_bytes, row_index, sort_narrow, sort_wide};
-use super::spec::batch_bytes;
+use crate::compact::batch_bytes;
 
 /// Bits of a row index that count rows inside a batch; the others count batches.
 const ROW_BITS: u32 = 14;

@@ -1,6 +1,5 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::{
     Array, ArrayRef, BinaryArray, BooleanArray, Decimal128Array, Float64Array, Int8Array,
@@ -23,7 +22,7 @@ use mayfly_space::{Faults, Operation, Space, SpaceOptions};
 
 use super::{MergeOperator, SortOperator};
 use crate::context::StatementContext;
-use crate::tests::{check_nothing_left, wait_until};
+use crate::tests::{FailNth, check_nothing_left, wait_until};
 use crate::{find_space_error, runtime};
 
 /// A generator with a seed that is printed by every failing test.
@@ -517,21 +516,6 @@ async fn dropping_the_stream_frees_everything() {
     }
 }
 
-/// Fails the n-th operation of one kind.
-struct FailNth {
-    operation: Operation,
-    left: AtomicU64,
-}
-
-impl Faults for FailNth {
-    fn before(&self, operation: Operation) -> std::io::Result<()> {
-        if operation == self.operation && self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
-            return Err(std::io::Error::other("injected"));
-        }
-        Ok(())
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_fault_is_typed_and_leaves_nothing() {
     let (data, ordering) = wide(20_000, 1, 48);
@@ -544,17 +528,13 @@ async fn every_fault_is_typed_and_leaves_nothing() {
         let mut n = 1;
         let mut failures = 0;
         loop {
-            let faults = Arc::new(FailNth {
-                operation,
-                left: AtomicU64::new(0),
-            });
+            let faults = Arc::new(FailNth::new(operation));
             let space = open(1 << 20, Some(Arc::clone(&faults) as Arc<dyn Faults>));
             let (task, _) = context(&space, 512);
             let plan = ours(&data, &ordering, None);
-            faults.left.store(n, Ordering::Relaxed);
+            faults.fail(n);
             let result: Result<Vec<RecordBatch>> = collect(plan, task).await;
-            let fired = faults.left.load(Ordering::Relaxed) as i64 <= 0;
-            faults.left.store(0, Ordering::Relaxed);
+            let fired = faults.end();
             match result {
                 Ok(batches) => {
                     let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();

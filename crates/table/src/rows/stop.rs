@@ -17,7 +17,10 @@ impl StopFlag {
     }
 
     /// Ends a step over rows if it is raised.
-    pub(super) fn check(&self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// [`Error::Stopped`].
+    pub fn check(&self) -> Result<(), Error> {
         match self.is_raised() {
             true => Err(Error::Stopped),
             false => Ok(()),
