@@ -138,7 +138,7 @@ impl ExecutionPlan for MaterializedScan {
     ) -> Result<Arc<Statistics>> {
         let rows = known_rows(self.table.plan()?.as_ref()).to_inexact();
         let rows = match args.partition() {
-            Some(_) => rows.map(&|rows| rows / self.partitions),
+            Some(_) => rows.map(|rows| rows / self.partitions),
             None => rows,
         };
         row_statistics(self, rows)

@@ -567,7 +567,7 @@ async fn faults_are_typed_and_leave_nothing() {
             if !has_fired {
                 break;
             }
-            n += 1 + n;
+            n = 2 * n + 1;
         }
     }
     assert!(failures > 0, "no fault has failed the statement");

@@ -32,8 +32,8 @@ pub(super) struct ValueFunction {
 enum Place {
     Shifted(i64),
     Framed {
-        frame: Frame,
-        spec: FrameSpec,
+        frame: Box<Frame>,
+        spec: Box<FrameSpec>,
         from: From,
         /// The value of the partition that goes on, once it cannot change any more.
         fixed: Option<ArrayRef>,
@@ -57,8 +57,8 @@ impl ValueFunction {
     ) -> Result<Self> {
         let null = ScalarValue::try_from(field.data_type())?;
         let framed = |spec: FrameSpec, from: From| Place::Framed {
-            frame: Frame::new(&spec, first_flag),
-            spec,
+            frame: Box::new(Frame::new(&spec, first_flag)),
+            spec: Box::new(spec),
             from,
             fixed: None,
         };

@@ -219,10 +219,10 @@ fn is_constant(part: &LogicalPlan) -> Result<bool> {
     let mut recursions = BTreeSet::new();
     part.apply_with_subqueries(|node| {
         match node {
-            LogicalPlan::TableScan(scan) => {
-                if provider_of(scan).is_some_and(|provider| provider.is::<WorkRows>()) {
-                    levels.insert(scan.table_name.table().to_owned());
-                }
+            LogicalPlan::TableScan(scan)
+                if provider_of(scan).is_some_and(|provider| provider.is::<WorkRows>()) =>
+            {
+                levels.insert(scan.table_name.table().to_owned());
             }
             LogicalPlan::RecursiveQuery(recursion) => {
                 recursions.insert(recursion.name.clone());
