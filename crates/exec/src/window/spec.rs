@@ -311,7 +311,7 @@ impl Layout {
         };
         let field = expression.field()?;
         let place = if let Some(shift) = function.downcast_ref::<WindowShift>() {
-            shifted(call, shift.kind(), field.data_type())
+            shifted(call, shift.kind(), is_reversed, field.data_type())
         } else if let Some(nth) = function.downcast_ref::<NthValue>() {
             frame.and_then(|frame| of_frame(call, nth.kind(), is_reversed, frame))
         } else {
@@ -395,6 +395,7 @@ fn whole_number(call: &WindowUDFExpr, place: usize) -> Option<i64> {
 fn shifted(
     call: &WindowUDFExpr,
     kind: &WindowShiftKind,
+    is_reversed: bool,
     data_type: &DataType,
 ) -> Option<ValuePlace> {
     let distance = match call.args().len() {
@@ -409,10 +410,10 @@ fn shifted(
             value => value.cast_to(data_type).ok()?,
         },
     };
-    // A reversed LAG is a LEAD by now.
-    let rows = match kind {
-        WindowShiftKind::Lag => distance.saturating_neg(),
-        WindowShiftKind::Lead => distance,
+    let looks_back = matches!(kind, WindowShiftKind::Lag) != is_reversed;
+    let rows = match looks_back {
+        true => distance.saturating_neg(),
+        false => distance,
     };
     Some(ValuePlace::Shifted { rows, default })
 }
