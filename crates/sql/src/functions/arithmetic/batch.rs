@@ -8,7 +8,7 @@ use arrow::array::{Array, Decimal128Array};
 use arrow::buffer::NullBuffer;
 
 use super::Operator;
-use super::exact::{Exact, Scales, power};
+use super::exact_values::{Exact, Scales, power};
 
 /// Bits that a number on the way has at most, without its sign: one less than fit, since a sum has
 /// one more than its sides.
@@ -143,7 +143,7 @@ fn each<T>(left: &Side<'_>, right: &Side<'_>, result: impl Fn(i128, i128) -> T) 
 mod tests {
     use arrow::datatypes::i256;
 
-    use super::super::exact::wide;
+    use super::super::exact_values::wide;
     use super::*;
 
     /// Numbers that look random, the same in each run (the generator of Steele, Lea and Flood).

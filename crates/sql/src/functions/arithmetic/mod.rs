@@ -9,6 +9,7 @@
 
 mod batch;
 mod exact;
+mod exact_values;
 mod named;
 mod refusing;
 mod shown;
