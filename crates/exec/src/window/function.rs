@@ -11,11 +11,6 @@ use arrow::buffer::BooleanBuffer;
 use datafusion::common::Result;
 
 use super::frame::{Partition, View};
-use super::ranking::RankingFunction;
-use super::running::RunningAggregate;
-use super::spec::FunctionSpec;
-use super::value::ValueFunction;
-use super::whole::WholeAggregate;
 
 /// Rows of one partition that are answered together.
 #[derive(Clone, Debug)]
@@ -75,30 +70,4 @@ pub(super) trait Function: Send {
     fn bytes(&self) -> usize {
         0
     }
-}
-
-/// The function of a specification; `first_flag` is the column of the first order's flags.
-pub(super) fn function_of(spec: &FunctionSpec, first_flag: usize) -> Result<Box<dyn Function>> {
-    Ok(match spec.clone() {
-        FunctionSpec::Ranking { kind, order } => {
-            Box::new(RankingFunction::new(kind, order, first_flag))
-        }
-        FunctionSpec::Value {
-            value,
-            field,
-            place,
-        } => Box::new(ValueFunction::new(value, &field, place, first_flag)?),
-        FunctionSpec::Aggregate {
-            aggregate,
-            arguments,
-            frame,
-        } if frame.is_whole() => Box::new(WholeAggregate::new(aggregate, arguments)?),
-        FunctionSpec::Aggregate {
-            aggregate,
-            arguments,
-            frame,
-        } => Box::new(RunningAggregate::new(
-            aggregate, arguments, &frame, first_flag,
-        )?),
-    })
 }

@@ -9,7 +9,7 @@
 //!                      |                      ^      ^      ^
 //!   boundaries  where partitions and peers begin     |      |
 //!   frame       which rows a row looks at ---- cursors of functions:
-//!   ranking     the place of a row             running   sums of frames that grow or slide
+//!   rank        the place of a row             running   sums of frames that grow or slide
 //!   value       the value of another row       whole     one value for a partition
 //!                                              bits      BIT_AND, BIT_OR of frames that slide
 //! ```
@@ -29,8 +29,9 @@ mod bits;
 mod boundaries;
 mod frame;
 mod function;
+mod functions;
 mod operator;
-mod ranking;
+mod rank;
 mod rows;
 mod run;
 mod running;

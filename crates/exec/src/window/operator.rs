@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{OrderingRequirements, PhysicalExprRef};
@@ -222,7 +223,7 @@ struct Steps {
 }
 
 impl Steps {
-    async fn next(&mut self) -> Result<Option<datafusion::arrow::record_batch::RecordBatch>> {
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             self.slice.share().await;
             let timer = self.baseline.elapsed_compute().timer();

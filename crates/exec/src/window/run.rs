@@ -22,7 +22,8 @@ use mayfly_space::{Account, AccountOptions, Admission, PageClass, Reservation};
 
 use super::boundaries::Boundaries;
 use super::frame::{Partition, View};
-use super::function::{Arrival, Function, Ready, Span, function_of};
+use super::function::{Arrival, Function, Ready, Span};
+use super::functions::function_of;
 use super::rows::{HELD_PAGES, PartitionRows, Rows};
 use super::spec::WindowSpec;
 use crate::batches::batch_of;

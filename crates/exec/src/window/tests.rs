@@ -352,6 +352,20 @@ const LONG: &[&str] = &[
      FIRST_VALUE(s) OVER (ORDER BY id RANGE BETWEEN 100000 PRECEDING AND CURRENT ROW) AS f FROM {})",
 ];
 
+/// A session of a space whose statement has a report that can be read.
+fn statement_in(space: &Space) -> (SessionContext, Arc<StatementContext>) {
+    let account = space.root().child("statement", AccountOptions::default());
+    let statement = Arc::new(StatementContext::new(account));
+    let config = SessionConfig::new()
+        .with_target_partitions(2)
+        .with_extension(Arc::clone(&statement));
+    let builder = SessionStateBuilder::new()
+        .with_default_features()
+        .with_config(config);
+    let session = SessionContext::new_with_state(install(builder, space).unwrap().build());
+    (session, statement)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn partitions_larger_than_memory_are_pages() {
     let stock = SessionContext::new();
@@ -359,15 +373,7 @@ async fn partitions_larger_than_memory_are_pages() {
         let sql = sql.replace("{}", SERIES);
         let expected = run(&stock, &sql).await.unwrap();
         let space = open(4 << 20);
-        let account = space.root().child("statement", AccountOptions::default());
-        let statement = Arc::new(StatementContext::new(account));
-        let config = SessionConfig::new()
-            .with_target_partitions(2)
-            .with_extension(Arc::clone(&statement));
-        let builder = SessionStateBuilder::new()
-            .with_default_features()
-            .with_config(config);
-        let ours = SessionContext::new_with_state(install(builder, &space).unwrap().build());
+        let (ours, statement) = statement_in(&space);
         let got = run(&ours, &sql).await;
         assert_eq!(
             got.unwrap_or_else(|error| panic!("{sql}: {error}")),
@@ -403,15 +409,7 @@ async fn what_looks_at_rows_before_keeps_few_rows() {
     ] {
         let sql = format!("SELECT COUNT(w), MAX(w) FROM (SELECT {function} AS w FROM {SERIES})");
         let space = open(4 << 20);
-        let account = space.root().child("statement", AccountOptions::default());
-        let statement = Arc::new(StatementContext::new(account));
-        let config = SessionConfig::new()
-            .with_target_partitions(2)
-            .with_extension(Arc::clone(&statement));
-        let builder = SessionStateBuilder::new()
-            .with_default_features()
-            .with_config(config);
-        let ours = SessionContext::new_with_state(install(builder, &space).unwrap().build());
+        let (ours, statement) = statement_in(&space);
         let got = run(&ours, &sql).await;
         let expected = run(&SessionContext::new(), &sql).await.unwrap();
         assert_eq!(

@@ -10,7 +10,7 @@ use super::frame::{Order, Partition, Peers, View};
 use super::function::{Function, Ready, Span};
 use super::spec::Ranking;
 
-pub(super) struct RankingFunction {
+pub(super) struct RankFunction {
     kind: Ranking,
     order: Order,
     peers: Peers,
@@ -18,7 +18,7 @@ pub(super) struct RankingFunction {
     peers_seen: u64,
 }
 
-impl RankingFunction {
+impl RankFunction {
     pub(super) fn new(kind: Ranking, order: Order, first_flag: usize) -> Self {
         Self {
             kind,
@@ -66,7 +66,7 @@ impl RankingFunction {
     }
 }
 
-impl Function for RankingFunction {
+impl Function for RankFunction {
     fn ready(&mut self, _view: View<'_>, span: &Span) -> Result<Ready> {
         let is_causal = matches!(
             self.kind,
