@@ -13,7 +13,6 @@ use datafusion::execution::TaskContext;
 use mayfly_space::{Account, AccountOptions};
 use mayfly_table::rows::StopFlag;
 
-use crate::materialized::Computed;
 use crate::memory::SpacePool;
 use crate::report::Report;
 
@@ -31,8 +30,6 @@ pub struct StatementContext {
     pub recursion_depth_max: Option<u64>,
     /// Raised when nobody wants the rows any more: long steps look at it on their way.
     pub stop: StopFlag,
-    /// The tables that the plan computes once; each run begins with none.
-    pub computed: Computed,
 }
 
 impl StatementContext {
@@ -44,7 +41,6 @@ impl StatementContext {
             table_resident_max_bytes: None,
             recursion_depth_max: None,
             stop: StopFlag::default(),
-            computed: Computed::default(),
         }
     }
 

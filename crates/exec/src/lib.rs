@@ -66,7 +66,7 @@ pub use error::{find_space_error, space_error, table_error};
 pub use given_rows::{GivenRows, GivenRowsScan};
 pub use install::{install, runtime};
 pub use long_rows::batch_rows;
-pub use materialized::{Computed, Materialized, MaterializedScan, WithMaterialized};
+pub use materialized::{Materialized, MaterializedRows, MaterializedScan, WithMaterialized};
 pub use padding::{ForgetConstants, KnowPadding};
 pub use plan_node::known_rows;
 pub use provider::{TableScan, TableSource};

@@ -21,7 +21,7 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
-use mayfly_space::{Account, Reservation};
+use mayfly_space::{Account, Admission, Reservation};
 use mayfly_table::{Change, Table, TableSnapshot};
 
 use crate::batches::batch_of;
@@ -427,6 +427,16 @@ impl TableScan {
     }
 }
 
+/// Memory for the pages that a scan reads, of which the longest has so many bytes: the operators
+/// that it feeds may not take them.
+pub(crate) fn admit_scan(account: &Account, page_bytes: u64) -> Result<Admission> {
+    account
+        .admit(SCAN_PAGES * page_bytes)
+        // With less it can go on where those that it feeds let go of a batch before the next.
+        .or_else(|_| account.admit(page_bytes))
+        .map_err(space_error)
+}
+
 /// How many leading batches hold `limit` rows.
 fn batches_within(snapshot: &TableSnapshot, limit: usize) -> usize {
     let mut rows = 0;
@@ -484,14 +494,8 @@ impl ExecutionPlan for TableScan {
                 internal_datafusion_err!("no partition {partition} of a table scan")
             })?;
         let baseline = BaselineMetrics::new(&self.metrics, partition);
-        // The pages that it reads may not be taken by the operators that it feeds.
-        let account = self.source.snapshot.account();
         let page_bytes = self.source.snapshot.page_bytes_max(range.clone());
-        let admission = account
-            .admit(SCAN_PAGES * page_bytes)
-            // With less it can go on where those that it feeds let go of a batch before the next.
-            .or_else(|_| account.admit(page_bytes))
-            .map_err(space_error)?;
+        let admission = admit_scan(self.source.snapshot.account(), page_bytes)?;
         let mut scan = self
             .source
             .snapshot

@@ -13,7 +13,7 @@ use datafusion::execution::TaskContext;
 use datafusion::execution::session_state::SessionState;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::scalar::ScalarValue;
-use mayfly_exec::{Computed, StatementContext, TempTable};
+use mayfly_exec::{MaterializedRows, StatementContext, TempTable};
 use mayfly_space::{Account, AccountOptions, Counters};
 use mayfly_sql::functions::{LockHolder, SessionValues, Values};
 use mayfly_sql::statement::Access;
@@ -439,7 +439,6 @@ impl Connection {
             table_resident_max_bytes: self.temp_table_cap(),
             recursion_depth_max: Some(self.recursion_depth_max()),
             stop: running.stop_flag(),
-            computed: Computed::default(),
         };
         let state = self.state().map_err(mayfly_sql::plan::raise)?;
         let batch_rows = mayfly_exec::batch_rows(plan, state.config_options());
@@ -462,7 +461,10 @@ impl Connection {
         let state = self.state().map_err(mayfly_sql::plan::raise)?;
         let runtime = mayfly_exec::runtime(&context.account, Some(state.runtime_env().as_ref()))?;
         self.values.lock().plan_memory = Some(Arc::downgrade(&runtime.memory_pool));
-        let mut config = state.config().clone().with_extension(Arc::new(context));
+        let config = state.config().clone();
+        let mut config = config
+            .with_extension(Arc::new(context))
+            .with_extension(Arc::new(MaterializedRows::default()));
         if let Some(rows) = batch_rows.filter(|rows| *rows != config.batch_size()) {
             config = config.with_batch_size(rows);
         }

@@ -9,7 +9,7 @@ use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
-use super::Materialized;
+use super::table::Materialized;
 
 /// Hands on the rows of its first child. The others are the plans of tables that are computed once,
 /// so that whoever looks at a plan or changes it sees each of them once.

@@ -12,15 +12,12 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::TryStreamExt;
 
-use super::Materialized;
-use super::computed::Rows;
+use super::rows::{MaterializedRows, Rows};
+use super::table::Materialized;
 use crate::batches::batch_of;
-use crate::context::StatementContext;
-use crate::error::{space_error, table_error};
+use crate::error::table_error;
 use crate::plan_node::{known_rows, leaf_node, leaf_properties, row_statistics};
-
-/// Pages of a scan that are pinned at once: the one it reads and one that a batch still holds.
-const SCAN_PAGES: u64 = 2;
+use crate::provider::admit_scan;
 
 /// A scan of some columns, in as many partitions as the plan of the query has.
 pub struct MaterializedScan {
@@ -98,13 +95,12 @@ impl ExecutionPlan for MaterializedScan {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let statement = StatementContext::of(&context)?;
         let (table, columns) = (self.table.clone(), self.columns.clone());
         let (copies, partitions) = (self.copies, self.partitions);
         let baseline = BaselineMetrics::new(&self.metrics, partition);
         let schema = self.schema();
         let part = async move {
-            let coming = statement.computed.rows_of(&table, &context)?;
+            let coming = MaterializedRows::of(&context).rows_of(&table, &context)?;
             let rows = coming.await.map_err(DataFusionError::Shared)?;
             let batches = batches_of(rows, (partition, partitions))?;
             let batches = batches.map(move |(rows, run, index)| {
@@ -152,15 +148,9 @@ fn batches_of(
 ) -> Result<impl Iterator<Item = (Arc<Rows>, usize, usize)>> {
     let total: usize = rows.runs.iter().map(|run| run.batch_count()).sum();
     let range = part * total / partitions..(part + 1) * total / partitions;
-    // The pages that it reads may not be taken by the operators that it feeds.
     let page_bytes = rows.runs.iter().map(|run| run.longest_page_bytes()).max();
     let page_bytes = page_bytes.unwrap_or_default() as u64;
-    let admission = rows
-        .account
-        .admit(SCAN_PAGES * page_bytes)
-        // With less it can go on where those that it feeds let go of a batch before the next.
-        .or_else(|_| rows.account.admit(page_bytes))
-        .map_err(space_error)?;
+    let admission = admit_scan(&rows.account, page_bytes)?;
     let mut run = 0;
     let mut before = 0;
     Ok(range.map(move |place| {

@@ -93,6 +93,9 @@ pub async fn physical_with_tables(
 /// Puts scans in the place of tables that a plan computes more than once. The plan of a table
 /// stands behind those of the tables that it reads.
 fn split(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<(Materialized, LogicalPlan)>)> {
+    if !computes_twice(&plan)? {
+        return Ok((plan, Vec::new()));
+    }
     let mut tables = Tables::default();
     tables.count(&plan)?;
     tables.counts.retain(|_, count| *count > 1);
@@ -194,13 +197,34 @@ fn is_computed(mut node: &LogicalPlan) -> bool {
             LogicalPlan::Filter(filter) => &filter.input,
             LogicalPlan::Sort(sort) => &sort.input,
             LogicalPlan::Limit(limit) => &limit.input,
-            LogicalPlan::Aggregate(_)
-            | LogicalPlan::Distinct(_)
-            | LogicalPlan::Window(_)
-            | LogicalPlan::RecursiveQuery(_) => return true,
-            _ => return false,
+            node => return computes(node),
         }
     }
+}
+
+/// Whether a node needs all of its rows before it has any.
+fn computes(node: &LogicalPlan) -> bool {
+    matches!(
+        node,
+        LogicalPlan::Aggregate(_)
+            | LogicalPlan::Distinct(_)
+            | LogicalPlan::Window(_)
+            | LogicalPlan::RecursiveQuery(_)
+    )
+}
+
+/// Whether there may be a table that is computed more than once: nearly all plans are done with
+/// here, before any of their parts is hashed.
+fn computes_twice(plan: &LogicalPlan) -> Result<bool> {
+    let mut count = 0;
+    plan.apply_with_subqueries(|node| {
+        count += usize::from(computes(node));
+        Ok(match count {
+            0 | 1 => TreeNodeRecursion::Continue,
+            _ => TreeNodeRecursion::Stop,
+        })
+    })?;
+    Ok(count > 1)
 }
 
 /// Whether a part of a plan has the same rows wherever it stands: it reads no row from around it,

@@ -1,7 +1,7 @@
 //! The rows of tables that are computed once, for one run of a plan.
 //!
-//! Owns: [`Computed`], which has the rows or the tasks that write them. Tasks see it without owning
-//! it: it is dropped with the run, and they end.
+//! Owns: [`MaterializedRows`], which has the rows or the tasks that write them. Tasks see it
+//! without owning it: it is dropped with the run, and they end.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -15,7 +15,7 @@ use futures::{FutureExt, StreamExt};
 use mayfly_space::{Account, AccountOptions, NextUse};
 use mayfly_table::BatchRun;
 
-use super::Materialized;
+use super::table::Materialized;
 use crate::context::StatementContext;
 use crate::error::{space_error, table_error};
 use crate::report::Why;
@@ -34,24 +34,29 @@ pub(super) type Coming =
 
 type Tables = Mutex<HashMap<u64, Coming>>;
 
-/// The tables that one run of a plan has computed, or computes.
-#[derive(Clone)]
-pub struct Computed(Place);
+/// The tables that one run of a plan has computed, or computes: an extension of DataFusion's
+/// `SessionConfig`, of which each run needs one of its own.
+pub struct MaterializedRows(Place);
 
-#[derive(Clone)]
 enum Place {
     Owned(Arc<Tables>),
     /// To the tasks that write rows, which may read other tables.
     Lent(Weak<Tables>),
 }
 
-impl Default for Computed {
+impl Default for MaterializedRows {
     fn default() -> Self {
-        Computed(Place::Owned(Arc::default()))
+        MaterializedRows(Place::Owned(Arc::default()))
     }
 }
 
-impl Computed {
+impl MaterializedRows {
+    /// Those of a running task; where nobody has given any, each scan computes its own.
+    pub(super) fn of(context: &TaskContext) -> Arc<MaterializedRows> {
+        let given = context.session_config().get_extension::<Self>();
+        given.unwrap_or_default()
+    }
+
     /// The rows of a table; the first call starts its plan.
     pub(super) fn rows_of(
         &self,
@@ -68,7 +73,7 @@ impl Computed {
             return Ok(rows.clone());
         }
         let plan = table.plan()?;
-        let context = lent(context, &tables)?;
+        let context = lent(context, &tables);
         let (id, name) = (table.id(), table.name().to_owned());
         let rows = async move {
             let rows = compute(id, &name, plan, context).await;
@@ -81,23 +86,19 @@ impl Computed {
 }
 
 /// The context of tasks that do not own the rows which they write.
-fn lent(context: &Arc<TaskContext>, tables: &Arc<Tables>) -> Result<Arc<TaskContext>> {
-    let statement = StatementContext::of(context)?;
-    let statement = StatementContext {
-        computed: Computed(Place::Lent(Arc::downgrade(tables))),
-        ..statement.as_ref().clone()
-    };
+fn lent(context: &Arc<TaskContext>, tables: &Arc<Tables>) -> Arc<TaskContext> {
+    let lent = MaterializedRows(Place::Lent(Arc::downgrade(tables)));
     let config = context.session_config().clone();
-    Ok(Arc::new(TaskContext::new(
+    Arc::new(TaskContext::new(
         context.task_id(),
         context.session_id(),
-        config.with_extension(Arc::new(statement)),
+        config.with_extension(Arc::new(lent)),
         context.scalar_functions().clone(),
         context.higher_order_functions().clone(),
         context.aggregate_functions().clone(),
         context.window_functions().clone(),
         context.runtime_env(),
-    )))
+    ))
 }
 
 /// Runs the plan of a table into pages.
