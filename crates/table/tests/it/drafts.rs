@@ -193,6 +193,9 @@ fn rows_are_committed_while_others_look_many_rows_up() {
     let codes: StringViewArray = codes.map(Some).collect();
     let count = codes.len();
     let codes: ArrayRef = Arc::new(codes);
+    // A page that is being read here would never come if the writer needed that very page: what it
+    // needs is brought into memory first.
+    write();
     let seen = table.snapshot();
     let found = beside.during(Arc::clone(&write), || {
         table.lookup(&seen, CODE, std::slice::from_ref(&codes), usize::MAX)
@@ -203,6 +206,7 @@ fn rows_are_committed_while_others_look_many_rows_up() {
     };
     assert_eq!(found.numbers.len(), count);
     assert_eq!(seen.locate(found.numbers).unwrap().len(), count);
+    write();
     let now = table.snapshot();
     let found = beside.during(Arc::clone(&write), || {
         table.lookup_any(&now, CODE, std::slice::from_ref(&codes), usize::MAX)
