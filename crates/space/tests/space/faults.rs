@@ -5,6 +5,7 @@ use mayfly_space::{
     Account, Error, Faults, IoMode, NextUse, Operation, PageClass, Result, Space, SpaceOptions,
 };
 use mayfly_testkit::{FaultPlan, until_it_passes};
+use rustix::io::Errno;
 
 use crate::{MIB, account, assert_empty, check, contents, open, page, with_faults};
 
@@ -230,11 +231,22 @@ fn own_id() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
 }
 
-/// Whether a thread of this process sleeps.
+/// Whether a thread of this process sleeps. One that has ended does not: it may end while it is
+/// looked at.
 fn sleeps(thread_id: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/self/task/{thread_id}/stat")).unwrap();
-    let (_, state) = stat.rsplit_once(") ").unwrap();
-    state.starts_with('S')
+    match std::fs::read_to_string(format!("/proc/self/task/{thread_id}/stat")) {
+        Ok(stat) => {
+            let (_, state) = stat.rsplit_once(") ").unwrap();
+            state.starts_with('S')
+        }
+        // A file that was open when the thread ended has no such process.
+        Err(error) => {
+            let is_gone = error.kind() == ErrorKind::NotFound
+                || error.raw_os_error() == Some(Errno::SRCH.raw_os_error());
+            assert!(is_gone, "{error}");
+            false
+        }
+    }
 }
 
 /// A write that was on its way fails while a thread waits that came later. The disk is well again:
