@@ -177,16 +177,40 @@ fn model(seed: u64, budget: u64) {
     assert_empty(&space);
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 48,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+/// A test for each of [`BUDGETS`]: they run side by side.
+macro_rules! at_every_budget {
+    ($($name:ident: $budget:literal;)*) => {
+        proptest! {
+            #![proptest_config(ProptestConfig {
+                cases: cases(),
+                failure_persistence: None,
+                ..ProptestConfig::default()
+            })]
 
-    #[test]
-    fn a_table_is_a_vector_of_rows(seed in any::<u64>(), budget in 0..BUDGETS.len()) {
-        model(seed, BUDGETS[budget]);
+            $(#[test]
+            fn $name(seed in any::<u64>()) {
+                model(seed, BUDGETS[$budget]);
+            })*
+        }
+    };
+}
+
+/// `MAYFLY_FULL` takes more of them.
+fn cases() -> u32 {
+    match std::env::var_os("MAYFLY_FULL") {
+        Some(_) => 48,
+        None => 6,
+    }
+}
+
+mod a_table_is_a_vector_of_rows {
+    use super::*;
+
+    at_every_budget! {
+        at_the_minimum: 0;
+        at_1_mib: 1;
+        at_8_mib: 2;
+        at_64_mib: 3;
     }
 }
 

@@ -197,7 +197,7 @@ fn cursors_and_builders_go_on_after_a_failure() {
 fn removal_needs_no_memory() {
     let dir = tempfile::tempdir().unwrap();
     let space = open(1 << 20, dir.path());
-    let model: Model = (0..20_000)
+    let model: Model = (0..6_000)
         .map(|n| (key(Shape::Number, n * 37), n))
         .collect();
     let entries = model.iter().map(|(key, row)| Ok((key, row.to_le_bytes())));
@@ -211,7 +211,7 @@ fn removal_needs_no_memory() {
     }
     for (n, key) in keys.into_iter().enumerate() {
         assert!(tree.remove(key).unwrap().is_some());
-        if n % 1000 == 0 {
+        if n % 500 == 0 {
             let mut range = tree.range(KeyRange::ALL);
             assert!(
                 matches!(range.next_entry(), Err(Error::Space(_))),

@@ -1,17 +1,55 @@
 //! Drivers of other languages against the server.
+//!
+//! `tests/clients/run install` brings them; those that are not there are left out, with the reason.
 
 use std::path::Path;
 use std::process::Command;
 
-/// `tests/clients/run install` brings them; those that are not there are left out, with the reason.
-#[test]
-fn drivers_find_what_they_know_from_mysql() {
+/// Runs the checks of one client against a server of its own.
+fn check(client: &str) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients/run");
     let mut command = Command::new("bash");
     command
         .arg(script)
+        .arg(client)
         .env("MAYFLY", env!("CARGO_BIN_EXE_mayfly"));
     // Its table goes past what the harness hides of tests that pass.
     let status = command.status().expect("bash is everywhere");
-    assert!(status.success(), "{status}");
+    assert!(status.success(), "{client}: {status}");
+}
+
+/// A test for each client that `tests/clients/run` knows: they run side by side.
+macro_rules! clients {
+    ($($name:ident: $client:literal;)*) => {
+        const CLIENTS: &[&str] = &[$($client),*];
+
+        $(#[test]
+        fn $name() {
+            check($client);
+        })*
+    };
+}
+
+clients! {
+    connector: "connector";
+    connector_pure: "connector-pure";
+    go: "go";
+    java: "java";
+    node: "node";
+    pymysql: "pymysql";
+    rust: "rust";
+    shell: "shell";
+    sqlalchemy: "sqlalchemy";
+}
+
+#[test]
+fn every_client_has_a_test() {
+    let script = include_str!("../../../../../tests/clients/run");
+    let list = script.lines().find_map(|line| line.strip_prefix("all=("));
+    let mut listed: Vec<&str> = { list.and_then(|list| list.strip_suffix(')')) }
+        .expect("the script lists its clients")
+        .split(' ')
+        .collect();
+    listed.sort_unstable();
+    assert_eq!(listed, CLIENTS);
 }
