@@ -30,3 +30,4 @@ mod temp_files;
 mod text_files;
 mod turns;
 mod waiting;
+mod watchdog;

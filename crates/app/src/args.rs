@@ -40,6 +40,10 @@ pub struct EngineArguments {
     /// Memory for everything temporary: a size (64M, 2G) or a share of the machine's (50%)
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
+    /// Memory of the whole process beyond which the largest statement ends: a size, a share of the
+    /// machine's, or 0 for none [default: a quarter above --memory, and at least 256M]
+    #[arg(long, value_name = "SIZE")]
+    pub resident_limit: Option<String>,
     /// Directory of the temporary space; may be repeated [default: the system's]
     #[arg(long, value_name = "DIR")]
     pub temp_dir: Vec<PathBuf>,

@@ -20,6 +20,7 @@ const DEFAULT_MEMORY: &str = "50%";
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct File {
     memory: Option<String>,
+    resident_limit: Option<String>,
     temp_dir: Option<Directories>,
     temp_limit: Option<String>,
     temp_io: Option<TempIo>,
@@ -77,11 +78,11 @@ impl Config {
             None => File::default(),
         };
         let memory = arguments.memory.as_deref().or(file.memory.as_deref());
-        let memory_bytes = size::parse_share(
-            memory.unwrap_or(DEFAULT_MEMORY),
-            size::machine_memory_bytes()?,
-        )
-        .context("--memory")?;
+        let machine_bytes = size::machine_memory_bytes()?;
+        let memory_bytes = size::parse_share(memory.unwrap_or(DEFAULT_MEMORY), machine_bytes)
+            .context("--memory")?;
+        let resident_limit = arguments.resident_limit.as_deref();
+        let resident_limit = resident_limit.or(file.resident_limit.as_deref());
         let temp_limit = arguments
             .temp_limit
             .as_deref()
@@ -111,6 +112,13 @@ impl Config {
                 .transpose()
                 .context("--temp-limit")?,
             io,
+            resident_max_bytes: match resident_limit {
+                Some("0") => None,
+                Some(limit) => {
+                    Some(size::parse_share(limit, machine_bytes).context("--resident-limit")?)
+                }
+                None => Some(resident_max_bytes(memory_bytes, machine_bytes)),
+            },
             page_class: page_size.map(|size| match size {
                 PageSize::K4 => PageClass::K4,
                 PageSize::K16 => PageClass::K16,
@@ -133,6 +141,17 @@ impl Config {
             skip_column_names: file.skip_column_names,
         })
     }
+}
+
+/// What the process may have if nobody says it: more than the budget and what is stated to lie
+/// beyond it, and less than what the machine or the control group has, where the kernel ends it.
+fn resident_max_bytes(memory_bytes: u64, machine_bytes: u64) -> u64 {
+    /// What is stated to lie beyond the budget: the program and its threads.
+    const STATED_BYTES: u64 = 96 << 20;
+    const SLACK_BYTES_MIN: u64 = 256 << 20;
+    let roomy = memory_bytes + (memory_bytes / 4).max(SLACK_BYTES_MIN);
+    let of_machine = machine_bytes - machine_bytes / 20;
+    roomy.min(of_machine).max(memory_bytes + STATED_BYTES)
 }
 
 /// Starts the engine, with no more heaps than suit its memory.

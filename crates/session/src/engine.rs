@@ -28,6 +28,7 @@ use crate::spare_threads;
 use crate::status::Status;
 use crate::variables::Variables;
 use crate::waiting::{OTHER_THREADS_MAX, THREAD_NAME, WORKER_STACK_BYTES, WaitingRoom};
+use crate::watchdog::{self, Watchdog};
 
 /// The version that `VERSION()` says.
 pub const VERSION: &str = concat!("8.4.6-Mayfly-", env!("CARGO_PKG_VERSION"));
@@ -93,6 +94,10 @@ pub struct EngineOptions {
     pub session_quota_bytes: Option<u64>,
     /// Most temp file bytes of one statement.
     pub statement_quota_bytes: Option<u64>,
+    /// Memory of the process, in bytes, beyond which the largest statement ends with error 1038;
+    /// `None`: nobody watches. Counted is all anonymous memory of the process: a program that
+    /// embeds the engine adds its own.
+    pub resident_max_bytes: Option<u64>,
     /// The files that statements may name.
     pub files: FileAccess,
     /// Where slow statements are logged.
@@ -124,6 +129,7 @@ impl Default for EngineOptions {
             threads: 0,
             session_quota_bytes: None,
             statement_quota_bytes: None,
+            resident_max_bytes: None,
             files: FileAccess::default(),
             slow_log: None,
             faults: None,
@@ -167,6 +173,7 @@ pub(crate) struct Shared {
     pub(crate) waiting_room: Arc<WaitingRoom>,
     /// The statements that run, and those that wait for memory.
     pub(crate) statements: Arc<Statements>,
+    pub(crate) watchdog: Watchdog,
     // resources
     runtime: Option<Runtime>,
     /// One thread that no query runs on: see [`Engine::control`].
@@ -226,7 +233,8 @@ impl Engine {
             status: Status::default(),
             connections_made: 0,
         };
-        Ok(Engine {
+        let resident_max_bytes = options.resident_max_bytes;
+        let engine = Engine {
             shared: Arc::new(Shared {
                 options,
                 threads,
@@ -246,10 +254,21 @@ impl Engine {
                 planners: Arc::new(planners),
                 waiting_room: Arc::default(),
                 statements: Arc::default(),
+                watchdog: Watchdog::default(),
                 runtime: Some(runtime),
                 control: Some(control),
             }),
-        })
+        };
+        if let Some(limit_bytes) = resident_max_bytes {
+            let shared = Arc::downgrade(&engine.shared);
+            let watch = watchdog::watch(shared, limit_bytes);
+            engine.control().spawn(watch);
+        }
+        Ok(engine)
+    }
+
+    pub(crate) fn of(shared: Arc<Shared>) -> Engine {
+        Engine { shared }
     }
 
     /// Opens a session.
@@ -448,6 +467,10 @@ fn start_values(options: &EngineOptions, threads: usize) -> Variables {
                 .map_or_else(String::new, |path| path.display().to_string()),
         ),
         ("mayfly_memory_bytes", options.memory_bytes.to_string()),
+        (
+            "mayfly_resident_max_bytes",
+            options.resident_max_bytes.unwrap_or(0).to_string(),
+        ),
         ("mayfly_threads", threads.to_string()),
         (
             "mayfly_max_record_bytes",

@@ -64,6 +64,7 @@ mod tracking;
 mod transaction;
 mod variables;
 mod waiting;
+mod watchdog;
 mod yielding;
 
 pub use client_files::{FileRequest, FileRequests};

@@ -4,7 +4,7 @@
 //! first: the task that ends, or the reader that lets go.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use datafusion::physical_plan::ExecutionPlan;
@@ -126,6 +126,8 @@ pub(crate) struct Running {
     stop: Arc<AtomicBool>,
     cancelled: AtomicBool,
     timed_out: AtomicBool,
+    /// Why it ended to make room for others.
+    made_room: OnceLock<MySqlError>,
     finished: AtomicBool,
     /// Whether its error is listed.
     failed: AtomicBool,
@@ -215,6 +217,7 @@ impl Running {
             stop,
             cancelled: AtomicBool::new(false),
             timed_out: AtomicBool::new(false),
+            made_room: OnceLock::new(),
             finished: AtomicBool::new(false),
             failed: AtomicBool::new(false),
             has_waited: AtomicBool::new(false),
@@ -274,6 +277,21 @@ impl Running {
     /// Stops the statement, which then ends with error 1317.
     pub(crate) fn give_up(&self) {
         self.cancelled.store(true, Ordering::SeqCst);
+        self.abort();
+    }
+
+    /// Stops the statement, which then ends with error 1038: the process has so many bytes of
+    /// memory, more than its limit.
+    pub(crate) fn end_for_memory(&self, resident_bytes: u64, limit_bytes: u64) {
+        let message = format!(
+            "The server has {} MiB of memory, more than its limit of {} MiB; this statement holds \
+             most of it and ends",
+            resident_bytes >> 20,
+            limit_bytes >> 20
+        );
+        let error = MySqlError::with_message(ErrorCode::OutOfSortMemory, message);
+        // It says what was said first.
+        let _ = self.made_room.set(error);
         self.abort();
     }
 
@@ -410,7 +428,7 @@ impl Running {
         } else if self.timed_out.load(Ordering::SeqCst) {
             Some(MySqlError::new(ErrorCode::QueryTimeout, &[]))
         } else {
-            None
+            self.made_room.get().cloned()
         }
     }
 

@@ -8,6 +8,7 @@ use mayfly_space::Counters;
 use crate::commands::{Command, Commands};
 use crate::engine::Engine;
 use crate::stats::Ended;
+use crate::watchdog;
 
 /// Rows of users' tables that a statement changed.
 #[derive(Debug, Clone, Copy, Default)]
@@ -228,6 +229,14 @@ impl Engine {
             ("Max_memory_used", memory.peak_bytes),
             ("Max_tmp_space_used", memory.disk_peak_bytes),
             ("Mayfly_memory_bytes", space.memory_bytes()),
+            (
+                "Mayfly_resident_bytes",
+                watchdog::resident_bytes().unwrap_or(0),
+            ),
+            (
+                "Mayfly_statements_ended_for_memory",
+                self.shared().watchdog.ended(),
+            ),
             ("Memory_used", memory.resident_bytes + memory.reserved_bytes),
             ("Threads_connected", self.open_connections().len() as u64),
             ("Threads_running", self.shared().statements.running() as u64),
