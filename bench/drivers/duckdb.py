@@ -19,7 +19,7 @@ connection = duckdb.connect(config={
 # A bar on standard output would be counted as a row.
 connection.execute("SET enable_progress_bar = false")
 try:
-    for statement in request["setup"]:
+    for statement in request["settings"] + request["setup"]:
         connection.execute(statement)
     for _ in range(request["repeats"]):
         start = time.perf_counter()

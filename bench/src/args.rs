@@ -23,8 +23,14 @@ pub enum Benchmark {
     Space,
     /// The structures of tables: dictionary, B+tree, rows, undo, scan.
     Tables,
-    /// Time over memory, from eight times the data to a sixteenth of it.
+    /// Time over memory, from eight times the data to a sixteenth of it, by operator.
     Cliff,
+    /// The 22 queries of TPC-H, from files and tables, at 25 %, 6 % and 1.5 % of the data.
+    Tpch,
+    /// Equi-joins by size, payload, skew, type and number, at data/limit from 1 to 16.
+    Joins,
+    /// Five window functions over 1 to 10 M partitions, at data/limit from 1 to 16.
+    Windows,
     /// What idle connections cost, and what 10,000 rounds of temporary tables leave.
     Clients,
     /// How long clients wait for single rows while others work hard.
@@ -53,6 +59,9 @@ impl Benchmark {
             Self::Space => "space",
             Self::Tables => "tables",
             Self::Cliff => "cliff",
+            Self::Tpch => "tpch",
+            Self::Joins => "joins",
+            Self::Windows => "windows",
             Self::Clients => "clients",
             Self::Neighbours => "neighbours",
             Self::Planning => "planning",
@@ -130,13 +139,14 @@ pub struct BenchArgs {
     /// `seed2`, `seed3` and `seed4` take the first.
     #[arg(long, value_delimiter = ',', value_name = "SIZE,...", value_parser = parse_limit)]
     pub limits: Vec<Limit>,
-    /// Scale factors of `groupings` instead of its own.
-    #[arg(long, value_delimiter = ',', value_name = "SF,...")]
-    pub scale: Vec<u32>,
+    /// Scale factors of `groupings` and `tpch` instead of their own; may be below 1.
+    #[arg(long, value_delimiter = ',', value_name = "SF,...", value_parser = parse_scale)]
+    pub scale: Vec<f64>,
     /// Run only the cases whose name contains this text.
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
-    /// Rows of the table of `seed2`; entries of the B+trees of `tables`.
+    /// Rows of the table of `seed2`, of the build side of `joins`, of `windows` and of the curves
+    /// of `cliff`; entries of the B+trees of `tables`.
     #[arg(long, value_name = "N")]
     pub rows: Option<u64>,
     /// Seconds of a run of `seed2`; how long each neighbour of `neighbours` works at
@@ -234,6 +244,18 @@ pub fn size(bytes: u64) -> String {
         format!("{value:.0} {name}")
     } else {
         format!("{value:.1} {name}")
+    }
+}
+
+/// Reads a scale factor.
+fn parse_scale(text: &str) -> Result<f64, String> {
+    let scale: f64 = text
+        .parse()
+        .map_err(|_| format!("`{text}` is not a number"))?;
+    if (0.001..=1000.0).contains(&scale) {
+        Ok(scale)
+    } else {
+        Err("a scale factor is between 0.001 and 1000".to_owned())
     }
 }
 

@@ -14,8 +14,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::answer::Answer;
 use crate::cgroup::{Cap, CapReport};
-use crate::digest::Digest;
 
 /// How often a running child is looked at.
 const INTERVAL: Duration = Duration::from_millis(4);
@@ -30,13 +30,15 @@ pub(crate) struct Spec {
     pub(crate) timeout: Duration,
     /// Header lines on standard output that are not rows.
     pub(crate) header_lines: usize,
+    /// Keep the rows, and not only their digest.
+    pub(crate) keep_lines: bool,
 }
 
 /// What was seen.
 pub(crate) struct Outcome {
     pub(crate) success: bool,
     pub(crate) timed_out: bool,
-    pub(crate) rows: Digest,
+    pub(crate) answer: Answer,
     pub(crate) stderr: String,
     pub(crate) peak_bytes: u64,
     pub(crate) anonymous_bytes: u64,
@@ -64,8 +66,9 @@ pub(crate) fn run(spec: &Spec) -> Result<Outcome, String> {
         .map_err(|error| format!("{}: {error}", spec.program.display()))?;
     let stdout = child.stdout.take().expect("standard output was piped");
     let mut stderr = child.stderr.take().expect("standard error was piped");
-    let header_lines = spec.header_lines;
-    let rows = thread::spawn(move || Digest::of(stdout, header_lines).unwrap_or_default());
+    let (header_lines, keep_lines) = (spec.header_lines, spec.keep_lines);
+    let answer =
+        thread::spawn(move || Answer::read(stdout, header_lines, keep_lines).unwrap_or_default());
     let messages = thread::spawn(move || {
         let mut text = Vec::new();
         // What was read before an error is still worth showing.
@@ -92,7 +95,7 @@ pub(crate) fn run(spec: &Spec) -> Result<Outcome, String> {
     Ok(Outcome {
         success: status.is_some_and(|status| status.success()),
         timed_out,
-        rows: rows.join().unwrap_or_default(),
+        answer: answer.join().unwrap_or_default(),
         stderr: messages.join().unwrap_or_default(),
         peak_bytes: watch.peak_bytes,
         anonymous_bytes: watch.anonymous_bytes,

@@ -15,6 +15,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod answer;
 mod args;
 mod cgroup;
 mod child;
@@ -135,8 +136,14 @@ fn measure(
         limits: args.limits.clone(),
     };
     let options = format!(
-        "systems {:?}, runs {}, threads {}, limits {:?}, scales {:?}, only {:?}",
-        args.systems, settings.runs, settings.threads, args.limits, args.scale, args.only
+        "systems {:?}, runs {}, threads {}, limits {:?}, scales {:?}, rows {:?}, only {:?}",
+        args.systems,
+        settings.runs,
+        settings.threads,
+        args.limits,
+        args.scale,
+        args.rows,
+        args.only
     );
     match benchmark {
         Benchmark::Seed3 => {
@@ -145,8 +152,8 @@ fn measure(
         }
         Benchmark::Seed2 | Benchmark::Seed4 => {
             let options = format!(
-                "{options}, rows {:?}, seconds {:?}, queries {:?}, clients {:?}",
-                args.rows, args.seconds, args.queries, args.clients
+                "{options}, seconds {:?}, queries {:?}, clients {:?}",
+                args.seconds, args.queries, args.clients
             );
             let state = State::open(&state_file, &options, args.resume)?;
             if benchmark == Benchmark::Seed2 {
@@ -165,7 +172,10 @@ fn measure(
             suite::groupings::run(&mut runner, args.full, &args.scale, results)?;
         }
         Benchmark::Pages => suite::pages::run(&mut runner, args.full, results)?,
-        Benchmark::Cliff => suite::cliff::run(&mut runner, args.full, results)?,
+        Benchmark::Cliff => suite::cliff::run(&mut runner, args, results)?,
+        Benchmark::Tpch => suite::tpch::run(&mut runner, args, results)?,
+        Benchmark::Joins => suite::joins::run(&mut runner, args, results)?,
+        Benchmark::Windows => suite::windows::run(&mut runner, args, results)?,
         Benchmark::Space
         | Benchmark::Tables
         | Benchmark::Clients

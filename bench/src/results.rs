@@ -102,6 +102,8 @@ pub(crate) enum Check {
     /// Row count and digest agree with this contender.
     SameAs(String),
     Different(String),
+    /// The statement that is compared failed, though the timed one did not.
+    Unanswered(String),
     NotChecked,
 }
 
@@ -180,6 +182,42 @@ impl Results {
             .find(|cell| cell.case == case && cell.limit == limit && cell.capped == capped)
     }
 
+    /// The median of a contender whose answer was not found to be wrong.
+    pub(crate) fn right_seconds(
+        &self,
+        case: &str,
+        limit: Limit,
+        capped: bool,
+        contender: &str,
+    ) -> Option<f64> {
+        let seconds = self.cell(case, limit, capped)?.seconds(contender)?;
+        (!self.is_wrong(case, limit, contender)).then_some(seconds)
+    }
+
+    /// Whether a contender ran and gave no right answer; nothing if it did not run.
+    pub(crate) fn failed(
+        &self,
+        case: &str,
+        limit: Limit,
+        capped: bool,
+        contender: &str,
+    ) -> Option<bool> {
+        let mut entries = self.cell(case, limit, capped)?.results.iter();
+        match &entries.find(|entry| entry.contender == contender)?.outcome {
+            Outcome::Measured(_) => Some(self.is_wrong(case, limit, contender)),
+            Outcome::Failed(_) => Some(true),
+            Outcome::Skipped(_) => None,
+        }
+    }
+
+    /// Whether a contender gave other rows than a peer; answers are compared by the knob alone,
+    /// which speaks for the capped ones.
+    fn is_wrong(&self, case: &str, limit: Limit, contender: &str) -> bool {
+        let cell = self.cell(case, limit, false);
+        let measured = cell.and_then(|cell| cell.measured(contender));
+        measured.is_some_and(|measured| matches!(measured.check, Check::Different(_)))
+    }
+
     /// The quoted cell: capped where that was possible.
     pub(crate) fn quoted(&self, case: &str, limit: Limit) -> Option<&Cell> {
         self.cell(case, limit, true)
@@ -231,6 +269,7 @@ impl Results {
         let mut worst_anonymous = 0;
         let mut different = 0_u32;
         let mut checked = 0_u32;
+        let mut unanswered = 0_u32;
         let mut failed = 0_u32;
         for cell in &self.cells {
             for entry in &cell.results {
@@ -245,6 +284,7 @@ impl Results {
                 match measured.check {
                     Check::Different(_) => different += 1,
                     Check::SameAs(_) => checked += 1,
+                    Check::Unanswered(_) => unanswered += 1,
                     Check::NotChecked => {}
                 }
                 if entry.system == SystemName::Mayfly {
@@ -274,6 +314,13 @@ impl Results {
             self.figures.push(Figure::at_most(
                 format!("answers that differ from a peer's, of {answers}"),
                 f64::from(different),
+                Some(0.0),
+            ));
+        }
+        if unanswered > 0 {
+            self.figures.push(Figure::at_most(
+                "answers that could not be compared, as the statement for it failed",
+                f64::from(unanswered),
                 Some(0.0),
             ));
         }

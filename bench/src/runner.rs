@@ -5,16 +5,17 @@
 //!
 //! Each process runs the statement twice and the second one counts; once a statement takes longer
 //! than `WARM_LIMIT_S` the first one counts and there is no second. A contender that has used up
-//! its share of time in a cell gets no further runs, and one that fails is not asked again.
+//! its share of time in a cell gets no further runs, and one that fails is not asked again. One
+//! that was ended by the clock is not asked with less memory either.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::answer::{Answer, Comparison};
 use crate::args::{Limit, SystemName};
 use crate::cgroup;
-use crate::data::{self, Dataset};
-use crate::digest::Digest;
+use crate::data::{self, Dataset, Named};
 use crate::error::BenchError;
 use crate::report::text;
 use crate::results::{Cell, Check, Entry, Measured, Outcome, Results, median};
@@ -28,12 +29,16 @@ const WARM_LIMIT_S: f64 = 5.0;
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) dataset: Dataset,
+    /// Further tables that the statement names.
+    pub(crate) tables: Vec<Named>,
     /// Bytes of what the statement reads, in memory.
     pub(crate) data_bytes: u64,
     pub(crate) contenders: Vec<Contender>,
     pub(crate) limits: Vec<Limit>,
-    /// Compare answers under every limit, or under the smallest only.
+    /// Compare answers under every limit, or under the largest and the smallest only.
     pub(crate) check_every_limit: bool,
+    /// By value, the answers of all contenders are compared; as text, Mayfly's alone.
+    pub(crate) comparison: Comparison,
 }
 
 /// One system with one way to run the case.
@@ -88,9 +93,11 @@ pub(crate) struct Runner {
     missing: HashMap<SystemName, String>,
     state: State,
     /// Rows of a case as a peer gives them.
-    references: HashMap<String, Option<(String, Digest)>>,
+    references: HashMap<String, Option<(String, Answer)>>,
     /// The last time of a contender on a case, to know whether it needs a warm-up.
     last_seconds: HashMap<(String, String), f64>,
+    /// The memory with which a contender was ended by the clock on a case.
+    timed_out: HashMap<(String, String), u64>,
 }
 
 impl Runner {
@@ -120,6 +127,7 @@ impl Runner {
             state,
             references: HashMap::new(),
             last_seconds: HashMap::new(),
+            timed_out: HashMap::new(),
         }
     }
 
@@ -144,9 +152,11 @@ impl Runner {
             &self.settings.limits
         };
         let limits = limits.clone();
-        let smallest = limits.iter().min().copied();
+        // In memory, as a system that fails with little has no other answer to compare.
+        let ends = [limits.iter().min().copied(), limits.iter().max().copied()];
         for limit in limits {
-            let check = self.settings.check && (case.check_every_limit || smallest == Some(limit));
+            let check =
+                self.settings.check && (case.check_every_limit || ends.contains(&Some(limit)));
             self.cell(case, limit, false, check, results)?;
             if self.settings.cap && limit != Limit::All {
                 self.cell(case, limit, true, false, results)?;
@@ -170,7 +180,10 @@ impl Runner {
             results.cells.push(cell);
             return Ok(());
         }
-        data::warm(&case.dataset.parquet);
+        for dataset in std::iter::once(&case.dataset).chain(case.tables.iter().map(|t| &t.dataset))
+        {
+            data::warm(&dataset.parquet);
+        }
         let mut cell = Cell {
             case: case.name.clone(),
             limit,
@@ -201,7 +214,9 @@ impl Runner {
                     (case.name.clone(), contender.label.clone()),
                     measured.median_s,
                 );
-                if check && contender.system == SystemName::Mayfly {
+                let compared =
+                    contender.system == SystemName::Mayfly || case.comparison.keeps_lines();
+                if check && compared {
                     measured.check = self.check(case, contender, &cell);
                 }
             }
@@ -238,8 +253,14 @@ impl Runner {
             .last_seconds
             .get(&key)
             .is_some_and(|seconds| *seconds > WARM_LIMIT_S);
+        if let Some(bytes) = self.timed_out.get(&key)
+            && cell.limit_bytes <= *bytes
+        {
+            return Err(Failure::TimedOut(self.settings.timeout.as_secs()));
+        }
         let job = Job {
             dataset: &case.dataset,
+            tables: &case.tables,
             setup: contender
                 .setup
                 .iter()
@@ -257,6 +278,7 @@ impl Runner {
             },
             repeats: if emit || slow { 1 } else { 2 },
             emit,
+            keep_lines: emit && case.comparison.keeps_lines(),
             limit_bytes: cell.limit_bytes,
             unlimited: cell.limit == Limit::All,
             capped: cell.capped,
@@ -272,15 +294,22 @@ impl Runner {
             .find(|system| system.name() == contender.system)
             .expect("only contenders whose system takes part are run");
         let reply = system.run(&job);
-        if let Ok(reply) = &reply
-            && let Some(first) = reply.seconds.first()
-        {
-            self.last_seconds.insert(key, *first);
+        // What is compared is another statement, and its rows are written.
+        match &reply {
+            Ok(reply) if !emit => {
+                let first = reply.seconds.first().copied();
+                self.last_seconds
+                    .extend(first.map(|seconds| (key, seconds)));
+            }
+            Err(Failure::TimedOut(_)) if !emit => {
+                self.timed_out.insert(key, cell.limit_bytes);
+            }
+            _ => {}
         }
         reply
     }
 
-    /// Compares the rows of Mayfly under this limit with those of the first peer that has them.
+    /// Compares rows under this limit with those of the first peer that has them.
     fn check(&mut self, case: &Case, contender: &Contender, cell: &Cell) -> Check {
         if !self.references.contains_key(&case.name) {
             let reference = self.reference(case);
@@ -289,17 +318,19 @@ impl Runner {
         let Some((label, expected)) = self.references[&case.name].clone() else {
             return Check::NotChecked;
         };
+        if label == contender.label {
+            return Check::NotChecked;
+        }
         match self.run(case, contender, cell, true) {
-            Ok(reply) if reply.digest == expected => Check::SameAs(label),
-            Ok(reply) => Check::Different(format!(
-                "{} rows, {} has {}",
-                reply.digest.rows, label, expected.rows
-            )),
-            Err(Failure::Skipped(reason) | Failure::Failed(reason)) => Check::Different(reason),
+            Ok(reply) => match case.comparison.difference(&reply.answer, &expected) {
+                None => Check::SameAs(label),
+                Some(how) => Check::Different(format!("{how} of {label}")),
+            },
+            Err(failure) => Check::Unanswered(failure.reason()),
         }
     }
 
-    fn reference(&mut self, case: &Case) -> Option<(String, Digest)> {
+    fn reference(&mut self, case: &Case) -> Option<(String, Answer)> {
         let everything = Cell {
             case: case.name.clone(),
             limit: Limit::All,
@@ -316,7 +347,7 @@ impl Runner {
             .collect();
         peers.into_iter().find_map(|peer| {
             let reply = self.run(case, peer, &everything, true).ok()?;
-            Some((peer.label.clone(), reply.digest))
+            Some((peer.label.clone(), reply.answer))
         })
     }
 }
@@ -356,7 +387,7 @@ impl Tally {
     fn outcome(self) -> Outcome {
         match self.failure {
             Some(Failure::Skipped(reason)) => Outcome::Skipped(reason),
-            Some(Failure::Failed(reason)) => Outcome::Failed(reason),
+            Some(failure) => Outcome::Failed(failure.reason()),
             None => Outcome::Measured(Measured {
                 median_s: median(&self.counted),
                 runs_s: self.counted,

@@ -5,7 +5,7 @@ use std::path::Path;
 use tpchgen::generators::LineItemGenerator;
 use tpchgen_arrow::LineItemArrow;
 
-use super::{Dataset, write_parquet};
+use super::{Dataset, row_count, write_parquet};
 use crate::error::{BenchError, data_error};
 
 /// The columns that wide groupings carry (all but `l_shipinstruct` and `l_comment`, as in the
@@ -30,31 +30,22 @@ pub(crate) const COLUMNS: [(&str, u64); 15] = [
 ];
 
 /// The table at a scale factor.
-pub(crate) fn dataset(cache: &Path, scale: u32) -> Result<Dataset, BenchError> {
+pub(crate) fn dataset(cache: &Path, scale: f64) -> Result<Dataset, BenchError> {
     let parquet = cache.join(format!("lineitem-sf{scale}.parquet"));
     let schema = LineItemArrow::schema_ref();
-    let generator = LineItemGenerator::new(f64::from(scale), 1, 1);
+    let generator = LineItemGenerator::new(scale, 1, 1);
     let batches = LineItemArrow::new(generator)
         .with_batch_size(8192)
         .map(|batch| batch.map_err(data_error("building lineitem")));
     write_parquet(&parquet, &schema, batches)?;
-    let rows = rows(&parquet)?;
+    let rows = row_count(&parquet)?;
     Ok(Dataset {
         table: format!("lineitem_{scale}"),
         parquet,
         tsv: None,
         columns: String::new(),
+        primary_key: None,
         rows,
         bytes: rows * COLUMNS.iter().map(|(_, bytes)| bytes).sum::<u64>(),
     })
-}
-
-/// The row count that the file itself states.
-fn rows(parquet: &Path) -> Result<u64, BenchError> {
-    use crate::error::Context;
-    use parquet::file::reader::{FileReader, SerializedFileReader};
-    let file = std::fs::File::open(parquet).context(|| format!("opening {}", parquet.display()))?;
-    let reader = SerializedFileReader::new(file).map_err(data_error("reading Parquet"))?;
-    let rows = reader.metadata().file_metadata().num_rows();
-    Ok(u64::try_from(rows).expect("a file has no negative number of rows"))
 }

@@ -4,9 +4,12 @@
 //! name alone: the same name has the same bytes on every machine.
 //! Never: leaves half a file under its final name.
 
+pub(crate) mod joins;
 pub(crate) mod lineitem;
 pub(crate) mod seed0;
 pub(crate) mod seed1;
+pub(crate) mod tpch;
+pub(crate) mod windows;
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -18,6 +21,7 @@ use arrow::datatypes::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, SerializedFileReader};
 
 use crate::error::{BenchError, Context, data_error};
 
@@ -35,9 +39,27 @@ pub(crate) struct Dataset {
     pub(crate) tsv: Option<PathBuf>,
     /// Columns with MySQL types, for CREATE TABLE.
     pub(crate) columns: String,
+    /// The columns of its primary key; MariaDB's table alone has it.
+    pub(crate) primary_key: Option<&'static str>,
     pub(crate) rows: u64,
     /// Bytes of the rows in memory, as Arrow view arrays.
     pub(crate) bytes: u64,
+}
+
+/// A table with its name in statements, where it stands as `{NAME}`.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    pub(crate) name: String,
+    pub(crate) dataset: Dataset,
+}
+
+impl Named {
+    pub(crate) fn new(name: &str, dataset: &Dataset) -> Self {
+        Self {
+            name: name.to_owned(),
+            dataset: dataset.clone(),
+        }
+    }
 }
 
 /// A generator with 64 bits of state (Steele, Lea, Flood: Fast splittable pseudorandom number
@@ -57,10 +79,44 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
+    /// A number below `n`, by the high bits of a product: as good as even for any `n` of rows.
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        let product = u128::from(self.next()) * u128::from(n);
+        u64::try_from(product >> 64).expect("the high half of a product")
+    }
+
     /// A number in [0, 1), like MySQL's `rand()`.
     pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
+}
+
+/// The place of `i` in a fixed permutation of the numbers below `n`.
+///
+/// A bijection of the next power of two is applied again until it is below `n`, which keeps it a
+/// bijection.
+pub(crate) fn permuted(i: u64, n: u64) -> u64 {
+    let mask = n.next_power_of_two() - 1;
+    let half = (mask.count_ones() / 2).max(1);
+    let mut value = i;
+    loop {
+        // Odd factors and shifts to the right can be undone, so no two numbers become one.
+        value = value.wrapping_mul(0x9E37_79B9_7F4A_7C15) & mask;
+        value ^= value >> half;
+        value = value.wrapping_mul(0xBF58_476D_1CE4_E5B9) & mask;
+        value ^= value >> half;
+        if value < n {
+            return value;
+        }
+    }
+}
+
+/// The row count that a Parquet file itself states.
+fn row_count(parquet: &Path) -> Result<u64, BenchError> {
+    let file = File::open(parquet).context(|| format!("opening {}", parquet.display()))?;
+    let reader = SerializedFileReader::new(file).map_err(data_error("reading Parquet"))?;
+    let rows = reader.metadata().file_metadata().num_rows();
+    Ok(u64::try_from(rows).expect("a file has no negative number of rows"))
 }
 
 /// Writes `path` once: nothing happens when it exists.
@@ -123,5 +179,36 @@ pub(crate) fn warm(path: &Path) {
     if let Ok(mut file) = File::open(path) {
         // A file that cannot be read fails visibly in the system that reads it.
         let _copied = std::io::copy(&mut file, &mut std::io::sink()).is_ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_permutation_has_every_number_once_and_no_order() {
+        for n in [1, 2, 3, 7, 1000, 1024, 4097] {
+            let mut values: Vec<u64> = (0..n).map(|i| permuted(i, n)).collect();
+            let rising = values.windows(2).filter(|pair| pair[0] < pair[1]).count();
+            if n >= 1000 {
+                assert!(
+                    (400..600).contains(&(rising * 1000 / values.len())),
+                    "{n}: {rising}"
+                );
+            }
+            values.sort_unstable();
+            assert!(values.into_iter().eq(0..n), "{n}");
+        }
+    }
+
+    #[test]
+    fn numbers_below_a_bound_reach_both_ends() {
+        let mut random = SplitMix64::new(7);
+        let mut seen = [0_u32; 10];
+        for _ in 0..1000 {
+            seen[usize::try_from(random.below(10)).expect("below ten")] += 1;
+        }
+        assert!(seen.iter().all(|count| *count > 50), "{seen:?}");
     }
 }

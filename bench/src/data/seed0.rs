@@ -46,6 +46,7 @@ pub(crate) fn dataset(cache: &Path, rows: u32, with_tsv: bool) -> Result<Dataset
         parquet,
         tsv: with_tsv.then_some(tsv),
         columns: "i INT UNSIGNED NOT NULL, c CHAR(32) NOT NULL".to_owned(),
+        primary_key: None,
         rows: u64::from(rows),
         bytes: u64::from(rows) * ROW_BYTES,
     })

@@ -55,6 +55,7 @@ pub(crate) fn dataset(cache: &Path, with_tsv: bool) -> Result<Dataset, BenchErro
         parquet,
         tsv: with_tsv.then_some(tsv),
         columns: "id INT, tea TEXT".to_owned(),
+        primary_key: None,
         rows: u64::from(ROWS),
         bytes: u64::from(ROWS) * ROW_BYTES,
     })

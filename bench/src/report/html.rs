@@ -212,6 +212,7 @@ fn table_cell(cell: &Cell, contender: &str) -> String {
             match &measured.check {
                 Check::SameAs(peer) => words.push(format!("same rows as {peer}")),
                 Check::Different(how) => words.push(format!("different rows: {how}")),
+                Check::Unanswered(why) => words.push(format!("not compared: {why}")),
                 Check::NotChecked => {}
             }
             escape(&words.join(", "))

@@ -49,6 +49,7 @@ fn line(outcome: &Outcome) -> String {
     match &measured.check {
         Check::SameAs(peer) => text.push_str(&format!(", same rows as {peer}")),
         Check::Different(how) => text.push_str(&format!(", DIFFERENT ROWS: {how}")),
+        Check::Unanswered(why) => text.push_str(&format!(", not compared: {why}")),
         Check::NotChecked => {}
     }
     text

@@ -255,7 +255,7 @@ impl<'a> Scripts<'a> {
         let mut connection = match self.open(contender) {
             Ok(connection) => connection,
             Err(Failure::Skipped(reason)) => return End::Skipped(reason),
-            Err(Failure::Failed(reason)) => return End::Failed(reason),
+            Err(failure) => return End::Failed(failure.reason()),
         };
         let mut times = Vec::new();
         for line in lines {

@@ -7,11 +7,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::args::{Limit, SystemName};
+use crate::answer::Comparison;
+use crate::args::SystemName;
 use crate::data::lineitem::{self, COLUMNS};
 use crate::error::{BenchError, Context};
-use crate::results::{Results, geometric_mean};
+use crate::results::Results;
 use crate::runner::{Case, Contender, Runner};
+use crate::suite::ratios;
 
 /// The groupings, numbered from 1 as published.
 const GROUPINGS: [&[&str]; 13] = [
@@ -31,19 +33,14 @@ const GROUPINGS: [&[&str]; 13] = [
 ];
 /// Those of the quick form: few groups, repeated keys, half unique, unique.
 const QUICK: [usize; 5] = [0, 1, 4, 9, 12];
-/// Data over limit.
-const RATIOS: [u64; 5] = [1, 2, 4, 8, 16];
-const QUICK_RATIOS: [u64; 2] = [4, 16];
-/// No limit goes below what every system needs to start.
-const LEAST_MIB: u64 = 16;
 
 pub(crate) fn run(
     runner: &mut Runner,
     full: bool,
-    scales: &[u32],
+    scales: &[f64],
     results: &mut Results,
 ) -> Result<(), BenchError> {
-    let default_scales: &[u32] = if full { &[1, 4, 8] } else { &[1] };
+    let default_scales: &[f64] = if full { &[1.0, 4.0, 8.0] } else { &[1.0] };
     let scales = if scales.is_empty() {
         default_scales
     } else {
@@ -54,7 +51,7 @@ pub(crate) fn run(
     } else {
         QUICK.to_vec()
     };
-    let ratios: &[u64] = if full { &RATIOS } else { &QUICK_RATIOS };
+    let ratios = ratios::chosen(full);
     for scale in scales {
         let mut names = Vec::new();
         for wide in [false, true] {
@@ -69,16 +66,13 @@ pub(crate) fn run(
                     continue;
                 }
                 let mut case = case(runner, *scale, *grouping, wide)?;
-                case.limits = std::iter::once(Limit::All)
-                    .chain(ratios.iter().map(|ratio| limit(case.data_bytes, *ratio)))
-                    .collect();
-                case.limits.dedup();
+                case.limits = ratios::limits(case.data_bytes, ratios);
                 case.check_every_limit = full;
                 runner.case(&case, results)?;
                 names.push((case.name, case.data_bytes));
             }
         }
-        figures(results, *scale, &names, ratios);
+        ratios::figures(results, &format!("SF{scale}"), &names, ratios);
     }
     Ok(())
 }
@@ -86,7 +80,7 @@ pub(crate) fn run(
 /// One grouping at a scale factor; its limits are left to the caller.
 pub(crate) fn case(
     runner: &Runner,
-    scale: u32,
+    scale: f64,
     grouping: usize,
     wide: bool,
 ) -> Result<Case, BenchError> {
@@ -138,10 +132,12 @@ pub(crate) fn case(
         dataset,
         limits: Vec::new(),
         check_every_limit: false,
+        comparison: Comparison::Text,
+        tables: Vec::new(),
     })
 }
 
-fn name(scale: u32, grouping: usize, wide: bool) -> String {
+fn name(scale: f64, grouping: usize, wide: bool) -> String {
     let kind = if wide { "wide" } else { "thin" };
     format!(
         "SF{scale} {kind} {} ({})",
@@ -157,16 +153,11 @@ fn short_keys(keys: &[&str]) -> String {
         .join(",")
 }
 
-/// The data over a ratio, in whole MiB.
-fn limit(data_bytes: u64, ratio: u64) -> Limit {
-    Limit::mib((data_bytes / ratio).div_ceil(1 << 20).max(LEAST_MIB))
-}
-
 /// The number of groups, counted once by this program itself and kept beside the data.
 fn group_count(
     runner: &Runner,
     parquet: &std::path::Path,
-    scale: u32,
+    scale: f64,
     keys: &[&str],
 ) -> Result<u64, BenchError> {
     let file = runner
@@ -185,62 +176,4 @@ fn group_count(
     let text = serde_json::to_string_pretty(&counts).expect("names and numbers are plain data");
     fs::write(&file, text).context(|| format!("writing {}", file.display()))?;
     Ok(count)
-}
-
-fn figures(results: &mut Results, scale: u32, names: &[(String, u64)], ratios: &[u64]) {
-    let [mayfly, duckdb] = [SystemName::Mayfly, SystemName::Duckdb].map(SystemName::label);
-    let mut found = Vec::new();
-    let limits = std::iter::once(None).chain(ratios.iter().copied().map(Some));
-    for ratio in limits {
-        for capped in [false, true] {
-            let mut quotients = Vec::new();
-            let mut slowdowns = Vec::new();
-            let mut lost = 0_u32;
-            for (name, data_bytes) in names {
-                let limit_of =
-                    |ratio: Option<u64>| ratio.map_or(Limit::All, |r| limit(*data_bytes, r));
-                let Some(cell) = results.cell(name, limit_of(ratio), capped) else {
-                    continue;
-                };
-                match (cell.seconds(mayfly), cell.seconds(duckdb)) {
-                    (Some(ours), Some(theirs)) => quotients.push(ours / theirs),
-                    (_, None) => lost += 1,
-                    (None, Some(_)) => {}
-                }
-                // Twice the memory: the cliff factor, as in `cliff`.
-                let roomier = ratio.and_then(|ratio| (ratio > 1).then_some(ratio / 2));
-                let roomier = roomier.filter(|ratio| ratios.contains(ratio));
-                if let Some(more) = roomier
-                    && let Some(cell_more) = results.cell(name, limit_of(Some(more)), capped)
-                    && cell_more.limit != cell.limit
-                    && let (Some(less), Some(more)) =
-                        (cell.seconds(mayfly), cell_more.seconds(mayfly))
-                {
-                    slowdowns.push(less / more);
-                }
-            }
-            let kind = if capped { " capped" } else { "" };
-            let at = ratio.map_or("in memory".to_owned(), |ratio| {
-                format!("data/limit {ratio}{kind}")
-            });
-            if let Some(mean) = geometric_mean(&quotients) {
-                let without = if lost > 0 {
-                    format!(", without {lost} that DuckDB lost")
-                } else {
-                    String::new()
-                };
-                let what = format!(
-                    "SF{scale} {at}, geometric mean of {} cases, Mayfly / DuckDB{without}",
-                    quotients.len()
-                );
-                found.push((what, mean, 1.0));
-            }
-            if let Some(worst) = slowdowns.iter().copied().reduce(f64::max) {
-                found.push((format!("SF{scale} {at}, largest cliff factor"), worst, 1.3));
-            }
-        }
-    }
-    for (what, value, most) in found {
-        results.ratio(what, Some(value), Some(1.0), Some(most));
-    }
 }

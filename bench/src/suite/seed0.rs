@@ -1,5 +1,6 @@
 //! seed0: GROUP BY on 1 M and 4 M rows with a mostly unique CHAR(32) key.
 
+use crate::answer::Comparison;
 use crate::args::{Limit, SystemName};
 use crate::data::seed0;
 use crate::error::BenchError;
@@ -33,6 +34,8 @@ pub(crate) fn case(runner: &Runner, rows: u32, limits: Vec<Limit>) -> Result<Cas
         ],
         limits,
         check_every_limit: true,
+        comparison: Comparison::Text,
+        tables: Vec::new(),
     })
 }
 
@@ -56,7 +59,10 @@ pub(crate) fn run(
 }
 
 fn name(rows: u32) -> String {
-    format!("seed0 {} M rows", rows / 1_000_000)
+    match rows {
+        0..1_000_000 => format!("seed0 {rows} rows"),
+        _ => format!("seed0 {} M rows", rows / 1_000_000),
+    }
 }
 
 fn figures(results: &mut Results) {

@@ -2,6 +2,7 @@
 //!
 //! Mayfly reads the file, and again a temporary table loaded from it; so does DuckDB.
 
+use crate::answer::Comparison;
 use crate::args::{Limit, SystemName};
 use crate::data::seed1;
 use crate::error::BenchError;
@@ -75,6 +76,8 @@ pub(crate) fn case(runner: &Runner, query: usize, limits: Vec<Limit>) -> Result<
         ],
         limits,
         check_every_limit: true,
+        comparison: Comparison::Text,
+        tables: Vec::new(),
     })
 }
 

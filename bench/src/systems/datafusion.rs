@@ -72,14 +72,16 @@ async fn statements(request: &Request) -> Result<(), BenchError> {
         .map_err(failed())?;
     let config = SessionConfig::new().with_target_partitions(request.threads);
     let context = SessionContext::new_with_config_rt(config, runtime);
-    let file = request.parquet.to_string_lossy();
     if request.setup.is_empty() {
-        context
-            .register_parquet(request.table.as_str(), &file, ParquetReadOptions::default())
-            .await
-            .map_err(failed())?;
+        for (table, file) in &request.files {
+            let options = ParquetReadOptions::default();
+            context
+                .register_parquet(table.as_str(), &file.to_string_lossy(), options)
+                .await
+                .map_err(failed())?;
+        }
     }
-    for statement in &request.setup {
+    for statement in request.settings.iter().chain(&request.setup) {
         let frame = context.sql(statement).await.map_err(failed())?;
         frame.collect().await.map_err(failed())?;
     }

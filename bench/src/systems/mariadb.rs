@@ -14,6 +14,8 @@ use crate::child::{self, Spec, Watch};
 use crate::data::Dataset;
 
 const MARK: &str = "mayfly-bench";
+/// What the server says when `max_statement_time` is over.
+const TIMED_OUT: &str = "max_statement_time exceeded";
 
 pub(crate) struct MariaDb {
     data_dir: PathBuf,
@@ -101,8 +103,11 @@ impl MariaDb {
     }
 
     /// Loads a table once; a table that was loaded halfway is not found under its name.
-    fn load(&self, dataset: &Dataset, tsv: &Path) -> Result<(), String> {
+    fn load(&self, dataset: &Dataset) -> Result<(), String> {
         let table = &dataset.table;
+        let Some(tsv) = &dataset.tsv else {
+            return Err(format!("{table} is not there as text"));
+        };
         let found = self.client(
             &["-e", &format!("SHOW TABLES LIKE '{table}'")],
             Some(DATABASE),
@@ -110,9 +115,12 @@ impl MariaDb {
         if !found.trim().is_empty() {
             return Ok(());
         }
+        let key = dataset.primary_key.map_or(String::new(), |columns| {
+            format!(", PRIMARY KEY ({columns})")
+        });
         let sql = format!(
             "DROP TABLE IF EXISTS loading; \
-             CREATE TABLE loading ({}) ENGINE=MyISAM DEFAULT CHARSET=latin1; \
+             CREATE TABLE loading ({}{key}) ENGINE=MyISAM DEFAULT CHARSET=latin1; \
              LOAD DATA INFILE '{}' INTO TABLE loading; \
              RENAME TABLE loading TO {table}",
             dataset.columns,
@@ -122,25 +130,31 @@ impl MariaDb {
         self.client(&["-e", &sql], Some(DATABASE)).map(drop)
     }
 
-    fn measure(&mut self, job: &Job<'_>, tsv: &Path) -> Result<Reply, String> {
+    fn measure(&mut self, job: &Job<'_>) -> Result<Reply, String> {
         // Loading happens outside of any cgroup.
         self.start(&Job {
             capped: false,
             setup: Vec::new(),
             ..*job
         })?;
-        self.load(job.dataset, tsv)?;
+        for dataset in job.datasets() {
+            self.load(dataset)?;
+        }
         self.start(job)?;
         let heap = if job.unlimited {
             8 << 30
         } else {
             job.limit_bytes
         };
-        let settings = format!(
+        let mut settings = format!(
             "SET SESSION tmp_table_size = {heap}, max_heap_table_size = {heap}, \
              max_statement_time = {}, sql_mode = ''",
             job.timeout.as_secs()
         );
+        for setting in job.settings {
+            settings.push_str("; ");
+            settings.push_str(setting);
+        }
         let statement = job.over_table();
         if job.emit {
             let mut args = self.client_args(Some(DATABASE));
@@ -152,13 +166,14 @@ impl MariaDb {
                 cap_bytes: None,
                 timeout: job.timeout,
                 header_lines: 0,
+                keep_lines: job.keep_lines,
             };
             let outcome = child::run(&spec)?;
             if !outcome.success {
                 return Err(last_error(&outcome.stderr));
             }
             return Ok(Reply {
-                digest: outcome.rows,
+                answer: outcome.answer,
                 seconds: vec![0.0],
                 ..Reply::default()
             });
@@ -210,12 +225,15 @@ impl System for MariaDb {
     }
 
     fn run(&mut self, job: &Job<'_>) -> Result<Reply, Failure> {
-        let Some(tsv) = &job.dataset.tsv else {
+        if job.dataset.tsv.is_none() {
             return Err(Failure::Skipped(
                 "its table is not loaded for this benchmark".to_owned(),
             ));
-        };
-        self.measure(job, tsv).map_err(|reason| {
+        }
+        self.measure(job).map_err(|reason| {
+            if reason.contains(TIMED_OUT) {
+                return Failure::TimedOut(job.timeout.as_secs());
+            }
             // A server that the kernel killed must not be asked again.
             let server = self.server.take();
             let cap = server.as_ref().and_then(|(_, server)| server.cap.as_ref());

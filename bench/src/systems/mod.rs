@@ -19,10 +19,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::answer::Answer;
 use crate::args::SystemName;
 use crate::child::{self, Spec};
-use crate::data::Dataset;
-use crate::digest::Digest;
+use crate::data::{Dataset, Named};
 
 pub(crate) use datafusion::{count, run_stock};
 pub(crate) use mayfly::size_option;
@@ -36,16 +36,20 @@ const KILLED: &str = "killed: needs more memory than the cgroup has";
 /// One statement to run on one system in one process.
 pub(crate) struct Job<'a> {
     pub(crate) dataset: &'a Dataset,
-    /// Settings of Mayfly's session.
+    /// Further tables, each with its name in the statement.
+    pub(crate) tables: &'a [Named],
+    /// Settings of the session.
     pub(crate) settings: &'a [String],
     /// Statements that are not timed: they load a table.
     pub(crate) setup: Vec<String>,
-    /// The timed statement; `{t}` stands for the table.
+    /// The timed statement; `{t}` stands for the table, `{NAME}` for a further one.
     pub(crate) statement: &'a str,
     /// How often it runs in the process; more than one warms up.
     pub(crate) repeats: usize,
     /// Send the rows out instead of counting them.
     pub(crate) emit: bool,
+    /// Keep these rows, and not only their digest.
+    pub(crate) keep_lines: bool,
     pub(crate) limit_bytes: u64,
     /// The limit is the whole machine: nothing has to spill.
     pub(crate) unlimited: bool,
@@ -66,14 +70,44 @@ impl Job<'_> {
 
     /// The statement over a table that is read from its Parquet file.
     fn over_file(&self) -> String {
-        self.statement
-            .replace("{t}", &quoted(&self.dataset.parquet))
+        self.over(|dataset| quoted(&dataset.parquet))
     }
 
     /// The statement over a table that the system has loaded.
     fn over_table(&self) -> String {
-        self.statement.replace("{t}", &self.dataset.table)
+        self.over(|dataset| dataset.table.clone())
     }
+
+    fn over(&self, source: impl Fn(&Dataset) -> String) -> String {
+        bound(self.statement, self.dataset, self.tables, source)
+    }
+
+    /// All tables that the statement reads, each once.
+    fn datasets(&self) -> Vec<&Dataset> {
+        let mut found: Vec<&Dataset> = vec![self.dataset];
+        for Named { dataset, .. } in self.tables {
+            if found.iter().all(|other| other.table != dataset.table) {
+                found.push(dataset);
+            }
+        }
+        found
+    }
+}
+
+/// A statement with the sources of its tables in their places. `{t}` is the source alone, any
+/// other table has its name as an alias.
+fn bound(
+    statement: &str,
+    dataset: &Dataset,
+    tables: &[Named],
+    source: impl Fn(&Dataset) -> String,
+) -> String {
+    let mut text = statement.replace("{t}", &source(dataset));
+    for Named { name, dataset } in tables {
+        let aliased = format!("{} AS {name}", source(dataset));
+        text = text.replace(&format!("{{{name}}}"), &aliased);
+    }
+    text
 }
 
 /// What one process did.
@@ -81,7 +115,7 @@ impl Job<'_> {
 pub(crate) struct Reply {
     /// Seconds of each repeat, the first one cold.
     pub(crate) seconds: Vec<f64>,
-    pub(crate) digest: Digest,
+    pub(crate) answer: Answer,
     /// Peak resident size, seen from outside.
     pub(crate) peak_bytes: u64,
     /// Most of it that was no file's.
@@ -101,6 +135,18 @@ pub(crate) enum Failure {
     Skipped(String),
     /// It tried and failed.
     Failed(String),
+    /// It was ended after so many seconds.
+    TimedOut(u64),
+}
+
+impl Failure {
+    /// A sentence for the table.
+    pub(crate) fn reason(self) -> String {
+        match self {
+            Self::Skipped(reason) | Self::Failed(reason) => reason,
+            Self::TimedOut(seconds) => format!("over {seconds} s"),
+        }
+    }
 }
 
 /// A system under measurement.
@@ -126,6 +172,7 @@ pub(crate) fn all(cache_dir: &Path) -> Vec<Box<dyn System>> {
 /// What a driver in another process is asked to do.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Request {
+    settings: Vec<String>,
     setup: Vec<String>,
     statement: String,
     repeats: usize,
@@ -134,14 +181,15 @@ pub(crate) struct Request {
     unlimited: bool,
     threads: usize,
     temp_dir: PathBuf,
-    /// Files behind the names of tables, for systems that register them.
-    parquet: PathBuf,
     table: String,
+    /// Files behind the names of tables, for systems that register them.
+    files: Vec<(String, PathBuf)>,
 }
 
 impl Request {
     fn new(job: &Job<'_>, statement: String) -> Self {
         Self {
+            settings: job.settings.to_vec(),
             setup: job.setup.clone(),
             statement,
             repeats: job.repeats,
@@ -150,8 +198,10 @@ impl Request {
             unlimited: job.unlimited,
             threads: job.threads,
             temp_dir: job.temp_dir.to_owned(),
-            parquet: job.dataset.parquet.clone(),
             table: job.dataset.table.clone(),
+            files: (job.datasets().into_iter())
+                .map(|dataset| (dataset.table.clone(), dataset.parquet.clone()))
+                .collect(),
         }
     }
 
@@ -182,6 +232,7 @@ fn drive(
         cap_bytes: job.cap_bytes(),
         timeout: job.timeout,
         header_lines,
+        keep_lines: job.keep_lines,
     };
     let outcome = child::run(&spec).map_err(Failure::Skipped)?;
     let lines: Vec<StatementLine> = outcome
@@ -191,7 +242,7 @@ fn drive(
         .filter_map(|line| serde_json::from_str(line).ok())
         .collect();
     if outcome.timed_out {
-        return Err(Failure::Failed(format!("over {} s", job.timeout.as_secs())));
+        return Err(Failure::TimedOut(job.timeout.as_secs()));
     }
     if !outcome.success {
         if outcome.cap.is_some_and(|cap| cap.killed > 0) {
@@ -218,7 +269,7 @@ fn drive(
     let timed = &lines[lines.len() - job.repeats..];
     Ok(Reply {
         seconds: timed.iter().map(|line| line.elapsed_ms / 1000.0).collect(),
-        digest: outcome.rows,
+        answer: outcome.answer,
         peak_bytes: outcome.peak_bytes,
         anonymous_bytes: outcome.anonymous_bytes,
         cap_peak_bytes: outcome.cap.map(|cap| cap.peak_bytes),
@@ -251,5 +302,40 @@ pub(crate) fn first_line(program: &str, args: &[&str]) -> Result<String, String>
     match text.lines().next() {
         Some(line) if output.status.success() => Ok(line.trim().to_owned()),
         _ => Err(format!("`{program}` does not answer")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stand_for_sources() {
+        let dataset = |table: &str| Dataset {
+            table: table.to_owned(),
+            parquet: PathBuf::from(format!("/{table}.parquet")),
+            tsv: None,
+            columns: String::new(),
+            primary_key: None,
+            rows: 0,
+            bytes: 0,
+        };
+        let tables = ["n1", "n2"].map(|name| Named::new(name, &dataset("nation")));
+        let statement = "SELECT * FROM {t} JOIN {n1} JOIN {n2}";
+        let over_table = bound(statement, &dataset("facts"), &tables, |dataset| {
+            dataset.table.clone()
+        });
+        assert_eq!(
+            over_table,
+            "SELECT * FROM facts JOIN nation AS n1 JOIN nation AS n2"
+        );
+        let over_file = bound(statement, &dataset("it's"), &tables, |dataset| {
+            quoted(&dataset.parquet)
+        });
+        assert_eq!(
+            over_file,
+            "SELECT * FROM '/it''s.parquet' JOIN '/nation.parquet' AS n1 \
+             JOIN '/nation.parquet' AS n2"
+        );
     }
 }

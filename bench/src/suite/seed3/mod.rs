@@ -217,11 +217,7 @@ fn table_bytes(
     n: u64,
 ) -> Result<u64, BenchError> {
     let failed = |reason: String| BenchError::Setup(format!("the size of the table: {reason}"));
-    let mut connection = scripts.open(contender).map_err(|failure| {
-        let (crate::systems::Failure::Skipped(reason) | crate::systems::Failure::Failed(reason)) =
-            failure;
-        failed(reason)
-    })?;
+    let mut connection = (scripts.open(contender)).map_err(|failure| failed(failure.reason()))?;
     for line in statements::inserts(contender.dialect, n, WIDER) {
         connection.run(&(line.statements)()).map_err(failed)?;
     }
