@@ -3,7 +3,7 @@
 //! Owns: the choice of the scans that copy what they read. Never: copies itself.
 //!
 //! A batch of a scan points into its page, which stays in memory as long as the batch. That is free
-//! for an operator that is done with a batch before it takes the next one. A stock join keeps all
+//! for an operator that is done with a batch before it takes the next one. A hash join keeps all
 //! batches of one side, and with them all pages of the table, whether it reads one column of them
 //! or ten; and it asks the pool for the bytes that the pages have been granted already. Where those
 //! pages would be a part of the budget that counts, the scan copies the columns that are read. A
@@ -76,13 +76,12 @@ fn visit(plan: &Arc<dyn ExecutionPlan>, kept: Kept) -> Result<Option<Arc<dyn Exe
         // How many rows it will have, nobody knows.
         return Ok((kept == Kept::All).then(|| Arc::new(scan.copying()) as _));
     }
-    let is_join =
-        plan.is::<HashJoinExec>() || plan.is::<NestedLoopJoinExec>() || plan.is::<CrossJoinExec>();
-    // Ours writes the rows of its first side into pages of its own, and hands those of the other
-    // on.
-    let is_ours = plan.is::<JoinOperator>();
+    // Ours keeps the batches of its first side as long as they are few.
+    let is_join = plan.is::<HashJoinExec>()
+        || plan.is::<JoinOperator>()
+        || plan.is::<NestedLoopJoinExec>()
+        || plan.is::<CrossJoinExec>();
     let hands_on = is_join
-        || is_ours
         || plan.is::<FilterExec>()
         || plan.is::<ProjectionExec>()
         || plan.is::<CooperativeExec>()
@@ -94,7 +93,6 @@ fn visit(plan: &Arc<dyn ExecutionPlan>, kept: Kept) -> Result<Option<Arc<dyn Exe
         let kept = match hands_on {
             // The first side is the one that a join keeps.
             true if is_join && place == 0 => Kept::All,
-            true if is_ours && place == 0 => Kept::Nothing,
             true => kept,
             false if plan.is::<SortOperator>() || plan.is::<WindowOperator>() => Kept::Some,
             false => Kept::Nothing,

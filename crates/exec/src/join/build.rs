@@ -1,45 +1,53 @@
-//! The left side of a join: read into partitions, and those into tables.
+//! The left side of a join: read into batches as long as it is small, otherwise into partitions,
+//! and those into tables.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{JoinSide, NullEquality, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
 use mayfly_space::{Account, Admission};
 use mayfly_table::rows::{
-    JoinPart, JoinTable, JoinTables, SideOptions, SideRows, SideWriter, StopFlag,
+    JoinTable, JoinTables, SideOptions, SideRows, SideWriter, StopFlag, TableMemory,
 };
 
+use super::collected::{Collected, Collector};
 use super::columns::rows_without_null;
 use super::dynamic_filter::Bounds;
 use super::kinds::Roles;
+use super::operator::JoinOperator;
 use super::report::Counts;
 use super::spec::Spec;
+use super::stock::{StockInputs, StockJoin};
+use super::tables::{AbsentPart, TableLimits, Tables};
+use crate::aggregate::AggregateOperator;
 use crate::error::rows_error;
+use crate::memory::SpacePool;
+use crate::sort::SortOperator;
 use crate::tasks::join_all;
 use crate::time_slice::TimeSlice;
+use crate::window::WindowOperator;
 
 /// The left side, when all of it was read.
-pub(super) struct Built {
-    pub(super) left: Arc<SideRows>,
-    /// Taken by the stream that ends last.
-    pub(super) tables: Mutex<Option<Arc<JoinTables>>>,
-    /// Partitions without a table.
-    pub(super) absent: Mutex<Vec<(usize, JoinPart)>>,
-    /// Where rows of the right side go whose partners have no table.
-    pub(super) partner: Option<Arc<SideRows>>,
-    _admission: Option<Admission>,
+#[derive(Clone)]
+pub(super) enum Left {
+    /// It is small: the stock join does the rest.
+    Small(Arc<StockJoin>),
+    Paged(Arc<Built>),
 }
 
-impl Built {
-    pub(super) fn tables(&self) -> Option<Arc<JoinTables>> {
-        let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        tables.clone()
-    }
+/// A left side in pages, with tables over them.
+pub(super) struct Built {
+    pub(super) left: Arc<SideRows>,
+    pub(super) tables: Arc<Tables>,
+    /// Whether some rows come later than in their turn.
+    pub(super) is_late: bool,
+    _admission: Option<Admission>,
 }
 
 /// What the left side is built with.
@@ -47,17 +55,21 @@ pub(super) struct Builder {
     pub(super) spec: Arc<Spec>,
     pub(super) left: Arc<dyn ExecutionPlan>,
     pub(super) right: Arc<dyn ExecutionPlan>,
-    /// The accounts of the two sides.
+    /// The account of the join, and those of its two sides.
+    pub(super) account: Account,
     pub(super) accounts: [Account; 2],
+    /// What all joins may claim together.
+    pub(super) claim_max_bytes: u64,
     pub(super) workers: usize,
     pub(super) stop: StopFlag,
     pub(super) counts: Counts,
 }
 
 impl Builder {
-    /// Reads the left side and builds tables over as many of its partitions as there is memory for.
-    pub(super) async fn build(self, context: Arc<TaskContext>) -> Result<Arc<Built>> {
-        let [left_account, right_account] = &self.accounts;
+    /// Reads the left side. If it is not small, builds tables over as many of its partitions as
+    /// there is memory for.
+    pub(super) async fn build(self, context: Arc<TaskContext>) -> Result<Left> {
+        let [left_account, _] = &self.accounts;
         let space = left_account.space();
         let page_class = space.default_page_class();
         let options = SideOptions {
@@ -66,8 +78,23 @@ impl Builder {
         };
         let layout = self.spec.left.layout.clone();
         let side = SideRows::new(layout, left_account, options, self.stop.clone());
-        self.fill(&side, &context).await?;
+        if let Some(collected) = self.fill(&side, &context).await? {
+            self.counts.stock_joins.add(1);
+            let inputs = StockInputs {
+                stock: &self.spec.stock,
+                dynamic_filter: self.spec.dynamic_filter.as_ref(),
+                right: Arc::clone(&self.right),
+                context: Arc::clone(&context),
+                probe_rows: self.counts.probe_rows.clone(),
+            };
+            let join = StockJoin::start(collected, inputs).await?;
+            return Ok(Left::Small(Arc::new(join)));
+        }
+        self.build_paged(side, &context).await
+    }
 
+    async fn build_paged(&self, side: Arc<SideRows>, context: &TaskContext) -> Result<Left> {
+        let [_, right_account] = &self.accounts;
         let partner = || {
             let layout = self.spec.right.layout.clone();
             SideRows::partner_of(&side, layout, right_account).map_err(rows_error)
@@ -77,30 +104,51 @@ impl Builder {
             true => Some(partner()?),
             false => None,
         };
-        let (tables, absent) = self.build_tables(&side).await?;
+        let limits = TableLimits {
+            share: side.space().share(),
+            all_bytes: self.claim_max_bytes,
+            bytes_max: self.claim_max_bytes / (1 + memory_users(&self.right)),
+        };
+        let (tables, absent) = self.build_tables(&side, limits.bytes()).await?;
         let mut admission = None;
-        if absent.is_empty() {
+        if absent.is_empty() && self.spec.ordering.is_some() {
             right = None;
-        } else if right.is_none() {
+        } else if right.is_none() && !absent.is_empty() {
             admission = side.admit().map_err(rows_error)?;
             right = Some(partner()?);
         }
         self.counts.partitions_on_disk.add(absent.len());
-        Ok(Arc::new(Built {
+        let is_late = !absent.is_empty();
+        // Rows that must come in order are sorted from the first one on or not at all.
+        let may_give_up = right.is_some();
+        let counts = self.counts.clone();
+        let tables = Tables::new(tables, absent, right, limits, may_give_up, counts);
+        let tables = Arc::new(tables);
+        if let Some(pool) = context.memory_pool().downcast_ref::<SpacePool>() {
+            pool.may_take_from(Arc::downgrade(&tables) as _);
+        }
+        Ok(Left::Paged(Arc::new(Built {
+            tables,
             left: side,
-            tables: Mutex::new(Some(Arc::new(tables))),
-            absent: Mutex::new(absent),
-            partner: right,
+            is_late,
             _admission: admission,
-        }))
+        })))
     }
 
-    async fn fill(&self, side: &Arc<SideRows>, context: &Arc<TaskContext>) -> Result<()> {
+    /// Reads all rows; returns them if they are few, or else has them in pages.
+    async fn fill(
+        &self,
+        side: &Arc<SideRows>,
+        context: &Arc<TaskContext>,
+    ) -> Result<Option<Collected>> {
+        let options = &context.session_config().options().execution;
+        let collector = Arc::new(Collector::new(&self.account, options)?);
         let mut tasks = Vec::new();
         for partition in 0..self.left.output_partitioning().partition_count() {
             let input = self.left.execute(partition, Arc::clone(context))?;
             let filler = Filler::new(&self.spec, side.writer(partition), &self.counts)?;
-            tasks.push(SpawnedTask::spawn(filler.consume(input)));
+            let collector = Arc::clone(&collector);
+            tasks.push(SpawnedTask::spawn(filler.consume(input, collector)));
         }
         let mut all: Option<Bounds> = None;
         for bounds in join_all(tasks).await?.into_iter().flatten() {
@@ -109,21 +157,25 @@ impl Builder {
                 None => all = Some(bounds),
             }
         }
-        match all {
-            Some(mut bounds) => bounds.fulfil(&self.spec, &self.right.schema()),
-            None => Ok(()),
+        let collected = collector.finish();
+        if let (Some(mut bounds), None) = (all, &collected) {
+            bounds.fulfil(&self.spec, &self.right.schema())?;
         }
+        Ok(collected)
     }
 
     async fn build_tables(
         &self,
         side: &Arc<SideRows>,
-    ) -> Result<(JoinTables, Vec<(usize, JoinPart)>)> {
+        bytes_max: u64,
+    ) -> Result<(JoinTables, Vec<AbsentPart>)> {
         let tables = Arc::new(TableBuilder {
             left: Arc::clone(side),
             keeps_marks: Roles::new(self.spec.kind, JoinSide::Left).marks_table(),
             next: AtomicUsize::new(0),
             is_short: AtomicBool::new(false),
+            bytes_max,
+            bytes: AtomicU64::new(0),
             built: Mutex::new((JoinTables::new(side), Vec::new())),
         });
         let workers = self.workers.min(1 << side.partition_bits());
@@ -156,7 +208,10 @@ struct TableBuilder {
     /// Whether a partition was met that there was no memory for. Those behind it are further from
     /// their turn.
     is_short: AtomicBool,
-    built: Mutex<(JoinTables, Vec<(usize, JoinPart)>)>,
+    /// What the tables may pin, and what they have or will have.
+    bytes_max: u64,
+    bytes: AtomicU64,
+    built: Mutex<(JoinTables, Vec<AbsentPart>)>,
 }
 
 impl TableBuilder {
@@ -170,9 +225,14 @@ impl TableBuilder {
         if part.is_empty() {
             return Ok(true);
         }
-        let built = match self.is_short.load(Ordering::Relaxed) {
+        let bytes = part.table_bytes(self.keeps_marks);
+        let all_bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let built = match all_bytes > self.bytes_max || self.is_short.load(Ordering::Relaxed) {
             true => Err(part),
-            false => JoinTable::build(part, self.keeps_marks).map_err(rows_error)?,
+            false => {
+                let free = TableMemory::Free;
+                JoinTable::build(part, self.keeps_marks, free).map_err(rows_error)?
+            }
         };
         let mut all = self.built.lock().unwrap_or_else(PoisonError::into_inner);
         let (tables, absent) = &mut *all;
@@ -215,12 +275,20 @@ impl Filler {
         })
     }
 
-    async fn consume(mut self, mut input: SendableRecordBatchStream) -> Result<Option<Bounds>> {
+    async fn consume(
+        mut self,
+        mut input: SendableRecordBatchStream,
+        collector: Arc<Collector>,
+    ) -> Result<Option<Bounds>> {
         let mut slice = TimeSlice::begin();
         while let Some(batch) = input.next().await {
             let batch = batch?;
             if batch.num_rows() > 0 {
-                self.push(&batch)?;
+                self.counts.build_rows.add(batch.num_rows());
+                for batch in collector.keep(batch)? {
+                    self.push(&batch)?;
+                    slice.share().await;
+                }
             }
             slice.share().await;
         }
@@ -230,7 +298,6 @@ impl Filler {
     fn push(&mut self, batch: &RecordBatch) -> Result<()> {
         let side = &self.spec.left;
         let rows = batch.num_rows();
-        self.counts.build_rows.add(rows);
         let keys = side.evaluate_keys(batch)?;
         if let Some(bounds) = &mut self.bounds {
             bounds.add(&keys)?;
@@ -246,4 +313,15 @@ impl Filler {
         }
         .map_err(rows_error)
     }
+}
+
+/// The operators of a plan that hold rows in memory while it runs.
+fn memory_users(plan: &Arc<dyn ExecutionPlan>) -> u64 {
+    let below: u64 = plan.children().into_iter().map(memory_users).sum();
+    let is_one = plan.is::<JoinOperator>()
+        || plan.is::<HashJoinExec>()
+        || plan.is::<AggregateOperator>()
+        || plan.is::<SortOperator>()
+        || plan.is::<WindowOperator>();
+    below + u64::from(is_one)
 }

@@ -5,15 +5,18 @@
 //!                   <- Repartition <- right                 <- right
 //! ```
 //!
-//! **How.** Every partition of the left side is read by a task; its rows go to radix partitions of
-//! pages by the hash of their keys. Over as many of those as there is memory for, hash tables are
-//! built, of the size of a cache each. The right side streams past them, each of its partitions on
-//! its way to one of the output: where all tables are there, no row of it is written. Rows whose
-//! partners have no table are kept in pages, unless a filter over the keys of the left side knows
-//! that they have no partner at all; later the pairs of partitions are joined one by one.
+//! **How.** Every partition of the left side is read by a task. As long as its rows are few they
+//! stay the batches that they are; if no more come, DataFusion's join does the rest. Otherwise they
+//! go to radix partitions of pages by the hash of their keys. Over as many of those as the join may
+//! pin, hash tables are built, of the size of a cache each, and given up again where other joins
+//! come. The right side streams past them, each of its partitions on its way to one of the output:
+//! where all tables are there, no row of it is written. Rows whose partners have no table are kept
+//! in pages, unless a filter over the keys of the left side knows that they have no partner at all;
+//! later the pairs of partitions are joined one by one.
 //!
 //! ```text
-//!  build:    left  -> SideRows -> JoinTables                  (whole partitions, pinned)
+//!  build:    left  -> Collector -> StockJoin <- right -> results    (few rows)
+//!                  \-> SideRows -> JoinTables                 (whole partitions, pinned)
 //!                             \-> JoinPart 3, 5, ...          (pages that may leave memory)
 //!  run:      right -> Prober(JoinTables) -> results
 //!                             \-> SideRows of the right side
@@ -29,6 +32,7 @@
 //! et al., "Spilling without Killing Performance" (SIGMOD 2025).
 
 mod build;
+mod collected;
 mod columns;
 mod dynamic_filter;
 mod kinds;
@@ -41,7 +45,9 @@ mod report;
 mod rule;
 mod run;
 mod spec;
+mod stock;
 mod stream;
+mod tables;
 mod unmatched;
 
 pub use operator::JoinOperator;

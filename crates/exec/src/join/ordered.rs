@@ -15,6 +15,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{TryStreamExt, stream};
 
+use super::build::Left;
 use super::run::Run;
 use super::stream::results;
 use crate::replay::{Replay, Rest};
@@ -30,9 +31,9 @@ pub(super) fn in_order(
 ) -> SendableRecordBatchStream {
     let schema = Arc::clone(&run.spec.schema);
     let begun = async move {
-        let built = run.built().await?;
+        let left = run.left().await?;
         let (schema, fetch) = (Arc::clone(&run.spec.schema), run.spec.fetch);
-        let is_late = built.partner.is_some();
+        let is_late = matches!(&left, Left::Paged(built) if built.is_late);
         // The first rows in order may be the last that are found.
         let rows = results(run, partition, metrics, fetch.filter(|_| !is_late));
         let rows: SendableRecordBatchStream = Box::pin(RecordBatchStreamAdapter::new(schema, rows));

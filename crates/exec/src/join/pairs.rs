@@ -12,13 +12,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{JoinSide, Result};
-use mayfly_table::rows::{JoinPart, JoinTable, JoinTables, ProbeScratch, SideRows};
+use mayfly_table::rows::{JoinPart, JoinTable, JoinTables, ProbeScratch, SideRows, TableMemory};
 use tokio::sync::mpsc;
 
 use super::build::Built;
 use super::kinds::{Emit, Roles};
 use super::prober::{Prober, Progress};
 use super::run::Run;
+use super::tables::AbsentPart;
 use super::unmatched::Unmatched;
 use crate::error::rows_error;
 use crate::tasks::join_all;
@@ -49,16 +50,14 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    /// Begins to join the pairs of a run; `None` where there are none.
-    pub(super) fn start(run: &Arc<Run>, built: &Arc<Built>) -> Result<Option<Pairs>> {
-        let absent = {
-            let mut absent = built.absent.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut *absent)
-        };
-        let Some(partner) = &built.partner else {
-            return Ok(None);
-        };
-        let pair = |(partition, left): (usize, JoinPart)| -> Result<Pair> {
+    /// Begins to join the pairs of a run: partitions of the left side with those of the right one.
+    pub(super) fn start(
+        run: &Arc<Run>,
+        built: &Arc<Built>,
+        absent: Vec<AbsentPart>,
+        partner: Arc<SideRows>,
+    ) -> Result<Pairs> {
+        let pair = |(partition, left): AbsentPart| -> Result<Pair> {
             Ok(Pair {
                 left,
                 right: partner.take_part(partition).map_err(rows_error)?,
@@ -71,7 +70,8 @@ impl Pairs {
         let tasks = (0..run.workers).map(|_| {
             let joiner = PairJoiner {
                 run: Arc::clone(run),
-                sides: [Arc::clone(&built.left), Arc::clone(partner)],
+                built: Arc::clone(built),
+                sides: [Arc::clone(&built.left), Arc::clone(&partner)],
                 queue: Arc::clone(&queue),
                 sender: sender.clone(),
                 scratch: ProbeScratch::default(),
@@ -79,10 +79,10 @@ impl Pairs {
             };
             SpawnedTask::spawn(joiner.join_all())
         });
-        Ok(Some(Pairs {
+        Ok(Pairs {
             tasks: tasks.collect(),
             results,
-        }))
+        })
     }
 
     /// The next results; `None` at the end.
@@ -101,6 +101,7 @@ impl Pairs {
 /// A task that joins pairs until none is left.
 struct PairJoiner {
     run: Arc<Run>,
+    built: Arc<Built>,
     /// Left and right.
     sides: [Arc<SideRows>; 2],
     queue: Arc<Mutex<VecDeque<Pair>>>,
@@ -144,7 +145,7 @@ impl PairJoiner {
 
     /// Bytes that the table of one task may take.
     fn share_bytes(&self) -> u64 {
-        self.run.claim_max_bytes / 2 / self.run.workers as u64
+        self.built.tables.share_bytes() / 2 / self.run.workers as u64
     }
 
     async fn join(&mut self, pair: Pair) -> Result<()> {
@@ -213,12 +214,9 @@ impl PairJoiner {
             let tables = match chunk.is_empty() {
                 true => JoinTables::empty(self.side(pair.roles.table)),
                 false => {
-                    let (pages, bytes) = (chunk.page_count(), chunk.page_bytes());
-                    match JoinTable::build(chunk, marks_table).map_err(rows_error)? {
+                    let bytes = chunk.page_bytes();
+                    match build(chunk, marks_table)? {
                         Ok(table) => JoinTables::of_one(table),
-                        Err(chunk) if pages == 1 => {
-                            return Err(rows_error(chunk.short_of_table(marks_table)));
-                        }
                         Err(chunk) => {
                             // Others hold what was this task's share.
                             pair.table.put_back(chunk);
@@ -301,5 +299,22 @@ impl PairJoiner {
         // A receiver that is gone takes this task with it.
         let _ = self.sender.send(Ok(results)).await;
         Ok(())
+    }
+}
+
+/// A table over a chunk, which comes back where there is no room and it can be made smaller.
+fn build(chunk: JoinPart, keeps_marks: bool) -> Result<Result<JoinTable, JoinPart>> {
+    let built = JoinTable::build(chunk, keeps_marks, TableMemory::Free).map_err(rows_error)?;
+    let Err(chunk) = built else {
+        return Ok(built);
+    };
+    if chunk.page_count() > 1 {
+        return Ok(Err(chunk));
+    }
+    // One page has room in what was admitted.
+    let built = JoinTable::build(chunk, keeps_marks, TableMemory::Minimum).map_err(rows_error)?;
+    match built {
+        Ok(table) => Ok(Ok(table)),
+        Err(chunk) => Err(rows_error(chunk.short_of_table(keeps_marks))),
     }
 }

@@ -9,10 +9,12 @@ use crate::context::StatementContext;
 use crate::report::{TempTable, Why};
 
 /// What is counted, in the order in which it is told.
-pub(super) const NAMES: [&str; 8] = [
+pub(super) const NAMES: [&str; 10] = [
+    "stock_joins",
     "build_rows",
     "probe_rows",
     "partitions_on_disk",
+    "tables_given_up",
     "rows_dropped",
     "chunks",
     "splits",
@@ -23,10 +25,14 @@ pub(super) const NAMES: [&str; 8] = [
 /// The counters of one execution.
 #[derive(Clone, Debug)]
 pub(super) struct Counts {
+    /// Executions whose left side was small enough for the stock join.
+    pub(super) stock_joins: Count,
     pub(super) build_rows: Count,
     pub(super) probe_rows: Count,
     /// Partitions of the left side that had no room in memory.
     pub(super) partitions_on_disk: Count,
+    /// Tables that were given up while the right side went by; they are counted above as well.
+    tables_given_up: Count,
     /// Rows of the right side that a filter over the keys of the left side kept out of pages.
     pub(super) rows_dropped: Count,
     /// Tables that were built over parts of a partition, one after the other.
@@ -40,9 +46,11 @@ impl Counts {
     pub(super) fn new(metrics: &ExecutionPlanMetricsSet) -> Counts {
         let count = |name: &'static str| MetricBuilder::new(metrics).global_counter(name);
         let [
+            stock_joins,
             build_rows,
             probe_rows,
             partitions_on_disk,
+            tables_given_up,
             rows_dropped,
             chunks,
             splits,
@@ -50,15 +58,23 @@ impl Counts {
             bytes_read,
         ] = NAMES.map(count);
         Counts {
+            stock_joins,
             build_rows,
             probe_rows,
             partitions_on_disk,
+            tables_given_up,
             rows_dropped,
             chunks,
             splits,
             bytes_written,
             bytes_read,
         }
+    }
+
+    /// A table was given up.
+    pub(super) fn given_up(&self) {
+        self.tables_given_up.add(1);
+        self.partitions_on_disk.add(1);
     }
 }
 

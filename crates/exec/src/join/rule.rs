@@ -12,20 +12,23 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitio
 
 use super::operator::JoinOperator;
 use super::spec::Spec;
+use crate::by_key::LateScan;
 use crate::plan_node::known_rows;
+use crate::provider::TableScan;
 
-/// A left side that is known to take at most this part of the budget stays with the stock join.
+/// A left side that is known to take at most this part of the budget stays with the stock join, as
+/// it would when it runs.
 const SMALL_PER_MEMORY: u64 = 8;
 
 /// What a row takes in a stock join beside its columns.
 const ROW_BYTES: u64 = 24;
-/// What a value without a length of its own type is taken for.
-const VALUE_BYTES: u64 = 64;
+/// What a value without a length of its own type is taken for, where its table does not tell more.
+const VALUE_BYTES: u64 = 1 << 10;
 
 /// Replaces a stock hash join by ours. Two kinds stay as they are: those that need columns of
 /// nested types, and those whose left side is known to be small beside a budget of `memory_bytes`.
-/// Such a side always finds room, and the stock join, which gathers values column by column, is the
-/// quicker one then.
+/// Ours would choose the stock join for such a side, too; but plans over few rows that run again
+/// and again know the stock node, and need neither tasks nor streams for it.
 ///
 /// # Errors
 /// Where DataFusion cannot type an expression or rebuild a node.
@@ -63,21 +66,29 @@ pub(crate) fn is_supported(stock: &HashJoinExec) -> bool {
 
 /// What a stock join needs for a side at most, about; `None` where it is not known.
 fn bytes_at_most(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
-    let rows = rows_at_most(plan)?;
+    let (rows, leaf) = rows_at_most(plan)?;
     let schema = plan.schema();
-    let widths = schema.fields().iter().map(|field| {
-        let width = field.data_type().primitive_width();
-        width.map_or(VALUE_BYTES, |bytes| bytes as u64)
-    });
-    Some(rows.saturating_mul(ROW_BYTES + widths.sum::<u64>()))
+    let widths = schema.fields().iter();
+    let widths: Vec<_> = { widths.map(|field| field.data_type().primitive_width()) }.collect();
+    let fixed: usize = widths.iter().flatten().sum();
+    let long_values = widths.iter().filter(|width| width.is_none()).count() as u64;
+    // Texts of a table are no longer than all that it has, and there is a copy of them.
+    let late = leaf.downcast_ref::<LateScan>().map(LateScan::scan);
+    let long_bytes = match late.or(leaf.downcast_ref::<TableScan>()) {
+        Some(scan) => 2 * long_values.min(1) * scan.bytes(),
+        None => rows.saturating_mul(long_values * VALUE_BYTES),
+    };
+    let fixed_bytes = rows.saturating_mul(ROW_BYTES + fixed as u64);
+    Some(fixed_bytes.saturating_add(long_bytes))
 }
 
 /// The rows of a plan at most: those of the table that it reads, where no node makes more of them.
-fn rows_at_most(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
+/// With the node that reads it.
+fn rows_at_most(plan: &Arc<dyn ExecutionPlan>) -> Option<(u64, &Arc<dyn ExecutionPlan>)> {
     match plan.children().as_slice() {
         [] => known_rows(plan.as_ref())
             .get_value()
-            .map(|rows| *rows as u64),
+            .map(|rows| (*rows as u64, plan)),
         [input] => match plan.cardinality_effect() {
             CardinalityEffect::Equal | CardinalityEffect::LowerEqual => rows_at_most(input),
             _ => None,

@@ -6,28 +6,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::common::{DataFusionError, JoinSide, NullEquality, Result};
+use datafusion::common::{DataFusionError, JoinSide, NullEquality, Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
 use futures::future::{BoxFuture, FutureExt, Shared};
 use mayfly_space::{Account, AccountOptions};
-use mayfly_table::rows::{JoinKeys, JoinTables, ProbeScratch, SideWriter};
+use mayfly_table::rows::{JoinKeys, ProbeScratch, SideWriter};
 
-use super::build::{Builder, Built};
+use super::build::{Builder, Built, Left};
 use super::columns::rows_without_null;
 use super::kinds::Roles;
 use super::operator::JoinOperator;
 use super::prober::{Prober, Progress};
 use super::report::{Counts, Usage};
 use super::spec::Spec;
+use super::tables::Snapshot;
 use crate::context::StatementContext;
 use crate::error::rows_error;
 use crate::report::Why;
 use crate::time_slice::TimeSlice;
 
-/// A join claims at most this part of the budget.
+/// A join claims at most this part of the budget beyond what was admitted for it ...
 const CLAIM_SHARE: (u64, u64) = (3, 4);
+/// ... and leaves one part in so many of it free: small statements of others find memory beside it.
+const HEADROOM_PER_MEMORY: u64 = 8;
 
 /// Rows of tables in a batch of results take at most this ...
 const RESULT_BYTES_MAX: u64 = 4 << 20;
@@ -36,7 +39,7 @@ const RESULTS_PER_MEMORY: u64 = 64;
 /// ... unless that is less than this.
 const RESULT_BYTES_MIN: u64 = 64 << 10;
 
-type Building = Shared<BoxFuture<'static, Result<Arc<Built>, Arc<DataFusionError>>>>;
+type Building = Shared<BoxFuture<'static, Result<Left, Arc<DataFusionError>>>>;
 
 /// What the streams of one execution share.
 pub(super) struct Run {
@@ -51,8 +54,6 @@ pub(super) struct Run {
     right_has_null: AtomicBool,
     pub(super) workers: usize,
     pub(super) limits: (usize, usize),
-    /// What the join may claim.
-    pub(super) claim_max_bytes: u64,
     usage: Usage,
 }
 
@@ -64,6 +65,7 @@ impl Run {
         let claim_max_bytes = memory_bytes / whole * part;
         let options = AccountOptions {
             claim_max_bytes: Some(claim_max_bytes),
+            headroom_bytes: memory_bytes / HEADROOM_PER_MEMORY,
             ..AccountOptions::default()
         };
         let account = statement.table_account(Why::Join.text(), 1, options);
@@ -75,7 +77,9 @@ impl Run {
             spec: Arc::clone(&operator.spec),
             left: Arc::clone(&operator.left),
             right: Arc::clone(&operator.right),
+            account: side("collected"),
             accounts: [side("left"), side("right")],
+            claim_max_bytes,
             workers,
             stop: statement.stop.clone(),
             counts: counts.clone(),
@@ -96,7 +100,6 @@ impl Run {
             right_has_null: AtomicBool::new(false),
             workers,
             limits: (context.session_config().batch_size(), result_bytes),
-            claim_max_bytes,
             usage: Usage {
                 id: operator.id(),
                 account,
@@ -107,7 +110,7 @@ impl Run {
     }
 
     /// The left side, read when it is asked for the first time.
-    pub(super) async fn built(&self) -> Result<Arc<Built>> {
+    pub(super) async fn left(&self) -> Result<Left> {
         let built = self.building.clone().await;
         built.map_err(DataFusionError::Shared)
     }
@@ -122,18 +125,16 @@ impl Run {
         if is_empty && self.spec.kind.empty_build_side_produces_empty_result() {
             return Ok(None);
         }
-        let Some(tables) = built.tables() else {
-            return Ok(None);
-        };
         let roles = Roles::new(self.spec.kind, JoinSide::Left);
         Ok(Some(Probing {
             built: Arc::clone(built),
-            tables,
+            snapshot: None,
             right: self.right.execute(partition, Arc::clone(&self.context))?,
             keys: JoinKeys::new(&built.left),
             scratch: ProbeScratch::default(),
             prober: Prober::new(&self.spec, roles, self.limits),
-            writer: { built.partner.as_ref() }.map(|partner| partner.writer(partition)),
+            partition,
+            writer: None,
             waiting: VecDeque::new(),
             slice: TimeSlice::begin(),
         }))
@@ -159,11 +160,14 @@ impl Run {
 /// One partition of the right side on its way past the tables.
 pub(super) struct Probing {
     built: Arc<Built>,
-    tables: Arc<JoinTables>,
+    /// While it deals with a batch.
+    snapshot: Option<Snapshot>,
     right: SendableRecordBatchStream,
     keys: JoinKeys,
     scratch: ProbeScratch,
     prober: Prober,
+    partition: usize,
+    /// For rows whose partners have no table.
     writer: Option<SideWriter>,
     /// Parts of a batch whose keys are too long to be looked up together.
     waiting: VecDeque<RecordBatch>,
@@ -174,10 +178,15 @@ impl Probing {
     /// The next results; `None` at the end of the partition.
     pub(super) async fn next(&mut self, run: &Run) -> Result<Option<RecordBatch>> {
         loop {
-            match self.prober.next(&self.tables)? {
+            let progress = match &self.snapshot {
+                Some(snapshot) => self.prober.next(&snapshot.tables)?,
+                None => Progress::Done,
+            };
+            match progress {
                 Progress::Results(results) => return Ok(Some(results)),
                 Progress::None => self.slice.share().await,
                 Progress::Done => {
+                    self.snapshot = None;
                     let next = match self.waiting.pop_front() {
                         Some(part) => Some(Ok(part)),
                         None => self.right.next().await,
@@ -220,19 +229,24 @@ impl Probing {
                 return Ok(());
             }
         }
+        let Some(snapshot) = self.built.tables.snapshot() else {
+            return internal_err!("the tables are there until the last stream has ended");
+        };
+        let Snapshot { tables, partner } = self.snapshot.insert(snapshot);
         let looked = &mut self.prober.looked;
-        if self.tables.find_direct(&keys, looked, &mut self.scratch) {
+        if tables.find_direct(&keys, looked, &mut self.scratch) {
             self.prober.begin(spec.right.pick(&batch), |_| false);
             return Ok(());
         }
         self.keys.encode(rows, &keys).map_err(rows_error)?;
         let filter = self.built.left.filter();
         let matchable = matchable.as_deref();
-        { &self.tables }.find(&self.keys, matchable, filter, looked, &mut self.scratch);
+        tables.find(&self.keys, matchable, filter, looked, &mut self.scratch);
         self.keys.shrink();
         counts.rows_dropped.add(looked.dropped as usize);
         let columns = spec.right.pick(&batch);
-        if let Some(writer) = self.writer.as_mut().filter(|_| !looked.absent.is_empty()) {
+        if let Some(partner) = partner.as_ref().filter(|_| !looked.absent.is_empty()) {
+            let writer = { &mut self.writer }.get_or_insert_with(|| partner.writer(self.partition));
             let payload = spec.right.payload(&columns)?;
             writer
                 .push_picked(rows, &keys, &payload, &looked.absent)

@@ -15,6 +15,7 @@ use mayfly_table::rows::{JoinTables, RowRef};
 
 use super::columns::{SideColumns, key_columns};
 use super::dynamic_filter;
+use super::stock::without_inputs;
 use crate::batches::batch_of;
 use crate::error::rows_error;
 
@@ -56,6 +57,8 @@ pub(super) struct Spec {
     pub(super) dynamic_filter: Option<PhysicalExprRef>,
     /// The most rows that are wanted of each partition.
     pub(super) fetch: Option<usize>,
+    /// The stock join without its inputs, for left sides that turn out to be small.
+    pub(super) stock: Arc<HashJoinExec>,
 }
 
 /// The rows of one result: pairs, or rows of one side alone.
@@ -125,6 +128,7 @@ impl Spec {
             ordering: stock.properties().output_ordering().cloned(),
             dynamic_filter: dynamic_filter::awaited(stock)?,
             fetch: stock.fetch(),
+            stock: Arc::new(without_inputs(stock)?),
             left,
             right,
         }))

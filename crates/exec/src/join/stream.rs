@@ -1,33 +1,37 @@
 //! The stream of one output partition.
 //!
 //! ```text
-//!   built --> probing: own partition of the right side --> ended
+//!   small --> the stock join's stream
+//!   paged --> probing: own partition of the right side --> ended
 //!                      \-> the last one to end: rows of tables, pairs --> ended
 //! ```
 //!
 //! No stream waits for another, because nobody promises that they are polled at the same time. What
 //! can only be told when all have ended is the task of the last one.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::{JoinSide, Result};
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::metrics::{BaselineMetrics, RecordOutput};
-use futures::Stream;
-use futures::stream;
-use mayfly_table::rows::JoinTables;
+use futures::{Stream, StreamExt, stream};
+use mayfly_table::rows::{JoinTables, SideRows};
 
-use super::build::Built;
+use super::build::{Built, Left};
 use super::kinds::Roles;
 use super::output::Output;
 use super::pairs::Pairs;
 use super::run::{Probing, Run};
+use super::tables::AbsentPart;
 use super::unmatched::Unmatched;
 use crate::time_slice::TimeSlice;
 
 /// Where a stream is.
 enum Stage {
     Waiting,
+    /// The stock join does it all.
+    Stock(SendableRecordBatchStream),
     Probing(Box<Probing>, Arc<Built>),
     Remaining(Box<Remaining>),
     Ended,
@@ -38,8 +42,9 @@ struct Remaining {
     built: Arc<Built>,
     /// Tables whose rows are returned for themselves.
     tables: Option<(JoinTables, Unmatched)>,
+    /// The partitions of both sides that are joined behind them.
+    absent: Option<(Vec<AbsentPart>, Arc<SideRows>)>,
     pairs: Option<Pairs>,
-    has_begun_pairs: bool,
 }
 
 /// One output partition.
@@ -90,13 +95,16 @@ impl JoinStream {
             }
             let results = match &mut self.stage {
                 Stage::Waiting => {
-                    let built = self.run.built().await?;
-                    self.stage = match self.run.probe(&built, self.partition)? {
-                        Some(probing) => Stage::Probing(Box::new(probing), built),
-                        None => Stage::Ended,
+                    self.stage = match self.run.left().await? {
+                        Left::Small(join) => Stage::Stock(join.take(self.partition)?),
+                        Left::Paged(built) => match self.run.probe(&built, self.partition)? {
+                            Some(probing) => Stage::Probing(Box::new(probing), built),
+                            None => Stage::Ended,
+                        },
                     };
                     continue;
                 }
+                Stage::Stock(results) => return results.next().await.transpose(),
                 Stage::Probing(probing, built) => match probing.next(&self.run).await? {
                     Some(results) => results,
                     None => {
@@ -104,7 +112,7 @@ impl JoinStream {
                         // The share in the tables goes before the last one asks for them.
                         self.stage = Stage::Ended;
                         if self.run.is_last_to_finish() {
-                            self.stage = Stage::Remaining(Box::new(self.remaining(built)));
+                            self.stage = Stage::Remaining(Box::new(self.remaining(built)?));
                         }
                         continue;
                     }
@@ -127,18 +135,16 @@ impl JoinStream {
         }
     }
 
-    fn remaining(&self, built: Arc<Built>) -> Remaining {
-        let tables = {
-            let mut tables = built.tables.lock().unwrap_or_else(PoisonError::into_inner);
-            tables.take().and_then(Arc::into_inner)
-        };
+    fn remaining(&self, built: Arc<Built>) -> Result<Remaining> {
+        let rest = built.tables.take_rest()?;
         let roles = Roles::new(self.run.spec.kind, JoinSide::Left);
-        Remaining {
+        let unmatched = |tables| (tables, Unmatched::new(&self.run, roles));
+        Ok(Remaining {
             built,
-            tables: tables.map(|tables| (tables, Unmatched::new(&self.run, roles))),
+            tables: rest.tables.map(unmatched),
+            absent: rest.partner.map(|partner| (rest.absent, partner)),
             pairs: None,
-            has_begun_pairs: false,
-        }
+        })
     }
 }
 
@@ -153,11 +159,10 @@ impl Remaining {
             }
             self.tables = None;
         }
-        if !self.has_begun_pairs {
-            self.has_begun_pairs = true;
-            if !run.is_void() {
-                self.pairs = Pairs::start(run, &self.built)?;
-            }
+        if let Some((absent, partner)) = self.absent.take()
+            && !run.is_void()
+        {
+            self.pairs = Some(Pairs::start(run, &self.built, absent, partner)?);
         }
         match &mut self.pairs {
             Some(pairs) => pairs.next().await,

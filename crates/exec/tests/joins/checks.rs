@@ -37,6 +37,9 @@ pub(super) const KINDS: [JoinType; 10] = [
     JoinType::RightMark,
 ];
 
+/// An operator and its streams.
+pub(super) type Streams = (Arc<dyn ExecutionPlan>, Vec<SendableRecordBatchStream>);
+
 /// A join of random rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
@@ -157,17 +160,13 @@ impl Case {
         Ok(Arc::new(task))
     }
 
-    /// The streams of our operator.
-    pub(super) fn streams(
-        &self,
-        space: &Space,
-        config: SessionConfig,
-    ) -> Result<Vec<SendableRecordBatchStream>> {
+    /// Our operator and its streams.
+    pub(super) fn streams(&self, space: &Space, config: SessionConfig) -> Result<Streams> {
         let (plan, task) = (self.ours()?, Case::task(space, config)?);
         let partitions = 0..plan.output_partitioning().partition_count();
-        partitions
-            .map(|partition| plan.execute(partition, Arc::clone(&task)))
-            .collect()
+        let streams = partitions.map(|partition| plan.execute(partition, Arc::clone(&task)));
+        let streams = streams.collect::<Result<_>>()?;
+        Ok((plan, streams))
     }
 
     /// Our operator and its rows.
@@ -188,7 +187,7 @@ impl Case {
 }
 
 /// The rows as texts, in order; of rows without columns their number.
-fn sorted(batches: &[RecordBatch]) -> Vec<String> {
+pub(super) fn sorted(batches: &[RecordBatch]) -> Vec<String> {
     let options = FormatOptions::new().with_null("NULL");
     let mut rows = Vec::new();
     for batch in batches {

@@ -14,7 +14,7 @@ use mayfly_space::{AccountOptions, Operation, Space, SpaceOptions};
 use mayfly_table::rows::StopFlag;
 use mayfly_testkit::{FaultPlan, Random};
 
-use checks::{Case, KINDS, check_nothing_left, counted, open, run_ours, run_stock};
+use checks::{Case, KINDS, check_nothing_left, counted, open, run_ours, run_stock, sorted};
 use rows::{KeyKind, Shape};
 
 use mayfly_exec::{StatementContext, find_space_error};
@@ -31,6 +31,13 @@ async fn compare(case: &Case, budgets: &[u64]) -> usize {
             found.unwrap_or_else(|error| panic!("{case:?} at {memory_bytes}: {error}"));
         assert_eq!(found, expected, "{case:?} at {memory_bytes}");
         partitions_on_disk = counted(&plan, "partitions_on_disk");
+        let is_stock = counted(&plan, "stock_joins") == 1;
+        let rows = case.left.rows;
+        assert!(is_stock || rows > 300, "{case:?} at {memory_bytes}");
+        assert!(
+            !is_stock || memory_bytes > 2 << 20 || rows < 2_000,
+            "{case:?} at {memory_bytes}"
+        );
         drop(plan);
         check_nothing_left(&space, "a join").await;
     }
@@ -55,18 +62,19 @@ async fn every_kind_of_join_gives_the_rows_of_the_stock_one() {
                         has_filter,
                         is_null_aware: false,
                         left: Shape {
-                            rows: 300,
-                            distinct: 150,
+                            rows: 2_000,
+                            distinct: 900,
                             width: 10,
                         },
                         right: Shape {
-                            rows: 400,
-                            distinct: 150,
+                            rows: 1_000,
+                            distinct: 900,
                             width: 10,
                         },
                         seed,
                     };
-                    assert_eq!(compare(&case, &[64 << 20]).await, 0);
+                    // Small for the first budget, and in pages but in memory for the second.
+                    assert_eq!(compare(&case, &[64 << 20, 2 << 20]).await, 0);
                 }
             }
         }
@@ -271,7 +279,7 @@ async fn a_join_ends_wherever_it_is_stopped() {
             ..StatementContext::new(account)
         };
         let config = SessionConfig::new().with_extension(Arc::new(context));
-        let mut streams = case.streams(&space, config).unwrap();
+        let (_, mut streams) = case.streams(&space, config).unwrap();
         let batches = random.below(6);
         for _ in 0..batches {
             let _ = streams[0].next().await;
@@ -303,5 +311,94 @@ async fn what_a_join_took_is_reported() {
         assert_eq!(sum("partitions_on_disk") > 0, is_paged);
         assert_eq!(sum("bytes_written") > 0, is_paged);
         assert_eq!(report.tables().len(), usize::from(is_paged));
+    }
+}
+
+/// Runs a join whose share of memory becomes small in its midst.
+async fn run_with_less(case: &Case, memory_bytes: u64, expected: &[String]) -> usize {
+    let space = open(memory_bytes);
+    let (plan, streams) = case.streams(&space, SessionConfig::new()).unwrap();
+    let mut streams = streams.into_iter();
+    let (mut first, mut second) = (streams.next().unwrap(), streams.next().unwrap());
+    let mut rows = Vec::new();
+    while let Some(batch) = first.next().await {
+        rows.push(batch.unwrap());
+    }
+    drop(first);
+    // The second stream is in the midst of a batch, unless its rows can only be told at the end.
+    let is_late = [JoinType::LeftAnti, JoinType::LeftMark].contains(&case.kind);
+    if !is_late {
+        rows.extend(second.next().await.transpose().unwrap());
+    }
+    let before = counted(&plan, "partitions_on_disk");
+    let others: Vec<_> = (0..60).map(|_| space.share()).collect();
+    for mut stream in [second].into_iter().chain(streams) {
+        while let Some(batch) = stream.next().await {
+            rows.push(batch.unwrap());
+        }
+    }
+    drop(others);
+    assert_eq!(sorted(&rows), expected, "{case:?}");
+    let given_up = counted(&plan, "tables_given_up");
+    assert_eq!(counted(&plan, "partitions_on_disk"), before + given_up);
+    drop((plan, rows));
+    check_nothing_left(&space, "a join that gave tables up").await;
+    given_up
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_are_given_up_when_others_come() {
+    for (at, kind) in KINDS.into_iter().enumerate() {
+        for distinct in [400, 4_000] {
+            for has_filter in [false, true] {
+                let mut case = large(kind, 2 * at as u64 + u64::from(!has_filter));
+                case.left.distinct = distinct;
+                case.right.distinct = distinct;
+                if distinct == 400 {
+                    // Many rows have one key.
+                    (case.left.rows, case.right.rows) = (2_500, 2_500);
+                }
+                case.keys = KeyKind::ALL[(at + distinct as usize) % KeyKind::ALL.len()];
+                let expected = run_stock(&case).await;
+                // All tables are in memory at first, or some.
+                let all_fit = case.left.rows as u64 * 1_200;
+                for memory_bytes in [all_fit, 1 << 20] {
+                    let given_up = run_with_less(&case, memory_bytes, &expected).await;
+                    // Where no column of the left side is returned there is little to give up.
+                    let is_narrow = case.seed % 4 == 3;
+                    assert!(
+                        given_up > 0 || memory_bytes == 1 << 20 || is_narrow,
+                        "{case:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn joins_at_a_time_share_memory() {
+    let space = open(16 << 20);
+    for round in 0..5 {
+        let cases = (0..4).map(|n| {
+            let mut case = large(KINDS[(4 * round + n) % KINDS.len()], n as u64);
+            (case.left.rows, case.right.rows) = (20_000, 20_000);
+            case
+        });
+        let running: Vec<_> = cases
+            .map(|case| {
+                let space = space.clone();
+                tokio::spawn(async move {
+                    let ran = case.run_with(&space, SessionConfig::new()).await;
+                    let (_, rows) = ran.unwrap_or_else(|error| panic!("{case:?}: {error}"));
+                    (case, rows)
+                })
+            })
+            .collect();
+        for task in running {
+            let (case, rows) = task.await.unwrap();
+            assert_eq!(rows, run_stock(&case).await, "{case:?}");
+        }
+        check_nothing_left(&space, "joins at a time").await;
     }
 }

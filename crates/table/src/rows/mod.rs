@@ -54,8 +54,9 @@ pub use group_set::{GroupOptions, GroupSet};
 pub use group_worker::GroupWorker;
 pub use hash::Level;
 pub use join::{
-    JoinKeys, JoinPage, JoinPart, JoinTable, JoinTables, KeyFilter, Looked, MatchCursor, Matches,
-    ProbeScratch, RowCursor, RowRef, SideOptions, SideRows, SideWriter, Stored,
+    JoinKeys, JoinPage, JoinPart, JoinTable, JoinTables, KeyFilter, LeavingTable, Looked,
+    MatchCursor, Matches, ProbeScratch, RowCursor, RowRef, SideOptions, SideRows, SideWriter,
+    Stored, TableMemory,
 };
 pub use kept_rows::{KeptBatch, KeptRows};
 pub use layout::{KeyColumn, PayloadColumn, PayloadRule, RowLayout};

@@ -65,7 +65,8 @@ pub(crate) fn split_pages(
     Ok(settled)
 }
 
-fn open_or_make_room(
+/// Pins a page, for which the fullest partition lets its own go where memory is short.
+pub(crate) fn open_or_make_room(
     segment: &Segment,
     partitions: &[Mutex<Partition>],
     mode: Mode,

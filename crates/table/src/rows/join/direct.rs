@@ -9,11 +9,11 @@
 //! As of [`direct`](super::super::direct).
 
 use arrow_buffer::ArrowNativeType;
-use mayfly_space::Reservation;
 
 use super::super::Error;
 use super::super::numbers::{Numbers, number_in, number_key};
-use super::super::segment::{Shape, or_short};
+use super::super::segment::Shape;
+use super::extra::ExtraMemory;
 use super::table::JoinTable;
 use super::tables::RowRef;
 
@@ -28,7 +28,7 @@ pub(crate) struct DirectHeads {
     /// The number of the first entry.
     base: i64,
     entries: Vec<u32>,
-    _memory: Reservation,
+    _memory: ExtraMemory,
 }
 
 impl DirectHeads {
@@ -70,7 +70,7 @@ impl DirectHeads {
             return Ok(None);
         };
         let len = greatest.abs_diff(least) + 1;
-        let Some(memory) = or_short(shape.account.reserve(4 * len))? else {
+        let Some(memory) = ExtraMemory::reserve(&shape.account, 4 * len)? else {
             return Ok(None);
         };
         let mut entries = vec![0u32; len.as_usize()];

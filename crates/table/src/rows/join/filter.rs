@@ -9,9 +9,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use mayfly_space::{Account, Error, Reservation};
+use mayfly_space::{Account, Error};
 
-use super::super::segment::or_short;
+use super::extra::ExtraMemory;
 
 /// A filter takes at most this part of the budget ...
 const FILTER_PER_MEMORY: u64 = 64;
@@ -26,7 +26,7 @@ pub struct KeyFilter {
     words: Vec<AtomicU64>,
     word_bits: u32,
     keys: AtomicU64,
-    _memory: Reservation,
+    _memory: ExtraMemory,
 }
 
 impl KeyFilter {
@@ -35,7 +35,7 @@ impl KeyFilter {
         let share = account.space().memory_bytes() / FILTER_PER_MEMORY;
         let bytes = share.clamp(64, FILTER_BYTES_MAX);
         let word_bits = (bytes / 8).ilog2();
-        let Some(memory) = or_short(account.reserve(8 << word_bits))? else {
+        let Some(memory) = ExtraMemory::reserve(account, 8 << word_bits)? else {
             return Ok(None);
         };
         Ok(Some(KeyFilter {

@@ -19,6 +19,7 @@
 //! is a bit a row beside the pages, so that several threads may probe it at once.
 
 mod direct;
+mod extra;
 mod filter;
 mod keys;
 mod page;
@@ -35,6 +36,6 @@ pub use keys::{JoinKeys, Stored};
 pub use page::JoinPage;
 pub use part::JoinPart;
 pub use side::{SideOptions, SideRows};
-pub use table::{JoinTable, RowCursor};
-pub use tables::{JoinTables, Looked, MatchCursor, Matches, ProbeScratch, RowRef};
+pub use table::{JoinTable, RowCursor, TableMemory};
+pub use tables::{JoinTables, LeavingTable, Looked, MatchCursor, Matches, ProbeScratch, RowRef};
 pub use writer::SideWriter;

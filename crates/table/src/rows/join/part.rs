@@ -24,6 +24,8 @@ pub struct JoinPart {
     pub(crate) number: u32,
     pub(crate) level: Level,
     pub(crate) pages: VecDeque<Segment>,
+    /// Whether rows may be marked in their pages.
+    pub(crate) has_marks: bool,
 }
 
 impl JoinPart {
@@ -38,6 +40,7 @@ impl JoinPart {
             number: u32::try_from(number).expect("a side has few partitions"),
             level,
             pages: pages.into(),
+            has_marks: false,
         }
     }
 
@@ -84,6 +87,7 @@ impl JoinPart {
             number: self.number,
             level: self.level,
             pages: VecDeque::new(),
+            has_marks: self.has_marks,
         };
         let (mut bytes, mut rows) = (0, 0);
         while let Some(page) = self.pages.front() {
@@ -151,7 +155,7 @@ impl JoinPart {
     /// Where it cannot be split.
     pub fn split(self) -> Result<Vec<JoinPart>, Error> {
         let below = self.level.below(SPLIT_BITS).expect("the caller asked");
-        let (shape, number) = (self.shape, self.number);
+        let (shape, number, has_marks) = (self.shape, self.number, self.has_marks);
         let mut scratch = Scratch::default();
         let partitions = split_pages(
             &shape,
@@ -162,7 +166,10 @@ impl JoinPart {
             Mode::Append,
             &mut scratch,
         )?;
-        let part = |pages| JoinPart::new(&shape, number as usize, below, pages);
+        let part = |pages| JoinPart {
+            has_marks,
+            ..JoinPart::new(&shape, number as usize, below, pages)
+        };
         let pages = { partitions.into_iter() }.map(|mut partition| partition.take_pages().0);
         Ok(pages.map(part).collect())
     }

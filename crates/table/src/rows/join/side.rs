@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use mayfly_space::{Account, Admission, PageClass};
+use mayfly_space::{Account, Admission, PageClass, Space};
 
 use super::super::Error;
 use super::super::directory::directory_bytes;
@@ -18,6 +18,7 @@ use super::super::partition::{Mode, Partition};
 use super::super::row_table::Scratch;
 use super::super::scatter::Scatter;
 use super::super::segment::{Shape, walk};
+use super::super::split::open_or_make_room;
 use super::super::stop::StopFlag;
 use super::filter::KeyFilter;
 use super::part::{JoinPart, SPLIT_BITS};
@@ -208,6 +209,11 @@ impl SideRows {
         &self.shape
     }
 
+    /// The space of its pages.
+    pub fn space(&self) -> Space {
+        self.shape.account.space()
+    }
+
     pub(crate) fn workers(&self) -> usize {
         self.options.workers
     }
@@ -284,7 +290,8 @@ impl SideRows {
         let (pages, _) = single.take_pages();
         let (mut offsets, mut hashes) = (Vec::new(), Vec::new());
         for page in pages {
-            let open = page.open_or_fail()?;
+            let mode = Mode::Append;
+            let open = open_or_make_room(&page, &radix.partitions, mode, scratch)?;
             walk(
                 &shape.layout,
                 &open.guard,

@@ -3,20 +3,37 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use mayfly_space::{Error as SpaceError, Reservation};
+use mayfly_space::{Admission, Error as SpaceError, Reservation};
 
 use super::super::Error;
 use super::super::encode::KeysView;
-use super::super::layout::{ROW_ALIGN, RowLayout};
+use super::super::hash::Level;
+use super::super::layout::{ROW_ALIGN, RowLayout, row_is_dead};
 use super::super::row_table::{Found, RowTable, Scratch};
 use super::super::segment::{Shape, or_short};
 use super::part::JoinPart;
+
+/// Reservations count in KiB: a table has two.
+const ROUNDING_BYTES: u64 = 2 << 10;
 
 /// A table over pinned pages. Threads may look rows up and mark them at the same time.
 pub struct JoinTable {
     table: RowTable,
     marks: Option<Marks>,
     rows: usize,
+    number: u32,
+    level: Level,
+    /// What it takes, beside the minimum of its side; goes last.
+    _admission: Option<Admission>,
+}
+
+/// Whose memory a table takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableMemory {
+    /// What is free, within the limits of the account. The minimum of the side is not touched.
+    Free,
+    /// The minimum of the side, which has room for a table over one page for each worker.
+    Minimum,
 }
 
 /// Which rows have found a partner: a bit for each place at which a row can start.
@@ -70,16 +87,34 @@ impl JoinTable {
     ///
     /// # Errors
     /// Whatever else the temp space reports.
-    pub fn build(part: JoinPart, keeps_marks: bool) -> Result<Result<JoinTable, JoinPart>, Error> {
+    pub fn build(
+        part: JoinPart,
+        keeps_marks: bool,
+        memory: TableMemory,
+    ) -> Result<Result<JoinTable, JoinPart>, Error> {
+        let admission = match memory {
+            TableMemory::Free => {
+                let bytes = part.table_bytes(keeps_marks) + ROUNDING_BYTES;
+                match or_short(part.shape.account.admit_within_limits(bytes))? {
+                    Some(admission) => Some(admission),
+                    None => return Ok(Err(part)),
+                }
+            }
+            TableMemory::Minimum => None,
+        };
         let JoinPart {
             shape,
             number,
             level,
             pages,
+            has_marks,
         } = part;
         let rows = pages.iter().map(|page| page.rows as usize).sum();
         let pages = Vec::from(pages);
-        let give_back = |pages: Vec<_>| JoinPart::new(&shape, number as usize, level, pages);
+        let give_back = |pages: Vec<_>| JoinPart {
+            has_marks,
+            ..JoinPart::new(&shape, number as usize, level, pages)
+        };
         let marks = match keeps_marks {
             true => match Marks::new(&shape, pages.len())? {
                 Some(marks) => Some(marks),
@@ -88,11 +123,40 @@ impl JoinTable {
             false => None,
         };
         let mut scratch = Scratch::default();
-        let built = RowTable::adopt(&shape, level, pages, number, &mut scratch)?;
-        Ok(match built {
-            Ok(table) => Ok(JoinTable { table, marks, rows }),
-            Err(pages) => Err(give_back(pages)),
-        })
+        let table = match RowTable::adopt(&shape, level, pages, number, &mut scratch)? {
+            Ok(table) => table,
+            Err(pages) => return Ok(Err(give_back(pages))),
+        };
+        let table = JoinTable {
+            table,
+            marks,
+            rows,
+            number,
+            level,
+            _admission: admission,
+        };
+        if has_marks && table.marks.is_some() {
+            table.each_row(|reference, row| {
+                if row_is_dead(row) {
+                    table.mark(reference);
+                }
+            })?;
+        }
+        Ok(Ok(table))
+    }
+
+    /// Gives the table up: its rows as pages that nobody has pinned, those that are marked so
+    /// there.
+    pub(crate) fn into_part(mut self) -> JoinPart {
+        if let Some(marks) = &self.marks {
+            self.table.mark_in_pages(|reference| marks.has(reference));
+        }
+        let shape = self.table.shape_arc();
+        let pages = self.table.withdraw(self.number).collect();
+        JoinPart {
+            has_marks: self.marks.is_some(),
+            ..JoinPart::new(&shape, self.number as usize, self.level, pages)
+        }
     }
 
     /// Its rows.

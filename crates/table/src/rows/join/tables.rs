@@ -68,10 +68,11 @@ impl MatchCursor {
 }
 
 /// What there is of one partition.
+#[derive(Clone)]
 enum Slot {
     /// No row has a key that somebody can look for.
     Empty,
-    Table(Box<JoinTable>),
+    Table(Arc<JoinTable>),
     /// Its rows are in pages without a table.
     Absent,
 }
@@ -81,11 +82,33 @@ pub struct JoinTables {
     shape: Arc<Shape>,
     slots: Vec<Slot>,
     /// Where keys are numbers that lie close together, and every row is in a table.
-    direct: Option<DirectHeads>,
+    direct: Option<Arc<DirectHeads>>,
     /// Whether several rows of a table have one key.
     has_doubles: bool,
     /// A row of zeros, which stands for no row until its columns are made NULL.
     zeros: Vec<u8>,
+}
+
+/// A table that was given up, while threads may still be in the midst of a batch with it.
+pub struct LeavingTable {
+    partition: usize,
+    table: Arc<JoinTable>,
+}
+
+impl LeavingTable {
+    /// The bytes that it has pinned.
+    pub fn held_bytes(&self) -> u64 {
+        self.table.held_bytes()
+    }
+
+    /// Its partition and its rows, once nobody uses the table any more.
+    pub fn try_into_part(self) -> Result<(usize, JoinPart), LeavingTable> {
+        let LeavingTable { partition, table } = self;
+        match Arc::try_unwrap(table) {
+            Ok(table) => Ok((partition, table.into_part())),
+            Err(table) => Err(LeavingTable { partition, table }),
+        }
+    }
 }
 
 /// Buffers of a prober, kept between batches.
@@ -141,7 +164,7 @@ impl JoinTables {
     /// Puts the table of a partition in its place.
     pub fn set_table(&mut self, partition: usize, table: JoinTable) {
         self.has_doubles |= table.has_doubles();
-        self.slots[partition] = Slot::Table(Box::new(table));
+        self.slots[partition] = Slot::Table(Arc::new(table));
     }
 
     /// Addresses rows directly where their keys allow it and no partition is absent.
@@ -157,7 +180,7 @@ impl JoinTables {
                 Slot::Absent => return Ok(()),
             }
         }
-        self.direct = DirectHeads::build(&self.shape, &tables)?;
+        self.direct = DirectHeads::build(&self.shape, &tables)?.map(Arc::new);
         Ok(())
     }
 
@@ -186,6 +209,36 @@ impl JoinTables {
     /// Says that a partition has rows but no table.
     pub fn set_absent(&mut self, partition: usize, _part: &JoinPart) {
         self.slots[partition] = Slot::Absent;
+    }
+
+    /// The partitions with a table, and the bytes that each of them has pinned.
+    pub fn held_bytes(&self) -> impl Iterator<Item = (usize, u64)> {
+        let tables = self.slots.iter().enumerate();
+        tables.filter_map(|(partition, slot)| match slot {
+            Slot::Table(table) => Some((partition, table.held_bytes())),
+            Slot::Empty | Slot::Absent => None,
+        })
+    }
+
+    /// These tables but for that of one partition, which is absent there.
+    pub fn without(&self, partition: usize) -> (JoinTables, LeavingTable) {
+        let Slot::Table(table) = &self.slots[partition] else {
+            unreachable!("a table that is given up is there");
+        };
+        let leaving = LeavingTable {
+            partition,
+            table: Arc::clone(table),
+        };
+        let mut slots = self.slots.clone();
+        slots[partition] = Slot::Absent;
+        let rest = JoinTables {
+            shape: Arc::clone(&self.shape),
+            slots,
+            direct: None,
+            has_doubles: self.has_doubles,
+            zeros: self.zeros.clone(),
+        };
+        (rest, leaving)
     }
 
     /// The number of partitions.

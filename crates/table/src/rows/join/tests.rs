@@ -147,7 +147,7 @@ impl Joined {
         let (mut looked, mut scratch) = (Looked::default(), ProbeScratch::default());
         while !build.is_empty() {
             let chunk = build.take_chunk(8 << 10, true);
-            let table = match JoinTable::build(chunk, true)? {
+            let table = match JoinTable::build(chunk, true, TableMemory::Free)? {
                 Ok(table) => table,
                 Err(chunk) => {
                     // A grant failed; the next time it does not.
@@ -198,7 +198,7 @@ fn join(
             continue;
         }
         if partition < tables_max {
-            match JoinTable::build(part, true)? {
+            match JoinTable::build(part, true, TableMemory::Free)? {
                 Ok(table) => {
                     tables.set_table(partition, table);
                     continue;
@@ -370,7 +370,7 @@ fn floats_are_carried_bit_by_bit_and_compared_by_value() {
     let array: ArrayRef = Arc::new(Float64Array::from(vec![-0.0, 1.5]));
     let same = std::slice::from_ref(&array);
     side.writer(0).push(2, same, same).unwrap();
-    let table = JoinTable::build(side.take_part(0).unwrap(), false).unwrap();
+    let table = JoinTable::build(side.take_part(0).unwrap(), false, TableMemory::Free).unwrap();
     let Ok(table) = table else {
         panic!("there is memory");
     };
@@ -385,4 +385,99 @@ fn floats_are_carried_bit_by_bit_and_compared_by_value() {
     let carried = carried[0].as_primitive::<arrow_array::types::Float64Type>();
     assert!(carried.value(0).is_sign_negative() && carried.value(0) == 0.0);
     assert!(carried.is_null(1));
+}
+
+/// Joins with tables for all partitions, of which some are given up between two batches; a thread
+/// in the midst of a batch may keep a table that was given up for a while.
+fn join_and_give_up(
+    space: &Space,
+    build: &[Row],
+    probe: &[Row],
+    null_keys_match: bool,
+    random: &mut Random,
+) -> Result<Joined, Error> {
+    let mut joined = Joined::default();
+    let account = space.root().child("build", Default::default());
+    let stop = StopFlag::default();
+    let side = SideRows::new(layout(null_keys_match), &account, options(space, 0), stop);
+    push(&mut side.writer(0), build)?;
+    let mut tables = JoinTables::new(&side);
+    for partition in 0..tables.partition_count() {
+        let part = side.take_part(partition)?;
+        if !part.is_empty() {
+            let table = JoinTable::build(part, true, TableMemory::Free)?;
+            tables.set_table(partition, table.ok().expect("there is memory for all"));
+        }
+    }
+    tables.address_directly()?;
+    let mut tables = Arc::new(tables);
+    let account = space.root().child("probe", Default::default());
+    let partner = SideRows::partner_of(&side, layout(null_keys_match), &account)?;
+    let mut writer = partner.writer(0);
+    let (mut snapshots, mut leaving, mut parts) = (Vec::new(), Vec::new(), Vec::new());
+    let mut keys = JoinKeys::new(&side);
+    let (mut looked, mut scratch) = (Looked::default(), ProbeScratch::default());
+    for batch in probe.chunks(100) {
+        let (key, payload) = columns(batch);
+        keys.encode(batch.len(), &key)?;
+        let is_matchable =
+            |row: &u32| null_keys_match || key.iter().all(|key| key.is_valid(*row as usize));
+        let rows: Vec<u32> = (0..batch.len() as u32).filter(is_matchable).collect();
+        tables.find(&keys, Some(&rows), side.filter(), &mut looked, &mut scratch);
+        // Whoever looked them up is not disturbed by what is given up now.
+        let snapshot = Arc::clone(&tables);
+        while random.chance(0.4)
+            && let Some((partition, bytes)) = tables.held_bytes().max_by_key(|(_, bytes)| *bytes)
+        {
+            assert!(bytes > 0);
+            let (rest, table) = tables.without(partition);
+            tables = Arc::new(rest);
+            leaving.push(table);
+        }
+        let probe_ids: Vec<i64> = batch.iter().map(|row| row.2).collect();
+        joined.add(&snapshot, &looked.heads, &probe_ids)?;
+        if !looked.absent.is_empty() {
+            writer.push_picked(batch.len(), &key, &payload, &looked.absent)?;
+        }
+        snapshots.push(snapshot);
+        if random.chance(0.3) {
+            snapshots.clear();
+        }
+        for table in std::mem::take(&mut leaving) {
+            match table.try_into_part() {
+                Ok(part) => parts.push(part),
+                Err(table) => leaving.push(table),
+            }
+        }
+    }
+    drop((writer, snapshots));
+    for table in leaving {
+        parts.push(table.try_into_part().ok().expect("nobody uses it"));
+    }
+    joined.add_unmatched(&tables)?;
+    drop(tables);
+    for (number, part) in parts {
+        joined.add_pair(part, partner.take_part(number)?)?;
+    }
+    joined.pairs.sort_unstable();
+    joined.unmatched.sort_unstable();
+    Ok(joined)
+}
+
+#[test]
+fn tables_that_are_given_up_keep_their_rows_and_marks() {
+    for seed in 1..=24 {
+        let mut random = Random::new(seed);
+        let keys = [3, 300, 1 << 40][seed as usize % 3];
+        let build = random_rows(&mut random, 900, keys, 0);
+        let probe = random_rows(&mut random, 1_200, keys, 10_000);
+        let null_keys_match = seed % 2 == 0;
+        let pairs = expected(&build, &probe, null_keys_match);
+        let space = space_of(2 << 20);
+        let joined = join_and_give_up(&space, &build, &probe, null_keys_match, &mut random);
+        let joined = joined.unwrap();
+        assert_eq!(joined.pairs, pairs, "{seed}");
+        assert_eq!(joined.unmatched, unmatched(&build, &pairs), "{seed}");
+        check_nothing_left(&space);
+    }
 }

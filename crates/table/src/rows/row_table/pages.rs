@@ -132,6 +132,22 @@ impl RowTable {
         }
     }
 
+    /// Marks rows of a join in their pages, by their references.
+    pub(crate) fn mark_in_pages(&mut self, is_marked: impl Fn(u32) -> bool) {
+        let shape = Arc::clone(&self.shape);
+        for (number, page) in self.segments.iter_mut().enumerate() {
+            let mut at = 0;
+            while at < page.used {
+                let row = &mut page.guard[at as usize..];
+                let row_len = shape.layout.row_len(row) as u32;
+                if is_marked(reference_to(&shape, number, at)) {
+                    mark_dead(row);
+                }
+                at += row_len;
+            }
+        }
+    }
+
     /// Whether rows are linked with others of their key.
     pub(crate) fn has_doubles(&self) -> bool {
         self.has_doubles
