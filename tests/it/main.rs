@@ -14,6 +14,7 @@ mod groupings;
 mod histories;
 mod into;
 mod long_results;
+mod memory_division;
 mod partitioned;
 mod planning;
 mod points;

@@ -34,10 +34,9 @@ const FILTER_PUSHDOWN: &str = "FilterPushdown";
 /// Makes every session of a builder run in a temp space.
 ///
 /// The memory pool and the spill files of DataFusion's own operators become part of the space, and
-/// sorts and aggregates are replaced by operators that hold their rows in its pages. Outer joins
-/// tell no constants of rows that they fill up, and no filter is pushed below columns that share a
-/// name. Everything else of the builder is kept; in its
-/// configuration
+/// sorts, aggregates and hash joins are replaced by operators that hold their rows in its pages.
+/// Outer joins tell no constants of rows that they fill up, and no filter is pushed below columns
+/// that share a name. Everything else of the builder is kept; in its configuration
 /// - `execution.batch_size` shrinks for budgets below 64 MiB,
 /// - `execution.target_partitions` is capped at one per 4 MiB of the budget,
 /// - `execution.sort_spill_reservation_bytes` is capped at an eighth of the budget,
@@ -112,7 +111,7 @@ pub fn install(builder: SessionStateBuilder, space: &Space) -> Result<SessionSta
         .with_config(config)
         .with_runtime_env(runtime)
         .with_physical_optimizer_rules(rules.rules)
-        .with_physical_optimizer_rule(Arc::new(SwapOperators)))
+        .with_physical_optimizer_rule(Arc::new(SwapOperators::for_budget(memory_bytes))))
 }
 
 /// A runtime environment whose memory and spill files are charged to an account: that of one

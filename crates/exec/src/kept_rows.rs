@@ -20,6 +20,7 @@ use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJo
 use datafusion::physical_plan::projection::ProjectionExec;
 
 use crate::by_key::{LateScan, is_exchange};
+use crate::join::JoinOperator;
 use crate::materialized::MaterializedScan;
 use crate::nested_loop::Again;
 use crate::provider::TableScan;
@@ -75,8 +76,11 @@ fn visit(plan: &Arc<dyn ExecutionPlan>, kept: Kept) -> Result<Option<Arc<dyn Exe
         // How many rows it will have, nobody knows.
         return Ok((kept == Kept::All).then(|| Arc::new(scan.copying()) as _));
     }
-    let is_join =
-        plan.is::<HashJoinExec>() || plan.is::<NestedLoopJoinExec>() || plan.is::<CrossJoinExec>();
+    // Ours keeps the batches of its first side as long as they are few.
+    let is_join = plan.is::<HashJoinExec>()
+        || plan.is::<JoinOperator>()
+        || plan.is::<NestedLoopJoinExec>()
+        || plan.is::<CrossJoinExec>();
     let hands_on = is_join
         || plan.is::<FilterExec>()
         || plan.is::<ProjectionExec>()

@@ -10,7 +10,7 @@
 //!   install ---- rule       stock plan -> plan with our operators
 //!            |-- memory     grants of stock operators  --+
 //!            |-- temp_file  spills of stock operators  --+--> mayfly_space
-//!   aggregate, sort, provider --> mayfly_table (rows, runs) --+
+//!   aggregate, join, sort, provider --> mayfly_table (rows, runs) --+
 //!   by_key        rows that keys find: conditions, joins, orders
 //!   short_plan    plans of few rows that run again and again; given_rows, unbound: their tables
 //!   recursion     WITH RECURSIVE, level by level
@@ -36,6 +36,7 @@ pub mod context;
 pub mod error;
 mod given_rows;
 mod install;
+pub mod join;
 mod kept_rows;
 mod long_rows;
 mod materialized;
@@ -46,6 +47,7 @@ mod plan_node;
 pub mod provider;
 mod reads;
 mod recursion;
+mod replay;
 pub mod report;
 pub mod rule;
 mod same_names;
@@ -65,6 +67,7 @@ pub use context::StatementContext;
 pub use error::{find_space_error, space_error, table_error};
 pub use given_rows::{GivenRows, GivenRowsScan};
 pub use install::{install, runtime};
+pub use join::JoinOperator;
 pub use long_rows::batch_rows;
 pub use materialized::{Materialized, MaterializedRows, MaterializedScan, WithMaterialized};
 pub use padding::{ForgetConstants, KnowPadding};

@@ -3,10 +3,10 @@
 //! Owns: [`SpacePool`], one reservation of an account on behalf of every stock operator.
 //! Never: waits, or looks at who asked (first come, first served).
 //!
-//! Stock operators ask often and for little, so the pool rents from the account in steps and
-//! gives a step back only when two of them lie idle. A grant that the account cannot give at
-//! once makes the space evict unpinned pages, whoever owns them; only when nothing evictable is
-//! left are aggregates that are being filled asked to withdraw tables; only then does the pool
+//! Stock operators ask often and for little, so the pool rents from the account in steps and gives
+//! a step back only when two of them lie idle. A grant that the account cannot give at once makes
+//! the space evict unpinned pages, whoever owns them; only when nothing evictable is left are
+//! aggregates that are being filled and joins asked to withdraw tables; only then does the pool
 //! refuse, and the operator spills or fails.
 //!
 //! `MemoryPool::grow` cannot fail: DataFusion calls it for memory that exists already. What the
@@ -16,7 +16,7 @@
 //! of the budget per step.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 
 use datafusion::common::Result;
 use datafusion::execution::memory_pool::{
@@ -37,13 +37,25 @@ const SPILLABLE_PER_MEMORY: u64 = 2;
 /// The step is at most this part of the budget.
 const STEPS_PER_BUDGET: u64 = 128;
 
+/// An operator that holds memory only because that is quicker.
+pub(crate) trait GivesMemory: Send + Sync {
+    /// Releases about so many bytes; returns how many are free now.
+    fn give(&self, bytes: u64) -> u64;
+}
+
+impl GivesMemory for GroupSet {
+    fn give(&self, bytes: u64) -> u64 {
+        self.shed(bytes)
+    }
+}
+
 /// A `MemoryPool` over an account of the temp space.
 pub struct SpacePool {
     account: Account,
     step_bytes: u64,
     state: Mutex<State>,
-    /// Aggregates under way, which can go on with less memory than they hold.
-    givers: Mutex<Vec<Weak<GroupSet>>>,
+    /// Operators under way that can go on with less memory than they hold.
+    givers: Mutex<Vec<Weak<dyn GivesMemory>>>,
 }
 
 struct State {
@@ -89,20 +101,20 @@ impl SpacePool {
         self.state().overcommit_bytes_max
     }
 
-    /// Makes an aggregate give memory up where another operator could not go on otherwise.
-    pub(crate) fn may_take_from(&self, set: &Arc<GroupSet>) {
+    /// Makes an operator give memory up where another one could not go on otherwise.
+    pub(crate) fn may_take_from(&self, giver: Weak<dyn GivesMemory>) {
         let mut givers = self.givers.lock().unwrap_or_else(PoisonError::into_inner);
         givers.retain(|giver| giver.strong_count() > 0);
-        givers.push(Arc::downgrade(set));
+        givers.push(giver);
     }
 
-    /// Asks aggregates for `bytes`; false where they have nothing to give.
+    /// Asks operators for `bytes`; false where they have nothing to give.
     fn take(&self, bytes: u64) -> bool {
         let givers = self.givers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut given = 0;
         for giver in givers.iter().filter_map(Weak::upgrade) {
             if given < bytes {
-                given += giver.shed(bytes - given);
+                given += giver.give(bytes - given);
             }
         }
         given > 0

@@ -12,11 +12,13 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 
 use crate::aggregate::{self, AggregateOperator};
 use crate::by_key;
+use crate::join;
 use crate::kept_rows;
 use crate::long_rows;
 use crate::materialized::WithMaterialized;
@@ -26,10 +28,22 @@ use crate::report::Why;
 use crate::sort::{MergeOperator, SortOperator};
 use crate::window::WindowOperator;
 
-/// Replaces sorts and aggregates by operators over the temp space, and joins and sorts that a key
-/// answers by lookups.
+/// Replaces sorts, aggregates and hash joins by operators over the temp space, and joins and sorts
+/// that a key answers by lookups.
 #[derive(Debug, Default)]
-pub struct SwapOperators;
+pub struct SwapOperators {
+    memory_bytes: u64,
+}
+
+impl SwapOperators {
+    /// The name of the rule.
+    pub const NAME: &str = "swap_operators";
+
+    /// The rule for plans that run in a budget.
+    pub fn for_budget(memory_bytes: u64) -> SwapOperators {
+        SwapOperators { memory_bytes }
+    }
+}
 
 impl PhysicalOptimizerRule for SwapOperators {
     fn optimize(
@@ -38,6 +52,7 @@ impl PhysicalOptimizerRule for SwapOperators {
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         // From the root to the leaves: an aggregate takes the partial one below it along.
+        let replace = |node| replace(node, self.memory_bytes);
         let plan = plan.transform_down(replace).data()?;
         let plan = aggregate::repair_distribution(plan)?;
         let plan = kept_rows::copy_kept(plan)?;
@@ -45,7 +60,7 @@ impl PhysicalOptimizerRule for SwapOperators {
     }
 
     fn name(&self) -> &str {
-        "swap_operators"
+        SwapOperators::NAME
     }
 
     fn schema_check(&self) -> bool {
@@ -53,8 +68,15 @@ impl PhysicalOptimizerRule for SwapOperators {
     }
 }
 
-fn replace(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+fn replace(
+    plan: Arc<dyn ExecutionPlan>,
+    memory_bytes: u64,
+) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let plan = by_key::replace(plan)?;
+    if plan.transformed {
+        return Ok(plan);
+    }
+    let plan = join::replace(plan.data, memory_bytes)?;
     if plan.transformed {
         return Ok(plan);
     }
@@ -101,10 +123,17 @@ const UNSPILLABLE: &[&str] = &[
 ///
 /// They run on the memory pool of [`install`](crate::install), so they fail with a resource error
 /// rather than exceed the budget; the windows that are left to DataFusion (DISTINCT, IGNORE NULLS,
-/// GROUPS with a distance, functions of others) alone hold a partition without asking.
+/// GROUPS with a distance, functions of others) alone hold a partition without asking. A hash join
+/// that stayed the stock one because its left side is known to be small is none of them.
 pub fn unspillable(plan: &Arc<dyn ExecutionPlan>) -> Vec<&'static str> {
     let mut found = Vec::new();
     visit(plan, &mut |node| {
+        if node
+            .downcast_ref::<HashJoinExec>()
+            .is_some_and(join::is_supported)
+        {
+            return;
+        }
         found.extend(
             UNSPILLABLE
                 .iter()

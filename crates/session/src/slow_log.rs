@@ -53,9 +53,10 @@ const WARNINGS: &str = "warnings";
 const EVERYTHING: [&str; 2] = ["full", "all"];
 /// Operators that read all rows, and those that join rows without a key.
 const SCANS: [&str; 3] = ["DataSourceExec", TEXT_SCAN, "TableScan"];
-const JOINS: [&str; 4] = [
+const JOINS: [&str; 5] = [
     "CrossJoinExec",
     "HashJoinExec",
+    "JoinOperator",
     "NestedLoopJoinExec",
     "SortMergeJoinExec",
 ];

@@ -11,7 +11,7 @@
 //!    +---------------------+   +- moving (to another frame)
 //! ```
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 
 use crate::account::{Node, count};
@@ -52,6 +52,8 @@ pub(crate) struct Core {
     /// Pages being read ahead, into frames that nobody claims.
     pub(crate) loading: AtomicU32,
     pub(crate) device_start: Option<(u64, u64)>,
+    /// Those that have a [`Share`](crate::Share).
+    pub(crate) sharers: Arc<AtomicU64>,
     /// For the writer's thread, which starts when there is something for it to do.
     pub(crate) me: Weak<Core>,
     pub(crate) writer: Background,

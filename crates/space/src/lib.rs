@@ -95,6 +95,7 @@ mod prefetch;
 mod program;
 mod reclaim;
 mod room;
+mod share;
 mod space;
 mod sync;
 mod table;
@@ -110,6 +111,7 @@ pub use options::{AccountOptions, Compression, Faults, IoMode, NextUse, Operatio
 pub use page::Page;
 #[cfg(not(miri))]
 pub use program::limit_heaps;
+pub use share::Share;
 pub use space::{Account, Admission, Reservation, Space};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

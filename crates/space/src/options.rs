@@ -137,10 +137,14 @@ pub struct AccountOptions {
     /// The most unpinned memory this account and its descendants keep resident: beyond it their
     /// own pages are evicted, whatever the budget says.
     pub resident_max_bytes: Option<u64>,
-    /// The most that this account claims beyond anybody's reach, pinned pages and reservations
-    /// together. An operator that would take all memory there is leaves the rest to those that
-    /// feed it and those that it feeds.
+    /// The most that this account and its descendants claim beyond anybody's reach, pinned pages
+    /// and reservations together, unless more was admitted for them. An operator that would take
+    /// all memory there is leaves the rest to those that feed it and those that it feeds.
     pub claim_max_bytes: Option<u64>,
+    /// What claims of this account and its descendants leave free of the whole budget: those beyond
+    /// their admitted minimum are refused where less would be left. An operator that can do with
+    /// less memory leaves some to statements that begin later and cannot.
+    pub headroom_bytes: u64,
     /// How the pages of this account and its descendants are compressed; as those of its parent
     /// when `None`.
     pub compression: Option<Compression>,

@@ -119,6 +119,7 @@ impl Space {
             compaction: Mutex::new(()),
             loading: AtomicU32::new(0),
             device_start: device_bytes(),
+            sharers: Arc::default(),
             options,
         });
         let shared = Arc::new(Shared {
@@ -317,6 +318,21 @@ impl Account {
         self.node.admit(minimum_bytes)?;
         Ok(Admission {
             bytes: minimum_bytes,
+            node: Arc::clone(&self.node),
+        })
+    }
+
+    /// Adds to what was admitted, but within the limits of the accounts above: for memory that an
+    /// operator uses well and can go on without. Pins and reservations inside of it do not fail,
+    /// and leave the minimum to the rest of the account.
+    ///
+    /// # Errors
+    /// As for [`Account::reserve`].
+    pub fn admit_within_limits(&self, bytes: u64) -> Result<Admission> {
+        self.shared.core.check_grant(&self.node, bytes)?;
+        self.node.admit_within_limits(bytes)?;
+        Ok(Admission {
+            bytes,
             node: Arc::clone(&self.node),
         })
     }

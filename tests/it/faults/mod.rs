@@ -234,6 +234,7 @@ matrix!(
     joins_and_windows,
     windows,
     join_without_equality,
+    joins_by_equality,
     join_by_key,
     semi_join_by_key,
     order_by_key,

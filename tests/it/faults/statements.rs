@@ -174,6 +174,13 @@ pub fn join_without_equality(_: &Path) -> Statement {
     }
 }
 
+pub fn joins_by_equality(_: &Path) -> Statement {
+    query(
+        "SELECT COUNT(*), SUM(a.n), COUNT(b.n), MAX(CONCAT(a.k, b.word)), SUM(LENGTH(a.word)) \
+         FROM wide a LEFT JOIN wide b ON a.n = b.n + 5000 AND a.word <= b.word",
+    )
+}
+
 /// A table that is found by key, and one of few rows that finds it.
 const KEYED: &[&str] = &[
     "CREATE TEMPORARY TABLE keyed (n INT PRIMARY KEY, k CHAR(32), word VARCHAR(100), KEY (k))",

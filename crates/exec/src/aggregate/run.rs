@@ -139,7 +139,7 @@ impl Run {
         let stop = statement.stop.clone();
         let set = GroupSet::stoppable(layout, &account, options, stop).map_err(space_error)?;
         if let Some(pool) = context.memory_pool().downcast_ref::<SpacePool>() {
-            pool.may_take_from(&set);
+            pool.may_take_from(Arc::downgrade(&set) as _);
         }
         let usage = Arc::new(Usage::new(operator, account, statement));
         let mut tasks = Vec::with_capacity(inputs);

@@ -63,7 +63,7 @@ pub(super) fn stream(
     let set =
         DistinctSet::new(functions, &account, options, &statement.stop).map_err(space_error)?;
     if let Some(pool) = context.memory_pool().downcast_ref::<SpacePool>() {
-        pool.may_take_from(set.table());
+        pool.may_take_from(Arc::downgrade(set.table()) as _);
     }
     let whole = Arc::new(Whole {
         functions: functions.clone(),

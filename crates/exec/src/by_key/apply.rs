@@ -37,10 +37,10 @@ use mayfly_space::Reservation;
 use super::join::{CHUNK_BYTES_MAX, CHUNKS_PER_MEMORY};
 use super::join_key::KeyValues;
 use super::late_scan::LateScan;
-use super::replay::{Replay, Rest};
 use super::stock::{by_hash, in_one_partition, join_all, keys_of};
 use crate::context::StatementContext;
 use crate::kept_rows::copied;
+use crate::replay::{Replay, Rest};
 
 /// Joins rows with groups of rows that a key finds.
 pub struct KeyApply {

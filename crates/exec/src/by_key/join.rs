@@ -40,13 +40,13 @@ use mayfly_table::ByKey;
 use super::choice::Access;
 use super::chunk::{Chunk, Kind, Spec};
 use super::pipeline::Source;
-use super::replay::{Replay, Rest};
 use super::scan::Found;
 use super::stock::{in_one_partition, join_all};
 use crate::context::StatementContext;
 use crate::error::{space_error, table_error};
 use crate::kept_rows::copied;
 use crate::reads::Searched;
+use crate::replay::{Replay, Rest};
 use crate::time_slice::TimeSlice;
 
 /// Outer rows that are looked up together.

@@ -28,7 +28,6 @@ mod order;
 mod order_rule;
 mod path;
 mod pipeline;
-mod replay;
 mod scan;
 mod stock;
 

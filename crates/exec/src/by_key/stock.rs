@@ -1,4 +1,4 @@
-//! The stock hash join, which goes on where a key does not pay.
+//! The hash join that goes on where a key does not pay.
 //!
 //! Owns: how it is given an outer side that was begun. Never: decides that it goes on.
 
@@ -11,6 +11,8 @@ use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
+
+use crate::join;
 
 /// The rows of a hash join over an outer side in one partition, and an inner side that is
 /// partitioned as the join wants it.
@@ -37,7 +39,9 @@ pub(super) fn join_all(
     };
     let stock = stock.builder().reset_state().recompute_properties();
     let stock = stock.with_new_children(children)?.build_exec()?;
-    in_one_partition(stock).execute(0, context)
+    // A side that was begun is never known to be small.
+    let joined = join::replace(stock, 0)?.data;
+    in_one_partition(joined).execute(0, context)
 }
 
 /// What a join compares of one of its sides.

@@ -8,7 +8,6 @@ use arrow::record_batch::RecordBatch;
 use datafusion::execution::TaskContext;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use mayfly_exec::{ShortPlan, ShortRun, Size, StatementContext, SwapOperators};
 use mayfly_sql::functions::SessionValues;
@@ -66,7 +65,7 @@ impl Job {
     /// What plans over few rows are made with: stock operators on one thread.
     fn few_rows_state(&self) -> Option<SessionState> {
         let state = self.connection.state().ok()?;
-        let ours = SwapOperators.name();
+        let ours = SwapOperators::NAME;
         let rules = state.physical_optimizers().iter();
         let rules = rules.filter(|rule| rule.name() != ours).cloned().collect();
         let builder = in_one_partition(state);

@@ -27,7 +27,7 @@
     reason = "a scenario uses a part of the crate"
 )]
 
-#[path = "../../src/account.rs"]
+#[path = "../../src/account/mod.rs"]
 mod account;
 #[path = "../../src/arena/mod.rs"]
 mod arena;
@@ -65,6 +65,8 @@ mod program;
 mod reclaim;
 #[path = "../../src/room.rs"]
 mod room;
+#[path = "../../src/share.rs"]
+mod share;
 #[path = "../../src/space.rs"]
 mod space;
 mod sync;
@@ -84,6 +86,7 @@ pub use file::{CachedBytes, FileStatus};
 pub use guard::{ReadGuard, WriteGuard};
 pub use options::{AccountOptions, Compression, Faults, IoMode, NextUse, Operation, SpaceOptions};
 pub use page::Page;
+pub use share::Share;
 pub use space::{Account, Admission, Reservation, Space};
 
 /// What both kinds of mutex can do.

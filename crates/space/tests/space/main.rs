@@ -6,6 +6,7 @@ mod faults;
 mod faulty_disk;
 mod fuzz;
 mod io;
+mod limits;
 mod model;
 mod quota;
 mod reclaim;

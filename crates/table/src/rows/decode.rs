@@ -64,6 +64,16 @@ fn decode_section(
     rows: &[&[u8]],
     starts: &[usize],
 ) -> Result<Vec<ArrayRef>, ArrowError> {
+    decode_columns(section, rows, starts, |_| true)
+}
+
+/// Decodes those columns of a section that are wanted.
+pub(crate) fn decode_columns(
+    section: &Section,
+    rows: &[&[u8]],
+    starts: &[usize],
+    is_wanted: impl Fn(usize) -> bool,
+) -> Result<Vec<ArrayRef>, ArrowError> {
     let mut cursors: Vec<usize> = if section.has_bytes {
         starts
             .iter()
@@ -72,44 +82,54 @@ fn decode_section(
     } else {
         Vec::new()
     };
-    section
-        .columns
-        .iter()
-        .map(|column| {
-            let nulls = decode_nulls(column, rows, starts);
-            match column.encoding {
-                Encoding::Bytes => decode_bytes(column, rows, starts, &mut cursors, nulls),
-                Encoding::Boolean => {
-                    let at = |(row, start): (&&[u8], &usize)| row[start + column.position] != 0;
-                    let values: BooleanBuffer = rows.iter().zip(starts).map(at).collect();
-                    Ok(Arc::new(BooleanArray::new(values, nulls)) as ArrayRef)
-                }
-                Encoding::SmallDecimal => {
-                    let at = |(row, start): (&&[u8], &usize)| {
-                        let at = start + column.position;
-                        i128::from(i64::from_le_bytes(state::get(row, at)))
-                    };
-                    let digits: Vec<i128> = rows.iter().zip(starts).map(at).collect();
-                    let data = ArrayData::builder(column.data_type.clone())
-                        .len(rows.len())
-                        .nulls(nulls)
-                        .add_buffer(Buffer::from_vec(digits))
-                        .build()?;
-                    Ok(make_array(data))
-                }
-                Encoding::Fixed(1) => decode_fixed::<1>(column, rows, starts, nulls),
-                Encoding::Fixed(2) => decode_fixed::<2>(column, rows, starts, nulls),
-                Encoding::Fixed(4) | Encoding::Float32 => {
-                    decode_fixed::<4>(column, rows, starts, nulls)
-                }
-                Encoding::Fixed(8) | Encoding::Float64 => {
-                    decode_fixed::<8>(column, rows, starts, nulls)
-                }
-                Encoding::Fixed(16) => decode_fixed::<16>(column, rows, starts, nulls),
-                Encoding::Fixed(_) => decode_fixed::<32>(column, rows, starts, nulls),
+    let mut arrays = Vec::new();
+    for (at, column) in section.columns.iter().enumerate() {
+        if is_wanted(at) {
+            arrays.push(decode_column(column, rows, starts, &mut cursors)?);
+        } else if column.encoding == Encoding::Bytes {
+            for ((row, start), cursor) in rows.iter().zip(starts).zip(&mut cursors) {
+                *cursor += length_at(row, start + column.position);
             }
-        })
-        .collect()
+        }
+    }
+    Ok(arrays)
+}
+
+/// Decodes one column; `cursors` lie where its bytes are, if it has bytes, and move behind them.
+fn decode_column(
+    column: &Column,
+    rows: &[&[u8]],
+    starts: &[usize],
+    cursors: &mut [usize],
+) -> Result<ArrayRef, ArrowError> {
+    let nulls = decode_nulls(column, rows, starts);
+    match column.encoding {
+        Encoding::Bytes => decode_bytes(column, rows, starts, cursors, nulls),
+        Encoding::Boolean => {
+            let at = |(row, start): (&&[u8], &usize)| row[start + column.position] != 0;
+            let values: BooleanBuffer = rows.iter().zip(starts).map(at).collect();
+            Ok(Arc::new(BooleanArray::new(values, nulls)) as ArrayRef)
+        }
+        Encoding::SmallDecimal => {
+            let at = |(row, start): (&&[u8], &usize)| {
+                let at = start + column.position;
+                i128::from(i64::from_le_bytes(state::get(row, at)))
+            };
+            let digits: Vec<i128> = rows.iter().zip(starts).map(at).collect();
+            let data = ArrayData::builder(column.data_type.clone())
+                .len(rows.len())
+                .nulls(nulls)
+                .add_buffer(Buffer::from_vec(digits))
+                .build()?;
+            Ok(make_array(data))
+        }
+        Encoding::Fixed(1) => decode_fixed::<1>(column, rows, starts, nulls),
+        Encoding::Fixed(2) => decode_fixed::<2>(column, rows, starts, nulls),
+        Encoding::Fixed(4) | Encoding::Float32 => decode_fixed::<4>(column, rows, starts, nulls),
+        Encoding::Fixed(8) | Encoding::Float64 => decode_fixed::<8>(column, rows, starts, nulls),
+        Encoding::Fixed(16) => decode_fixed::<16>(column, rows, starts, nulls),
+        Encoding::Fixed(_) => decode_fixed::<32>(column, rows, starts, nulls),
+    }
 }
 
 fn decode_nulls(column: &Column, rows: &[&[u8]], starts: &[usize]) -> Option<NullBuffer> {

@@ -15,12 +15,12 @@
 //! **Source**: direct-address tables (Cormen et al., "Introduction to Algorithms", 11.1); what
 //! DuckDB calls a perfect hash aggregate, but learned from the rows and not from statistics.
 
-use arrow_array::{Array, ArrayRef};
-use arrow_buffer::{ArrowNativeType, NullBuffer};
-use arrow_schema::DataType;
+use arrow_array::ArrayRef;
+use arrow_buffer::ArrowNativeType;
 use mayfly_space::{Account, Error, Reservation};
 
-use super::layout::{Encoding, RowLayout};
+use super::layout::RowLayout;
+use super::numbers::{Numbers, number_key};
 use super::segment::or_short;
 
 /// Numbers of the range for each group, at most: 64 bytes a group, as much as row and slot take.
@@ -59,13 +59,7 @@ impl Direct {
         account: &Account,
         bytes_max: usize,
     ) -> Option<Direct> {
-        let [column] = layout.key.columns.as_slice() else {
-            return None;
-        };
-        let is_number = column.data_type.is_integer() || column.data_type.is_temporal();
-        let is_interval = matches!(column.data_type, DataType::Interval(_));
-        let is_short = matches!(column.encoding, Encoding::Fixed(1 | 2 | 4 | 8));
-        (is_number && is_short && !is_interval).then(|| Direct {
+        number_key(layout).map(|_| Direct {
             account: account.clone(),
             bytes_max: bytes_max as u64,
             base: 0,
@@ -198,35 +192,5 @@ impl Direct {
         self.slots = vec![0; len.as_usize()];
         self.base = least.saturating_sub_unsigned(margin);
         Ok(())
-    }
-}
-
-/// The keys of a batch as they are compared: their bits.
-#[derive(Default)]
-struct Numbers {
-    values: Vec<i64>,
-    nulls: Option<NullBuffer>,
-}
-
-impl Numbers {
-    fn read(&mut self, key: &ArrayRef) {
-        fn widened<T: ArrowNativeType + Into<i64>>(data: &[T], out: &mut Vec<i64>) {
-            out.extend(data.iter().map(|value| (*value).into()));
-        }
-        let (data, rows) = (key.to_data(), key.len());
-        self.nulls = key.logical_nulls().filter(|n| n.null_count() > 0);
-        self.values.clear();
-        match key.data_type().primitive_width() {
-            Some(1) => widened(&data.buffer::<i8>(0)[..rows], &mut self.values),
-            Some(2) => widened(&data.buffer::<i16>(0)[..rows], &mut self.values),
-            Some(4) => widened(&data.buffer::<i32>(0)[..rows], &mut self.values),
-            _ => widened(&data.buffer::<i64>(0)[..rows], &mut self.values),
-        }
-    }
-
-    #[inline]
-    fn is_null(&self, row: u32) -> bool {
-        let nulls = self.nulls.as_ref();
-        nulls.is_some_and(|nulls| nulls.is_null(row as usize))
     }
 }

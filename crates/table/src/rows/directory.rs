@@ -158,6 +158,11 @@ impl Directory {
         self.slot_bits >= LARGE_SLOT_BITS_MIN
     }
 
+    /// Whether there are others for rows with other hash bits.
+    pub(crate) fn is_part(&self) -> bool {
+        self.level_bits > 0
+    }
+
     /// Goes with each probe as far as tags tell: gives the slots at which probes go on, and the
     /// rows that keys will be compared with. Slots are loaded before the first of them is looked
     /// at, so that the misses of many probes overlap; the caller may touch the rows in the same

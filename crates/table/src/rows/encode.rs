@@ -99,6 +99,11 @@ impl RowBlock {
             let start = *start as usize;
             hasher.hash(&self.bytes[start..start + *len as usize])
         }));
+        self.keys_view()
+    }
+
+    /// The keys that [`RowBlock::encode_keys`] wrote.
+    pub(crate) fn keys_view(&self) -> KeysView<'_> {
         KeysView {
             bytes: &self.bytes,
             offsets: &self.offsets,

@@ -32,9 +32,10 @@ use super::estimate::DistinctEstimate;
 use super::group_worker::GroupWorker;
 use super::hash::Level;
 use super::layout::RowLayout;
-use super::partition::{Mode, Partition, Scatter, make_room};
+use super::partition::{Mode, Partition};
 use super::read_ahead::ReadAhead;
 use super::row_table::Scratch;
+use super::scatter::Scatter;
 use super::segment::Shape;
 use super::stop::StopFlag;
 
@@ -300,50 +301,6 @@ impl GroupSet {
         scratch: &mut Scratch,
     ) -> Result<(), Error> {
         scatter.sort(rows.hashes, 0, self.options.partition_bits);
-        let mode = self.mode();
-        let count = self.partitions.len();
-        for step in 0..count {
-            let number = (first + step) % count;
-            let selection = scatter.rows_of(number);
-            if !selection.is_empty() {
-                let mut partition = self.lock(number);
-                fill(
-                    &self.partitions,
-                    &mut partition,
-                    mode,
-                    rows,
-                    selection,
-                    scratch,
-                )?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Puts all selected rows into a partition, withdrawing tables where memory is short.
-pub(crate) fn fill(
-    partitions: &[Mutex<Partition>],
-    partition: &mut Partition,
-    mode: Mode,
-    rows: RowsView<'_>,
-    mut selection: &[u32],
-    scratch: &mut Scratch,
-) -> Result<(), Error> {
-    loop {
-        let taken = partition.accept(mode, rows, selection, scratch)?;
-        selection = &selection[taken..];
-        if selection.is_empty() {
-            return Ok(());
-        }
-        if !make_room(partitions, partition, mode, scratch)? {
-            // Others hold the memory. Ask once more: the error says how much there is.
-            let taken = partition.accept(Mode::Append, rows, &selection[..1], scratch)?;
-            if taken == 0 {
-                let row = &rows.bytes[rows.offsets[selection[0] as usize] as usize..];
-                return Err(partition.short_of(partition.row_len(row) as u64));
-            }
-            selection = &selection[taken..];
-        }
+        scatter.distribute(&self.partitions, self.mode(), rows, first, scratch)
     }
 }

@@ -12,8 +12,8 @@ use super::estimate::DistinctEstimate;
 use super::group_runs::RunBuffers;
 use super::group_set::GroupSet;
 use super::hash::Level;
-use super::partition::Scatter;
 use super::row_table::{Found, RowTable, Scratch};
+use super::scatter::Scatter;
 use super::segment::walk;
 use super::slices::{Slice, cut};
 

@@ -14,7 +14,7 @@ use super::group_set::GroupSet;
 use super::hash::Level;
 use super::numbering::GroupNumbering;
 use super::partition::Mode;
-use super::reader::{GroupReader, Part, split_pages};
+use super::reader::{GroupReader, Part, split_part};
 use super::row_table::Scratch;
 use super::segment::{or_short, walk};
 
@@ -120,7 +120,14 @@ impl KeptRows {
             ..
         } = self.part;
         let mut scratch = Scratch::default();
-        let parts = split_pages(&self.set, number, level, cold, Mode::Append, &mut scratch)?;
+        let parts = split_part(
+            &self.set.shape,
+            number,
+            level,
+            cold,
+            Mode::Append,
+            &mut scratch,
+        )?;
         let set = &self.set;
         Ok(parts
             .into_iter()

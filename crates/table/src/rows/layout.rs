@@ -1,4 +1,4 @@
-//! The byte layout of one group row: what the aggregate keeps in memory and on disk alike.
+//! The byte layout of one row: what aggregates and joins keep in memory and on disk alike.
 //!
 //! ```text
 //! 0        8             H         H+S
@@ -15,6 +15,9 @@
 //! What all rows have in common is not in them: the total where no column has a length of its own
 //! (then `H` is 8), null bits where no column of the section is ever NULL. The lowest bit of the
 //! hash field marks a row that was merged into another one (dead); hashes themselves are even.
+//!
+//! Rows of joins have no states. In their place stands a link, 4 bytes: the next row with the same
+//! key in the table that the row is in. It means nothing in a page that is in no table.
 
 use arrow_schema::{DataType, IntervalUnit};
 
@@ -28,6 +31,9 @@ pub(crate) const DEAD_BIT: u64 = 1;
 
 /// Where the total length is, in rows that have one.
 const TOTAL_AT: usize = 8;
+
+/// Bytes of a link.
+const LINK_BYTES: usize = 4;
 
 /// Digits of a decimal that 8 bytes hold.
 const SMALL_DECIMAL_DIGITS: u8 = 18;
@@ -107,13 +113,35 @@ pub(crate) struct Section {
 }
 
 impl Section {
-    fn new<'a>(types: impl Iterator<Item = (&'a DataType, bool)> + Clone) -> Option<Section> {
+    /// The section of columns that are compared.
+    fn of_key<'a>(types: impl Iterator<Item = (&'a DataType, bool)> + Clone) -> Option<Section> {
+        Section::new(types, Encoding::of)
+    }
+
+    /// The section of columns that are carried: their values come back bit by bit.
+    fn of_payload<'a>(
+        types: impl Iterator<Item = (&'a DataType, bool)> + Clone,
+    ) -> Option<Section> {
+        Section::new(types, |data_type| {
+            Some(match Encoding::of(data_type)? {
+                encoding @ (Encoding::Float32 | Encoding::Float64) => {
+                    Encoding::Fixed(encoding.width())
+                }
+                encoding => encoding,
+            })
+        })
+    }
+
+    fn new<'a>(
+        types: impl Iterator<Item = (&'a DataType, bool)> + Clone,
+        encoding_of: impl Fn(&DataType) -> Option<Encoding>,
+    ) -> Option<Section> {
         let null_bits = types.clone().filter(|(_, nullable)| *nullable).count();
         let mut position = null_bits.div_ceil(8);
         let mut next_bit = 0..null_bits;
         let mut columns = Vec::new();
         for (data_type, nullable) in types {
-            let encoding = Encoding::of(data_type)?;
+            let encoding = encoding_of(data_type)?;
             columns.push(Column {
                 data_type: data_type.clone(),
                 encoding,
@@ -144,6 +172,14 @@ impl Section {
         lengths.fold(self.fixed_bytes, |len, column| {
             len + length_at(bytes, column.position)
         })
+    }
+}
+
+/// Bytes before the states or the link.
+fn header_bytes(key: &Section, payload: &Section) -> usize {
+    match key.has_bytes || payload.has_bytes {
+        true => TOTAL_AT + 4,
+        false => TOTAL_AT,
     }
 }
 
@@ -196,7 +232,7 @@ pub struct PayloadColumn {
     pub rule: PayloadRule,
 }
 
-/// The layout of the rows of one aggregate.
+/// The layout of the rows of one aggregate, or of one side of a join.
 #[derive(Debug, Clone)]
 pub struct RowLayout {
     pub(crate) key: Section,
@@ -210,6 +246,10 @@ pub struct RowLayout {
     /// The length of every row, where they all have one.
     row_len: Option<usize>,
     key_start: usize,
+    /// Where the link to the next row of the same key is, in rows of joins.
+    link_at: Option<usize>,
+    /// Whether a key that is NULL in part is equal to another such one.
+    null_keys_match: bool,
 }
 
 impl RowLayout {
@@ -221,13 +261,43 @@ impl RowLayout {
         states: &[(StateKind, bool)],
     ) -> Option<RowLayout> {
         let rules: Vec<PayloadRule> = payload.iter().map(|c| c.rule).collect();
-        let key = Section::new(key.iter().map(|c| (&c.data_type, c.nullable)))?;
-        let payload = Section::new(payload.iter().map(|c| (&c.data_type, c.nullable)))?;
-        let has_lengths = key.has_bytes || payload.has_bytes;
-        let header_bytes = if has_lengths { TOTAL_AT + 4 } else { TOTAL_AT };
-        let (states, key_start) = StateSlot::lay_out(states, header_bytes);
-        let fixed = key_start + key.fixed_bytes + payload.fixed_bytes;
+        let key = Section::of_key(key.iter().map(|c| (&c.data_type, c.nullable)))?;
+        let payload = Section::of_payload(payload.iter().map(|c| (&c.data_type, c.nullable)))?;
+        let (states, key_start) = StateSlot::lay_out(states, header_bytes(&key, &payload));
+        Some(RowLayout::of_sections(
+            key, payload, rules, states, key_start,
+        ))
+    }
+
+    /// The layout of rows of one side of a join: their keys, what is carried, and whether keys that
+    /// are NULL in part find each other. `None` as for [`RowLayout::new`].
+    pub fn for_join(
+        key: &[KeyColumn],
+        payload: &[KeyColumn],
+        null_keys_match: bool,
+    ) -> Option<RowLayout> {
+        let key = Section::of_key(key.iter().map(|c| (&c.data_type, c.nullable)))?;
+        let payload = Section::of_payload(payload.iter().map(|c| (&c.data_type, c.nullable)))?;
+        let rules = vec![PayloadRule::First; payload.columns.len()];
+        let link_at = header_bytes(&key, &payload);
+        let layout = RowLayout::of_sections(key, payload, rules, Vec::new(), link_at + LINK_BYTES);
         Some(RowLayout {
+            link_at: Some(link_at),
+            null_keys_match,
+            ..layout
+        })
+    }
+
+    fn of_sections(
+        key: Section,
+        payload: Section,
+        rules: Vec<PayloadRule>,
+        states: Vec<StateSlot>,
+        key_start: usize,
+    ) -> RowLayout {
+        let has_lengths = key.has_bytes || payload.has_bytes;
+        let fixed = key_start + key.fixed_bytes + payload.fixed_bytes;
+        RowLayout {
             row_len: (!has_lengths).then(|| fixed.next_multiple_of(ROW_ALIGN)),
             key_start,
             key,
@@ -238,7 +308,9 @@ impl RowLayout {
                 .any(|r| matches!(r, PayloadRule::Min | PayloadRule::Max)),
             rules,
             states,
-        })
+            link_at: None,
+            null_keys_match: true,
+        }
     }
 
     /// Whether a row can hold a value of this type.
@@ -256,6 +328,12 @@ impl RowLayout {
     pub fn fixed_row_bytes(&self) -> usize {
         (self.key_start + self.key.fixed_bytes + self.payload.fixed_bytes)
             .next_multiple_of(ROW_ALIGN)
+    }
+
+    /// Whether all rows have one length.
+    #[inline]
+    pub(crate) fn has_one_len(&self) -> bool {
+        self.row_len.is_some()
     }
 
     /// The length of the row at the head of `row`.
@@ -277,6 +355,42 @@ impl RowLayout {
     pub(crate) fn key_of<'a>(&self, row: &'a [u8]) -> &'a [u8] {
         let row = &row[self.key_start..];
         &row[..self.key.len_of(row)]
+    }
+
+    /// Whether the row with this key section can have a partner.
+    #[inline]
+    pub(crate) fn is_matchable(&self, key: &[u8]) -> bool {
+        self.null_keys_match || self.key_is_known(key)
+    }
+
+    /// Whether no part of a key section is NULL.
+    #[inline]
+    pub(crate) fn key_is_known(&self, key: &[u8]) -> bool {
+        key[..self.key.null_bytes].iter().all(|bits| *bits == 0)
+    }
+
+    /// Whether some rows can have no partner because of NULLs in their keys.
+    pub(crate) fn has_unmatchable_keys(&self) -> bool {
+        !self.null_keys_match && self.key.null_bytes > 0
+    }
+
+    /// Whether rows with the same key are linked with each other.
+    pub(crate) fn has_links(&self) -> bool {
+        self.link_at.is_some()
+    }
+
+    /// What the row at the head of `row` is linked with; zero is nothing.
+    #[inline]
+    pub(crate) fn link_of(&self, row: &[u8]) -> u32 {
+        let at = self.link_at.expect("rows of joins have links");
+        u32::from_le_bytes(row[at..at + LINK_BYTES].try_into().expect("4 bytes"))
+    }
+
+    /// Links the row at the head of `row`.
+    #[inline]
+    pub(crate) fn set_link(&self, row: &mut [u8], link: u32) {
+        let at = self.link_at.expect("rows of joins have links");
+        row[at..at + LINK_BYTES].copy_from_slice(&link.to_le_bytes());
     }
 
     /// Where the payload section starts.

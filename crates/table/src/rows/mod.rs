@@ -1,9 +1,9 @@
-//! Rows of groups in pages: the heart of GROUP BY, DISTINCT and UNION.
+//! Rows in pages: the heart of GROUP BY, DISTINCT, UNION and joins.
 //!
-//! **Owns** the byte layout of a group row, the hash tables over pages of rows, and the radix
-//! partitions that give memory up and take it back. **Never** knows about plans, SQL or threads: a
-//! caller brings batches in through [`GroupWorker`]s and takes finished groups out of
-//! [`GroupReader`]s.
+//! **Owns** the byte layout of a row, the hash tables over pages of rows, and the radix partitions
+//! that give memory up and take it back. **Never** knows about plans, SQL or threads: a caller
+//! brings batches in through [`GroupWorker`]s and takes finished groups out of [`GroupReader`]s.
+//! Joins keep their rows in the same pages, partitions and tables: see [`SideRows`].
 //!
 //! ```text
 //!  batch -> encode -> own table (hit) -> partition 0 | table over pages    (merge)
@@ -27,17 +27,21 @@ mod group_runs;
 mod group_set;
 mod group_worker;
 mod hash;
+mod join;
 mod kept_rows;
 mod layout;
 mod numbering;
+mod numbers;
 mod partition;
 mod payload;
 mod read_ahead;
 mod reader;
 mod row_table;
+mod scatter;
 mod segment;
 mod short_keys;
 mod slices;
+mod split;
 mod state;
 mod state_update;
 mod stop;
@@ -49,6 +53,11 @@ pub use encode::GroupInput;
 pub use group_set::{GroupOptions, GroupSet};
 pub use group_worker::GroupWorker;
 pub use hash::Level;
+pub use join::{
+    JoinKeys, JoinPage, JoinPart, JoinTable, JoinTables, KeyFilter, LeavingTable, Looked,
+    MatchCursor, Matches, ProbeScratch, RowCursor, RowRef, SideOptions, SideRows, SideWriter,
+    Stored, TableMemory,
+};
 pub use kept_rows::{KeptBatch, KeptRows};
 pub use layout::{KeyColumn, PayloadColumn, PayloadRule, RowLayout};
 pub use numbering::{GroupKeys, GroupNumbering};

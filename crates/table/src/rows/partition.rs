@@ -308,38 +308,3 @@ pub(crate) fn make_room(
     };
     Ok(released > 0)
 }
-
-/// The order of rows by partition: a counting sort of their hashes' upper bits.
-#[derive(Default)]
-pub(crate) struct Scatter {
-    order: Vec<u32>,
-    starts: Vec<u32>,
-}
-
-impl Scatter {
-    /// Sorts rows by the `bits` hash bits behind the first `skip`.
-    pub(crate) fn sort(&mut self, hashes: &[u64], skip: u32, bits: u32) {
-        let count = 1usize << bits;
-        let part = |hash: u64| ((hash << skip) >> (64 - bits)) as usize;
-        self.starts.clear();
-        self.starts.resize(count + 1, 0);
-        for hash in hashes {
-            self.starts[part(*hash) + 1] += 1;
-        }
-        for at in 1..=count {
-            self.starts[at] += self.starts[at - 1];
-        }
-        self.order.clear();
-        self.order.resize(hashes.len(), 0);
-        let mut next = self.starts.clone();
-        for (row, hash) in hashes.iter().enumerate() {
-            let at = &mut next[part(*hash)];
-            self.order[*at as usize] = row as u32;
-            *at += 1;
-        }
-    }
-
-    pub(crate) fn rows_of(&self, partition: usize) -> &[u32] {
-        &self.order[self.starts[partition] as usize..self.starts[partition + 1] as usize]
-    }
-}

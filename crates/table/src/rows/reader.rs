@@ -1,17 +1,17 @@
 //! Reading a filled [`GroupSet`]: partition after partition, freeing pages behind.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::Error;
 use super::decode::GroupColumns;
 use super::directory::directory_bytes;
 use super::drain::Drain;
-use super::encode::RowsView;
-use super::group_set::{GroupSet, SPLIT_BITS, fill};
+use super::group_set::{GroupSet, SPLIT_BITS};
 use super::hash::Level;
-use super::partition::{Mode, Partition, Scatter, make_room};
+use super::partition::Mode;
 use super::row_table::{RowTable, Scratch};
-use super::segment::{OpenSegment, Segment, walk};
+use super::segment::{Segment, Shape};
+use super::split::split_pages;
 use super::stop::StopFlag;
 
 /// A part with more than one in this many rows of what was split was not split by its hash: its
@@ -208,16 +208,16 @@ impl GroupReader {
         } else {
             Mode::Append
         };
-        let set = Arc::clone(&self.set);
-        let parts = split_pages(&set, number, level, cold, mode, &mut self.scratch)?;
+        let shape = Arc::clone(&self.set.shape);
+        let parts = split_part(&shape, number, level, cold, mode, &mut self.scratch)?;
         self.push_parts(parts.into_iter());
         Ok(())
     }
 }
 
-/// Distributes pages over 2^[`SPLIT_BITS`] parts, freeing them one by one.
-pub(crate) fn split_pages(
-    set: &GroupSet,
+/// Splits the pages of a part by the next [`SPLIT_BITS`] hash bits, freeing them one by one.
+pub(crate) fn split_part(
+    shape: &Arc<Shape>,
     number: u32,
     level: Level,
     cold: Vec<Segment>,
@@ -227,53 +227,12 @@ pub(crate) fn split_pages(
     let Some(below) = level.below(SPLIT_BITS) else {
         // Keys are equal for all that matters.
         let asked_bytes = cold.iter().map(|s| s.page.len_bytes() as u64).sum();
-        return Err(set.shape.short_of(asked_bytes).into());
+        return Err(shape.short_of(asked_bytes).into());
     };
-    let shape = &set.shape;
     let rows_before: usize = cold.iter().map(|segment| segment.rows as usize).sum();
-    let partitions: Vec<Mutex<Partition>> = (0..1 << SPLIT_BITS)
-        .map(|_| Mutex::new(Partition::new(&set.shape, number, below, 1 << SPLIT_BITS)))
-        .collect();
-    let mut scatter = Scatter::default();
-    let (mut offsets, mut hashes) = (Vec::new(), Vec::new());
-    let mut second_hashes: Vec<u64> = Vec::new();
-    for segment in cold {
-        shape.stop.check()?;
-        let open = open_or_make_room(&segment, &partitions, mode, scratch)?;
-        walk(
-            &set.shape.layout,
-            &open.guard,
-            open.used,
-            &mut offsets,
-            &mut hashes,
-        );
-        let rows = RowsView {
-            bytes: &open.guard,
-            offsets: &offsets,
-            hashes: &hashes,
-        };
-        let splitting = if below.is_second() {
-            second_hashes.clear();
-            let rows_at = offsets.iter().map(|at| open.row(*at as usize));
-            let keys = rows_at.map(|row| shape.layout.key_of(row));
-            second_hashes.extend(keys.map(|key| shape.hasher.second_hash(key)));
-            &second_hashes
-        } else {
-            &hashes
-        };
-        scatter.sort(splitting, below.shared_bits() - SPLIT_BITS, SPLIT_BITS);
-        for (at, partition) in partitions.iter().enumerate() {
-            let selection = scatter.rows_of(at);
-            if !selection.is_empty() {
-                let mut partition = partition.lock().unwrap_or_else(|p| p.into_inner());
-                fill(&partitions, &mut partition, mode, rows, selection, scratch)?;
-            }
-        }
-    }
+    let partitions = split_pages(shape, number, below, SPLIT_BITS, cold, mode, scratch)?;
     let mut parts = Vec::with_capacity(partitions.len());
-    for partition in partitions {
-        let mut partition = partition.into_inner().unwrap_or_else(|p| p.into_inner());
-        partition.settle(scratch)?;
+    for mut partition in partitions {
         let (cold, unique) = partition.take_pages();
         if !cold.is_empty() {
             let rows: usize = cold.iter().map(|segment| segment.rows as usize).sum();
@@ -287,21 +246,4 @@ pub(crate) fn split_pages(
         }
     }
     Ok(parts)
-}
-
-fn open_or_make_room(
-    segment: &Segment,
-    partitions: &[Mutex<Partition>],
-    mode: Mode,
-    scratch: &mut Scratch,
-) -> Result<OpenSegment, Error> {
-    loop {
-        if let Some(open) = segment.open()? {
-            return Ok(open);
-        }
-        let mut any = partitions[0].lock().unwrap_or_else(|p| p.into_inner());
-        if !make_room(partitions, &mut any, mode, scratch)? {
-            return Ok(segment.open_or_fail()?);
-        }
-    }
 }

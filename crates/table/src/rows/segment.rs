@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mayfly_space::{Account, Error, NextUse, Page, PageClass, WriteGuard};
 
 use super::hash::KeyHasher;
-use super::layout::{ROW_ALIGN, RowLayout, row_hash, row_is_dead};
+use super::layout::{DEAD_BIT, ROW_ALIGN, RowLayout, row_hash, row_is_dead};
 use super::stop::StopFlag;
 
 /// What every part of one aggregate shares.
@@ -153,7 +153,8 @@ impl Segment {
     }
 }
 
-/// Offsets and hashes of the living rows of a page, in page order.
+/// Offsets and hashes of the living rows of a page, in page order. Rows of joins do not die: there
+/// the same bit says that they have found a partner.
 pub(crate) fn walk(
     layout: &RowLayout,
     bytes: &[u8],
@@ -166,9 +167,9 @@ pub(crate) fn walk(
     let mut at = 0usize;
     while at < used as usize {
         let row = &bytes[at..];
-        if !row_is_dead(row) {
+        if layout.has_links() || !row_is_dead(row) {
             offsets.push(u32::try_from(at).expect("an offset inside a page"));
-            hashes.push(row_hash(row));
+            hashes.push(row_hash(row) & !DEAD_BIT);
         }
         at += layout.row_len(row);
     }

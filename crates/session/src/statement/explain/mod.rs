@@ -15,7 +15,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::display::DisplayableExecutionPlan;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
-use mayfly_exec::{TempTable, planned_temp_tables, unspillable};
+use mayfly_exec::{JoinOperator, TempTable, planned_temp_tables, unspillable};
 use mayfly_sql::change;
 use mayfly_sql::planning::Optimized;
 use mayfly_sql::references::References;
@@ -207,6 +207,12 @@ fn tree(plan: &Arc<dyn ExecutionPlan>, depth: usize, analyze: bool, lines: &mut 
             line.push_str(&format!(" compute={:.3}ms", nanos as f64 / 1e6));
         }
         line.push(')');
+    }
+    if analyze && let Some(join) = plan.downcast_ref::<JoinOperator>() {
+        let counted = join
+            .counted()
+            .map(|(name, value)| format!("{name}={value}"));
+        line.push_str(&format!("  ({})", counted.collect::<Vec<_>>().join(" ")));
     }
     lines.push(line);
     for child in plan.children() {

@@ -84,6 +84,8 @@ pub(crate) struct RowTable {
     dead_bytes: usize,
     /// When to look whether that is worth while.
     dead_bytes_max: usize,
+    /// Whether rows are linked with others of their key.
+    has_doubles: bool,
 }
 
 impl RowTable {
@@ -109,6 +111,7 @@ impl RowTable {
             bytes_max: usize::MAX,
             dead_bytes: 0,
             dead_bytes_max: shape.page_class.bytes(),
+            has_doubles: false,
         }))
     }
 
@@ -133,6 +136,10 @@ impl RowTable {
 
     pub(crate) fn shape(&self) -> &Shape {
         &self.shape
+    }
+
+    pub(crate) fn shape_arc(&self) -> Arc<Shape> {
+        Arc::clone(&self.shape)
     }
 
     pub(crate) fn groups(&self) -> usize {
@@ -256,7 +263,10 @@ impl RowTable {
     /// tells where the probes begin; nothing where all is in the cache.
     fn look_ahead(&self, hashes: impl Iterator<Item = u64> + Clone, ahead: &mut Ahead) {
         ahead.starts.clear();
-        if !self.directory.is_large() || self.by_second {
+        // A table of a join is one of many that are probed in turn.
+        let is_large = self.directory.is_large()
+            || (self.shape.layout.has_links() && self.directory.is_part());
+        if !is_large || self.by_second {
             return;
         }
         let Ahead { starts, rows } = ahead;

@@ -1,4 +1,7 @@
 //! Whole pages of rows on their way into a table: as they are, or row by row.
+//!
+//! Rows of joins stay rows of their own: a table links those that have one key, and does not enter
+//! those whose key has no equal.
 
 use std::sync::Arc;
 
@@ -8,7 +11,10 @@ use super::super::encode::RowsView;
 use super::super::hash::Level;
 use super::super::layout::mark_dead;
 use super::super::segment::{OpenSegment, Segment, Shape, walk};
-use super::{RowTable, Scratch, WINDOW_ROWS, reference_to};
+use super::{RowTable, Scratch, WINDOW_ROWS, place_of, reference_to, row_at};
+
+/// The link of the last row with its key; others are one more than the reference of the next.
+const NO_LINK: u32 = 0;
 
 impl RowTable {
     /// Builds a table over pages as they are, merging doubles into the row that came first.
@@ -74,6 +80,9 @@ impl RowTable {
                 let start = scratch.ahead.start(at);
                 let row = self.segments[segment].row(*offset as usize);
                 let key = shape.layout.key_of(row);
+                if !shape.layout.is_matchable(key) {
+                    continue;
+                }
                 let hash = self.placing_hash(*hash, key);
                 match self
                     .directory
@@ -83,9 +92,18 @@ impl RowTable {
                     Probe::Vacant(slot) => {
                         let reference = reference_to(&shape, segment, *offset);
                         self.directory.insert(slot, hash, reference);
+                        if shape.layout.has_links() {
+                            // The page may have been in another table.
+                            let row = &mut self.segments[segment].guard[*offset as usize..];
+                            shape.layout.set_link(row, NO_LINK);
+                        }
                     }
                 }
             }
+        }
+        if shape.layout.has_links() {
+            self.link_doubles(segment, &scratch.pairs);
+            return Ok(!is_short);
         }
         // The doubles leave the page before they are merged: source and target may share it.
         let pairs = std::mem::take(&mut scratch.pairs);
@@ -97,6 +115,60 @@ impl RowTable {
         };
         scratch.pairs = pairs;
         Ok(merged? && !is_short)
+    }
+
+    /// Puts rows of a page behind the first row that has their key.
+    fn link_doubles(&mut self, segment: usize, pairs: &[(u32, u32)]) {
+        let shape = Arc::clone(&self.shape);
+        self.has_doubles |= !pairs.is_empty();
+        for (offset, head) in pairs {
+            let reference = reference_to(&shape, segment, *offset);
+            let (head_segment, head_offset) = place_of(&shape, *head);
+            let head = &mut self.segments[head_segment].guard[head_offset..];
+            let next = shape.layout.link_of(head);
+            shape.layout.set_link(head, reference + 1);
+            let row = &mut self.segments[segment].guard[*offset as usize..];
+            shape.layout.set_link(row, next);
+        }
+    }
+
+    /// Marks rows of a join in their pages, by their references.
+    pub(crate) fn mark_in_pages(&mut self, is_marked: impl Fn(u32) -> bool) {
+        let shape = Arc::clone(&self.shape);
+        for (number, page) in self.segments.iter_mut().enumerate() {
+            let mut at = 0;
+            while at < page.used {
+                let row = &mut page.guard[at as usize..];
+                let row_len = shape.layout.row_len(row) as u32;
+                if is_marked(reference_to(&shape, number, at)) {
+                    mark_dead(row);
+                }
+                at += row_len;
+            }
+        }
+    }
+
+    /// Whether rows are linked with others of their key.
+    pub(crate) fn has_doubles(&self) -> bool {
+        self.has_doubles
+    }
+
+    /// The next row with the key of this one.
+    #[inline]
+    pub(crate) fn next_of(&self, reference: u32) -> Option<u32> {
+        let row = row_at(&self.shape, &self.segments, reference);
+        self.shape.layout.link_of(row).checked_sub(1)
+    }
+
+    /// The row at a reference, and what follows it in its page.
+    #[inline]
+    pub(crate) fn row(&self, reference: u32) -> &[u8] {
+        row_at(&self.shape, &self.segments, reference)
+    }
+
+    /// The reference of a row.
+    pub(crate) fn reference_to(&self, segment: usize, offset: u32) -> u32 {
+        reference_to(&self.shape, segment, offset)
     }
 
     fn merge_doubles(&mut self, segment: usize, pairs: &[(u32, u32)]) {

@@ -15,20 +15,20 @@ use futures::StreamExt;
 use crate::plan_node::{leaf_node, leaf_properties};
 
 /// Gives the rows that were read of a stream, and then its rest; once.
-pub(super) struct Replay {
+pub(crate) struct Replay {
     rest: Mutex<Option<Rest>>,
     properties: Arc<PlanProperties>,
 }
 
 /// What is left of a stream.
-pub(super) struct Rest {
+pub(crate) struct Rest {
     /// Batches that were read and have had no effect.
-    pub(super) read: VecDeque<RecordBatch>,
-    pub(super) stream: SendableRecordBatchStream,
+    pub(crate) read: VecDeque<RecordBatch>,
+    pub(crate) stream: SendableRecordBatchStream,
 }
 
 impl Replay {
-    pub(super) fn new(schema: SchemaRef, rest: Rest) -> Self {
+    pub(crate) fn new(schema: SchemaRef, rest: Rest) -> Self {
         let properties = leaf_properties(schema, 1);
         Self {
             rest: Mutex::new(Some(rest)),

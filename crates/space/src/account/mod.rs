@@ -14,8 +14,8 @@
 //! Minimum and inner sum share one 64-bit word in KiB, so that a change of either is one atomic
 //! addition whose result says by how much the claim changed. Only that change travels to the
 //! parent: inside an admitted minimum it is zero, which makes such a pin cheap, and certain.
-//! Over the limit, the change is taken back and tried again a few times, because another thread
-//! may be in the middle of taking its own back.
+
+mod claims;
 
 use std::collections::HashMap;
 use std::sync::atomic::{
@@ -29,8 +29,6 @@ use crate::{AccountOptions, Compression, Counters, Error, Result, lock};
 
 const KIB: u64 = 1024;
 const HALF: u64 = 0xffff_ffff;
-/// How often a claim over the limit is tried again.
-const ATTEMPTS: u32 = 12;
 
 /// Counters that only grow; kept per node and summed over descendants when read.
 #[derive(Default)]
@@ -110,7 +108,12 @@ pub(crate) struct Node {
     /// Pages were written beyond the quota of this node, and may still be.
     is_overdrawn: AtomicBool,
     resident_max_bytes: Option<u64>,
-    claim_max_kib: Option<u64>,
+    /// The most that this node and its descendants claim; `u64::MAX` for no limit.
+    claim_max_kib: u64,
+    /// What claims of this node and its descendants leave free of the whole budget.
+    headroom_kib: u64,
+    /// Whether this node or one above it has one of these two limits.
+    is_limited: bool,
     /// `None` for the space's own.
     compression: Option<Compression>,
     /// Pages of a node with a resident limit.
@@ -142,6 +145,9 @@ impl Node {
         limit_kib: u64,
         options: AccountOptions,
     ) -> Node {
+        let is_limited = options.claim_max_bytes.is_some()
+            || options.headroom_bytes > 0
+            || parent.as_ref().is_some_and(|parent| parent.is_limited);
         Node {
             id,
             name,
@@ -158,7 +164,11 @@ impl Node {
             quota_refusals: AtomicU64::new(0),
             is_overdrawn: AtomicBool::new(false),
             resident_max_bytes: options.resident_max_bytes,
-            claim_max_kib: options.claim_max_bytes.map(|bytes| bytes / KIB),
+            claim_max_kib: options
+                .claim_max_bytes
+                .map_or(u64::MAX, |bytes| bytes / KIB),
+            headroom_kib: options.headroom_bytes.div_ceil(KIB),
+            is_limited,
             compression: options.compression,
             own_pages: Mutex::default(),
             tally: Tally::default(),
@@ -196,120 +206,6 @@ impl Node {
     /// This node and its ancestors.
     pub(crate) fn chain(&self) -> impl Iterator<Item = &Node> {
         std::iter::successors(Some(self), |node| node.parent.as_deref())
-    }
-
-    fn limit_bytes(&self) -> u64 {
-        self.limit_kib * KIB
-    }
-
-    /// Changes the inner sum; returns whether the root stays within the limit.
-    fn change(&self, change_kib: i64) -> bool {
-        let mut change = change_kib;
-        for node in self.chain() {
-            if change == 0 {
-                return true;
-            }
-            let before = node.claim.fetch_add(change as u64, AcqRel);
-            let (minimum, inner) = (before >> 32, before & HALF);
-            let after = minimum.max(inner.wrapping_add_signed(change));
-            if node.parent.is_none() {
-                return after <= node.limit_kib;
-            }
-            change = after as i64 - minimum.max(inner) as i64;
-        }
-        true
-    }
-
-    fn change_minimum(&self, change_kib: i64) -> bool {
-        let before = self.claim.fetch_add((change_kib << 32) as u64, AcqRel);
-        let (minimum, inner) = (before >> 32, before & HALF);
-        let after = minimum.wrapping_add_signed(change_kib).max(inner);
-        match &self.parent {
-            None => after <= self.limit_kib,
-            Some(parent) => parent.change(after as i64 - minimum.max(inner) as i64),
-        }
-    }
-
-    /// Claims `bytes`, rounded up to KiB.
-    pub(crate) fn claim(&self, bytes: u64) -> Result<()> {
-        let kib = bytes.div_ceil(KIB) as i64;
-        let impossible = kib as u64 > self.limit_kib;
-        for attempt in 0..if impossible { 0 } else { ATTEMPTS } {
-            match self.change_within_its_claim(kib) {
-                // Its own limit: nobody else's release helps.
-                None => break,
-                Some(true) => return Ok(()),
-                Some(false) => {}
-            }
-            self.change(-kib);
-            if attempt > 1 {
-                std::thread::yield_now();
-            }
-        }
-        Err(self.exceeded(bytes))
-    }
-
-    /// Adds to the inner sum unless the most that this account may claim would be exceeded, which
-    /// gives `None`. Otherwise whether the root stays within the limit. The limit is looked at
-    /// before anything changes, so that threads at the limit do not refuse each other.
-    fn change_within_its_claim(&self, kib: i64) -> Option<bool> {
-        let within = |word: u64| {
-            let (minimum, inner) = (word >> 32, word & HALF);
-            let after = inner.wrapping_add_signed(kib);
-            self.claim_max_kib
-                .is_none_or(|most| after <= most.max(minimum))
-                .then(|| word.wrapping_add_signed(kib))
-        };
-        let before = self.claim.fetch_update(AcqRel, Acquire, within).ok()?;
-        let (minimum, inner) = (before >> 32, before & HALF);
-        let after = minimum.max(inner.wrapping_add_signed(kib));
-        Some(match &self.parent {
-            None => after <= self.limit_kib,
-            Some(parent) => parent.change(after as i64 - minimum.max(inner) as i64),
-        })
-    }
-
-    pub(crate) fn unclaim(&self, bytes: u64) {
-        self.change(-(bytes.div_ceil(KIB) as i64));
-    }
-
-    pub(crate) fn exceeded(&self, asked_bytes: u64) -> Error {
-        let limit_bytes = self.limit_bytes();
-        let available_bytes = limit_bytes.saturating_sub(self.root_claim_bytes());
-        Error::BudgetExceeded {
-            asked_bytes,
-            available_bytes,
-            limit_bytes,
-        }
-    }
-
-    pub(crate) fn root_claim_bytes(&self) -> u64 {
-        let root = self.chain().last().expect("a chain has at least its start");
-        let word = root.claim.load(Acquire);
-        (word >> 32).max(word & HALF) * KIB
-    }
-
-    pub(crate) fn admit(&self, minimum_bytes: u64) -> Result<()> {
-        let kib = minimum_bytes.div_ceil(KIB) as i64;
-        let impossible = kib as u64 > self.limit_kib;
-        for attempt in 0..if impossible { 0 } else { ATTEMPTS } {
-            if self.change_minimum(kib) {
-                return Ok(());
-            }
-            self.change_minimum(-kib);
-            if attempt > 1 {
-                std::thread::yield_now();
-            }
-        }
-        let limit_bytes = self.limit_bytes();
-        Err(Error::MinimumNotMet {
-            needed_bytes: minimum_bytes,
-            limit_bytes,
-        })
-    }
-
-    pub(crate) fn dismiss(&self, minimum_bytes: u64) {
-        self.change_minimum(-(minimum_bytes.div_ceil(KIB) as i64));
     }
 
     pub(crate) fn pinned(&self, bytes: u64) {
