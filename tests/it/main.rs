@@ -1,5 +1,6 @@
 //! The engine from outside: SQL logic tests at every budget, recorded answers, live comparison
-//! with MariaDB, injected faults, cancellation, processes, and the aggregate against its model.
+//! with MariaDB, injected faults, cancellation, processes and their resident size, and the
+//! aggregate against its model.
 
 mod aggregate_states;
 mod budgets;
@@ -23,6 +24,8 @@ mod profiles;
 mod queries;
 mod recorded;
 mod repeated;
+mod resident_size;
+mod row_groups;
 mod shared;
 mod shortage;
 mod slt;

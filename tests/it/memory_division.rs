@@ -10,7 +10,7 @@ use crate::engine::{NUMBERS, check_nothing_left, make_digits, open, rows, run};
 
 /// Statements at a time.
 const STATEMENTS: usize = 16;
-const ROWS: u64 = 60_000;
+const ROWS: u64 = 30_000;
 /// What a statement wants, in budgets.
 const BUDGETS: u64 = 4;
 
@@ -101,7 +101,7 @@ async fn run_beside_each_other(memory_bytes: u64, large: &[&'static str]) -> Vec
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn joins_of_four_budgets_end_beside_each_other_and_leave_room_for_others() {
-    for memory_bytes in [16 << 20, 64 << 20] {
+    for memory_bytes in [8 << 20, 16 << 20] {
         let failed = run_beside_each_other(memory_bytes, &JOINS).await;
         assert!(failed.is_empty(), "{memory_bytes}: {failed:#?}");
     }
@@ -112,5 +112,5 @@ async fn joins_of_four_budgets_end_beside_each_other_and_leave_room_for_others()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn joins_end_beside_groups_sorts_and_windows() {
     let large: Vec<_> = JOINS.into_iter().chain(OTHERS).collect();
-    let _ = run_beside_each_other(16 << 20, &large).await;
+    let _ = run_beside_each_other(8 << 20, &large).await;
 }

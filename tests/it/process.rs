@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 
 use mayfly_tests::mariadb::Server;
 
-const MIB: u64 = 1 << 20;
+pub const MIB: u64 = 1 << 20;
 /// What the process may hold beside its budget: code, threads, buffers of readers.
-const SLACK: u64 = 96 * MIB;
+pub const SLACK: u64 = 96 * MIB;
 
 /// The program, which every build of the workspace puts beside the directory of the tests.
 fn program() -> PathBuf {
@@ -22,7 +22,8 @@ fn program() -> PathBuf {
     path
 }
 
-fn mayfly(memory: &str) -> Command {
+/// A program that runs SQL within some memory.
+pub fn mayfly(memory: &str) -> Command {
     let mut command = Command::new(program());
     command.args(["sql", "--threads", "2", "--memory", memory]);
     command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));

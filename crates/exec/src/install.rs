@@ -33,14 +33,21 @@ const FILTER_PUSHDOWN: &str = "FilterPushdown";
 
 /// Makes every session of a builder run in a temp space.
 ///
-/// The memory pool and the spill files of DataFusion's own operators become part of the space, and
-/// sorts, aggregates and hash joins are replaced by operators that hold their rows in its pages.
-/// Outer joins tell no constants of rows that they fill up, and no filter is pushed below columns
-/// that share a name. Everything else of the builder is kept; in its configuration
+/// The memory pool and the spill files of DataFusion's own operators become part of the space,
+/// sorts, aggregates and hash joins are replaced by operators that hold their rows in its pages,
+/// and scans of Parquet files reserve the row groups that they read. Outer joins tell no constants
+/// of rows that they fill up, and no filter is pushed below columns that share a name. Everything
+/// else of the builder is kept; in its configuration
 /// - `execution.batch_size` shrinks for budgets below 64 MiB,
 /// - `execution.target_partitions` is capped at one per 4 MiB of the budget,
 /// - `execution.sort_spill_reservation_bytes` is capped at an eighth of the budget,
 /// - dynamic filters of aggregates are off, since the replaced aggregates would never fill them.
+///
+/// Operators that this crate does not replace run as they are, your own among them: the space
+/// bounds what they ask the memory pool for, and knows nothing of the rest. The windows that are
+/// left to DataFusion (DISTINCT, IGNORE NULLS, GROUPS with a distance, functions of others) hold a
+/// partition without asking. A program that would rather have such a plan refused adds
+/// [`OnlyGoverned`](crate::OnlyGoverned) as its last rule, with the names of its own operators.
 ///
 /// # Errors
 /// When the space refuses the empty reservation of the pool, which only fault injection does.

@@ -8,6 +8,7 @@
 //!
 //! ```text
 //!   install ---- rule       stock plan -> plan with our operators
+//!            |-- governed   the last check: no operator of a plan exceeds the budget
 //!            |-- memory     grants of stock operators  --+
 //!            |-- temp_file  spills of stock operators  --+--> mayfly_space
 //!   aggregate, join, sort, provider --> mayfly_table (rows, runs) --+
@@ -19,6 +20,7 @@
 //!   nested_loop   joins without an equality, where memory is short
 //!   long_rows     batches of few rows where rows are long
 //!   batches       kernels over batches that several operators call; compact: what they keep alive
+//!   parquet_reads scans of Parquet files that ask for the memory of row groups
 //!   kept_rows     scans for joins that keep what they read
 //!   padding   what is not known of columns that are filled up with NULLs
 //!   context, report   what a statement gives, what its temporary tables cost
@@ -35,6 +37,7 @@ mod compact;
 pub mod context;
 pub mod error;
 mod given_rows;
+mod governed;
 mod install;
 pub mod join;
 mod kept_rows;
@@ -43,6 +46,7 @@ mod materialized;
 pub mod memory;
 mod nested_loop;
 mod padding;
+mod parquet_reads;
 mod plan_node;
 pub mod provider;
 mod reads;
@@ -66,17 +70,19 @@ pub use collect::collect_into;
 pub use context::StatementContext;
 pub use error::{find_space_error, space_error, table_error};
 pub use given_rows::{GivenRows, GivenRowsScan};
+pub use governed::{OnlyGoverned, UngovernedOperator, unspillable};
 pub use install::{install, runtime};
 pub use join::JoinOperator;
 pub use long_rows::batch_rows;
 pub use materialized::{Materialized, MaterializedRows, MaterializedScan, WithMaterialized};
 pub use padding::{ForgetConstants, KnowPadding};
+pub use parquet_reads::RowGroupRefused;
 pub use plan_node::known_rows;
 pub use provider::{TableScan, TableSource};
 pub use reads::{Searched, TableReads};
 pub use recursion::{RecursionOperator, RecursionTooDeep, WorkRows};
 pub use report::{Report, TempTable, Why, next_temp_table_id};
-pub use rule::{SwapOperators, planned_temp_tables, unspillable};
+pub use rule::{SwapOperators, planned_temp_tables};
 pub use short_plan::{ShortPlan, ShortRun, Size};
 pub use time_slice::TimeSlice;
 pub use unbound::UnboundTable;

@@ -1,6 +1,7 @@
 //! The physical optimizer rule that puts our operators in the place of the stock ones.
 //!
-//! Owns: [`SwapOperators`] and the check [`unspillable`]. Never: changes what a plan computes.
+//! Owns: [`SwapOperators`], and which temporary tables a plan makes. Never: changes what a plan
+//! computes.
 //!
 //! The rule runs after all stock rules. They look for stock nodes by their concrete types, and
 //! each stock node that they leave is a finished specification for one of ours.
@@ -12,7 +13,6 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 
@@ -23,6 +23,7 @@ use crate::kept_rows;
 use crate::long_rows;
 use crate::materialized::WithMaterialized;
 use crate::nested_loop;
+use crate::parquet_reads;
 use crate::recursion::{self, RecursionOperator};
 use crate::report::Why;
 use crate::sort::{MergeOperator, SortOperator};
@@ -56,7 +57,8 @@ impl PhysicalOptimizerRule for SwapOperators {
         let plan = plan.transform_down(replace).data()?;
         let plan = aggregate::repair_distribution(plan)?;
         let plan = kept_rows::copy_kept(plan)?;
-        long_rows::shorten_batches(plan, config)
+        let plan = long_rows::shorten_batches(plan, config)?;
+        parquet_reads::grant(plan)
     }
 
     fn name(&self) -> &str {
@@ -105,43 +107,6 @@ fn replace(
         return Ok(Transformed::yes(Arc::new(window)));
     }
     aggregate::replace(plan)
-}
-
-/// Stock pipeline breakers that hold their rows in memory only.
-const UNSPILLABLE: &[&str] = &[
-    "BoundedWindowAggExec",
-    "CrossJoinExec",
-    "HashJoinExec",
-    "PartitionedTopKExec",
-    "PiecewiseMergeJoinExec",
-    "SortExec(TopK)",
-    "SymmetricHashJoinExec",
-    "WindowAggExec",
-];
-
-/// The names of the pipeline breakers of a plan that cannot spill, in the order of the plan.
-///
-/// They run on the memory pool of [`install`](crate::install), so they fail with a resource error
-/// rather than exceed the budget; the windows that are left to DataFusion (DISTINCT, IGNORE NULLS,
-/// GROUPS with a distance, functions of others) alone hold a partition without asking. A hash join
-/// that stayed the stock one because its left side is known to be small is none of them.
-pub fn unspillable(plan: &Arc<dyn ExecutionPlan>) -> Vec<&'static str> {
-    let mut found = Vec::new();
-    visit(plan, &mut |node| {
-        if node
-            .downcast_ref::<HashJoinExec>()
-            .is_some_and(join::is_supported)
-        {
-            return;
-        }
-        found.extend(
-            UNSPILLABLE
-                .iter()
-                .find(|name| **name == node.name())
-                .copied(),
-        );
-    });
-    found
 }
 
 /// A temporary table that a plan will make.

@@ -152,6 +152,8 @@ pub(crate) struct Settings {
     statement_quota_bytes: Option<u64>,
     /// How long planning one statement may take, in milliseconds; 0: for ever.
     pub(crate) planning_max_ms: u64,
+    /// How long a statement waits for memory that others have.
+    pub(crate) memory_wait: Duration,
     /// What the client sends is in this character set.
     pub(crate) client_set: CharacterSet,
     /// What it reads is in this one, with the number of its collation; `None`: nothing is
@@ -646,6 +648,9 @@ impl Local {
                 profiles_max: self.variables.number("profiling_history_size"),
                 statement_quota_bytes: self.variables.quota("mayfly_max_tmp_statement_space_usage"),
                 planning_max_ms: self.variables.number("mayfly_max_planning_time"),
+                memory_wait: Duration::from_secs(
+                    self.variables.number("mayfly_memory_wait_timeout"),
+                ),
                 client_set: self.variables.client_set(),
                 results_set: self.variables.results_set(),
                 tracks: Tracks::new(&self.variables),

@@ -11,7 +11,7 @@ use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
-use mayfly_exec::{RecursionTooDeep, find_space_error};
+use mayfly_exec::{RecursionTooDeep, RowGroupRefused, UngovernedOperator, find_space_error};
 use mayfly_table::KEY_BYTES_MAX;
 use mayfly_types::spelling::shown_bytes;
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
@@ -27,6 +27,13 @@ pub(crate) fn from_plan(error: &DataFusionError) -> MySqlError {
     if let Some(found) = find_mysql(error) {
         return found.clone();
     }
+    if let Some(found) = find::<RowGroupRefused>(error) {
+        let mut refused = from_plan(&found.cause);
+        let needed = size(found.needed_bytes);
+        let file = format!("; {needed} of the file '/{}' are read at once", found.file);
+        refused.message.push_str(&file);
+        return refused;
+    }
     if let Some(found) = find_space_error(error) {
         return from_space(&found);
     }
@@ -38,6 +45,9 @@ pub(crate) fn from_plan(error: &DataFusionError) -> MySqlError {
     }
     if let Some(found) = find::<RecursionTooDeep>(error) {
         return MySqlError::new(ErrorCode::RecursiveQueryAborted, &[&found.runs]);
+    }
+    if let Some(found) = find::<UngovernedOperator>(error) {
+        return not_supported(&format!("the operator {}", found.name()));
     }
     if let Some(found) = find::<std::io::Error>(error) {
         return from_io(found);

@@ -9,11 +9,12 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::registry::FunctionRegistry;
 use datafusion::prelude::SessionConfig;
+use mayfly_exec::OnlyGoverned;
 use mayfly_sql::functions::SessionValues;
 
 use crate::engine::Engine;
 use crate::file_access::FileAccess;
-use crate::files::FilesBelow;
+use crate::files::{FilesBelow, TEXT_SCAN};
 use crate::yielding::YieldInJoins;
 
 /// Rows of a batch when memory is plenty; `mayfly_exec::install` takes fewer when it is not.
@@ -21,6 +22,9 @@ const BATCH_ROWS: usize = 8192;
 /// The part of the budget that cached file metadata may take.
 const METADATA_SHARE: u64 = 64;
 const METADATA_BYTES_MAX: u64 = 8 << 20;
+
+/// Operators of this floor: a text file is read a chunk at a time, long records are reserved.
+const OPERATORS: [&str; 1] = [TEXT_SCAN];
 
 /// The state that all statements of a session plan with.
 pub(crate) fn state(engine: &Engine, values: &SessionValues) -> Result<SessionState> {
@@ -61,10 +65,52 @@ pub(crate) fn state(engine: &Engine, values: &SessionValues) -> Result<SessionSt
         .with_default_features();
     let builder = mayfly_sql::functions::register(builder);
     let builder = mayfly_exec::install(builder, space)?;
-    let builder = builder.with_physical_optimizer_rule(Arc::new(YieldInJoins));
+    let builder = builder
+        .with_physical_optimizer_rule(Arc::new(YieldInJoins))
+        .with_physical_optimizer_rule(Arc::new(OnlyGoverned::with_operators(OPERATORS)));
     let mut state = mayfly_sql::planning::watch_rules(builder).build();
     state.register_udf(Arc::new(mayfly_sql::untyped::function()))?;
     // Hands the options, and with them the session's values, to functions while they run.
     state.mark_start_execution();
     Ok(state)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::physical_expr::expressions::col;
+    use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
+    use datafusion::physical_plan::ExecutionPlan;
+    use datafusion::physical_plan::empty::EmptyExec;
+    use datafusion::physical_plan::sorts::partial_sort::PartialSortExec;
+    use mayfly_types::ErrorCode;
+
+    use super::*;
+    use crate::engine::EngineOptions;
+    use crate::errors;
+
+    #[test]
+    fn a_plan_that_could_exceed_the_budget_is_refused_at_last() {
+        let engine = Engine::open(EngineOptions {
+            memory_bytes: 16 << 20,
+            threads: 1,
+            ..EngineOptions::default()
+        });
+        let state = state(&engine.unwrap(), &SessionValues::default()).unwrap();
+        let rule = state.physical_optimizers().last().unwrap();
+        let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, true)]));
+        let key = PhysicalSortExpr::new_default(col("a", &schema).unwrap());
+        let leaf: Arc<dyn ExecutionPlan> = Arc::new(EmptyExec::new(schema));
+        let options = state.config_options();
+        rule.optimize(Arc::clone(&leaf), options).unwrap();
+        let order = LexOrdering::new([key]).unwrap();
+        let sort = Arc::new(PartialSortExec::new(order, leaf, 1));
+        let error = rule.optimize(sort, options).unwrap_err();
+        let error = errors::from_plan(&error);
+        assert!(error.is(ErrorCode::NotSupportedYet), "{error}");
+        assert!(
+            error.message.contains("the operator PartialSortExec"),
+            "{error}"
+        );
+    }
 }

@@ -245,7 +245,8 @@ impl Session {
         let statements = &self.connection.engine.shared().statements;
         let mut running = first;
         let mut ended = failed;
-        while let Some(patience) = shortage::PATIENCE.checked_sub(running.elapsed()) {
+        let memory_wait = self.connection.local().settings().memory_wait;
+        while let Some(patience) = memory_wait.checked_sub(running.elapsed()) {
             running.enter(Stage::WaitingForMemory);
             running.leave();
             let wait = {

@@ -3,7 +3,8 @@
 //! Owns the count of running statements and the queue of those that start again. A statement admits
 //! what it needs at least when it starts (see `Account::admit`); where others have admitted the
 //! rest of the budget it has sent nothing yet, and is run again. **Never** waits where nobody else
-//! runs: then the budget is too small, and the error stands.
+//! runs: then the budget is too small, and the error stands. How long it waits says
+//! `mayfly_memory_wait_timeout`.
 //!
 //! One at a time starts again, in the order of the queue: the others would plan in vain. Newcomers
 //! are not held back, so a statement in the queue may lose its chance to them; its patience ends.
@@ -15,9 +16,6 @@ use std::time::Duration;
 use tokio::sync::{Notify, OwnedMutexGuard};
 
 use crate::pending::notified_unless;
-
-/// How long a statement waits for memory, as long as InnoDB waits for a lock.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(50);
 
 /// The statements of an engine that have a task.
 #[derive(Default)]

@@ -9,7 +9,7 @@ use datafusion::execution::TaskContext;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
-use mayfly_exec::{ShortPlan, ShortRun, Size, StatementContext, SwapOperators};
+use mayfly_exec::{OnlyGoverned, ShortPlan, ShortRun, Size, StatementContext, SwapOperators};
 use mayfly_sql::functions::SessionValues;
 use mayfly_sql::long_values::without_long_values;
 use mayfly_sql::planning::{optimized, physical};
@@ -65,9 +65,11 @@ impl Job {
     /// What plans over few rows are made with: stock operators on one thread.
     fn few_rows_state(&self) -> Option<SessionState> {
         let state = self.connection.state().ok()?;
-        let ours = SwapOperators::NAME;
+        // How many rows the stock operators hold is known before they run.
+        let left_out = [SwapOperators::NAME, OnlyGoverned::NAME];
         let rules = state.physical_optimizers().iter();
-        let rules = rules.filter(|rule| rule.name() != ours).cloned().collect();
+        let rules = rules.filter(|rule| !left_out.contains(&rule.name()));
+        let rules = rules.cloned().collect();
         let builder = in_one_partition(state);
         Some(builder.with_physical_optimizer_rules(rules).build())
     }

@@ -234,6 +234,7 @@ pub(crate) const CATALOG: &[Definition] = &[
     both("mayfly_max_record_bytes", range(1024, 1 << 30), "67108864"),
     both("mayfly_max_tmp_statement_space_usage", ANY, "0"),
     fixed_number("mayfly_memory_bytes", "0"),
+    both("mayfly_memory_wait_timeout", range(0, 31_536_000), "300"),
     fixed_number("mayfly_resident_max_bytes", "0"),
     fixed_number("mayfly_threads", "0"),
     both("net_buffer_length", range(1024, 1 << 20), "16384"),

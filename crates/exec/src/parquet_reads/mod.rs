@@ -1,0 +1,193 @@
+//! Scans of Parquet files whose readers ask the budget.
+//!
+//! DataFusion's reader reads the column chunks of a row group at once and decompresses them page by
+//! page, and asks nobody for that memory. Here it asks the memory pool of the task: for the chunks
+//! before they are read, and for the longest page of each as soon as the headers of their pages are
+//! there (`pages`). Where there is no memory for one row group in each partition, fewer partitions
+//! read at a time (`turns`); where there is none for one alone, the statement ends with an error
+//! that names the file and what it needs.
+//!
+//! **Owns** the source that takes the place of the stock one in a finished plan. **Never** reads
+//! otherwise than the stock source does.
+//!
+//! A scan whose rows come in an order does not wait: who merges its partitions wants a row of each.
+
+mod pages;
+mod reader;
+mod turns;
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, Statistics};
+use datafusion::datasource::physical_plan::parquet::DefaultParquetFileReaderFactory;
+use datafusion::datasource::physical_plan::{
+    FileScanConfig, ParquetFileReaderFactory, ParquetSource,
+};
+use datafusion::datasource::source::{DataSource, DataSourceExec, OpenArgs};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::SchedulingType;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, Partitioning};
+
+use self::reader::GrantedFactory;
+pub use self::reader::RowGroupRefused;
+use self::turns::Turns;
+
+/// Makes the Parquet scans of a plan ask the budget.
+pub(crate) fn grant(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    plan.transform_up(|node| {
+        let scan = node.downcast_ref::<DataSourceExec>();
+        let files = scan.and_then(|scan| GrantedFiles::of(scan.data_source().as_ref()));
+        Ok(match files {
+            Some(files) => Transformed::yes(DataSourceExec::from_data_source(files)),
+            None => Transformed::no(node),
+        })
+    })
+    .data()
+}
+
+/// Parquet files that are read as there is memory for them.
+#[derive(Clone, Debug)]
+struct GrantedFiles {
+    config: FileScanConfig,
+}
+
+/// What the partitions of one run share.
+struct Shared {
+    stock: Option<Arc<dyn Any + Send + Sync>>,
+    turns: Arc<Turns>,
+}
+
+impl GrantedFiles {
+    fn of(source: &dyn DataSource) -> Option<GrantedFiles> {
+        let config = source.downcast_ref::<FileScanConfig>()?;
+        config.file_source().downcast_ref::<ParquetSource>()?;
+        let config = config.clone();
+        Some(GrantedFiles { config })
+    }
+
+    fn turns(&self) -> Arc<Turns> {
+        let partitions = self.config.output_partitioning().partition_count();
+        let is_ordered = self.config.eq_properties().output_ordering().is_some();
+        Arc::new(match is_ordered {
+            true => Turns::without_waiting(),
+            false => Turns::new(partitions),
+        })
+    }
+
+    /// The stock source with a factory of readers that ask.
+    fn over(&self, turns: Arc<Turns>, context: &TaskContext) -> Result<FileScanConfig> {
+        let mut config = self.config.clone();
+        let Some(source) = config.file_source().downcast_ref::<ParquetSource>() else {
+            return Ok(config);
+        };
+        let stock: Arc<dyn ParquetFileReaderFactory> = match source.parquet_file_reader_factory() {
+            Some(stock) => Arc::clone(stock),
+            None => {
+                let store = context
+                    .runtime_env()
+                    .object_store(&config.object_store_url)?;
+                Arc::new(DefaultParquetFileReaderFactory::new(store))
+            }
+        };
+        let factory = Arc::new(GrantedFactory {
+            stock,
+            pool: Arc::clone(context.memory_pool()),
+            turns,
+        });
+        let source = source.clone().with_parquet_file_reader_factory(factory);
+        config.file_source = Arc::new(source);
+        Ok(config)
+    }
+}
+
+impl DataSource for GrantedFiles {
+    fn open(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        self.open_with_args(OpenArgs::new(partition, context))
+    }
+
+    fn open_with_args(&self, args: OpenArgs) -> Result<SendableRecordBatchStream> {
+        let OpenArgs {
+            partition,
+            context,
+            sibling_state,
+        } = args;
+        let shared = sibling_state
+            .as_ref()
+            .and_then(|it| it.downcast_ref::<Shared>());
+        let (stock, turns) = match shared {
+            Some(shared) => (shared.stock.clone(), Arc::clone(&shared.turns)),
+            None => (None, self.turns()),
+        };
+        let config = self.over(turns, &context)?;
+        config.open_with_args(OpenArgs::new(partition, context).with_shared_state(stock))
+    }
+
+    fn create_sibling_state(&self, config: &ConfigOptions) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(Arc::new(Shared {
+            stock: self.config.create_sibling_state(config),
+            turns: self.turns(),
+        }))
+    }
+
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.config.fmt_as(t, f)
+    }
+
+    fn output_partitioning(&self) -> Partitioning {
+        self.config.output_partitioning()
+    }
+
+    fn eq_properties(&self) -> EquivalenceProperties {
+        self.config.eq_properties()
+    }
+
+    fn scheduling_type(&self) -> SchedulingType {
+        self.config.scheduling_type()
+    }
+
+    fn partition_statistics(&self, partition: Option<usize>) -> Result<Arc<Statistics>> {
+        self.config.partition_statistics(partition)
+    }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn DataSource>> {
+        let source = self.config.with_fetch(limit)?;
+        Some(match GrantedFiles::of(source.as_ref()) {
+            Some(files) => Arc::new(files),
+            None => source,
+        })
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.config.fetch()
+    }
+
+    fn metrics(&self) -> ExecutionPlanMetricsSet {
+        DataSource::metrics(&self.config)
+    }
+
+    /// Projections were pushed down before.
+    fn try_swapping_with_projection(
+        &self,
+        _projection: &ProjectionExprs,
+    ) -> Result<Option<Arc<dyn DataSource>>> {
+        Ok(None)
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        self.config.apply_expressions(f)
+    }
+}

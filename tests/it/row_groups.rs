@@ -1,0 +1,140 @@
+//! Parquet files in small budgets: as many readers as there is memory for, and errors that say what
+//! a file needs.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
+use datafusion::arrow::datatypes::Int64Type;
+use datafusion::common::Result;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::basic::Compression;
+use datafusion::parquet::file::properties::WriterProperties;
+use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use mayfly_space::{Space, SpaceOptions};
+use mayfly_testkit::Random;
+
+use mayfly_exec::{RowGroupRefused, find_space_error, install};
+
+const MIB: u64 = 1 << 20;
+const TEXT_BYTES: usize = 1000;
+
+/// Writes rows whose texts do not compress, `group_rows` of them to a row group.
+fn write(path: &Path, rows: usize, group_rows: usize, compression: Compression) {
+    let properties = WriterProperties::builder()
+        .set_compression(compression)
+        .set_dictionary_enabled(false)
+        .set_max_row_group_row_count(Some(group_rows))
+        .build();
+    let batch = |from: usize, to: usize| {
+        let texts = (from..to).map(|row| {
+            let mut random = Random::new(row as u64);
+            let letters = (0..TEXT_BYTES).map(|_| (b'!' + random.below(90) as u8) as char);
+            letters.collect::<String>()
+        });
+        let numbers = (from..to).map(|row| row as i64);
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("id", Arc::new(Int64Array::from_iter_values(numbers))),
+            ("t", Arc::new(StringArray::from_iter_values(texts))),
+        ];
+        RecordBatch::try_from_iter(columns).unwrap()
+    };
+    let file = File::create(path).unwrap();
+    let schema = batch(0, 0).schema();
+    let mut writer = ArrowWriter::try_new(file, schema, Some(properties)).unwrap();
+    for from in (0..rows).step_by(group_rows) {
+        writer
+            .write(&batch(from, rows.min(from + group_rows)))
+            .unwrap();
+    }
+    writer.close().unwrap();
+}
+
+async fn session(space: &Space, path: &Path) -> SessionContext {
+    let mut config = SessionConfig::new().with_target_partitions(4);
+    config.options_mut().optimizer.repartition_file_min_size = 1;
+    let builder = SessionStateBuilder::new()
+        .with_default_features()
+        .with_config(config);
+    let state = install(builder, space).unwrap().build();
+    let context = SessionContext::new_with_state(state);
+    let path = path.to_str().unwrap();
+    let read = context.register_parquet("t", path, ParquetReadOptions::default());
+    read.await.unwrap();
+    context
+}
+
+fn open(memory_bytes: u64) -> Space {
+    let options = SpaceOptions {
+        memory_bytes,
+        ..SpaceOptions::default()
+    };
+    Space::open(options).unwrap()
+}
+
+/// The number of rows with a text that is no shorter than expected.
+async fn count(context: &SessionContext) -> Result<i64> {
+    let sql = format!("SELECT COUNT(*) FROM t WHERE length(t) >= {TEXT_BYTES} AND id >= 0");
+    let batches = context.sql(&sql).await?.collect().await?;
+    Ok(batches[0].column(0).as_primitive::<Int64Type>().value(0))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn as_many_read_at_a_time_as_there_is_memory_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("groups.parquet");
+    // Eight row groups of 4 MiB: four at a time are more than there is.
+    for compression in [Compression::SNAPPY, Compression::UNCOMPRESSED] {
+        write(&path, 32_000, 4_000, compression);
+        let space = open(16 * MIB);
+        let context = session(&space, &path).await;
+        assert_eq!(count(&context).await.unwrap(), 32_000);
+        let counters = space.counters();
+        assert_eq!(counters.reserved_bytes, 0);
+        assert!(space.memory_bytes() >= counters.pinned_bytes);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_partition_that_reads_file_after_file_gives_its_turn_back() {
+    let directory = tempfile::tempdir().unwrap();
+    for file in 0..6 {
+        let path = directory.path().join(format!("{file}.parquet"));
+        write(&path, 10_000, 5_000, Compression::SNAPPY);
+    }
+    let space = open(12 * MIB);
+    let context = session(&space, directory.path()).await;
+    assert_eq!(count(&context).await.unwrap(), 60_000);
+    assert_eq!(space.counters().reserved_bytes, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_group_beyond_all_memory_is_an_error_that_names_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("large.parquet");
+    write(&path, 40_000, 40_000, Compression::SNAPPY);
+    let space = open(16 * MIB);
+    let context = session(&space, &path).await;
+    let error = count(&context).await.unwrap_err();
+    let found = find_space_error(&error).unwrap_or_else(|| panic!("untyped: {error}"));
+    assert!(
+        matches!(*found, mayfly_space::Error::BudgetExceeded { .. }),
+        "{error}"
+    );
+    let mut cause: &(dyn std::error::Error + 'static) = &error;
+    let refused = loop {
+        match cause.downcast_ref::<RowGroupRefused>() {
+            Some(refused) => break refused,
+            None => cause = cause.source().unwrap_or_else(|| panic!("untyped: {error}")),
+        }
+    };
+    assert!(refused.file.ends_with("large.parquet"), "{refused}");
+    assert!(refused.needed_bytes > 35 * MIB, "{refused}");
+    drop(found);
+    assert_eq!(space.counters().reserved_bytes, 0);
+    // What is small is read, also of this file.
+    let sum = context.sql("SELECT SUM(id) FROM t").await.unwrap();
+    assert_eq!(sum.collect().await.unwrap()[0].num_rows(), 1);
+}
