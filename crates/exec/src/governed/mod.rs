@@ -103,7 +103,7 @@ impl UngovernedOperator {
 /// let context = SessionContext::new_with_state(state);
 ///
 /// let sql = "SELECT value, SUM(value) OVER (ORDER BY value) FROM range(10)";
-/// assert_eq!(context.sql(sql).await?.collect().await?[0].num_rows(), 10);
+/// assert_eq!(context.sql(sql).await?.count().await?, 10);
 /// let sql = "SELECT value, COUNT(DISTINCT value) OVER () FROM range(10)";
 /// let refused = context.sql(sql).await?.collect().await.unwrap_err();
 /// assert!(refused.to_string().contains("WindowAggExec is not planned"));
