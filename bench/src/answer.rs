@@ -92,7 +92,7 @@ impl Comparison {
             .zip(&theirs)
             .find(|(ours, theirs)| !ours.is_like(theirs))
             .map(|(ours, theirs)| {
-                crate::systems::shortened(&format!("`{}` instead of `{}`", ours.line, theirs.line))
+                shortened(&format!("`{}` instead of `{}`", ours.line, theirs.line))
             })
     }
 }
@@ -173,6 +173,15 @@ fn is_close(a: &str, b: &str) -> bool {
     match (a.parse::<f64>(), b.parse::<f64>()) {
         (Ok(a), Ok(b)) => (a - b).abs() <= TOLERANCE * a.abs().max(b.abs()).max(1.0),
         _ => false,
+    }
+}
+
+/// A message that fits a cell.
+pub(crate) fn shortened(message: &str) -> String {
+    const MOST: usize = 160;
+    match message.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{} ...", &message[..end]),
+        None => message.to_owned(),
     }
 }
 

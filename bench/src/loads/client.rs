@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::systems::shortened;
+use crate::answer::shortened;
 
 /// How often a running program is looked at.
 const INTERVAL: Duration = Duration::from_millis(10);

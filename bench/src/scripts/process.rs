@@ -16,8 +16,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::{Connection, Usage};
+use crate::answer::shortened;
 use crate::child::Watch;
-use crate::systems::shortened;
 
 const MARK: &str = "mayfly-bench-mark";
 /// How often a running child is looked at.

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, shortened};
 use crate::args::SystemName;
 use crate::child::{self, Spec};
 use crate::data::{Dataset, Named};
@@ -276,15 +276,6 @@ fn drive(
         written_bytes: outcome.written_bytes,
         spilled_bytes: timed.last().and_then(|line| line.temp_bytes_written),
     })
-}
-
-/// A message that fits a cell.
-pub(crate) fn shortened(message: &str) -> String {
-    const MOST: usize = 160;
-    match message.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{} ...", &message[..end]),
-        None => message.to_owned(),
-    }
 }
 
 /// A file name as an SQL string.

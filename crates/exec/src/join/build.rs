@@ -8,7 +8,6 @@ use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{JoinSide, NullEquality, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
 use mayfly_space::{Account, Admission};
@@ -20,18 +19,14 @@ use super::collected::{Collected, Collector};
 use super::columns::rows_without_null;
 use super::dynamic_filter::Bounds;
 use super::kinds::Roles;
-use super::operator::JoinOperator;
 use super::report::Counts;
 use super::spec::Spec;
 use super::stock::{StockInputs, StockJoin};
 use super::tables::{AbsentPart, TableLimits, Tables};
-use crate::aggregate::AggregateOperator;
 use crate::error::rows_error;
 use crate::memory::SpacePool;
-use crate::sort::SortOperator;
 use crate::tasks::join_all;
 use crate::time_slice::TimeSlice;
-use crate::window::WindowOperator;
 
 /// The left side, when all of it was read.
 #[derive(Clone)]
@@ -60,6 +55,8 @@ pub(super) struct Builder {
     pub(super) accounts: [Account; 2],
     /// What all joins may claim together.
     pub(super) claim_max_bytes: u64,
+    /// Operators on the right side that hold rows while it runs.
+    pub(super) memory_users: u64,
     pub(super) workers: usize,
     pub(super) stop: StopFlag,
     pub(super) counts: Counts,
@@ -107,7 +104,7 @@ impl Builder {
         let limits = TableLimits {
             share: side.space().share(),
             all_bytes: self.claim_max_bytes,
-            bytes_max: self.claim_max_bytes / (1 + memory_users(&self.right)),
+            bytes_max: self.claim_max_bytes / (1 + self.memory_users),
         };
         let (tables, absent) = self.build_tables(&side, limits.bytes()).await?;
         let mut admission = None;
@@ -146,7 +143,7 @@ impl Builder {
         let mut tasks = Vec::new();
         for partition in 0..self.left.output_partitioning().partition_count() {
             let input = self.left.execute(partition, Arc::clone(context))?;
-            let filler = Filler::new(&self.spec, side.writer(partition), &self.counts)?;
+            let filler = Filler::new(&self.spec, SideWriter::new(side, partition), &self.counts)?;
             let collector = Arc::clone(&collector);
             tasks.push(SpawnedTask::spawn(filler.consume(input, collector)));
         }
@@ -313,15 +310,4 @@ impl Filler {
         }
         .map_err(rows_error)
     }
-}
-
-/// The operators of a plan that hold rows in memory while it runs.
-fn memory_users(plan: &Arc<dyn ExecutionPlan>) -> u64 {
-    let below: u64 = plan.children().into_iter().map(memory_users).sum();
-    let is_one = plan.is::<JoinOperator>()
-        || plan.is::<HashJoinExec>()
-        || plan.is::<AggregateOperator>()
-        || plan.is::<SortOperator>()
-        || plan.is::<WindowOperator>();
-    below + u64::from(is_one)
 }

@@ -20,10 +20,13 @@ use datafusion::physical_plan::{
 
 use super::ordered::in_order;
 use super::report::NAMES;
-use super::run::Run;
+use super::run::{JoinInputs, Run};
 use super::spec::Spec;
 use super::stream;
+use crate::aggregate::AggregateOperator;
 use crate::report::next_temp_table_id;
+use crate::sort::SortOperator;
+use crate::window::WindowOperator;
 
 /// A join of two inputs by the equality of keys.
 ///
@@ -33,8 +36,8 @@ use crate::report::next_temp_table_id;
 pub struct JoinOperator {
     id: u64,
     pub(super) spec: Arc<Spec>,
-    pub(super) left: Arc<dyn ExecutionPlan>,
-    pub(super) right: Arc<dyn ExecutionPlan>,
+    left: Arc<dyn ExecutionPlan>,
+    right: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
     /// The execution under way and how many of its outputs are handed out.
@@ -106,10 +109,6 @@ impl JoinOperator {
         NAMES.into_iter().map(move |name| (name, value(name)))
     }
 
-    pub(super) fn metrics_set(&self) -> &ExecutionPlanMetricsSet {
-        &self.metrics
-    }
-
     pub(super) fn output_partitions(&self) -> usize {
         self.properties.output_partitioning().partition_count()
     }
@@ -119,7 +118,17 @@ impl JoinOperator {
         let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
         let (shared, handed_out) = match run.take() {
             Some(found) => found,
-            None => (Run::start(self, context)?, 0),
+            None => {
+                let inputs = JoinInputs {
+                    id: self.id,
+                    spec: &self.spec,
+                    left: &self.left,
+                    right: &self.right,
+                    metrics: &self.metrics,
+                    memory_users: memory_users(&self.right),
+                };
+                (Run::start(inputs, context)?, 0)
+            }
         };
         // The last output partition takes the node's own share away: when all streams are gone, so
         // is the run.
@@ -256,4 +265,15 @@ impl ExecutionPlan for JoinOperator {
     fn fetch(&self) -> Option<usize> {
         self.spec.fetch
     }
+}
+
+/// The operators of a plan that hold rows in memory while it runs.
+fn memory_users(plan: &Arc<dyn ExecutionPlan>) -> u64 {
+    let below: u64 = plan.children().into_iter().map(memory_users).sum();
+    let is_one = plan.is::<JoinOperator>()
+        || plan.is::<HashJoinExec>()
+        || plan.is::<AggregateOperator>()
+        || plan.is::<SortOperator>()
+        || plan.is::<WindowOperator>();
+    below + u64::from(is_one)
 }

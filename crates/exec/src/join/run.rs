@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::{DataFusionError, JoinSide, NullEquality, Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
 use futures::future::{BoxFuture, FutureExt, Shared};
@@ -17,7 +18,6 @@ use mayfly_table::rows::{JoinKeys, ProbeScratch, SideWriter};
 use super::build::{Builder, Built, Left};
 use super::columns::rows_without_null;
 use super::kinds::Roles;
-use super::operator::JoinOperator;
 use super::prober::{Prober, Progress};
 use super::report::{Counts, Usage};
 use super::spec::Spec;
@@ -39,6 +39,17 @@ const RESULTS_PER_MEMORY: u64 = 64;
 /// ... unless that is less than this.
 const RESULT_BYTES_MIN: u64 = 64 << 10;
 
+/// What an execution needs of the plan node.
+pub(super) struct JoinInputs<'a> {
+    pub(super) id: u64,
+    pub(super) spec: &'a Arc<Spec>,
+    pub(super) left: &'a Arc<dyn ExecutionPlan>,
+    pub(super) right: &'a Arc<dyn ExecutionPlan>,
+    pub(super) metrics: &'a ExecutionPlanMetricsSet,
+    /// Operators on the right side that hold rows while it runs.
+    pub(super) memory_users: u64,
+}
+
 type Building = Shared<BoxFuture<'static, Result<Left, Arc<DataFusionError>>>>;
 
 /// What the streams of one execution share.
@@ -58,7 +69,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub(super) fn start(operator: &JoinOperator, context: &Arc<TaskContext>) -> Result<Arc<Run>> {
+    pub(super) fn start(join: JoinInputs<'_>, context: &Arc<TaskContext>) -> Result<Arc<Run>> {
         let statement = StatementContext::of(context)?;
         let memory_bytes = statement.account.space().memory_bytes();
         let (part, whole) = CLAIM_SHARE;
@@ -70,16 +81,17 @@ impl Run {
         };
         let account = statement.table_account(Why::Join.text(), 1, options);
         let side = |name| -> Account { account.child(name, AccountOptions::default()) };
-        let counts = Counts::new(operator.metrics_set());
-        let outputs = operator.output_partitions();
-        let workers = outputs.max(operator.left.output_partitioning().partition_count());
+        let counts = Counts::new(join.metrics);
+        let outputs = join.right.output_partitioning().partition_count();
+        let workers = outputs.max(join.left.output_partitioning().partition_count());
         let builder = Builder {
-            spec: Arc::clone(&operator.spec),
-            left: Arc::clone(&operator.left),
-            right: Arc::clone(&operator.right),
+            spec: Arc::clone(join.spec),
+            left: Arc::clone(join.left),
+            right: Arc::clone(join.right),
             account: side("collected"),
             accounts: [side("left"), side("right")],
             claim_max_bytes,
+            memory_users: join.memory_users,
             workers,
             stop: statement.stop.clone(),
             counts: counts.clone(),
@@ -88,8 +100,8 @@ impl Run {
         let share = memory_bytes / RESULTS_PER_MEMORY;
         let result_bytes = share.clamp(RESULT_BYTES_MIN, RESULT_BYTES_MAX) as usize;
         Ok(Arc::new(Run {
-            spec: Arc::clone(&operator.spec),
-            right: Arc::clone(&operator.right),
+            spec: Arc::clone(join.spec),
+            right: Arc::clone(join.right),
             context: Arc::clone(context),
             building: building
                 .map(|built| built.map_err(Arc::new))
@@ -101,7 +113,7 @@ impl Run {
             workers,
             limits: (context.session_config().batch_size(), result_bytes),
             usage: Usage {
-                id: operator.id(),
+                id: join.id,
                 account,
                 context: statement,
                 counts,
@@ -246,7 +258,8 @@ impl Probing {
         counts.rows_dropped.add(looked.dropped as usize);
         let columns = spec.right.pick(&batch);
         if let Some(partner) = partner.as_ref().filter(|_| !looked.absent.is_empty()) {
-            let writer = { &mut self.writer }.get_or_insert_with(|| partner.writer(self.partition));
+            let writer = { &mut self.writer }
+                .get_or_insert_with(|| SideWriter::new(partner, self.partition));
             let payload = spec.right.payload(&columns)?;
             writer
                 .push_picked(rows, &keys, &payload, &looked.absent)

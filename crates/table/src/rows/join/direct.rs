@@ -14,8 +14,8 @@ use super::super::Error;
 use super::super::numbers::{Numbers, number_in, number_key};
 use super::super::segment::Shape;
 use super::extra::ExtraMemory;
+use super::row_ref::RowRef;
 use super::table::JoinTable;
-use super::tables::RowRef;
 
 /// Numbers of the range for each row, at most: an array that is no larger than a directory.
 const NUMBERS_A_ROW: u64 = 8;

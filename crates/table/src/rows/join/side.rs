@@ -22,7 +22,6 @@ use super::super::split::open_or_make_room;
 use super::super::stop::StopFlag;
 use super::filter::KeyFilter;
 use super::part::{JoinPart, SPLIT_BITS};
-use super::writer::SideWriter;
 
 /// A side stays together up to this part of the budget ...
 const SINGLE_PER_MEMORY: u64 = 64;
@@ -149,11 +148,6 @@ impl SideRows {
                 { &self.shape.account }.admit(self.options.minimum_bytes())?,
             )),
         }
-    }
-
-    /// A worker that fills it; one for each input stream.
-    pub fn writer(self: &Arc<Self>, number: usize) -> SideWriter {
-        SideWriter::new(self, number)
     }
 
     /// The bits of hashes that choose a partition.

@@ -188,7 +188,7 @@ fn join(
     let account = space.root().child("build", Default::default());
     let (side_layout, stop) = (layout(null_keys_match), StopFlag::default());
     let side = SideRows::new(side_layout, &account, options, stop);
-    push(&mut side.writer(0), build)?;
+    push(&mut SideWriter::new(&side, 0), build)?;
     assert_eq!(side.row_count(), build.len() as u64);
     let mut tables = JoinTables::new(&side);
     let mut parts = Vec::new();
@@ -217,7 +217,7 @@ fn join(
             Some(SideRows::partner_of(&side, layout, &account)?)
         }
     };
-    let mut writer = partner.as_ref().map(|partner| partner.writer(0));
+    let mut writer = partner.as_ref().map(|partner| SideWriter::new(partner, 0));
     let mut keys = JoinKeys::new(&side);
     let (mut looked, mut scratch) = (Looked::default(), ProbeScratch::default());
     for batch in probe.chunks(400) {
@@ -369,7 +369,7 @@ fn floats_are_carried_bit_by_bit_and_compared_by_value() {
     let side = SideRows::new(layout, space.root(), options(&space, 1 << 20), stop);
     let array: ArrayRef = Arc::new(Float64Array::from(vec![-0.0, 1.5]));
     let same = std::slice::from_ref(&array);
-    side.writer(0).push(2, same, same).unwrap();
+    SideWriter::new(&side, 0).push(2, same, same).unwrap();
     let table = JoinTable::build(side.take_part(0).unwrap(), false, TableMemory::Free).unwrap();
     let Ok(table) = table else {
         panic!("there is memory");
@@ -400,7 +400,7 @@ fn join_and_give_up(
     let account = space.root().child("build", Default::default());
     let stop = StopFlag::default();
     let side = SideRows::new(layout(null_keys_match), &account, options(space, 0), stop);
-    push(&mut side.writer(0), build)?;
+    push(&mut SideWriter::new(&side, 0), build)?;
     let mut tables = JoinTables::new(&side);
     for partition in 0..tables.partition_count() {
         let part = side.take_part(partition)?;
@@ -413,7 +413,7 @@ fn join_and_give_up(
     let mut tables = Arc::new(tables);
     let account = space.root().child("probe", Default::default());
     let partner = SideRows::partner_of(&side, layout(null_keys_match), &account)?;
-    let mut writer = partner.writer(0);
+    let mut writer = SideWriter::new(&partner, 0);
     let (mut snapshots, mut leaving, mut parts) = (Vec::new(), Vec::new(), Vec::new());
     let mut keys = JoinKeys::new(&side);
     let (mut looked, mut scratch) = (Looked::default(), ProbeScratch::default());

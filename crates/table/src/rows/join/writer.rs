@@ -25,7 +25,8 @@ pub struct SideWriter {
 }
 
 impl SideWriter {
-    pub(crate) fn new(side: &Arc<SideRows>, number: usize) -> SideWriter {
+    /// A worker that fills a side; one for each input stream, with its number.
+    pub fn new(side: &Arc<SideRows>, number: usize) -> SideWriter {
         SideWriter {
             first_partition: (number << side.partition_bits()) / side.workers(),
             side: Arc::clone(side),
