@@ -28,9 +28,9 @@ use crate::report::Why;
 use crate::time_slice::TimeSlice;
 
 /// A join claims at most this part of the budget beyond what was admitted for it ...
-const CLAIM_SHARE: (u64, u64) = (3, 4);
+const CLAIM_SHARE: (u64, u64) = (1, 2);
 /// ... and leaves one part in so many of it free: small statements of others find memory beside it.
-const HEADROOM_PER_MEMORY: u64 = 8;
+const HEADROOM_PER_MEMORY: u64 = 4;
 
 /// Rows of tables in a batch of results take at most this ...
 const RESULT_BYTES_MAX: u64 = 4 << 20;
