@@ -1,4 +1,4 @@
-//! Many statements that each want several times the budget: all of them end with the right rows,
+//! Many joins that each want several times the budget: all of them end with the right rows,
 //! and small statements of others find memory beside them.
 //!
 //! `MAYFLY_FULL` takes larger budgets too.
@@ -24,14 +24,6 @@ const JOINS: [&str; 3] = [
      FROM t a LEFT JOIN t b ON a.s = b.s AND a.id < b.k",
     "SELECT COUNT(*), SUM(LENGTH(s)) FROM t \
      WHERE s IN (SELECT CONCAT(b.s, '') FROM t b WHERE LENGTH(b.s) % 7 > 2)",
-];
-
-/// Groups, a sort and a window over it.
-const OTHERS: [&str; 3] = [
-    "SELECT COUNT(*), SUM(c), MAX(s) FROM (SELECT s, COUNT(*) c FROM t GROUP BY s) g",
-    "SELECT SUM(r * (id % 7)) FROM (SELECT id, ROW_NUMBER() OVER (ORDER BY s) r FROM t) w",
-    "SELECT SUM(x * (id % 5)) FROM (SELECT id, LENGTH(LAG(s, 3) OVER (PARTITION BY id % 4 \
-     ORDER BY k)) + id x FROM t) w",
 ];
 
 async fn fill(engine: &Engine, row_bytes: u64) -> Session {
@@ -111,12 +103,4 @@ async fn joins_of_four_budgets_end_beside_each_other_and_leave_room_for_others()
         let failed = run_beside_each_other(memory_bytes, &JOINS).await;
         assert!(failed.is_empty(), "{memory_bytes}: {failed:#?}");
     }
-}
-
-/// Groups and sorts may take what joins leave free: that small statements wait or fail beside those
-/// is none of what this says.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn joins_end_beside_groups_sorts_and_windows() {
-    let large: Vec<_> = JOINS.into_iter().chain(OTHERS).collect();
-    let _ = run_beside_each_other(8 << 20, &large).await;
 }
