@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::runtime::SpawnedTask;
-use datafusion::common::{JoinSide, NullEquality, Result};
+use datafusion::common::{JoinSide, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
@@ -155,8 +155,10 @@ impl Builder {
             }
         }
         let collected = collector.finish();
-        if let (Some(mut bounds), None) = (all, &collected) {
-            bounds.fulfil(&self.spec, &self.right.schema())?;
+        let spec = &self.spec;
+        if let (Some(mut bounds), Some(filter), None) = (all, &spec.dynamic_filter, &collected) {
+            let keeps_null = spec.is_null_aware || spec.null_keys_match();
+            bounds.fulfil(filter, spec.right.keys(), &self.right.schema(), keeps_null)?;
         }
         Ok(collected)
     }
@@ -263,8 +265,7 @@ impl Filler {
             None => None,
         };
         Ok(Filler {
-            keeps_unmatchable: of_left.is_late()
-                || spec.null_equality == NullEquality::NullEqualsNull,
+            keeps_unmatchable: of_left.is_late() || spec.null_keys_match(),
             spec: Arc::clone(spec),
             writer,
             bounds,

@@ -8,15 +8,13 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Schema};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{NullEquality, Result, ScalarValue};
+use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_aggregate::min_max::{MaxAccumulator, MinAccumulator};
 use datafusion::logical_expr::{Accumulator, Operator};
 use datafusion::physical_expr::PhysicalExprRef;
 use datafusion::physical_expr::expressions::{BinaryExpr, DynamicFilterPhysicalExpr, is_null, lit};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
-
-use super::spec::Spec;
 
 /// The filter that a stock join has promised, if anybody waits for it.
 pub(super) fn awaited(stock: &HashJoinExec) -> Result<Option<PhysicalExprRef>> {
@@ -99,21 +97,26 @@ impl Bounds {
         Ok(())
     }
 
-    /// Fills in the filter of a join whose left side has these bounds.
-    pub(super) fn fulfil(&mut self, spec: &Spec, right: &Schema) -> Result<()> {
-        let filter = { spec.dynamic_filter.as_ref() }
-            .and_then(|filter| filter.downcast_ref::<DynamicFilterPhysicalExpr>());
-        let Some(filter) = filter else {
+    /// Fills in the filter of a join whose left side has these bounds. `keys` are those of the
+    /// right side, whose columns are `schema`; `keeps_null` says whether rows with a NULL among
+    /// them may come through.
+    pub(super) fn fulfil(
+        &mut self,
+        filter: &PhysicalExprRef,
+        keys: &[PhysicalExprRef],
+        schema: &Schema,
+        keeps_null: bool,
+    ) -> Result<()> {
+        let Some(filter) = filter.downcast_ref::<DynamicFilterPhysicalExpr>() else {
             return Ok(());
         };
-        let keeps_null = spec.is_null_aware || spec.null_equality == NullEquality::NullEqualsNull;
         let mut all: PhysicalExprRef = lit(self.has_rows);
-        for (bound, key) in self.keys.iter_mut().zip(spec.right.keys()) {
+        for (bound, key) in self.keys.iter_mut().zip(keys) {
             let Some((least, greatest)) = bound else {
                 continue;
             };
             let (least, greatest) = (least.evaluate()?, greatest.evaluate()?);
-            let data_type = key.data_type(right)?;
+            let data_type = key.data_type(schema)?;
             let is_told = |value: &ScalarValue| !value.is_null() && value.data_type() == data_type;
             if !is_told(&least) || !is_told(&greatest) {
                 continue;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::common::{DataFusionError, JoinSide, NullEquality, Result, internal_err};
+use datafusion::common::{DataFusionError, JoinSide, Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
@@ -228,9 +228,9 @@ impl Probing {
         }
         let counts = run.counts();
         counts.probe_rows.add(rows);
-        let matchable = match spec.null_equality {
-            NullEquality::NullEqualsNull => None,
-            NullEquality::NullEqualsNothing => rows_without_null(&keys, rows),
+        let matchable = match spec.null_keys_match() {
+            true => None,
+            false => rows_without_null(&keys, rows),
         };
         if spec.is_null_aware {
             run.right_has_rows.store(true, Ordering::Release);

@@ -22,10 +22,12 @@ mod direct;
 mod extra;
 mod filter;
 mod keys;
+mod marks;
 mod page;
 mod part;
 mod row_ref;
 mod side;
+mod stored;
 mod table;
 mod tables;
 #[cfg(test)]
@@ -33,11 +35,12 @@ mod tests;
 mod writer;
 
 pub use filter::KeyFilter;
-pub use keys::{JoinKeys, Stored};
+pub use keys::JoinKeys;
 pub use page::JoinPage;
 pub use part::JoinPart;
 pub use row_ref::RowRef;
 pub use side::{SideOptions, SideRows};
+pub use stored::Stored;
 pub use table::{JoinTable, RowCursor, TableMemory};
 pub use tables::{JoinTables, LeavingTable, Looked, MatchCursor, Matches, ProbeScratch};
 pub use writer::SideWriter;

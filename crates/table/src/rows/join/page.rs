@@ -8,7 +8,7 @@ use super::super::Error;
 use super::super::encode::KeysView;
 use super::super::layout::{DEAD_BIT, mark_dead, row_hash, row_is_dead};
 use super::super::segment::{OpenSegment, Shape};
-use super::keys::{Stored, decode_stored};
+use super::stored::{Stored, decode_stored};
 
 /// The rows of a pinned page, with their keys as they were encoded.
 ///

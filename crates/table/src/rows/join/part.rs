@@ -10,6 +10,7 @@ use super::super::partition::Mode;
 use super::super::row_table::Scratch;
 use super::super::segment::{Segment, Shape};
 use super::super::split::split_pages;
+use super::marks::mark_bytes;
 use super::page::JoinPage;
 
 /// Hash bits by which a pair of parts that is too large is split.
@@ -68,7 +69,7 @@ impl JoinPart {
     /// Bytes that a table over it takes.
     pub fn table_bytes(&self, keeps_marks: bool) -> u64 {
         let marks = match keeps_marks {
-            true => super::table::mark_bytes(&self.shape, self.pages.len()),
+            true => mark_bytes(&self.shape, self.pages.len()),
             false => 0,
         };
         self.page_bytes() + directory_bytes(self.row_count()) + marks
@@ -92,7 +93,7 @@ impl JoinPart {
         let (mut bytes, mut rows) = (0, 0);
         while let Some(page) = self.pages.front() {
             let marks = match keeps_marks {
-                true => super::table::mark_bytes(&self.shape, chunk.pages.len() + 1),
+                true => mark_bytes(&self.shape, chunk.pages.len() + 1),
                 false => 0,
             };
             bytes += page.page.len_bytes() as u64;

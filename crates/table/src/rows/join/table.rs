@@ -1,9 +1,8 @@
 //! A hash table over the rows of one part, of which several may have one key.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use mayfly_space::{Admission, Error as SpaceError, Reservation};
+use mayfly_space::Admission;
 
 use super::super::Error;
 use super::super::encode::KeysView;
@@ -11,6 +10,7 @@ use super::super::hash::Level;
 use super::super::layout::{ROW_ALIGN, RowLayout, row_is_dead};
 use super::super::row_table::{Found, RowTable, Scratch};
 use super::super::segment::{Shape, or_short};
+use super::marks::Marks;
 use super::part::JoinPart;
 
 /// Reservations count in KiB: a table has two.
@@ -34,45 +34,6 @@ pub enum TableMemory {
     Free,
     /// The minimum of the side, which has room for a table over one page for each worker.
     Minimum,
-}
-
-/// Which rows have found a partner: a bit for each place at which a row can start.
-struct Marks {
-    words: Vec<AtomicU64>,
-    _memory: Reservation,
-}
-
-/// Bytes of the marks of rows in so many pages.
-pub(crate) fn mark_bytes(shape: &Shape, pages: usize) -> u64 {
-    let starts = (pages << shape.offset_bits) as u64;
-    starts.div_ceil(64) * 8
-}
-
-impl Marks {
-    fn new(shape: &Shape, pages: usize) -> Result<Option<Marks>, SpaceError> {
-        let bytes = mark_bytes(shape, pages);
-        let memory = or_short(shape.account.reserve(bytes))?;
-        Ok(memory.map(|memory| Marks {
-            words: (0..bytes / 8).map(|_| AtomicU64::new(0)).collect(),
-            _memory: memory,
-        }))
-    }
-
-    fn place(reference: u32) -> (usize, u64) {
-        (reference as usize / 64, 1 << (reference % 64))
-    }
-
-    fn has(&self, reference: u32) -> bool {
-        let (word, bit) = Marks::place(reference);
-        self.words[word].load(Ordering::Relaxed) & bit != 0
-    }
-
-    /// Sets a mark; whether it was not there.
-    fn set(&self, reference: u32) -> bool {
-        let (word, bit) = Marks::place(reference);
-        // Most rows that are found again have their mark.
-        !self.has(reference) && self.words[word].fetch_or(bit, Ordering::Relaxed) & bit == 0
-    }
 }
 
 /// Where a walk over the rows of a table goes on.

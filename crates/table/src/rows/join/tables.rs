@@ -12,11 +12,12 @@ use super::super::scatter::Scatter;
 use super::super::segment::Shape;
 use super::direct::DirectHeads;
 use super::filter::KeyFilter;
-use super::keys::{JoinKeys, Stored, decode_stored};
+use super::keys::JoinKeys;
 use super::page::JoinPage;
 use super::part::JoinPart;
 use super::row_ref::RowRef;
 use super::side::SideRows;
+use super::stored::{Stored, decode_stored};
 use super::table::{JoinTable, RowCursor};
 
 /// Rows of a batch with a row that has the same key, in the order of the batch.
