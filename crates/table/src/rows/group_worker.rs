@@ -14,8 +14,8 @@ use super::group_set::GroupSet;
 use super::hash::Level;
 use super::row_table::{Found, RowTable, Scratch};
 use super::scatter::Scatter;
-use super::segment::walk;
 use super::slices::{Slice, cut};
+use super::walked::Walked;
 
 /// Rows that pass before a worker tries its own table again.
 const DIRECT_ROWS: u64 = 1 << 20;
@@ -332,25 +332,14 @@ impl GroupWorker {
         let Some(mut front) = self.front.take() else {
             return Ok(());
         };
-        let (mut offsets, mut hashes) = (Vec::new(), Vec::new());
+        let mut walked = Walked::default();
         self.range = front.range().or(self.range);
         // What counts is how often the rows repeat that this table lets through.
         self.estimated_rows += front.groups() as u64;
         self.front_rows = 0;
         for segment in front.segments() {
-            walk(
-                &self.set.shape.layout,
-                &segment.guard,
-                segment.used,
-                &mut offsets,
-                &mut hashes,
-            );
-            self.estimate.add(&hashes);
-            let rows = RowsView {
-                bytes: &segment.guard,
-                offsets: &offsets,
-                hashes: &hashes,
-            };
+            let rows = walked.rows(&self.set.shape.layout, segment);
+            self.estimate.add(rows.hashes);
             self.set.distribute(
                 rows,
                 self.first_partition,

@@ -47,6 +47,7 @@ mod state_update;
 mod stop;
 #[cfg(test)]
 mod tests;
+mod walked;
 
 pub use decode::GroupColumns;
 pub use encode::GroupInput;

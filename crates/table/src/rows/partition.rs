@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex};
 use super::Error;
 use super::encode::RowsView;
 use super::hash::Level;
-use super::row_table::{RowTable, Scratch, Walked};
+use super::row_table::{RowTable, Scratch};
 use super::segment::{OpenSegment, Segment, Shape};
+use super::walked::Walked;
 
 /// What happens to a row that reaches its partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

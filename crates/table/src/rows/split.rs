@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Error;
-use super::encode::RowsView;
 use super::hash::Level;
 use super::partition::{Mode, Partition, make_room};
 use super::row_table::Scratch;
 use super::scatter::Scatter;
-use super::segment::{OpenSegment, Segment, Shape, walk};
+use super::segment::{OpenSegment, Segment, Shape};
+use super::walked::Walked;
 
 /// Distributes pages over 2^`bits` partitions of the level `below`, freeing them one by one. The
 /// partitions are settled, and stand in the order of their hash bits.
@@ -25,31 +25,20 @@ pub(crate) fn split_pages(
         .map(|_| Mutex::new(Partition::new(shape, number, below, 1 << bits)))
         .collect();
     let mut scatter = Scatter::default();
-    let (mut offsets, mut hashes) = (Vec::new(), Vec::new());
+    let mut walked = Walked::default();
     let mut second_hashes: Vec<u64> = Vec::new();
     for segment in cold {
         shape.stop.check()?;
         let open = open_or_make_room(&segment, &partitions, mode, scratch)?;
-        walk(
-            &shape.layout,
-            &open.guard,
-            open.used,
-            &mut offsets,
-            &mut hashes,
-        );
-        let rows = RowsView {
-            bytes: &open.guard,
-            offsets: &offsets,
-            hashes: &hashes,
-        };
+        let rows = walked.rows(&shape.layout, &open);
         let splitting = if below.is_second() {
             second_hashes.clear();
-            let rows_at = offsets.iter().map(|at| open.row(*at as usize));
+            let rows_at = rows.offsets.iter().map(|at| open.row(*at as usize));
             let keys = rows_at.map(|row| shape.layout.key_of(row));
             second_hashes.extend(keys.map(|key| shape.hasher.second_hash(key)));
             &second_hashes
         } else {
-            &hashes
+            rows.hashes
         };
         scatter.sort(splitting, below.shared_bits() - bits, bits);
         scatter.distribute(&partitions, mode, rows, 0, scratch)?;

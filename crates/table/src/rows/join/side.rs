@@ -17,9 +17,10 @@ use super::super::layout::RowLayout;
 use super::super::partition::{Mode, Partition};
 use super::super::row_table::Scratch;
 use super::super::scatter::Scatter;
-use super::super::segment::{Shape, walk};
+use super::super::segment::Shape;
 use super::super::split::open_or_make_room;
 use super::super::stop::StopFlag;
+use super::super::walked::Walked;
 use super::filter::KeyFilter;
 use super::part::{JoinPart, SPLIT_BITS};
 
@@ -282,22 +283,11 @@ impl SideRows {
         };
         single.settle(scratch)?;
         let (pages, _) = single.take_pages();
-        let (mut offsets, mut hashes) = (Vec::new(), Vec::new());
+        let mut walked = Walked::default();
         for page in pages {
             let mode = Mode::Append;
             let open = open_or_make_room(&page, &radix.partitions, mode, scratch)?;
-            walk(
-                &shape.layout,
-                &open.guard,
-                open.used,
-                &mut offsets,
-                &mut hashes,
-            );
-            let rows = RowsView {
-                bytes: &open.guard,
-                offsets: &offsets,
-                hashes: &hashes,
-            };
+            let rows = walked.rows(&shape.layout, &open);
             radix.push(rows, 0, scatter, scratch)?;
         }
         *guard = None;

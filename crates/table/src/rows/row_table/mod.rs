@@ -15,7 +15,6 @@ mod lookup;
 mod pages;
 
 pub(crate) use lookup::{Found, Targets};
-pub(crate) use pages::Walked;
 
 use std::sync::Arc;
 

@@ -11,6 +11,7 @@ use super::super::encode::RowsView;
 use super::super::hash::Level;
 use super::super::layout::mark_dead;
 use super::super::segment::{OpenSegment, Segment, Shape, walk};
+use super::super::walked::Walked;
 use super::{RowTable, Scratch, WINDOW_ROWS, place_of, reference_to, row_at};
 
 /// The link of the last row with its key; others are one more than the reference of the next.
@@ -240,28 +241,15 @@ impl RowTable {
         walked: &mut Walked,
         scratch: &mut Scratch,
     ) -> Result<(usize, bool), Error> {
-        let Walked { offsets, hashes } = walked;
-        walk(&self.shape.layout, &page.guard, page.used, offsets, hashes);
-        let selection: Vec<u32> = (0..offsets.len() as u32).collect();
-        let rows = RowsView {
-            bytes: &page.guard,
-            offsets,
-            hashes,
-        };
+        let rows = walked.rows(&self.shape.layout, page);
+        let selection: Vec<u32> = (0..rows.offsets.len() as u32).collect();
         let taken = self.upsert(rows, &selection, scratch)?;
         let is_all = taken == selection.len();
         if !is_all {
-            for offset in &offsets[..taken] {
+            for offset in &walked.offsets()[..taken] {
                 mark_dead(&mut page.guard[*offset as usize..]);
             }
         }
         Ok((taken, is_all))
     }
-}
-
-/// The living rows of a page; kept from page to page.
-#[derive(Default)]
-pub(crate) struct Walked {
-    offsets: Vec<u32>,
-    hashes: Vec<u64>,
 }
