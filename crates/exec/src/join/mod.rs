@@ -48,6 +48,8 @@ mod spec;
 mod stock;
 mod stream;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod unmatched;
 
 pub use operator::JoinOperator;

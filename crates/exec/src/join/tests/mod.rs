@@ -14,10 +14,10 @@ use mayfly_space::{AccountOptions, Operation, Space, SpaceOptions};
 use mayfly_table::rows::StopFlag;
 use mayfly_testkit::{FaultPlan, Random};
 
-use checks::{Case, KINDS, check_nothing_left, counted, open, run_ours, run_stock, sorted};
-use rows::{KeyKind, Shape};
-
-use mayfly_exec::{StatementContext, find_space_error};
+use self::checks::{Case, KINDS, counted, open, run_ours, run_stock, sorted};
+use self::rows::{KeyKind, Shape};
+use crate::tests::check_nothing_left;
+use crate::{StatementContext, find_space_error};
 
 /// Compares our rows with the stock ones at each budget. Returns how many partitions had no room at
 /// the least.

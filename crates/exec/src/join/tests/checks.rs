@@ -17,12 +17,12 @@ use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect};
 use datafusion::prelude::SessionConfig;
 use futures::TryStreamExt;
-use mayfly_exec::join::replace;
-use mayfly_exec::{JoinOperator, runtime};
 use mayfly_space::{Space, SpaceOptions};
 use mayfly_testkit::Random;
 
-use crate::rows::{KeyKind, Shape, batches};
+use super::rows::{KeyKind, Shape, batches};
+use crate::join::replace;
+use crate::{JoinOperator, runtime};
 
 pub(super) const KINDS: [JoinType; 10] = [
     JoinType::Inner,
@@ -218,24 +218,4 @@ pub(super) async fn run_ours(case: &Case, space: &Space) -> Result<Vec<String>> 
 pub(super) fn counted(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
     let metrics = plan.metrics().unwrap();
     metrics.sum_by_name(name).unwrap().as_usize()
-}
-
-/// Waits for what tasks do that have been told to end, then checks that nothing is held.
-pub(super) async fn check_nothing_left(space: &Space, label: &str) {
-    let start = std::time::Instant::now();
-    let is_used = || {
-        let counters = space.counters();
-        let held = [
-            counters.pinned_bytes,
-            counters.reserved_bytes,
-            counters.resident_bytes,
-        ];
-        space.memory_used_bytes() > 0 || held != [0; 3]
-    };
-    while is_used() {
-        // Only keeps a defect from hanging the tests.
-        assert!(start.elapsed().as_secs() < 60, "left behind: {label}");
-        tokio::task::yield_now().await;
-    }
-    space.verify();
 }
