@@ -58,13 +58,13 @@ async fn read_by_key(mut session: Session, is_over: Arc<AtomicBool>) -> (u64, Ve
     (read, failed)
 }
 
-/// Runs statements at a time beside a reader of single rows; what of its reads failed.
-async fn run_beside_each_other(memory_bytes: u64, large: &[&'static str]) -> Vec<String> {
+/// Runs joins at a time beside a reader of single rows; what of its reads failed.
+async fn run_beside_each_other(memory_bytes: u64) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let engine = open(memory_bytes, directory.path());
     let mut session = fill(&engine, memory_bytes * BUDGETS / ROWS).await;
     let mut expected = Vec::new();
-    for sql in large {
+    for sql in JOINS {
         expected.push(rows(&mut session, sql).await);
     }
     assert_eq!(expected[0][0][0], (ROWS - 1).to_string());
@@ -73,15 +73,15 @@ async fn run_beside_each_other(memory_bytes: u64, large: &[&'static str]) -> Vec
     let started: Vec<_> = (0..STATEMENTS)
         .map(|n| {
             let mut session = engine.connect();
-            let sql = large[n % large.len()];
+            let sql = JOINS[n % JOINS.len()];
             tokio::spawn(async move { run(&mut session, sql).await })
         })
         .collect();
     for (n, task) in started.into_iter().enumerate() {
         let found = task.await.unwrap();
-        let sql = large[n % large.len()];
+        let sql = JOINS[n % JOINS.len()];
         let found = found.unwrap_or_else(|error| panic!("{sql}: {error}"));
-        assert!(found.unwrap() == expected[n % large.len()], "{sql}");
+        assert!(found.unwrap() == expected[n % JOINS.len()], "{sql}");
     }
     is_over.store(true, Ordering::Relaxed);
     let (read, failed) = reader.await.unwrap();
@@ -100,7 +100,7 @@ async fn joins_of_four_budgets_end_beside_each_other_and_leave_room_for_others()
         None => &[8 << 20],
     };
     for memory_bytes in budgets.iter().copied() {
-        let failed = run_beside_each_other(memory_bytes, &JOINS).await;
+        let failed = run_beside_each_other(memory_bytes).await;
         assert!(failed.is_empty(), "{memory_bytes}: {failed:#?}");
     }
 }

@@ -122,15 +122,8 @@ pub(crate) fn dataset(cache: &Path, side: &Side) -> Result<Dataset, BenchError> 
                 .map_err(data_error("building a side of a join"))
         });
     write_parquet(&parquet, &schema, batches)?;
-    Ok(Dataset {
-        table,
-        parquet,
-        tsv: None,
-        columns: String::new(),
-        primary_key: None,
-        rows: side.rows,
-        bytes: side.rows * side.row_bytes(),
-    })
+    let bytes = side.rows * side.row_bytes();
+    Ok(Dataset::of_file(table, parquet, side.rows, bytes))
 }
 
 fn signed(value: u64) -> i64 {

@@ -39,13 +39,7 @@ pub(crate) fn dataset(cache: &Path, scale: f64) -> Result<Dataset, BenchError> {
         .map(|batch| batch.map_err(data_error("building lineitem")));
     write_parquet(&parquet, &schema, batches)?;
     let rows = row_count(&parquet)?;
-    Ok(Dataset {
-        table: format!("lineitem_{scale}"),
-        parquet,
-        tsv: None,
-        columns: String::new(),
-        primary_key: None,
-        rows,
-        bytes: rows * COLUMNS.iter().map(|(_, bytes)| bytes).sum::<u64>(),
-    })
+    let bytes = rows * COLUMNS.iter().map(|(_, bytes)| bytes).sum::<u64>();
+    let table = format!("lineitem_{scale}");
+    Ok(Dataset::of_file(table, parquet, rows, bytes))
 }

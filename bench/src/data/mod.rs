@@ -46,6 +46,21 @@ pub(crate) struct Dataset {
     pub(crate) bytes: u64,
 }
 
+impl Dataset {
+    /// One that is read from its file alone: no system loads it.
+    fn of_file(table: String, parquet: PathBuf, rows: u64, bytes: u64) -> Self {
+        Self {
+            table,
+            parquet,
+            tsv: None,
+            columns: String::new(),
+            primary_key: None,
+            rows,
+            bytes,
+        }
+    }
+}
+
 /// A table with its name in statements, where it stands as `{NAME}`.
 #[derive(Clone, Debug)]
 pub(crate) struct Named {

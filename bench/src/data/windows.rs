@@ -55,13 +55,5 @@ pub(crate) fn dataset(cache: &Path, rows: u64, partitions: u64) -> Result<Datase
                 .map_err(data_error("building rows of windows"))
         });
     write_parquet(&parquet, &schema, batches)?;
-    Ok(Dataset {
-        table,
-        parquet,
-        tsv: None,
-        columns: String::new(),
-        primary_key: None,
-        rows,
-        bytes: rows * ROW_BYTES,
-    })
+    Ok(Dataset::of_file(table, parquet, rows, rows * ROW_BYTES))
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -99,6 +100,20 @@ fn record(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
+/// A column of so many values, in no order.
+fn groups_of(rows: Range<i64>, groups: i64) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(
+        rows.map(|row| mixed(row) % groups),
+    ))
+}
+
+/// A column of ten values that take turns.
+fn ten_values(rows: Range<i64>) -> ArrayRef {
+    Arc::new(Int32Array::from_iter_values(
+        rows.map(|row| (row % 10) as i32),
+    ))
+}
+
 /// `id` is unique, `k` has a value for four rows, `few` has ten values.
 fn narrow(from: i64, to: i64) -> RecordBatch {
     let groups = NARROW_ROWS / 4;
@@ -107,18 +122,8 @@ fn narrow(from: i64, to: i64) -> RecordBatch {
     let texts = (from..to).map(|row| format!("s{:x}", mixed(row)));
     record(vec![
         ("id", Arc::new(Int64Array::from_iter_values(from..to))),
-        (
-            "k",
-            Arc::new(Int64Array::from_iter_values(
-                (from..to).map(|row| mixed(row) % groups),
-            )),
-        ),
-        (
-            "few",
-            Arc::new(Int32Array::from_iter_values(
-                (from..to).map(|row| (row % 10) as i32),
-            )),
-        ),
+        ("k", groups_of(from..to, groups)),
+        ("few", ten_values(from..to)),
         (
             "v",
             Arc::new(Int64Array::from_iter_values((from..to).map(mixed))),
@@ -149,18 +154,8 @@ fn wide(from: i64, to: i64) -> RecordBatch {
     let groups = WIDE_ROWS / 4;
     record(vec![
         ("id", Arc::new(Int64Array::from_iter_values(from..to))),
-        (
-            "k",
-            Arc::new(Int64Array::from_iter_values(
-                (from..to).map(|row| mixed(row) % groups),
-            )),
-        ),
-        (
-            "few",
-            Arc::new(Int32Array::from_iter_values(
-                (from..to).map(|row| (row % 10) as i32),
-            )),
-        ),
+        ("k", groups_of(from..to, groups)),
+        ("few", ten_values(from..to)),
         ("n1", numbers(3)),
         ("n2", numbers(5)),
         ("n3", numbers(7)),
