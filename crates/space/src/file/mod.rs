@@ -23,7 +23,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use crate::{Error, Faults, IoMode, Operation, Result, lock};
 use ranges::Ranges;
@@ -231,12 +231,10 @@ impl Files {
         order.sort_by_key(|&index| std::cmp::Reverse(free_bytes(&self.files[index].dir)));
         let mut last = None;
         for index in order {
-            let file = &self.files[index];
-            match self.grow(file, len) {
-                Ok(()) => {
-                    if let Some(offset) = lock(&file.growing).take(len) {
-                        return Ok((index as u16, offset));
-                    }
+            match self.grow(&self.files[index], len) {
+                Ok(mut growing) => {
+                    let offset = growing.take(len).expect("it has just grown by as much");
+                    return Ok((index as u16, offset));
                 }
                 Err(error) => last = Some(error),
             }
@@ -262,14 +260,14 @@ impl Files {
     pub(crate) fn pre_extend(&self, bytes: u64) -> Result<()> {
         let each = (bytes / self.files.len() as u64).next_multiple_of(SECTOR);
         for file in self.files.iter().filter(|_| each > 0) {
-            self.grow_by(file, each, each)?;
-            lock(&file.growing).kept_bytes = each;
+            self.grow_by(file, each, each)?.kept_bytes = each;
         }
         Ok(())
     }
 
-    /// Grows a file by a large step, or by less if that is all there is.
-    fn grow(&self, file: &TempFile, needed: u64) -> Result<()> {
+    /// Grows a file by a large step, or by less if that is all there is. At least `needed` bytes
+    /// are free in one piece then, which nobody can take or give back before the caller lets go.
+    fn grow<'a>(&self, file: &'a TempFile, needed: u64) -> Result<MutexGuard<'a, Growing>> {
         let allocated = lock(&file.growing).allocated_bytes();
         let mut step = self.step_bytes.max(allocated / 8).next_multiple_of(SECTOR);
         if let Some(limit) = self.limit_bytes {
@@ -289,7 +287,12 @@ impl Files {
 
     /// Allocates `step` bytes behind the end, or as many as there are in a hole of at least
     /// `needed`.
-    fn grow_by(&self, file: &TempFile, needed: u64, step: u64) -> Result<()> {
+    fn grow_by<'a>(
+        &self,
+        file: &'a TempFile,
+        needed: u64,
+        step: u64,
+    ) -> Result<MutexGuard<'a, Growing>> {
         let fail = |operation, source: io::Error| {
             let dir = file.dir.clone();
             Error::of_file(operation, dir, step, source)
@@ -319,7 +322,7 @@ impl Files {
         }
         growing.len = growing.len.max(start + len);
         growing.free.give(start, len);
-        Ok(())
+        Ok(growing)
     }
 
     /// Ends a period: gives back what the files have beyond the most that was in use at once since

@@ -1,6 +1,7 @@
 //! What the file system allocates, as it says itself.
 
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::atomic::AtomicBool;
 
 use super::*;
 
@@ -90,4 +91,35 @@ fn giving_back_stops_when_it_is_in_the_way() {
     let allocated = files.allocated_bytes();
     files.end_period(&|| true);
     assert_eq!(files.allocated_bytes(), allocated);
+}
+
+/// What a file has just grown by is of those for whom it grew, not of a period that ends then.
+#[test]
+fn periods_that_end_take_nothing_from_those_who_grow_a_file() {
+    let files = files();
+    let is_over = AtomicBool::new(false);
+    let failed = std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !is_over.load(Relaxed) {
+                    files.end_period(&|| false);
+                }
+            });
+        }
+        let rounds = if cfg!(miri) { 20 } else { 300 };
+        let failed = (0..rounds).find_map(|_| match files.take(MIB) {
+            Ok((file, offset)) => {
+                files.give(file, offset, MIB);
+                // So that the next round finds nothing to take but what it grows by.
+                while files.allocated_bytes() > 0 {
+                    std::thread::yield_now();
+                }
+                None
+            }
+            Err(error) => Some(error),
+        });
+        is_over.store(true, Relaxed);
+        failed
+    });
+    assert!(failed.is_none(), "{failed:?}");
 }

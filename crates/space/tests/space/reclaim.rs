@@ -1,5 +1,6 @@
 //! What is no longer used goes back to the kernel and to the disk.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use mayfly_space::{NextUse, Page, PageClass, Space, SpaceOptions};
@@ -178,7 +179,7 @@ fn the_background_thread_ends_periods() {
 #[test]
 fn periods_end_beside_work() {
     let space = space(8 * MIB);
-    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..3)
             .map(|thread| {
@@ -198,14 +199,16 @@ fn periods_end_beside_work() {
             })
             .collect();
         scope.spawn(|| {
-            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+            while !is_over.load(Relaxed) {
                 space.give_back_unused();
             }
         });
-        for worker in workers {
-            worker.join().expect("the work is right");
+        let results: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
+        // First, or a worker's panic would leave this test waiting for ever.
+        is_over.store(true, Relaxed);
+        for result in results {
+            result.expect("the work is right");
         }
-        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
     });
     rest(&space);
     assert_eq!((space.file_bytes(), space.backed_bytes()), (0, 0));
