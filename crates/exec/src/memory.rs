@@ -1,13 +1,13 @@
 //! The memory pool that puts DataFusion's own operators under the budget of the temp space.
 //!
 //! Owns: [`SpacePool`], one reservation of an account on behalf of every stock operator.
-//! Never: waits, or looks at who asked (first come, first served).
+//! Never: looks at who asked (first come, first served).
 //!
 //! Stock operators ask often and for little, so the pool rents from the account in steps and gives
 //! a step back only when two of them lie idle. A grant that the account cannot give at once makes
 //! the space evict unpinned pages, whoever owns them; only when nothing evictable is left are
-//! aggregates that are being filled and joins asked to withdraw tables; only then does the pool
-//! refuse, and the operator spills or fails.
+//! operators asked that hold more ([`mayfly_space::GivesMemory`]); only then does the pool refuse,
+//! and the operator spills or fails.
 //!
 //! `MemoryPool::grow` cannot fail: DataFusion calls it for memory that exists already. What the
 //! account refuses then is recorded as over-commit and made good by the next releases.
@@ -16,17 +16,18 @@
 //! of the budget per step.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use datafusion::common::Result;
 use datafusion::execution::memory_pool::{
     MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
 };
-use mayfly_space::{Account, Reservation};
-use mayfly_table::rows::GroupSet;
+use mayfly_space::{Account, AccountOptions, Reservation};
 
 use crate::error::{exhausted, space_error};
 
+/// The name of the account of what stock operators hold.
+const STOCK_OPERATORS: &str = "stock operators";
 /// Bytes of the step for budgets that can afford it: sixteen default pages, so that the budget
 /// is asked once for many small grants.
 const STEP_BYTES_MAX: u64 = 1 << 20;
@@ -37,25 +38,11 @@ const SPILLABLE_PER_MEMORY: u64 = 2;
 /// The step is at most this part of the budget.
 const STEPS_PER_BUDGET: u64 = 128;
 
-/// An operator that holds memory only because that is quicker.
-pub(crate) trait GivesMemory: Send + Sync {
-    /// Releases about so many bytes; returns how many are free now.
-    fn give(&self, bytes: u64) -> u64;
-}
-
-impl GivesMemory for GroupSet {
-    fn give(&self, bytes: u64) -> u64 {
-        self.shed(bytes)
-    }
-}
-
 /// A `MemoryPool` over an account of the temp space.
 pub struct SpacePool {
     account: Account,
     step_bytes: u64,
     state: Mutex<State>,
-    /// Operators under way that can go on with less memory than they hold.
-    givers: Mutex<Vec<Weak<dyn GivesMemory>>>,
 }
 
 struct State {
@@ -77,7 +64,9 @@ impl SpacePool {
         let step_bytes = (memory_bytes / STEPS_PER_BUDGET)
             .next_power_of_two()
             .clamp(STEP_BYTES_MIN, STEP_BYTES_MAX);
-        let reservation = account.reserve(0).map_err(space_error)?;
+        // Of their own, so that they may be given memory of others of the same statement.
+        let stock = account.child(STOCK_OPERATORS, AccountOptions::default());
+        let reservation = stock.reserve(0).map_err(space_error)?;
         Ok(Self {
             account: account.clone(),
             step_bytes,
@@ -87,7 +76,6 @@ impl SpacePool {
                 used_bytes: 0,
                 overcommit_bytes_max: 0,
             }),
-            givers: Mutex::default(),
         })
     }
 
@@ -99,25 +87,6 @@ impl SpacePool {
     /// The most bytes that DataFusion held beyond what the budget granted, since the pool exists.
     pub fn overcommit_bytes_max(&self) -> u64 {
         self.state().overcommit_bytes_max
-    }
-
-    /// Makes an operator give memory up where another one could not go on otherwise.
-    pub(crate) fn may_take_from(&self, giver: Weak<dyn GivesMemory>) {
-        let mut givers = self.givers.lock().unwrap_or_else(PoisonError::into_inner);
-        givers.retain(|giver| giver.strong_count() > 0);
-        givers.push(giver);
-    }
-
-    /// Asks operators for `bytes`; false where they have nothing to give.
-    fn take(&self, bytes: u64) -> bool {
-        let givers = self.givers.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut given = 0;
-        for giver in givers.iter().filter_map(Weak::upgrade) {
-            if given < bytes {
-                given += giver.give(bytes - given);
-            }
-        }
-        given > 0
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -192,11 +161,7 @@ impl MemoryPool for SpacePool {
         }
         let mut state = self.state();
         let wanted = state.used_bytes + additional as u64;
-        let mut covered = state.cover(wanted, self.step_bytes);
-        while covered.is_err() && self.take((additional as u64).max(self.step_bytes)) {
-            covered = state.cover(wanted, self.step_bytes);
-        }
-        match covered {
+        match state.cover(wanted, self.step_bytes) {
             Ok(()) => {
                 state.used_bytes = wanted;
                 Ok(())

@@ -102,6 +102,7 @@ mod table;
 mod verify;
 mod writer;
 
+pub use account::GivesMemory;
 pub use class::PageClass;
 pub use counters::Counters;
 pub use error::{Error, Result};

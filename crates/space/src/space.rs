@@ -18,7 +18,8 @@ use crate::prefetch::{self, Requests};
 use crate::room::Room;
 use crate::table::{DIRTY, EXCLUSIVE, RESIDENT, Table, frame_bits};
 use crate::{
-    AccountOptions, Counters, Error, IoMode, PageClass, Result, SpaceOptions, WriteGuard, io, lock,
+    AccountOptions, Counters, Error, GivesMemory, IoMode, PageClass, Result, SpaceOptions,
+    WriteGuard, io, lock,
 };
 
 /// The smallest budget a space can work with.
@@ -105,7 +106,7 @@ impl Space {
             options.faults.clone(),
         )?;
         files.pre_extend(options.pre_extend_bytes)?;
-        let root = Node::root(options.memory_bytes, options.temp_limit_bytes);
+        let root = Node::new_root(options.memory_bytes, options.temp_limit_bytes);
         let core = Arc::new_cyclic(|me| Core {
             me: Weak::clone(me),
             writer: Background::default(),
@@ -335,6 +336,12 @@ impl Account {
             bytes,
             node: Arc::clone(&self.node),
         })
+    }
+
+    /// Lets others have memory of this account, where what they need does not fit otherwise: the
+    /// operator is asked to give some up. It is forgotten once it is gone.
+    pub fn may_take_from(&self, operator: Weak<dyn GivesMemory>) {
+        self.node.may_take_from(operator);
     }
 
     /// Reserves memory outside the arena, for example for Arrow batches. Unpinned pages of any

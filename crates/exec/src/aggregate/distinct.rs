@@ -116,7 +116,7 @@ impl DistinctSet {
         })
     }
 
-    /// The table itself, which may be asked for memory.
+    /// The table itself, which makes room for the states of the same operator.
     pub(super) fn table(&self) -> &Arc<GroupSet> {
         &self.set
     }

@@ -24,7 +24,6 @@ use super::finish::result_batch;
 use super::operator::{AggregateOperator, Recipe};
 use crate::context::StatementContext;
 use crate::error::{rows_error, space_error};
-use crate::memory::SpacePool;
 use crate::report::{TempTable, Why};
 use crate::tasks::{join_all, next_groups};
 use crate::time_slice::TimeSlice;
@@ -138,9 +137,6 @@ impl Run {
         };
         let stop = statement.stop.clone();
         let set = GroupSet::stoppable(layout, &account, options, stop).map_err(space_error)?;
-        if let Some(pool) = context.memory_pool().downcast_ref::<SpacePool>() {
-            pool.may_take_from(Arc::downgrade(&set) as _);
-        }
         let usage = Arc::new(Usage::new(operator, account, statement));
         let mut tasks = Vec::with_capacity(inputs);
         for partition in 0..inputs {

@@ -35,7 +35,6 @@ use super::operator::AggregateOperator;
 use super::run::{Usage, operator_account};
 use crate::context::StatementContext;
 use crate::error::space_error;
-use crate::memory::SpacePool;
 use crate::tasks::join_all;
 use crate::time_slice::TimeSlice;
 
@@ -62,9 +61,6 @@ pub(super) fn stream(
     let options = GroupOptions::for_budget(memory_bytes, space.default_page_class(), workers);
     let set =
         DistinctSet::new(functions, &account, options, &statement.stop).map_err(space_error)?;
-    if let Some(pool) = context.memory_pool().downcast_ref::<SpacePool>() {
-        pool.may_take_from(Arc::downgrade(set.table()) as _);
-    }
     let whole = Arc::new(Whole {
         functions: functions.clone(),
         set,

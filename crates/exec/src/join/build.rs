@@ -24,7 +24,6 @@ use super::spec::Spec;
 use super::stock::{StockInputs, StockJoin};
 use super::tables::{AbsentPart, TableLimits, Tables};
 use crate::error::rows_error;
-use crate::memory::SpacePool;
 use crate::tasks::join_all;
 use crate::time_slice::TimeSlice;
 
@@ -87,11 +86,11 @@ impl Builder {
             let join = StockJoin::start(collected, inputs).await?;
             return Ok(Left::Small(Arc::new(join)));
         }
-        self.build_paged(side, &context).await
+        self.build_paged(side).await
     }
 
-    async fn build_paged(&self, side: Arc<SideRows>, context: &TaskContext) -> Result<Left> {
-        let [_, right_account] = &self.accounts;
+    async fn build_paged(&self, side: Arc<SideRows>) -> Result<Left> {
+        let [left_account, right_account] = &self.accounts;
         let partner = || {
             let layout = self.spec.right.layout.clone();
             SideRows::partner_of(&side, layout, right_account).map_err(rows_error)
@@ -121,9 +120,7 @@ impl Builder {
         let counts = self.counts.clone();
         let tables = Tables::new(tables, absent, right, limits, may_give_up, counts);
         let tables = Arc::new(tables);
-        if let Some(pool) = context.memory_pool().downcast_ref::<SpacePool>() {
-            pool.may_take_from(Arc::downgrade(&tables) as _);
-        }
+        left_account.may_take_from(Arc::downgrade(&tables) as _);
         Ok(Left::Paged(Arc::new(Built {
             tables,
             left: side,

@@ -3,7 +3,7 @@
 //! Tables are pinned from the end of the left side to the end of the right one, which may be long.
 //! All joins of a space share what joins may pin: each looks at every batch whether it has more
 //! than its share by now, and gives tables up until it has not, the largest first. It also does
-//! where another operator of the statement could not go on otherwise ([`GivesMemory`]).
+//! where others need memory that have less ([`GivesMemory`]).
 //!
 //! ```text
 //!   snapshot 1: table table table      a stream in the midst of a batch keeps what it began with
@@ -19,11 +19,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use datafusion::common::{Result, internal_err};
-use mayfly_space::Share;
+use mayfly_space::{GivesMemory, Share};
 use mayfly_table::rows::{JoinPart, JoinTables, LeavingTable, SideRows};
 
 use super::report::Counts;
-use crate::memory::GivesMemory;
 
 /// A partition of the left side that is in pages.
 pub(super) type AbsentPart = (usize, JoinPart);
@@ -165,27 +164,25 @@ impl Tables {
 
 impl GivesMemory for Tables {
     fn give(&self, bytes: u64) -> u64 {
-        let mut state = self.state();
+        let Ok(mut state) = self.state.try_lock() else {
+            return 0;
+        };
+        let before = self.held_bytes.load(Ordering::Relaxed);
         self.give_up(&mut state, bytes);
-        state.settle()
+        state.settle();
+        before - self.held_bytes.load(Ordering::Relaxed)
     }
 }
 
 impl State {
-    /// Turns tables that no snapshot has any more into pages; returns the bytes that are free then.
-    fn settle(&mut self) -> u64 {
-        let mut freed = 0;
+    /// Turns tables that no snapshot has any more into pages.
+    fn settle(&mut self) {
         for leaving in std::mem::take(&mut self.leaving) {
-            let held_bytes = leaving.held_bytes();
             match leaving.try_into_part() {
-                Ok(part) => {
-                    freed += held_bytes;
-                    self.absent.push(part);
-                }
+                Ok(part) => self.absent.push(part),
                 Err(leaving) => self.leaving.push(leaving),
             }
         }
-        freed
     }
 }
 

@@ -14,6 +14,7 @@
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
+use super::givers::Need;
 use super::{HALF, KIB, Node};
 use crate::{Error, Result};
 
@@ -29,7 +30,7 @@ fn halves(word: u64) -> (u64, u64) {
 }
 
 impl Node {
-    fn limit_bytes(&self) -> u64 {
+    pub(super) fn limit_bytes(&self) -> u64 {
         self.limit_kib * KIB
     }
 
@@ -110,7 +111,8 @@ impl Node {
     pub(crate) fn claim(&self, bytes: u64) -> Result<()> {
         let kib = bytes.div_ceil(KIB);
         let may = || !self.is_limited || self.limits_allow(kib);
-        match self.attempt(kib, may, |kib| self.change(kib, kib > 0)) {
+        let claim = || self.attempt(kib, may, |kib| self.change(kib, kib > 0));
+        match claim() || !self.is_limited && self.claim_of_givers(bytes, Need::More, claim) {
             true => Ok(()),
             false => Err(self.exceeded(bytes)),
         }
@@ -152,15 +154,20 @@ impl Node {
     }
 
     pub(crate) fn root_claim_bytes(&self) -> u64 {
-        let root = self.chain().last().expect("a chain has at least its start");
-        let (minimum, inner) = halves(root.claim.load(Acquire));
-        minimum.max(inner) * KIB
+        self.root().claim_kib() * KIB
+    }
+
+    /// What the node claims of its parent, or the root of the budget.
+    pub(super) fn claim_kib(&self) -> u64 {
+        let (minimum, inner) = halves(self.claim.load(Acquire));
+        minimum.max(inner)
     }
 
     /// Adds to the minimum. Limits do not count: an account cannot go on without it.
     pub(crate) fn admit(&self, minimum_bytes: u64) -> Result<()> {
         let change = |kib| self.change_minimum(kib, false);
-        match self.attempt(minimum_bytes.div_ceil(KIB), || true, change) {
+        let claim = || self.attempt(minimum_bytes.div_ceil(KIB), || true, change);
+        match claim() || self.claim_of_givers(minimum_bytes, Need::Admission, claim) {
             true => Ok(()),
             false => Err(Error::MinimumNotMet {
                 needed_bytes: minimum_bytes,

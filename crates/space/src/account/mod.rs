@@ -16,6 +16,7 @@
 //! parent: inside an admitted minimum it is zero, which makes such a pin cheap, and certain.
 
 mod claims;
+mod givers;
 
 use std::collections::HashMap;
 use std::sync::atomic::{
@@ -26,6 +27,9 @@ use std::sync::{Arc, Mutex, Weak};
 
 use crate::own_pages::OwnPages;
 use crate::{AccountOptions, Compression, Counters, Error, Result, lock};
+use givers::Givers;
+
+pub use givers::GivesMemory;
 
 const KIB: u64 = 1024;
 const HALF: u64 = 0xffff_ffff;
@@ -118,13 +122,15 @@ pub(crate) struct Node {
     compression: Option<Compression>,
     /// Pages of a node with a resident limit.
     pub(crate) own_pages: Mutex<OwnPages>,
+    /// The root's only.
+    givers: Givers,
     pub(crate) tally: Tally,
     next_child: AtomicU64,
     children: Mutex<HashMap<u64, Weak<Node>>>,
 }
 
 impl Node {
-    pub(crate) fn root(limit_bytes: u64, disk_quota_bytes: Option<u64>) -> Arc<Node> {
+    pub(crate) fn new_root(limit_bytes: u64, disk_quota_bytes: Option<u64>) -> Arc<Node> {
         let options = AccountOptions {
             disk_quota_bytes,
             ..AccountOptions::default()
@@ -171,6 +177,7 @@ impl Node {
             is_limited,
             compression: options.compression,
             own_pages: Mutex::default(),
+            givers: Givers::default(),
             tally: Tally::default(),
             next_child: AtomicU64::new(0),
             children: Mutex::new(HashMap::new()),
@@ -206,6 +213,15 @@ impl Node {
     /// This node and its ancestors.
     pub(crate) fn chain(&self) -> impl Iterator<Item = &Node> {
         std::iter::successors(Some(self), |node| node.parent.as_deref())
+    }
+
+    fn root(&self) -> &Node {
+        self.chain().last().expect("a chain has at least its start")
+    }
+
+    /// Somebody who may be asked for memory of this account; forgotten once it is gone.
+    pub(crate) fn may_take_from(self: &Arc<Node>, operator: Weak<dyn GivesMemory>) {
+        self.root().givers.add(self, operator);
     }
 
     pub(crate) fn pinned(&self, bytes: u64) {

@@ -5,6 +5,7 @@ mod budget;
 mod faults;
 mod faulty_disk;
 mod fuzz;
+mod givers;
 mod io;
 mod limits;
 mod model;

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_buffer::ArrowNativeType;
-use mayfly_space::{Account, Admission, Page, PageClass};
+use mayfly_space::{Account, Admission, GivesMemory, Page, PageClass};
 
 use super::Error;
 use super::directory::directory_bytes;
@@ -125,6 +125,12 @@ pub struct GroupSet {
     _admission: Admission,
 }
 
+impl GivesMemory for GroupSet {
+    fn give(&self, bytes: u64) -> u64 {
+        self.shed(bytes)
+    }
+}
+
 impl std::fmt::Debug for GroupSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("GroupSet")
@@ -176,7 +182,8 @@ impl GroupSet {
                 ))
             })
             .collect();
-        Ok(Arc::new(GroupSet {
+        let account = shape.account.clone();
+        let set = Arc::new(GroupSet {
             shape,
             options,
             partitions,
@@ -187,7 +194,9 @@ impl GroupSet {
             next: AtomicU32::new(0),
             ahead: Mutex::default(),
             _admission: admission,
-        }))
+        });
+        account.may_take_from(Arc::downgrade(&set) as _);
+        Ok(set)
     }
 
     /// A worker that fills the set; one for each input stream.

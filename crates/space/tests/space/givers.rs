@@ -1,0 +1,185 @@
+//! Memory that moves from those who hold it for speed to those who need it.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use mayfly_space::{Account, AccountOptions, GivesMemory, Reservation, Space};
+
+use crate::{KIB, MIB, account, assert_empty, space};
+
+/// An operator that holds a reservation and gives of it what it is asked for.
+struct Operator {
+    held: Mutex<Reservation>,
+    /// What it claims while it gives.
+    claims_of: Option<Account>,
+    /// What is given up is free only when somebody else lets go.
+    is_slow: AtomicBool,
+    leaving: Mutex<Vec<Reservation>>,
+}
+
+impl Operator {
+    fn new(account: &Account, bytes: u64, claims_of: Option<Account>) -> Arc<Operator> {
+        let operator = Arc::new(Operator {
+            held: Mutex::new(account.reserve(bytes).expect("there is room")),
+            claims_of,
+            is_slow: AtomicBool::new(false),
+            leaving: Mutex::default(),
+        });
+        account.may_take_from(Arc::downgrade(&operator) as _);
+        operator
+    }
+
+    fn held(&self) -> MutexGuard<'_, Reservation> {
+        self.held.lock().unwrap()
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.held().bytes()
+    }
+}
+
+impl GivesMemory for Operator {
+    fn give(&self, bytes: u64) -> u64 {
+        let Ok(mut held) = self.held.try_lock() else {
+            return 0;
+        };
+        if let Some(account) = &self.claims_of {
+            // Twice: the first one must not make the second one ask.
+            for _ in 0..2 {
+                let claimed = account.reserve(claimed_of_nobody(&account.space()) + MIB);
+                assert!(claimed.is_err(), "there is not as much");
+            }
+        }
+        let left = held.bytes().saturating_sub(bytes);
+        let given = held.bytes() - left;
+        held.shrink(left);
+        if self.is_slow.load(Relaxed) {
+            let leaving = held.account().reserve(given).expect("it was its own");
+            self.leaving.lock().unwrap().push(leaving);
+        }
+        given
+    }
+}
+
+fn child(account: &Account) -> Account {
+    account.child("operator", AccountOptions::default())
+}
+
+fn claimed_of_nobody(space: &Space) -> u64 {
+    space.memory_bytes() - space.memory_claimed_bytes()
+}
+
+#[test]
+fn who_has_little_takes_from_who_has_much() {
+    let space = space(8 * MIB);
+    let (large, small) = (account(&space), account(&space));
+    let join = Operator::new(&child(&large), 7 * MIB, None);
+    let free = claimed_of_nobody(&space);
+    let first = small.reserve(free + MIB).expect("the join gives a MiB up");
+    assert_eq!(join.held_bytes(), 6 * MIB);
+    // Up to half of what the other has, and no further: the two would take from each other.
+    let second = small.reserve(MIB).expect("it has less than half");
+    let third = small.reserve(MIB);
+    assert!(
+        third.is_err(),
+        "{} has {} of it",
+        join.held_bytes(),
+        first.bytes()
+    );
+    assert_eq!(join.held_bytes(), 5 * MIB);
+    // The join itself takes from nobody, and nothing of its own.
+    let more = join.held().account().clone().reserve(MIB);
+    assert!(more.is_err());
+    assert_eq!(join.held_bytes(), 5 * MIB);
+    drop((first, second, join, large, small));
+    assert_empty(&space);
+}
+
+#[test]
+fn ones_own_statement_is_asked_first_and_then_who_has_most() {
+    let space = space(8 * MIB);
+    let (own, other, largest) = (account(&space), account(&space), account(&space));
+    let operators = [
+        Operator::new(&child(&largest), 3 * MIB, None),
+        Operator::new(&child(&other), 2 * MIB, None),
+        Operator::new(&child(&own), MIB, None),
+    ];
+    let rest = child(&account(&space)).reserve(claimed_of_nobody(&space));
+    let held = || operators.each_ref().map(|operator| operator.held_bytes());
+    let sort = child(&own);
+    let first = sort.reserve(256 * KIB).expect("its own statement gives");
+    assert_eq!(held(), [3 * MIB, 2 * MIB, MIB - 256 * KIB]);
+    let second = sort.reserve(256 * KIB).expect("it still has more");
+    assert_eq!(held(), [3 * MIB, 2 * MIB, 512 * KIB]);
+    // Both have as much now, and their statement less than others.
+    let third = sort.reserve(256 * KIB).expect("the largest gives");
+    assert_eq!(held(), [3 * MIB - 256 * KIB, 2 * MIB, 512 * KIB]);
+    drop(third);
+    // Nobody gives what would not do.
+    assert!(sort.reserve(9 * MIB).is_err());
+    assert_eq!(held(), [3 * MIB - 256 * KIB, 2 * MIB, 512 * KIB]);
+    drop((first, second, rest, operators, sort));
+    drop((own, other, largest));
+    assert_empty(&space);
+}
+
+#[test]
+fn what_nobody_can_begin_without_is_given_by_equals_too() {
+    let space = space(8 * MIB);
+    let one = Operator::new(&child(&account(&space)), 4 * MIB, None);
+    let options = AccountOptions {
+        headroom_bytes: 4 * MIB,
+        ..AccountOptions::default()
+    };
+    let limited = account(&space).child("limited", options);
+    let most = limited
+        .admit(claimed_of_nobody(&space))
+        .expect("it is free");
+    // It can do with less, so it takes nothing.
+    assert!(limited.reserve(most.bytes() + KIB).is_err());
+    assert_eq!(one.held_bytes(), 4 * MIB);
+    let admission = limited.admit(MIB).expect("somebody gives it up");
+    assert_eq!(one.held_bytes(), 3 * MIB);
+    assert!(limited.admit(7 * MIB).is_err());
+    assert_eq!(one.held_bytes(), 0);
+    drop((most, admission, one, limited));
+    assert_empty(&space);
+}
+
+#[test]
+fn who_claims_while_it_gives_asks_nobody() {
+    let space = space(8 * MIB);
+    let (first, second) = (account(&space), account(&space));
+    let one = Operator::new(&child(&first), 4 * MIB, Some(child(&second)));
+    let other = Operator::new(&child(&second), 3 * MIB, Some(child(&first)));
+    let rest = account(&space).reserve(claimed_of_nobody(&space));
+    let small = account(&space).reserve(MIB).expect("one gives");
+    assert_eq!((one.held_bytes(), other.held_bytes()), (3 * MIB, 3 * MIB));
+    drop((small, rest, one, other, first, second));
+    assert_empty(&space);
+}
+
+#[test]
+fn what_is_given_up_is_waited_for() {
+    let space = space(8 * MIB);
+    let large = account(&space);
+    let join = Operator::new(&child(&large), 7 * MIB, None);
+    join.is_slow.store(true, Relaxed);
+    let free = claimed_of_nobody(&space);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Relaxed) {
+                std::thread::sleep(Duration::from_micros(200));
+                join.leaving.lock().unwrap().clear();
+            }
+        });
+        let small = account(&space).reserve(free + MIB);
+        is_over.store(true, Relaxed);
+        drop(small.expect("it is free as soon as nobody looks at it"));
+    });
+    assert!(join.held_bytes() <= 6 * MIB);
+    drop((join, large));
+    assert_empty(&space);
+}
