@@ -1,4 +1,4 @@
-//! Many joins that each want several times the budget: all of them end with the right rows,
+//! Many statements that each want several times the budget: all of them end with the right rows,
 //! and small statements of others find memory beside them.
 //!
 //! `MAYFLY_FULL` takes larger budgets too.
@@ -17,13 +17,27 @@ const ROWS: u64 = 30_000;
 const BUDGETS: u64 = 4;
 
 /// Joins of all of the table, which nobody can hold in memory.
-const JOINS: [&str; 3] = [
+const JOINS: &[&str] = &[
     "SELECT COUNT(*), SUM(LENGTH(CONCAT(a.s, b.s))), SUM(a.id - b.k) \
      FROM t a JOIN t b ON a.k = b.id + 1",
     "SELECT COUNT(*), SUM(LENGTH(a.s)), COUNT(b.s), SUM(LENGTH(b.s)) \
      FROM t a LEFT JOIN t b ON a.s = b.s AND a.id < b.k",
     "SELECT COUNT(*), SUM(LENGTH(s)) FROM t \
      WHERE s IN (SELECT CONCAT(b.s, '') FROM t b WHERE LENGTH(b.s) % 7 > 2)",
+];
+
+/// Operators of all kinds over all of the table.
+const KINDS: &[&str] = &[
+    "SELECT COUNT(*), SUM(n), SUM(LENGTH(s)) FROM (SELECT s, COUNT(*) n FROM t GROUP BY s) g",
+    "SELECT COUNT(*), SUM(LENGTH(a.s)), COUNT(b.s), SUM(LENGTH(b.s)) \
+     FROM t a LEFT JOIN t b ON a.s = b.s AND a.id < b.k",
+    "SELECT id, k, LENGTH(s) FROM t ORDER BY s, id LIMIT 3 OFFSET 20000",
+    "SELECT COUNT(*), SUM(r), SUM(LENGTH(s)) FROM \
+     (SELECT s, ROW_NUMBER() OVER (PARTITION BY k % 7 ORDER BY s) r FROM t) w WHERE r > 3",
+    "SELECT COUNT(DISTINCT s), COUNT(DISTINCT k), MAX(s) FROM t",
+    "SELECT COUNT(*), SUM(LENGTH(s)) FROM (SELECT s FROM t UNION SELECT s FROM t WHERE k > 9) u",
+    "SELECT COUNT(*), SUM(g.n), SUM(LENGTH(t.s)) \
+     FROM (SELECT s, COUNT(*) n FROM t GROUP BY s) g JOIN t ON t.s = g.s",
 ];
 
 async fn fill(engine: &Engine, row_bytes: u64) -> Session {
@@ -58,30 +72,29 @@ async fn read_by_key(mut session: Session, is_over: Arc<AtomicBool>) -> (u64, Ve
     (read, failed)
 }
 
-/// Runs joins at a time beside a reader of single rows; what of its reads failed.
-async fn run_beside_each_other(memory_bytes: u64) -> Vec<String> {
+/// Runs statements at a time beside a reader of single rows; what of its reads failed.
+async fn run_beside_each_other(statements: &[&'static str], memory_bytes: u64) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let engine = open(memory_bytes, directory.path());
     let mut session = fill(&engine, memory_bytes * BUDGETS / ROWS).await;
     let mut expected = Vec::new();
-    for sql in JOINS {
+    for sql in statements {
         expected.push(rows(&mut session, sql).await);
     }
-    assert_eq!(expected[0][0][0], (ROWS - 1).to_string());
     let is_over = Arc::new(AtomicBool::new(false));
     let reader = tokio::spawn(read_by_key(engine.connect(), Arc::clone(&is_over)));
     let started: Vec<_> = (0..STATEMENTS)
         .map(|n| {
             let mut session = engine.connect();
-            let sql = JOINS[n % JOINS.len()];
+            let sql = statements[n % statements.len()];
             tokio::spawn(async move { run(&mut session, sql).await })
         })
         .collect();
     for (n, task) in started.into_iter().enumerate() {
         let found = task.await.unwrap();
-        let sql = JOINS[n % JOINS.len()];
+        let sql = statements[n % statements.len()];
         let found = found.unwrap_or_else(|error| panic!("{sql}: {error}"));
-        assert!(found.unwrap() == expected[n % JOINS.len()], "{sql}");
+        assert!(found.unwrap() == expected[n % statements.len()], "{sql}");
     }
     is_over.store(true, Ordering::Relaxed);
     let (read, failed) = reader.await.unwrap();
@@ -93,14 +106,24 @@ async fn run_beside_each_other(memory_bytes: u64) -> Vec<String> {
     failed
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn joins_of_four_budgets_end_beside_each_other_and_leave_room_for_others() {
+/// The same at every budget.
+async fn check_beside_each_other(statements: &[&'static str]) {
     let budgets: &[u64] = match std::env::var_os("MAYFLY_FULL") {
         Some(_) => &[8 << 20, 16 << 20, 64 << 20],
         None => &[8 << 20],
     };
     for memory_bytes in budgets.iter().copied() {
-        let failed = run_beside_each_other(memory_bytes).await;
+        let failed = run_beside_each_other(statements, memory_bytes).await;
         assert!(failed.is_empty(), "{memory_bytes}: {failed:#?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn joins_of_four_budgets_end_beside_each_other_and_leave_room_for_others() {
+    check_beside_each_other(JOINS).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn operators_of_all_kinds_end_beside_each_other_and_leave_room_for_others() {
+    check_beside_each_other(KINDS).await;
 }

@@ -245,6 +245,7 @@ impl Session {
         let statements = &self.connection.engine.shared().statements;
         let mut running = first;
         let mut ended = failed;
+        let (mut tries, mut took) = (0, running.elapsed());
         let memory_wait = self.connection.local().settings().memory_wait;
         while let Some(patience) = memory_wait.checked_sub(running.elapsed()) {
             running.enter(Stage::WaitingForMemory);
@@ -252,7 +253,8 @@ impl Session {
             let wait = {
                 let statements = Arc::clone(statements);
                 let turn = self.connection.turn.take();
-                async move { Ok(statements.next_turn(turn, patience).await) }
+                let pause = shortage::pause(tries, took);
+                async move { Ok(statements.next_turn(turn, pause, patience).await) }
             };
             let turn = match self.run_on_workers(&running, wait).await {
                 Ok(Some(turn)) if running.interrupted().is_none() => Some(turn),
@@ -263,10 +265,13 @@ impl Session {
                 }
             };
             self.connection.turn.put(turn);
+            tries += 1;
             running = running.again();
             guard.0 = Some(Arc::clone(&running));
             let was_alone = self.is_alone();
+            let started = Instant::now();
             ended = self.run_once(&running).await;
+            took = started.elapsed();
             if was_alone && self.is_alone() {
                 ended = ended.map_err(errors::of_one_alone);
                 break;

@@ -6,8 +6,10 @@
 //! runs: then the budget is too small, and the error stands. How long it waits says
 //! `mayfly_memory_wait_timeout`.
 //!
-//! One at a time starts again, in the order of the queue: the others would plan in vain. Newcomers
-//! are not held back, so a statement in the queue may lose its chance to them; its patience ends.
+//! One at a time starts again, in the order of the queue: the others would plan in vain. It does
+//! when another one has ended, and now and then before: those that run need more at one time than
+//! at another, and a statement on one row needs little. Newcomers are not held back, so a statement
+//! in the queue may lose its chance to them; its patience ends.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +18,20 @@ use std::time::Duration;
 use tokio::sync::{Notify, OwnedMutexGuard};
 
 use crate::pending::notified_unless;
+
+/// How long the first one in the queue waits before it tries again while nobody has ended ...
+const FIRST_PAUSE: Duration = Duration::from_millis(4);
+/// ... how often that doubles with each try in vain, up to a second ...
+const PAUSE_DOUBLINGS: u32 = 8;
+/// ... and how many times as long as the try it is at least: what is done in vain takes time from
+/// those that it waits for.
+const PAUSE_PER_TRY: u32 = 8;
+
+/// The pause after so many tries in vain, the last of which took so long.
+pub(crate) fn pause(tries: u32, took: Duration) -> Duration {
+    let doubled = FIRST_PAUSE * 2_u32.saturating_pow(tries.min(PAUSE_DOUBLINGS));
+    doubled.max(took.saturating_mul(PAUSE_PER_TRY))
+}
 
 /// The statements of an engine that have a task.
 #[derive(Default)]
@@ -62,14 +78,20 @@ impl Statements {
     }
 
     /// Waits until a statement that is not counted any more may start again: it is its turn, which
-    /// it may hold already, and one of those that ran has ended. `None` if its patience ends first.
-    pub(crate) async fn next_turn(&self, held: Option<Turn>, patience: Duration) -> Option<Turn> {
+    /// it may hold already, and one of those that ran has ended or the pause is over. `None` if its
+    /// patience ends first.
+    pub(crate) async fn next_turn(
+        &self,
+        held: Option<Turn>,
+        pause: Duration,
+        patience: Duration,
+    ) -> Option<Turn> {
         let next = async {
             let turn = match held {
                 Some(turn) => turn,
                 None => Arc::clone(&self.queue).lock_owned().await,
             };
-            self.one_ended().await;
+            let _either = tokio::time::timeout(pause, self.one_ended()).await;
             turn
         };
         tokio::time::timeout(patience, next).await.ok()

@@ -42,6 +42,7 @@ use mayfly_types::MySqlError;
 use super::turns::Deadline;
 use super::{Busy, Job};
 use crate::connection::Connection;
+use crate::errors::may_pass;
 use crate::outcome::{ColumnInfo, Outcome, RowStream, crashed, panic_text};
 use crate::running::Running;
 use crate::slow_log::Reads;
@@ -200,6 +201,8 @@ pub(crate) fn run_known(
             return Attempt::Ended(Ok(outcome));
         }
         Ok(Ok(Some(Ran::Done(done)))) => Ok(done),
+        // What it did is taken back. The long way waits for memory that others have.
+        Ok(Err(error)) if may_pass(&error) => return Attempt::Unknown,
         Ok(Err(error)) => Err(error),
         Err(panic) => Err(crashed(&panic_text(panic))),
     };
