@@ -65,7 +65,11 @@ impl SpacePool {
             .next_power_of_two()
             .clamp(STEP_BYTES_MIN, STEP_BYTES_MAX);
         // Of their own, so that they may be given memory of others of the same statement.
-        let stock = account.child(STOCK_OPERATORS, AccountOptions::default());
+        let options = AccountOptions {
+            takes_memory: true,
+            ..AccountOptions::default()
+        };
+        let stock = account.child(STOCK_OPERATORS, options);
         let reservation = stock.reserve(0).map_err(space_error)?;
         Ok(Self {
             account: account.clone(),
@@ -96,14 +100,24 @@ impl SpacePool {
 }
 
 impl State {
-    /// Makes the grant cover `bytes`: with a step in reserve, or else exactly.
-    fn cover(&mut self, bytes: u64, step_bytes: u64) -> Result<(), mayfly_space::Error> {
+    /// Makes the grant cover `bytes` of what is free: with a step in reserve, or else exactly.
+    fn cover_in_free(&mut self, bytes: u64, step_bytes: u64) -> Result<(), mayfly_space::Error> {
         if bytes <= self.granted_bytes {
             return Ok(());
         }
         let rounded = bytes.next_multiple_of(step_bytes);
-        if self.reservation.try_resize(rounded).is_ok() {
+        if self.reservation.try_resize_in_free(rounded).is_ok() {
             self.granted_bytes = rounded;
+            return Ok(());
+        }
+        self.reservation.try_resize_in_free(bytes)?;
+        self.granted_bytes = bytes;
+        Ok(())
+    }
+
+    /// The same, and takes what is missing from operators that hold more.
+    fn cover(&mut self, bytes: u64, step_bytes: u64) -> Result<(), mayfly_space::Error> {
+        if self.cover_in_free(bytes, step_bytes).is_ok() {
             return Ok(());
         }
         self.reservation.try_resize(bytes)?;
@@ -136,7 +150,7 @@ impl MemoryPool for SpacePool {
         let mut state = self.state();
         state.used_bytes += additional as u64;
         let used_bytes = state.used_bytes;
-        if state.cover(used_bytes, self.step_bytes).is_err() {
+        if state.cover_in_free(used_bytes, self.step_bytes).is_err() {
             let over = used_bytes - state.granted_bytes;
             state.overcommit_bytes_max = state.overcommit_bytes_max.max(over);
         }

@@ -431,7 +431,7 @@ impl TableScan {
 /// that it feeds may not take them.
 pub(crate) fn admit_scan(account: &Account, page_bytes: u64) -> Result<Admission> {
     account
-        .admit(SCAN_PAGES * page_bytes)
+        .admit_within_limits(SCAN_PAGES * page_bytes)
         // With less it can go on where those that it feeds let go of a batch before the next.
         .or_else(|_| account.admit(page_bytes))
         .map_err(space_error)

@@ -226,7 +226,11 @@ impl Engine {
         dictionary
             .create_database(DEFAULT_DATABASE)
             .map_err(|error| errors::from_table(&error))?;
-        let table_account = space.root().child("tables", AccountOptions::default());
+        let options_of_tables = AccountOptions {
+            takes_memory: true,
+            ..AccountOptions::default()
+        };
+        let table_account = space.root().child("tables", options_of_tables);
         let client_account = client_memory::account_of_clients(&space);
         let globals = Globals {
             variables: start_values(&options, threads),

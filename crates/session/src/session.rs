@@ -79,6 +79,10 @@ impl Drop for IsPrepared {
 /// seen and killed: longer than others of its kind take.
 const SHORT_WAIT: Duration = Duration::from_millis(10);
 
+/// How often a statement that runs at once tries again to find memory, about a second in all,
+/// before it goes the long way.
+const SHORT_TRIES: u32 = 8;
+
 /// What came of running a statement at once.
 enum AtOnce {
     Ended(Result<Outcome, MySqlError>),
@@ -86,6 +90,12 @@ enum AtOnce {
     Waits,
     /// It is not known. Nothing was done.
     Unknown,
+}
+
+impl AtOnce {
+    fn interrupted() -> AtOnce {
+        AtOnce::Ended(Err(MySqlError::new(ErrorCode::QueryInterrupted, &[])))
+    }
 }
 
 /// Stops a statement whose caller has lost interest.
@@ -182,25 +192,37 @@ impl Session {
         }
         let mut attempt = statement::run_known(&self.connection, statement, None);
         let mut waited = Duration::ZERO;
-        while let Attempt::Busy(busy) = attempt {
+        let mut tries = 0;
+        loop {
             let started = Instant::now();
-            let patience = {
-                let _entered = self.connection.engine.runtime().enter();
-                tokio::time::sleep(SHORT_WAIT.saturating_sub(waited))
-            };
-            let turn = tokio::select! {
-                turn = busy.turns.take(busy.purpose) => Some(turn),
-                () = patience => None,
-                () = self.connection.end.wait() => {
-                    return AtOnce::Ended(Err(MySqlError::new(ErrorCode::QueryInterrupted, &[])));
+            let again = match attempt {
+                Attempt::Busy(busy) => {
+                    let patience = self.pause(SHORT_WAIT.saturating_sub(waited));
+                    let turn = tokio::select! {
+                        turn = busy.turns.take(busy.purpose) => Some(turn),
+                        () = patience => None,
+                        () = self.connection.end.wait() => return AtOnce::interrupted(),
+                    };
+                    waited += started.elapsed();
+                    self.connection.local().waited += started.elapsed();
+                    match turn {
+                        Some(turn) => Some((busy, turn)),
+                        None => return AtOnce::Waits,
+                    }
                 }
+                // It needs little: it does not wait behind those that need much.
+                Attempt::Short if tries < SHORT_TRIES && self.others_run() => {
+                    let pause = self.pause(shortage::pause(tries, Duration::ZERO));
+                    tries += 1;
+                    tokio::select! {
+                        () = pause => {}
+                        () = self.connection.end.wait() => return AtOnce::interrupted(),
+                    }
+                    None
+                }
+                _ => break,
             };
-            waited += started.elapsed();
-            self.connection.local().waited += started.elapsed();
-            let Some(turn) = turn else {
-                return AtOnce::Waits;
-            };
-            attempt = statement::run_known(&self.connection, statement, Some((busy, turn)));
+            attempt = statement::run_known(&self.connection, statement, again);
         }
         if let Attempt::Ended(ended) = attempt {
             return AtOnce::Ended(ended);
@@ -208,6 +230,17 @@ impl Session {
         let ended = statement::run_known_table(&self.connection, statement);
         let ended = ended.or_else(|| statement::run_repeated(&self.connection, statement).map(Ok));
         ended.map_or(AtOnce::Unknown, AtOnce::Ended)
+    }
+
+    /// A timer for whoever polls a statement that runs at once.
+    fn pause(&self, time: Duration) -> tokio::time::Sleep {
+        let _entered = self.connection.engine.runtime().enter();
+        tokio::time::sleep(time)
+    }
+
+    /// Whether statements run that have a task, which those that run at once have not.
+    fn others_run(&self) -> bool {
+        self.connection.engine.shared().statements.running() > 0
     }
 
     /// Whether its statement is the only one of the engine that runs.

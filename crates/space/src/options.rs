@@ -145,6 +145,10 @@ pub struct AccountOptions {
     /// their admitted minimum are refused where less would be left. An operator that can do with
     /// less memory leaves some to statements that begin later and cannot.
     pub headroom_bytes: u64,
+    /// Whether claims of this account and its descendants that do not fit take memory of operators
+    /// that hold it for speed ([`GivesMemory`](crate::GivesMemory)). For those that cannot do with
+    /// less; what is admitted takes it in any case.
+    pub takes_memory: bool,
     /// How the pages of this account and its descendants are compressed; as those of its parent
     /// when `None`.
     pub compression: Option<Compression>,

@@ -338,6 +338,11 @@ impl Account {
         })
     }
 
+    /// Bytes of pins and reservations beyond what was admitted, descendants included.
+    pub fn beyond_minimum_bytes(&self) -> u64 {
+        self.node.beyond_minimum_bytes()
+    }
+
     /// Lets others have memory of this account, where what they need does not fit otherwise: the
     /// operator is asked to give some up. It is forgotten once it is gone.
     pub fn may_take_from(&self, operator: Weak<dyn GivesMemory>) {
@@ -451,6 +456,18 @@ impl Reservation {
     /// # Errors
     /// As for [`Account::reserve`]; nothing changes then.
     pub fn try_resize(&mut self, bytes: u64) -> Result<()> {
+        self.resize(bytes, Node::claim)
+    }
+
+    /// The same, but takes no memory of operators that hold it for speed, whatever the account may.
+    ///
+    /// # Errors
+    /// As for [`Account::reserve`]; nothing changes then.
+    pub fn try_resize_in_free(&mut self, bytes: u64) -> Result<()> {
+        self.resize(bytes, Node::claim_free)
+    }
+
+    fn resize(&mut self, bytes: u64, claim: fn(&Node, u64) -> Result<()>) -> Result<()> {
         if bytes <= self.bytes {
             self.shrink(bytes);
             return Ok(());
@@ -461,7 +478,7 @@ impl Reservation {
         if more > 0 {
             let (core, node) = (&self.account.shared.core, &self.account.node);
             core.check_grant(node, more)?;
-            node.claim(more)?;
+            claim(node, more)?;
             core.take_outside(node, more)
                 .inspect_err(|_| node.unclaim(more))?;
         }

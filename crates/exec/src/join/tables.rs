@@ -163,18 +163,35 @@ impl Tables {
 }
 
 impl GivesMemory for Tables {
+    fn spare_bytes(&self) -> u64 {
+        match self.may_give_up {
+            true => self.held_bytes.load(Ordering::Relaxed) + self.state().leaving_bytes(),
+            false => 0,
+        }
+    }
+
+    // Nothing is claimed with this lock in hand.
     fn give(&self, bytes: u64) -> u64 {
-        let Ok(mut state) = self.state.try_lock() else {
-            return 0;
-        };
-        let before = self.held_bytes.load(Ordering::Relaxed);
-        self.give_up(&mut state, bytes);
+        let mut state = self.state();
+        let held = |state: &State| self.held_bytes.load(Ordering::Relaxed) + state.leaving_bytes();
+        let before = held(&state);
         state.settle();
+        // What is on its way to others will do for this one, or has to.
+        let coming = before - self.held_bytes.load(Ordering::Relaxed);
+        if coming < bytes {
+            self.give_up(&mut state, bytes - coming);
+            state.settle();
+        }
         before - self.held_bytes.load(Ordering::Relaxed)
     }
 }
 
 impl State {
+    /// What tables have pinned that were given up and are still in use.
+    fn leaving_bytes(&self) -> u64 {
+        self.leaving.iter().map(LeavingTable::held_bytes).sum()
+    }
+
     /// Turns tables that no snapshot has any more into pages.
     fn settle(&mut self) {
         for leaving in std::mem::take(&mut self.leaving) {

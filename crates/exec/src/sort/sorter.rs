@@ -183,9 +183,13 @@ impl Sorter {
             partitions,
         } = options;
         let account = context.table_account("sort", partitions, AccountOptions::default());
-        let admission = account
-            .admit(sizes.minimum_bytes as u64)
-            .map_err(space_error)?;
+        // Others give memory up for the least only.
+        let minimum_bytes = sizes.minimum_bytes as u64;
+        let admission = match sizes.smaller() {
+            Some(_) => account.admit_within_limits(minimum_bytes),
+            None => account.admit(minimum_bytes),
+        };
+        let admission = admission.map_err(space_error)?;
         let reservation = account.reserve(0).map_err(space_error)?;
         let encoder = Arc::new(KeyEncoder::new(&spec)?);
         let why = if fetch.is_some() {

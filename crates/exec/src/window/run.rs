@@ -91,7 +91,11 @@ impl Run {
     pub(super) fn new(context: &Arc<StatementContext>, options: RunOptions) -> Result<Self> {
         let spec = Arc::clone(&options.spec);
         let partitions = options.partitions;
-        let account = context.table_account("window", partitions, AccountOptions::default());
+        let options_of_account = AccountOptions {
+            takes_memory: true,
+            ..AccountOptions::default()
+        };
+        let account = context.table_account("window", partitions, options_of_account);
         let (page_class, admission) = admit(&account, partitions)?;
         let first_flag = spec.first_flag();
         let functions = spec.functions.iter();
@@ -331,7 +335,12 @@ fn admit(account: &Account, partitions: usize) -> Result<(PageClass, Admission)>
     let mut refusal = None;
     for class in affordable {
         let minimum_bytes = (HELD_PAGES + PAGES_AT_HAND) * class.bytes();
-        match account.admit(minimum_bytes as u64) {
+        // Others give memory up for the least only.
+        let admission = match class <= least {
+            true => account.admit(minimum_bytes as u64),
+            false => account.admit_within_limits(minimum_bytes as u64),
+        };
+        match admission {
             Ok(admission) => return Ok((class, admission)),
             Err(error) => refusal = Some(space_error(error)),
         }

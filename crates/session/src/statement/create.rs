@@ -500,6 +500,7 @@ impl Connection {
         }
         let options = AccountOptions {
             resident_max_bytes: self.temp_table_cap(),
+            takes_memory: true,
             ..AccountOptions::default()
         };
         let account = self.account.child("temporary table", options);

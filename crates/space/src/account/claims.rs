@@ -107,14 +107,29 @@ impl Node {
         more == 0 || parent.is_none_or(|parent| parent.limits_allow(more))
     }
 
-    /// Claims `bytes`, rounded up to KiB.
-    pub(crate) fn claim(&self, bytes: u64) -> Result<()> {
+    /// What is claimed beyond the admitted minimum.
+    pub(crate) fn beyond_minimum_bytes(&self) -> u64 {
+        let (minimum, inner) = halves(self.claim.load(Acquire));
+        inner.saturating_sub(minimum) * KIB
+    }
+
+    /// Claims `bytes`, rounded up to KiB, if they are free.
+    pub(crate) fn claim_free(&self, bytes: u64) -> Result<()> {
         let kib = bytes.div_ceil(KIB);
         let may = || !self.is_limited || self.limits_allow(kib);
-        let claim = || self.attempt(kib, may, |kib| self.change(kib, kib > 0));
-        match claim() || !self.is_limited && self.claim_of_givers(bytes, Need::More, claim) {
+        match self.attempt(kib, may, |kib| self.change(kib, kib > 0)) {
             true => Ok(()),
             false => Err(self.exceeded(bytes)),
+        }
+    }
+
+    /// Claims `bytes`, rounded up to KiB.
+    pub(crate) fn claim(&self, bytes: u64) -> Result<()> {
+        let claimed = self.claim_free(bytes);
+        let claim = || self.claim_free(bytes).is_ok();
+        match claimed {
+            Err(_) if self.takes_memory && self.claim_of_givers(bytes, Need::More, claim) => Ok(()),
+            claimed => claimed,
         }
     }
 

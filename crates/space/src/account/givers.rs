@@ -1,26 +1,28 @@
 //! Those who hold memory only because it makes them faster, and who may take it from them.
 //!
-//! A claim that does not fit asks them before it fails. Whom it asks is a matter of the tree: its
-//! own statement's operators first, then those of its session, then anybody's; among these the one
-//! whose side of the tree claims most.
+//! A claim that does not fit asks them before it fails, if it is one of those that cannot do with
+//! less (`takes_memory` of an account). Whom it asks is a matter of the tree: its own statement's
+//! operators first, then those of its session, then anybody's; among these the one whose side of
+//! the tree claims most.
 //!
 //! ```text
-//!            server                     a claim of `sort` asks `groups` (they meet at
+//!            server                     a claim of `scan` asks `groups` (they meet at
 //!            /    \                     statement 1), then `join` (they meet at the server)
 //!   statement 1   statement 2
 //!    /      \          \
-//!  sort    groups      join
+//!  scan    groups      join
 //! ```
 //!
 //! A claim for an admission, without which nobody can begin, is given whatever the others have. Any
 //! other one only what is held by sides that claim at least [`MORE`] times as much: memory moves
-//! from those who have much to those who have little and not to and fro between equals. An account
-//! with limits takes nothing for what is not admitted: it can do with less.
+//! from those who have much to those who have little and not to and fro between equals. Nobody
+//! gives anything where all that can be given would not do.
 //!
 //! **Never** asks an operator for what itself or an account below its own needs: operators divide
 //! their own memory better.
 //!
-//! **Cost**: nothing where a claim fits; else a lock and a walk up the tree for each giver.
+//! **Cost**: nothing where a claim fits; else a lock and a walk up the tree for each giver, and at
+//! most some 15 ms of this thread where what is given up is still in use.
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -41,9 +43,12 @@ const PAUSE: Duration = Duration::from_micros(50);
 
 /// An operator that holds memory only because that is quicker.
 pub trait GivesMemory: Send + Sync {
-    /// Gives about so many bytes up; returns how many it did, be they free now or as soon as those
-    /// who look at them have seen enough. Who calls may hold locks of other operators and of this
-    /// one: what is locked is left alone.
+    /// The most that it could give at this moment.
+    fn spare_bytes(&self) -> u64;
+
+    /// Gives about so many bytes up; returns how many of what it claims it did, be they free now or
+    /// as soon as those who look at them have seen enough. Who calls may hold locks under which
+    /// this or another operator claims memory: what is locked by them is left alone.
     fn give(&self, bytes: u64) -> u64;
 }
 
@@ -137,16 +142,21 @@ impl Node {
         if bytes > self.limit_bytes() {
             return false;
         }
-        let mut promised = 0;
+        let mut claimed_before = u64::MAX;
         for round in 0..ROUNDS {
             if round % PATIENCE == 0 {
-                promised = self.take(bytes, need);
-            }
-            if claim() {
+                let promised = self.take(bytes, need);
+                if claim() {
+                    return true;
+                }
+                // Those who look at it may wait for this thread.
+                let claimed = self.root_claim_bytes();
+                if promised == 0 || claimed >= claimed_before {
+                    return false;
+                }
+                claimed_before = claimed;
+            } else if claim() {
                 return true;
-            }
-            if promised == 0 {
-                return false;
             }
             // A table may be with somebody who looks at it.
             std::thread::sleep(PAUSE * (1 + round));
@@ -158,8 +168,15 @@ impl Node {
     fn take(&self, bytes: u64, need: Need) -> u64 {
         let free = self.limit_bytes().saturating_sub(self.root_claim_bytes());
         let missing = bytes.saturating_sub(free).max(KIB);
+        let operators = self.root().givers.of(self, need);
+        let spare: u64 = { operators.iter() }
+            .map(|operator| operator.spare_bytes())
+            .sum();
+        if spare < missing {
+            return 0;
+        }
         let mut given = 0;
-        for operator in self.root().givers.of(self, need) {
+        for operator in operators {
             if given < missing {
                 given += operator.give(missing - given);
             }

@@ -118,6 +118,8 @@ pub(crate) struct Node {
     headroom_kib: u64,
     /// Whether this node or one above it has one of these two limits.
     is_limited: bool,
+    /// Whether claims that do not fit take memory of others.
+    takes_memory: bool,
     /// `None` for the space's own.
     compression: Option<Compression>,
     /// Pages of a node with a resident limit.
@@ -175,6 +177,7 @@ impl Node {
                 .map_or(u64::MAX, |bytes| bytes / KIB),
             headroom_kib: options.headroom_bytes.div_ceil(KIB),
             is_limited,
+            takes_memory: options.takes_memory,
             compression: options.compression,
             own_pages: Mutex::default(),
             givers: Givers::default(),
@@ -189,6 +192,7 @@ impl Node {
         let parent = Some(Arc::clone(self));
         let options = AccountOptions {
             compression: options.compression.or(self.compression),
+            takes_memory: options.takes_memory || self.takes_memory,
             ..options
         };
         let child = Arc::new(Node::new(

@@ -40,6 +40,10 @@ impl Operator {
 }
 
 impl GivesMemory for Operator {
+    fn spare_bytes(&self) -> u64 {
+        { self.held.try_lock() }.map_or(0, |held| held.bytes())
+    }
+
     fn give(&self, bytes: u64) -> u64 {
         let Ok(mut held) = self.held.try_lock() else {
             return 0;
@@ -66,6 +70,15 @@ fn child(account: &Account) -> Account {
     account.child("operator", AccountOptions::default())
 }
 
+/// One that cannot do with less.
+fn needy(account: &Account) -> Account {
+    let options = AccountOptions {
+        takes_memory: true,
+        ..AccountOptions::default()
+    };
+    account.child("needy", options)
+}
+
 fn claimed_of_nobody(space: &Space) -> u64 {
     space.memory_bytes() - space.memory_claimed_bytes()
 }
@@ -73,7 +86,7 @@ fn claimed_of_nobody(space: &Space) -> u64 {
 #[test]
 fn who_has_little_takes_from_who_has_much() {
     let space = space(8 * MIB);
-    let (large, small) = (account(&space), account(&space));
+    let (large, small) = (account(&space), needy(&account(&space)));
     let join = Operator::new(&child(&large), 7 * MIB, None);
     let free = claimed_of_nobody(&space);
     let first = small.reserve(free + MIB).expect("the join gives a MiB up");
@@ -107,7 +120,7 @@ fn ones_own_statement_is_asked_first_and_then_who_has_most() {
     ];
     let rest = child(&account(&space)).reserve(claimed_of_nobody(&space));
     let held = || operators.each_ref().map(|operator| operator.held_bytes());
-    let sort = child(&own);
+    let sort = child(&needy(&own));
     let first = sort.reserve(256 * KIB).expect("its own statement gives");
     assert_eq!(held(), [3 * MIB, 2 * MIB, MIB - 256 * KIB]);
     let second = sort.reserve(256 * KIB).expect("it still has more");
@@ -116,9 +129,6 @@ fn ones_own_statement_is_asked_first_and_then_who_has_most() {
     let third = sort.reserve(256 * KIB).expect("the largest gives");
     assert_eq!(held(), [3 * MIB - 256 * KIB, 2 * MIB, 512 * KIB]);
     drop(third);
-    // Nobody gives what would not do.
-    assert!(sort.reserve(9 * MIB).is_err());
-    assert_eq!(held(), [3 * MIB - 256 * KIB, 2 * MIB, 512 * KIB]);
     drop((first, second, rest, operators, sort));
     drop((own, other, largest));
     assert_empty(&space);
@@ -133,6 +143,7 @@ fn what_nobody_can_begin_without_is_given_by_equals_too() {
         ..AccountOptions::default()
     };
     let limited = account(&space).child("limited", options);
+    let other = account(&space);
     let most = limited
         .admit(claimed_of_nobody(&space))
         .expect("it is free");
@@ -141,8 +152,16 @@ fn what_nobody_can_begin_without_is_given_by_equals_too() {
     assert_eq!(one.held_bytes(), 4 * MIB);
     let admission = limited.admit(MIB).expect("somebody gives it up");
     assert_eq!(one.held_bytes(), 3 * MIB);
+    // Nobody gives what would not do.
     assert!(limited.admit(7 * MIB).is_err());
-    assert_eq!(one.held_bytes(), 0);
+    assert_eq!(one.held_bytes(), 3 * MIB);
+    // An account that can do with less takes nothing either.
+    assert!(
+        child(&other)
+            .reserve(claimed_of_nobody(&space) + KIB)
+            .is_err()
+    );
+    assert_eq!(one.held_bytes(), 3 * MIB);
     drop((most, admission, one, limited));
     assert_empty(&space);
 }
@@ -151,10 +170,10 @@ fn what_nobody_can_begin_without_is_given_by_equals_too() {
 fn who_claims_while_it_gives_asks_nobody() {
     let space = space(8 * MIB);
     let (first, second) = (account(&space), account(&space));
-    let one = Operator::new(&child(&first), 4 * MIB, Some(child(&second)));
-    let other = Operator::new(&child(&second), 3 * MIB, Some(child(&first)));
+    let one = Operator::new(&child(&first), 4 * MIB, Some(needy(&second)));
+    let other = Operator::new(&child(&second), 3 * MIB, Some(needy(&first)));
     let rest = account(&space).reserve(claimed_of_nobody(&space));
-    let small = account(&space).reserve(MIB).expect("one gives");
+    let small = needy(&account(&space)).reserve(MIB).expect("one gives");
     assert_eq!((one.held_bytes(), other.held_bytes()), (3 * MIB, 3 * MIB));
     drop((small, rest, one, other, first, second));
     assert_empty(&space);
@@ -175,7 +194,7 @@ fn what_is_given_up_is_waited_for() {
                 join.leaving.lock().unwrap().clear();
             }
         });
-        let small = account(&space).reserve(free + MIB);
+        let small = needy(&account(&space)).reserve(free + MIB);
         is_over.store(true, Relaxed);
         drop(small.expect("it is free as soon as nobody looks at it"));
     });

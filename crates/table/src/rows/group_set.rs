@@ -126,8 +126,17 @@ pub struct GroupSet {
 }
 
 impl GivesMemory for GroupSet {
+    fn spare_bytes(&self) -> u64 {
+        self.shape.account.beyond_minimum_bytes()
+    }
+
     fn give(&self, bytes: u64) -> u64 {
-        self.shed(bytes)
+        // Its minimum stays its own.
+        let spare_bytes = self.spare_bytes();
+        match bytes.min(spare_bytes) {
+            0 => 0,
+            bytes => self.shed(bytes).min(spare_bytes),
+        }
     }
 }
 

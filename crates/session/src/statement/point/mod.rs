@@ -164,6 +164,8 @@ pub(crate) enum Attempt {
     Ended(Result<Outcome, MySqlError>),
     /// It is, but it is somebody else's turn to write its table. Nothing was done.
     Busy(Busy),
+    /// It is, and found no memory. Nothing was done but that numbers of AUTO_INCREMENT were taken.
+    Short,
     /// It goes the long way. Nothing was done.
     Unknown,
 }
@@ -201,8 +203,7 @@ pub(crate) fn run_known(
             return Attempt::Ended(Ok(outcome));
         }
         Ok(Ok(Some(Ran::Done(done)))) => Ok(done),
-        // What it did is taken back. The long way waits for memory that others have.
-        Ok(Err(error)) if may_pass(&error) => return Attempt::Unknown,
+        Ok(Err(error)) if may_pass(&error) => return Attempt::Short,
         Ok(Err(error)) => Err(error),
         Err(panic) => Err(crashed(&panic_text(panic))),
     };
