@@ -96,6 +96,8 @@ impl Faults for Beside {
         let acting = Arc::clone(&action);
         thread::spawn(move || {
             acting();
+            // Before the statement goes on: the table that it holds may be the last one.
+            drop(acting);
             let _ = sender.send(());
         });
         let ended = receiver.recv_timeout(Duration::from_secs(120));
