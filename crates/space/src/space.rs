@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use crate::account::{Node, count};
+use crate::account::{GivesMemory, Node, count};
 use crate::arena::{Arena, Size};
 use crate::background::Background;
 use crate::core::Core;
@@ -18,8 +18,7 @@ use crate::prefetch::{self, Requests};
 use crate::room::Room;
 use crate::table::{DIRTY, EXCLUSIVE, RESIDENT, Table, frame_bits};
 use crate::{
-    AccountOptions, Counters, Error, GivesMemory, IoMode, PageClass, Result, SpaceOptions,
-    WriteGuard, io, lock,
+    AccountOptions, Counters, Error, IoMode, PageClass, Result, SpaceOptions, WriteGuard, io, lock,
 };
 
 /// The smallest budget a space can work with.
