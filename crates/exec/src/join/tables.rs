@@ -173,16 +173,14 @@ impl GivesMemory for Tables {
     // Nothing is claimed with this lock in hand.
     fn give(&self, bytes: u64) -> u64 {
         let mut state = self.state();
-        let held = |state: &State| self.held_bytes.load(Ordering::Relaxed) + state.leaving_bytes();
-        let before = held(&state);
-        state.settle();
         // What is on its way to others will do for this one, or has to.
-        let coming = before - self.held_bytes.load(Ordering::Relaxed);
+        let coming = state.leaving_bytes();
+        let held_before = self.held_bytes.load(Ordering::Relaxed);
         if coming < bytes {
             self.give_up(&mut state, bytes - coming);
-            state.settle();
         }
-        before - self.held_bytes.load(Ordering::Relaxed)
+        state.settle();
+        coming + held_before - self.held_bytes.load(Ordering::Relaxed)
     }
 }
 

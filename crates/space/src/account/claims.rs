@@ -125,12 +125,11 @@ impl Node {
 
     /// Claims `bytes`, rounded up to KiB.
     pub(crate) fn claim(&self, bytes: u64) -> Result<()> {
-        let claimed = self.claim_free(bytes);
         let claim = || self.claim_free(bytes).is_ok();
-        match claimed {
-            Err(_) if self.takes_memory && self.claim_of_givers(bytes, Need::More, claim) => Ok(()),
-            claimed => claimed,
-        }
+        self.claim_free(bytes).or_else(|refused| {
+            let takes = self.takes_memory && self.claim_of_givers(bytes, Need::More, claim);
+            if takes { Ok(()) } else { Err(refused) }
+        })
     }
 
     /// Makes a change that `may` be tried, and takes it back where it does not fit.

@@ -144,22 +144,21 @@ impl Node {
         }
         let mut claimed_before = u64::MAX;
         for round in 0..ROUNDS {
-            if round % PATIENCE == 0 {
-                let promised = self.take(bytes, need);
-                if claim() {
-                    return true;
-                }
+            // A table may be with somebody who looks at it.
+            std::thread::sleep(PAUSE * round);
+            let asks = round % PATIENCE == 0;
+            let promised = if asks { self.take(bytes, need) } else { 0 };
+            if claim() {
+                return true;
+            }
+            if asks {
                 // Those who look at it may wait for this thread.
                 let claimed = self.root_claim_bytes();
                 if promised == 0 || claimed >= claimed_before {
                     return false;
                 }
                 claimed_before = claimed;
-            } else if claim() {
-                return true;
             }
-            // A table may be with somebody who looks at it.
-            std::thread::sleep(PAUSE * (1 + round));
         }
         false
     }
