@@ -10,8 +10,10 @@
 //!    (unpinned pages have no pointers into them) so that the block can be carved anew;
 //! 3. evict the clean page that is needed last: no I/O;
 //! 4. wait for the writer, which then works at full depth;
-//! 5. when there is nothing to write either, use the slack that stands for fragmentation, or
-//!    report what the last write failed of, or that the budget is used up.
+//! 5. when there is nothing to write either, use the slack that stands for fragmentation;
+//! 6. have those who hold memory for speed give some up: what they pin here and there keeps the
+//!    rest in pieces that are no block;
+//! 7. report what the last write failed of, or that the budget is used up.
 //!
 //! Who asks has a claim, and all claims together fit. So where the bytes do not fit, others hold
 //! frames without a claim: pages on their way into memory or to another frame, or unpinned ones on
@@ -42,6 +44,8 @@ const CODE_SHARE: u64 = 8;
 const BARREN_ROUNDS: u32 = 4;
 /// The same while frames are held that nobody claims.
 const UNCLAIMED_ROUNDS: u32 = 10_000;
+/// How often others are asked for memory while none of it becomes free, some 15 ms in all.
+const ASKED_MAX: u32 = 64;
 
 /// What the writer and those who wait for it tell each other.
 #[derive(Default)]
@@ -90,6 +94,9 @@ struct Waiting<'n> {
     overdraws: bool,
     /// Writes that had begun when it came: what they meet may be over.
     writes_before: Option<u64>,
+    /// How often others were asked to give memory up, and what all had claimed the last time.
+    asked: u32,
+    claimed_before: u64,
 }
 
 impl<'n> Waiting<'n> {
@@ -100,6 +107,8 @@ impl<'n> Waiting<'n> {
             rounds: 0,
             overdraws: false,
             writes_before: None,
+            asked: 0,
+            claimed_before: u64::MAX,
         }
     }
 }
@@ -250,6 +259,23 @@ impl Core {
         Ok(())
     }
 
+    /// Whether others give memory up, or it is worth waiting for what they gave before. That may be
+    /// in use still, by this very thread at worst: so there is an end where claims do not fall.
+    fn others_give(&self, waiting: &mut Waiting<'_>) -> bool {
+        let claimed = waiting.node.root_claim_bytes();
+        if waiting.asked >= ASKED_MAX && claimed >= waiting.claimed_before {
+            return false;
+        }
+        waiting.asked += 1;
+        waiting.claimed_before = claimed;
+        // More each time: the first one's may not be free before long.
+        let blocks = u64::from(waiting.asked);
+        waiting
+            .node
+            .take_for_room(blocks * self.arena.block_bytes())
+            > 0
+    }
+
     fn take_frame(&self, evicted: Evicted) {
         count(&evicted.account.tally.evictions, 1);
         self.release_frame(&evicted.account, evicted.frame, evicted.size);
@@ -287,6 +313,10 @@ impl Core {
                     // Others' quotas keep their pages in memory, which is no reason to fail here.
                     if is_barren && !waiting.overdraws && self.order.refused_pages() > 0 {
                         waiting.overdraws = true;
+                        waiting.rounds = 0;
+                        continue;
+                    }
+                    if is_barren && self.others_give(&mut waiting) {
                         waiting.rounds = 0;
                         continue;
                     }

@@ -138,6 +138,16 @@ impl Node {
         }
     }
 
+    /// Has anybody give about so many bytes up although all that is claimed fits: pages that are
+    /// pinned here and there keep what is free in pieces. Returns how many bytes they gave.
+    pub(crate) fn take_for_room(&self, bytes: u64) -> u64 {
+        let Some(_asking) = Asking::begin() else {
+            return 0;
+        };
+        let operators = self.root().givers.of(self, Need::Admission);
+        given_by(operators, bytes)
+    }
+
     fn ask(&self, bytes: u64, need: Need, claim: impl Fn() -> bool) -> bool {
         if bytes > self.limit_bytes() {
             return false;
@@ -174,12 +184,17 @@ impl Node {
         if spare < missing {
             return 0;
         }
-        let mut given = 0;
-        for operator in operators {
-            if given < missing {
-                given += operator.give(missing - given);
-            }
-        }
-        given
+        given_by(operators, missing)
     }
+}
+
+/// Asks operators in turn until they have given so many bytes; returns how many they did.
+fn given_by(operators: Vec<Arc<dyn GivesMemory>>, bytes: u64) -> u64 {
+    let mut given = 0;
+    for operator in operators {
+        if given < bytes {
+            given += operator.give(bytes - given);
+        }
+    }
+    given
 }

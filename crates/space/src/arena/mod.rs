@@ -164,6 +164,10 @@ impl Arena {
         self.slack_bytes
     }
 
+    pub(crate) fn block_bytes(&self) -> u64 {
+        self.block_bytes as u64
+    }
+
     /// The size that holds `len` bytes: the smallest class, or a run of blocks.
     pub(crate) fn size_for(&self, len: usize) -> Size {
         match PageClass::holding(len) {

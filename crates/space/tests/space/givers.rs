@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use mayfly_space::{Account, AccountOptions, GivesMemory, Reservation, Space};
+use mayfly_space::{
+    Account, AccountOptions, GivesMemory, PageClass, ReadGuard, Reservation, Space,
+};
 
 use crate::{KIB, MIB, account, assert_empty, space};
 
@@ -193,5 +195,59 @@ fn what_is_given_up_is_waited_for() {
     // Once, and not again while that was on its way.
     assert_eq!(join.held_bytes(), 6 * MIB);
     drop((join, large));
+    assert_empty(&space);
+}
+
+/// An operator that pins pages here and there.
+struct Scattered(Mutex<Vec<ReadGuard>>);
+
+impl GivesMemory for Scattered {
+    fn spare_bytes(&self) -> u64 {
+        let pinned = self.0.lock().unwrap();
+        pinned.iter().map(|page| page.len() as u64).sum()
+    }
+
+    fn give(&self, bytes: u64) -> u64 {
+        let mut pinned = self.0.lock().unwrap();
+        let mut given = 0;
+        while given < bytes
+            && let Some(page) = pinned.pop()
+        {
+            given += page.len() as u64;
+        }
+        given
+    }
+}
+
+#[test]
+fn what_is_pinned_here_and_there_is_given_up_for_a_page_of_another_size() {
+    const PIECES: usize = 200;
+    let space = space(4 * MIB);
+    let account = account(&space);
+    let pages: Vec<_> = (0..PIECES)
+        .map(|_| {
+            let mut page = account.allocate(PageClass::K16).expect("there is room");
+            page.fill(7);
+            page.page().clone()
+        })
+        .collect();
+    // Two of the sixteen pages of each block stay where they are.
+    let pinned = pages.iter().step_by(8).map(|page| page.read().unwrap());
+    let operator = Arc::new(Scattered(Mutex::new(pinned.collect())));
+    let holder = child(&account);
+    holder.may_take_from(Arc::downgrade(&operator) as _);
+    let before = operator.spare_bytes();
+    let other = self::account(&space);
+    // As much as blocks and slack leave.
+    let mut rest = other.reserve(0).unwrap();
+    while operator.spare_bytes() == before {
+        let more = rest.bytes() + 64 * KIB;
+        rest.try_resize(more).expect("what is claimed fits");
+    }
+    let pages_of_others: Vec<_> = (0..16)
+        .map(|_| other.allocate(PageClass::K4).expect("a block is freed"))
+        .collect();
+    drop((pages_of_others, rest, operator, pages));
+    drop((holder, account, other));
     assert_empty(&space);
 }
