@@ -127,8 +127,10 @@ struct Scope {
 #[derive(Clone)]
 struct Cte {
     query: Query,
-    /// The SELECT whose rows it is, while those are read.
-    reads: Option<usize>,
+    /// The number of its first SELECT, from where that begins.
+    first: Option<usize>,
+    /// Whether that SELECT is being read.
+    is_open: bool,
 }
 
 struct Reader<'a> {
@@ -172,7 +174,12 @@ impl Reader<'_> {
         let tables = tables.map(|cte| {
             let name = cte.alias.name.value.to_lowercase();
             let query = cte.query.as_ref().clone();
-            (name, Cte { query, reads: None })
+            let cte = Cte {
+                query,
+                first: None,
+                is_open: false,
+            };
+            (name, cte)
         });
         self.ctes.push(tables.collect());
     }
@@ -206,7 +213,7 @@ impl Reader<'_> {
                 operators.push(*op);
                 let mut ctes = self.ctes.iter().flat_map(HashMap::values);
                 let first = ids.first().copied();
-                let is_recursive = ctes.any(|cte| cte.reads.is_some() && cte.reads == first);
+                let is_recursive = ctes.any(|cte| cte.is_open && cte.first == first);
                 let kind = match is_recursive {
                     true => Kind::Recursive,
                     false => Kind::Set(*op),
@@ -298,11 +305,16 @@ impl Reader<'_> {
                 let found = self.cte(&table.table).filter(|_| table.database.is_none());
                 let called = alias.as_ref().map(|alias| alias.name.value.clone());
                 match found {
+                    // Its rows are there once, for itself and for all others.
                     Some(Cte {
-                        reads: Some(reads), ..
+                        first: Some(first),
+                        is_open,
+                        ..
                     }) => {
-                        self.add(id, Part::Derived(reads));
-                        self.selects.recursive.push(table.table);
+                        self.add(id, Part::Derived(first));
+                        if is_open {
+                            self.selects.recursive.push(table.table);
+                        }
                     }
                     Some(cte) => self.derived(&cte.query, Some(&table.table), id),
                     None => {
@@ -328,14 +340,14 @@ impl Reader<'_> {
         }
         let number = self.last_id + 1;
         if let Some(cte) = cte.and_then(|name| self.cte_mut(name)) {
-            cte.reads = Some(number);
+            (cte.first, cte.is_open) = (Some(number), true);
         }
         // Derived tables do not see the tables beside them.
         let beside = self.scopes.pop();
         self.query(query, Kind::Derived);
         self.scopes.extend(beside);
         if let Some(cte) = cte.and_then(|name| self.cte_mut(name)) {
-            cte.reads = None;
+            cte.is_open = false;
         }
         self.add(id, Part::Derived(number));
     }
