@@ -1,15 +1,18 @@
 //! States of finished groups into result columns.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    DataType, Decimal128Type, Decimal256Type, Float64Type, Int64Type, SchemaRef,
+    DataType, Decimal128Type, Decimal256Type, Field, Float64Type, Int64Type, SchemaRef,
 };
+use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::{DataFusionError, Result};
 use mayfly_table::rows::GroupColumns;
+use mayfly_types::{ErrorCode, MySqlError};
 
 use super::recipe::{Output, Statistic};
 use crate::batches::batch_of;
@@ -28,10 +31,10 @@ pub(super) fn result_batch(
     } = groups;
     let mut columns = key;
     for output in outputs {
-        let result_type = schema.field(columns.len()).data_type();
+        let field = schema.field(columns.len());
         let column = match output {
             Output::Payload(at) => Arc::clone(&payload[*at]),
-            Output::State(at) => narrow(Arc::clone(&states[*at][0]), result_type)?,
+            Output::State(at) => narrow(Arc::clone(&states[*at][0]), field)?,
             Output::Average { sum, count } => average(&states[*sum][0], &states[*count][0]),
             Output::Moments { state, statistic } => moments(&states[*state], *statistic),
         };
@@ -41,7 +44,15 @@ pub(super) fn result_batch(
 }
 
 /// A state's array as the type that the function returns.
-fn narrow(array: ArrayRef, result_type: &DataType) -> Result<ArrayRef> {
+fn narrow(array: ArrayRef, field: &Field) -> Result<ArrayRef> {
+    let result_type = field.data_type();
+    let out_of_range = |_: ArrowError| {
+        // A plan writes more behind the name of a function than a user has written.
+        let function = field.name().split('(').next().unwrap_or_default();
+        let arguments: [&dyn Display; 2] = [&"DECIMAL", &function];
+        let error = MySqlError::new(ErrorCode::ValueOutOfRange, &arguments);
+        DataFusionError::External(Box::new(error))
+    };
     if array.data_type() == result_type {
         return Ok(array);
     }
@@ -52,21 +63,17 @@ fn narrow(array: ArrayRef, result_type: &DataType) -> Result<ArrayRef> {
         DataType::Decimal128(precision, scale) => {
             let digits = array.as_primitive::<Decimal128Type>().clone();
             let valid = digits.validate_decimal_precision(*precision);
-            valid.map_err(|_| out_of_range())?;
+            valid.map_err(out_of_range)?;
             Arc::new(digits.with_precision_and_scale(*precision, *scale)?)
         }
         DataType::Decimal256(precision, scale) => {
             let digits = array.as_primitive::<Decimal256Type>().clone();
             let valid = digits.validate_decimal_precision(*precision);
-            valid.map_err(|_| out_of_range())?;
+            valid.map_err(out_of_range)?;
             Arc::new(digits.with_precision_and_scale(*precision, *scale)?)
         }
         _ => cast(&array, result_type)?,
     })
-}
-
-fn out_of_range() -> DataFusionError {
-    DataFusionError::Execution("DECIMAL value is out of range in an aggregate".into())
 }
 
 fn average(sum: &ArrayRef, count: &ArrayRef) -> ArrayRef {
