@@ -40,6 +40,7 @@ mod given_rows;
 mod governed;
 mod install;
 pub mod join;
+mod join_order;
 mod kept_rows;
 mod long_rows;
 mod materialized;
