@@ -11,6 +11,7 @@ mod differential;
 mod distinct;
 mod engine;
 mod faults;
+mod filters_by_name;
 mod fuzz_sql;
 mod groupings;
 mod histories;

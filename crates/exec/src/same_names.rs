@@ -6,20 +6,26 @@
 //! two columns are named so, and the filter comes out with the first of them in the place of both:
 //! `u.a < t.a` becomes `t.a < t.a`, and its rows are gone.
 //!
-//! Owns: [`PushByNames`], which runs the stock rule with a node above each plan whose names are not
-//! its columns' own; no filter passes that. What the logical optimizer has pushed down before, by
-//! qualified names, is not touched by this.
+//! A filter on a key of a semi join goes to either side. On the one whose columns do not come out
+//! it takes the column that has the name of the other side's key: with `t.a = u.b` a filter on
+//! `t.a` becomes one on `u.a`, if there is one.
+//!
+//! Owns: [`PushByNames`], which runs the stock rule with a node above each plan whose names are
+//! not its columns' own, and above such semi joins; no filter passes that. What the logical
+//! optimizer has pushed down before, by qualified names, is not touched by this.
 
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{JoinType, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
+use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
 use crate::plan_node::same_rows;
@@ -58,9 +64,37 @@ fn stop(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPla
         .fields()
         .iter()
         .all(|field| names.insert(field.name()));
-    Ok(match are_own {
+    let are_pairs = plan
+        .downcast_ref::<HashJoinExec>()
+        .is_none_or(keys_are_pairs);
+    Ok(match are_own && are_pairs {
         true => Transformed::no(plan),
         false => Transformed::yes(Arc::new(NoFilters { input: plan })),
+    })
+}
+
+/// Whether no key of the side that comes out of a semi join has the name of a column of the other
+/// side that is not its partner.
+fn keys_are_pairs(join: &HashJoinExec) -> bool {
+    let is_right = match join.join_type() {
+        JoinType::LeftSemi => false,
+        JoinType::RightSemi => true,
+        _ => return true,
+    };
+    let other = if is_right { join.left() } else { join.right() };
+    let schema = other.schema();
+    join.on().iter().all(|(left, right)| {
+        let (key, partner) = if is_right {
+            (right, left)
+        } else {
+            (left, right)
+        };
+        let Some(key) = key.downcast_ref::<Column>() else {
+            return true;
+        };
+        let found = schema.index_of(key.name()).ok();
+        let partner = partner.downcast_ref::<Column>().map(Column::index);
+        found.is_none() || found == partner
     })
 }
 
