@@ -38,9 +38,9 @@ const FILTER_PUSHDOWN: &str = "FilterPushdown";
 /// sorts, aggregates and hash joins are replaced by operators that hold their rows in its pages,
 /// and scans of Parquet files reserve the row groups that they read. Inner and semi joins are done
 /// in the order that looks at the fewest rows, as far as statistics tell (DataFusion's own option
-/// `optimizer.join_reordering` turns it off). Outer joins tell no constants
-/// of rows that they fill up, and no filter is pushed below columns that share a name. Everything
-/// else of the builder is kept; in its configuration
+/// `optimizer.join_reordering` turns it off). Outer joins tell no constants of rows that they fill
+/// up, and no filter is pushed below columns that share a name. Everything else of the builder is
+/// kept; in its configuration
 /// - `execution.batch_size` shrinks for budgets below 64 MiB,
 /// - `execution.target_partitions` is capped at one per 4 MiB of the budget,
 /// - `execution.sort_spill_reservation_bytes` is capped at an eighth of the budget,

@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringViewArray};
 use arrow::datatypes::Int64Type;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
 use arrow::util::pretty::pretty_format_batches;
 use datafusion::catalog::MemTable;
 use datafusion::common::Result;
@@ -14,7 +15,7 @@ use mayfly_types::{BlobSize, ColumnType};
 
 use crate::{StatementContext, TableSource, collect_into, install, unspillable};
 
-fn open(memory_bytes: u64) -> Space {
+pub(crate) fn open(memory_bytes: u64) -> Space {
     Space::open(SpaceOptions {
         memory_bytes,
         ..SpaceOptions::default()
@@ -22,14 +23,14 @@ fn open(memory_bytes: u64) -> Space {
     .unwrap()
 }
 
-fn session(space: &Space, config: SessionConfig) -> SessionContext {
+pub(crate) fn session(space: &Space, config: SessionConfig) -> SessionContext {
     let builder = SessionStateBuilder::new()
         .with_default_features()
         .with_config(config);
     SessionContext::new_with_state(install(builder, space).unwrap().build())
 }
 
-fn config() -> SessionConfig {
+pub(crate) fn config() -> SessionConfig {
     SessionConfig::new().with_target_partitions(2)
 }
 
@@ -135,6 +136,23 @@ pub(crate) async fn check_nothing_left(space: &Space, label: &str) {
         tokio::task::yield_now().await;
     }
     space.verify();
+}
+
+/// The rows as texts, in order; of rows without columns their number.
+pub(crate) fn sorted(batches: &[RecordBatch]) -> Vec<String> {
+    let options = FormatOptions::new().with_null("NULL");
+    let mut rows = Vec::new();
+    for batch in batches {
+        let columns = batch.columns().iter();
+        let texts = columns.map(|column| ArrayFormatter::try_new(column, &options).unwrap());
+        let texts: Vec<_> = texts.collect();
+        rows.extend((0..batch.num_rows()).map(|row| {
+            let values = texts.iter().map(|column| column.value(row).to_string());
+            values.collect::<Vec<_>>().join("|")
+        }));
+    }
+    rows.sort_unstable();
+    rows
 }
 
 /// Runs a query stock and in a space, and compares the rows in their order.

@@ -78,13 +78,7 @@ fn built(graph: &Graph, tree: &Tree) -> Result<Built> {
         }
         Tree::Join(left, right) => {
             let (left, right) = (built(graph, left)?, built(graph, right)?);
-            let reducer = match right.set.is_power_of_two() {
-                true => graph.parts[right.set.trailing_zeros() as usize]
-                    .reducer
-                    .as_ref(),
-                false => None,
-            };
-            match reducer {
+            match graph.reducer(right.set) {
                 Some(reducer) => reduced(graph, left, right, reducer),
                 None => joined(graph, left, right),
             }

@@ -7,7 +7,6 @@
 
 use std::sync::Arc;
 
-use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, JoinType, Result, ScalarValue, Statistics};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
@@ -35,56 +34,209 @@ const UNIQUE: f64 = 0.9;
 /// No condition leaves less.
 const LEAST: f64 = 1e-6;
 
-/// What is known of the rows of a plan: `None` where nothing is.
-pub(super) fn rows(plan: &dyn ExecutionPlan) -> Result<Option<f64>> {
-    if let Some(filter) = plan.downcast_ref::<FilterExec>() {
-        let Some(rows) = rows(filter.input().as_ref())? else {
-            return Ok(None);
-        };
-        return Ok(Some(
-            rows * selectivity(filter.predicate(), filter.input())?,
-        ));
-    }
-    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-        let Some(rows) = rows(aggregate.input().as_ref())? else {
-            return Ok(None);
-        };
-        let mut groups = 1.0;
-        for (key, _) in aggregate.group_expr().expr() {
-            groups *= values_of(key, aggregate.input(), rows)?;
-        }
-        return Ok(Some(rows.min(groups)));
-    }
-    if let Some(input) = same_rows(plan) {
-        return rows(input.as_ref());
-    }
-    if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
-        return of_join(join);
-    }
-    let statistics = statistics(plan)?;
-    Ok(statistics.num_rows.get_value().map(|rows| *rows as f64))
+/// Guesses about parts of one plan, which is there as long as they are. What DataFusion knows of a
+/// node is found out once.
+#[derive(Default)]
+pub(super) struct Estimates {
+    statistics: StatisticsContext,
 }
 
-fn of_join(join: &HashJoinExec) -> Result<Option<f64>> {
-    let (left, right) = (join.left(), join.right());
-    let (Some(of_left), Some(of_right)) = (rows(left.as_ref())?, rows(right.as_ref())?) else {
-        return Ok(None);
-    };
-    let mut pairs = of_left * of_right;
-    for (one, two) in join.on() {
-        let (one, two) = (origin_of(left, one)?, origin_of(right, two)?);
-        pairs *= equality((one, of_left), (two, of_right));
+impl Estimates {
+    /// What is known of the rows of a plan: `None` where nothing is.
+    pub(super) fn rows(&self, plan: &dyn ExecutionPlan) -> Result<Option<f64>> {
+        if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+            let Some(rows) = self.rows(filter.input().as_ref())? else {
+                return Ok(None);
+            };
+            return Ok(Some(
+                rows * self.selectivity(filter.predicate(), filter.input())?,
+            ));
+        }
+        if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+            let Some(rows) = self.rows(aggregate.input().as_ref())? else {
+                return Ok(None);
+            };
+            let mut groups = 1.0;
+            for (key, _) in aggregate.group_expr().expr() {
+                groups *= self.values_of(key, aggregate.input(), rows)?;
+            }
+            return Ok(Some(rows.min(groups)));
+        }
+        if let Some(input) = same_rows(plan) {
+            return self.rows(input.as_ref());
+        }
+        if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+            return self.of_join(join);
+        }
+        let statistics = self.statistics(plan)?;
+        Ok(statistics.num_rows.get_value().map(|rows| *rows as f64))
     }
-    Ok(Some(match join.join_type() {
-        JoinType::Inner => pairs,
-        JoinType::Left => pairs.max(of_left),
-        JoinType::Right => pairs.max(of_right),
-        JoinType::Full => pairs.max(of_left).max(of_right),
-        JoinType::LeftSemi => pairs.min(of_left),
-        JoinType::RightSemi => pairs.min(of_right),
-        JoinType::LeftAnti | JoinType::LeftMark => of_left,
-        JoinType::RightAnti | JoinType::RightMark => of_right,
-    }))
+
+    fn of_join(&self, join: &HashJoinExec) -> Result<Option<f64>> {
+        let (left, right) = (join.left(), join.right());
+        let (Some(of_left), Some(of_right)) =
+            (self.rows(left.as_ref())?, self.rows(right.as_ref())?)
+        else {
+            return Ok(None);
+        };
+        let mut pairs = of_left * of_right;
+        for (one, two) in join.on() {
+            let (one, two) = (self.origin_of(left, one)?, self.origin_of(right, two)?);
+            pairs *= equality((one, of_left), (two, of_right));
+        }
+        Ok(Some(match join.join_type() {
+            JoinType::Inner => pairs,
+            JoinType::Left => pairs.max(of_left),
+            JoinType::Right => pairs.max(of_right),
+            JoinType::Full => pairs.max(of_left).max(of_right),
+            JoinType::LeftSemi => pairs.min(of_left),
+            JoinType::RightSemi => pairs.min(of_right),
+            JoinType::LeftAnti | JoinType::LeftMark => of_left,
+            JoinType::RightAnti | JoinType::RightMark => of_right,
+        }))
+    }
+
+    /// The origin of an expression over a plan, if it is a column.
+    fn origin_of(&self, plan: &Arc<dyn ExecutionPlan>, expr: &Expr) -> Result<Option<Origin>> {
+        match expr.downcast_ref::<Column>() {
+            Some(column) => self.origin(plan.as_ref(), column.index()),
+            None => Ok(None),
+        }
+    }
+
+    /// The origin of a column of a plan; `None` where nothing is known of it.
+    pub(super) fn origin(&self, plan: &dyn ExecutionPlan, column: usize) -> Result<Option<Origin>> {
+        let Some((source, column)) = source_of(plan, column) else {
+            return Ok(None);
+        };
+        let Some(rows) = self.rows(source)? else {
+            return Ok(None);
+        };
+        let known = self.statistics(source)?;
+        let values = known.column_statistics.get(column).and_then(values);
+        Ok(Some(Origin {
+            rows,
+            values: values.unwrap_or(rows).min(rows).max(1.0),
+        }))
+    }
+
+    /// The statistics of a node by itself.
+    fn statistics(&self, plan: &dyn ExecutionPlan) -> Result<Arc<Statistics>> {
+        self.statistics.compute(plan, &StatisticsArgs::new())
+    }
+
+    /// How many values an expression has among so many rows.
+    fn values_of(&self, expr: &Expr, input: &Arc<dyn ExecutionPlan>, rows: f64) -> Result<f64> {
+        let origin = self.origin_of(input, expr)?;
+        Ok(origin.map_or(rows, |origin| origin.values.min(rows)))
+    }
+
+    /// The part of the rows of `input` that a condition leaves.
+    fn selectivity(&self, condition: &Expr, input: &Arc<dyn ExecutionPlan>) -> Result<f64> {
+        let left = match condition.downcast_ref::<BinaryExpr>() {
+            Some(binary) => self.of_binary(binary, input)?,
+            None => self.of_other(condition, input)?,
+        };
+        Ok(left.clamp(LEAST, 1.0))
+    }
+
+    fn of_binary(&self, binary: &BinaryExpr, input: &Arc<dyn ExecutionPlan>) -> Result<f64> {
+        let (left, right) = (binary.left(), binary.right());
+        match binary.op() {
+            Operator::And => Ok(self.selectivity(left, input)? * self.selectivity(right, input)?),
+            Operator::Or => {
+                let (one, two) = (
+                    self.selectivity(left, input)?,
+                    self.selectivity(right, input)?,
+                );
+                Ok(one + two - one * two)
+            }
+            operator => match (
+                left.downcast_ref::<Column>(),
+                right.downcast_ref::<Literal>(),
+            ) {
+                (Some(column), Some(value)) => self.compared(column, *operator, value, input),
+                _ => Ok(match operator {
+                    Operator::Eq => EQUAL,
+                    Operator::NotEq => 1.0 - EQUAL,
+                    _ => UNKNOWN,
+                }),
+            },
+        }
+    }
+
+    fn of_other(&self, condition: &Expr, input: &Arc<dyn ExecutionPlan>) -> Result<f64> {
+        if let Some(not) = condition.downcast_ref::<NotExpr>() {
+            return Ok(1.0 - self.selectivity(not.arg(), input)?);
+        }
+        if let Some(list) = condition.downcast_ref::<InListExpr>() {
+            let each = self.equal(list.expr().downcast_ref(), input)?;
+            let any = (each * list.list().len() as f64).min(1.0);
+            return Ok(if list.negated() { 1.0 - any } else { any });
+        }
+        if let Some(value) = condition.downcast_ref::<Literal>() {
+            let holds = matches!(value.value(), ScalarValue::Boolean(Some(true)));
+            return Ok(if holds { 1.0 } else { 0.0 });
+        }
+        Ok(match condition {
+            condition if condition.is::<IsNullExpr>() => NULLS,
+            condition if condition.is::<IsNotNullExpr>() => 1.0 - NULLS,
+            _ => UNKNOWN,
+        })
+    }
+
+    /// The part of the rows that have one value of a column, or of something else.
+    fn equal(&self, column: Option<&Column>, input: &Arc<dyn ExecutionPlan>) -> Result<f64> {
+        let known = match column {
+            Some(column) => self.known_of(column, input)?,
+            None => None,
+        };
+        let values = known.as_ref().and_then(values);
+        Ok(values.map_or(EQUAL, |values| 1.0 / values.max(1.0)))
+    }
+
+    fn compared(
+        &self,
+        column: &Column,
+        operator: Operator,
+        value: &Literal,
+        input: &Arc<dyn ExecutionPlan>,
+    ) -> Result<f64> {
+        let equal = || self.equal(Some(column), input);
+        let below = || -> Result<Option<f64>> {
+            let known = self.known_of(column, input)?;
+            let bounds = known.as_ref().and_then(bounds);
+            Ok(match (bounds, number(value.value())) {
+                (Some((least, largest)), Some(value)) if least < largest => {
+                    Some(((value - least) / (largest - least)).clamp(0.0, 1.0))
+                }
+                _ => None,
+            })
+        };
+        Ok(match operator {
+            Operator::Eq => equal()?,
+            Operator::NotEq => 1.0 - equal()?,
+            Operator::Lt | Operator::LtEq => below()?.unwrap_or(BETWEEN_BOUNDS),
+            Operator::Gt | Operator::GtEq => below()?.map_or(BETWEEN_BOUNDS, |below| 1.0 - below),
+            _ => UNKNOWN,
+        })
+    }
+
+    /// What is known of a column where it comes from.
+    fn known_of(
+        &self,
+        column: &Column,
+        input: &Arc<dyn ExecutionPlan>,
+    ) -> Result<Option<ColumnStatistics>> {
+        let Some((source, place)) = source_of(input.as_ref(), column.index()) else {
+            return Ok(None);
+        };
+        Ok(self
+            .statistics(source)?
+            .column_statistics
+            .get(place)
+            .cloned())
+    }
 }
 
 /// The part of pairs that an equality leaves: values of the one side are among those of the other,
@@ -114,35 +266,6 @@ impl Origin {
     pub(super) fn is_key(&self) -> bool {
         self.values >= UNIQUE * self.rows
     }
-}
-
-/// The origin of an expression over a plan, if it is a column.
-fn origin_of(plan: &Arc<dyn ExecutionPlan>, expr: &Expr) -> Result<Option<Origin>> {
-    match expr.downcast_ref::<Column>() {
-        Some(column) => origin(plan.as_ref(), column.index()),
-        None => Ok(None),
-    }
-}
-
-/// The origin of a column of a plan; `None` where nothing is known of it.
-pub(super) fn origin(plan: &dyn ExecutionPlan, column: usize) -> Result<Option<Origin>> {
-    let Some((source, column)) = source_of(plan, column) else {
-        return Ok(None);
-    };
-    let Some(rows) = rows(source)? else {
-        return Ok(None);
-    };
-    let known = statistics(source)?;
-    let values = known.column_statistics.get(column).and_then(values);
-    Ok(Some(Origin {
-        rows,
-        values: values.unwrap_or(rows).min(rows).max(1.0),
-    }))
-}
-
-/// The statistics of a node by itself.
-fn statistics(plan: &dyn ExecutionPlan) -> Result<Arc<Statistics>> {
-    StatisticsContext::new().compute(plan, &StatisticsArgs::new())
 }
 
 /// The input of a node that neither drops nor adds rows.
@@ -196,22 +319,13 @@ fn source_in_join(join: &HashJoinExec, column: usize) -> Option<(&dyn ExecutionP
     source_of(side.as_ref(), column)
 }
 
-/// How many values an expression has among so many rows.
-fn values_of(expr: &Expr, input: &Arc<dyn ExecutionPlan>, rows: f64) -> Result<f64> {
-    let origin = origin_of(input, expr)?;
-    Ok(origin.map_or(rows, |origin| origin.values.min(rows)))
-}
-
 /// How many values a column has at most, by what is known of it.
 fn values(column: &ColumnStatistics) -> Option<f64> {
     if let Some(values) = column.distinct_count.get_value() {
         return Some(*values as f64);
     }
     let (least, largest) = bounds(column)?;
-    let whole = matches!(
-        column.min_value,
-        Precision::Exact(ref value) | Precision::Inexact(ref value) if is_whole(value)
-    );
+    let whole = column.min_value.get_value().is_some_and(is_whole);
     whole.then_some(largest - least + 1.0)
 }
 
@@ -219,102 +333,6 @@ fn bounds(column: &ColumnStatistics) -> Option<(f64, f64)> {
     let least = number(column.min_value.get_value()?)?;
     let largest = number(column.max_value.get_value()?)?;
     (least <= largest).then_some((least, largest))
-}
-
-/// The part of the rows of `input` that a condition leaves.
-fn selectivity(condition: &Expr, input: &Arc<dyn ExecutionPlan>) -> Result<f64> {
-    let left = match condition.downcast_ref::<BinaryExpr>() {
-        Some(binary) => of_binary(binary, input)?,
-        None => of_other(condition, input)?,
-    };
-    Ok(left.clamp(LEAST, 1.0))
-}
-
-fn of_binary(binary: &BinaryExpr, input: &Arc<dyn ExecutionPlan>) -> Result<f64> {
-    let (left, right) = (binary.left(), binary.right());
-    match binary.op() {
-        Operator::And => Ok(selectivity(left, input)? * selectivity(right, input)?),
-        Operator::Or => {
-            let (one, two) = (selectivity(left, input)?, selectivity(right, input)?);
-            Ok(one + two - one * two)
-        }
-        operator => match (
-            left.downcast_ref::<Column>(),
-            right.downcast_ref::<Literal>(),
-        ) {
-            (Some(column), Some(value)) => compared(column, *operator, value, input),
-            _ => Ok(match operator {
-                Operator::Eq => EQUAL,
-                Operator::NotEq => 1.0 - EQUAL,
-                _ => UNKNOWN,
-            }),
-        },
-    }
-}
-
-fn of_other(condition: &Expr, input: &Arc<dyn ExecutionPlan>) -> Result<f64> {
-    if let Some(not) = condition.downcast_ref::<NotExpr>() {
-        return Ok(1.0 - selectivity(not.arg(), input)?);
-    }
-    if let Some(list) = condition.downcast_ref::<InListExpr>() {
-        let each = equal(list.expr(), input)?;
-        let any = (each * list.list().len() as f64).min(1.0);
-        return Ok(if list.negated() { 1.0 - any } else { any });
-    }
-    if let Some(value) = condition.downcast_ref::<Literal>() {
-        let holds = matches!(value.value(), ScalarValue::Boolean(Some(true)));
-        return Ok(if holds { 1.0 } else { 0.0 });
-    }
-    Ok(match condition {
-        condition if condition.is::<IsNullExpr>() => NULLS,
-        condition if condition.is::<IsNotNullExpr>() => 1.0 - NULLS,
-        _ => UNKNOWN,
-    })
-}
-
-/// The part of the rows that have one value of an expression.
-fn equal(expr: &Expr, input: &Arc<dyn ExecutionPlan>) -> Result<f64> {
-    let column = expr.downcast_ref::<Column>();
-    let known = match column {
-        Some(column) => known_of(column, input)?,
-        None => None,
-    };
-    let values = known.as_ref().and_then(values);
-    Ok(values.map_or(EQUAL, |values| 1.0 / values.max(1.0)))
-}
-
-fn compared(
-    column: &Column,
-    operator: Operator,
-    value: &Literal,
-    input: &Arc<dyn ExecutionPlan>,
-) -> Result<f64> {
-    let equal = || equal(&(Arc::new(column.clone()) as Expr), input);
-    let below = || -> Result<Option<f64>> {
-        let known = known_of(column, input)?;
-        let bounds = known.as_ref().and_then(bounds);
-        Ok(match (bounds, number(value.value())) {
-            (Some((least, largest)), Some(value)) if least < largest => {
-                Some(((value - least) / (largest - least)).clamp(0.0, 1.0))
-            }
-            _ => None,
-        })
-    };
-    Ok(match operator {
-        Operator::Eq => equal()?,
-        Operator::NotEq => 1.0 - equal()?,
-        Operator::Lt | Operator::LtEq => below()?.unwrap_or(BETWEEN_BOUNDS),
-        Operator::Gt | Operator::GtEq => below()?.map_or(BETWEEN_BOUNDS, |below| 1.0 - below),
-        _ => UNKNOWN,
-    })
-}
-
-/// What is known of a column where it comes from.
-fn known_of(column: &Column, input: &Arc<dyn ExecutionPlan>) -> Result<Option<ColumnStatistics>> {
-    let Some((source, place)) = source_of(input.as_ref(), column.index()) else {
-        return Ok(None);
-    };
-    Ok(statistics(source)?.column_statistics.get(place).cloned())
 }
 
 fn is_whole(value: &ScalarValue) -> bool {

@@ -19,23 +19,24 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::PartitionMode;
 use datafusion::physical_plan::projection::ProjectionExpr;
 
-use super::estimate::{self, Origin};
-use super::search::{Parts, Set, Tree};
+use super::estimate::{Estimates, Origin, equality};
+use super::search::{Parts, Set, Tree, only_part};
 
 pub(super) type Expr = Arc<dyn PhysicalExpr>;
 
+/// Joins of fewer rows are done before another order is found.
+const ROWS_MIN: f64 = 10_000.0;
 /// The part of pairs that a condition beside equalities leaves.
 const CONDITION: f64 = 0.3;
 /// The least that a semi join leaves, and an anti join.
 const SEMI_LEAST: f64 = 1e-4;
 const ANTI_LEAST: f64 = 0.3;
 
-/// Joins that may be done in another order.
-pub(super) struct Graph {
+/// Joins as they are found in a plan.
+pub(super) struct Found {
     pub(super) parts: Vec<Part>,
-    pub(super) classes: Vec<Class>,
-    pub(super) equalities: Vec<Equality>,
-    pub(super) conditions: Vec<Condition>,
+    pub(super) equalities: Vec<(Expr, Expr)>,
+    pub(super) conditions: Vec<Expr>,
     /// The columns of the result, and their names.
     pub(super) output: Vec<ProjectionExpr>,
     /// The joins as they were written.
@@ -50,9 +51,6 @@ pub(super) struct Part {
     pub(super) first: usize,
     /// What it is joined to, if it is the right side of a semi join.
     pub(super) reducer: Option<Reducer>,
-    rows: f64,
-    /// Rows of the table that it reads, before conditions.
-    rows_of_table: f64,
 }
 
 /// A right side of which no column is left.
@@ -61,9 +59,32 @@ pub(super) struct Reducer {
     /// Expressions of the left side and of its own.
     pub(super) on: Vec<(Expr, Expr)>,
     pub(super) filter: Option<Expr>,
-    /// The parts that those of the left side read.
-    pub(super) needs: Set,
-    /// The part of the rows that it leaves.
+}
+
+/// Joins that may be done in another order.
+pub(super) struct Graph {
+    pub(super) parts: Vec<Part>,
+    pub(super) classes: Vec<Class>,
+    pub(super) equalities: Vec<Equality>,
+    pub(super) conditions: Vec<Condition>,
+    /// The columns of the result, and their names.
+    pub(super) output: Vec<ProjectionExpr>,
+    /// The joins as they were written.
+    pub(super) tree: Tree,
+    pub(super) mode: PartitionMode,
+    /// What is expected of each part.
+    expected: Vec<Expected>,
+    estimates: Estimates,
+}
+
+/// What is expected of a part.
+struct Expected {
+    rows: f64,
+    /// Rows of the table that it reads, before conditions.
+    rows_of_table: f64,
+    /// The parts that it needs if it drops rows of others.
+    needs: Set,
+    /// The part of their rows that it leaves then.
     selectivity: f64,
 }
 
@@ -89,31 +110,7 @@ pub(super) struct Condition {
     pub(super) set: Set,
 }
 
-/// Joins as they are found in a plan.
-pub(super) struct Found {
-    pub(super) parts: Vec<FoundPart>,
-    pub(super) equalities: Vec<(Expr, Expr)>,
-    pub(super) conditions: Vec<Expr>,
-    pub(super) output: Vec<ProjectionExpr>,
-    pub(super) tree: Tree,
-    pub(super) mode: PartitionMode,
-}
-
-/// A plan that is joined, and what makes it drop rows of others.
-pub(super) struct FoundPart {
-    pub(super) plan: Arc<dyn ExecutionPlan>,
-    pub(super) first: usize,
-    pub(super) reducer: Option<FoundReducer>,
-}
-
-/// A right side of a semi join.
-pub(super) struct FoundReducer {
-    pub(super) is_anti: bool,
-    pub(super) on: Vec<(Expr, Expr)>,
-    pub(super) filter: Option<Expr>,
-}
-
-impl FoundReducer {
+impl Reducer {
     fn exprs(&self) -> impl Iterator<Item = &Expr> {
         let on = self.on.iter().flat_map(|(left, right)| [left, right]);
         on.chain(&self.filter)
@@ -121,32 +118,36 @@ impl FoundReducer {
 }
 
 impl Graph {
-    /// The graph of joins; `None` where no order can be chosen: nothing is known of the rows of a
-    /// part, or a condition has its place.
+    /// The graph of joins; `None` where no order can be chosen or none is worth it: nothing is
+    /// known of the rows of a part, all have few, or a condition has its place.
     pub(super) fn of(found: Found) -> Result<Option<Graph>> {
+        let estimates = Estimates::default();
+        let mut expected = Vec::with_capacity(found.parts.len());
+        for part in &found.parts {
+            let Some(rows) = estimates.rows(part.plan.as_ref())? else {
+                return Ok(None);
+            };
+            expected.push(Expected {
+                rows,
+                rows_of_table: rows,
+                needs: 0,
+                selectivity: 1.0,
+            });
+        }
+        if expected.iter().all(|part| part.rows < ROWS_MIN) {
+            return Ok(None);
+        }
         let mut graph = Graph {
-            parts: Vec::with_capacity(found.parts.len()),
+            parts: found.parts,
             classes: Vec::new(),
             equalities: Vec::new(),
             conditions: Vec::new(),
             output: found.output,
             tree: found.tree,
             mode: found.mode,
+            expected,
+            estimates,
         };
-        let mut reducers = Vec::with_capacity(found.parts.len());
-        for part in found.parts {
-            let Some(rows) = estimate::rows(part.plan.as_ref())? else {
-                return Ok(None);
-            };
-            graph.parts.push(Part {
-                plan: part.plan,
-                first: part.first,
-                reducer: None,
-                rows,
-                rows_of_table: rows,
-            });
-            reducers.push(part.reducer);
-        }
         for (one, two) in found.equalities {
             graph.add_equality(one, two)?;
         }
@@ -154,14 +155,15 @@ impl Graph {
             let set = graph.set_of(&expr);
             graph.conditions.push(Condition { expr, set });
         }
-        let reduced = reducers.iter().flatten();
-        if graph.has_fixed_place() || reduced.flat_map(FoundReducer::exprs).any(is_volatile) {
+        if graph.has_fixed_place() {
             return Ok(None);
         }
         graph.find_values()?;
-        for (place, reducer) in reducers.into_iter().enumerate() {
-            if let Some(reducer) = reducer {
-                graph.parts[place].reducer = Some(graph.reducer(reducer, place)?);
+        for place in 0..graph.parts.len() {
+            if let Some(reducer) = &graph.parts[place].reducer {
+                let (needs, selectivity) = graph.reduction(reducer, place)?;
+                let expected = &mut graph.expected[place];
+                (expected.needs, expected.selectivity) = (needs, selectivity);
             }
         }
         Ok(Some(graph))
@@ -175,13 +177,15 @@ impl Graph {
         let equalities = self.equalities.iter();
         let equalities = equalities.map(|it| (it.sets[0] | it.sets[1], it.sides.as_slice()));
         let mut all = conditions.chain(equalities);
+        let mut reducers = self.parts.iter().filter_map(|part| part.reducer.as_ref());
         all.any(|(set, exprs)| set.count_ones() < 2 || exprs.iter().any(is_volatile))
+            || self.equalities.iter().any(|it| it.sets.contains(&0))
+            || reducers.any(|reducer| reducer.exprs().any(is_volatile))
     }
 
-    /// The most rows that one of the parts has.
-    pub(super) fn largest(&self) -> f64 {
-        let rows = self.parts.iter().map(|part| part.rows);
-        rows.fold(0.0, f64::max)
+    /// What drops rows of others, if a set is that alone.
+    pub(super) fn reducer(&self, set: Set) -> Option<&Reducer> {
+        self.parts[only_part(set)?].reducer.as_ref()
     }
 
     /// The part that a column belongs to.
@@ -211,7 +215,7 @@ impl Graph {
         }
         let sets = [self.set_of(&one), self.set_of(&two)];
         let (of_one, of_two) = (self.origin_of(&one)?, self.origin_of(&two)?);
-        let selectivity = estimate::equality(
+        let selectivity = equality(
             (of_one, self.rows_of(sets[0])),
             (of_two, self.rows_of(sets[1])),
         );
@@ -273,13 +277,13 @@ impl Graph {
                 let part = self.part_of(column);
                 let origin = self.origin(column)?;
                 if let Some(origin) = origin {
-                    let part = &mut self.parts[part];
+                    let part = &mut self.expected[part];
                     part.rows_of_table = part.rows_of_table.max(origin.rows);
                     if origin.is_key() {
                         keys = keys.min(origin.values);
                     }
                 }
-                values.push(origin.map_or(self.parts[part].rows, |origin| origin.values));
+                values.push(origin.map_or(self.expected[part].rows, |origin| origin.values));
             }
             let values = values.into_iter().map(|values| values.min(keys).max(1.0));
             self.classes[place].values = values.collect();
@@ -287,38 +291,35 @@ impl Graph {
         Ok(())
     }
 
-    fn reducer(&self, reducer: FoundReducer, place: usize) -> Result<Reducer> {
+    /// The parts that a reducer needs, and the part of their rows that it leaves.
+    fn reduction(&self, reducer: &Reducer, place: usize) -> Result<(Set, f64)> {
         let mut needs = 0;
         // Values of the keys on either side, before conditions.
         let (mut of_left, mut of_right) = (1.0, 1.0);
+        let rows = self.expected[place].rows;
         for (left, right) in &reducer.on {
-            needs |= self.set_of(left);
+            let set = self.set_of(left);
             let of_side = |side: &Expr, rows: f64| -> Result<f64> {
                 Ok(self.origin_of(side)?.map_or(rows, |origin| origin.values))
             };
-            of_left *= of_side(left, self.rows_of(self.set_of(left)))?;
-            of_right *= of_side(right, self.parts[place].rows)?;
+            needs |= set;
+            of_left *= of_side(left, self.rows_of(set))?;
+            of_right *= of_side(right, rows)?;
         }
         if let Some(filter) = &reducer.filter {
             needs |= self.set_of(filter) & !(1 << place);
         }
-        let rows = self.parts[place].rows;
         let semi = (rows.min(of_right) / of_left.max(of_right).max(1.0)).clamp(SEMI_LEAST, 1.0);
-        Ok(Reducer {
-            selectivity: match reducer.is_anti {
-                true => (1.0 - semi).max(ANTI_LEAST),
-                false => semi,
-            },
-            is_anti: reducer.is_anti,
-            on: reducer.on,
-            filter: reducer.filter,
-            needs,
-        })
+        let selectivity = match reducer.is_anti {
+            true => (1.0 - semi).max(ANTI_LEAST),
+            false => semi,
+        };
+        Ok((needs, selectivity))
     }
 
     /// The most rows that a part of a set has.
     fn rows_of(&self, set: Set) -> f64 {
-        let parts = self.parts.iter().enumerate();
+        let parts = self.expected.iter().enumerate();
         let parts = parts.filter(|(place, _)| set & 1 << place != 0);
         parts.map(|(_, part)| part.rows).fold(1.0, f64::max)
     }
@@ -332,7 +333,8 @@ impl Graph {
 
     fn origin(&self, column: usize) -> Result<Option<Origin>> {
         let part = &self.parts[self.part_of(column)];
-        estimate::origin(part.plan.as_ref(), column - part.first)
+        self.estimates
+            .origin(part.plan.as_ref(), column - part.first)
     }
 
     /// The part of pairs that is left when a part joins others.
@@ -369,7 +371,7 @@ impl Graph {
             }
         }
         // Keys of several columns: the columns depend on each other.
-        let rows = |part: usize| self.parts[part].rows_of_table;
+        let rows = |part: usize| self.expected[part].rows_of_table;
         let several = (0..self.parts.len()).filter(|other| twice & 1 << other != 0);
         let least = several.map(|other| 1.0 / rows(other).min(rows(part)).max(1.0));
         least.fold(product, f64::max)
@@ -382,17 +384,17 @@ impl Parts for Graph {
     }
 
     fn rows(&self, set: Set) -> f64 {
-        if set.is_power_of_two() {
-            return self.parts[set.trailing_zeros() as usize].rows;
+        if let Some(part) = only_part(set) {
+            return self.expected[part].rows;
         }
         let (mut rows, mut before): (f64, Set) = (1.0, 0);
-        for (place, part) in self.parts.iter().enumerate() {
+        for (place, (part, expected)) in self.parts.iter().zip(&self.expected).enumerate() {
             if set & 1 << place == 0 {
                 continue;
             }
-            rows *= match &part.reducer {
-                Some(reducer) => reducer.selectivity,
-                None => part.rows * self.selectivity(place, before),
+            rows *= match part.reducer {
+                Some(_) => expected.selectivity,
+                None => expected.rows * self.selectivity(place, before),
             };
             before |= 1 << place;
         }
@@ -401,10 +403,12 @@ impl Parts for Graph {
     }
 
     fn joins(&self, left: Set, right: Set) -> bool {
-        if right.is_power_of_two()
-            && let Some(reducer) = &self.parts[right.trailing_zeros() as usize].reducer
-        {
-            return reducer.needs & !left == 0;
+        if self.reducer(left).is_some() {
+            return false;
+        }
+        if self.reducer(right).is_some() {
+            let needs = only_part(right).map(|part| self.expected[part].needs);
+            return needs.is_some_and(|needs| needs & !left == 0);
         }
         let spans = |equality: &Equality| {
             let [one, two] = equality.sets;
@@ -413,10 +417,6 @@ impl Parts for Graph {
         let mut classes = self.classes.iter();
         classes.any(|class| class.set & left != 0 && class.set & right != 0)
             || self.equalities.iter().any(spans)
-    }
-
-    fn is_reducer(&self, part: usize) -> bool {
-        self.parts[part].reducer.is_some()
     }
 }
 

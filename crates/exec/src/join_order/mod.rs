@@ -34,8 +34,6 @@ use datafusion::physical_plan::joins::HashJoinExec;
 
 use self::graph::{Found, Graph};
 
-/// Joins of fewer rows are done before another order is found.
-const ROWS_MIN: f64 = 10_000.0;
 /// An order must promise this part of the cost of the written one: guesses are rough.
 const PROMISE: f64 = 0.8;
 
@@ -111,9 +109,6 @@ fn reordered(found: Found) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let Some(mut graph) = Graph::of(found)? else {
         return Ok(None);
     };
-    if graph.largest() < ROWS_MIN {
-        return Ok(None);
-    }
     let Some(tree) = search::best(&graph) else {
         return Ok(None);
     };

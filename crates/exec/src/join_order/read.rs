@@ -15,7 +15,7 @@ use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
-use super::graph::{Expr, Found, FoundPart, FoundReducer};
+use super::graph::{Expr, Found, Part, Reducer};
 use super::search::{PARTS_MAX, Tree};
 
 /// Below this there is nothing to choose that sides of a join do not choose.
@@ -73,7 +73,7 @@ fn columns_of(plan: &Arc<dyn ExecutionPlan>) -> Vec<ProjectionExpr> {
 
 struct Reader {
     mode: PartitionMode,
-    parts: Vec<FoundPart>,
+    parts: Vec<Part>,
     columns: usize,
     equalities: Vec<(Expr, Expr)>,
     conditions: Vec<Expr>,
@@ -134,7 +134,7 @@ impl Reader {
                     .on()
                     .iter()
                     .map(|(one, two)| Ok((numbered(one, &columns)?, numbered(two, &of_right)?)));
-                let reducer = FoundReducer {
+                let reducer = Reducer {
                     is_anti: *kind == JoinType::LeftAnti,
                     on: on.collect::<Result<_>>()?,
                     filter: match join.filter() {
@@ -153,10 +153,10 @@ impl Reader {
         Ok((joined, columns))
     }
 
-    fn part(&mut self, plan: &Arc<dyn ExecutionPlan>, reducer: Option<FoundReducer>) -> Joined {
+    fn part(&mut self, plan: &Arc<dyn ExecutionPlan>, reducer: Option<Reducer>) -> Joined {
         let first = self.columns;
         self.columns += plan.schema().fields().len();
-        self.parts.push(FoundPart {
+        self.parts.push(Part {
             plan: Arc::clone(plan),
             first,
             reducer,

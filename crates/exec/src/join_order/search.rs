@@ -36,9 +36,11 @@ pub(super) trait Parts {
     /// Whether two sets can be joined, the first being the left side: by an equality, or because
     /// the second is one part that only drops rows of the first.
     fn joins(&self, left: Set, right: Set) -> bool;
+}
 
-    /// Whether a part only drops rows of others: it is never a left side.
-    fn is_reducer(&self, part: usize) -> bool;
+/// The part of a set that has no other.
+pub(super) fn only_part(set: Set) -> Option<usize> {
+    set.is_power_of_two().then(|| set.trailing_zeros() as usize)
 }
 
 impl Tree {
@@ -87,15 +89,13 @@ fn exhaustive(parts: &impl Parts) -> Option<Tree> {
     let mut costs = vec![f64::INFINITY; sets];
     let mut lefts: Vec<Set> = vec![0; sets];
     for part in 0..parts.count() {
-        if !parts.is_reducer(part) {
-            costs[1 << part] = 0.0;
-        }
+        costs[1 << part] = 0.0;
     }
     for set in 1..sets as Set {
         let mut left = (set - 1) & set;
         while left > 0 {
             let right = set ^ left;
-            let below = costs[left as usize] + below_right(right, &costs, parts);
+            let below = costs[left as usize] + costs[right as usize];
             if below < costs[set as usize] && parts.joins(left, right) {
                 let rows = |set: Set| rows[set as usize];
                 let cost = below + join_cost(rows(left), rows(right), rows(set));
@@ -111,19 +111,9 @@ fn exhaustive(parts: &impl Parts) -> Option<Tree> {
         .then(|| tree_of(sets as Set - 1, &lefts))
 }
 
-/// The cost of a right side: a part that drops rows is one by itself only.
-fn below_right(right: Set, costs: &[f64], parts: &impl Parts) -> f64 {
-    let is_reducer = right.is_power_of_two() && parts.is_reducer(right.trailing_zeros() as usize);
-    if is_reducer {
-        0.0
-    } else {
-        costs[right as usize]
-    }
-}
-
 fn tree_of(set: Set, lefts: &[Set]) -> Tree {
-    if set.is_power_of_two() {
-        return Tree::Part(set.trailing_zeros() as usize);
+    if let Some(part) = only_part(set) {
+        return Tree::Part(part);
     }
     let left = lefts[set as usize];
     Tree::join(tree_of(left, lefts), tree_of(set ^ left, lefts))
@@ -165,7 +155,7 @@ fn pairs_of(tree: &Tree, others: &[Tree], parts: &impl Parts) -> Vec<Pair> {
     for other in others {
         for (left, right) in [(tree, other), (other, tree)] {
             let (left_set, right_set) = (left.set(), right.set());
-            if is_left(left, parts) && parts.joins(left_set, right_set) {
+            if parts.joins(left_set, right_set) {
                 pairs.push(Pair {
                     left: left_set,
                     right: right_set,
@@ -176,10 +166,6 @@ fn pairs_of(tree: &Tree, others: &[Tree], parts: &impl Parts) -> Vec<Pair> {
         }
     }
     pairs
-}
-
-fn is_left(tree: &Tree, parts: &impl Parts) -> bool {
-    !matches!(tree, Tree::Part(part) if parts.is_reducer(*part))
 }
 
 #[cfg(test)]
@@ -210,17 +196,17 @@ mod tests {
         }
 
         fn joins(&self, left: Set, right: Set) -> bool {
-            if let Some((_, of)) = self.reducers.iter().find(|(part, _)| 1 << part == right) {
+            let reducer = |set: Set| self.reducers.iter().find(|(part, _)| 1 << part == set);
+            if reducer(left).is_some() {
+                return false;
+            }
+            if let Some((_, of)) = reducer(right) {
                 return left & 1 << of != 0;
             }
             self.equalities.iter().any(|(a, b, _)| {
                 let (a, b): (Set, Set) = (1 << a, 1 << b);
                 (left & a != 0 && right & b != 0) || (left & b != 0 && right & a != 0)
             })
-        }
-
-        fn is_reducer(&self, part: usize) -> bool {
-            self.reducers.iter().any(|(reducer, _)| *reducer == part)
         }
     }
 

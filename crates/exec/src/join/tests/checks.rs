@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
-use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::catalog::memory::MemorySourceConfig;
 use datafusion::common::{JoinSide, JoinType, NullEquality, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -17,11 +15,12 @@ use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect};
 use datafusion::prelude::SessionConfig;
 use futures::TryStreamExt;
-use mayfly_space::{Space, SpaceOptions};
+use mayfly_space::Space;
 use mayfly_testkit::Random;
 
 use super::rows::{KeyKind, Shape, batches};
 use crate::join::replace;
+use crate::tests::sorted;
 use crate::{JoinOperator, runtime};
 
 pub(super) const KINDS: [JoinType; 10] = [
@@ -51,14 +50,6 @@ pub(super) struct Case {
     pub(super) left: Shape,
     pub(super) right: Shape,
     pub(super) seed: u64,
-}
-
-pub(super) fn open(memory_bytes: u64) -> Space {
-    Space::open(SpaceOptions {
-        memory_bytes,
-        ..SpaceOptions::default()
-    })
-    .unwrap()
 }
 
 impl Case {
@@ -184,23 +175,6 @@ impl Case {
         }
         Ok((plan, sorted(&rows)))
     }
-}
-
-/// The rows as texts, in order; of rows without columns their number.
-pub(super) fn sorted(batches: &[RecordBatch]) -> Vec<String> {
-    let options = FormatOptions::new().with_null("NULL");
-    let mut rows = Vec::new();
-    for batch in batches {
-        let columns = batch.columns().iter();
-        let texts = columns.map(|column| ArrayFormatter::try_new(column, &options).unwrap());
-        let texts: Vec<_> = texts.collect();
-        rows.extend((0..batch.num_rows()).map(|row| {
-            let values = texts.iter().map(|column| column.value(row).to_string());
-            values.collect::<Vec<_>>().join("|")
-        }));
-    }
-    rows.sort_unstable();
-    rows
 }
 
 pub(super) async fn run_stock(case: &Case) -> Vec<String> {

@@ -14,9 +14,9 @@ use mayfly_space::{AccountOptions, Operation, Space, SpaceOptions};
 use mayfly_table::rows::StopFlag;
 use mayfly_testkit::{FaultPlan, Random};
 
-use self::checks::{Case, KINDS, counted, open, run_ours, run_stock, sorted};
+use self::checks::{Case, KINDS, counted, run_ours, run_stock};
 use self::rows::{KeyKind, Shape};
-use crate::tests::check_nothing_left;
+use crate::tests::{check_nothing_left, open, sorted};
 use crate::{StatementContext, find_space_error};
 
 /// Compares our rows with the stock ones at each budget. Returns how many partitions had no room at
