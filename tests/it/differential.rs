@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use mayfly_session::Session;
 use mayfly_testkit::Random;
-use mayfly_tests::mariadb::{Connection, EMPTY, Server};
+use mayfly_tests::mariadb::Server;
 use mayfly_tests::scripts;
 use sqllogictest::Runner;
 
+use crate::answers::{Answer, answer, answer_of};
 use crate::budgets::SPILLING;
-use crate::engine::{check_nothing_left, open, run};
+use crate::engine::{check_nothing_left, open};
 use crate::queries::Queries;
 use crate::recorded::{declaration, declared};
 
@@ -199,36 +199,6 @@ impl Statements {
     }
 }
 
-/// Rows in any order, or the number of an error.
-type Answer = Result<Vec<Vec<String>>, u16>;
-
-async fn answer(session: &mut Session, sql: &str) -> Answer {
-    let ours = run(session, sql).await;
-    let mut rows = ours
-        .map(Option::unwrap_or_default)
-        .map_err(|error| error.code)?;
-    rows.sort();
-    Ok(rows)
-}
-
-async fn answers(session: &mut Session, server: &mut Connection, sql: &str) -> (Answer, Answer) {
-    let ours = answer(session, sql).await;
-    let theirs = server
-        .rows(sql)
-        .map_err(|error| error.number)
-        .map(|mut rows| {
-            if !rows.is_empty() {
-                rows.remove(0);
-            }
-            for cell in rows.iter_mut().flatten().filter(|cell| cell.is_empty()) {
-                cell.push_str(EMPTY);
-            }
-            rows.sort();
-            rows
-        });
-    (ours, theirs)
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_statements_have_equal_answers() {
     if is_skipped() {
@@ -252,7 +222,7 @@ async fn random_statements_have_equal_answers() {
     script.extend((0..STATEMENTS).map(|_| statements.query()));
     let mut failures = Vec::new();
     for sql in &script {
-        let (got, expected) = answers(&mut ours, &mut theirs, sql).await;
+        let (got, expected) = (answer(&mut ours, sql).await, answer_of(&mut theirs, sql));
         if got != expected {
             failures.push(format!(
                 "{sql}\n  ours: {}\n  theirs: {}",
@@ -292,12 +262,12 @@ async fn random_queries_have_equal_rows_each_time() {
         let mut queries = Queries::new(seed);
         let mode = "SET sql_mode = ''".to_owned();
         for sql in std::iter::once(mode).chain(queries.tables()) {
-            let (got, expected) = answers(&mut ours, &mut theirs, &sql).await;
+            let (got, expected) = (answer(&mut ours, &sql).await, answer_of(&mut theirs, &sql));
             assert_eq!(got, expected, "{sql}");
         }
         for _ in 0..QUERIES {
             let sql = queries.query();
-            let (first, expected) = answers(&mut ours, &mut theirs, &sql).await;
+            let (first, expected) = (answer(&mut ours, &sql).await, answer_of(&mut theirs, &sql));
             let mut all = vec![first];
             for _ in 0..2 {
                 all.push(answer(&mut ours, &sql).await);

@@ -3,6 +3,7 @@
 //! aggregate against its model.
 
 mod aggregate_states;
+mod answers;
 mod beyond_memory;
 mod budgets;
 mod by_key;

@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 
 use mayfly_session::{Engine, Session};
 use mayfly_testkit::Random;
-use mayfly_tests::mariadb::{Connection, Server};
+use mayfly_tests::mariadb::Server;
 
 use self::statements::Statements;
+use crate::answers::{answer, answer_of};
 use crate::budgets::{MINIMUM, UNLIMITED};
-use crate::engine::{check_nothing_left, check_only_left, open, rows, run};
+use crate::engine::{check_nothing_left, check_only_left, open, rows};
 
 const SEED: u64 = 20_261_127;
 /// Statements that are compared, and statements that are stopped.
@@ -32,19 +33,6 @@ fn count(quick: usize) -> usize {
         Some(_) => FULL,
         None => quick,
     }
-}
-
-/// The rows of a statement, in an order.
-fn sorted(mut rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
-    rows.sort();
-    rows
-}
-
-fn expected(server: &mut Connection, sql: &str) -> Vec<Vec<String>> {
-    let rows = server.rows(sql);
-    let mut rows = rows.unwrap_or_else(|error| panic!("{sql}: {error}"));
-    rows.remove(0);
-    sorted(rows)
 }
 
 /// A session with the tables, and its engine.
@@ -87,14 +75,14 @@ async fn joins_windows_and_with_tables_of_any_size_answer_as_mariadb() {
     let count = count(QUERIES);
     for _ in 0..count {
         let sql = statements.query();
-        let answer = expected(&mut theirs, &sql);
+        let expected = answer_of(&mut theirs, &sql);
+        assert!(expected.is_ok(), "{sql}: {expected:?}");
         let written = least.space().counters().bytes_written;
         for (memory, session) in [("all", &mut in_memory), ("the least", &mut on_disk)] {
-            let got = run(session, &sql).await;
-            let got = got.map(|rows| sorted(rows.unwrap_or_default()));
-            if got.as_ref().ok() != Some(&answer) {
+            let got = answer(session, &sql).await;
+            if got != expected {
                 failures.push(format!(
-                    "with {memory} memory: {sql}\n  ours: {got:?}\n  theirs: {answer:?}"
+                    "with {memory} memory: {sql}\n  ours: {got:?}\n  theirs: {expected:?}"
                 ));
             }
         }
@@ -130,7 +118,8 @@ async fn statements_stopped_anywhere_leave_nothing() {
     for _ in 0..count {
         let sql = statements.query();
         let begin = Instant::now();
-        let expected = rows(&mut session, &sql).await;
+        let expected = answer(&mut session, &sql).await;
+        assert!(expected.is_ok(), "{sql}: {expected:?}");
         let micros = begin.elapsed().as_micros() as u64;
         let point = Duration::from_micros(random.below(micros));
         let cancel = session.cancel_handle();
@@ -138,21 +127,17 @@ async fn statements_stopped_anywhere_leave_nothing() {
             tokio::time::sleep(point).await;
             cancel.cancel();
         });
-        match run(&mut session, &sql).await {
-            Ok(rows) => assert_eq!(sorted(rows.unwrap()), sorted(expected.clone()), "{sql}"),
-            Err(error) => {
-                assert_eq!(error.code, INTERRUPTED, "{sql} after {point:?}: {error}");
+        match answer(&mut session, &sql).await {
+            Err(code) => {
+                assert_eq!(code, INTERRUPTED, "{sql} after {point:?}");
                 interrupted += 1;
             }
+            rows => assert_eq!(rows, expected, "{sql}"),
         }
         // One that came too late must not stop the next.
         stopper.await.unwrap();
         check_only_left(&engine, held, &sql).await;
-        assert_eq!(
-            sorted(rows(&mut session, &sql).await),
-            sorted(expected),
-            "{sql}"
-        );
+        assert_eq!(answer(&mut session, &sql).await, expected, "{sql}");
     }
     assert!(
         interrupted > count / 4,
