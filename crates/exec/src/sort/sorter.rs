@@ -63,6 +63,8 @@ const PAGE_CLASS_MAX: PageClass = PageClass::K256;
 /// and rows enough to fill a few pages of a first run.
 const MINIMUM_PAGES: usize = 16;
 const MINIMUM_BYTES: usize = 256 << 10;
+/// Pages that a run takes while rows are appended to it.
+const APPEND_PAGES: usize = 3;
 /// Waiting rows take at most this part of a partition's share, and at most so many bytes: sorting
 /// more at once misses the caches and keeps a cancelled statement waiting.
 const RUNS_PER_SHARE: usize = 4;
@@ -152,11 +154,48 @@ pub(super) struct Sorter {
     entered_rows: usize,
     entered_bytes: usize,
     emitted_rows: usize,
-    // Resources; the admission goes last.
+    // Resources; the admissions go last.
     reservation: Reservation,
-    account: Account,
+    accounts: Accounts,
     live: LiveTempTable,
-    _admission: Admission,
+    /// Pages that merges may pin beyond the minimum.
+    merge_admission: Option<Admission>,
+    _admissions: [Admission; 2],
+}
+
+/// What a sort holds.
+///
+/// Each part has a minimum of its own: rows that wait may take all memory that there is, and become
+/// a run only if its pages find some.
+struct Accounts {
+    all: Account,
+    /// Rows that wait, and the keys of a merge.
+    rows: Account,
+    /// Pages of runs.
+    runs: Account,
+}
+
+impl Accounts {
+    fn new(context: &StatementContext, partitions: usize) -> Self {
+        let all = context.table_account("sort", partitions, AccountOptions::default());
+        let part = |name| all.child(name, AccountOptions::default());
+        Self {
+            rows: part("waiting rows"),
+            runs: part("runs"),
+            all,
+        }
+    }
+
+    fn admit(&self, sizes: &Sizes) -> Result<[Admission; 2]> {
+        let half_bytes = sizes.minimum_bytes as u64 / 2;
+        // Others give memory up for the least only.
+        let admit = |account: &Account| match sizes.smaller() {
+            Some(_) => account.admit_within_limits(half_bytes),
+            None => account.admit(half_bytes),
+        };
+        let admitted = admit(&self.rows).and_then(|rows| Ok([rows, admit(&self.runs)?]));
+        admitted.map_err(space_error)
+    }
 }
 
 /// What a partition knows about the limit.
@@ -182,15 +221,9 @@ impl Sorter {
             temp_table_id,
             partitions,
         } = options;
-        let account = context.table_account("sort", partitions, AccountOptions::default());
-        // Others give memory up for the least only.
-        let minimum_bytes = sizes.minimum_bytes as u64;
-        let admission = match sizes.smaller() {
-            Some(_) => account.admit_within_limits(minimum_bytes),
-            None => account.admit(minimum_bytes),
-        };
-        let admission = admission.map_err(space_error)?;
-        let reservation = account.reserve(0).map_err(space_error)?;
+        let accounts = Accounts::new(context, partitions);
+        let admissions = accounts.admit(&sizes)?;
+        let reservation = accounts.rows.reserve(0).map_err(space_error)?;
         let encoder = Arc::new(KeyEncoder::new(&spec)?);
         let why = if fetch.is_some() {
             Why::OrderByLimit
@@ -220,9 +253,12 @@ impl Sorter {
             entered_bytes: 0,
             emitted_rows: 0,
             reservation,
-            live: context.report.begin(temp_table_id, why, account.clone()),
-            account,
-            _admission: admission,
+            live: context
+                .report
+                .begin(temp_table_id, why, accounts.all.clone()),
+            accounts,
+            merge_admission: None,
+            _admissions: admissions,
         })
     }
 
@@ -419,8 +455,12 @@ impl Sorter {
     }
 
     fn new_run(&self) -> BatchRun {
-        BatchRun::new(&self.account, Arc::clone(&self.spec.inner), NextUse::At(0))
-            .with_page_class(self.sizes.page_class)
+        BatchRun::new(
+            &self.accounts.runs,
+            Arc::clone(&self.spec.inner),
+            NextUse::At(0),
+        )
+        .with_page_class(self.sizes.page_class)
     }
 
     fn row_bytes(&self) -> usize {
@@ -465,7 +505,10 @@ impl Sorter {
         }
     }
 
-    /// How many runs one merge can take; reserves the memory of their keys.
+    /// How many runs one merge can take; admits their pages and reserves the memory of their keys.
+    ///
+    /// A merge lets the page of a run go before it takes the next one, and cannot go on without
+    /// that: whoever waits for memory meanwhile must not get it.
     fn fan_in(&mut self) -> usize {
         // Long rows have pages of their own.
         let page_bytes = self.longest_page_bytes();
@@ -476,18 +519,32 @@ impl Sorter {
         } else {
             page_bytes
         };
-        let beside = self.sizes.output_bytes + self.held_extra() * frame_bytes;
+        let held_bytes = self.held_extra() * frame_bytes;
+        let beside = self.sizes.output_bytes + held_bytes;
         let for_runs = self.sizes.merge_bytes.saturating_sub(beside);
         let mut fan_in = (for_runs / (frame_bytes + key_bytes)).max(2);
         fan_in = fan_in.min(self.runs.len().max(2));
-        while fan_in > 2 {
-            let bytes = fan_in * key_bytes + self.sizes.output_bytes;
-            if self.reservation.try_resize(bytes as u64).is_ok() {
-                break;
+        loop {
+            let pages_bytes = fan_in * frame_bytes + held_bytes + APPEND_PAGES * frame_bytes;
+            let keys_bytes = fan_in * key_bytes + self.sizes.output_bytes;
+            if self.admit_merge(pages_bytes) && self.reserve_keys(keys_bytes) || fan_in == 2 {
+                // Two runs of long rows are tried without.
+                return fan_in;
             }
             fan_in = fan_in.div_ceil(2);
         }
-        fan_in
+    }
+
+    fn admit_merge(&mut self, bytes: usize) -> bool {
+        self.merge_admission = None;
+        let more_bytes = bytes.saturating_sub(self.sizes.minimum_bytes / 2);
+        let admitted = self.accounts.runs.admit_within_limits(more_bytes as u64);
+        self.merge_admission = admitted.ok();
+        self.merge_admission.is_some()
+    }
+
+    fn reserve_keys(&mut self, bytes: usize) -> bool {
+        self.reservation.try_resize(bytes as u64).is_ok()
     }
 
     fn longest_page_bytes(&self) -> usize {
@@ -586,6 +643,6 @@ impl Sorter {
 
     /// Bytes written to disk so far.
     pub(super) fn bytes_written(&self) -> usize {
-        usize::try_from(self.account.counters().bytes_written).unwrap_or(usize::MAX)
+        usize::try_from(self.accounts.all.counters().bytes_written).unwrap_or(usize::MAX)
     }
 }
