@@ -136,10 +136,11 @@ pub fn runtime(account: &Account, base: Option<&RuntimeEnv>) -> Result<Arc<Runti
         Some(base) => RuntimeEnvBuilder::from_runtime_env(base),
         None => RuntimeEnvBuilder::new(),
     };
+    let pool = SpacePool::new(account)?;
     let disk = DiskManagerBuilder::default()
-        .with_temp_file_factory(Arc::new(PageFileFactory::new(account)));
+        .with_temp_file_factory(Arc::new(PageFileFactory::new(pool.file_account())));
     builder
-        .with_memory_pool(Arc::new(SpacePool::new(account)?))
+        .with_memory_pool(Arc::new(pool))
         .with_disk_manager_builder(disk)
         .build_arc()
 }

@@ -1,13 +1,19 @@
 //! The memory pool that puts DataFusion's own operators under the budget of the temp space.
 //!
-//! Owns: [`SpacePool`], one reservation of an account on behalf of every stock operator.
-//! Never: looks at who asked (first come, first served).
+//! Owns: [`SpacePool`], two reservations on behalf of every stock operator: of those that can write
+//! to the disk, and of the others. Never: looks at who asked beyond that (first come, first
+//! served).
 //!
-//! Stock operators ask often and for little, so the pool rents from the account in steps and gives
+//! Stock operators ask often and for little, so the pool rents from its accounts in steps and gives
 //! a step back only when two of them lie idle. A grant that the account cannot give at once makes
-//! the space evict unpinned pages, whoever owns them; only when nothing evictable is left are
-//! operators asked that hold more ([`mayfly_space::GivesMemory`]); only then does the pool refuse,
-//! and the operator spills or fails.
+//! the space evict unpinned pages, whoever owns them. When nothing evictable is left:
+//!
+//! - an operator that can write to the disk is refused, and spills. All of them together hold a
+//!   part of the budget, and leave a part of it free: those that they feed and the files that they
+//!   write need pages. Each has pages of such files from the beginning: when it has to write, it
+//!   would find none.
+//! - for another one, operators are asked that hold more ([`mayfly_space::GivesMemory`]); only then
+//!   does it fail.
 //!
 //! `MemoryPool::grow` cannot fail: DataFusion calls it for memory that exists already. What the
 //! account refuses then is recorded as over-commit and made good by the next releases.
@@ -22,19 +28,21 @@ use datafusion::common::Result;
 use datafusion::execution::memory_pool::{
     MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
 };
-use mayfly_space::{Account, AccountOptions, Reservation};
+use mayfly_space::{Account, AccountOptions, Admission, Reservation};
 
 use crate::error::{exhausted, space_error};
 
-/// The name of the account of what stock operators hold.
-const STOCK_OPERATORS: &str = "stock operators";
 /// Bytes of the step for budgets that can afford it: sixteen default pages, so that the budget
 /// is asked once for many small grants.
 const STEP_BYTES_MAX: u64 = 1 << 20;
 /// Bytes of the step for the smallest budgets.
 const STEP_BYTES_MIN: u64 = 64 << 10;
-/// A stock operator that can write to the disk takes at most this part of the budget.
-const SPILLABLE_PER_MEMORY: u64 = 2;
+/// Stock operators that can write to the disk hold at most this part of the budget together ...
+const SPILLERS_PER_MEMORY: u64 = 2;
+/// ... and leave this part of it free.
+const HEADROOM_PER_MEMORY: u64 = 16;
+/// Pages that each of them has for files: what it gathers, and those that are written and read.
+const FILE_PAGES: u64 = 4;
 /// The step is at most this part of the budget.
 const STEPS_PER_BUDGET: u64 = 128;
 
@@ -42,7 +50,24 @@ const STEPS_PER_BUDGET: u64 = 128;
 pub struct SpacePool {
     account: Account,
     step_bytes: u64,
-    state: Mutex<State>,
+    /// What operators hold that can write to the disk.
+    spillers: Mutex<State>,
+    /// What all others hold.
+    others: Mutex<State>,
+    files: SpillFiles,
+}
+
+/// What files of stock operators hold.
+struct SpillFiles {
+    account: Account,
+    state: Mutex<Spillers>,
+}
+
+#[derive(Default)]
+struct Spillers {
+    count: usize,
+    /// The minima of as many of them as found room.
+    admissions: Vec<Admission>,
 }
 
 struct State {
@@ -52,6 +77,11 @@ struct State {
     /// What DataFusion believes it holds; above `granted_bytes` only by over-commit.
     used_bytes: u64,
     overcommit_bytes_max: u64,
+}
+
+fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
+    // The state is consistent between statements, and nothing in between panics.
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SpacePool {
@@ -64,22 +94,29 @@ impl SpacePool {
         let step_bytes = (memory_bytes / STEPS_PER_BUDGET)
             .next_power_of_two()
             .clamp(STEP_BYTES_MIN, STEP_BYTES_MAX);
-        // Of their own, so that they may be given memory of others of the same statement.
-        let options = AccountOptions {
+        // Accounts of their own, so that they may be given memory of others of the same statement.
+        let others = AccountOptions {
             takes_memory: true,
             ..AccountOptions::default()
         };
-        let stock = account.child(STOCK_OPERATORS, options);
-        let reservation = stock.reserve(0).map_err(space_error)?;
+        let spillers = AccountOptions {
+            claim_max_bytes: Some(memory_bytes / SPILLERS_PER_MEMORY),
+            headroom_bytes: memory_bytes / HEADROOM_PER_MEMORY,
+            ..AccountOptions::default()
+        };
+        let files = AccountOptions {
+            takes_memory: true,
+            ..AccountOptions::default()
+        };
         Ok(Self {
             account: account.clone(),
             step_bytes,
-            state: Mutex::new(State {
-                reservation,
-                granted_bytes: 0,
-                used_bytes: 0,
-                overcommit_bytes_max: 0,
-            }),
+            spillers: State::new(&account.child("stock operators that spill", spillers))?,
+            others: State::new(&account.child("stock operators", others))?,
+            files: SpillFiles {
+                account: account.child("spill files of stock operators", files),
+                state: Mutex::default(),
+            },
         })
     }
 
@@ -88,18 +125,54 @@ impl SpacePool {
         &self.account
     }
 
-    /// The most bytes that DataFusion held beyond what the budget granted, since the pool exists.
-    pub fn overcommit_bytes_max(&self) -> u64 {
-        self.state().overcommit_bytes_max
+    /// The account of the files that operators write when the pool refuses them memory.
+    pub fn file_account(&self) -> &Account {
+        &self.files.account
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        // The state is consistent between statements, and nothing in between panics.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The most bytes that DataFusion held beyond what the budget granted, since the pool exists.
+    pub fn overcommit_bytes_max(&self) -> u64 {
+        let of = |state: &Mutex<State>| lock(state).overcommit_bytes_max;
+        of(&self.spillers) + of(&self.others)
+    }
+
+    fn state_of(&self, consumer: &MemoryConsumer) -> MutexGuard<'_, State> {
+        lock(match consumer.can_spill() {
+            true => &self.spillers,
+            false => &self.others,
+        })
+    }
+}
+
+impl SpillFiles {
+    fn begin(&self) {
+        let page_bytes = self.account.space().default_page_class().bytes() as u64;
+        let mut spillers = lock(&self.state);
+        spillers.count += 1;
+        // Where there is no room now there may be when it has to write.
+        if let Ok(admission) = self.account.admit(FILE_PAGES * page_bytes) {
+            spillers.admissions.push(admission);
+        }
+    }
+
+    fn end(&self) {
+        let mut spillers = lock(&self.state);
+        spillers.count = spillers.count.saturating_sub(1);
+        let count = spillers.count;
+        spillers.admissions.truncate(count);
     }
 }
 
 impl State {
+    fn new(account: &Account) -> Result<Mutex<State>> {
+        Ok(Mutex::new(State {
+            reservation: account.reserve(0).map_err(space_error)?,
+            granted_bytes: 0,
+            used_bytes: 0,
+            overcommit_bytes_max: 0,
+        }))
+    }
+
     /// Makes the grant cover `bytes` of what is free: with a step in reserve, or else exactly.
     fn cover_in_free(&mut self, bytes: u64, step_bytes: u64) -> Result<(), mayfly_space::Error> {
         if bytes <= self.granted_bytes {
@@ -142,12 +215,20 @@ impl MemoryPool for SpacePool {
         "mayfly_space"
     }
 
-    fn register(&self, _consumer: &MemoryConsumer) {}
+    fn register(&self, consumer: &MemoryConsumer) {
+        if consumer.can_spill() {
+            self.files.begin();
+        }
+    }
 
-    fn unregister(&self, _consumer: &MemoryConsumer) {}
+    fn unregister(&self, consumer: &MemoryConsumer) {
+        if consumer.can_spill() {
+            self.files.end();
+        }
+    }
 
-    fn grow(&self, _reservation: &MemoryReservation, additional: usize) {
-        let mut state = self.state();
+    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        let mut state = self.state_of(reservation.consumer());
         state.used_bytes += additional as u64;
         let used_bytes = state.used_bytes;
         if state.cover_in_free(used_bytes, self.step_bytes).is_err() {
@@ -156,36 +237,28 @@ impl MemoryPool for SpacePool {
         }
     }
 
-    fn shrink(&self, _reservation: &MemoryReservation, shrink: usize) {
-        let mut state = self.state();
+    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
+        let mut state = self.state_of(reservation.consumer());
         state.used_bytes = state.used_bytes.saturating_sub(shrink as u64);
         state.give_back(self.step_bytes);
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
         let consumer = reservation.consumer();
-        let all_bytes = self.account.space().memory_bytes();
-        let wanted = (reservation.size() + additional) as u64;
-        // It would take all that there is, and what feeds it could not go on.
-        if consumer.can_spill() && wanted > all_bytes / SPILLABLE_PER_MEMORY {
-            return Err(exhausted(
-                consumer.name(),
-                &self.account.refusal(all_bytes + 1),
-            ));
-        }
-        let mut state = self.state();
+        let mut state = self.state_of(consumer);
         let wanted = state.used_bytes + additional as u64;
         match state.cover(wanted, self.step_bytes) {
             Ok(()) => {
                 state.used_bytes = wanted;
                 Ok(())
             }
-            Err(error) => Err(exhausted(reservation.consumer().name(), &error)),
+            Err(error) => Err(exhausted(consumer.name(), &error)),
         }
     }
 
     fn reserved(&self) -> usize {
-        usize::try_from(self.state().used_bytes).unwrap_or(usize::MAX)
+        let used_bytes = |state: &Mutex<State>| lock(state).used_bytes;
+        usize::try_from(used_bytes(&self.spillers) + used_bytes(&self.others)).unwrap_or(usize::MAX)
     }
 
     fn memory_limit(&self) -> MemoryLimit {
@@ -198,24 +271,15 @@ impl MemoryPool for SpacePool {
 
 impl fmt::Debug for SpacePool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.state();
         f.debug_struct("SpacePool")
-            .field("used_bytes", &state.used_bytes)
-            .field("granted_bytes", &state.granted_bytes)
+            .field("used_bytes", &self.reserved())
             .finish_non_exhaustive()
     }
 }
 
 impl fmt::Display for SpacePool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.state();
-        write!(
-            f,
-            "{}(used: {}, granted: {})",
-            self.name(),
-            state.used_bytes,
-            state.granted_bytes
-        )
+        write!(f, "{}(used: {})", self.name(), self.reserved())
     }
 }
 
