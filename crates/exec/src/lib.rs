@@ -36,6 +36,7 @@ mod collect;
 mod compact;
 pub mod context;
 pub mod error;
+mod exchange;
 mod given_rows;
 mod governed;
 mod install;

@@ -18,6 +18,7 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 
 use crate::aggregate::{self, AggregateOperator};
 use crate::by_key;
+use crate::exchange;
 use crate::join;
 use crate::kept_rows;
 use crate::long_rows;
@@ -29,8 +30,8 @@ use crate::report::Why;
 use crate::sort::{MergeOperator, SortOperator};
 use crate::window::WindowOperator;
 
-/// Replaces sorts, aggregates and hash joins by operators over the temp space, and joins and sorts
-/// that a key answers by lookups.
+/// Replaces sorts, aggregates, exchanges and hash joins by operators over the temp space, and joins
+/// and sorts that a key answers by lookups.
 #[derive(Debug, Default)]
 pub struct SwapOperators {
     memory_bytes: u64,
@@ -58,6 +59,7 @@ impl PhysicalOptimizerRule for SwapOperators {
         let plan = aggregate::repair_distribution(plan)?;
         let plan = kept_rows::copy_kept(plan)?;
         let plan = long_rows::shorten_batches(plan, config)?;
+        let plan = exchange::replace_all(plan)?;
         parquet_reads::grant(plan)
     }
 

@@ -213,6 +213,23 @@ impl Drain {
         self.format.schema()
     }
 
+    /// The next batch in memory of its own, for those who keep it or hand it on; its page is free.
+    /// After an error, the same batch is tried again.
+    pub fn next_copied(&mut self) -> Option<Result<RecordBatch>> {
+        let batch = self.pages.front()?.read_copied(&self.format, None);
+        self.step(batch.is_ok());
+        Some(batch)
+    }
+
+    /// Goes on to the next page.
+    fn step(&mut self, is_read: bool) {
+        if is_read {
+            self.pages.pop_front();
+            self.taken += 1;
+            self.ask_ahead();
+        }
+    }
+
     fn ask_ahead(&mut self) {
         let end = self.taken + self.pages.len();
         for index in self.ahead.pages(self.taken, end) {
@@ -227,11 +244,7 @@ impl Iterator for Drain {
     /// The next batch. After an error, the same batch is tried again.
     fn next(&mut self) -> Option<Self::Item> {
         let batch = self.pages.front()?.read(&self.format, None);
-        if batch.is_ok() {
-            self.pages.pop_front();
-            self.taken += 1;
-            self.ask_ahead();
-        }
+        self.step(batch.is_ok());
         Some(batch)
     }
 

@@ -9,9 +9,9 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
-use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 
+use crate::exchange;
 use crate::join;
 
 /// The rows of a hash join over an outer side in one partition, and an inner side that is
@@ -62,8 +62,7 @@ pub(super) fn by_hash(
     keys: Vec<Arc<dyn PhysicalExpr>>,
     partitions: usize,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let hash = Partitioning::Hash(keys, partitions);
-    Ok(Arc::new(RepartitionExec::try_new(plan, hash)?))
+    exchange::exchange(plan, Partitioning::Hash(keys, partitions))
 }
 
 /// A plan whose rows come in one partition.

@@ -44,6 +44,11 @@ const fn entry(governance: Governance, name: &'static str, holds: &'static str) 
 const OURS: &[Operator] = &[
     entry(Ours, "Again", "nothing: runs its input once more"),
     entry(Ours, "AggregateOperator", "groups, in pages"),
+    entry(
+        Ours,
+        "ExchangeOperator",
+        "rows that nobody has taken yet, some in memory and the others in pages",
+    ),
     entry(Ours, "ForgetConstants", "nothing: hands its input on"),
     entry(Ours, "GivenRowsScan", "rows that its caller owns"),
     entry(Ours, "Handed", "a batch of a plan over few rows"),

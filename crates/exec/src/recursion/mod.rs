@@ -31,7 +31,6 @@ use datafusion::common::{Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
-use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::work_table::WorkTableExec;
 use datafusion::physical_plan::{
@@ -39,6 +38,7 @@ use datafusion::physical_plan::{
     InputDistributionRequirements, PlanProperties,
 };
 
+use crate::exchange;
 use crate::given_rows::GivenRowsScan;
 use crate::plan_node::leaf_properties;
 use crate::report::next_temp_table_id;
@@ -141,9 +141,9 @@ impl RecursionOperator {
                 return Ok(Transformed::yes(Arc::new(scan)));
             }
             // Few rows are not worth being dealt out to threads.
-            Ok(match node.downcast_ref::<RepartitionExec>() {
-                Some(exchange) if exchange.input().output_partitioning().partition_count() == 1 => {
-                    Transformed::yes(Arc::clone(exchange.input()))
+            Ok(match exchange::input_of(&node) {
+                Some(input) if input.output_partitioning().partition_count() == 1 => {
+                    Transformed::yes(Arc::clone(input))
                 }
                 _ => Transformed::no(node),
             })
