@@ -12,12 +12,13 @@
 use std::sync::Arc;
 
 use datafusion::common::Result;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 
 use crate::by_key::{LateScan, is_exchange};
 use crate::join::JoinOperator;
@@ -93,6 +94,8 @@ fn visit(plan: &Arc<dyn ExecutionPlan>, kept: Kept) -> Result<Option<Arc<dyn Exe
         let kept = match hands_on {
             // The first side is the one that a join keeps.
             true if is_join && place == 0 => Kept::All,
+            // By turns an exchange keeps whole batches that nobody has taken; by hash it copies.
+            true if is_dealt_by_turns(plan) => Kept::All,
             true => kept,
             false if plan.is::<SortOperator>() || plan.is::<WindowOperator>() => Kept::Some,
             false => Kept::Nothing,
@@ -108,4 +111,10 @@ fn visit(plan: &Arc<dyn ExecutionPlan>, kept: Kept) -> Result<Option<Arc<dyn Exe
     Arc::clone(plan)
         .replace_children(children, options)
         .map(Some)
+}
+
+fn is_dealt_by_turns(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let exchange = plan.downcast_ref::<RepartitionExec>();
+    exchange
+        .is_some_and(|exchange| matches!(exchange.partitioning(), Partitioning::RoundRobinBatch(_)))
 }

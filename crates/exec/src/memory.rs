@@ -147,12 +147,11 @@ impl SpacePool {
 impl SpillFiles {
     fn begin(&self) {
         let page_bytes = self.account.space().default_page_class().bytes() as u64;
+        // Where there is no room now there may be when it has to write.
+        let admission = self.account.admit_within_limits(FILE_PAGES * page_bytes);
         let mut spillers = lock(&self.state);
         spillers.count += 1;
-        // Where there is no room now there may be when it has to write.
-        if let Ok(admission) = self.account.admit(FILE_PAGES * page_bytes) {
-            spillers.admissions.push(admission);
-        }
+        spillers.admissions.extend(admission);
     }
 
     fn end(&self) {

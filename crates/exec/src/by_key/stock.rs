@@ -9,6 +9,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
+use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 
 use crate::exchange;
@@ -40,7 +41,7 @@ pub(super) fn join_all(
     let stock = stock.builder().reset_state().recompute_properties();
     let stock = stock.with_new_children(children)?.build_exec()?;
     // A side that was begun is never known to be small.
-    let joined = join::replace(stock, 0)?.data;
+    let joined = exchange::replace_all(join::replace(stock, 0)?.data)?;
     in_one_partition(joined).execute(0, context)
 }
 
@@ -62,7 +63,8 @@ pub(super) fn by_hash(
     keys: Vec<Arc<dyn PhysicalExpr>>,
     partitions: usize,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    exchange::exchange(plan, Partitioning::Hash(keys, partitions))
+    let hash = Partitioning::Hash(keys, partitions);
+    Ok(Arc::new(RepartitionExec::try_new(plan, hash)?))
 }
 
 /// A plan whose rows come in one partition.

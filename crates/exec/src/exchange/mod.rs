@@ -23,7 +23,6 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::physical_expr::Partitioning;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::repartition::RepartitionExec;
 
@@ -42,21 +41,6 @@ pub(crate) fn replace_all(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execut
         })
     })
     .data()
-}
-
-/// A plan whose rows are dealt out as `partitioning` says.
-///
-/// # Errors
-/// If the plan cannot be built.
-pub(crate) fn exchange(
-    input: Arc<dyn ExecutionPlan>,
-    partitioning: Partitioning,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    let stock = RepartitionExec::try_new(input, partitioning)?;
-    Ok(match ExchangeOperator::of_stock(&stock) {
-        Some(ours) => Arc::new(ours),
-        None => Arc::new(stock),
-    })
 }
 
 /// What an exchange reads, ours or the stock one; `None` for any other node.

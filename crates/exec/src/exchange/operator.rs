@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::coop::make_cooperative;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -105,7 +106,9 @@ impl ExecutionPlan for ExchangeOperator {
         let run = self.shared_run(&context)?;
         let baseline = BaselineMetrics::new(&self.metrics, partition);
         let written = MetricBuilder::new(&self.metrics).spilled_bytes(partition);
-        let rows = run::output(run, partition, baseline, written);
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
+        let rows = run::output(run, partition, baseline, written)?;
+        let rows = Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows));
+        // Rows that lie in pages are there whenever somebody asks.
+        Ok(make_cooperative(rows))
     }
 }

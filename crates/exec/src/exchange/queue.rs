@@ -21,8 +21,9 @@ use mayfly_table::BatchRun;
 use crate::compact::batch_bytes;
 use crate::error::{space_error, table_error};
 
-/// Pages that a queue pins at a time: three while rows are appended, one that is read.
-pub(super) const PAGES_PER_QUEUE: u64 = 4;
+/// Pages that a queue pins at a time: three while rows are appended, and two while the run that was
+/// popped before is finished and read.
+pub(super) const PAGES_PER_QUEUE: u64 = 5;
 
 /// Rows in the order in which they came.
 pub(super) struct Queue {

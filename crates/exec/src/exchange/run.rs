@@ -20,7 +20,7 @@ use std::task::{Context, Poll, Waker};
 use arrow::array::RecordBatch;
 use arrow::compute::BatchCoalescer;
 use datafusion::common::runtime::SpawnedTask;
-use datafusion::common::{DataFusionError, Result, exec_datafusion_err};
+use datafusion::common::{DataFusionError, Result, exec_datafusion_err, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder,
@@ -33,7 +33,7 @@ use mayfly_table::Drain;
 use mayfly_table::rows::StopFlag;
 
 use super::queue::{Chunk, PAGES_PER_QUEUE, Queue};
-use crate::compact::compact;
+use crate::compact::{batch_bytes, compact};
 use crate::context::StatementContext;
 use crate::error::{rows_error, space_error, table_error};
 use crate::time_slice::TimeSlice;
@@ -70,7 +70,10 @@ struct Queues {
     gate: Mutex<Gate>,
     has_failed: AtomicBool,
     stop: StopFlag,
-    /// Bytes of rows that are gathered for an output before they are handed on as one batch.
+    /// Whether rows of a batch go to several outputs, and are gathered to batches again.
+    gathers: bool,
+    /// Rows and bytes that are gathered before they are handed on.
+    batch_rows: usize,
     gathered_bytes: usize,
     account: Account,
     /// Bytes that were written to disk, as far as they are in the metrics.
@@ -81,12 +84,58 @@ struct Queues {
 
 struct Output {
     queue: Queue,
-    /// Where rows of an input batch go to several outputs: what makes whole batches of them again.
-    coalescer: Option<BatchCoalescer>,
+    gathered: Gathered,
+    /// Whether it was handed out.
+    is_taken: bool,
     /// Whether pages of the queue are being read outside of it.
     is_reading: bool,
     is_open: bool,
     reader: Option<Waker>,
+}
+
+/// Rows that are to become a batch.
+#[derive(Default)]
+struct Gathered {
+    /// None before there are rows.
+    coalescer: Option<BatchCoalescer>,
+    bytes: usize,
+}
+
+impl Gathered {
+    /// Adds rows. A batch is handed on when it has `rows_max` rows or about `bytes_max` bytes; memory
+    /// for one is taken at its first row.
+    fn push(&mut self, rows: RecordBatch, rows_max: usize, bytes_max: usize) -> Result<()> {
+        let bytes = batch_bytes(&rows);
+        if self.coalescer.is_none() {
+            let row_bytes = bytes / rows.num_rows().max(1) + 1;
+            let target = (bytes_max / row_bytes).clamp(1, rows_max);
+            self.coalescer = Some(BatchCoalescer::new(rows.schema(), target));
+        }
+        self.bytes += bytes;
+        let Some(coalescer) = &mut self.coalescer else {
+            return Ok(());
+        };
+        coalescer.push_batch(rows)?;
+        if coalescer.has_completed_batch() {
+            self.bytes = 0;
+        } else if self.bytes > 2 * bytes_max {
+            // These are longer than the first ones.
+            return self.finish();
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.bytes = 0;
+        match &mut self.coalescer {
+            Some(coalescer) => Ok(coalescer.finish_buffered_batch()?),
+            None => Ok(()),
+        }
+    }
+
+    fn pop(&mut self) -> Option<RecordBatch> {
+        self.coalescer.as_mut()?.next_completed_batch()
+    }
 }
 
 impl Output {
@@ -145,12 +194,11 @@ pub(super) fn begin(
     };
     let pages = account.child("pages", takes);
     let (page_class, admission) = admit(&pages, outputs as u64)?;
-    let gathers = !matches!(stock.partitioning(), Partitioning::RoundRobinBatch(_));
-    let batch_rows = context.session_config().batch_size();
     let output = || -> Result<Mutex<Output>> {
         let schema = stock.schema();
         Ok(Mutex::new(Output {
-            coalescer: gathers.then(|| BatchCoalescer::new(Arc::clone(&schema), batch_rows)),
+            gathered: Gathered::default(),
+            is_taken: false,
             queue: Queue::new([&rows, &pages], schema, page_class)?,
             is_reading: false,
             is_open: true,
@@ -170,6 +218,8 @@ pub(super) fn begin(
             waiting: Vec::new(),
         }),
         has_failed: AtomicBool::new(false),
+        gathers: !matches!(stock.partitioning(), Partitioning::RoundRobinBatch(_)),
+        batch_rows: context.session_config().batch_size(),
         gathered_bytes: usize::try_from(gathered_bytes).unwrap_or(usize::MAX),
         stop: statement.stop.clone(),
         account,
@@ -202,6 +252,11 @@ fn admit(account: &Account, outputs: u64) -> Result<(PageClass, Admission)> {
     });
     for class in affordable {
         let bytes = outputs * PAGES_PER_QUEUE * class.bytes() as u64;
+        // The second half of the budget is for those that do with less.
+        let is_crowded = space.memory_claimed_bytes() + bytes > space.memory_bytes() / 2;
+        if is_crowded && class != PageClass::K4 {
+            continue;
+        }
         // Others give memory up for the least only.
         let admission = match class {
             PageClass::K4 => account.admit(bytes).map_err(space_error)?,
@@ -221,14 +276,25 @@ pub(super) fn output(
     index: usize,
     baseline: BaselineMetrics,
     written: Count,
-) -> impl Stream<Item = Result<RecordBatch>> {
+) -> Result<impl Stream<Item = Result<RecordBatch>> + Send> {
+    if std::mem::replace(&mut lock(&run.queues.outputs[index]).is_taken, true) {
+        return internal_err!("output {index} of an exchange was asked for before");
+    }
     let mut taker = Taker {
         run,
         index,
         pages: None,
+        has_ended: false,
         written,
     };
-    futures::stream::poll_fn(move |context| baseline.record_poll(taker.next(context)))
+    Ok(futures::stream::poll_fn(move |context| {
+        let next = match taker.has_ended {
+            true => Poll::Ready(None),
+            false => taker.next(context),
+        };
+        taker.has_ended = matches!(next, Poll::Ready(None | Some(Err(_))));
+        baseline.record_poll(next)
+    }))
 }
 
 /// Empties the queue of one output; dropping it closes that.
@@ -236,6 +302,7 @@ struct Taker {
     run: Arc<Run>,
     index: usize,
     pages: Option<Drain>,
+    has_ended: bool,
     written: Count,
 }
 
@@ -366,20 +433,16 @@ impl Queues {
         if !output.is_open {
             return Ok(());
         }
-        let Some(coalescer) = &mut output.coalescer else {
+        if !self.gathers {
             return self.enqueue(&mut output, batch);
-        };
-        coalescer.push_batch(batch)?;
-        if coalescer.size() > self.gathered_bytes {
-            coalescer.finish_buffered_batch()?;
         }
+        let (rows_max, bytes_max) = (self.batch_rows, self.gathered_bytes);
+        output.gathered.push(batch, rows_max, bytes_max)?;
         self.enqueue_gathered(&mut output)
     }
 
     fn enqueue_gathered(&self, output: &mut Output) -> Result<()> {
-        while let Some(batch) =
-            { output.coalescer.as_mut() }.and_then(BatchCoalescer::next_completed_batch)
-        {
+        while let Some(batch) = output.gathered.pop() {
             self.enqueue(output, batch)?;
         }
         Ok(())
@@ -443,7 +506,7 @@ impl Queues {
         output.is_open = false;
         output.is_reading = false;
         output.queue.clear();
-        output.coalescer = None;
+        output.gathered = Gathered::default();
         output.reader = None;
         let mut gate = lock(&self.gate);
         gate.open -= 1;
@@ -462,9 +525,7 @@ impl Queues {
         }
         for output in &self.outputs {
             let mut output = lock(output);
-            if let Some(coalescer) = &mut output.coalescer {
-                coalescer.finish_buffered_batch()?;
-            }
+            output.gathered.finish()?;
             self.enqueue_gathered(&mut output)?;
         }
         lock(&self.gate).dealers = 0;

@@ -14,7 +14,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::{StreamExt, TryStreamExt};
 use mayfly_space::{Faults, Operation, Space, SpaceOptions};
 
-use super::{ExchangeOperator, exchange};
+use super::{ExchangeOperator, replace_all};
 use crate::find_space_error;
 use crate::tests::{FailNth, check_nothing_left, config, open, session, sorted};
 
@@ -57,6 +57,16 @@ async fn scan(context: &SessionContext, inputs: usize) -> Arc<dyn ExecutionPlan>
     let table = MemTable::try_new(schema, partitions).unwrap();
     let plan = context.read_table(Arc::new(table)).unwrap();
     plan.create_physical_plan().await.unwrap()
+}
+
+fn exchange(
+    input: Arc<dyn ExecutionPlan>,
+    partitioning: Partitioning,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let stock = RepartitionExec::try_new(input, partitioning)?;
+    let plan = replace_all(Arc::new(stock))?;
+    assert!(plan.is::<ExchangeOperator>());
+    Ok(plan)
 }
 
 fn by_key(input: &Arc<dyn ExecutionPlan>, outputs: usize) -> Partitioning {

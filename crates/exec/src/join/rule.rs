@@ -13,6 +13,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitio
 use super::operator::JoinOperator;
 use super::spec::Spec;
 use crate::by_key::LateScan;
+use crate::exchange;
 use crate::plan_node::known_rows;
 use crate::provider::TableScan;
 
@@ -100,10 +101,10 @@ fn rows_at_most(plan: &Arc<dyn ExecutionPlan>) -> Option<(u64, &Arc<dyn Executio
 /// What an exchange by hash, or into one partition, reads. Which partition a row is in does not
 /// matter to our join.
 fn without_exchange(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-    if let Some(exchange) = plan.downcast_ref::<RepartitionExec>()
-        && matches!(exchange.partitioning(), Partitioning::Hash(..))
+    if let Some(input) = exchange::input_of(plan)
+        && matches!(plan.output_partitioning(), Partitioning::Hash(..))
     {
-        return without_exchange(exchange.input());
+        return without_exchange(input);
     }
     match plan.downcast_ref::<CoalescePartitionsExec>() {
         Some(exchange) if exchange.fetch().is_none() => without_exchange(exchange.input()),

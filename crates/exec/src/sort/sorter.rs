@@ -527,8 +527,10 @@ impl Sorter {
         loop {
             let pages_bytes = fan_in * frame_bytes + held_bytes + APPEND_PAGES * frame_bytes;
             let keys_bytes = fan_in * key_bytes + self.sizes.output_bytes;
-            if self.admit_merge(pages_bytes) && self.reserve_keys(keys_bytes) || fan_in == 2 {
-                // Two runs of long rows are tried without.
+            let has_pages = self.admit_merge(pages_bytes);
+            let has_keys = self.reserve_keys(keys_bytes);
+            // Two runs are tried without: the minimum has pages for them if rows are not long.
+            if has_pages && has_keys || fan_in == 2 {
                 return fan_in;
             }
             fan_in = fan_in.div_ceil(2);
