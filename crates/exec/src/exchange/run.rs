@@ -102,8 +102,8 @@ struct Gathered {
 }
 
 impl Gathered {
-    /// Adds rows. A batch is handed on when it has `rows_max` rows or about `bytes_max` bytes; memory
-    /// for one is taken at its first row.
+    /// Adds rows. A batch is handed on when it has `rows_max` rows or about `bytes_max` bytes;
+    /// memory for one is taken at its first row.
     fn push(&mut self, rows: RecordBatch, rows_max: usize, bytes_max: usize) -> Result<()> {
         let bytes = batch_bytes(&rows);
         if self.coalescer.is_none() {
