@@ -2,8 +2,9 @@
 //!
 //! A comment `# spills` above a query demands that a temporary table of it was written to disk at
 //! the least budget. At the largest budget and at the least, a query whose answer does not change
-//! is asked three times: the third time its plan may be one that was kept. After each file the space must be empty, and one temp file
-//! without a name may be open, however many temporary tables there were.
+//! is asked three times: the third time its plan may be one that was kept. After each file the
+//! space must be empty, and one temp file without a name may be open, however many temporary tables
+//! there were.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
