@@ -13,7 +13,7 @@ use mayfly_space::{AccountOptions, Faults, Operation, Space, SpaceOptions};
 use mayfly_table::{Column, Table};
 use mayfly_types::{BlobSize, ColumnType};
 
-use crate::{StatementContext, TableSource, collect_into, install, unspillable};
+use crate::{StatementContext, TableSource, collect_into, find_space_error, install, unspillable};
 
 pub(crate) fn open(memory_bytes: u64) -> Space {
     Space::open(SpaceOptions {
@@ -68,14 +68,14 @@ fn rows(count: i64) -> MemTable {
 }
 
 /// Fails the n-th operation of one kind.
-pub(crate) struct FailNth {
+struct FailNth {
     operation: Operation,
     left: AtomicU64,
 }
 
 impl FailNth {
     /// Fails none yet.
-    pub(crate) fn new(operation: Operation) -> Self {
+    fn new(operation: Operation) -> Self {
         Self {
             operation,
             left: AtomicU64::new(0),
@@ -83,12 +83,12 @@ impl FailNth {
     }
 
     /// Lets the n-th operation from now on fail.
-    pub(crate) fn fail(&self, n: u64) {
+    fn fail(&self, n: u64) {
         self.left.store(n, Ordering::Relaxed);
     }
 
     /// Fails no other; tells whether there was an n-th one.
-    pub(crate) fn end(&self) -> bool {
+    fn end(&self) -> bool {
         self.left.swap(0, Ordering::Relaxed) as i64 <= 0
     }
 }
@@ -100,6 +100,65 @@ impl Faults for FailNth {
         }
         Ok(())
     }
+}
+
+/// Arms the fault of a run, once what it needs is made.
+pub(crate) struct Fault<'a> {
+    faults: &'a FailNth,
+    n: u64,
+}
+
+impl Fault<'_> {
+    pub(crate) fn arm(&self) {
+        self.faults.fail(self.n);
+    }
+}
+
+/// Runs `body` in a space of its own for each kind of fault and each `n`, whose n-th operation
+/// fails, for growing `n` until none does. What ends well is given to `check`; an error must be
+/// typed, and nothing may be left. The number of runs that failed.
+pub(crate) async fn with_every_fault<T>(
+    memory_bytes: u64,
+    next: impl Fn(u64) -> u64,
+    body: impl AsyncFn(&Space, Fault<'_>) -> Result<T>,
+    check: impl Fn(T, &str),
+) -> u64 {
+    let mut failures = 0;
+    for operation in [
+        Operation::Grant,
+        Operation::Write,
+        Operation::Read,
+        Operation::Extend,
+    ] {
+        let mut n = 1;
+        loop {
+            let faults = Arc::new(FailNth::new(operation));
+            let space = Space::open(SpaceOptions {
+                memory_bytes,
+                faults: Some(Arc::clone(&faults) as Arc<dyn Faults>),
+                ..SpaceOptions::default()
+            })
+            .unwrap();
+            let fault = Fault { faults: &faults, n };
+            let result = body(&space, fault).await;
+            let has_fired = faults.end();
+            let label = format!("{operation:?} {n}");
+            match result {
+                Ok(answer) => check(answer, &label),
+                Err(error) => {
+                    assert!(find_space_error(&error).is_some(), "{label}: {error}");
+                    failures += 1;
+                }
+            }
+            check_nothing_left(&space, &label).await;
+            if !has_fired {
+                break;
+            }
+            n = next(n);
+        }
+        println!("{operation:?}: up to the {n}-th, {failures} failures in all");
+    }
+    failures
 }
 
 async fn run(context: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {

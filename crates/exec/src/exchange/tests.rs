@@ -12,11 +12,10 @@ use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::{StreamExt, TryStreamExt};
-use mayfly_space::{Faults, Operation, Space, SpaceOptions};
+use mayfly_space::Space;
 
 use super::{ExchangeOperator, replace_all};
-use crate::find_space_error;
-use crate::tests::{FailNth, check_nothing_left, config, open, session, sorted};
+use crate::tests::{Fault, check_nothing_left, config, open, session, sorted, with_every_fault};
 
 /// Several times the budgets that are small.
 const ROWS: i64 = 60_000;
@@ -241,48 +240,19 @@ async fn every_output_is_told_how_an_input_ended() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn faults_are_typed_and_leave_nothing() {
-    let mut failures = 0;
-    for operation in [
-        Operation::Grant,
-        Operation::Write,
-        Operation::Read,
-        Operation::Extend,
-    ] {
-        let mut n = 1;
-        loop {
-            let faults = Arc::new(FailNth::new(operation));
-            let space = Space::open(SpaceOptions {
-                memory_bytes: SMALL,
-                faults: Some(Arc::clone(&faults) as Arc<dyn Faults>),
-                ..SpaceOptions::default()
-            })
-            .unwrap();
-            let context = session(&space, config());
-            let input = scan(&context, 2).await;
-            let plan = exchange(Arc::clone(&input), by_key(&input, 2)).unwrap();
-            faults.fail(n);
-            let result = outputs(&plan, &context.task_ctx(), false).await;
-            let has_fired = faults.end();
-            let label = format!("{operation:?} {n}");
-            match result {
-                Ok(outputs) => {
-                    let batches = outputs.iter().flatten();
-                    let rows: usize = batches.map(RecordBatch::num_rows).sum();
-                    assert_eq!(rows as i64, ROWS, "{label}");
-                }
-                Err(error) => {
-                    assert!(find_space_error(&error).is_some(), "{label}: {error}");
-                    failures += 1;
-                }
-            }
-            drop((plan, input, context));
-            check_nothing_left(&space, &label).await;
-            if !has_fired {
-                break;
-            }
-            n = 2 * n + 1;
-        }
-    }
+    let body = async |space: &Space, fault: Fault<'_>| {
+        let context = session(space, config());
+        let input = scan(&context, 2).await;
+        let plan = exchange(Arc::clone(&input), by_key(&input, 2)).unwrap();
+        fault.arm();
+        outputs(&plan, &context.task_ctx(), false).await
+    };
+    let check = |outputs: Vec<Vec<RecordBatch>>, label: &str| {
+        let batches = outputs.iter().flatten();
+        let rows: usize = batches.map(RecordBatch::num_rows).sum();
+        assert_eq!(rows as i64, ROWS, "{label}");
+    };
+    let failures = with_every_fault(SMALL, |n| 2 * n + 1, body, check).await;
     assert!(failures > 0, "no fault has failed an exchange");
 }
 

@@ -9,7 +9,6 @@ use arrow::compute::{SortOptions, concat_batches};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use arrow::row::{RowConverter, SortField};
 use datafusion::catalog::memory::MemorySourceConfig;
-use datafusion::common::Result;
 use datafusion::execution::TaskContext;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, lit};
 use datafusion::physical_expr::{LexOrdering, PhysicalExprRef, PhysicalSortExpr};
@@ -18,11 +17,11 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::SessionConfig;
 use futures::StreamExt;
-use mayfly_space::{Faults, Operation, Space, SpaceOptions};
+use mayfly_space::Space;
 
 use super::{MergeOperator, SortOperator};
 use crate::context::StatementContext;
-use crate::tests::{FailNth, check_nothing_left, wait_until};
+use crate::tests::{Fault, check_nothing_left, open, wait_until, with_every_fault};
 use crate::{find_space_error, runtime};
 
 /// A generator with a seed that is printed by every failing test.
@@ -200,15 +199,6 @@ fn context(space: &Space, batch_rows: usize) -> (Arc<TaskContext>, Arc<Statement
     (Arc::new(task), statement)
 }
 
-fn open(memory_bytes: u64, faults: Option<Arc<dyn Faults>>) -> Space {
-    Space::open(SpaceOptions {
-        memory_bytes,
-        faults,
-        ..SpaceOptions::default()
-    })
-    .unwrap()
-}
-
 fn stock(data: &Data, ordering: &LexOrdering, fetch: Option<usize>) -> SortExec {
     let partitioned = data.partitions.len() > 1;
     SortExec::new(ordering.clone(), data.scan())
@@ -288,7 +278,7 @@ async fn check_against_stock(seed: u64, memory_bytes: u64, rows: usize, fetch: O
         .await
         .unwrap();
 
-    let space = open(memory_bytes, None);
+    let space = open(memory_bytes);
     let (task, statement) = context(&space, 1024);
     let got = collect(ours(&data, &ordering, fetch), task).await.unwrap();
 
@@ -392,7 +382,7 @@ async fn check_wide(
 ) -> (u64, u64) {
     let partitions = if memory_bytes < 8 << 20 { 1 } else { 2 };
     let (data, ordering) = wide(rows / partitions, partitions, key_bytes);
-    let space = open(memory_bytes, None);
+    let space = open(memory_bytes);
     let (task, statement) = context(&space, 1024);
     let mut stream =
         datafusion::physical_plan::execute_stream(ours(&data, &ordering, fetch), task).unwrap();
@@ -472,7 +462,7 @@ async fn a_limit_pages_only_what_it_must() {
 #[tokio::test]
 async fn a_budget_below_the_minimum_is_refused_before_work_starts() {
     let (data, ordering) = wide(1000, 2, 48);
-    let space = open(256 << 10, None);
+    let space = open(256 << 10);
     let (task, _) = context(&space, 1024);
     let error = ours(&data, &ordering, None)
         .execute(0, task)
@@ -489,7 +479,7 @@ async fn a_budget_below_the_minimum_is_refused_before_work_starts() {
 #[tokio::test]
 async fn many_sorts_share_a_budget_that_few_would_claim() {
     let (data, ordering) = wide(100, 1, 48);
-    let space = open(1 << 30, None);
+    let space = open(1 << 30);
     let mut sorts = Vec::new();
     for _ in 0..512 {
         let (task, _) = context(&space, 1024);
@@ -504,7 +494,7 @@ async fn many_sorts_share_a_budget_that_few_would_claim() {
 #[tokio::test]
 async fn dropping_the_stream_frees_everything() {
     let (data, ordering) = wide(50_000, 1, 48);
-    let space = open(4 << 20, None);
+    let space = open(4 << 20);
     for taken in [0, 1, 3] {
         let (task, _) = context(&space, 1024);
         let mut stream = ours(&data, &ordering, None).execute(0, task).unwrap();
@@ -519,41 +509,15 @@ async fn dropping_the_stream_frees_everything() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_fault_is_typed_and_leaves_nothing() {
     let (data, ordering) = wide(20_000, 1, 48);
-    for operation in [
-        Operation::Grant,
-        Operation::Write,
-        Operation::Read,
-        Operation::Extend,
-    ] {
-        let mut n = 1;
-        let mut failures = 0;
-        loop {
-            let faults = Arc::new(FailNth::new(operation));
-            let space = open(1 << 20, Some(Arc::clone(&faults) as Arc<dyn Faults>));
-            let (task, _) = context(&space, 512);
-            let plan = ours(&data, &ordering, None);
-            faults.fail(n);
-            let result: Result<Vec<RecordBatch>> = collect(plan, task).await;
-            let fired = faults.end();
-            match result {
-                Ok(batches) => {
-                    let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
-                    assert_eq!(rows, data.rows(), "{operation:?} {n}");
-                }
-                Err(error) => {
-                    failures += 1;
-                    assert!(
-                        find_space_error(&error).is_some(),
-                        "{operation:?} {n}: {error}"
-                    );
-                }
-            }
-            check_nothing_left(&space, &format!("{operation:?} {n}")).await;
-            if !fired {
-                break;
-            }
-            n += 1 + n / 8;
-        }
-        println!("{operation:?}: {failures} failures up to the {n}-th");
-    }
+    let body = async |space: &Space, fault: Fault<'_>| {
+        let (task, _) = context(space, 512);
+        let plan = ours(&data, &ordering, None);
+        fault.arm();
+        collect(plan, task).await
+    };
+    let check = |batches: Vec<RecordBatch>, label: &str| {
+        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        assert_eq!(rows, data.rows(), "{label}");
+    };
+    with_every_fault(1 << 20, |n| n + 1 + n / 8, body, check).await;
 }

@@ -10,11 +10,11 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt;
-use mayfly_space::{AccountOptions, Faults, Operation, Space, SpaceOptions};
+use mayfly_space::{AccountOptions, Space};
 
 use super::WindowOperator;
-use crate::tests::{FailNth, check_nothing_left};
-use crate::{StatementContext, TempTable, Why, find_space_error, install, planned_temp_tables};
+use crate::tests::{self, Fault, check_nothing_left, config, open, with_every_fault};
+use crate::{StatementContext, TempTable, Why, install, planned_temp_tables};
 
 /// A generator with a seed that every failing test prints.
 struct Random(u64);
@@ -100,22 +100,8 @@ fn rows(random: &mut Random, count: usize, groups: u64, batch_rows: usize) -> Me
     MemTable::try_new(all.schema(), vec![one, other]).unwrap()
 }
 
-fn open(memory_bytes: u64) -> Space {
-    Space::open(SpaceOptions {
-        memory_bytes,
-        ..SpaceOptions::default()
-    })
-    .unwrap()
-}
-
 fn session(space: &Space, batch_rows: usize) -> SessionContext {
-    let config = SessionConfig::new()
-        .with_target_partitions(2)
-        .with_batch_size(batch_rows);
-    let builder = SessionStateBuilder::new()
-        .with_default_features()
-        .with_config(config);
-    SessionContext::new_with_state(install(builder, space).unwrap().build())
+    tests::session(space, config().with_batch_size(batch_rows))
 }
 
 async fn run(context: &SessionContext, sql: &str) -> Result<String> {
@@ -530,44 +516,13 @@ async fn faults_are_typed_and_leave_nothing() {
          RANK() OVER (PARTITION BY g ORDER BY id) AS r FROM {SERIES} WHERE id < 100000)"
     );
     let expected = run(&SessionContext::new(), &sql).await.unwrap();
-    let mut failures = 0;
-    for operation in [
-        Operation::Grant,
-        Operation::Write,
-        Operation::Read,
-        Operation::Extend,
-    ] {
-        let mut n = 1;
-        loop {
-            let faults = Arc::new(FailNth::new(operation));
-            let space = Space::open(SpaceOptions {
-                memory_bytes: 2 << 20,
-                faults: Some(Arc::clone(&faults) as Arc<dyn Faults>),
-                ..SpaceOptions::default()
-            })
-            .unwrap();
-            let context = session(&space, 8192);
-            faults.fail(n);
-            let result = run(&context, &sql).await;
-            let has_fired = faults.end();
-            match result {
-                Ok(got) => assert_eq!(got, expected, "{operation:?} {n}"),
-                Err(error) => {
-                    assert!(
-                        find_space_error(&error).is_some(),
-                        "{operation:?} {n}: {error}"
-                    );
-                    failures += 1;
-                }
-            }
-            drop(context);
-            check_nothing_left(&space, &format!("{operation:?} {n}")).await;
-            if !has_fired {
-                break;
-            }
-            n = 2 * n + 1;
-        }
-    }
+    let body = async |space: &Space, fault: Fault<'_>| {
+        let context = session(space, 8192);
+        fault.arm();
+        run(&context, &sql).await
+    };
+    let check = |got, label: &str| assert_eq!(got, expected, "{label}");
+    let failures = with_every_fault(2 << 20, |n| 2 * n + 1, body, check).await;
     assert!(failures > 0, "no fault has failed the statement");
 }
 
