@@ -20,9 +20,11 @@
 //!   nested_loop   joins without an equality, where memory is short
 //!   long_rows     batches of few rows where rows are long
 //!   batches       kernels over batches that several operators call; compact: what they keep alive
+//!   exchange      rows on their way between partitions
 //!   parquet_reads scans of Parquet files that ask for the memory of row groups
 //!   kept_rows     scans for joins that keep what they read
 //!   padding   what is not known of columns that are filled up with NULLs
+//!   shared_run, page_classes, lock   what several operators do alike
 //!   context, report   what a statement gives, what its temporary tables cost
 //! ```
 
@@ -43,11 +45,13 @@ mod install;
 pub mod join;
 mod join_order;
 mod kept_rows;
+mod lock;
 mod long_rows;
 mod materialized;
 pub mod memory;
 mod nested_loop;
 mod padding;
+mod page_classes;
 mod parquet_reads;
 mod plan_node;
 pub mod provider;
@@ -58,6 +62,7 @@ pub mod report;
 pub mod rule;
 mod same_names;
 mod scan_columns;
+mod shared_run;
 mod short_plan;
 pub mod sort;
 mod tasks;

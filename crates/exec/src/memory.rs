@@ -22,7 +22,7 @@
 //! of the budget per step.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use datafusion::common::Result;
 use datafusion::execution::memory_pool::{
@@ -31,6 +31,7 @@ use datafusion::execution::memory_pool::{
 use mayfly_space::{Account, AccountOptions, Admission, Reservation};
 
 use crate::error::{exhausted, space_error};
+use crate::lock::lock;
 
 /// Bytes of the step for budgets that can afford it: sixteen default pages, so that the budget
 /// is asked once for many small grants.
@@ -79,11 +80,6 @@ struct State {
     overcommit_bytes_max: u64,
 }
 
-fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
-    // The state is consistent between statements, and nothing in between panics.
-    state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl SpacePool {
     /// A pool that charges an account.
     ///
@@ -95,7 +91,7 @@ impl SpacePool {
             .next_power_of_two()
             .clamp(STEP_BYTES_MIN, STEP_BYTES_MAX);
         // Accounts of their own, so that they may be given memory of others of the same statement.
-        let others = AccountOptions {
+        let takes = || AccountOptions {
             takes_memory: true,
             ..AccountOptions::default()
         };
@@ -104,17 +100,13 @@ impl SpacePool {
             headroom_bytes: memory_bytes / HEADROOM_PER_MEMORY,
             ..AccountOptions::default()
         };
-        let files = AccountOptions {
-            takes_memory: true,
-            ..AccountOptions::default()
-        };
         Ok(Self {
             account: account.clone(),
             step_bytes,
             spillers: State::new(&account.child("stock operators that spill", spillers))?,
-            others: State::new(&account.child("stock operators", others))?,
+            others: State::new(&account.child("stock operators", takes()))?,
             files: SpillFiles {
-                account: account.child("spill files of stock operators", files),
+                account: account.child("spill files of stock operators", takes()),
                 state: Mutex::default(),
             },
         })

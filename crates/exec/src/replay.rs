@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -12,6 +12,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::StreamExt;
 
+use crate::lock::lock;
 use crate::plan_node::{leaf_node, leaf_properties};
 
 /// Gives the rows that were read of a stream, and then its rest; once.
@@ -57,11 +58,7 @@ impl ExecutionPlan for Replay {
         _partition: usize,
         _context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let rest = self
-            .rest
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let rest = lock(&self.rest).take();
         let Rest { read, stream } =
             rest.ok_or_else(|| internal_datafusion_err!("the rest of a stream is read once"))?;
         let read = futures::stream::iter(read.into_iter().map(Ok));

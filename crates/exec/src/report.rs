@@ -7,10 +7,11 @@
 //! report on their own; the report adds them up under the table's id.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use mayfly_space::Account;
 
+use crate::lock::lock;
 use crate::reads::TableReads;
 
 /// Why a temporary table exists.
@@ -155,11 +156,6 @@ enum Part {
     Ended(TempTable),
 }
 
-fn lock(parts: &Parts) -> MutexGuard<'_, Vec<Part>> {
-    // Parts are pushed whole, so a panic elsewhere leaves the list usable.
-    parts.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Report {
     /// Adds a partition that has ended.
     pub fn add(&self, part: TempTable) {
@@ -168,12 +164,12 @@ impl Report {
 
     /// Adds rows that were read of tables.
     pub fn add_reads(&self, reads: TableReads) {
-        *self.reads.lock().unwrap_or_else(PoisonError::into_inner) += reads;
+        *lock(&self.reads) += reads;
     }
 
     /// What was read of tables so far.
     pub fn reads(&self) -> TableReads {
-        *self.reads.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.reads)
     }
 
     /// Adds a partition that begins; what its account counts is read whenever the report is.

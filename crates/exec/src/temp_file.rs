@@ -25,7 +25,7 @@
 
 use std::io::{self, Write};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
 use bytes::Bytes;
@@ -35,6 +35,7 @@ use futures::Stream;
 use mayfly_space::{Account, NextUse, Page, Reservation};
 
 use crate::error::space_error;
+use crate::lock::lock;
 
 /// Makes spill files in an account of the temp space.
 pub struct PageFileFactory {
@@ -114,11 +115,6 @@ enum At {
     Gathered(Bytes),
     NotYet,
     End,
-}
-
-fn lock(content: &Mutex<Content>) -> MutexGuard<'_, Content> {
-    // A page is added in one push, so a panic elsewhere leaves the list whole.
-    content.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SpillFile for PageFile {

@@ -32,6 +32,10 @@ pub struct BatchRun {
 }
 
 impl BatchRun {
+    /// Pages that an append may take at a time, for rows that are shorter than one: the tail and
+    /// the page that takes it.
+    pub const APPEND_PAGES: usize = 3;
+
     /// An empty run of rows of this schema. With [`NextUse::At`] the first page is used at that
     /// time, each following page one later.
     ///
@@ -56,10 +60,9 @@ impl BatchRun {
         self
     }
 
-    /// The memory that an append may take at a time, for rows that are shorter than a page: the
-    /// tail and the page that takes it. For the minimum of an admission.
+    /// The bytes of [`BatchRun::APPEND_PAGES`], for the minimum of an admission.
     pub fn append_bytes(&self) -> u64 {
-        3 * self.writer.page_bytes as u64
+        (Self::APPEND_PAGES * self.writer.page_bytes) as u64
     }
 
     /// Appends all rows of the batch.

@@ -1,7 +1,7 @@
 //! The plan node of an aggregate.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -27,6 +27,7 @@ use super::recipe::InlineRecipe;
 use super::run::Run;
 use super::whole;
 use crate::report::{Why, next_temp_table_id};
+use crate::shared_run::SharedRun;
 
 /// How the aggregates of a node are computed.
 #[derive(Debug, Clone)]
@@ -55,7 +56,7 @@ pub struct AggregateOperator {
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
     /// The execution under way and how many of its outputs are handed out.
-    run: Mutex<Option<(Arc<Run>, usize)>>,
+    run: SharedRun<Run>,
 }
 
 impl AggregateOperator {
@@ -123,7 +124,7 @@ impl AggregateOperator {
             first: Arc::new(first.clone()),
             properties,
             metrics: ExecutionPlanMetricsSet::new(),
-            run: Mutex::new(None),
+            run: SharedRun::new(),
         }))
     }
 
@@ -147,17 +148,8 @@ impl AggregateOperator {
 
     /// The run that all output partitions of one execution share; the first one starts it.
     fn shared_run(&self, context: &Arc<TaskContext>) -> Result<Arc<Run>> {
-        let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
-        let (shared, handed_out) = match run.take() {
-            Some(found) => found,
-            None => (Run::start(self, context)?, 0),
-        };
-        // The last output partition takes the node's own share away: when all streams are gone, so
-        // is the run.
-        if handed_out + 1 < self.output_partitions() {
-            *run = Some((Arc::clone(&shared), handed_out + 1));
-        }
-        Ok(shared)
+        let start = || Run::start(self, context);
+        self.run.share(self.output_partitions(), start)
     }
 }
 

@@ -11,7 +11,7 @@
 //! ```
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::Schema;
@@ -29,6 +29,7 @@ use super::pipeline::Source;
 use super::scan::{Found, FoundRows, KeyScan};
 use crate::batches::batch_of;
 use crate::error::table_error;
+use crate::lock::lock;
 use crate::plan_node::{leaf_node, stream_of};
 use crate::provider::{KEY_SCAN_ROW_BYTES, TableScan, reserved};
 use crate::reads::Searched;
@@ -137,7 +138,7 @@ impl LateScan {
             Some(values) => self.looked_up(values, limit)?,
             None => None,
         };
-        *told.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        *lock(told) = found;
         Ok(())
     }
 
@@ -204,9 +205,9 @@ impl LateScan {
 
     fn answer(&self) -> Result<Answer> {
         match &self.asked {
-            Asked::Told(told) => Ok(told.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+            Asked::Told(told) => Ok(lock(told).clone()),
             Asked::Values { conditions, answer } => {
-                let mut answer = answer.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut answer = lock(answer);
                 if let Some(answer) = answer.as_ref() {
                     return Ok(answer.clone());
                 }
@@ -289,10 +290,10 @@ impl ExecutionPlan for LateScan {
     fn metrics(&self) -> Option<MetricsSet> {
         let answer = match &self.asked {
             Asked::Values { answer, .. } => {
-                let answer = answer.lock().unwrap_or_else(PoisonError::into_inner);
+                let answer = lock(answer);
                 answer.clone().flatten()
             }
-            Asked::Told(told) => told.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            Asked::Told(told) => lock(told).clone(),
         };
         match answer {
             Some(found) => found.metrics(),

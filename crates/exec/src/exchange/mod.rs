@@ -10,11 +10,12 @@
 //! its writers, each of which appends to another file, wait for a reader that waits for the file of
 //! one of them. Here a queue has one order, and its rows lie in pages where memory is short.
 //!
-//! `queue` holds the rows of an output, `run` the tasks that fill queues and the streams that empty
-//! them, `operator` the plan node.
+//! `queue` holds the rows of an output, `queues` those of all and what holds inputs back, `run` the
+//! tasks that fill queues and the streams that empty them, `operator` the plan node.
 
 mod operator;
 mod queue;
+mod queues;
 mod run;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! The plan node of an exchange.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -13,6 +13,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Par
 
 use super::run::{self, Run};
 use crate::plan_node::stock_node;
+use crate::shared_run::SharedRun;
 
 /// Deals the rows of its input out to partitions, by hash, by range or by turns.
 ///
@@ -23,8 +24,7 @@ pub struct ExchangeOperator {
     /// The stock node that this one stands for: the source of everything that plans ask.
     stock: RepartitionExec,
     metrics: ExecutionPlanMetricsSet,
-    /// What the outputs of one execution share, and how many of them have it.
-    run: Mutex<Option<(Arc<Run>, usize)>>,
+    run: SharedRun<Run>,
 }
 
 impl ExchangeOperator {
@@ -37,7 +37,7 @@ impl ExchangeOperator {
         (is_dealt && !stock.preserve_order()).then(|| Self {
             stock: stock.clone(),
             metrics: ExecutionPlanMetricsSet::new(),
-            run: Mutex::new(None),
+            run: SharedRun::new(),
         })
     }
 
@@ -56,17 +56,9 @@ impl ExchangeOperator {
 
     /// The run that all outputs of one execution share.
     fn shared_run(&self, context: &Arc<TaskContext>) -> Result<Arc<Run>> {
-        let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
-        let (shared, handed_out) = match run.take() {
-            Some(found) => found,
-            None => (run::begin(&self.stock, &self.metrics, context)?, 0),
-        };
-        // The last output takes the node's own share away: when all streams are gone, so is the
-        // run.
-        if handed_out + 1 < self.stock.partitioning().partition_count() {
-            *run = Some((Arc::clone(&shared), handed_out + 1));
-        }
-        Ok(shared)
+        let outputs = self.stock.partitioning().partition_count();
+        let begin = || run::begin(&self.stock, &self.metrics, context);
+        self.run.share(outputs, begin)
     }
 }
 

@@ -21,9 +21,9 @@ use mayfly_table::BatchRun;
 use crate::compact::batch_bytes;
 use crate::error::{space_error, table_error};
 
-/// Pages that a queue pins at a time: three while rows are appended, and two while the run that was
-/// popped before is finished and read.
-pub(super) const PAGES_PER_QUEUE: u64 = 5;
+/// Pages that a queue pins at a time: those of an append, and two while the run that was popped
+/// before is finished and read.
+pub(super) const PAGES_PER_QUEUE: usize = BatchRun::APPEND_PAGES + 2;
 
 /// Rows in the order in which they came.
 pub(super) struct Queue {
@@ -33,7 +33,6 @@ pub(super) struct Queue {
     page_class: PageClass,
     // State.
     chunks: VecDeque<Chunk>,
-    held_bytes: usize,
     // Resources.
     held: Reservation,
 }
@@ -59,7 +58,6 @@ impl Queue {
             schema,
             page_class,
             chunks: VecDeque::new(),
-            held_bytes: 0,
             held: rows.reserve(0).map_err(space_error)?,
         })
     }
@@ -70,10 +68,8 @@ impl Queue {
 
     /// Adds a batch behind all others.
     pub(super) fn push(&mut self, batch: RecordBatch) -> Result<()> {
-        let bytes = batch_bytes(&batch);
-        let held_bytes = self.held_bytes + bytes;
-        if self.held.try_resize(held_bytes as u64).is_ok() {
-            self.held_bytes = held_bytes;
+        let held_bytes = self.held.bytes() + batch_bytes(&batch) as u64;
+        if self.held.try_resize(held_bytes).is_ok() {
             if let Some(Chunk::Pages(run)) = self.chunks.back_mut() {
                 // Nothing is appended to it any more.
                 run.finish().map_err(table_error)?;
@@ -95,8 +91,8 @@ impl Queue {
     pub(super) fn pop(&mut self) -> Option<Chunk> {
         let chunk = self.chunks.pop_front()?;
         if let Chunk::Batch(batch) = &chunk {
-            self.held_bytes -= batch_bytes(batch);
-            self.held.shrink(self.held_bytes as u64);
+            let left_bytes = self.held.bytes() - batch_bytes(batch) as u64;
+            self.held.shrink(left_bytes);
         }
         Some(chunk)
     }
@@ -104,7 +100,6 @@ impl Queue {
     /// Forgets all rows.
     pub(super) fn clear(&mut self) {
         self.chunks.clear();
-        self.held_bytes = 0;
         self.held.shrink(0);
     }
 }

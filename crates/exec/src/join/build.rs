@@ -24,6 +24,7 @@ use super::spec::Spec;
 use super::stock::{StockInputs, StockJoin};
 use super::tables::{AbsentPart, TableLimits, Tables};
 use crate::error::rows_error;
+use crate::lock::lock;
 use crate::tasks::join_all;
 use crate::time_slice::TimeSlice;
 
@@ -230,7 +231,7 @@ impl TableBuilder {
                 JoinTable::build(part, self.keeps_marks, free).map_err(rows_error)?
             }
         };
-        let mut all = self.built.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.built);
         let (tables, absent) = &mut *all;
         match built {
             Ok(table) => tables.set_table(partition, table),

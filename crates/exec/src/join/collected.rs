@@ -7,7 +7,7 @@
 //!
 //! **Owns** what was collected, and the grant for it. **Never** reads the input.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::Result;
@@ -16,6 +16,7 @@ use datafusion::config::ExecutionOptions;
 use mayfly_space::{Account, Error as SpaceError, Reservation};
 
 use crate::error::space_error;
+use crate::lock::lock;
 
 /// The stock join is chosen while it needs less than this part of the budget.
 const STOCK_PER_MEMORY: u64 = 8;
@@ -120,7 +121,7 @@ impl Collector {
     }
 
     fn state(&self) -> MutexGuard<'_, Option<Collected>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The plan node of a join.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{JoinType, Result, plan_err};
@@ -25,6 +25,7 @@ use super::spec::Spec;
 use super::stream;
 use crate::aggregate::AggregateOperator;
 use crate::report::next_temp_table_id;
+use crate::shared_run::SharedRun;
 use crate::sort::SortOperator;
 use crate::window::WindowOperator;
 
@@ -41,7 +42,7 @@ pub struct JoinOperator {
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
     /// The execution under way and how many of its outputs are handed out.
-    run: Mutex<Option<(Arc<Run>, usize)>>,
+    run: SharedRun<Run>,
 }
 
 impl JoinOperator {
@@ -89,7 +90,7 @@ impl JoinOperator {
             right,
             properties,
             metrics: ExecutionPlanMetricsSet::new(),
-            run: Mutex::new(None),
+            run: SharedRun::new(),
         }
     }
 
@@ -115,27 +116,17 @@ impl JoinOperator {
 
     /// The run that all output partitions of one execution share.
     fn shared_run(&self, context: &Arc<TaskContext>) -> Result<Arc<Run>> {
-        let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
-        let (shared, handed_out) = match run.take() {
-            Some(found) => found,
-            None => {
-                let inputs = JoinInputs {
-                    id: self.id,
-                    spec: &self.spec,
-                    left: &self.left,
-                    right: &self.right,
-                    metrics: &self.metrics,
-                    memory_users: memory_users(&self.right),
-                };
-                (Run::start(inputs, context)?, 0)
-            }
-        };
-        // The last output partition takes the node's own share away: when all streams are gone, so
-        // is the run.
-        if handed_out + 1 < self.output_partitions() {
-            *run = Some((Arc::clone(&shared), handed_out + 1));
-        }
-        Ok(shared)
+        self.run.share(self.output_partitions(), || {
+            let inputs = JoinInputs {
+                id: self.id,
+                spec: &self.spec,
+                left: &self.left,
+                right: &self.right,
+                metrics: &self.metrics,
+                memory_users: memory_users(&self.right),
+            };
+            Run::start(inputs, context)
+        })
     }
 }
 

@@ -7,7 +7,7 @@
 //! its pages which of its rows have found a partner.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::runtime::SpawnedTask;
@@ -22,6 +22,7 @@ use super::run::Run;
 use super::tables::AbsentPart;
 use super::unmatched::Unmatched;
 use crate::error::rows_error;
+use crate::lock::lock;
 use crate::tasks::join_all;
 use crate::time_slice::TimeSlice;
 
@@ -130,7 +131,7 @@ impl PairJoiner {
     }
 
     fn queue(&self) -> std::sync::MutexGuard<'_, VecDeque<Pair>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue)
     }
 
     fn next_pair(&self) -> Option<Pair> {

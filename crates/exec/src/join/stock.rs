@@ -14,7 +14,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Poll;
 
 use datafusion::arrow::datatypes::SchemaRef;
@@ -38,6 +38,7 @@ use mayfly_space::Reservation;
 
 use super::collected::Collected;
 use crate::error::exhausted;
+use crate::lock::lock;
 use crate::plan_node::pass_through_node;
 use crate::replay::{Replay, Rest};
 
@@ -131,7 +132,7 @@ impl StockJoin {
 
     /// The stream of an output partition; once.
     pub(super) fn take(&self, partition: usize) -> Result<SendableRecordBatchStream> {
-        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut streams = lock(&self.streams);
         let stream = streams.get_mut(partition).and_then(Option::take);
         stream.ok_or_else(|| internal_datafusion_err!("an output partition is executed once"))
     }
@@ -259,7 +260,7 @@ impl GrantedPool {
     }
 
     fn state(&self) -> MutexGuard<'_, Granted> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -16,13 +16,15 @@
 //! Rows that have found a partner keep their marks, in their pages: their pair goes on from there.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use datafusion::common::{Result, internal_err};
 use mayfly_space::{GivesMemory, Share};
 use mayfly_table::rows::{JoinPart, JoinTables, LeavingTable, SideRows};
 
 use super::report::Counts;
+
+use crate::lock::lock;
 
 /// A partition of the left side that is in pages.
 pub(super) type AbsentPart = (usize, JoinPart);
@@ -158,7 +160,7 @@ impl Tables {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -4,7 +4,7 @@
 //! without owning it: it is dropped with the run, and they end.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{DataFusionError, Result};
@@ -18,6 +18,7 @@ use mayfly_table::BatchRun;
 use super::table::Materialized;
 use crate::context::StatementContext;
 use crate::error::{space_error, table_error};
+use crate::lock::lock;
 use crate::report::Why;
 use crate::tasks::join_all;
 use crate::time_slice::TimeSlice;
@@ -68,7 +69,7 @@ impl MaterializedRows {
             // The run is over, and nobody waits for these rows any more.
             Place::Lent(tables) => tables.upgrade().unwrap_or_default(),
         };
-        let mut known = tables.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&tables);
         if let Some(rows) = known.get(&table.id()) {
             return Ok(rows.clone());
         }

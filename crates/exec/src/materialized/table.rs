@@ -1,12 +1,13 @@
 //! A table that a query computes once: who it is, and what computes it.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use arrow::datatypes::SchemaRef;
 use datafusion::common::{Result, internal_datafusion_err};
 use datafusion::physical_plan::ExecutionPlan;
 
+use crate::lock::lock;
 use crate::report::next_temp_table_id;
 
 /// A table that a query computes once, to those who plan it. Clones are the same table.
@@ -58,12 +59,12 @@ impl Materialized {
 
     /// Says what computes its rows.
     pub fn set_plan(&self, plan: &Arc<dyn ExecutionPlan>) {
-        let mut place = self.0.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut place = lock(&self.0.plan);
         *place = Some(Arc::clone(plan));
     }
 
     pub(super) fn plan(&self) -> Result<Arc<dyn ExecutionPlan>> {
-        let place = self.0.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = lock(&self.0.plan);
         place
             .clone()
             .ok_or_else(|| internal_datafusion_err!("{} has no plan", self.name()))

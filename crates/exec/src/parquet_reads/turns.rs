@@ -3,9 +3,11 @@
 //! Owns: [`Turns`], and the [`Turn`] that a reader holds from its first row group to its end. All
 //! begin together; each time that one finds no memory beside others, one fewer reads at a time.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::Notify;
+
+use crate::lock::lock;
 
 /// The partitions of one run of a scan.
 #[derive(Debug)]
@@ -50,7 +52,7 @@ impl Turns {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it is held.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn try_take(self: &Arc<Self>) -> Option<Turn> {

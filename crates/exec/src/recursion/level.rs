@@ -4,7 +4,7 @@
 //! pages of the temp space; [`Levels`], which hands the level before to the recursive term.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
@@ -16,6 +16,7 @@ use mayfly_space::{Account, NextUse};
 use mayfly_table::BatchRun;
 
 use crate::error::table_error;
+use crate::lock::lock;
 use crate::plan_node::{leaf_node, leaf_properties, stream_of};
 
 /// The bytes and the rows of a level that stays outside of the temp space: what one page holds.
@@ -105,12 +106,12 @@ pub(super) struct Levels(Mutex<Option<Arc<Level>>>);
 impl Levels {
     /// Puts the next level in the place of the one before.
     pub(super) fn put(&self, level: Option<Level>) {
-        let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut place = lock(&self.0);
         *place = level.map(Arc::new);
     }
 
     fn get(&self) -> Result<Arc<Level>> {
-        let place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = lock(&self.0);
         place
             .clone()
             .ok_or_else(|| internal_datafusion_err!("a recursion has no level yet"))

@@ -14,7 +14,7 @@
 //! filtering" (Chronis, Do, Graefe, Peters, CIDR 2020).
 
 use std::collections::BinaryHeap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::filter_record_batch;
@@ -24,6 +24,8 @@ use datafusion::physical_expr::expressions::{
     BinaryExpr, DynamicFilterPhysicalExpr, is_not_null, is_null, lit,
 };
 use datafusion::physical_expr::{LexOrdering, PhysicalExprRef, PhysicalSortExpr};
+
+use crate::lock::lock;
 
 /// What one partition knows about the first `keep` rows.
 pub(super) struct Cutoff {
@@ -87,7 +89,7 @@ impl SharedCutoff {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // A cutoff is replaced whole, so a panic elsewhere leaves a valid one.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Begins the execution of a partition; the first one forgets what an earlier execution of

@@ -16,6 +16,7 @@ use super::cutoff::SharedCutoff;
 use super::sorter::{Sizes, Sorter, SorterOptions};
 use super::spec::SortSpec;
 use crate::context::StatementContext;
+use crate::page_classes::is_crowded;
 use crate::plan_node::stock_node;
 use crate::report::{Why, next_temp_table_id};
 use crate::time_slice::TimeSlice;
@@ -143,12 +144,7 @@ impl ExecutionPlan for SortOperator {
             partitions,
             context.session_config().batch_size(),
         );
-        // The second half of the budget is for those that do with less.
-        let is_crowded = |sizes: &Sizes| {
-            let claimed = space.memory_claimed_bytes() + sizes.minimum_bytes as u64;
-            claimed > space.memory_bytes() / 2
-        };
-        while is_crowded(&sizes)
+        while is_crowded(&space, sizes.minimum_bytes as u64)
             && let Some(smaller) = sizes.smaller()
         {
             sizes = smaller;

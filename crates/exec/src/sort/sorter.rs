@@ -34,6 +34,7 @@ use super::spec::SortSpec;
 use crate::compact::{batch_bytes, compact, detach};
 use crate::context::StatementContext;
 use crate::error::{space_error, table_error};
+use crate::page_classes;
 use crate::report::{LiveTempTable, Why};
 
 /// Waiting rows above twice the limit that make cutting back worth a sort.
@@ -55,16 +56,10 @@ pub(super) struct Sizes {
     pub batch_rows: usize,
 }
 
-/// A page is at most this part of a partition's share, so that one merge can take many runs.
-const PAGES_PER_SHARE: usize = 256;
-/// The largest page: larger ones spare few calls and pin more memory.
-const PAGE_CLASS_MAX: PageClass = PageClass::K256;
 /// Pages in the minimum: two runs to merge with their keys, an output and the page that takes it,
 /// and rows enough to fill a few pages of a first run.
 const MINIMUM_PAGES: usize = 16;
 const MINIMUM_BYTES: usize = 256 << 10;
-/// Pages that a run takes while rows are appended to it.
-const APPEND_PAGES: usize = 3;
 /// Waiting rows take at most this part of a partition's share, and at most so many bytes: sorting
 /// more at once misses the caches and keeps a cancelled statement waiting.
 const RUNS_PER_SHARE: usize = 4;
@@ -92,13 +87,11 @@ impl Sizes {
         partitions: usize,
         batch_rows: usize,
     ) -> Self {
+        let mut affordable = page_classes::affordable(memory_bytes, default_class, partitions);
+        let largest = affordable.next();
+        let page_class = largest.unwrap_or_else(|| page_classes::usual(default_class));
         let memory_bytes = usize::try_from(memory_bytes).unwrap_or(usize::MAX);
         let share = memory_bytes / partitions.max(1);
-        let page_class = PageClass::ALL
-            .into_iter()
-            .filter(|class| *class <= PAGE_CLASS_MAX)
-            .filter(|class| class.bytes() <= share / PAGES_PER_SHARE)
-            .fold(default_class.min(PageClass::K16), PageClass::max);
         let minimum_bytes = minimum_bytes(page_class);
         Self {
             page_class,
@@ -525,7 +518,8 @@ impl Sorter {
         let mut fan_in = (for_runs / (frame_bytes + key_bytes)).max(2);
         fan_in = fan_in.min(self.runs.len().max(2));
         loop {
-            let pages_bytes = fan_in * frame_bytes + held_bytes + APPEND_PAGES * frame_bytes;
+            let pages_bytes =
+                fan_in * frame_bytes + held_bytes + BatchRun::APPEND_PAGES * frame_bytes;
             let keys_bytes = fan_in * key_bytes + self.sizes.output_bytes;
             let has_pages = self.admit_merge(pages_bytes);
             let has_keys = self.reserve_keys(keys_bytes);

@@ -29,15 +29,12 @@ use super::spec::WindowSpec;
 use crate::batches::batch_of;
 use crate::context::StatementContext;
 use crate::error::space_error;
+use crate::page_classes;
 use crate::report::{LiveTempTable, Why};
 
 /// Pages that are at hand while functions compute: those that are written, one for each cursor of a
 /// function, and those that values are gathered from.
 const PAGES_AT_HAND: usize = 16;
-/// A page is at most this part of a partition's share of the budget.
-const PAGES_PER_SHARE: usize = 256;
-/// The largest page: larger ones spare few calls and pin more memory.
-const PAGE_CLASS_MAX: PageClass = PageClass::K256;
 
 /// What one input partition needs to know.
 pub(super) struct RunOptions {
@@ -325,15 +322,10 @@ fn ended_spans(partitions: &VecDeque<Partition>, rows: std::ops::Range<u64>) -> 
 /// cannot do without: smaller ones where memory is short.
 fn admit(account: &Account, partitions: usize) -> Result<(PageClass, Admission)> {
     let space = account.space();
-    let memory_bytes = usize::try_from(space.memory_bytes()).unwrap_or(usize::MAX);
-    let share = memory_bytes / partitions.max(1);
-    let least = space.default_page_class().min(PageClass::K16);
-    let classes = PageClass::ALL.into_iter().rev();
-    let affordable = classes.filter(|class| {
-        *class <= PAGE_CLASS_MAX && (*class <= least || class.bytes() <= share / PAGES_PER_SHARE)
-    });
+    let default_class = space.default_page_class();
+    let least = page_classes::usual(default_class);
     let mut refusal = None;
-    for class in affordable {
+    for class in page_classes::affordable(space.memory_bytes(), default_class, partitions) {
         let minimum_bytes = (HELD_PAGES + PAGES_AT_HAND) * class.bytes();
         // Others give memory up for the least only.
         let admission = match class <= least {
