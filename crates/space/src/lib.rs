@@ -91,7 +91,6 @@ mod order;
 mod own_pages;
 mod page;
 mod prefetch;
-#[cfg(not(miri))]
 mod program;
 mod reclaim;
 mod room;
@@ -110,7 +109,6 @@ pub use file::{CachedBytes, FileStatus};
 pub use guard::{ReadGuard, WriteGuard};
 pub use options::{AccountOptions, Compression, Faults, IoMode, NextUse, Operation, SpaceOptions};
 pub use page::Page;
-#[cfg(not(miri))]
 pub use program::limit_heaps;
 pub use share::Share;
 pub use space::{Account, Admission, Reservation, Space};

@@ -31,12 +31,56 @@ struct CodeMapping {
     len: usize,
 }
 
+/// What the whole process does at most once in a period.
+struct Pace {
+    period: Duration,
+    last: Mutex<Option<Instant>>,
+}
+
+impl Pace {
+    const fn once_in(period: Duration) -> Pace {
+        Pace {
+            period,
+            last: Mutex::new(None),
+        }
+    }
+
+    /// Whether it is to be done now.
+    fn is_due(&self) -> bool {
+        let mut last = lock(&self.last);
+        if last.is_some_and(|last| last.elapsed() < self.period) {
+            return false;
+        }
+        *last = Some(Instant::now());
+        true
+    }
+}
+
+/// Code that just came back is left in memory: short statements one after the other need the same
+/// of it, and would wait for the kernel longer than they run.
+static CODE: Pace = Pace::once_in(Duration::from_millis(50));
+
+/// What was taken of the heaps since is left to them: other statements may run meanwhile, and all
+/// wait for the allocator while it gives memory back.
+static HEAPS: Pace = Pace::once_in(Duration::from_millis(200));
+
+/// Lets the kernel take back the memory of the program's code, unless it just did. Returns whether
+/// it was asked to; what it refuses costs memory and nothing else.
+pub(crate) fn give_code_back_in_time() -> bool {
+    // Miri has no mappings.
+    let is_due = cfg!(miri) || CODE.is_due();
+    if is_due && !cfg!(miri) {
+        let _refused = give_code_back();
+    }
+    is_due
+}
+
 /// Lets the kernel take back the memory of the program's code. Returns the bytes of code that are
 /// mapped, in memory or not.
 ///
 /// # Errors
 /// Where `/proc/self/maps` cannot be read or the kernel refuses the advice.
-pub(crate) fn give_code_back() -> io::Result<usize> {
+fn give_code_back() -> io::Result<usize> {
     let maps = std::fs::read_to_string("/proc/self/maps")?;
     let program = std::env::current_exe()?;
     let program = program.to_string_lossy();
@@ -97,20 +141,16 @@ pub fn limit_heaps(memory_bytes: u64) {
     let _ = memory_bytes;
 }
 
-/// How long what was taken of the heaps since is left to them: other statements may run meanwhile,
-/// and all wait for the allocator while it gives memory back.
-const HEAPS_KEPT: Duration = Duration::from_millis(200);
-
-/// Lets the kernel take back what the allocator keeps of freed memory, where that is glibc's, and
-/// unless it was just asked to.
-pub(crate) fn give_heaps_back() {
-    static LAST: Mutex<Option<Instant>> = Mutex::new(None);
-    let mut last = lock(&LAST);
-    if last.is_some_and(|last| last.elapsed() < HEAPS_KEPT) {
-        return;
+/// Lets the kernel take back what the allocator keeps of freed memory, unless it just did.
+pub(crate) fn give_heaps_back_in_time() {
+    if HEAPS.is_due() {
+        give_heaps_back();
     }
-    *last = Some(Instant::now());
-    #[cfg(target_env = "gnu")]
+}
+
+/// Lets the kernel take back what the allocator keeps of freed memory, where that is glibc's.
+pub(crate) fn give_heaps_back() {
+    #[cfg(all(target_env = "gnu", not(miri)))]
     // SAFETY: S8: the allocator gives pages back in which nothing is allocated, under its own lock.
     let _gave = unsafe { libc::malloc_trim(0) };
 }

@@ -28,7 +28,7 @@ use crate::account::{Node, count};
 use crate::arena::{Frame, Size};
 use crate::core::{Core, is_movable};
 use crate::order::Evicted;
-use crate::{Error, PageClass, Result, lock};
+use crate::{Error, PageClass, Result, lock, program};
 
 /// Share of the budget in use at which the writer starts: 11/16, about 70 %.
 const START_SIXTEENTHS: u64 = 11;
@@ -40,6 +40,11 @@ const PATIENCE_SHARE: u64 = 8;
 const WRITER_BYTES: u64 = 8 << 20;
 /// Share of the budget in use at which lent memory is taken back from the program's code.
 const CODE_SHARE: u64 = 8;
+/// What the heaps of the program may keep of memory that reservations have returned while pages
+/// need it: a share of the budget ...
+const KEPT_SHARE: u64 = 16;
+/// ... or so much: giving back takes some 100 us, and using the memory again a fault a page.
+const KEPT_BYTES_MIN: u64 = 4 << 20;
 /// How often a thread looks again after the writer found nothing to write.
 const BARREN_ROUNDS: u32 = 4;
 /// The same while frames are held that nobody claims.
@@ -156,16 +161,26 @@ impl Core {
         if code_is_lent.load(Relaxed)
             && self.arena.held_bytes() >= self.limit_bytes() / CODE_SHARE
             && code_is_lent.swap(false, Relaxed)
+            && !program::give_code_back_in_time()
         {
-            // What the kernel refuses costs memory and nothing else.
-            #[cfg(not(miri))]
-            let _refused = crate::program::give_code_back();
+            code_is_lent.store(true, Relaxed);
+        }
+    }
+
+    /// Makes the allocator let go of what reservations have returned, once pages take its place:
+    /// counted once, it would be in memory twice.
+    fn take_heaps_back(&self) {
+        let kept_max = (self.limit_bytes() / KEPT_SHARE).max(KEPT_BYTES_MIN);
+        if self.arena.keeps_outside_more_than(kept_max) {
+            self.arena.forget_kept();
+            program::give_heaps_back();
         }
     }
 
     /// Wakes the writer if it sleeps and has something to do ahead of need.
     fn nudge(&self) {
         self.take_code_back();
+        self.take_heaps_back();
         if !self.writer.is_started() {
             if self.arena.held_bytes() >= WRITER_BYTES || self.should_clean() {
                 // Whoever cannot do without it is told why it does not start.

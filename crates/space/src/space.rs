@@ -191,18 +191,16 @@ impl Space {
     /// Where pages hold half of the budget, what the allocator keeps of large statements goes back
     /// to the kernel; otherwise what no page uses does, if it is most of the budget: each 2 MiB of
     /// it that are used again cost a fault (about 0.1 ms). The code goes back as soon as pages and
-    /// reservations hold an eighth of the budget again (about 0.5 ms, once a call).
+    /// reservations hold an eighth of the budget again (about 0.5 ms, and twenty times a second at
+    /// most).
     pub fn make_room_for_code(&self) {
         let core = self.core();
         let (held, limit) = (core.arena.held_bytes(), core.options.memory_bytes);
         let is_lent = core.room.code_is_lent.swap(true, Relaxed);
         if held >= limit / 2 {
-            #[cfg(not(miri))]
             if !is_lent {
-                crate::program::give_heaps_back();
+                crate::program::give_heaps_back_in_time();
             }
-            #[cfg(miri)]
-            let _ = is_lent;
         } else if core.arena.free_bytes() >= limit / 4 * 3 {
             core.arena.give_back(u64::MAX);
         }
@@ -211,8 +209,7 @@ impl Space {
     /// Lets the system have what the program's heaps keep of freed memory (some milliseconds), as
     /// after many connections have gone.
     pub fn give_heaps_back(&self) {
-        #[cfg(not(miri))]
-        crate::program::give_heaps_back();
+        crate::program::give_heaps_back_in_time();
     }
 
     /// Ends a period of idleness before its time: gives back the memory and the file space that

@@ -101,6 +101,8 @@ pub(crate) struct Arena {
     /// Bytes of frames that pages own.
     used_bytes: AtomicU64,
     outside_bytes: AtomicU64,
+    /// The most bytes outside at once since [`Arena::forget_kept`].
+    outside_bytes_max: AtomicU64,
 }
 
 /// The block size for a budget.
@@ -152,6 +154,7 @@ impl Arena {
             }),
             used_bytes: AtomicU64::new(0),
             outside_bytes: AtomicU64::new(0),
+            outside_bytes_max: AtomicU64::new(0),
         })
     }
 
@@ -433,6 +436,8 @@ impl Arena {
         self.give_blocks_back(&mut state, owed);
         state.outside_bytes += bytes;
         self.outside_bytes.store(state.outside_bytes, Relaxed);
+        self.outside_bytes_max
+            .fetch_max(state.outside_bytes, Relaxed);
         true
     }
 
@@ -440,6 +445,20 @@ impl Arena {
         let mut state = lock(&self.state);
         state.outside_bytes -= bytes;
         self.outside_bytes.store(state.outside_bytes, Relaxed);
+    }
+
+    /// Whether an allocator outside may keep more than `bytes` of what came back, and that does not
+    /// fit into the limit beside what is backed here.
+    pub(crate) fn keeps_outside_more_than(&self, bytes: u64) -> bool {
+        let most = self.outside_bytes_max.load(Relaxed);
+        let returned = most.saturating_sub(self.outside_bytes.load(Relaxed));
+        returned > bytes && (self.backed_bytes() + most).saturating_sub(self.limit_bytes) > bytes
+    }
+
+    /// The allocator has given back what it kept, or is about to.
+    pub(crate) fn forget_kept(&self) {
+        let state = lock(&self.state);
+        self.outside_bytes_max.store(state.outside_bytes, Relaxed);
     }
 
     /// A class whose free frames add up to more than `blocks` blocks, if any.

@@ -63,3 +63,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_an_allocator_may_keep_is_what_came_back_and_pages_took_since() {
+    const LIMIT: u64 = 8 << 20;
+    let arena = Arena::new(LIMIT).unwrap();
+    assert!(arena.take_outside(LIMIT, false));
+    arena.return_outside(LIMIT);
+    assert!(!arena.keeps_outside_more_than(0), "there is room for it");
+    let size = arena.size_for(1 << 20);
+    let frames = [(); 3].map(|()| arena.allocate(size, 1, false).unwrap());
+    assert!(arena.keeps_outside_more_than((3 << 20) - 1));
+    assert!(!arena.keeps_outside_more_than(3 << 20));
+    assert!(arena.take_outside(4 << 20, false));
+    assert!(
+        arena.keeps_outside_more_than((3 << 20) - 1),
+        "the rest of what came back"
+    );
+    arena.forget_kept();
+    assert!(!arena.keeps_outside_more_than(0));
+    for frame in frames {
+        arena.free(frame, size);
+    }
+}
