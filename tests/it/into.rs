@@ -1,9 +1,9 @@
 //! SELECT ... INTO: files byte for byte as MariaDB writes them, variables, and what fails.
 
 use std::fs;
-use std::path::Path;
 
 use mayfly_session::{EngineOptions, FileAccess, Session};
+use mayfly_testkit::repository;
 
 use crate::engine::{open, open_with, rows, run};
 
@@ -33,7 +33,7 @@ const FORMATS: [&str; 11] = [
 ];
 
 fn recorded(name: &str) -> Vec<u8> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("recorded/outfile");
+    let directory = repository().join("tests/recorded/outfile");
     fs::read(directory.join(name)).expect("it was recorded")
 }
 

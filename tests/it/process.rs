@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use mayfly_testkit::repository;
 use mayfly_tests::mariadb::Server;
 
 pub const MIB: u64 = 1 << 20;
@@ -26,7 +27,7 @@ fn program() -> PathBuf {
 pub fn mayfly(memory: &str) -> Command {
     let mut command = Command::new(program());
     command.args(["sql", "--threads", "2", "--memory", memory]);
-    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    command.current_dir(repository());
     command.stdin(Stdio::null());
     command
 }

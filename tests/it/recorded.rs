@@ -1,9 +1,9 @@
 //! Expressions whose answers were recorded from MariaDB: `recorded/functions/*.tsv`; and the
 //! columns that CREATE TABLE ... SELECT declares for them: `recorded/declared.tsv`.
 
-use std::path::Path;
 
 use mayfly_session::Session;
+use mayfly_testkit::repository;
 
 use crate::budgets::UNLIMITED;
 use crate::engine::{open, rows, run};
@@ -33,7 +33,7 @@ async fn functions_answer_as_recorded() {
     let engine = open(UNLIMITED, directory.path());
     let mut session = engine.connect();
     run(&mut session, "SET time_zone = '+00:00'").await.unwrap();
-    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("recorded/functions");
+    let recorded = repository().join("tests/recorded/functions");
     let mut failures = Vec::new();
     let mut count = 0;
     let mut paths: Vec<_> = std::fs::read_dir(recorded)
@@ -71,7 +71,7 @@ async fn functions_answer_as_recorded() {
 /// The statement that makes the table of `declared.tsv`, and its expressions with the types of
 /// their columns.
 pub fn declared() -> (String, Vec<(String, String)>) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("recorded/declared.tsv");
+    let path = repository().join("tests/recorded/declared.tsv");
     let text = std::fs::read_to_string(path).unwrap();
     let mut lines = text.lines().filter(|line| !line.starts_with('#'));
     let table = lines.next().unwrap().to_owned();

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use mayfly_session::{EngineOptions, FileAccess, FileRequest, Session};
-use mayfly_testkit::Random;
+use mayfly_testkit::{Random, repository};
 use tokio::time::timeout;
 
 use crate::engine::{check_nothing_left, open, open_with, rows, run};
@@ -188,7 +188,7 @@ async fn links_lead_nowhere() {
     let (inside, outside) = (directory.path().join("in"), directory.path().join("out"));
     fs::create_dir_all(inside.join("deep")).unwrap();
     fs::create_dir(&outside).unwrap();
-    let flights = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demo/flights.parquet");
+    let flights = repository().join("demo/flights.parquet");
     for (name, to) in [("a.csv", "a.csv"), ("deep/b.csv", "b.csv")] {
         fs::write(inside.join(name), "a\n1\n").unwrap();
         fs::write(outside.join(to), "a\n666\n").unwrap();
@@ -381,7 +381,7 @@ async fn parquet_files_that_are_none_are_errors() {
         );
     }
     // Wherever its description is damaged, it is refused or read, and nothing panics.
-    let flights = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demo/flights.parquet");
+    let flights = repository().join("demo/flights.parquet");
     let whole = fs::read(flights).unwrap();
     let length = whole[whole.len() - 8..whole.len() - 4].try_into().unwrap();
     let length = u32::from_le_bytes(length) as usize;

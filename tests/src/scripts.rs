@@ -4,15 +4,12 @@ use std::path::{Path, PathBuf};
 
 /// The directory of the SQL logic tests.
 pub fn directory() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("slt")
+    mayfly_testkit::repository().join("tests/slt")
 }
 
 /// The root of the repository, for the variable `__REPOSITORY__` of the tests.
 pub fn repository() -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("..")
-        .display()
-        .to_string()
+    mayfly_testkit::repository().display().to_string()
 }
 
 /// All SQL logic tests, sorted by name.

@@ -1,8 +1,8 @@
 //! What tests share: faults, damage, seeded data, budgets, an allocator that counts, runs of fuzz
-//! targets.
+//! targets, the place of the repository.
 //!
-//! **Owns** nothing at run time. **Never** a normal dependency of anything: crates name it under
-//! `[dev-dependencies]` only.
+//! **Owns** nothing at run time. **Never** a normal dependency of anything but the crate of tests:
+//! others name it under `[dev-dependencies]` only.
 
 mod allocator;
 mod budgets;
@@ -11,6 +11,7 @@ mod data;
 mod faults;
 mod faulty_disk;
 mod fuzz;
+mod repository;
 
 pub use allocator::CountingAllocator;
 pub use budgets::{BUDGETS, budgets, space_of};
@@ -19,3 +20,4 @@ pub use data::{Random, Zipf};
 pub use faults::{FaultPlan, until_it_passes};
 pub use faulty_disk::FaultyDisk;
 pub use fuzz::{FuzzRun, FuzzTarget};
+pub use repository::repository;

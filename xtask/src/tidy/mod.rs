@@ -22,10 +22,10 @@ pub fn run() -> Result<Vec<String>> {
 }
 
 fn root() -> Result<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent()
-        .map(Path::to_path_buf)
-        .context("xtask lies in the workspace")
+    // Asked for now: other clones may have been built in the same target directory.
+    let here = std::env::var_os("CARGO_MANIFEST_DIR").context("run it by `cargo xtask`")?;
+    let here = Path::new(&here).parent().map(Path::to_path_buf);
+    here.context("xtask lies in the workspace")
 }
 
 /// Paths of all files under version control or about to be, relative to the root.

@@ -5,6 +5,8 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use mayfly_testkit::repository;
+
 use crate::signals::LONG;
 
 /// The longest that the shell may take for one answer, on a busy machine.
@@ -34,7 +36,7 @@ impl Terminal {
         );
         let mut child = Command::new("script")
             .args(["-qefc", &program, "/dev/null"])
-            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+            .current_dir(repository())
             .env("MAYFLY_HISTORY", home.path().join("history"))
             .env("NO_COLOR", "1")
             .env("TERM", "xterm")

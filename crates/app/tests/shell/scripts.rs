@@ -1,5 +1,7 @@
 //! Files, pipes, `-e`, and the commands of the shell.
 
+use mayfly_testkit::repository;
+
 use crate::program::{mayfly, run, run_command};
 
 #[test]
@@ -104,7 +106,7 @@ fn source_runs_a_file_and_names_it_in_errors() {
 
 #[test]
 fn the_demo_runs_and_spills() {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let root = repository();
     let temp = tempfile::tempdir().expect("a fresh directory");
     let ran = run_command(
         mayfly()

@@ -3,6 +3,8 @@
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use mayfly_testkit::repository;
+
 use crate::program::mayfly;
 
 /// Millions of groups from a join of the demo's flights with themselves: seconds of work.
@@ -13,7 +15,7 @@ pub const LONG: &str = "SELECT COUNT(*) AS n FROM (SELECT a.tailnum AS x, b.tail
 
 fn start(temp: &std::path::Path, arguments: &[&str]) -> Child {
     mayfly()
-        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+        .current_dir(repository())
         .arg("--temp-dir")
         .arg(temp)
         .args(arguments)

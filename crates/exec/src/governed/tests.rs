@@ -14,6 +14,7 @@ use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use datafusion::prelude::SessionContext;
 use mayfly_space::{Space, SpaceOptions};
+use mayfly_testkit::repository;
 
 use super::operators::{self, Governance};
 use super::{OnlyGoverned, UngovernedOperator};
@@ -48,7 +49,7 @@ fn operators_below(directory: &Path, found: &mut BTreeSet<String>) {
 
 /// The version of DataFusion that this crate is built with.
 fn version() -> String {
-    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
+    let lock = repository().join("Cargo.lock");
     let lock = std::fs::read_to_string(lock).unwrap();
     let (_, rest) = lock
         .split_once("name = \"datafusion\"\nversion = \"")
@@ -96,10 +97,7 @@ fn the_table_has_every_operator_of_datafusion_and_no_other() {
 #[test]
 fn the_table_has_every_operator_of_this_crate() {
     let mut found = BTreeSet::new();
-    operators_below(
-        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
-        &mut found,
-    );
+    operators_below(&repository().join("crates/exec/src"), &mut found);
     assert!(
         found.remove("OfUser"),
         "this file is among those that are read"

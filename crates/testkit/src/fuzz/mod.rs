@@ -25,7 +25,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::Random;
+use crate::{Random, repository};
 use mutate::Mutator;
 use watchdog::Watchdog;
 
@@ -196,9 +196,7 @@ fn number(variable: &str) -> Option<u64> {
 
 /// The seed corpus of a target.
 fn corpus_dir(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../fuzz/seeds")
-        .join(name)
+    repository().join("fuzz/seeds").join(name)
 }
 
 /// All files of a corpus in the order of their names, so that each machine mutates the same.

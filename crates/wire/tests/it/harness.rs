@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use mayfly_testkit::repository;
 use mayfly_wire::{Account, Endpoint, Listener, Method, Secret, Settings, Tls};
 use tempfile::TempDir;
 use tokio::net::{TcpListener, UnixListener};
@@ -33,7 +34,7 @@ pub fn own_user_id() -> u32 {
 }
 
 pub fn certificate() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/certificate/certificate.pem")
+    repository().join("crates/wire/tests/it/certificate/certificate.pem")
 }
 
 pub fn tls() -> Tls {

@@ -2,12 +2,13 @@
 //!
 //! `tests/clients/run install` brings them; those that are not there are left out, with the reason.
 
-use std::path::Path;
 use std::process::Command;
+
+use mayfly_testkit::repository;
 
 /// Runs the checks of one client against a server of its own.
 fn check(client: &str) {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients/run");
+    let script = repository().join("tests/clients/run");
     let mut command = Command::new("bash");
     command
         .arg(script)

@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use mayfly_testkit::repository;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 
@@ -29,7 +30,7 @@ const SPILLED: &str = "SELECT COUNT(*), MAX(h), SUM(c) FROM (SELECT h, COUNT(*) 
 async fn tables(connection: &mut Conn, directory: &Path) {
     let lines: String = (0..1000).map(|n| format!("{n},word {n}\n")).collect();
     std::fs::write(directory.join("rows.csv"), format!("n,word\n{lines}")).expect("a file");
-    let demo = concat!(env!("CARGO_MANIFEST_DIR"), "/../../demo/flights.parquet");
+    let demo = repository().join("demo/flights.parquet");
     std::fs::copy(demo, directory.join("flights.parquet")).expect("a file");
     for sql in [
         "SET SESSION cte_max_recursion_depth = 100000",
