@@ -73,7 +73,7 @@ pub use clients::Clients;
 pub use engine::{DEFAULT_DATABASE, Engine, EngineOptions, TestFaults, VERSION};
 pub use file_access::FileAccess;
 pub use kept::KeptRows;
-pub use mayfly_space::{Compression, FileStatus, IoMode, PageClass, limit_heaps};
+pub use mayfly_space::{Compression, FileStatus, IoMode, PageClass, limit_heaps, shorten_slices};
 pub use mayfly_sql::client_text::read as client_text;
 pub use mayfly_sql::pieces::{Cut, Statements, statements};
 pub use outcome::{ColumnInfo, ColumnOrigin, KeyRole, Outcome, RowStream};

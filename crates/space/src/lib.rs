@@ -50,7 +50,7 @@
 //!
 //! Unsafe code is in `arena/memory.rs` (the range), `guard.rs` (slices of frames),
 //! `io/segment.rs` and `io/ring.rs` (the kernel), `io/map.rs` (mapped reads), `program.rs` (code,
-//! limits of the allocator), `file/cached.rs` (a system call).
+//! limits of the allocator), `file/cached.rs` and `slices.rs` (system calls).
 //!
 //! # Example
 //!
@@ -95,6 +95,8 @@ mod program;
 mod reclaim;
 mod room;
 mod share;
+#[cfg(not(miri))]
+mod slices;
 mod space;
 mod sync;
 mod table;
@@ -111,6 +113,8 @@ pub use options::{AccountOptions, Compression, Faults, IoMode, NextUse, Operatio
 pub use page::Page;
 pub use program::limit_heaps;
 pub use share::Share;
+#[cfg(not(miri))]
+pub use slices::shorten_slices;
 pub use space::{Account, Admission, Reservation, Space};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
