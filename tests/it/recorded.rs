@@ -1,7 +1,6 @@
 //! Expressions whose answers were recorded from MariaDB: `recorded/functions/*.tsv`; and the
 //! columns that CREATE TABLE ... SELECT declares for them: `recorded/declared.tsv`.
 
-
 use mayfly_session::Session;
 use mayfly_testkit::repository;
 

@@ -51,6 +51,13 @@ impl Pages {
         }
         pages
     }
+
+    /// Takes more pages of the same column in.
+    pub(super) fn add(&mut self, more: &Pages) {
+        self.dictionary_bytes += more.dictionary_bytes;
+        self.longest_bytes = self.longest_bytes.max(more.longest_bytes);
+        self.count += more.count;
+    }
 }
 
 struct Page {

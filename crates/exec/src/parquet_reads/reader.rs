@@ -3,13 +3,15 @@
 //! Owns: [`GrantedFactory`] and its reader. What is read of a row group holds its grant until the
 //! last of its bytes is dropped.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::{DataFusionError, Result, resources_err};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::ParquetFileReaderFactory;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
@@ -23,11 +25,21 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::pages::Pages;
+use super::pieces::{is_piece, with_page_index};
 use super::turns::{Turn, Turns};
+use crate::memory::SpacePool;
 
 /// A row group of so many bytes is read although the budget has no room for it, one at a time in
 /// the process: small budgets read files with row groups of the usual size.
 const BEYOND_BUDGET_BYTES: u64 = 32 << 20;
+
+/// Readers that hold more than this part of the budget together ...
+const READERS_PER_MEMORY: u64 = 2;
+/// ... leave so much of it to the operators that they feed, and that begin with their first rows.
+const HEADROOM_PER_MEMORY: u64 = 8;
+
+/// How long a reader waits until it looks again whether there is room.
+const PATIENCE_STEP: Duration = Duration::from_millis(1);
 
 /// Whether one is read so.
 static BEYOND_BUDGET: AtomicBool = AtomicBool::new(false);
@@ -62,6 +74,7 @@ impl ParquetFileReaderFactory for GrantedFactory {
         metrics: &ExecutionPlanMetricsSet,
     ) -> Result<Box<dyn AsyncFileReader + Send>> {
         let location = file.object_meta.location.to_string();
+        let is_piece = is_piece(&file);
         let stock = &self.stock;
         Ok(Box::new(GrantedReader {
             stock: stock.create_reader(partition_index, file, metadata_size_hint, metrics)?,
@@ -70,6 +83,7 @@ impl ParquetFileReaderFactory for GrantedFactory {
             turns: Arc::clone(&self.turns),
             turn: None,
             metadata: None,
+            is_piece,
         }))
     }
 }
@@ -82,32 +96,50 @@ struct GrantedReader {
     /// Held from the first row group on.
     turn: Option<Turn>,
     metadata: Option<Arc<ParquetMetaData>>,
+    /// Whether it reads pages of a row group, and must know where they are.
+    is_piece: bool,
+}
+
+/// What a reader asks the budget for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claim {
+    /// What leaves room for others.
+    Modest,
+    AllThatIsFree,
+    /// More than there is, up to [`BEYOND_BUDGET_BYTES`].
+    BeyondBudget,
 }
 
 /// Memory of what was read.
 struct Grant {
+    pool: Arc<dyn MemoryPool>,
     reservation: MemoryReservation,
+    claim: Claim,
     /// What the budget had no room for.
     beyond_bytes: u64,
-    beyond_bytes_max: u64,
 }
 
 impl Grant {
-    fn of(pool: &Arc<dyn MemoryPool>, beyond_bytes_max: u64) -> Grant {
+    fn of(pool: &Arc<dyn MemoryPool>, claim: Claim) -> Grant {
         Grant {
+            pool: Arc::clone(pool),
             reservation: MemoryConsumer::new("row groups of Parquet files").register(pool),
+            claim,
             beyond_bytes: 0,
-            beyond_bytes_max,
         }
     }
 
     fn grow(&mut self, bytes: u64) -> Result<()> {
+        if self.claim == Claim::Modest && leaves_little(self.pool.as_ref(), bytes) {
+            return resources_err!("operators need what {bytes} bytes would leave");
+        }
         let asked = usize::try_from(bytes).unwrap_or(usize::MAX);
         let Err(refused) = self.reservation.try_grow(asked) else {
             return Ok(());
         };
         let beyond_bytes = self.beyond_bytes + bytes;
-        if beyond_bytes > self.beyond_bytes_max
+        if self.claim != Claim::BeyondBudget
+            || beyond_bytes > BEYOND_BUDGET_BYTES
             || self.beyond_bytes == 0 && BEYOND_BUDGET.swap(true, Ordering::AcqRel)
         {
             return Err(refused);
@@ -115,6 +147,18 @@ impl Grant {
         self.beyond_bytes = beyond_bytes;
         Ok(())
     }
+}
+
+/// Whether readers would leave too little of the budget if one of them took so many bytes more.
+fn leaves_little(pool: &dyn MemoryPool, bytes: u64) -> bool {
+    let Some(pool) = pool.downcast_ref::<SpacePool>() else {
+        return false;
+    };
+    let space = pool.account().space();
+    let memory_bytes = space.memory_bytes();
+    let left_bytes = memory_bytes.saturating_sub(space.memory_claimed_bytes() + bytes);
+    pool.reserved() as u64 + bytes > memory_bytes / READERS_PER_MEMORY
+        && left_bytes < memory_bytes / HEADROOM_PER_MEMORY
 }
 
 impl Drop for Grant {
@@ -145,23 +189,30 @@ impl GrantedReader {
                 Some(turn) => turn,
                 None => self.turns.take().await,
             };
-            let mut tried = self.try_read(&ranges, 0).await?;
+            let mut tried = self.try_read(&ranges, Claim::Modest).await?;
             if tried.is_err() && turn.may_try_again() {
                 continue;
             }
-            if tried.is_err() {
-                tried = self.try_read(&ranges, BEYOND_BUDGET_BYTES).await?;
+            if tried.is_err() && self.turns.has_patience() {
+                self.turn = Some(turn);
+                tokio::time::sleep(PATIENCE_STEP).await;
+                continue;
+            }
+            for claim in [Claim::AllThatIsFree, Claim::BeyondBudget] {
+                if tried.is_err() {
+                    tried = self.try_read(&ranges, claim).await?;
+                }
             }
             self.turn = Some(turn);
             return tried.map_err(|refused| ParquetError::External(Box::new(refused)));
         }
     }
 
-    /// Reads a row group if there is memory for it, or for what is more than so many bytes.
+    /// Reads a row group if there is memory for it.
     async fn try_read(
         &mut self,
         ranges: &[Range<u64>],
-        beyond_bytes_max: u64,
+        claim: Claim,
     ) -> ParquetResult<std::result::Result<Vec<Bytes>, RowGroupRefused>> {
         let refused = |needed_bytes, cause| RowGroupRefused {
             file: self.location.clone(),
@@ -170,17 +221,12 @@ impl GrantedReader {
         };
         let lengths = ranges.iter().map(|range| range.end - range.start);
         let stored_bytes: u64 = lengths.sum();
-        let mut grant = Grant::of(&self.pool, beyond_bytes_max);
+        let mut grant = Grant::of(&self.pool, claim);
         if let Err(cause) = grant.grow(stored_bytes) {
             return Ok(Err(refused(stored_bytes, cause)));
         }
         let read = self.stock.get_byte_ranges(ranges.to_vec()).await?;
-        let metadata = self.metadata.as_deref();
-        let chunks = ranges.iter().zip(&read).filter_map(|(range, bytes)| {
-            let chunk = metadata.and_then(|metadata| chunk_at(metadata, range.start))?;
-            Some(decompressed_bytes(chunk, bytes))
-        });
-        let page_bytes: u64 = chunks.sum();
+        let page_bytes = self.decompressed_bytes(ranges, &read);
         if let Err(cause) = grant.grow(page_bytes) {
             return Ok(Err(refused(stored_bytes + page_bytes, cause)));
         }
@@ -190,6 +236,24 @@ impl GrantedReader {
             Bytes::from_owner(Granted { bytes, _grant })
         });
         Ok(Ok(read.collect()))
+    }
+
+    /// What columns hold beside the bytes that were read while they are decoded.
+    fn decompressed_bytes(&self, ranges: &[Range<u64>], read: &[Bytes]) -> u64 {
+        let Some(metadata) = self.metadata.as_deref() else {
+            return 0;
+        };
+        // Of a piece, the pages of a column come one by one.
+        let mut columns: HashMap<u64, (&ColumnChunkMetaData, Pages)> = HashMap::new();
+        for (range, bytes) in ranges.iter().zip(read) {
+            if let Some(chunk) = chunk_at(metadata, range.start) {
+                let of_column = columns.entry(chunk.byte_range().0);
+                let (_, pages) = of_column.or_insert((chunk, Pages::default()));
+                pages.add(&Pages::of(bytes));
+            }
+        }
+        let columns = columns.into_values();
+        columns.map(|(chunk, pages)| held_bytes(chunk, pages)).sum()
     }
 }
 
@@ -203,12 +267,11 @@ fn chunk_at(metadata: &ParquetMetaData, place: u64) -> Option<&ColumnChunkMetaDa
     })
 }
 
-/// What a column holds of a chunk beside its bytes while it is decoded.
-fn decompressed_bytes(chunk: &ColumnChunkMetaData, bytes: &[u8]) -> u64 {
+/// What a column holds of its pages while they are decoded.
+fn held_bytes(chunk: &ColumnChunkMetaData, pages: Pages) -> u64 {
     if chunk.compression() == Compression::UNCOMPRESSED {
         return 0;
     }
-    let pages = Pages::of(bytes);
     // Texts are not copied out of their page: where a batch spans two, both are held.
     let is_text = chunk.column_type() == Type::BYTE_ARRAY;
     let held = if is_text { pages.count.min(2) } else { 1 };
@@ -232,7 +295,8 @@ impl AsyncFileReader for GrantedReader {
         options: Option<&'a ArrowReaderOptions>,
     ) -> BoxFuture<'a, ParquetResult<Arc<ParquetMetaData>>> {
         async move {
-            let metadata = self.stock.get_metadata(options).await?;
+            let paged = self.is_piece.then(|| with_page_index(options));
+            let metadata = self.stock.get_metadata(paged.as_ref().or(options)).await?;
             self.metadata = Some(Arc::clone(&metadata));
             Ok(metadata)
         }

@@ -9,6 +9,9 @@ use tokio::sync::Notify;
 
 use crate::lock::lock;
 
+/// How often readers of a scan wait for those of other scans.
+const PATIENCE: u32 = 50;
+
 /// The partitions of one run of a scan.
 #[derive(Debug)]
 pub(super) struct Turns {
@@ -22,6 +25,8 @@ struct State {
     held: usize,
     /// Turns that are given at a time.
     most: usize,
+    /// How often readers may wait yet for those of other scans.
+    patience: u32,
 }
 
 /// The right to hold a row group.
@@ -37,6 +42,7 @@ impl Turns {
             state: Mutex::new(State {
                 held: 0,
                 most: partitions.max(1),
+                patience: PATIENCE,
             }),
             freed: Notify::new(),
         }
@@ -53,6 +59,15 @@ impl Turns {
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it is held.
         lock(&self.state)
+    }
+
+    /// Whether a reader that is alone may wait once more for readers of other scans. Those may wait
+    /// for its rows, so all readers of a scan together wait no more than so often.
+    pub(super) fn has_patience(&self) -> bool {
+        let mut state = self.state();
+        let has_patience = state.patience > 0;
+        state.patience = state.patience.saturating_sub(1);
+        has_patience
     }
 
     fn try_take(self: &Arc<Self>) -> Option<Turn> {
