@@ -4,9 +4,13 @@
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
+use datafusion::arrow::array::{
+    ArrayRef, AsArray, Int64Array, ListArray, RecordBatch, StringArray,
+};
 use datafusion::arrow::datatypes::Int64Type;
+use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::common::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::parquet::arrow::ArrowWriter;
@@ -21,11 +25,13 @@ use mayfly_exec::{RowGroupRefused, find_space_error, install};
 const MIB: u64 = 1 << 20;
 const TEXT_BYTES: usize = 1000;
 
-/// Writes rows whose texts do not compress, `group_rows` of them to a row group.
+/// Writes rows whose texts do not compress, `group_rows` of them to a row group that is read as a
+/// whole: nothing says where its pages begin.
 fn write(path: &Path, rows: usize, group_rows: usize, compression: Compression) {
     let properties = WriterProperties::builder()
         .set_compression(compression)
         .set_dictionary_enabled(false)
+        .set_offset_index_disabled(true)
         .set_max_row_group_row_count(Some(group_rows))
         .build();
     let batch = |from: usize, to: usize| {
@@ -137,4 +143,100 @@ async fn a_row_group_beyond_all_memory_is_an_error_that_names_the_file() {
     // What is small is read, also of this file.
     let sum = context.sql("SELECT SUM(id) FROM t").await.unwrap();
     assert_eq!(sum.collect().await.unwrap()[0].num_rows(), 1);
+}
+
+/// Writes one row group of some 20 MiB in pages of 1,000 rows: numbers in order, numbers and texts
+/// with NULLs, few texts that become a dictionary, and lists.
+fn write_paged(path: &Path) {
+    const ROWS: u64 = 40_000;
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_max_row_group_row_count(None)
+        .set_data_page_row_count_limit(1_000)
+        .set_write_batch_size(500)
+        .build();
+    let random = |row: u64| Random::new(row).next_u64() >> 2;
+    let text = |row: u64| {
+        let mut random = Random::new(row);
+        let letters = (0..random.below(1_000)).map(|_| (b'!' + random.below(90) as u8) as char);
+        letters.collect::<String>()
+    };
+    let is_there = |row: u64| !row.is_multiple_of(7);
+    let lists = (0..ROWS).map(|row| {
+        let items = 0..random(row) % 4;
+        is_there(row).then(|| items.map(|item| Some(item as i64)).collect::<Vec<_>>())
+    });
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        (
+            "id",
+            Arc::new(Int64Array::from_iter_values(
+                (0..ROWS).map(|row| row as i64),
+            )),
+        ),
+        (
+            "n",
+            Arc::new(Int64Array::from_iter((0..ROWS).map(|row| {
+                is_there(row).then(|| random(row) as i64 % 1_000_000)
+            }))),
+        ),
+        (
+            "t",
+            Arc::new(StringArray::from_iter(
+                (0..ROWS).map(|row| is_there(row + 3).then(|| text(row))),
+            )),
+        ),
+        (
+            "few",
+            Arc::new(StringArray::from_iter_values(
+                (0..ROWS).map(|row| format!("one of few {}", random(row) % 10)),
+            )),
+        ),
+        (
+            "l",
+            Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(lists)),
+        ),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let file = File::create(path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn row_groups_beyond_all_memory_are_read_in_pieces() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("paged.parquet");
+    write_paged(&path);
+    let statements = [
+        "SELECT COUNT(*), SUM(id), SUM(n), COUNT(n), COUNT(t), SUM(length(t)), MIN(t), MAX(t) FROM t",
+        "SELECT few, COUNT(*), SUM(id), SUM(length(t)) FROM t GROUP BY few ORDER BY few",
+        "SELECT COUNT(*), SUM(length(t)) FROM t WHERE id BETWEEN 12345 AND 23456",
+        "SELECT COUNT(*), SUM(id), MIN(t) FROM t WHERE id IN (0, 999, 1000, 20000, 39999)",
+        "SELECT id, l, length(t) FROM t WHERE id % 100 = 1 ORDER BY id",
+        "SELECT id, n, length(t), l FROM t WHERE n < 5000 ORDER BY id",
+        "SELECT id, t FROM t ORDER BY n, id LIMIT 10",
+        "SELECT COUNT(*) FROM (SELECT t FROM t LIMIT 7777) x",
+    ];
+    let mut expected: Vec<String> = Vec::new();
+    for mib in [1024, 64, 12, 8] {
+        let space = open(mib * MIB);
+        let context = session(&space, &path).await;
+        for (number, sql) in statements.iter().enumerate() {
+            let rows = context.sql(sql).await.unwrap().collect().await;
+            let rows = rows.unwrap_or_else(|error| panic!("{mib} MiB: {sql}: {error}"));
+            let rows = pretty_format_batches(&rows).unwrap().to_string();
+            match expected.get(number) {
+                Some(expected) => assert_eq!(*expected, rows, "{mib} MiB: {sql}"),
+                None => expected.push(rows),
+            }
+        }
+        // Readers behind a LIMIT are told to end, and end a little later.
+        for _ in 0..1_000 {
+            if space.counters().reserved_bytes > 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+        assert_eq!(space.counters().reserved_bytes, 0, "{mib} MiB");
+    }
 }

@@ -208,3 +208,138 @@ fn row_pieces(
         .map(|(start, end)| start..end)
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+    use datafusion::datasource::listing::FileRange;
+    use datafusion::parquet::arrow::ArrowWriter;
+    use datafusion::parquet::basic::Compression;
+    use datafusion::parquet::file::metadata::ParquetMetaDataReader;
+    use datafusion::parquet::file::properties::WriterProperties;
+
+    use super::*;
+
+    const GROUP_ROWS: usize = 10_000;
+    const PAGE_ROWS: usize = 1_000;
+    /// Of a text, which is stored as it is.
+    const TEXT_BYTES: usize = 100;
+
+    /// A file of so many row groups in pages of a text and of a number, and what it says of itself.
+    fn file(groups: usize, has_index: bool) -> (PartitionedFile, ParquetMetaData) {
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::UNCOMPRESSED)
+            .set_dictionary_enabled(false)
+            .set_max_row_group_row_count(Some(GROUP_ROWS))
+            .set_data_page_row_count_limit(PAGE_ROWS)
+            .set_write_batch_size(PAGE_ROWS)
+            .set_offset_index_disabled(!has_index)
+            .build();
+        let rows = 0..groups * GROUP_ROWS;
+        let texts = rows.clone().map(|row| format!("{row:0TEXT_BYTES$}"));
+        let columns: [(&str, ArrayRef); 2] = [
+            ("t", Arc::new(StringArray::from_iter_values(texts))),
+            (
+                "n",
+                Arc::new(Int64Array::from_iter_values(rows.map(|row| row as i64))),
+            ),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let mut bytes = Vec::new();
+        let mut writer =
+            ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties)).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        let reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Optional);
+        let size = bytes.len() as u64;
+        let metadata = reader.parse_and_finish(&Bytes::from(bytes)).unwrap();
+        (PartitionedFile::new("file", size), metadata)
+    }
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn sizes(uncut_bytes_max: usize, piece_bytes: usize) -> Sizes {
+        Sizes {
+            uncut_bytes_max: uncut_bytes_max as u64,
+            piece_bytes: piece_bytes as u64,
+        }
+    }
+
+    /// The row groups of each part with the rows that are read of them.
+    fn read(parts: &[PartitionedFile]) -> Vec<Vec<(usize, Range<usize>)>> {
+        let of_group = |(index, access): (usize, &RowGroupAccess)| match access {
+            RowGroupAccess::Skip => None,
+            RowGroupAccess::Scan => Some((index, 0..GROUP_ROWS)),
+            RowGroupAccess::Selection(selection) => {
+                assert_eq!(
+                    selection.iter().map(|run| run.row_count).sum::<usize>(),
+                    GROUP_ROWS
+                );
+                let before = selection.iter().take_while(|run| run.skip);
+                let start = before.map(|run| run.row_count).sum();
+                Some((index, start..start + selection.row_count()))
+            }
+        };
+        parts
+            .iter()
+            .map(|part| {
+                assert!(is_piece(part) && part.range.is_none());
+                let plan = part.extensions.get::<ParquetAccessPlan>().unwrap();
+                plan.inner()
+                    .iter()
+                    .enumerate()
+                    .filter_map(of_group)
+                    .collect()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn large_row_groups_are_cut_where_pages_begin() {
+        let (file, metadata) = file(2, true);
+        // A page of texts has some 104,000 bytes: three of them and their numbers fit.
+        let piece = 3 * PAGE_ROWS * (TEXT_BYTES + 13);
+        let parts = pieces_of(&file, &metadata, &names(&["n", "t"]), sizes(500_000, piece));
+        let pieces = [0..3_000, 3_000..6_000, 6_000..9_000, 9_000..10_000];
+        let expected = [0, 1].map(|group| pieces.clone().map(|rows| vec![(group, rows)]));
+        assert_eq!(read(&parts), expected.concat());
+        // A page that is larger than a piece is read all the same.
+        let parts = pieces_of(&file, &metadata, &names(&["t"]), sizes(500_000, 1));
+        assert_eq!(parts.len(), 2 * GROUP_ROWS / PAGE_ROWS);
+    }
+
+    #[test]
+    fn what_is_small_or_says_nothing_of_its_pages_stays_whole() {
+        let (paged, metadata) = file(2, true);
+        let whole = |file: &PartitionedFile, metadata, columns: &[&str], sizes| {
+            let parts = pieces_of(file, metadata, &names(columns), sizes);
+            parts.len() == 1 && !is_piece(&parts[0])
+        };
+        let small = sizes(500_000, 300_000);
+        assert!(!whole(&paged, &metadata, &["t"], small));
+        assert!(whole(&paged, &metadata, &["n"], small), "numbers are small");
+        assert!(whole(&paged, &metadata, &["t"], sizes(2_000_000, 300_000)));
+        let (file, metadata) = file(2, false);
+        assert!(whole(&file, &metadata, &["t"], small));
+    }
+
+    #[test]
+    fn a_part_of_a_file_is_read_once() {
+        let (mut file, metadata) = file(4, true);
+        let size = file.object_meta.size as i64;
+        let mut all = Vec::new();
+        for third in 0..3 {
+            file.range = Some(FileRange {
+                start: size * third / 3,
+                end: size * (third + 1) / 3,
+            });
+            let parts = pieces_of(&file, &metadata, &names(&["t"]), sizes(500_000, 600_000));
+            all.extend(read(&parts).concat());
+        }
+        let halves = |group| [(group, 0..5_000), (group, 5_000..10_000)];
+        assert_eq!(all, (0..4).flat_map(halves).collect::<Vec<_>>());
+    }
+}
