@@ -2,6 +2,7 @@
 //! a file needs.
 
 use std::fs::File;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,7 +60,13 @@ fn write(path: &Path, rows: usize, group_rows: usize, compression: Compression) 
 }
 
 async fn session(space: &Space, path: &Path) -> SessionContext {
+    session_that(space, path, false).await
+}
+
+/// One that may leave rows out while it decodes them.
+async fn session_that(space: &Space, path: &Path, filters: bool) -> SessionContext {
     let mut config = SessionConfig::new().with_target_partitions(4);
+    config.options_mut().execution.parquet.pushdown_filters = filters;
     config.options_mut().optimizer.repartition_file_min_size = 1;
     let builder = SessionStateBuilder::new()
         .with_default_features()
@@ -145,16 +152,9 @@ async fn a_row_group_beyond_all_memory_is_an_error_that_names_the_file() {
     assert_eq!(sum.collect().await.unwrap()[0].num_rows(), 1);
 }
 
-/// Writes one row group of some 20 MiB in pages of 1,000 rows: numbers in order, numbers and texts
-/// with NULLs, few texts that become a dictionary, and lists.
-fn write_paged(path: &Path) {
-    const ROWS: u64 = 40_000;
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .set_max_row_group_row_count(None)
-        .set_data_page_row_count_limit(1_000)
-        .set_write_batch_size(500)
-        .build();
+/// Rows whose row groups are read in pieces: numbers in order, numbers and texts with NULLs, few
+/// texts that become a dictionary, and lists.
+fn varied(rows: Range<u64>) -> RecordBatch {
     let random = |row: u64| Random::new(row).next_u64() >> 2;
     let text = |row: u64| {
         let mut random = Random::new(row);
@@ -162,66 +162,73 @@ fn write_paged(path: &Path) {
         letters.collect::<String>()
     };
     let is_there = |row: u64| !row.is_multiple_of(7);
-    let lists = (0..ROWS).map(|row| {
+    let ids = rows.clone().map(|row| row as i64);
+    let numbers = rows.clone();
+    let numbers = numbers.map(|row| is_there(row).then(|| random(row) as i64 % 1_000_000));
+    let texts = rows.clone().map(|row| is_there(row + 3).then(|| text(row)));
+    let few = rows
+        .clone()
+        .map(|row| format!("one of few {}", random(row) % 10));
+    let lists = rows.map(|row| {
         let items = 0..random(row) % 4;
         is_there(row).then(|| items.map(|item| Some(item as i64)).collect::<Vec<_>>())
     });
-    let columns: Vec<(&str, ArrayRef)> = vec![
-        (
-            "id",
-            Arc::new(Int64Array::from_iter_values(
-                (0..ROWS).map(|row| row as i64),
-            )),
-        ),
-        (
-            "n",
-            Arc::new(Int64Array::from_iter((0..ROWS).map(|row| {
-                is_there(row).then(|| random(row) as i64 % 1_000_000)
-            }))),
-        ),
-        (
-            "t",
-            Arc::new(StringArray::from_iter(
-                (0..ROWS).map(|row| is_there(row + 3).then(|| text(row))),
-            )),
-        ),
-        (
-            "few",
-            Arc::new(StringArray::from_iter_values(
-                (0..ROWS).map(|row| format!("one of few {}", random(row) % 10)),
-            )),
-        ),
-        (
-            "l",
-            Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(lists)),
-        ),
+    let lists = ListArray::from_iter_primitive::<Int64Type, _, _>(lists);
+    let columns: Vec<(&str, ArrayRef, bool)> = vec![
+        ("id", Arc::new(Int64Array::from_iter_values(ids)), true),
+        ("n", Arc::new(Int64Array::from_iter(numbers)), true),
+        ("t", Arc::new(StringArray::from_iter(texts)), true),
+        ("few", Arc::new(StringArray::from_iter_values(few)), true),
+        ("l", Arc::new(lists), true),
     ];
-    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    RecordBatch::try_from_iter_with_nullable(columns).unwrap()
+}
+
+/// Writes row groups in pages of 1,000 rows.
+fn write_paged(path: &Path, batch: &RecordBatch, group_rows: usize) {
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_max_row_group_row_count(Some(group_rows))
+        .set_data_page_row_count_limit(1_000)
+        .set_write_batch_size(500)
+        .build();
     let file = File::create(path).unwrap();
     let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
-    writer.write(&batch).unwrap();
+    writer.write(batch).unwrap();
     writer.close().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn row_groups_beyond_all_memory_are_read_in_pieces() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("paged.parquet");
-    write_paged(&path);
+    // A row group of some 20 MiB; one of 13 MiB with a small one; one that lacks columns.
+    let path = |name: &str| directory.path().join(name);
+    write_paged(&path("a.parquet"), &varied(0..40_000), 100_000);
+    write_paged(&path("b.parquet"), &varied(40_000..67_000), 26_000);
+    let lacking = varied(67_000..90_000).project(&[2, 0]).unwrap();
+    write_paged(&path("c.parquet"), &lacking, 100_000);
     let statements = [
         "SELECT COUNT(*), SUM(id), SUM(n), COUNT(n), COUNT(t), SUM(length(t)), MIN(t), MAX(t) FROM t",
         "SELECT few, COUNT(*), SUM(id), SUM(length(t)) FROM t GROUP BY few ORDER BY few",
         "SELECT COUNT(*), SUM(length(t)) FROM t WHERE id BETWEEN 12345 AND 23456",
-        "SELECT COUNT(*), SUM(id), MIN(t) FROM t WHERE id IN (0, 999, 1000, 20000, 39999)",
+        "SELECT COUNT(*), SUM(id), MIN(t) FROM t WHERE id IN (0, 999, 1000, 20000, 39999, 66999, 80000)",
+        "SELECT id, t FROM t WHERE t > 'x' ORDER BY id DESC LIMIT 20",
+        "SELECT id, length(t) FROM t WHERE n IS NULL AND id > 60000 ORDER BY id LIMIT 30 OFFSET 100",
         "SELECT id, l, length(t) FROM t WHERE id % 100 = 1 ORDER BY id",
         "SELECT id, n, length(t), l FROM t WHERE n < 5000 ORDER BY id",
         "SELECT id, t FROM t ORDER BY n, id LIMIT 10",
         "SELECT COUNT(*) FROM (SELECT t FROM t LIMIT 7777) x",
     ];
     let mut expected: Vec<String> = Vec::new();
-    for mib in [1024, 64, 12, 8] {
+    for (mib, filters) in [
+        (1024, false),
+        (64, true),
+        (12, false),
+        (12, true),
+        (8, false),
+    ] {
         let space = open(mib * MIB);
-        let context = session(&space, &path).await;
+        let context = session_that(&space, directory.path(), filters).await;
         for (number, sql) in statements.iter().enumerate() {
             let rows = context.sql(sql).await.unwrap().collect().await;
             let rows = rows.unwrap_or_else(|error| panic!("{mib} MiB: {sql}: {error}"));

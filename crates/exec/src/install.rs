@@ -52,6 +52,8 @@ const FILTER_PUSHDOWN: &str = "FilterPushdown";
 /// partition without asking. A program that would rather have such a plan refused adds
 /// [`OnlyGoverned`](crate::OnlyGoverned) as its last rule, with the names of its own operators.
 ///
+/// Plans run on tokio with its timer (`enable_time`): scans that find little memory wait a little.
+///
 /// # Errors
 /// When the space refuses the empty reservation of the pool, which only fault injection does.
 ///

@@ -19,10 +19,9 @@
 )]
 
 use std::io;
-use std::sync::Mutex;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-
-use crate::lock;
 
 /// A mapping of this process that holds code and nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,28 +30,32 @@ struct CodeMapping {
     len: usize,
 }
 
-/// What the whole process does at most once in a period.
+/// What the whole process does at most once in a period. Asking takes some 30 ns.
 struct Pace {
     period: Duration,
-    last: Mutex<Option<Instant>>,
+    /// When it may be done again, in milliseconds after the first question of all.
+    next_ms: AtomicU64,
 }
 
 impl Pace {
     const fn once_in(period: Duration) -> Pace {
         Pace {
             period,
-            last: Mutex::new(None),
+            next_ms: AtomicU64::new(0),
         }
     }
 
-    /// Whether it is to be done now.
+    /// Whether it is to be done now, by who asks.
     fn is_due(&self) -> bool {
-        let mut last = lock(&self.last);
-        if last.is_some_and(|last| last.elapsed() < self.period) {
-            return false;
-        }
-        *last = Some(Instant::now());
-        true
+        static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+        let now_ms = BEGIN.elapsed().as_millis() as u64;
+        let next_ms = self.next_ms.load(Relaxed);
+        let then_ms = now_ms + self.period.as_millis() as u64;
+        now_ms >= next_ms
+            && self
+                .next_ms
+                .compare_exchange(next_ms, then_ms, Relaxed, Relaxed)
+                .is_ok()
     }
 }
 
@@ -63,6 +66,9 @@ static CODE: Pace = Pace::once_in(Duration::from_millis(50));
 /// What was taken of the heaps since is left to them: other statements may run meanwhile, and all
 /// wait for the allocator while it gives memory back.
 static HEAPS: Pace = Pace::once_in(Duration::from_millis(200));
+
+/// Memory that is held twice is given back sooner.
+static NEEDED_HEAPS: Pace = Pace::once_in(Duration::from_millis(20));
 
 /// Lets the kernel take back the memory of the program's code, unless it just did. Returns whether
 /// it was asked to; what it refuses costs memory and nothing else.
@@ -141,15 +147,27 @@ pub fn limit_heaps(memory_bytes: u64) {
     let _ = memory_bytes;
 }
 
-/// Lets the kernel take back what the allocator keeps of freed memory, unless it just did.
-pub(crate) fn give_heaps_back_in_time() {
-    if HEAPS.is_due() {
+/// Lets the kernel take back what the allocator keeps of freed memory, unless it just did. Returns
+/// whether it was asked to.
+pub(crate) fn give_heaps_back_in_time() -> bool {
+    let is_due = HEAPS.is_due();
+    if is_due {
         give_heaps_back();
     }
+    is_due
+}
+
+/// The same where pages take the place of what the allocator keeps.
+pub(crate) fn give_needed_heaps_back_in_time() -> bool {
+    let is_due = NEEDED_HEAPS.is_due();
+    if is_due {
+        give_heaps_back();
+    }
+    is_due
 }
 
 /// Lets the kernel take back what the allocator keeps of freed memory, where that is glibc's.
-pub(crate) fn give_heaps_back() {
+fn give_heaps_back() {
     #[cfg(all(target_env = "gnu", not(miri)))]
     // SAFETY: S8: the allocator gives pages back in which nothing is allocated, under its own lock.
     let _gave = unsafe { libc::malloc_trim(0) };

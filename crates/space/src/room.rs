@@ -43,7 +43,8 @@ const CODE_SHARE: u64 = 8;
 /// What the heaps of the program may keep of memory that reservations have returned while pages
 /// need it: a share of the budget ...
 const KEPT_SHARE: u64 = 16;
-/// ... or so much: giving back takes some 100 us, and using the memory again a fault a page.
+/// ... or so much: giving back takes up to some milliseconds, and using the memory again a fault a
+/// page.
 const KEPT_BYTES_MIN: u64 = 4 << 20;
 /// How often a thread looks again after the writer found nothing to write.
 const BARREN_ROUNDS: u32 = 4;
@@ -160,10 +161,9 @@ impl Core {
         let code_is_lent = &self.room.code_is_lent;
         if code_is_lent.load(Relaxed)
             && self.arena.held_bytes() >= self.limit_bytes() / CODE_SHARE
-            && code_is_lent.swap(false, Relaxed)
-            && !program::give_code_back_in_time()
+            && program::give_code_back_in_time()
         {
-            code_is_lent.store(true, Relaxed);
+            code_is_lent.store(false, Relaxed);
         }
     }
 
@@ -171,9 +171,9 @@ impl Core {
     /// counted once, it would be in memory twice.
     fn take_heaps_back(&self) {
         let kept_max = (self.limit_bytes() / KEPT_SHARE).max(KEPT_BYTES_MIN);
-        if self.arena.keeps_outside_more_than(kept_max) {
+        if self.arena.keeps_outside_more_than(kept_max) && program::give_needed_heaps_back_in_time()
+        {
             self.arena.forget_kept();
-            program::give_heaps_back();
         }
     }
 

@@ -199,7 +199,7 @@ impl Space {
         let is_lent = core.room.code_is_lent.swap(true, Relaxed);
         if held >= limit / 2 {
             if !is_lent {
-                crate::program::give_heaps_back_in_time();
+                self.give_heaps_back();
             }
         } else if core.arena.free_bytes() >= limit / 4 * 3 {
             core.arena.give_back(u64::MAX);
@@ -209,7 +209,9 @@ impl Space {
     /// Lets the system have what the program's heaps keep of freed memory (some milliseconds), as
     /// after many connections have gone.
     pub fn give_heaps_back(&self) {
-        crate::program::give_heaps_back_in_time();
+        if crate::program::give_heaps_back_in_time() {
+            self.core().arena.forget_kept();
+        }
     }
 
     /// Ends a period of idleness before its time: gives back the memory and the file space that

@@ -3,31 +3,32 @@
 //! DataFusion's reader reads the column chunks of a row group at once and decompresses them page by
 //! page, and asks nobody for that memory. Here it asks the memory pool of the task: for the chunks
 //! before they are read, and for the longest page of each as soon as the headers of their pages are
-//! there (`pages`). Row groups that are large beside the budget are read in pieces (`pieces`). Where
-//! there is no memory for one in each partition, fewer partitions read at a time (`turns`); where
-//! there is none for one alone, the statement ends with an error that names the file and what it
-//! needs.
+//! there (`pages`). Row groups that are large beside the budget are read in pieces (`pieces`).
+//! Where there is no memory for one in each partition, fewer partitions read at a time (`turns`);
+//! where there is none for one alone, the statement ends with an error that names the file and what
+//! it needs.
 //!
-//! **Owns** the source that takes the place of the stock one in a finished plan. **Never** reads
-//! otherwise than the stock source does.
+//! **Owns** the source that takes the place of the stock one in a finished plan. **Never** decodes
+//! anything: the stock source does that, file by file or part by part (`scan`).
 //!
 //! A scan whose rows come in an order does not wait: who merges its partitions wants a row of each.
 
 mod pages;
 mod pieces;
 mod reader;
+mod scan;
 mod turns;
 
 use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, Statistics};
 use datafusion::datasource::physical_plan::parquet::DefaultParquetFileReaderFactory;
 use datafusion::datasource::physical_plan::{
-    FileScanConfig, ParquetFileReaderFactory, ParquetSource,
+    FileGroup, FileScanConfig, ParquetFileReaderFactory, ParquetSource,
 };
 use datafusion::datasource::source::{DataSource, DataSourceExec, OpenArgs};
 use datafusion::execution::memory_pool::MemoryLimit;
@@ -38,12 +39,11 @@ use datafusion::physical_plan::execution_plan::SchedulingType;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, Partitioning};
-use futures::{TryStreamExt, stream};
-use tokio::sync::OnceCell;
 
 use self::pieces::Sizes;
 use self::reader::GrantedFactory;
 pub use self::reader::RowGroupRefused;
+use self::scan::{Files, Scan};
 use self::turns::Turns;
 
 /// Makes the Parquet scans of a plan ask the budget.
@@ -68,20 +68,16 @@ struct GrantedFiles {
 /// Row groups of more than this part of a partition's share of the budget are cut ...
 const UNCUT_PER_SHARE: u64 = 2;
 /// ... into pieces of about this part: beside what is stored there are the pages that are
-/// decompressed, and whatever the rows are read for. Smaller ones would cost time, as each reads the
-/// dictionaries of its columns.
+/// decompressed, and whatever the rows are read for. Smaller ones would cost time, as each reads
+/// the dictionaries of its columns.
 const PIECES_PER_SHARE: u64 = 3;
 
 /// What the partitions of one run share.
 struct Shared {
-    turns: Arc<Turns>,
-    reads: OnceCell<Reads>,
-}
-
-/// What is read in one run.
-struct Reads {
-    config: FileScanConfig,
     stock: Option<Arc<dyn Any + Send + Sync>>,
+    turns: Arc<Turns>,
+    /// Files that are there for any partition, where they are cut.
+    files: OnceLock<Files>,
 }
 
 impl GrantedFiles {
@@ -101,44 +97,49 @@ impl GrantedFiles {
         })
     }
 
-    fn shared(&self) -> Arc<Shared> {
-        Arc::new(Shared {
-            turns: self.turns(),
-            reads: OnceCell::new(),
-        })
-    }
-
-    /// The stock source with a factory of readers that ask, and with large row groups in pieces.
-    async fn reads(&self, turns: &Arc<Turns>, context: &TaskContext) -> Result<Reads> {
+    /// The stock source with a factory of readers that ask.
+    fn over(
+        &self,
+        turns: Arc<Turns>,
+        stock: Arc<dyn ParquetFileReaderFactory>,
+        context: &TaskContext,
+    ) -> FileScanConfig {
         let mut config = self.config.clone();
-        if let Some(source) = self.config.file_source().downcast_ref::<ParquetSource>() {
-            let stock = self.stock_factory(source, context)?;
-            let share_bytes = self.share_bytes(context);
-            let sizes = Sizes {
-                uncut_bytes_max: share_bytes / UNCUT_PER_SHARE,
-                piece_bytes: share_bytes / PIECES_PER_SHARE,
-            };
-            if pieces::may_be_cut(&config, sizes) {
-                config = pieces::cut(&config, &stock, sizes).await?;
-            }
+        if let Some(source) = config.file_source().downcast_ref::<ParquetSource>() {
             let factory = Arc::new(GrantedFactory {
                 stock,
                 pool: Arc::clone(context.memory_pool()),
-                turns: Arc::clone(turns),
+                turns,
             });
             let source = source.clone().with_parquet_file_reader_factory(factory);
             config.file_source = Arc::new(source);
         }
-        let stock = config.create_sibling_state(context.session_config().options());
-        Ok(Reads { config, stock })
+        config
     }
 
-    fn stock_factory(
-        &self,
-        source: &ParquetSource,
-        context: &TaskContext,
-    ) -> Result<Arc<dyn ParquetFileReaderFactory>> {
-        if let Some(stock) = source.parquet_file_reader_factory() {
+    /// The files of a partition: any, where the stock source would let it take any.
+    fn files(&self, partition: usize, shared: Option<&Shared>) -> Files {
+        let queue = |groups: &[FileGroup]| {
+            let files = groups.iter().flat_map(|group| group.iter().cloned());
+            Arc::new(Mutex::new(files.collect()))
+        };
+        match shared.filter(|shared| shared.stock.is_some()) {
+            Some(shared) => {
+                let files = shared.files.get_or_init(|| queue(&self.config.file_groups));
+                Arc::clone(files)
+            }
+            None => queue(
+                self.config
+                    .file_groups
+                    .get(partition..=partition)
+                    .unwrap_or(&[]),
+            ),
+        }
+    }
+
+    fn stock_factory(&self, context: &TaskContext) -> Result<Arc<dyn ParquetFileReaderFactory>> {
+        let source = self.config.file_source().downcast_ref::<ParquetSource>();
+        if let Some(stock) = source.and_then(|source| source.parquet_file_reader_factory()) {
             return Ok(Arc::clone(stock));
         }
         let environment = context.runtime_env();
@@ -146,14 +147,17 @@ impl GrantedFiles {
         Ok(Arc::new(DefaultParquetFileReaderFactory::new(store)))
     }
 
-    /// A partition's share of the budget.
-    fn share_bytes(&self, context: &TaskContext) -> u64 {
-        match context.memory_pool().memory_limit() {
+    fn sizes(&self, context: &TaskContext) -> Sizes {
+        let share_bytes = match context.memory_pool().memory_limit() {
             MemoryLimit::Finite(bytes) => {
                 let partitions = self.config.output_partitioning().partition_count();
                 bytes as u64 / partitions.max(1) as u64
             }
             _ => u64::MAX,
+        };
+        Sizes {
+            uncut_bytes_max: share_bytes / UNCUT_PER_SHARE,
+            piece_bytes: share_bytes / PIECES_PER_SHARE,
         }
     }
 }
@@ -173,23 +177,38 @@ impl DataSource for GrantedFiles {
             context,
             sibling_state,
         } = args;
-        let shared = sibling_state.and_then(|it| it.downcast::<Shared>().ok());
-        let shared = shared.unwrap_or_else(|| self.shared());
-        let files = self.clone();
-        let schema = Arc::clone(self.eq_properties().schema());
-        let opened = async move {
-            let reads = files.reads(&shared.turns, &context);
-            let reads = shared.reads.get_or_try_init(|| reads).await?;
-            let arguments = OpenArgs::new(partition, Arc::clone(&context));
-            let arguments = arguments.with_shared_state(reads.stock.clone());
-            reads.config.open_with_args(arguments)
+        let shared = sibling_state
+            .as_ref()
+            .and_then(|it| it.downcast_ref::<Shared>());
+        let (stock, turns) = match shared {
+            Some(shared) => (shared.stock.clone(), Arc::clone(&shared.turns)),
+            None => (None, self.turns()),
         };
-        let rows = stream::once(opened).try_flatten();
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+        let readers = self.stock_factory(&context)?;
+        let config = self.over(turns, Arc::clone(&readers), &context);
+        let sizes = self.sizes(&context);
+        if !pieces::may_be_cut(&config, sizes) {
+            let arguments = OpenArgs::new(partition, context).with_shared_state(stock);
+            return config.open_with_args(arguments);
+        }
+        let schema = self.config.projected_schema()?;
+        let scan = Scan {
+            config,
+            partition,
+            context,
+            files: self.files(partition, shared),
+            readers,
+            sizes,
+        };
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, scan.rows())))
     }
 
-    fn create_sibling_state(&self, _config: &ConfigOptions) -> Option<Arc<dyn Any + Send + Sync>> {
-        Some(self.shared())
+    fn create_sibling_state(&self, config: &ConfigOptions) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(Arc::new(Shared {
+            stock: self.config.create_sibling_state(config),
+            turns: self.turns(),
+            files: OnceLock::new(),
+        }))
     }
 
     fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {

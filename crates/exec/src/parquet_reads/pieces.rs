@@ -1,6 +1,6 @@
 //! Row groups in pieces: what of a row group is read at once.
 //!
-//! Owns: where a row group is cut. Never: reads rows.
+//! Owns: where a file is cut into parts. Never: reads more of a file than what it says of itself.
 //!
 //! A reader of DataFusion reads the columns of a row group as a whole, which may be as much as the
 //! budget. Where the file says at which rows its pages begin (the offset index), a large row group
@@ -16,15 +16,20 @@
 //!
 //! **Source**: "Apache Parquet: page index"; `ParquetAccessPlan` of DataFusion.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::parquet::{ParquetAccessPlan, RowGroupAccess};
-use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig, ParquetFileReaderFactory};
+use datafusion::datasource::physical_plan::parquet::{
+    ParquetAccessPlan, ParquetRowSelection, RowGroupAccess,
+};
+use datafusion::datasource::physical_plan::{FileScanConfig, ParquetFileReaderFactory};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::parquet::arrow::arrow_reader::{ArrowReaderOptions, RowSelection, RowSelector};
 use datafusion::parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, RowGroupMetaData};
+use datafusion::parquet::file::page_index::offset_index::PageLocation;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 
 /// When row groups are cut, by what is stored of the columns that are read.
@@ -36,56 +41,29 @@ pub(super) struct Sizes {
     pub(super) piece_bytes: u64,
 }
 
-/// What readers ask for to know where pages begin.
-pub(super) fn with_page_index(options: Option<&ArrowReaderOptions>) -> ArrowReaderOptions {
-    let options = options.cloned().unwrap_or_default();
-    options.with_page_index_policy(PageIndexPolicy::Optional)
-}
-
-/// Whether a file is one piece of those that a scan was cut into.
-pub(super) fn is_piece(file: &PartitionedFile) -> bool {
-    file.extensions.get::<ParquetAccessPlan>().is_some()
+/// What a file says of itself, with the index of its pages. Its parts have it with them, so that it
+/// is read once.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) metadata: Arc<ParquetMetaData>,
+    _memory: MemoryReservation,
 }
 
 /// Whether a scan may have row groups that are cut.
 pub(super) fn may_be_cut(config: &FileScanConfig, sizes: Sizes) -> bool {
     let mut files = config.file_groups.iter().flat_map(|group| group.iter());
-    files.any(|file| file.object_meta.size > sizes.uncut_bytes_max)
+    files.any(|file| may_cut(file, sizes)) && !column_names(config).is_empty()
 }
 
-/// The scan with its large row groups cut into pieces.
-///
-/// # Errors
-/// If what a file says of itself cannot be read.
-pub(super) async fn cut(
-    config: &FileScanConfig,
-    readers: &Arc<dyn ParquetFileReaderFactory>,
-    sizes: Sizes,
-) -> Result<FileScanConfig> {
-    let columns = column_names(config);
-    let mut groups = Vec::with_capacity(config.file_groups.len());
-    for group in &config.file_groups {
-        let mut files = Vec::with_capacity(group.len());
-        for file in group.iter() {
-            if file.object_meta.size <= sizes.uncut_bytes_max || is_piece(file) {
-                files.push(file.clone());
-                continue;
-            }
-            let hint = file.metadata_size_hint;
-            let unseen = ExecutionPlanMetricsSet::new();
-            let mut reader = readers.create_reader(0, file.clone(), hint, &unseen)?;
-            let metadata = reader.get_metadata(Some(&with_page_index(None))).await?;
-            files.extend(pieces_of(file, &metadata, &columns, sizes));
-        }
-        groups.push(FileGroup::new(files));
-    }
-    let mut config = config.clone();
-    config.file_groups = groups;
-    Ok(config)
+/// Whether a file is large, and nobody has said already what to read of it.
+fn may_cut(file: &PartitionedFile, sizes: Sizes) -> bool {
+    file.object_meta.size > sizes.uncut_bytes_max
+        && file.extensions.get::<ParquetAccessPlan>().is_none()
+        && file.extensions.get::<ParquetRowSelection>().is_none()
 }
 
 /// Names of the columns that a scan decodes.
-fn column_names(config: &FileScanConfig) -> Vec<String> {
+pub(super) fn column_names(config: &FileScanConfig) -> Vec<String> {
     let source = config.file_source();
     let schema = source.table_schema().table_schema();
     let Some(projection) = source.projection() else {
@@ -96,117 +74,243 @@ fn column_names(config: &FileScanConfig) -> Vec<String> {
     fields.map(|field| field.name().clone()).collect()
 }
 
-/// A file as it is read: itself if it has no large row group.
-fn pieces_of(
-    file: &PartitionedFile,
-    metadata: &ParquetMetaData,
-    columns: &[String],
+/// The parts of a file, in order.
+pub(super) struct Parts {
+    file: PartitionedFile,
+    /// `None` where the file is read as it is.
+    known: Option<Arc<Known>>,
+    /// The columns that are read, as the file numbers them.
+    leaves: Vec<usize>,
     sizes: Sizes,
-) -> Vec<PartitionedFile> {
-    let count = metadata.num_row_groups();
-    let part = |accesses: Vec<(usize, RowGroupAccess)>| {
-        let mut plan = vec![RowGroupAccess::Skip; count];
+    /// The next row group to look at.
+    next_group: usize,
+    /// What is left of a row group that is cut.
+    pieces: VecDeque<(usize, Range<usize>)>,
+    is_over: bool,
+}
+
+impl Parts {
+    /// Cuts a file, if that is to be done and can be. What cannot be read of it now its reader will
+    /// tell of.
+    pub(super) async fn of(
+        file: PartitionedFile,
+        columns: &[String],
+        sizes: Sizes,
+        readers: &Arc<dyn ParquetFileReaderFactory>,
+        pool: &Arc<dyn MemoryPool>,
+    ) -> Parts {
+        let known = match may_cut(&file, sizes) {
+            true => look(&file, columns, sizes, readers, pool).await,
+            false => None,
+        };
+        Parts::new(file, known, columns, sizes)
+    }
+
+    fn new(
+        file: PartitionedFile,
+        known: Option<Arc<Known>>,
+        columns: &[String],
+        sizes: Sizes,
+    ) -> Parts {
+        let leaves = known.as_ref().map(|known| leaves(&known.metadata, columns));
+        Parts {
+            file,
+            known,
+            leaves: leaves.unwrap_or_default(),
+            sizes,
+            next_group: 0,
+            pieces: VecDeque::new(),
+            is_over: false,
+        }
+    }
+
+    /// A part of the file that reads such rows of some row groups.
+    fn part(&self, known: &Arc<Known>, accesses: Vec<(usize, RowGroupAccess)>) -> PartitionedFile {
+        let mut plan = vec![RowGroupAccess::Skip; known.metadata.num_row_groups()];
         for (group, access) in accesses {
             plan[group] = access;
         }
-        let mut part = file.clone().with_extension(ParquetAccessPlan::new(plan));
+        let mut part = self.file.clone();
         part.range = None;
-        part
-    };
-    let mut parts = Vec::new();
-    let mut whole = Vec::new();
-    for (index, group) in metadata.row_groups().iter().enumerate() {
-        if !is_in(file, group) {
-            continue;
-        }
-        let pieces = row_pieces(metadata, index, columns, sizes);
-        if pieces.len() <= 1 {
-            whole.push((index, RowGroupAccess::Scan));
-            continue;
+        part.with_extension(ParquetAccessPlan::new(plan))
+            .with_extension(Arc::clone(known))
+    }
+}
+
+impl Iterator for Parts {
+    type Item = PartitionedFile;
+
+    fn next(&mut self) -> Option<PartitionedFile> {
+        let Some(known) = self.known.clone() else {
+            let is_first = !std::mem::replace(&mut self.is_over, true);
+            return is_first.then(|| self.file.clone());
+        };
+        let mut whole = Vec::new();
+        while self.pieces.is_empty() && self.next_group < known.metadata.num_row_groups() {
+            let index = self.next_group;
+            self.next_group += 1;
+            if !is_in(&self.file, known.metadata.row_group(index)) {
+                continue;
+            }
+            let pieces = row_pieces(&known.metadata, index, &self.leaves, self.sizes);
+            match pieces.len() {
+                0 | 1 => whole.push((index, RowGroupAccess::Scan)),
+                _ => self.pieces = pieces.into_iter().map(|rows| (index, rows)).collect(),
+            }
         }
         if !whole.is_empty() {
-            parts.push(part(std::mem::take(&mut whole)));
+            return Some(self.part(&known, whole));
         }
-        let rows = rows_of(group);
-        parts.extend(pieces.into_iter().map(|piece| {
-            let selection = RowSelection::from(vec![
-                RowSelector::skip(piece.start),
-                RowSelector::select(piece.len()),
-                RowSelector::skip(rows - piece.end),
-            ]);
-            part(vec![(index, RowGroupAccess::Selection(selection))])
-        }));
+        let (index, rows) = self.pieces.pop_front()?;
+        let selection = RowSelection::from(vec![
+            RowSelector::skip(rows.start),
+            RowSelector::select(rows.len()),
+            RowSelector::skip(rows_of(known.metadata.row_group(index)) - rows.end),
+        ]);
+        Some(self.part(&known, vec![(index, RowGroupAccess::Selection(selection))]))
     }
-    if parts.is_empty() {
-        return vec![file.clone()];
+}
+
+/// What a file with large row groups says of itself; `None` where they cannot be cut.
+async fn look(
+    file: &PartitionedFile,
+    columns: &[String],
+    sizes: Sizes,
+    readers: &Arc<dyn ParquetFileReaderFactory>,
+    pool: &Arc<dyn MemoryPool>,
+) -> Option<Arc<Known>> {
+    let read = async |policy| -> Result<Arc<ParquetMetaData>> {
+        let unseen = ExecutionPlanMetricsSet::new();
+        let hint = file.metadata_size_hint;
+        let mut reader = readers.create_reader(0, file.clone(), hint, &unseen)?;
+        let options = ArrowReaderOptions::new().with_page_index_policy(policy);
+        Ok(reader.get_metadata(Some(&options)).await?)
+    };
+    let metadata = read(PageIndexPolicy::Skip).await.ok()?;
+    let leaves = leaves(&metadata, columns);
+    let is_large = |group: &RowGroupMetaData| {
+        is_in(file, group) && stored_bytes(group, &leaves) > sizes.uncut_bytes_max
+    };
+    if !metadata.row_groups().iter().any(is_large) {
+        return None;
     }
-    if !whole.is_empty() {
-        parts.push(part(whole));
-    }
-    parts
+    let metadata = read(PageIndexPolicy::Optional).await.ok()?;
+    metadata.offset_index()?;
+    let memory = MemoryConsumer::new("what Parquet files say of themselves").register(pool);
+    memory.try_grow(metadata.memory_size()).ok()?;
+    Some(Arc::new(Known {
+        metadata,
+        _memory: memory,
+    }))
 }
 
 /// Whether a row group belongs to the part of the file that is to be read, as DataFusion says it.
 fn is_in(file: &PartitionedFile, group: &RowGroupMetaData) -> bool {
-    let first = group.column(0);
-    let start = first.dictionary_page_offset();
-    let start = start.unwrap_or_else(|| first.data_page_offset());
-    let range = file.range.as_ref();
-    range.is_none_or(|range| range.contains(start))
+    let Some(range) = file.range.as_ref() else {
+        return true;
+    };
+    group.columns().first().is_some_and(|first| {
+        let start = first.dictionary_page_offset();
+        range.contains(start.unwrap_or_else(|| first.data_page_offset()))
+    })
+}
+
+/// The columns of such names, as the file numbers them.
+fn leaves(metadata: &ParquetMetaData, columns: &[String]) -> Vec<usize> {
+    let schema = metadata.file_metadata().schema_descr();
+    let leaves = schema.columns().iter().enumerate();
+    let named = leaves.filter(|(_, leaf)| {
+        let root = leaf.path().parts().first();
+        root.is_some_and(|root| columns.contains(root))
+    });
+    named.map(|(index, _)| index).collect()
 }
 
 fn rows_of(group: &RowGroupMetaData) -> usize {
     usize::try_from(group.num_rows()).unwrap_or(0)
 }
 
+fn stored_bytes(group: &RowGroupMetaData, leaves: &[usize]) -> u64 {
+    let leaves = leaves.iter().map(|leaf| group.column(*leaf).byte_range().1);
+    leaves.fold(0, u64::saturating_add)
+}
+
+/// The pages of a column of a row group.
+struct Pages {
+    /// The first row of each.
+    starts: Vec<usize>,
+    /// The bytes of those before each, and of all.
+    bytes_before: Vec<u64>,
+}
+
+impl Pages {
+    /// `None` where what is said of them makes no sense.
+    fn of(locations: &[PageLocation], rows: usize) -> Option<Pages> {
+        let (mut starts, mut bytes_before) = (Vec::new(), vec![0_u64]);
+        let mut bytes = 0_u64;
+        for page in locations {
+            let start = usize::try_from(page.first_row_index).ok()?;
+            let is_next = starts.last().map_or(start == 0, |last| start > *last);
+            if !is_next || start >= rows {
+                return None;
+            }
+            starts.push(start);
+            bytes = bytes.checked_add(u64::try_from(page.compressed_page_size).ok()?)?;
+            bytes_before.push(bytes);
+        }
+        (!starts.is_empty()).then_some(Pages {
+            starts,
+            bytes_before,
+        })
+    }
+
+    /// Bytes of the pages that have some of the rows.
+    fn bytes_of(&self, rows: &Range<usize>) -> u64 {
+        let first = self.starts.partition_point(|start| *start <= rows.start) - 1;
+        let end = self.starts.partition_point(|start| *start < rows.end);
+        self.bytes_before[end.max(first)] - self.bytes_before[first]
+    }
+}
+
 /// Rows of a row group that are read at once: none where it is not to be cut.
 fn row_pieces(
     metadata: &ParquetMetaData,
     index: usize,
-    columns: &[String],
+    leaves: &[usize],
     sizes: Sizes,
 ) -> Vec<Range<usize>> {
     let group = metadata.row_group(index);
-    let is_read = |leaf: &usize| {
-        let parts = metadata.file_metadata().schema_descr().column(*leaf);
-        let name = parts.path().parts().first().cloned();
-        name.is_some_and(|name| columns.contains(&name))
-    };
-    let stored = |leaf: usize| group.column(leaf).byte_range().1;
-    let leaves: Vec<usize> = (0..group.num_columns()).filter(is_read).collect();
-    let bytes: u64 = leaves.iter().map(|leaf| stored(*leaf)).sum();
-    let largest = leaves.iter().copied().max_by_key(|leaf| stored(*leaf));
-    let pages = metadata
-        .offset_index()
-        .zip(largest)
-        .and_then(|(pages, leaf)| {
-            let pages = pages.get(index)?.get(leaf)?;
-            Some(pages.page_locations())
-        });
-    let Some(pages) = pages.filter(|_| bytes > sizes.uncut_bytes_max) else {
+    if stored_bytes(group, leaves) <= sizes.uncut_bytes_max {
+        return Vec::new();
+    }
+    let rows = rows_of(group);
+    let index_of_group = metadata.offset_index().and_then(|all| all.get(index));
+    let pages_of = |leaf: &usize| Pages::of(index_of_group?.get(*leaf)?.page_locations(), rows);
+    let Some(pages) = leaves.iter().map(pages_of).collect::<Option<Vec<Pages>>>() else {
         return Vec::new();
     };
-    let rows = rows_of(group);
-    let bytes_of = |rows_read: usize| bytes * rows_read as u64 / rows.max(1) as u64;
-    let mut starts = vec![0];
-    let ends = pages.iter().skip(1).map(|page| page.first_row_index);
-    let ends = ends.filter_map(|row| usize::try_from(row).ok());
-    // A page that would make a piece too long begins the next one.
-    let mut before = 0;
-    for end in ends.chain([rows]) {
-        let start = *starts.last().unwrap_or(&0);
-        if before > start && end > before && bytes_of(end - start) > sizes.piece_bytes {
-            starts.push(before);
+    let all = |pages: &Pages| pages.bytes_before.last().copied().unwrap_or(0);
+    let Some(largest) = pages.iter().max_by_key(|pages| all(pages)) else {
+        return Vec::new();
+    };
+    let data_bytes = pages.iter().map(all).fold(0, u64::saturating_add);
+    // What is no page of values is read with each piece.
+    let dictionary_bytes = stored_bytes(group, leaves).saturating_sub(data_bytes);
+    let bytes_of = |rows: Range<usize>| {
+        let of_columns = pages.iter().map(|pages| pages.bytes_of(&rows));
+        of_columns.fold(dictionary_bytes, u64::saturating_add)
+    };
+    let (mut pieces, mut start, mut before) = (Vec::new(), 0, 0);
+    for &end in largest.starts.iter().skip(1).chain([&rows]) {
+        // A page that would make a piece too long begins the next one.
+        if before > start && bytes_of(start..end) > sizes.piece_bytes {
+            pieces.push(start..before);
+            start = before;
         }
         before = end;
     }
-    let ends = starts.iter().skip(1).copied().chain([rows]);
-    starts
-        .iter()
-        .copied()
-        .zip(ends)
-        .map(|(start, end)| start..end)
-        .collect()
+    pieces.push(start..rows);
+    pieces
 }
 
 #[cfg(test)]
@@ -214,6 +318,7 @@ mod tests {
     use bytes::Bytes;
     use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
     use datafusion::datasource::listing::FileRange;
+    use datafusion::execution::memory_pool::UnboundedMemoryPool;
     use datafusion::parquet::arrow::ArrowWriter;
     use datafusion::parquet::basic::Compression;
     use datafusion::parquet::file::metadata::ParquetMetaDataReader;
@@ -227,7 +332,11 @@ mod tests {
     const TEXT_BYTES: usize = 100;
 
     /// A file of so many row groups in pages of a text and of a number, and what it says of itself.
-    fn file(groups: usize, has_index: bool) -> (PartitionedFile, ParquetMetaData) {
+    fn file(
+        groups: usize,
+        has_index: bool,
+        text_bytes: fn(usize) -> usize,
+    ) -> (PartitionedFile, ParquetMetaData) {
         let properties = WriterProperties::builder()
             .set_compression(Compression::UNCOMPRESSED)
             .set_dictionary_enabled(false)
@@ -237,13 +346,11 @@ mod tests {
             .set_offset_index_disabled(!has_index)
             .build();
         let rows = 0..groups * GROUP_ROWS;
-        let texts = rows.clone().map(|row| format!("{row:0TEXT_BYTES$}"));
+        let texts = rows.clone().map(|row| "x".repeat(text_bytes(row)));
+        let numbers = rows.map(|row| row as i64);
         let columns: [(&str, ArrayRef); 2] = [
             ("t", Arc::new(StringArray::from_iter_values(texts))),
-            (
-                "n",
-                Arc::new(Int64Array::from_iter_values(rows.map(|row| row as i64))),
-            ),
+            ("n", Arc::new(Int64Array::from_iter_values(numbers))),
         ];
         let batch = RecordBatch::try_from_iter(columns).unwrap();
         let mut bytes = Vec::new();
@@ -257,10 +364,6 @@ mod tests {
         (PartitionedFile::new("file", size), metadata)
     }
 
-    fn names(names: &[&str]) -> Vec<String> {
-        names.iter().map(|name| (*name).to_owned()).collect()
-    }
-
     fn sizes(uncut_bytes_max: usize, piece_bytes: usize) -> Sizes {
         Sizes {
             uncut_bytes_max: uncut_bytes_max as u64,
@@ -268,67 +371,93 @@ mod tests {
         }
     }
 
-    /// The row groups of each part with the rows that are read of them.
-    fn read(parts: &[PartitionedFile]) -> Vec<Vec<(usize, Range<usize>)>> {
+    /// The row groups of each part of a file, with the rows that are read of them.
+    fn parts_of(
+        file: &PartitionedFile,
+        metadata: &ParquetMetaData,
+        columns: &[&str],
+        sizes: Sizes,
+    ) -> Vec<Vec<(usize, Range<usize>)>> {
+        let columns: Vec<String> = columns.iter().map(|name| (*name).to_owned()).collect();
+        let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
+        let known = Arc::new(Known {
+            metadata: Arc::new(metadata.clone()),
+            _memory: MemoryConsumer::new("test").register(&pool),
+        });
         let of_group = |(index, access): (usize, &RowGroupAccess)| match access {
             RowGroupAccess::Skip => None,
             RowGroupAccess::Scan => Some((index, 0..GROUP_ROWS)),
             RowGroupAccess::Selection(selection) => {
-                assert_eq!(
-                    selection.iter().map(|run| run.row_count).sum::<usize>(),
-                    GROUP_ROWS
-                );
+                let rows: usize = selection.iter().map(|run| run.row_count).sum();
+                assert_eq!(rows, GROUP_ROWS);
                 let before = selection.iter().take_while(|run| run.skip);
                 let start = before.map(|run| run.row_count).sum();
                 Some((index, start..start + selection.row_count()))
             }
         };
-        parts
-            .iter()
+        Parts::new(file.clone(), Some(known), &columns, sizes)
             .map(|part| {
-                assert!(is_piece(part) && part.range.is_none());
+                assert!(part.range.is_none());
                 let plan = part.extensions.get::<ParquetAccessPlan>().unwrap();
-                plan.inner()
-                    .iter()
-                    .enumerate()
-                    .filter_map(of_group)
-                    .collect()
+                let groups = plan.inner().iter().enumerate();
+                groups.filter_map(of_group).collect()
             })
             .collect()
     }
 
     #[test]
     fn large_row_groups_are_cut_where_pages_begin() {
-        let (file, metadata) = file(2, true);
-        // A page of texts has some 104,000 bytes: three of them and their numbers fit.
-        let piece = 3 * PAGE_ROWS * (TEXT_BYTES + 13);
-        let parts = pieces_of(&file, &metadata, &names(&["n", "t"]), sizes(500_000, piece));
+        let (file, metadata) = file(2, true, |_| TEXT_BYTES);
+        // Three pages of texts and their numbers fit.
+        let piece = sizes(500_000, 3 * PAGE_ROWS * (TEXT_BYTES + 13));
         let pieces = [0..3_000, 3_000..6_000, 6_000..9_000, 9_000..10_000];
         let expected = [0, 1].map(|group| pieces.clone().map(|rows| vec![(group, rows)]));
-        assert_eq!(read(&parts), expected.concat());
+        let parts = parts_of(&file, &metadata, &["n", "t"], piece);
+        assert_eq!(parts, expected.concat());
         // A page that is larger than a piece is read all the same.
-        let parts = pieces_of(&file, &metadata, &names(&["t"]), sizes(500_000, 1));
+        let parts = parts_of(&file, &metadata, &["t"], sizes(500_000, 1));
         assert_eq!(parts.len(), 2 * GROUP_ROWS / PAGE_ROWS);
     }
 
     #[test]
+    fn pieces_have_as_many_bytes_wherever_those_lie() {
+        let (file, metadata) = file(1, true, |row| if row < 9_000 { 10 } else { 1_000 });
+        let parts = parts_of(&file, &metadata, &["t"], sizes(500_000, 300_000));
+        assert_eq!(parts, [[(0, 0..9_000)], [(0, 9_000..10_000)]]);
+    }
+
+    #[test]
     fn what_is_small_or_says_nothing_of_its_pages_stays_whole() {
-        let (paged, metadata) = file(2, true);
-        let whole = |file: &PartitionedFile, metadata, columns: &[&str], sizes| {
-            let parts = pieces_of(file, metadata, &names(columns), sizes);
-            parts.len() == 1 && !is_piece(&parts[0])
-        };
+        let whole = [[(0, 0..GROUP_ROWS), (1, 0..GROUP_ROWS)]];
+        let (paged, metadata) = file(2, true, |_| TEXT_BYTES);
         let small = sizes(500_000, 300_000);
-        assert!(!whole(&paged, &metadata, &["t"], small));
-        assert!(whole(&paged, &metadata, &["n"], small), "numbers are small");
-        assert!(whole(&paged, &metadata, &["t"], sizes(2_000_000, 300_000)));
-        let (file, metadata) = file(2, false);
-        assert!(whole(&file, &metadata, &["t"], small));
+        assert_eq!(parts_of(&paged, &metadata, &["n"], small), whole);
+        let large = sizes(2_000_000, 300_000);
+        assert_eq!(parts_of(&paged, &metadata, &["n", "t"], large), whole);
+        let (file, metadata) = file(2, false, |_| TEXT_BYTES);
+        assert_eq!(parts_of(&file, &metadata, &["t"], small), whole);
+    }
+
+    #[test]
+    fn whole_row_groups_are_read_together_and_in_order() {
+        let (file, metadata) = file(5, true, |row| match row / GROUP_ROWS {
+            2 => 1_000,
+            _ => TEXT_BYTES,
+        });
+        let parts = parts_of(&file, &metadata, &["t"], sizes(2_000_000, 6_000_000));
+        let whole = |groups: Range<usize>| groups.map(|group| (group, 0..GROUP_ROWS)).collect();
+        let expected: [Vec<_>; 4] = [
+            whole(0..2),
+            vec![(2, 0..5_000)],
+            vec![(2, 5_000..10_000)],
+            whole(3..5),
+        ];
+        assert_eq!(parts, expected);
     }
 
     #[test]
     fn a_part_of_a_file_is_read_once() {
-        let (mut file, metadata) = file(4, true);
+        let (mut file, metadata) = file(4, true, |_| TEXT_BYTES);
         let size = file.object_meta.size as i64;
         let mut all = Vec::new();
         for third in 0..3 {
@@ -336,10 +465,37 @@ mod tests {
                 start: size * third / 3,
                 end: size * (third + 1) / 3,
             });
-            let parts = pieces_of(&file, &metadata, &names(&["t"]), sizes(500_000, 600_000));
-            all.extend(read(&parts).concat());
+            all.extend(parts_of(&file, &metadata, &["t"], sizes(500_000, 600_000)).concat());
         }
         let halves = |group| [(group, 0..5_000), (group, 5_000..10_000)];
         assert_eq!(all, (0..4).flat_map(halves).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn an_index_that_makes_no_sense_is_none() {
+        let pages = |starts: &[i64]| {
+            let location = |start: &i64| PageLocation {
+                offset: 4,
+                compressed_page_size: 10,
+                first_row_index: *start,
+            };
+            Pages::of(&starts.iter().map(location).collect::<Vec<_>>(), 10)
+        };
+        let sound = pages(&[0, 5, 9]).unwrap();
+        assert_eq!(
+            [0..5, 0..6, 4..5, 5..9, 9..10].map(|rows| sound.bytes_of(&rows)),
+            [10, 20, 10, 10, 10]
+        );
+        for wrong in [
+            &[][..],
+            &[1],
+            &[0, 0],
+            &[0, 5, 4],
+            &[0, 10],
+            &[0, 1 << 60],
+            &[-1],
+        ] {
+            assert!(pages(wrong).is_none(), "{wrong:?}");
+        }
     }
 }

@@ -19,13 +19,13 @@ use datafusion::parquet::arrow::arrow_reader::ArrowReaderOptions;
 use datafusion::parquet::arrow::async_reader::AsyncFileReader;
 use datafusion::parquet::basic::{Compression, Type};
 use datafusion::parquet::errors::{ParquetError, Result as ParquetResult};
-use datafusion::parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use datafusion::parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::pages::Pages;
-use super::pieces::{is_piece, with_page_index};
+use super::pieces::Known;
 use super::turns::{Turn, Turns};
 use crate::memory::SpacePool;
 
@@ -33,7 +33,7 @@ use crate::memory::SpacePool;
 /// the process: small budgets read files with row groups of the usual size.
 const BEYOND_BUDGET_BYTES: u64 = 32 << 20;
 
-/// Readers that hold more than this part of the budget together ...
+/// Readers that hold more than this part of the budget together with other stock operators ...
 const READERS_PER_MEMORY: u64 = 2;
 /// ... leave so much of it to the operators that they feed, and that begin with their first rows.
 const HEADROOM_PER_MEMORY: u64 = 8;
@@ -74,7 +74,7 @@ impl ParquetFileReaderFactory for GrantedFactory {
         metrics: &ExecutionPlanMetricsSet,
     ) -> Result<Box<dyn AsyncFileReader + Send>> {
         let location = file.object_meta.location.to_string();
-        let is_piece = is_piece(&file);
+        let known = file.extensions.get::<Arc<Known>>().cloned();
         let stock = &self.stock;
         Ok(Box::new(GrantedReader {
             stock: stock.create_reader(partition_index, file, metadata_size_hint, metrics)?,
@@ -83,7 +83,7 @@ impl ParquetFileReaderFactory for GrantedFactory {
             turns: Arc::clone(&self.turns),
             turn: None,
             metadata: None,
-            is_piece,
+            known,
         }))
     }
 }
@@ -96,8 +96,8 @@ struct GrantedReader {
     /// Held from the first row group on.
     turn: Option<Turn>,
     metadata: Option<Arc<ParquetMetaData>>,
-    /// Whether it reads pages of a row group, and must know where they are.
-    is_piece: bool,
+    /// What is known of the file that this is a part of.
+    known: Option<Arc<Known>>,
 }
 
 /// What a reader asks the budget for.
@@ -130,7 +130,10 @@ impl Grant {
     }
 
     fn grow(&mut self, bytes: u64) -> Result<()> {
-        if self.claim == Claim::Modest && leaves_little(self.pool.as_ref(), bytes) {
+        if bytes == 0 {
+            return Ok(());
+        }
+        if self.claim == Claim::Modest && leaves_too_little(self.pool.as_ref(), bytes) {
             return resources_err!("operators need what {bytes} bytes would leave");
         }
         let asked = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -149,15 +152,17 @@ impl Grant {
     }
 }
 
-/// Whether readers would leave too little of the budget if one of them took so many bytes more.
-fn leaves_little(pool: &dyn MemoryPool, bytes: u64) -> bool {
+/// Whether stock operators, most of them readers, would leave too little of the budget if one took
+/// so many bytes more. Where nobody else holds anything there is nobody to wait for.
+fn leaves_too_little(pool: &dyn MemoryPool, bytes: u64) -> bool {
     let Some(pool) = pool.downcast_ref::<SpacePool>() else {
         return false;
     };
     let space = pool.account().space();
-    let memory_bytes = space.memory_bytes();
+    let (memory_bytes, held_bytes) = (space.memory_bytes(), pool.reserved() as u64);
     let left_bytes = memory_bytes.saturating_sub(space.memory_claimed_bytes() + bytes);
-    pool.reserved() as u64 + bytes > memory_bytes / READERS_PER_MEMORY
+    held_bytes > 0
+        && held_bytes + bytes > memory_bytes / READERS_PER_MEMORY
         && left_bytes < memory_bytes / HEADROOM_PER_MEMORY
 }
 
@@ -184,12 +189,16 @@ impl AsRef<[u8]> for Granted {
 impl GrantedReader {
     /// Reads a row group as soon as there is memory for it.
     async fn read(&mut self, ranges: Vec<Range<u64>>) -> ParquetResult<Vec<Bytes>> {
+        // Known once it has been read in vain.
+        let mut page_bytes = 0;
         loop {
             let turn = match self.turn.take() {
                 Some(turn) => turn,
                 None => self.turns.take().await,
             };
-            let mut tried = self.try_read(&ranges, Claim::Modest).await?;
+            let mut tried = self
+                .try_read(&ranges, &mut page_bytes, Claim::Modest)
+                .await?;
             if tried.is_err() && turn.may_try_again() {
                 continue;
             }
@@ -200,7 +209,7 @@ impl GrantedReader {
             }
             for claim in [Claim::AllThatIsFree, Claim::BeyondBudget] {
                 if tried.is_err() {
-                    tried = self.try_read(&ranges, claim).await?;
+                    tried = self.try_read(&ranges, &mut page_bytes, claim).await?;
                 }
             }
             self.turn = Some(turn);
@@ -208,10 +217,11 @@ impl GrantedReader {
         }
     }
 
-    /// Reads a row group if there is memory for it.
+    /// Reads a row group if there is memory for it and its pages.
     async fn try_read(
         &mut self,
         ranges: &[Range<u64>],
+        page_bytes: &mut u64,
         claim: Claim,
     ) -> ParquetResult<std::result::Result<Vec<Bytes>, RowGroupRefused>> {
         let refused = |needed_bytes, cause| RowGroupRefused {
@@ -222,13 +232,16 @@ impl GrantedReader {
         let lengths = ranges.iter().map(|range| range.end - range.start);
         let stored_bytes: u64 = lengths.sum();
         let mut grant = Grant::of(&self.pool, claim);
-        if let Err(cause) = grant.grow(stored_bytes) {
-            return Ok(Err(refused(stored_bytes, cause)));
+        if let Err(cause) = grant.grow(stored_bytes + *page_bytes) {
+            return Ok(Err(refused(stored_bytes + *page_bytes, cause)));
         }
         let read = self.stock.get_byte_ranges(ranges.to_vec()).await?;
-        let page_bytes = self.decompressed_bytes(ranges, &read);
-        if let Err(cause) = grant.grow(page_bytes) {
-            return Ok(Err(refused(stored_bytes + page_bytes, cause)));
+        let more_bytes = self
+            .decompressed_bytes(ranges, &read)
+            .saturating_sub(*page_bytes);
+        *page_bytes += more_bytes;
+        if let Err(cause) = grant.grow(more_bytes) {
+            return Ok(Err(refused(stored_bytes + *page_bytes, cause)));
         }
         let grant = Arc::new(grant);
         let read = read.into_iter().map(|bytes| {
@@ -243,10 +256,15 @@ impl GrantedReader {
         let Some(metadata) = self.metadata.as_deref() else {
             return 0;
         };
-        // Of a piece, the pages of a column come one by one.
+        // All of them lie in one row group. Of a piece, the pages of a column come one by one.
         let mut columns: HashMap<u64, (&ColumnChunkMetaData, Pages)> = HashMap::new();
+        let first = ranges.first().map_or(0, |range| range.start);
+        let mut groups = metadata.row_groups().iter();
+        let Some(group) = groups.find(|group| chunk_at(group, first).is_some()) else {
+            return 0;
+        };
         for (range, bytes) in ranges.iter().zip(read) {
-            if let Some(chunk) = chunk_at(metadata, range.start) {
+            if let Some(chunk) = chunk_at(group, range.start) {
                 let of_column = columns.entry(chunk.byte_range().0);
                 let (_, pages) = of_column.or_insert((chunk, Pages::default()));
                 pages.add(&Pages::of(bytes));
@@ -258,12 +276,10 @@ impl GrantedReader {
 }
 
 /// The column chunk that has bytes at a place of the file.
-fn chunk_at(metadata: &ParquetMetaData, place: u64) -> Option<&ColumnChunkMetaData> {
-    let groups = metadata.row_groups().iter();
-    let mut chunks = groups.flat_map(|group| group.columns());
-    chunks.find(|chunk| {
+fn chunk_at(group: &RowGroupMetaData, place: u64) -> Option<&ColumnChunkMetaData> {
+    group.columns().iter().find(|chunk| {
         let (start, length) = chunk.byte_range();
-        (start..start + length).contains(&place)
+        (start..start.saturating_add(length)).contains(&place)
     })
 }
 
@@ -295,8 +311,10 @@ impl AsyncFileReader for GrantedReader {
         options: Option<&'a ArrowReaderOptions>,
     ) -> BoxFuture<'a, ParquetResult<Arc<ParquetMetaData>>> {
         async move {
-            let paged = self.is_piece.then(|| with_page_index(options));
-            let metadata = self.stock.get_metadata(paged.as_ref().or(options)).await?;
+            let metadata = match &self.known {
+                Some(known) => Arc::clone(&known.metadata),
+                None => self.stock.get_metadata(options).await?,
+            };
             self.metadata = Some(Arc::clone(&metadata));
             Ok(metadata)
         }

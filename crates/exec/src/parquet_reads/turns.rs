@@ -4,13 +4,14 @@
 //! begin together; each time that one finds no memory beside others, one fewer reads at a time.
 
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
 use crate::lock::lock;
 
-/// How often readers of a scan wait for those of other scans.
-const PATIENCE: u32 = 50;
+/// How long readers of a scan wait for those of other scans.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 /// The partitions of one run of a scan.
 #[derive(Debug)]
@@ -25,8 +26,8 @@ struct State {
     held: usize,
     /// Turns that are given at a time.
     most: usize,
-    /// How often readers may wait yet for those of other scans.
-    patience: u32,
+    /// How long readers may wait for those of other scans.
+    patience: Option<Instant>,
 }
 
 /// The right to hold a row group.
@@ -42,7 +43,7 @@ impl Turns {
             state: Mutex::new(State {
                 held: 0,
                 most: partitions.max(1),
-                patience: PATIENCE,
+                patience: None,
             }),
             freed: Notify::new(),
         }
@@ -61,13 +62,14 @@ impl Turns {
         lock(&self.state)
     }
 
-    /// Whether a reader that is alone may wait once more for readers of other scans. Those may wait
-    /// for its rows, so all readers of a scan together wait no more than so often.
+    /// Whether a reader may wait a little for those of other scans, which may wait for its rows at
+    /// worst: no longer than [`PATIENCE`] after the first one of the scan did.
     pub(super) fn has_patience(&self) -> bool {
         let mut state = self.state();
-        let has_patience = state.patience > 0;
-        state.patience = state.patience.saturating_sub(1);
-        has_patience
+        let until = *state
+            .patience
+            .get_or_insert_with(|| Instant::now() + PATIENCE);
+        self.waits && Instant::now() < until
     }
 
     fn try_take(self: &Arc<Self>) -> Option<Turn> {

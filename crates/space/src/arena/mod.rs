@@ -448,14 +448,14 @@ impl Arena {
     }
 
     /// Whether an allocator outside may keep more than `bytes` of what came back, and that does not
-    /// fit into the limit beside what is backed here.
+    /// fit into the limit beside the pages here.
     pub(crate) fn keeps_outside_more_than(&self, bytes: u64) -> bool {
         let most = self.outside_bytes_max.load(Relaxed);
         let returned = most.saturating_sub(self.outside_bytes.load(Relaxed));
-        returned > bytes && (self.backed_bytes() + most).saturating_sub(self.limit_bytes) > bytes
+        returned > bytes && (self.used_bytes() + most).saturating_sub(self.limit_bytes) > bytes
     }
 
-    /// The allocator has given back what it kept, or is about to.
+    /// The allocator has given back what it kept.
     pub(crate) fn forget_kept(&self) {
         let state = lock(&self.state);
         self.outside_bytes_max.store(state.outside_bytes, Relaxed);
