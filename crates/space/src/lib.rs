@@ -95,7 +95,6 @@ mod program;
 mod reclaim;
 mod room;
 mod share;
-#[cfg(not(miri))]
 mod slices;
 mod space;
 mod sync;
@@ -113,7 +112,6 @@ pub use options::{AccountOptions, Compression, Faults, IoMode, NextUse, Operatio
 pub use page::Page;
 pub use program::limit_heaps;
 pub use share::Share;
-#[cfg(not(miri))]
 pub use slices::shorten_slices;
 pub use space::{Account, Admission, Reservation, Space};
 

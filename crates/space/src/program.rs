@@ -188,6 +188,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "has no mappings")]
     fn the_program_runs_on_without_its_code() {
         let bytes = give_code_back().expect("Linux takes the advice");
         assert!(bytes > 0, "the test program has code");

@@ -81,6 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "makes system calls")]
     fn the_slices_of_one_thread_become_short_and_all_else_stays() {
         let Ok(before) = attributes() else {
             println!("skipped: the system does not tell of slices");
