@@ -31,7 +31,7 @@ struct CodeMapping {
 }
 
 /// What the whole process does at most once in a period. Asking takes some 30 ns.
-struct Pace {
+pub(crate) struct Pace {
     period: Duration,
     /// When it may be done again, in milliseconds after the first question of all.
     next_ms: AtomicU64,
@@ -65,17 +65,16 @@ static CODE: Pace = Pace::once_in(Duration::from_millis(50));
 
 /// What was taken of the heaps since is left to them: other statements may run meanwhile, and all
 /// wait for the allocator while it gives memory back.
-static HEAPS: Pace = Pace::once_in(Duration::from_millis(200));
+pub(crate) static HEAPS: Pace = Pace::once_in(Duration::from_millis(200));
 
 /// Memory that is held twice is given back sooner.
-static NEEDED_HEAPS: Pace = Pace::once_in(Duration::from_millis(20));
+pub(crate) static NEEDED_HEAPS: Pace = Pace::once_in(Duration::from_millis(20));
 
 /// Lets the kernel take back the memory of the program's code, unless it just did. Returns whether
 /// it was asked to; what it refuses costs memory and nothing else.
 pub(crate) fn give_code_back_in_time() -> bool {
-    // Miri has no mappings.
-    let is_due = cfg!(miri) || CODE.is_due();
-    if is_due && !cfg!(miri) {
+    let is_due = CODE.is_due();
+    if is_due {
         let _refused = give_code_back();
     }
     is_due
@@ -87,6 +86,10 @@ pub(crate) fn give_code_back_in_time() -> bool {
 /// # Errors
 /// Where `/proc/self/maps` cannot be read or the kernel refuses the advice.
 fn give_code_back() -> io::Result<usize> {
+    if cfg!(miri) {
+        // Miri has no mappings.
+        return Ok(0);
+    }
     let maps = std::fs::read_to_string("/proc/self/maps")?;
     let program = std::env::current_exe()?;
     let program = program.to_string_lossy();
@@ -147,30 +150,17 @@ pub fn limit_heaps(memory_bytes: u64) {
     let _ = memory_bytes;
 }
 
-/// Lets the kernel take back what the allocator keeps of freed memory, unless it just did. Returns
-/// whether it was asked to.
-pub(crate) fn give_heaps_back_in_time() -> bool {
-    let is_due = HEAPS.is_due();
-    if is_due {
-        give_heaps_back();
-    }
-    is_due
-}
-
-/// The same where pages take the place of what the allocator keeps.
-pub(crate) fn give_needed_heaps_back_in_time() -> bool {
-    let is_due = NEEDED_HEAPS.is_due();
-    if is_due {
-        give_heaps_back();
-    }
-    is_due
-}
-
-/// Lets the kernel take back what the allocator keeps of freed memory, where that is glibc's.
-fn give_heaps_back() {
+/// Lets the kernel take back what the allocator keeps of freed memory, where that is glibc's and if
+/// it is due. Returns whether it was.
+pub(crate) fn give_heaps_back_in_time(pace: &Pace) -> bool {
+    let is_due = pace.is_due();
     #[cfg(all(target_env = "gnu", not(miri)))]
-    // SAFETY: S8: the allocator gives pages back in which nothing is allocated, under its own lock.
-    let _gave = unsafe { libc::malloc_trim(0) };
+    if is_due {
+        // SAFETY: S8: the allocator gives pages back in which nothing is allocated, under its own
+        // lock.
+        let _gave = unsafe { libc::malloc_trim(0) };
+    }
+    is_due
 }
 
 #[cfg(test)]

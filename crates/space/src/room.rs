@@ -28,7 +28,8 @@ use crate::account::{Node, count};
 use crate::arena::{Frame, Size};
 use crate::core::{Core, is_movable};
 use crate::order::Evicted;
-use crate::{Error, PageClass, Result, lock, program};
+use crate::program::{self, Pace};
+use crate::{Error, PageClass, Result, lock};
 
 /// Share of the budget in use at which the writer starts: 11/16, about 70 %.
 const START_SIXTEENTHS: u64 = 11;
@@ -171,8 +172,14 @@ impl Core {
     /// counted once, it would be in memory twice.
     fn take_heaps_back(&self) {
         let kept_max = (self.limit_bytes() / KEPT_SHARE).max(KEPT_BYTES_MIN);
-        if self.arena.keeps_outside_more_than(kept_max) && program::give_needed_heaps_back_in_time()
-        {
+        if self.arena.keeps_outside_more_than(kept_max) {
+            self.trim_heaps(&program::NEEDED_HEAPS);
+        }
+    }
+
+    /// Makes the allocator let go of what it keeps of freed memory, if that is due.
+    pub(crate) fn trim_heaps(&self, pace: &Pace) {
+        if program::give_heaps_back_in_time(pace) {
             self.arena.forget_kept();
         }
     }

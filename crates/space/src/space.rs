@@ -209,9 +209,7 @@ impl Space {
     /// Lets the system have what the program's heaps keep of freed memory (some milliseconds), as
     /// after many connections have gone.
     pub fn give_heaps_back(&self) {
-        if crate::program::give_heaps_back_in_time() {
-            self.core().arena.forget_kept();
-        }
+        self.core().trim_heaps(&crate::program::HEAPS);
     }
 
     /// Ends a period of idleness before its time: gives back the memory and the file space that

@@ -46,6 +46,13 @@ pub use self::reader::RowGroupRefused;
 use self::scan::{Files, Scan};
 use self::turns::Turns;
 
+/// Row groups of more than this part of a partition's share of the budget are cut ...
+const UNCUT_PER_SHARE: u64 = 2;
+/// ... into pieces of about this part: beside what is stored there are the pages that are
+/// decompressed, and whatever the rows are read for. Smaller ones would cost time, as each reads
+/// the dictionaries of its columns.
+const PIECES_PER_SHARE: u64 = 3;
+
 /// Makes the Parquet scans of a plan ask the budget.
 pub(crate) fn grant(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     plan.transform_up(|node| {
@@ -64,13 +71,6 @@ pub(crate) fn grant(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPla
 struct GrantedFiles {
     config: FileScanConfig,
 }
-
-/// Row groups of more than this part of a partition's share of the budget are cut ...
-const UNCUT_PER_SHARE: u64 = 2;
-/// ... into pieces of about this part: beside what is stored there are the pages that are
-/// decompressed, and whatever the rows are read for. Smaller ones would cost time, as each reads
-/// the dictionaries of its columns.
-const PIECES_PER_SHARE: u64 = 3;
 
 /// What the partitions of one run share.
 struct Shared {
@@ -185,12 +185,13 @@ impl DataSource for GrantedFiles {
             None => (None, self.turns()),
         };
         let readers = self.stock_factory(&context)?;
-        let config = self.over(turns, Arc::clone(&readers), &context);
+        let mut config = self.over(turns, Arc::clone(&readers), &context);
         let sizes = self.sizes(&context);
-        if !pieces::may_be_cut(&config, sizes) {
+        let Some(columns) = pieces::columns_to_cut(&config, sizes) else {
             let arguments = OpenArgs::new(partition, context).with_shared_state(stock);
             return config.open_with_args(arguments);
-        }
+        };
+        config.file_groups = Vec::new();
         let schema = self.config.projected_schema()?;
         let scan = Scan {
             config,
@@ -199,6 +200,7 @@ impl DataSource for GrantedFiles {
             files: self.files(partition, shared),
             readers,
             sizes,
+            columns,
         };
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, scan.rows())))
     }

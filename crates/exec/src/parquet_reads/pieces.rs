@@ -46,13 +46,23 @@ pub(super) struct Sizes {
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) metadata: Arc<ParquetMetaData>,
+    /// The columns that are read, as the file numbers them.
+    leaves: Vec<usize>,
     _memory: MemoryReservation,
 }
 
-/// Whether a scan may have row groups that are cut.
-pub(super) fn may_be_cut(config: &FileScanConfig, sizes: Sizes) -> bool {
+/// Names of the columns that a scan decodes, if row groups of its files may be cut.
+pub(super) fn columns_to_cut(config: &FileScanConfig, sizes: Sizes) -> Option<Vec<String>> {
     let mut files = config.file_groups.iter().flat_map(|group| group.iter());
-    files.any(|file| may_cut(file, sizes)) && !column_names(config).is_empty()
+    if !files.any(|file| may_cut(file, sizes)) {
+        return None;
+    }
+    let source = config.file_source();
+    let schema = source.table_schema().table_schema();
+    let indices = source.projection()?.column_indices().into_iter();
+    let fields = indices.filter_map(|index| schema.fields().get(index));
+    let names: Vec<String> = fields.map(|field| field.name().clone()).collect();
+    (!names.is_empty()).then_some(names)
 }
 
 /// Whether a file is large, and nobody has said already what to read of it.
@@ -62,123 +72,18 @@ fn may_cut(file: &PartitionedFile, sizes: Sizes) -> bool {
         && file.extensions.get::<ParquetRowSelection>().is_none()
 }
 
-/// Names of the columns that a scan decodes.
-pub(super) fn column_names(config: &FileScanConfig) -> Vec<String> {
-    let source = config.file_source();
-    let schema = source.table_schema().table_schema();
-    let Some(projection) = source.projection() else {
-        return Vec::new();
-    };
-    let indices = projection.column_indices().into_iter();
-    let fields = indices.filter_map(|index| schema.fields().get(index));
-    fields.map(|field| field.name().clone()).collect()
-}
-
-/// The parts of a file, in order.
-pub(super) struct Parts {
-    file: PartitionedFile,
-    /// `None` where the file is read as it is.
-    known: Option<Arc<Known>>,
-    /// The columns that are read, as the file numbers them.
-    leaves: Vec<usize>,
-    sizes: Sizes,
-    /// The next row group to look at.
-    next_group: usize,
-    /// What is left of a row group that is cut.
-    pieces: VecDeque<(usize, Range<usize>)>,
-    is_over: bool,
-}
-
-impl Parts {
-    /// Cuts a file, if that is to be done and can be. What cannot be read of it now its reader will
-    /// tell of.
-    pub(super) async fn of(
-        file: PartitionedFile,
-        columns: &[String],
-        sizes: Sizes,
-        readers: &Arc<dyn ParquetFileReaderFactory>,
-        pool: &Arc<dyn MemoryPool>,
-    ) -> Parts {
-        let known = match may_cut(&file, sizes) {
-            true => look(&file, columns, sizes, readers, pool).await,
-            false => None,
-        };
-        Parts::new(file, known, columns, sizes)
-    }
-
-    fn new(
-        file: PartitionedFile,
-        known: Option<Arc<Known>>,
-        columns: &[String],
-        sizes: Sizes,
-    ) -> Parts {
-        let leaves = known.as_ref().map(|known| leaves(&known.metadata, columns));
-        Parts {
-            file,
-            known,
-            leaves: leaves.unwrap_or_default(),
-            sizes,
-            next_group: 0,
-            pieces: VecDeque::new(),
-            is_over: false,
-        }
-    }
-
-    /// A part of the file that reads such rows of some row groups.
-    fn part(&self, known: &Arc<Known>, accesses: Vec<(usize, RowGroupAccess)>) -> PartitionedFile {
-        let mut plan = vec![RowGroupAccess::Skip; known.metadata.num_row_groups()];
-        for (group, access) in accesses {
-            plan[group] = access;
-        }
-        let mut part = self.file.clone();
-        part.range = None;
-        part.with_extension(ParquetAccessPlan::new(plan))
-            .with_extension(Arc::clone(known))
-    }
-}
-
-impl Iterator for Parts {
-    type Item = PartitionedFile;
-
-    fn next(&mut self) -> Option<PartitionedFile> {
-        let Some(known) = self.known.clone() else {
-            let is_first = !std::mem::replace(&mut self.is_over, true);
-            return is_first.then(|| self.file.clone());
-        };
-        let mut whole = Vec::new();
-        while self.pieces.is_empty() && self.next_group < known.metadata.num_row_groups() {
-            let index = self.next_group;
-            self.next_group += 1;
-            if !is_in(&self.file, known.metadata.row_group(index)) {
-                continue;
-            }
-            let pieces = row_pieces(&known.metadata, index, &self.leaves, self.sizes);
-            match pieces.len() {
-                0 | 1 => whole.push((index, RowGroupAccess::Scan)),
-                _ => self.pieces = pieces.into_iter().map(|rows| (index, rows)).collect(),
-            }
-        }
-        if !whole.is_empty() {
-            return Some(self.part(&known, whole));
-        }
-        let (index, rows) = self.pieces.pop_front()?;
-        let selection = RowSelection::from(vec![
-            RowSelector::skip(rows.start),
-            RowSelector::select(rows.len()),
-            RowSelector::skip(rows_of(known.metadata.row_group(index)) - rows.end),
-        ]);
-        Some(self.part(&known, vec![(index, RowGroupAccess::Selection(selection))]))
-    }
-}
-
-/// What a file with large row groups says of itself; `None` where they cannot be cut.
-async fn look(
+/// What a file with large row groups says of itself; `None` where they are not to be cut, or cannot
+/// be. What cannot be read of it now its reader will tell of.
+pub(super) async fn look(
     file: &PartitionedFile,
     columns: &[String],
     sizes: Sizes,
     readers: &Arc<dyn ParquetFileReaderFactory>,
     pool: &Arc<dyn MemoryPool>,
 ) -> Option<Arc<Known>> {
+    if !may_cut(file, sizes) {
+        return None;
+    }
     let read = async |policy| -> Result<Arc<ParquetMetaData>> {
         let unseen = ExecutionPlanMetricsSet::new();
         let hint = file.metadata_size_hint;
@@ -200,8 +105,75 @@ async fn look(
     memory.try_grow(metadata.memory_size()).ok()?;
     Some(Arc::new(Known {
         metadata,
+        leaves,
         _memory: memory,
     }))
+}
+
+/// The parts of a file, in order.
+pub(super) struct Parts {
+    file: PartitionedFile,
+    known: Arc<Known>,
+    sizes: Sizes,
+    /// The next row group to look at.
+    next_group: usize,
+    /// What is left of a row group that is cut.
+    pieces: VecDeque<(usize, Range<usize>)>,
+}
+
+impl Parts {
+    pub(super) fn of(file: PartitionedFile, known: Arc<Known>, sizes: Sizes) -> Parts {
+        Parts {
+            file,
+            known,
+            sizes,
+            next_group: 0,
+            pieces: VecDeque::new(),
+        }
+    }
+
+    /// A part of the file that reads such rows of some row groups.
+    fn part(&self, accesses: Vec<(usize, RowGroupAccess)>) -> PartitionedFile {
+        let mut plan = vec![RowGroupAccess::Skip; self.known.metadata.num_row_groups()];
+        for (group, access) in accesses {
+            plan[group] = access;
+        }
+        let mut part = self.file.clone();
+        part.range = None;
+        part.with_extension(ParquetAccessPlan::new(plan))
+            .with_extension(Arc::clone(&self.known))
+    }
+}
+
+impl Iterator for Parts {
+    type Item = PartitionedFile;
+
+    fn next(&mut self) -> Option<PartitionedFile> {
+        let metadata = &self.known.metadata;
+        let mut whole = Vec::new();
+        while self.pieces.is_empty() && self.next_group < metadata.num_row_groups() {
+            let index = self.next_group;
+            self.next_group += 1;
+            if !is_in(&self.file, metadata.row_group(index)) {
+                continue;
+            }
+            let pieces = row_pieces(metadata, index, &self.known.leaves, self.sizes);
+            match pieces.len() {
+                0 | 1 => whole.push((index, RowGroupAccess::Scan)),
+                _ => self.pieces = pieces.into_iter().map(|rows| (index, rows)).collect(),
+            }
+        }
+        if !whole.is_empty() {
+            return Some(self.part(whole));
+        }
+        let (index, rows) = self.pieces.pop_front()?;
+        let selection = RowSelection::from(vec![
+            RowSelector::skip(rows.start),
+            RowSelector::select(rows.len()),
+            RowSelector::skip(rows_of(metadata.row_group(index)) - rows.end),
+        ]);
+        Some(self.part(vec![(index, RowGroupAccess::Selection(selection))]))
+    }
 }
 
 /// Whether a row group belongs to the part of the file that is to be read, as DataFusion says it.
@@ -235,17 +207,17 @@ fn stored_bytes(group: &RowGroupMetaData, leaves: &[usize]) -> u64 {
     leaves.fold(0, u64::saturating_add)
 }
 
-/// The pages of a column of a row group.
-struct Pages {
+/// The pages of a column of a row group, as the offset index has them.
+struct IndexedPages {
     /// The first row of each.
     starts: Vec<usize>,
     /// The bytes of those before each, and of all.
     bytes_before: Vec<u64>,
 }
 
-impl Pages {
+impl IndexedPages {
     /// `None` where what is said of them makes no sense.
-    fn of(locations: &[PageLocation], rows: usize) -> Option<Pages> {
+    fn of(locations: &[PageLocation], rows: usize) -> Option<IndexedPages> {
         let (mut starts, mut bytes_before) = (Vec::new(), vec![0_u64]);
         let mut bytes = 0_u64;
         for page in locations {
@@ -258,7 +230,7 @@ impl Pages {
             bytes = bytes.checked_add(u64::try_from(page.compressed_page_size).ok()?)?;
             bytes_before.push(bytes);
         }
-        (!starts.is_empty()).then_some(Pages {
+        (!starts.is_empty()).then_some(IndexedPages {
             starts,
             bytes_before,
         })
@@ -285,11 +257,16 @@ fn row_pieces(
     }
     let rows = rows_of(group);
     let index_of_group = metadata.offset_index().and_then(|all| all.get(index));
-    let pages_of = |leaf: &usize| Pages::of(index_of_group?.get(*leaf)?.page_locations(), rows);
-    let Some(pages) = leaves.iter().map(pages_of).collect::<Option<Vec<Pages>>>() else {
+    let pages_of =
+        |leaf: &usize| IndexedPages::of(index_of_group?.get(*leaf)?.page_locations(), rows);
+    let Some(pages) = leaves
+        .iter()
+        .map(pages_of)
+        .collect::<Option<Vec<IndexedPages>>>()
+    else {
         return Vec::new();
     };
-    let all = |pages: &Pages| pages.bytes_before.last().copied().unwrap_or(0);
+    let all = |pages: &IndexedPages| pages.bytes_before.last().copied().unwrap_or(0);
     let Some(largest) = pages.iter().max_by_key(|pages| all(pages)) else {
         return Vec::new();
     };
@@ -382,6 +359,7 @@ mod tests {
         let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
         let known = Arc::new(Known {
             metadata: Arc::new(metadata.clone()),
+            leaves: leaves(metadata, &columns),
             _memory: MemoryConsumer::new("test").register(&pool),
         });
         let of_group = |(index, access): (usize, &RowGroupAccess)| match access {
@@ -395,7 +373,7 @@ mod tests {
                 Some((index, start..start + selection.row_count()))
             }
         };
-        Parts::new(file.clone(), Some(known), &columns, sizes)
+        Parts::of(file.clone(), known, sizes)
             .map(|part| {
                 assert!(part.range.is_none());
                 let plan = part.extensions.get::<ParquetAccessPlan>().unwrap();
@@ -479,7 +457,7 @@ mod tests {
                 compressed_page_size: 10,
                 first_row_index: *start,
             };
-            Pages::of(&starts.iter().map(location).collect::<Vec<_>>(), 10)
+            IndexedPages::of(&starts.iter().map(location).collect::<Vec<_>>(), 10)
         };
         let sound = pages(&[0, 5, 9]).unwrap();
         assert_eq!(

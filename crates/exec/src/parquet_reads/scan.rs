@@ -27,7 +27,7 @@ pub(super) type Files = Arc<Mutex<VecDeque<PartitionedFile>>>;
 
 /// What one partition reads.
 pub(super) struct Scan {
-    /// The stock scan, whose readers ask.
+    /// The stock scan of no files yet, whose readers ask.
     pub(super) config: FileScanConfig,
     pub(super) partition: usize,
     pub(super) context: Arc<TaskContext>,
@@ -35,12 +35,13 @@ pub(super) struct Scan {
     /// Readers for what a file says of itself.
     pub(super) readers: Arc<dyn ParquetFileReaderFactory>,
     pub(super) sizes: Sizes,
+    /// Names of the columns that are decoded.
+    pub(super) columns: Vec<String>,
 }
 
 /// Where a scan is.
 struct Place {
     scan: Scan,
-    columns: Vec<String>,
     parts: Option<Parts>,
     open: Option<SendableRecordBatchStream>,
     /// Rows that are wanted yet, if there is a limit.
@@ -51,7 +52,6 @@ impl Scan {
     /// All rows, part by part.
     pub(super) fn rows(self) -> impl Stream<Item = Result<RecordBatch>> + Send {
         let place = Place {
-            columns: pieces::column_names(&self.config),
             parts: None,
             open: None,
             left: self.config.limit,
@@ -90,10 +90,14 @@ impl Place {
                 return Some(part);
             }
             self.parts = None;
-            let file = lock(&self.scan.files).pop_front()?;
-            let (readers, pool) = (&self.scan.readers, self.scan.context.memory_pool());
-            let parts = Parts::of(file, &self.columns, self.scan.sizes, readers, pool);
-            self.parts = Some(parts.await);
+            let scan = &self.scan;
+            let file = lock(&scan.files).pop_front()?;
+            let pool = scan.context.memory_pool();
+            let known = pieces::look(&file, &scan.columns, scan.sizes, &scan.readers, pool);
+            match known.await {
+                Some(known) => self.parts = Some(Parts::of(file, known, scan.sizes)),
+                None => return Some(file),
+            }
         }
     }
 

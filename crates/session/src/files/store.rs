@@ -48,13 +48,7 @@ impl fmt::Display for FilesBelow {
 impl ObjectStore for FilesBelow {
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         let path = format!("/{location}");
-        let failed = |error: io::Error| match error.kind() {
-            io::ErrorKind::NotFound => Error::NotFound {
-                path: path.clone(),
-                source: error.into(),
-            },
-            _ => generic(error),
-        };
+        let failed = |error| failed(&path, error);
         let file = self.access.open_regular(&path).map_err(&failed)?;
         let found = file.metadata().map_err(&failed)?;
         let modified = found.modified().map_err(&failed)?;
@@ -84,12 +78,15 @@ impl ObjectStore for FilesBelow {
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let (access, path, ranges) = (self.access.clone(), format!("/{location}"), ranges.to_vec());
         let read = tokio::task::spawn_blocking(move || {
-            let file = access.open_regular(&path)?;
+            let failed = |error| failed(&path, error);
+            let file = access.open_regular(&path).map_err(failed)?;
             let ranges = ranges.into_iter();
-            ranges.map(|range| read_range(&file, range)).collect()
+            ranges
+                .map(|range| read_range(&file, range).map_err(failed))
+                .collect()
         });
-        let read: io::Result<Vec<Bytes>> = read.await.unwrap_or_else(|error| Err(error.into()));
-        read.map_err(generic)
+        read.await
+            .unwrap_or_else(|error| Err(generic(error.into())))
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
@@ -147,6 +144,16 @@ fn read_range(file: &File, range: Range<u64>) -> io::Result<Bytes> {
     match file.take(length).read_to_end(&mut bytes)? as u64 {
         read if read == length => Ok(bytes.into()),
         _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+fn failed(path: &str, error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::NotFound => Error::NotFound {
+            path: path.to_owned(),
+            source: error.into(),
+        },
+        _ => generic(error),
     }
 }
 
