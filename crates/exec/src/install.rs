@@ -14,6 +14,7 @@ use crate::padding::KnowPadding;
 use crate::rule::SwapOperators;
 use crate::same_names::PushByNames;
 use crate::temp_file::PageFileFactory;
+use crate::whole_partitions::JoinWholePartitions;
 
 /// Memory that one more partition should find: below it, fewer partitions with more memory each
 /// finish sooner than many that merge in passes.
@@ -38,7 +39,8 @@ const FILTER_PUSHDOWN: &str = "FilterPushdown";
 /// sorts, aggregates and hash joins are replaced by operators that hold their rows in its pages,
 /// and scans of Parquet files reserve the row groups that they read. Inner and semi joins are done
 /// in the order that looks at the fewest rows, as far as statistics tell (DataFusion's own option
-/// `optimizer.join_reordering` turns it off). Outer joins tell no constants of rows that they fill
+/// `optimizer.join_reordering` turns it off). Aggregates over whole partitions are joins with their
+/// groups where that saves a sort. Outer joins tell no constants of rows that they fill
 /// up, and no filter is pushed below columns that share a name. Everything else of the builder is
 /// kept; in its configuration
 /// - `execution.batch_size` shrinks for budgets below 64 MiB,
@@ -114,6 +116,7 @@ pub fn install(builder: SessionStateBuilder, space: &Space) -> Result<SessionSta
         .position(|rule| rule.name() == JOIN_SELECTION);
     let place = chosen.map_or(0, |place| place + 1);
     rules.rules.insert(place, Arc::new(KnowPadding));
+    rules.rules.insert(place, Arc::new(JoinWholePartitions));
     let place = chosen.unwrap_or(0);
     rules.rules.insert(place, Arc::new(OrderJoins));
     for rule in &mut rules.rules {

@@ -17,6 +17,8 @@
 //!   recursion     WITH RECURSIVE, level by level
 //!   materialized  tables that a query names more than once, computed once
 //!   window        window functions over sorted rows
+//!   whole_partitions  those over whole partitions as joins with groups, without a sort
+//!   join_order    the order of joins; estimate: how many rows are to be expected
 //!   nested_loop   joins without an equality, where memory is short
 //!   long_rows     batches of few rows where rows are long
 //!   batches       kernels over batches that several operators call; compact: what they keep alive
@@ -38,6 +40,7 @@ mod collect;
 mod compact;
 pub mod context;
 pub mod error;
+mod estimate;
 mod exchange;
 mod given_rows;
 mod governed;
@@ -50,6 +53,7 @@ mod long_rows;
 mod materialized;
 pub mod memory;
 mod nested_loop;
+mod other_columns;
 mod padding;
 mod page_classes;
 mod parquet_reads;
@@ -69,6 +73,7 @@ mod tasks;
 pub mod temp_file;
 mod time_slice;
 mod unbound;
+mod whole_partitions;
 pub mod window;
 
 pub use batches::batch_of;

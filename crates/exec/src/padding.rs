@@ -35,7 +35,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
 
-use crate::plan_node::same_rows;
+use crate::plan_node::{over_input, same_rows};
 
 /// Puts [`ForgetConstants`] where too much would be believed of rows that are filled up.
 #[derive(Debug, Default)]
@@ -77,8 +77,7 @@ fn know_padding(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Exec
         }
         let input = forgotten(Arc::clone(input), padded)?;
         if input.transformed {
-            let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-            let node = node.replace_children(vec![input.data], options)?;
+            let node = over_input(&node, input.data)?;
             return Ok(Transformed::yes(rolled_up(node)?.data));
         }
     }

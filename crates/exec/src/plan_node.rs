@@ -12,7 +12,11 @@ use datafusion::common::stats::Precision;
 use datafusion::common::{Result, Statistics};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_expr::EquivalenceProperties;
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::execution_plan::{
+    Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
+};
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, Partitioning, PlanProperties};
@@ -97,6 +101,24 @@ pub(crate) fn row_statistics(
 pub fn known_rows(plan: &dyn ExecutionPlan) -> Precision<usize> {
     let statistics = StatisticsContext::new().compute(plan, &StatisticsArgs::new());
     statistics.map_or(Precision::Absent, |found| found.num_rows)
+}
+
+/// A node of one input over another one.
+pub(crate) fn over_input(
+    node: &Arc<dyn ExecutionPlan>,
+    input: Arc<dyn ExecutionPlan>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+    Arc::clone(node).replace_children(vec![input], options)
+}
+
+/// The input of a projection that computes nothing, and which of its columns it chooses.
+pub(crate) fn chosen_columns(
+    projection: &ProjectionExec,
+) -> Option<(&Arc<dyn ExecutionPlan>, Vec<usize>)> {
+    let column = |chosen: &ProjectionExpr| chosen.expr.downcast_ref::<Column>().map(Column::index);
+    let columns = projection.expr().iter().map(column);
+    Some((projection.input(), columns.collect::<Option<_>>()?))
 }
 
 /// The stream of a node's batches, each made when it is asked for.

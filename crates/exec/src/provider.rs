@@ -19,6 +19,7 @@ use datafusion::common::{Result, Statistics, internal_datafusion_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::projection::{ProjectionExec, all_alias_free_columns};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use mayfly_space::{Account, Admission, Reservation};
@@ -28,7 +29,7 @@ use crate::batches::batch_of;
 use crate::by_key::{self, Choice, Found, FoundRows, KeyScan, Source};
 use crate::context::StatementContext;
 use crate::error::{space_error, table_error};
-use crate::plan_node::{leaf_node, leaf_properties, row_statistics, stream_of};
+use crate::plan_node::{chosen_columns, leaf_node, leaf_properties, row_statistics, stream_of};
 use crate::reads::{Searched, TableReads};
 use crate::scan_columns::ScanColumns;
 use crate::short_plan::Size;
@@ -522,6 +523,27 @@ impl ExecutionPlan for TableScan {
             Some(batch)
         });
         Ok(stream_of(self, batches))
+    }
+
+    /// Reads fewer columns.
+    fn try_swapping_with_projection(
+        &self,
+        projection: &ProjectionExec,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let Some((_, places)) = chosen_columns(projection) else {
+            return Ok(None);
+        };
+        let is_rising = places.is_sorted_by(|one, next| one < next);
+        if !is_rising || !all_alias_free_columns(projection.expr()) {
+            return Ok(None);
+        }
+        let Some(columns) = self.source.columns.chosen(&places)? else {
+            return Ok(None);
+        };
+        let mut scan = self.again();
+        scan.properties = leaf_properties(Arc::clone(&columns.schema), self.ranges.len());
+        scan.source.columns = columns;
+        Ok(Some(Arc::new(scan)))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

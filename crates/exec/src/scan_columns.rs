@@ -44,6 +44,19 @@ impl ScanColumns {
         })
     }
 
+    /// Some of them, by their places in rising order; `None` if the ids of rows are among them all.
+    pub(crate) fn chosen(&self, places: &[usize]) -> Result<Option<Self>> {
+        if self.row_ids.is_some() {
+            return Ok(None);
+        }
+        let columns = places.iter().filter_map(|place| self.of_table(*place));
+        Ok(Some(Self {
+            projection: Some(columns.collect()),
+            row_ids: None,
+            schema: Arc::new(self.schema.project(places)?),
+        }))
+    }
+
     /// The column of the table that is shown at a place; `None` for the ids of rows.
     pub(crate) fn of_table(&self, place: usize) -> Option<usize> {
         let before = match self.row_ids {

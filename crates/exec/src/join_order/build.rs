@@ -15,8 +15,8 @@ use datafusion::physical_plan::joins::{HashJoinExec, JoinOn};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use super::graph::{Expr, Graph, Reducer};
-use super::read::with_columns;
 use super::search::{Set, Tree};
+use crate::other_columns::with_columns;
 
 /// The joins of a graph in the order of a tree, and what is made of their columns.
 pub(super) fn plan(graph: &Graph, tree: &Tree) -> Result<Arc<dyn ExecutionPlan>> {

@@ -19,8 +19,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::PartitionMode;
 use datafusion::physical_plan::projection::ProjectionExpr;
 
-use super::estimate::{Estimates, Origin, equality};
 use super::search::{Parts, Set, Tree, only_part};
+use crate::estimate::{Estimates, Origin, equality};
 
 pub(super) type Expr = Arc<dyn PhysicalExpr>;
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   plan --read--> graph --search--> tree --build--> plan
-//!                    \--estimate          rows of parts, values of columns
+//!                    \--estimate          rows of parts, values of columns (crate::estimate)
 //! ```
 //!
 //! **How.** Inner, semi and anti joins that stand upon each other are taken apart into what they
@@ -16,7 +16,6 @@
 //! The rule runs before sides of joins are chosen: which side becomes a table is left to that.
 
 mod build;
-mod estimate;
 mod graph;
 mod read;
 mod search;

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{JoinSide, JoinType, NullEquality, Result};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::split_conjunction;
@@ -17,6 +16,7 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use super::graph::{Expr, Found, Part, Reducer};
 use super::search::{PARTS_MAX, Tree};
+use crate::other_columns::with_columns;
 
 /// Below this there is nothing to choose that sides of a join do not choose.
 const PARTS_MIN: usize = 3;
@@ -215,15 +215,4 @@ fn of_filter(filter: &JoinFilter, left: &[usize], right: &[usize]) -> Result<Exp
         };
         Column::new(column.name(), number)
     })
-}
-
-/// An expression with other columns in the places of its own.
-pub(super) fn with_columns(expr: &Expr, other: impl Fn(&Column) -> Column) -> Result<Expr> {
-    let exchange = |expr: Expr| {
-        Ok(match expr.downcast_ref::<Column>() {
-            Some(column) => Transformed::yes(Arc::new(other(column)) as Expr),
-            None => Transformed::no(expr),
-        })
-    };
-    Arc::clone(expr).transform(exchange).data()
 }

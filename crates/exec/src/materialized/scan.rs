@@ -52,12 +52,20 @@ impl MaterializedScan {
     /// The same scan for those who keep all rows.
     pub(crate) fn copying(&self) -> MaterializedScan {
         MaterializedScan {
+            copies: true,
+            ..self.again()
+        }
+    }
+
+    /// The same scan, which has counted nothing yet.
+    pub(crate) fn again(&self) -> MaterializedScan {
+        MaterializedScan {
             table: self.table.clone(),
             columns: self.columns.clone(),
-            copies: true,
+            copies: self.copies,
             partitions: self.partitions,
             properties: Arc::clone(&self.properties),
-            metrics: self.metrics.clone(),
+            metrics: ExecutionPlanMetricsSet::new(),
         }
     }
 

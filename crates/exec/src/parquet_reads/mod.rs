@@ -13,6 +13,7 @@
 //!
 //! A scan whose rows come in an order does not wait: who merges its partitions wants a row of each.
 
+mod again;
 mod pages;
 mod pieces;
 mod reader;
@@ -40,6 +41,7 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, Partitioning};
 
+pub(crate) use self::again::read_again;
 use self::pieces::Sizes;
 use self::reader::GrantedFactory;
 pub use self::reader::RowGroupRefused;

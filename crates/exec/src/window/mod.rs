@@ -37,8 +37,9 @@ mod run;
 mod running;
 mod spec;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod value;
 mod whole;
 
 pub use operator::WindowOperator;
+pub(crate) use spec::whole_aggregates;

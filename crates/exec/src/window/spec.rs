@@ -23,7 +23,9 @@ use datafusion::physical_expr::PhysicalExprRef;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::window::{SlidingAggregateWindowExpr, StandardWindowExpr};
-use datafusion::physical_plan::windows::{PlainAggregateWindowExpr, WindowExpr, WindowUDFExpr};
+use datafusion::physical_plan::windows::{
+    PlainAggregateWindowExpr, WindowAggExec, WindowExpr, WindowUDFExpr,
+};
 
 use super::frame::{FrameSpec, Order, RangeKey};
 use super::rows::Source;
@@ -183,6 +185,29 @@ impl WindowSpec {
         columns.extend(flags.map(|flags| Arc::new(BooleanArray::new(flags, None)) as ArrayRef));
         batch_of(&self.inner, columns, rows)
     }
+}
+
+/// The functions of a node, if each of them is an aggregate over whole partitions in no order.
+///
+/// # Errors
+/// When DataFusion cannot type an expression.
+pub(crate) fn whole_aggregates(
+    stock: &WindowAggExec,
+) -> Result<Option<Vec<Arc<AggregateFunctionExpr>>>> {
+    let windows = stock.window_expr();
+    if windows.iter().any(|window| !window.order_by().is_empty()) {
+        return Ok(None);
+    }
+    let Some(spec) = WindowSpec::new(&stock.input().schema(), windows)? else {
+        return Ok(None);
+    };
+    let whole = spec.functions.into_iter().map(|function| match function {
+        FunctionSpec::Aggregate {
+            aggregate, frame, ..
+        } if frame.is_whole() => Some(aggregate),
+        _ => None,
+    });
+    Ok(whole.collect())
 }
 
 /// A layout that functions are added to.

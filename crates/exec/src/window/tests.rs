@@ -17,17 +17,17 @@ use crate::tests::{self, Fault, check_nothing_left, config, open, with_every_fau
 use crate::{StatementContext, TempTable, Why, install, planned_temp_tables};
 
 /// A generator with a seed that every failing test prints.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0 % limit
     }
 
-    fn pick<'a, T: ?Sized>(&mut self, list: &[&'a T]) -> &'a T {
+    pub(crate) fn pick<'a, T: ?Sized>(&mut self, list: &[&'a T]) -> &'a T {
         let place = self.below(list.len() as u64);
         list[usize::try_from(place).unwrap()]
     }
@@ -40,7 +40,7 @@ impl Random {
 
 /// Rows `(id, g, o, i, d, f, s, t)`: `id` is unique, `g` has few values or as many as rows, `o`,
 /// the days `t` and all others have NULLs and values that come again.
-fn rows(random: &mut Random, count: usize, groups: u64, batch_rows: usize) -> MemTable {
+pub(crate) fn rows(random: &mut Random, count: usize, groups: u64, batch_rows: usize) -> MemTable {
     let nulls = [0, 10, 60][usize::try_from(random.below(3)).unwrap()];
     let mut each = |limit: u64, nulls: u64| -> Vec<Option<i64>> {
         (0..count).map(|_| random.value(limit, nulls)).collect()
@@ -104,17 +104,17 @@ fn session(space: &Space, batch_rows: usize) -> SessionContext {
     tests::session(space, config().with_batch_size(batch_rows))
 }
 
-async fn run(context: &SessionContext, sql: &str) -> Result<String> {
+pub(crate) async fn run(context: &SessionContext, sql: &str) -> Result<String> {
     let batches = context.sql(sql).await?.collect().await?;
     Ok(pretty_format_batches(&batches)?.to_string())
 }
 
-fn count_of(plan: &Arc<dyn ExecutionPlan>) -> usize {
+pub(crate) fn count_of(plan: &Arc<dyn ExecutionPlan>) -> usize {
     let below: usize = plan.children().into_iter().map(count_of).sum();
     below + usize::from(plan.is::<WindowOperator>())
 }
 
-async fn plan(context: &SessionContext, sql: &str) -> Arc<dyn ExecutionPlan> {
+pub(crate) async fn plan(context: &SessionContext, sql: &str) -> Arc<dyn ExecutionPlan> {
     let frame = context.sql(sql).await.unwrap();
     frame.create_physical_plan().await.unwrap()
 }
@@ -310,7 +310,7 @@ async fn windows_are_those_of_datafusion() {
 }
 
 /// The first lines that differ.
-fn differ(expected: &str, got: &str) -> String {
+pub(crate) fn differ(expected: &str, got: &str) -> String {
     let lines = expected.lines().zip(got.lines());
     let differ = lines.filter(|(expected, got)| expected != got).take(5);
     let differ = differ.map(|(expected, got)| format!("expected {expected}\n     got {got}"));

@@ -37,13 +37,13 @@ const LEAST: f64 = 1e-6;
 /// Guesses about parts of one plan, which is there as long as they are. What DataFusion knows of a
 /// node is found out once.
 #[derive(Default)]
-pub(super) struct Estimates {
+pub(crate) struct Estimates {
     statistics: StatisticsContext,
 }
 
 impl Estimates {
     /// What is known of the rows of a plan: `None` where nothing is.
-    pub(super) fn rows(&self, plan: &dyn ExecutionPlan) -> Result<Option<f64>> {
+    pub(crate) fn rows(&self, plan: &dyn ExecutionPlan) -> Result<Option<f64>> {
         if let Some(filter) = plan.downcast_ref::<FilterExec>() {
             let Some(rows) = self.rows(filter.input().as_ref())? else {
                 return Ok(None);
@@ -96,6 +96,27 @@ impl Estimates {
         }))
     }
 
+    /// How many groups the rows of a plan make by some keys, at most; `None` where nothing is known
+    /// of one of them.
+    pub(crate) fn groups(
+        &self,
+        keys: &[Expr],
+        input: &Arc<dyn ExecutionPlan>,
+    ) -> Result<Option<f64>> {
+        let mut groups = 1.0;
+        for key in keys {
+            let known = match key.downcast_ref::<Column>() {
+                Some(column) => self.known_of(column, input)?,
+                None => None,
+            };
+            match known.as_ref().and_then(values) {
+                Some(values) => groups *= values,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(groups))
+    }
+
     /// The origin of an expression over a plan, if it is a column.
     fn origin_of(&self, plan: &Arc<dyn ExecutionPlan>, expr: &Expr) -> Result<Option<Origin>> {
         match expr.downcast_ref::<Column>() {
@@ -105,7 +126,7 @@ impl Estimates {
     }
 
     /// The origin of a column of a plan; `None` where nothing is known of it.
-    pub(super) fn origin(&self, plan: &dyn ExecutionPlan, column: usize) -> Result<Option<Origin>> {
+    pub(crate) fn origin(&self, plan: &dyn ExecutionPlan, column: usize) -> Result<Option<Origin>> {
         let Some((source, column)) = source_of(plan, column) else {
             return Ok(None);
         };
@@ -243,7 +264,7 @@ impl Estimates {
 /// and if one of them is a key, it has all there are.
 ///
 /// Sides are told by their origin and how many rows they have.
-pub(super) fn equality(one: (Option<Origin>, f64), two: (Option<Origin>, f64)) -> f64 {
+pub(crate) fn equality(one: (Option<Origin>, f64), two: (Option<Origin>, f64)) -> f64 {
     let (mut most, mut keys) = (1.0_f64, f64::INFINITY);
     for (origin, rows) in [one, two] {
         most = most.max(origin.map_or(rows, |origin| origin.values));
@@ -256,14 +277,14 @@ pub(super) fn equality(one: (Option<Origin>, f64), two: (Option<Origin>, f64)) -
 
 /// A column where it comes from: how many rows there are before conditions, and values among them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Origin {
-    pub(super) rows: f64,
-    pub(super) values: f64,
+pub(crate) struct Origin {
+    pub(crate) rows: f64,
+    pub(crate) values: f64,
 }
 
 impl Origin {
     /// Whether the column looks like a key of its table.
-    pub(super) fn is_key(&self) -> bool {
+    pub(crate) fn is_key(&self) -> bool {
         self.values >= UNIQUE * self.rows
     }
 }
