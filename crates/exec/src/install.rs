@@ -10,6 +10,7 @@ use mayfly_space::{Account, Space};
 
 use crate::join_order::OrderJoins;
 use crate::memory::SpacePool;
+use crate::one_partition::ShareOnePartition;
 use crate::padding::KnowPadding;
 use crate::rule::SwapOperators;
 use crate::same_names::PushByNames;
@@ -115,6 +116,7 @@ pub fn install(builder: SessionStateBuilder, space: &Space) -> Result<SessionSta
         .iter()
         .position(|rule| rule.name() == JOIN_SELECTION);
     let place = chosen.map_or(0, |place| place + 1);
+    rules.rules.insert(place, Arc::new(ShareOnePartition));
     rules.rules.insert(place, Arc::new(KnowPadding));
     rules.rules.insert(place, Arc::new(JoinWholePartitions));
     let place = chosen.unwrap_or(0);

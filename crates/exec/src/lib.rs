@@ -17,6 +17,7 @@
 //!   recursion     WITH RECURSIVE, level by level
 //!   materialized  tables that a query names more than once, computed once
 //!   window        window functions over sorted rows
+//!   one_partition     those whose rows are all in one partition
 //!   whole_partitions  those over whole partitions as joins with groups, without a sort
 //!   join_order    the order of joins; estimate: how many rows are to be expected
 //!   nested_loop   joins without an equality, where memory is short
@@ -53,6 +54,7 @@ mod long_rows;
 mod materialized;
 pub mod memory;
 mod nested_loop;
+mod one_partition;
 mod other_columns;
 mod padding;
 mod page_classes;

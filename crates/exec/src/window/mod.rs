@@ -11,7 +11,9 @@
 //!   frame       which rows a row looks at ---- cursors of functions:
 //!   rank        the place of a row             running   sums of frames that grow or slide
 //!   value       the value of another row       whole     one value for a partition
-//!                                              bits      BIT_AND, BIT_OR of frames that slide
+//!                                              frame_state  what a frame has come to:
+//!                                                totals     sums and counts
+//!                                                bits       BIT_AND, BIT_OR of frames that slide
 //! ```
 //!
 //! A function is a few cursors that only move forwards, so a row costs the same however long its
@@ -28,6 +30,7 @@
 mod bits;
 mod boundaries;
 mod frame;
+mod frame_state;
 mod function;
 mod functions;
 mod operator;
@@ -38,6 +41,7 @@ mod running;
 mod spec;
 #[cfg(test)]
 pub(crate) mod tests;
+mod totals;
 mod value;
 mod whole;
 

@@ -1,5 +1,5 @@
-//! Aggregates over frames that grow or slide: rows that come into a frame are added to an
-//! accumulator, rows that leave it are taken back.
+//! Aggregates over frames that grow or slide: rows that come into a frame are added to a state, rows
+//! that leave it are taken back.
 //!
 //! Two cursors follow the ends of the frame, so each row is added once and taken back once however
 //! long frames are. A frame that begins with its partition takes nothing back, and rows behind its
@@ -10,28 +10,25 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
-use datafusion::common::{Result, ScalarValue};
-use datafusion::logical_expr::Accumulator;
+use datafusion::common::Result;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 
-use super::bits::BitCounts;
 use super::frame::{Frame, FrameSpec, Partition, View};
+use super::frame_state::{Accumulated, FrameState};
 use super::function::{Function, Ready, Span};
 use super::rows::{Cursor, PartitionRows, Source};
+use super::totals::total_of;
 
 pub(super) struct RunningAggregate {
     // Fixed.
-    aggregate: Arc<AggregateFunctionExpr>,
     /// Whether rows leave the frame.
     is_sliding: bool,
-    /// The result of a frame without rows.
-    empty: ScalarValue,
     // State.
     frame: Frame,
-    /// The partition that the accumulator is of, by its ordinal.
+    /// The partition that the state is of, by its ordinal.
     partition: Option<u64>,
-    accumulator: Box<dyn Accumulator>,
-    /// What is in the accumulator.
+    state: Box<dyn FrameState>,
+    /// What is in the state.
     taken: Range<u64>,
     entering: Cursor,
     leaving: Cursor,
@@ -45,13 +42,15 @@ impl RunningAggregate {
         first_flag: usize,
     ) -> Result<Self> {
         let is_sliding = !spec.starts_with_partition();
+        let state = match total_of(&aggregate) {
+            Some(total) => total,
+            None => Box::new(Accumulated::new(aggregate, is_sliding)?),
+        };
         Ok(Self {
-            empty: aggregate.default_value(aggregate.field().data_type())?,
-            accumulator: accumulator(&aggregate, is_sliding)?,
-            aggregate,
             is_sliding,
             frame: Frame::new(spec, first_flag),
             partition: None,
+            state,
             taken: 0..0,
             entering: Cursor::new(arguments.clone()),
             leaving: Cursor::new(arguments),
@@ -63,9 +62,7 @@ impl RunningAggregate {
         if self.partition == Some(partition.ordinal) {
             return Ok(());
         }
-        if self.partition.is_some() {
-            self.accumulator = accumulator(&self.aggregate, self.is_sliding)?;
-        }
+        self.state.begin()?;
         self.partition = Some(partition.ordinal);
         self.taken = partition.start..partition.start;
         Ok(())
@@ -75,10 +72,8 @@ impl RunningAggregate {
     fn add_some(&mut self, rows: &PartitionRows, to: u64) -> Result<()> {
         let values = self.entering.seek(rows, self.taken.end)?;
         let part = values.part(&(self.taken.end..to));
-        let values = slices(&values.arrays, &part);
-        self.accumulator.update_batch(&values)?;
         self.taken.end += part.len() as u64;
-        Ok(())
+        self.state.add(&values.arrays, part)
     }
 
     fn add(&mut self, rows: &PartitionRows, to: u64) -> Result<()> {
@@ -92,27 +87,27 @@ impl RunningAggregate {
         while self.taken.start < to {
             let values = self.leaving.seek(rows, self.taken.start)?;
             let part = values.part(&(self.taken.start..to));
-            let values = slices(&values.arrays, &part);
-            self.accumulator.retract_batch(&values)?;
             self.taken.start += part.len() as u64;
+            self.state.take_back(&values.arrays, part)?;
         }
         Ok(())
     }
 
-    /// The result of a frame.
-    fn result(&mut self, rows: &PartitionRows, frame: &Range<u64>) -> Result<ScalarValue> {
+    /// Answers a row by its frame.
+    fn answer(&mut self, rows: &PartitionRows, frame: &Range<u64>) -> Result<()> {
         if self.is_sliding && (frame.is_empty() || frame.start >= self.taken.end) {
             self.take_back(rows, self.taken.end)?;
             self.taken = frame.start..frame.start;
         }
         if frame.is_empty() {
-            return Ok(self.empty.clone());
+            self.state.answer_empty();
+            return Ok(());
         }
         self.add(rows, frame.end)?;
         if self.is_sliding {
             self.take_back(rows, frame.start)?;
         }
-        self.accumulator.evaluate()
+        self.state.answer()
     }
 
     fn rest(&mut self) {
@@ -120,24 +115,6 @@ impl RunningAggregate {
         self.leaving.rest();
         self.frame.rest();
     }
-}
-
-fn accumulator(
-    aggregate: &AggregateFunctionExpr,
-    is_sliding: bool,
-) -> Result<Box<dyn Accumulator>> {
-    if !is_sliding {
-        return aggregate.create_accumulator();
-    }
-    match BitCounts::of(aggregate) {
-        Some(counts) => Ok(Box::new(counts)),
-        None => aggregate.create_sliding_accumulator(),
-    }
-}
-
-fn slices(values: &[ArrayRef], part: &Range<usize>) -> Vec<ArrayRef> {
-    let slice = |values: &ArrayRef| values.slice(part.start, part.len());
-    values.iter().map(slice).collect()
 }
 
 impl Function for RunningAggregate {
@@ -158,25 +135,18 @@ impl Function for RunningAggregate {
     }
 
     fn evaluate(&mut self, view: View<'_>, spans: &[Span]) -> Result<ArrayRef> {
-        let mut results: Vec<ScalarValue> = Vec::new();
         for span in spans {
             self.begin(&span.partition)?;
-            let mut last = None;
             for position in span.rows.clone() {
                 let frame = self.frame.of(view, &span.partition, position)?;
-                let result = match (results.last(), &last) {
-                    (Some(result), Some(last)) if *last == frame => result.clone(),
-                    _ => self.result(view.rows, &frame)?,
-                };
-                last = Some(frame);
-                results.push(result);
+                self.answer(view.rows, &frame)?;
             }
             if span.ends_partition() {
                 self.finish(span.rows.end);
             }
         }
         self.rest();
-        ScalarValue::iter_to_array(results)
+        self.state.answers()
     }
 
     fn finish(&mut self, end: u64) {
@@ -193,6 +163,6 @@ impl Function for RunningAggregate {
     }
 
     fn bytes(&self) -> usize {
-        self.accumulator.size()
+        self.state.bytes()
     }
 }

@@ -7,12 +7,13 @@ use arrow::util::pretty::pretty_format_batches;
 use datafusion::catalog::MemTable;
 use datafusion::common::Result;
 use datafusion::execution::SessionStateBuilder;
-use datafusion::physical_plan::{ExecutionPlan, displayable};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displayable};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt;
 use mayfly_space::{AccountOptions, Space};
 
 use super::WindowOperator;
+use crate::sort::SortOperator;
 use crate::tests::{self, Fault, check_nothing_left, config, open, with_every_fault};
 use crate::{StatementContext, TempTable, Why, install, planned_temp_tables};
 
@@ -575,5 +576,50 @@ async fn a_cancelled_window_leaves_nothing() {
         }
         drop((stream, context));
         check_nothing_left(&space, &inner).await;
+    }
+}
+
+/// Sorts of a plan that sort more than one partition each.
+fn shared_sorts(plan: &Arc<dyn ExecutionPlan>) -> usize {
+    let below: usize = plan.children().into_iter().map(shared_sorts).sum();
+    below
+        + usize::from(plan.is::<SortOperator>() && plan.output_partitioning().partition_count() > 1)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_partition_is_sorted_by_all_tasks() {
+    let space = open(64 << 20);
+    let context = session(&space, 8192);
+    let table = rows(&mut Random(9), 20_000, 40, 500);
+    context.register_table("r", Arc::new(table)).unwrap();
+    for (sql, exchanges) in [
+        (
+            "SELECT id, RANK() OVER (PARTITION BY g ORDER BY id) AS w FROM r",
+            1,
+        ),
+        (
+            "SELECT id, RANK() OVER (PARTITION BY g ORDER BY id) AS w FROM r WHERE g = 5",
+            0,
+        ),
+        (
+            "SELECT id, SUM(o) OVER (PARTITION BY g ORDER BY id) AS w FROM r WHERE g = 5",
+            0,
+        ),
+        (
+            "SELECT id, NTILE(3) OVER (PARTITION BY g, s ORDER BY id) AS w FROM r WHERE g = 5",
+            1,
+        ),
+    ] {
+        let plan = plan(&context, sql).await;
+        let shown = displayable(plan.as_ref()).indent(false).to_string();
+        let found = shown.matches("ExchangeOperator: partitioning=Hash").count();
+        assert_eq!(found, exchanges, "{sql}\n{shown}");
+        assert_eq!(shared_sorts(&plan), 1, "{sql}\n{shown}");
+        let sql = format!("SELECT COUNT(*), SUM(id), SUM(w), MAX(w) FROM ({sql})");
+        let stock = SessionContext::new();
+        let table = context.table_provider("r").await.unwrap();
+        stock.register_table("r", table).unwrap();
+        let expected = run(&stock, &sql).await.unwrap();
+        assert_eq!(run(&context, &sql).await.unwrap(), expected, "{sql}");
     }
 }
