@@ -118,7 +118,8 @@ pub fn install(builder: SessionStateBuilder, space: &Space) -> Result<SessionSta
     let place = chosen.map_or(0, |place| place + 1);
     rules.rules.insert(place, Arc::new(ShareOnePartition));
     rules.rules.insert(place, Arc::new(KnowPadding));
-    rules.rules.insert(place, Arc::new(JoinWholePartitions));
+    let join_partitions = JoinWholePartitions::for_budget(memory_bytes);
+    rules.rules.insert(place, Arc::new(join_partitions));
     let place = chosen.unwrap_or(0);
     rules.rules.insert(place, Arc::new(OrderJoins));
     for rule in &mut rules.rules {

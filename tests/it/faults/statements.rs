@@ -235,8 +235,9 @@ pub fn insert_without_key(_: &Path) -> Statement {
     )
 }
 
+/// More than the budget, so that some of it is written before the statement ends.
 const INSERT: &str = "INSERT INTO target SELECT n + 100000, MD5(n), CONCAT(word, '!') FROM wide \
-                      WHERE n < 15000";
+                      WHERE n < 30000";
 
 pub fn insert_into_temporary(_: &Path) -> Statement {
     change_keyed("TEMPORARY", FEW, INSERT)

@@ -5,7 +5,8 @@
 //! An entry is one `u128`: the first twelve bytes of the normalised key above, a 32-bit row index
 //! below. Comparing two entries is comparing two integers, and equal prefixes fall back to the
 //! order of arrival, which makes the sort stable. Where twelve bytes do not decide, each group of
-//! equal prefixes is sorted again by the next twelve, and so on until the keys end.
+//! equal prefixes is sorted again by the next twelve, and so on until the keys end. Which twelve
+//! come first is for `deciding_bytes`.
 //!
 //! Source: prefix sorting as in "AlphaSort" (Nyberg et al., SIGMOD 1994); re-sorting groups by the
 //! following bytes is multikey sorting with a radix of twelve bytes. Cost: one integer sort when
@@ -19,7 +20,7 @@ const SMALL_GROUP: usize = 12;
 
 /// The bytes of `key` from `offset`, zero-padded, as the upper 96 bits of an entry.
 #[inline]
-fn prefix(key: &[u8], offset: usize) -> u128 {
+pub(super) fn prefix(key: &[u8], offset: usize) -> u128 {
     let tail = key.get(offset..).unwrap_or_default();
     if let Some(bytes) = tail.first_chunk::<16>() {
         return u128::from_be_bytes(*bytes) >> 32 << 32;
@@ -34,6 +35,12 @@ fn prefix(key: &[u8], offset: usize) -> u128 {
 #[inline]
 pub(super) fn entry(key: &[u8], row_index: u32) -> u128 {
     prefix(key, 0) | u128::from(row_index)
+}
+
+/// The entry of a row with these bytes of its key, as an integer of at most 96 bits.
+#[inline]
+pub(super) fn entry_of(bytes: u128, row_index: u32) -> u128 {
+    bytes << 32 | u128::from(row_index)
 }
 
 /// The row index of an entry.
@@ -59,11 +66,11 @@ pub(super) fn sort_narrow(entries: &mut [u128]) {
     entries.sort_unstable();
 }
 
-/// Sorts entries whose keys may go on beyond the prefix. The prefixes are scratch space: only the
-/// row indexes of the result mean anything.
-pub(super) fn sort_wide<'k>(entries: &mut [u128], key_of: impl Fn(u32) -> &'k [u8]) {
+/// Sorts entries whose keys may go on at an offset: before it, those with equal prefixes are equal.
+/// The prefixes are scratch space: only the row indexes of the result mean anything.
+pub(super) fn sort_wide<'k>(entries: &mut [u128], offset: usize, key_of: impl Fn(u32) -> &'k [u8]) {
     entries.sort_unstable();
-    let mut open = vec![(0, entries.len(), PREFIX_BYTES)];
+    let mut open = vec![(0, entries.len(), offset)];
     while let Some((start, end, offset)) = open.pop() {
         let mut first = start;
         while first < end {
@@ -120,7 +127,7 @@ mod tests {
             .zip(keys)
             .map(|(index, key)| entry(key, index))
             .collect();
-        sort_wide(&mut entries, |index| &keys[index as usize]);
+        sort_wide(&mut entries, PREFIX_BYTES, |index| &keys[index as usize]);
         let got: Vec<u32> = entries.iter().map(|&entry| row_index(entry)).collect();
         let mut expected: Vec<u32> = (0..u32::try_from(keys.len()).unwrap()).collect();
         expected.sort_by(|&a, &b| keys[a as usize].cmp(&keys[b as usize]));

@@ -11,6 +11,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::row::Rows;
 use datafusion::common::Result;
 
+use super::deciding_bytes::DecidingBytes;
 use super::keys::KeyEncoder;
 use super::order::{PREFIX_BYTES, entry, prefix_bytes, row_index, sort_narrow, sort_wide};
 use crate::compact::batch_bytes;
@@ -33,7 +34,9 @@ pub(super) struct Pending {
     /// Row bytes of each batch; empty when the entries hold the whole keys.
     keys: Vec<Rows>,
     entries: Vec<u128>,
-    /// Bytes of every key, when the entries hold the whole keys.
+    /// Bytes of every key, when all have the same.
+    fixed: Option<usize>,
+    /// The same, when the entries hold the whole keys.
     narrow: Option<usize>,
     sorted: bool,
     bytes: usize,
@@ -60,6 +63,7 @@ impl Pending {
             batches: Vec::new(),
             keys: Vec::new(),
             entries: Vec::new(),
+            fixed: encoder.fixed_bytes(),
             narrow: encoder.fixed_bytes().filter(|&bytes| bytes <= PREFIX_BYTES),
             sorted: false,
             bytes: 0,
@@ -113,16 +117,35 @@ impl Pending {
             if self.narrow.is_some() {
                 sort_narrow(&mut self.entries);
             } else {
-                let keys = &self.keys;
-                sort_wide(&mut self.entries, |index| {
-                    let (batch, row) = split(index);
-                    keys[batch].row(row).data()
-                });
+                self.sort_by_deciding_bytes();
             }
             self.sorted = true;
         }
         if let Some(limit) = limit {
             self.entries.truncate(limit);
+        }
+    }
+
+    fn sort_by_deciding_bytes(&mut self) {
+        let keys = &self.keys;
+        let all = keys
+            .iter()
+            .flat_map(|keys| keys.iter().map(|key| key.data()));
+        let deciding = match self.fixed {
+            Some(length) => DecidingBytes::of_fixed(length, all),
+            None => DecidingBytes::behind_common(all),
+        };
+        let key_of = |index| {
+            let (batch, row) = split(index);
+            keys[batch].row(row).data()
+        };
+        for entry in &mut self.entries {
+            let index = row_index(*entry);
+            *entry = deciding.entry(key_of(index), index);
+        }
+        match deciding.rest() {
+            None => sort_narrow(&mut self.entries),
+            Some(rest) => sort_wide(&mut self.entries, rest, key_of),
         }
     }
 

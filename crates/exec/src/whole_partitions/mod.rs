@@ -50,17 +50,24 @@ use crate::window::whole_aggregates;
 
 /// Fewer rows are sorted before another plan is made, and come in the order of their partitions.
 const ROWS_MIN: f64 = 10_000.0;
-/// With more groups than this part of the rows, a sort costs less than groups and a join, once they
-/// are beyond memory.
+/// With more groups than this part of the rows, a sort costs less than groups and a join ...
 const GROUPS_MAX_PER_ROW: f64 = 0.25;
+/// ... if they do not fit into this part of the budget.
+const GROUPS_PER_MEMORY: f64 = 4.0;
+/// What a group takes, about: a row of the aggregate, one of the join, and their directories.
+const GROUP_BYTES: f64 = 128.0;
 
 /// Joins rows with the groups of their partitions instead of sorting them.
-#[derive(Debug, Default)]
-pub(crate) struct JoinWholePartitions;
+#[derive(Debug)]
+pub(crate) struct JoinWholePartitions {
+    memory_bytes: u64,
+}
 
 impl JoinWholePartitions {
-    /// The name of the rule.
-    pub(crate) const NAME: &str = "join_whole_partitions";
+    /// The rule for plans that run in a budget.
+    pub(crate) fn for_budget(memory_bytes: u64) -> Self {
+        Self { memory_bytes }
+    }
 }
 
 impl PhysicalOptimizerRule for JoinWholePartitions {
@@ -69,11 +76,13 @@ impl PhysicalOptimizerRule for JoinWholePartitions {
         plan: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_down(|node| joined(node, config)).data()
+        let groups_max = self.memory_bytes as f64 / GROUPS_PER_MEMORY / GROUP_BYTES;
+        plan.transform_down(|node| joined(node, groups_max, config))
+            .data()
     }
 
     fn name(&self) -> &str {
-        Self::NAME
+        "join_whole_partitions"
     }
 
     fn schema_check(&self) -> bool {
@@ -125,8 +134,11 @@ fn window_of(
     Some((window.window_expr(), window.input()))
 }
 
+/// A plan with joins in the place of windows that it begins with. Of `groups_max` groups there may
+/// be as many as of rows.
 fn joined(
     plan: Arc<dyn ExecutionPlan>,
+    groups_max: f64,
     config: &ConfigOptions,
 ) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     if window_of(&plan).is_none() {
@@ -158,10 +170,11 @@ fn joined(
             }
         });
     }
+    let groups_max = groups_max.max(GROUPS_MAX_PER_ROW * rows);
     for window in windows.iter_mut().flatten() {
         if let (Some(keys), Some(_)) = (&window.keys, &window.groups) {
             let groups = estimates.groups(keys, &input)?;
-            if groups.is_some_and(|groups| groups > GROUPS_MAX_PER_ROW * rows) {
+            if groups.is_some_and(|groups| groups > groups_max) {
                 window.groups = None;
             }
         }
