@@ -1,9 +1,9 @@
 //! Which bytes of the keys of a run decide its order.
 //!
 //! Keys are as long as their types are: a BIGINT takes nine bytes, though the numbers of a column
-//! seldom differ in more than three of them. Bytes that are the same in all keys decide nothing, and
-//! an entry has room for twelve that do. So most keys of several numbers fit into their entries,
-//! and no key is looked up while they are sorted: each look is a cache miss.
+//! seldom differ in more than three of them. Bytes that are the same in all keys decide nothing,
+//! and an entry has room for twelve that do. So most keys of several numbers fit into their
+//! entries, and no key is looked up while they are sorted: each look is a cache miss.
 //!
 //! Cost: one pass over the keys in the order in which they lie, some 10 ns a row.
 

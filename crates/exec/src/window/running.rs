@@ -1,5 +1,5 @@
-//! Aggregates over frames that grow or slide: rows that come into a frame are added to a state, rows
-//! that leave it are taken back.
+//! Aggregates over frames that grow or slide: rows that come into a frame are added to a state,
+//! rows that leave it are taken back.
 //!
 //! Two cursors follow the ends of the frame, so each row is added once and taken back once however
 //! long frames are. A frame that begins with its partition takes nothing back, and rows behind its
