@@ -38,3 +38,4 @@ mod text_files;
 mod turns;
 mod waiting;
 mod watchdog;
+mod whole_partitions;

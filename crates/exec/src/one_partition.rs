@@ -20,6 +20,7 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::estimate::Estimates;
+use crate::plan_node::chosen_columns;
 
 /// Lets the rows of a single partition be sorted by all tasks.
 #[derive(Debug, Default)]
@@ -31,7 +32,7 @@ impl PhysicalOptimizerRule for ShareOnePartition {
         plan: Arc<dyn ExecutionPlan>,
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(shared).data()
+        shared(plan, false)
     }
 
     fn name(&self) -> &str {
@@ -43,29 +44,33 @@ impl PhysicalOptimizerRule for ShareOnePartition {
     }
 }
 
-fn shared(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
-    if let Some(window) = plan.downcast_ref::<WindowAggExec>() {
-        let (keys, input) = (window.partition_keys(), window.input());
-        if keys.is_empty() || !is_one_partition(&keys, input)? {
-            return Ok(Transformed::no(plan));
-        }
-        let functions = window.window_expr().to_vec();
-        let shared = WindowAggExec::try_new(functions, Arc::clone(input), false)?;
-        return Ok(Transformed::yes(Arc::new(shared)));
+/// `keeps` says whether a window above, over the same rows, keeps its partitions: DataFusion hands
+/// its rows out by hash whatever it is told here, and both had better be one operator.
+fn shared(plan: Arc<dyn ExecutionPlan>, keeps: bool) -> Result<Arc<dyn ExecutionPlan>> {
+    let window = plan.downcast_ref::<BoundedWindowAggExec>();
+    let goes_on = window.is_some() || plan.downcast_ref().and_then(chosen_columns).is_some();
+    let keeps_below = plan.is::<WindowAggExec>() || keeps && goes_on;
+    let plan = plan.map_children(|input| {
+        let other = shared(Arc::clone(&input), keeps_below)?;
+        Ok(match Arc::ptr_eq(&input, &other) {
+            true => Transformed::no(input),
+            false => Transformed::yes(other),
+        })
+    });
+    let plan = plan.data()?;
+    let Some(window) = plan.downcast_ref::<BoundedWindowAggExec>() else {
+        return Ok(plan);
+    };
+    let (keys, input) = (window.partition_keys(), window.input());
+    if keeps || keys.is_empty() || !is_one_partition(&keys, input)? {
+        return Ok(plan);
     }
-    if let Some(window) = plan.downcast_ref::<BoundedWindowAggExec>() {
-        let (keys, input) = (window.partition_keys(), window.input());
-        if keys.is_empty() || !is_one_partition(&keys, input)? {
-            return Ok(Transformed::no(plan));
-        }
-        let (functions, mode) = (
-            window.window_expr().to_vec(),
-            window.input_order_mode.clone(),
-        );
-        let shared = BoundedWindowAggExec::try_new(functions, Arc::clone(input), mode, false)?;
-        return Ok(Transformed::yes(Arc::new(shared)));
-    }
-    Ok(Transformed::no(plan))
+    let (functions, mode) = (
+        window.window_expr().to_vec(),
+        window.input_order_mode.clone(),
+    );
+    let shared = BoundedWindowAggExec::try_new(functions, Arc::clone(input), mode, false)?;
+    Ok(Arc::new(shared))
 }
 
 /// Whether all rows of a plan have the same keys, as far as is known.

@@ -38,7 +38,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use datafusion::physical_plan::ExecutionPlan;
-use mayfly_exec::{TableReads, TempTable, Why};
+use mayfly_exec::{TableReads, TempTable, Why, is_for_window};
 use mayfly_types::spelling::date_of;
 use mayfly_types::{Level, Warning};
 
@@ -144,7 +144,7 @@ impl Reads {
 
     fn add_kinds(&mut self, plan: &Arc<dyn ExecutionPlan>) {
         self.has_full_scan |= SCANS.contains(&plan.name());
-        self.has_full_join |= JOINS.contains(&plan.name());
+        self.has_full_join |= JOINS.contains(&plan.name()) && !is_for_window(plan);
         for child in plan.children() {
             self.add_kinds(child);
         }

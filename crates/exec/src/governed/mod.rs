@@ -18,14 +18,16 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec};
 
 use self::operators::Governance;
 use crate::join;
+use crate::whole_partitions::is_for_window;
 
 /// The names of the operators of a plan that hold their rows in memory only, in the order of the
 /// plan. They ask the memory pool, so they fail rather than exceed the budget. A hash join that
-/// stayed the stock one because its left side is known to be small is none of them.
+/// stayed the stock one because its left side is known to be small is none of them, nor is a cross
+/// join with one row.
 pub fn unspillable(plan: &Arc<dyn ExecutionPlan>) -> Vec<&'static str> {
     let mut found = Vec::new();
     collect_unspillable(plan, &mut found);
@@ -34,7 +36,10 @@ pub fn unspillable(plan: &Arc<dyn ExecutionPlan>) -> Vec<&'static str> {
 
 fn collect_unspillable(plan: &Arc<dyn ExecutionPlan>, found: &mut Vec<&'static str>) {
     let is_small = plan.downcast_ref::<HashJoinExec>();
-    let known = match is_small.is_some_and(join::is_supported) {
+    let is_small = is_small.is_some_and(join::is_supported);
+    // A window without PARTITION BY is a cross join with one row.
+    let is_row = plan.is::<CrossJoinExec>() && is_for_window(plan);
+    let known = match is_small || is_row {
         true => None,
         false => operators::find(plan.name()),
     };

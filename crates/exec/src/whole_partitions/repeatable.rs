@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use datafusion::common::Result;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
+use datafusion::physical_expr::{PhysicalExprRef, ScalarFunctionExpr};
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
@@ -44,6 +46,21 @@ pub(super) fn repeated(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn E
         Some(input) => over_input(plan, input).map(Some),
         None => Ok(None),
     }
+}
+
+/// Whether a plan computes columns by functions.
+pub(super) fn calls_functions(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let is_call = |expr: &PhysicalExprRef| {
+        let mut is_call = false;
+        let visited = expr.apply(|part| {
+            is_call |= part.is::<ScalarFunctionExpr>();
+            Ok(TreeNodeRecursion::Continue)
+        });
+        visited.is_err() || is_call
+    };
+    let projection = plan.downcast_ref::<ProjectionExec>();
+    let calls = projection.is_some_and(|it| it.expr().iter().any(|it| is_call(&it.expr)));
+    calls || input_of(plan).is_some_and(calls_functions)
 }
 
 /// The scan that a plan has its rows from, if it only drops some and computes columns.

@@ -153,6 +153,17 @@ async fn rows_are_joined_with_groups_where_that_saves_a_sort() {
              MAX(v) OVER () FROM n",
             [1, 1, 1],
         ),
+        // A sort above is no help.
+        (
+            "SELECT id, s, RANK() OVER (PARTITION BY g ORDER BY v) FROM \
+             (SELECT id, g, v, SUM(v) OVER (PARTITION BY g) AS s FROM n)",
+            [1, 1, 1],
+        ),
+        // Lists do not fit into rows of a join.
+        (
+            "SELECT id, ARRAY_AGG(v) OVER (PARTITION BY g) FROM n",
+            [0, 0, 1],
+        ),
         // Frames of their own, and what reads another window's result.
         (
             "SELECT id, SUM(v) OVER (PARTITION BY g ORDER BY id) FROM n",

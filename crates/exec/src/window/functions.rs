@@ -24,13 +24,18 @@ pub(super) fn function_of(spec: &FunctionSpec, first_flag: usize) -> Result<Box<
             aggregate,
             arguments,
             frame,
+            ..
         } if frame.is_whole() => Box::new(WholeAggregate::new(aggregate, arguments)?),
         FunctionSpec::Aggregate {
             aggregate,
             arguments,
+            types,
             frame,
         } => Box::new(RunningAggregate::new(
-            aggregate, arguments, &frame, first_flag,
+            aggregate,
+            (arguments, &types),
+            &frame,
+            first_flag,
         )?),
     })
 }

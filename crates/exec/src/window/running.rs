@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
+use arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 
@@ -37,12 +38,12 @@ pub(super) struct RunningAggregate {
 impl RunningAggregate {
     pub(super) fn new(
         aggregate: Arc<AggregateFunctionExpr>,
-        arguments: Vec<Source>,
+        (arguments, types): (Vec<Source>, &[DataType]),
         spec: &FrameSpec,
         first_flag: usize,
     ) -> Result<Self> {
         let is_sliding = !spec.starts_with_partition();
-        let state = match total_of(&aggregate) {
+        let state = match total_of(&aggregate, types) {
             Some(total) => total,
             None => Box::new(Accumulated::new(aggregate, is_sliding)?),
         };

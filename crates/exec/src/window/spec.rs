@@ -62,6 +62,8 @@ pub(super) enum FunctionSpec {
     Aggregate {
         aggregate: Arc<AggregateFunctionExpr>,
         arguments: Vec<Source>,
+        /// Those of the arguments.
+        types: Vec<DataType>,
         frame: FrameSpec,
     },
 }
@@ -290,8 +292,10 @@ impl Layout {
             };
             let arguments = expression.expressions();
             let arguments = arguments.iter().map(|argument| self.source(argument));
+            let arguments = arguments.collect::<Result<Vec<_>>>()?;
             return Ok(Some(FunctionSpec::Aggregate {
-                arguments: arguments.collect::<Result<_>>()?,
+                types: { arguments.iter() }.map(|it| self.type_of(it)).collect(),
+                arguments,
                 aggregate: Arc::new(aggregate.clone()),
                 frame,
             }));

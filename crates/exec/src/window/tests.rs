@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, Date32Array, Decimal128Array, Float64Array, Int64Array, RecordBatch, StringViewArray,
+    ArrayRef, Date32Array, Decimal128Array, DictionaryArray, Float64Array, Int32Array, Int64Array,
+    RecordBatch, StringArray, StringViewArray,
 };
 use arrow::util::pretty::pretty_format_batches;
 use datafusion::catalog::MemTable;
@@ -592,34 +593,77 @@ async fn one_partition_is_sorted_by_all_tasks() {
     let context = session(&space, 8192);
     let table = rows(&mut Random(9), 20_000, 40, 500);
     context.register_table("r", Arc::new(table)).unwrap();
-    for (sql, exchanges) in [
+    let stock = SessionContext::new();
+    let table = context.table_provider("r").await.unwrap();
+    stock.register_table("r", table).unwrap();
+    for (columns, condition, exchanges) in [
+        ("RANK() OVER (PARTITION BY g ORDER BY id) AS w", "", 1),
         (
-            "SELECT id, RANK() OVER (PARTITION BY g ORDER BY id) AS w FROM r",
+            "RANK() OVER (PARTITION BY g ORDER BY id) AS w",
+            "WHERE g = 5",
+            0,
+        ),
+        (
+            "SUM(o) OVER (PARTITION BY g ORDER BY id) AS w",
+            "WHERE g = 5",
+            0,
+        ),
+        (
+            "RANK() OVER (PARTITION BY g, s ORDER BY id) AS w",
+            "WHERE g = 5",
+            1,
+        ),
+        // These need the end of the partition, and DataFusion hands them out by hash.
+        (
+            "NTILE(3) OVER (PARTITION BY g ORDER BY id) AS w",
+            "WHERE g = 5",
             1,
         ),
         (
-            "SELECT id, RANK() OVER (PARTITION BY g ORDER BY id) AS w FROM r WHERE g = 5",
-            0,
-        ),
-        (
-            "SELECT id, SUM(o) OVER (PARTITION BY g ORDER BY id) AS w FROM r WHERE g = 5",
-            0,
-        ),
-        (
-            "SELECT id, NTILE(3) OVER (PARTITION BY g, s ORDER BY id) AS w FROM r WHERE g = 5",
+            "RANK() OVER (PARTITION BY g ORDER BY id) AS w, MAX(o) OVER (PARTITION BY g) AS m",
+            "WHERE g = 5",
             1,
         ),
     ] {
-        let plan = plan(&context, sql).await;
+        let sql = format!("SELECT id, {columns} FROM r {condition}");
+        let plan = plan(&context, &sql).await;
         let shown = displayable(plan.as_ref()).indent(false).to_string();
         let found = shown.matches("ExchangeOperator: partitioning=Hash").count();
         assert_eq!(found, exchanges, "{sql}\n{shown}");
-        assert_eq!(shared_sorts(&plan), 1, "{sql}\n{shown}");
+        assert_eq!(
+            [shared_sorts(&plan), count_of(&plan)],
+            [1, 1],
+            "{sql}\n{shown}"
+        );
         let sql = format!("SELECT COUNT(*), SUM(id), SUM(w), MAX(w) FROM ({sql})");
-        let stock = SessionContext::new();
-        let table = context.table_provider("r").await.unwrap();
-        stock.register_table("r", table).unwrap();
         let expected = run(&stock, &sql).await.unwrap();
         assert_eq!(run(&context, &sql).await.unwrap(), expected, "{sql}");
+    }
+}
+
+/// NULLs among the keys of a dictionary and among its values are no values.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_of_dictionaries_are_counted() {
+    let values = StringArray::from(vec![Some("a"), None]);
+    let keys = Int32Array::from_iter((0..300).map(|row| (row % 3 < 2).then_some(row % 3)));
+    let texts = DictionaryArray::new(keys, Arc::new(values));
+    let ids = Int64Array::from_iter_values(0..300);
+    let columns: Vec<(&str, ArrayRef)> = vec![("id", Arc::new(ids)), ("c", Arc::new(texts))];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let table = MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap();
+    let space = open(64 << 20);
+    let (ours, stock) = (session(&space, 100), SessionContext::new());
+    let table = Arc::new(table);
+    for context in [&ours, &stock] {
+        context.register_table("d", table.clone()).unwrap();
+    }
+    for frame in ["", " ROWS BETWEEN 3 PRECEDING AND 1 FOLLOWING"] {
+        let sql = format!(
+            "SELECT id, COUNT(c) OVER (ORDER BY id{frame}) AS n, \
+             COUNT(NULL) OVER (ORDER BY id{frame}) AS z, COUNT(id, c) OVER (ORDER BY id{frame}) AS b \
+             FROM d ORDER BY id"
+        );
+        let expected = run(&stock, &sql).await.unwrap();
+        assert_eq!(run(&ours, &sql).await.unwrap(), expected, "{sql}");
     }
 }

@@ -18,18 +18,31 @@ use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 
 use super::frame_state::FrameState;
 
-/// The state of a sum or a count; `None` for other functions and other types.
-pub(super) fn total_of(aggregate: &AggregateFunctionExpr) -> Option<Box<dyn FrameState>> {
-    let data_type = aggregate.field().data_type().clone();
-    Some(match (aggregate.fun().name(), &data_type) {
-        ("count", DataType::Int64) => Box::new(Count::default()),
-        ("sum", DataType::Int64) => Box::new(Sum::<Int64Type>::new(data_type)),
-        ("sum", DataType::UInt64) => Box::new(Sum::<UInt64Type>::new(data_type)),
-        ("sum", DataType::Float64) => Box::new(Sum::<Float64Type>::new(data_type)),
-        ("sum", DataType::Decimal128(..)) => Box::new(Sum::<Decimal128Type>::new(data_type)),
-        ("sum", DataType::Decimal256(..)) => Box::new(Sum::<Decimal256Type>::new(data_type)),
+/// The state of a sum or a count of arguments of these types; `None` for other functions and types.
+pub(super) fn total_of(
+    aggregate: &AggregateFunctionExpr,
+    types: &[DataType],
+) -> Option<Box<dyn FrameState>> {
+    use DataType::{Decimal128, Decimal256, Float64, Int64, UInt64};
+    let result = aggregate.field().data_type().clone();
+    Some(match (aggregate.fun().name(), types, &result) {
+        ("count", _, Int64) if types.iter().all(has_plain_nulls) => Box::new(Count::default()),
+        ("sum", [Int64], Int64) => Box::new(Sum::<Int64Type>::new(result)),
+        ("sum", [UInt64], UInt64) => Box::new(Sum::<UInt64Type>::new(result)),
+        ("sum", [Float64], Float64) => Box::new(Sum::<Float64Type>::new(result)),
+        ("sum", [Decimal128(..)], Decimal128(..)) => Box::new(Sum::<Decimal128Type>::new(result)),
+        ("sum", [Decimal256(..)], Decimal256(..)) => Box::new(Sum::<Decimal256Type>::new(result)),
         _ => return None,
     })
+}
+
+/// Whether the NULLs of a type are those that its arrays mark, and not some of their values.
+fn has_plain_nulls(data_type: &DataType) -> bool {
+    use DataType::{Dictionary, Null, RunEndEncoded, Union};
+    !matches!(
+        data_type,
+        Dictionary(..) | RunEndEncoded(..) | Union(..) | Null
+    )
 }
 
 /// A sum, which wraps around as those of DataFusion do. That of no value is NULL.
@@ -141,18 +154,13 @@ struct Count {
 }
 
 fn count_of(arguments: &[ArrayRef], rows: &Range<usize>) -> i64 {
-    let may_be_null = |argument: &&ArrayRef| argument.is_nullable();
-    let count = match arguments.iter().find(may_be_null) {
-        None => rows.len(),
-        Some(argument) if arguments.len() == 1 && argument.nulls().is_some() => {
-            let nulls = argument.nulls().map(|nulls| nulls.inner());
-            nulls.map_or(0, |valid| {
-                valid.slice(rows.start, rows.len()).count_set_bits()
-            })
-        }
-        Some(_) => {
-            let nulls: Vec<_> = arguments.iter().map(|it| it.logical_nulls()).collect();
-            let has_all = |row: &usize| nulls.iter().flatten().all(|it| it.is_valid(*row));
+    let valid = |argument: &ArrayRef| argument.nulls().map(|it| it.inner().clone());
+    let mut valid = arguments.iter().filter_map(valid);
+    let count = match (valid.next(), valid.next()) {
+        (None, _) => rows.len(),
+        (Some(valid), None) => valid.slice(rows.start, rows.len()).count_set_bits(),
+        (Some(_), Some(_)) => {
+            let has_all = |row: &usize| arguments.iter().all(|it| it.is_valid(*row));
             rows.clone().filter(has_all).count()
         }
     };

@@ -13,7 +13,7 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use mayfly_exec::Access;
 use mayfly_exec::{
-    Found, KeyApply, KeyJoin, KeyOrder, KeyScan, LateScan, MaterializedScan, TableScan,
+    Found, KeyApply, KeyJoin, KeyOrder, KeyScan, LateScan, MaterializedScan, ReadAgain, TableScan,
 };
 use mayfly_sql::planning::{Optimized, is_materialized};
 use mayfly_sql::typing::LOOKED_UP;
@@ -234,6 +234,10 @@ pub(super) fn leaves(plan: &Arc<dyn ExecutionPlan>, scans: &mut Vec<Scan>, found
             ..Leaf::new(Arc::clone(table.schema()), rows)
         };
         found.push(leaf.find(Some(table.name()), scans));
+        return;
+    }
+    if plan.is::<ReadAgain>() {
+        // The other reading of these tables is shown.
         return;
     }
     let children = plan.children();
