@@ -26,6 +26,7 @@ use crate::materialized::MaterializedScan;
 use crate::nested_loop::Again;
 use crate::provider::TableScan;
 use crate::sort::SortOperator;
+use crate::whole_partitions::ReadAgain;
 use crate::window::WindowOperator;
 
 /// Pages of less than this part of the budget may stay.
@@ -87,6 +88,7 @@ fn visit(plan: &Arc<dyn ExecutionPlan>, kept: Kept) -> Result<Option<Arc<dyn Exe
         || plan.is::<ProjectionExec>()
         || plan.is::<CooperativeExec>()
         || plan.is::<Again>()
+        || plan.is::<ReadAgain>()
         || is_exchange(plan);
     let mut is_changed = false;
     let mut children = Vec::new();

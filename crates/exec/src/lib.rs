@@ -100,7 +100,7 @@ pub use rule::{SwapOperators, planned_temp_tables};
 pub use short_plan::{ShortPlan, ShortRun, Size};
 pub use time_slice::TimeSlice;
 pub use unbound::UnboundTable;
-pub use whole_partitions::{ReadAgain, is_for_window, is_read_again};
+pub use whole_partitions::{ReadAgain, is_for_window};
 
 #[cfg(test)]
 mod tests;

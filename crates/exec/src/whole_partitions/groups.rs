@@ -18,7 +18,7 @@ use datafusion::physical_plan::windows::WindowAggExec;
 use mayfly_table::rows::RowLayout;
 
 use super::read_again::ReadAgain;
-use super::repeatable::{calls_functions, repeated};
+use super::repeatable::{is_repeatable, repeated};
 use super::stack::InputColumns;
 use crate::other_columns::with_columns;
 use crate::window::whole_aggregates;
@@ -55,7 +55,9 @@ impl WholePartitions {
             let data_type = key.data_type(&columns.schema)?;
             // Minus zero is zero in a sort and to our join, and not to the stock one.
             let is_float = data_type.is_floating();
-            if is_float || data_type == DataType::Null || !RowLayout::supports(&data_type) {
+            let fits = data_type != DataType::Null && RowLayout::supports(&data_type);
+            // Both readings compute it.
+            if is_float || !fits || !is_repeatable(key) {
                 return Ok(None);
             }
         }
@@ -100,12 +102,6 @@ impl WholePartitions {
         let Some(input) = repeated(input)? else {
             return Ok(None);
         };
-        // Functions warn for the rows alone, so those compute all that the groups need: nothing may
-        // be pruned of them. A cross join would have it pruned.
-        let is_pruned = !calls_functions(&input);
-        if self.keys.is_empty() && !is_pruned {
-            return Ok(None);
-        }
         let groups = self.groups(&input, config)?;
         let (keys, results) = (self.keys.len(), self.aggregates.len());
         let width = rows.schema().fields().len();
@@ -116,12 +112,7 @@ impl WholePartitions {
         let joined: Arc<dyn ExecutionPlan> = if keys == 0 {
             Arc::new(CrossJoinExec::new(groups, Arc::clone(rows)))
         } else {
-            let projection = (!is_pruned).then(|| places.clone());
-            let join = self.join_by_keys(groups, rows, projection)?;
-            if join.projection.is_some() {
-                return Ok(Some(Arc::new(join)));
-            }
-            Arc::new(join)
+            Arc::new(self.join_by_keys(groups, rows)?)
         };
         let columns = places.iter().map(|place| column_of(&joined, *place));
         let columns = columns.collect::<Vec<_>>();
@@ -132,7 +123,6 @@ impl WholePartitions {
         &self,
         groups: Arc<dyn ExecutionPlan>,
         rows: &Arc<dyn ExecutionPlan>,
-        projection: Option<Vec<usize>>,
     ) -> Result<HashJoinExec> {
         let schema = groups.schema();
         let on = self.keys.iter().enumerate().map(|(place, key)| {
@@ -146,7 +136,7 @@ impl WholePartitions {
             on,
             None,
             &JoinType::Inner,
-            projection,
+            None,
             PartitionMode::CollectLeft,
             NullEquality::NullEqualsNull,
             false,

@@ -8,12 +8,10 @@
 //! ```
 //!
 //! The input is read twice, so it must be cheap to read: a table or a Parquet file, and what drops
-//! rows of it or computes columns (`repeatable`). Where it is more than that, where groups are
-//! nearly as many as rows, and where a window below has the same partitions sorted, rows are sorted
-//! as they were. Without PARTITION BY there is one group, and nothing to decide.
-//!
-//! Nobody is told of the second reading (`read_again`): no warning is given twice, and EXPLAIN
-//! shows a table once.
+//! rows of it or computes columns, without functions (`repeatable`). Where it is more than that,
+//! where groups are nearly as many as rows, and where a window below has the same partitions
+//! sorted, rows are sorted as they were. Without PARTITION BY there is one group, and nothing to
+//! decide. EXPLAIN shows a table once (`read_again`).
 //!
 //! **Never** changes rows. A guess that is wrong costs time.
 //!
@@ -38,7 +36,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
 use self::groups::WholePartitions;
-pub use self::read_again::{ReadAgain, is_for_window, is_read_again};
+pub use self::read_again::{ReadAgain, is_for_window};
 use self::repeatable::is_cheap_to_repeat;
 use self::stack::{InputColumns, Stack, window_of};
 use crate::estimate::Estimates;

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
-use datafusion::physical_expr::{PhysicalExprRef, ScalarFunctionExpr};
-use datafusion::physical_expr_common::physical_expr::is_volatile;
+use datafusion::physical_expr::PhysicalExprRef;
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, CaseExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr,
+    Literal, NegativeExpr, NotExpr,
+};
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
@@ -48,21 +50,6 @@ pub(super) fn repeated(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn E
     }
 }
 
-/// Whether a plan computes columns by functions.
-pub(super) fn calls_functions(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let is_call = |expr: &PhysicalExprRef| {
-        let mut is_call = false;
-        let visited = expr.apply(|part| {
-            is_call |= part.is::<ScalarFunctionExpr>();
-            Ok(TreeNodeRecursion::Continue)
-        });
-        visited.is_err() || is_call
-    };
-    let projection = plan.downcast_ref::<ProjectionExec>();
-    let calls = projection.is_some_and(|it| it.expr().iter().any(|it| is_call(&it.expr)));
-    calls || input_of(plan).is_some_and(calls_functions)
-}
-
 /// The scan that a plan has its rows from, if it only drops some and computes columns.
 fn scan_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn ExecutionPlan>> {
     match (input_of(plan), plan.children().is_empty()) {
@@ -72,16 +59,34 @@ fn scan_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn ExecutionPlan>> {
     }
 }
 
-/// The input of a node that drops some of its rows or computes columns, the same ones each time.
+/// The input of a node that drops some of its rows or computes columns.
 fn input_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn ExecutionPlan>> {
     if let Some(filter) = plan.downcast_ref::<FilterExec>() {
-        let is_same = filter.fetch().is_none() && !is_volatile(filter.predicate());
+        let is_same = filter.fetch().is_none() && is_repeatable(filter.predicate());
         return is_same.then_some(filter.input());
     }
     let projection = plan.downcast_ref::<ProjectionExec>()?;
     let mut columns = projection.expr().iter();
-    let is_same = columns.all(|column| !is_volatile(&column.expr));
+    let is_same = columns.all(|column| is_repeatable(&column.expr));
     is_same.then_some(projection.input())
+}
+
+/// Whether nobody notices how often, and for which rows, an expression is computed: it compares and
+/// casts, and calls no function, which might warn or refuse a value. Filters and limits above a
+/// join reach one reading and not the other, so it is neither once nor twice for all rows.
+pub(super) fn is_repeatable(expr: &PhysicalExprRef) -> bool {
+    let is_plain = expr.is::<Column>()
+        || expr.is::<Literal>()
+        || expr.is::<BinaryExpr>()
+        || expr.is::<CastExpr>()
+        || expr.is::<CaseExpr>()
+        || expr.is::<InListExpr>()
+        || expr.is::<IsNotNullExpr>()
+        || expr.is::<IsNullExpr>()
+        || expr.is::<LikeExpr>()
+        || expr.is::<NegativeExpr>()
+        || expr.is::<NotExpr>();
+    is_plain && expr.children().into_iter().all(is_repeatable)
 }
 
 /// The same scan with counters of its own; `None` where it may read other rows: from a pipe, as

@@ -48,10 +48,11 @@ fn input_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn ExecutionPlan>> {
     input_of(input).map(|_| input)
 }
 
-/// The functions and the input of a window.
-pub(super) fn window_of(
-    plan: &Arc<dyn ExecutionPlan>,
-) -> Option<(&[Arc<dyn WindowExpr>], &Arc<dyn ExecutionPlan>)> {
+/// The functions of a window and its input.
+type Functions<'a> = (&'a [Arc<dyn WindowExpr>], &'a Arc<dyn ExecutionPlan>);
+
+/// The functions of a window and its input; `None` for other nodes.
+pub(super) fn window_of(plan: &Arc<dyn ExecutionPlan>) -> Option<Functions<'_>> {
     if let Some(window) = plan.downcast_ref::<WindowAggExec>() {
         return Some((window.window_expr(), window.input()));
     }

@@ -159,6 +159,19 @@ async fn rows_are_joined_with_groups_where_that_saves_a_sort() {
              (SELECT id, g, v, SUM(v) OVER (PARTITION BY g) AS s FROM n)",
             [1, 1, 1],
         ),
+        // Functions may warn, and would for one reading or for both.
+        (
+            "SELECT id, SUM(v) OVER (PARTITION BY ABS(g)) FROM n",
+            [0, 0, 1],
+        ),
+        (
+            "SELECT id, SUM(v) OVER (PARTITION BY g) FROM n WHERE ABS(v) > 5",
+            [0, 0, 1],
+        ),
+        (
+            "SELECT id, SUM(ABS(v)) OVER (PARTITION BY g) FROM n",
+            [1, 1, 0],
+        ),
         // Lists do not fit into rows of a join.
         (
             "SELECT id, ARRAY_AGG(v) OVER (PARTITION BY g) FROM n",

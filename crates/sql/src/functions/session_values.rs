@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::MemoryPool;
-use mayfly_exec::is_read_again;
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
 use super::named_locks::LockHolder;
@@ -152,12 +151,8 @@ impl SessionValues {
         values.warning_count = 0;
     }
 
-    /// Adds a warning to the statement's, unless it is an error. Of rows that are read twice one
-    /// reading warns.
+    /// Adds a warning to the statement's, unless it is an error.
     pub fn warn(&self, warning: Warning) {
-        if is_read_again() {
-            return;
-        }
         let Some(warning) = put_aside(warning) else {
             return;
         };
@@ -172,9 +167,6 @@ impl SessionValues {
 
     /// Adds a warning that is one in every mode.
     pub fn note(&self, warning: Warning) {
-        if is_read_again() {
-            return;
-        }
         if let Some(warning) = put_aside(warning) {
             self.lock().keep(warning);
         }
