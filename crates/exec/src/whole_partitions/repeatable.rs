@@ -22,7 +22,7 @@ use crate::plan_node::over_input;
 use crate::provider::TableScan;
 
 /// To sort a row costs about as much as to read so many: few rows out of many are sorted.
-const READ_PER_ROW_MAX: f64 = 4.0;
+const READ_PER_ROW_MAX: f64 = 8.0;
 
 /// Whether a plan, of which `rows` are expected, gives the same rows twice, and reads them rather
 /// than computes them. Rows that come in an order are worth more as they are.
