@@ -2,10 +2,18 @@
 
 use mayfly_session::Session;
 
-use crate::engine::{make_wide, open, rows};
+use crate::engine::{make_wide, open, rows, run};
 
 /// More than are sorted by themselves, also where a condition is thought to leave a third.
 const ROWS: u32 = 40_000;
+
+/// The table `texts` of rows `(n, g, s)`: seven groups of `g`, and four texts that are no numbers.
+async fn make_texts(session: &mut Session) {
+    make_wide(session, ROWS).await;
+    let texts = "CREATE TEMPORARY TABLE texts AS SELECT n, n % 7 AS g, \
+                 IF(n % 10000 = 0, 'no number', CAST(n % 10 AS CHAR)) AS s FROM wide";
+    rows(session, texts).await;
+}
 
 /// The rows of a statement, and how many warnings it has.
 async fn warned(session: &mut Session, sql: &str) -> (Vec<Vec<String>>, String) {
@@ -25,10 +33,7 @@ async fn warnings_are_those_of_one_reading() {
     let directory = tempfile::tempdir().unwrap();
     let engine = open(64 << 20, directory.path());
     let mut session = engine.connect();
-    make_wide(&mut session, ROWS).await;
-    let texts = "CREATE TEMPORARY TABLE texts AS SELECT n, n % 7 AS g, \
-                 IF(n % 10000 = 0, 'no number', CAST(n % 10 AS CHAR)) AS s FROM wide";
-    rows(&mut session, texts).await;
+    make_texts(&mut session).await;
     // What warns stands below the window, in it, or nowhere.
     for (input, value, joined, warnings) in [
         ("SELECT * FROM texts", "s", true, "0"),
@@ -76,14 +81,11 @@ async fn values_that_do_not_fit_are_refused_whatever_is_asked_of_the_result() {
     let directory = tempfile::tempdir().unwrap();
     let engine = open(64 << 20, directory.path());
     let mut session = engine.connect();
-    make_wide(&mut session, ROWS).await;
-    let texts = "CREATE TEMPORARY TABLE texts AS SELECT n, n % 7 AS g, \
-                 IF(n % 10000 = 0, 'no number', CAST(n % 10 AS CHAR)) AS s FROM wide";
-    rows(&mut session, texts).await;
+    make_texts(&mut session).await;
     rows(&mut session, "CREATE TEMPORARY TABLE target (n INT, m INT)").await;
     let sql = "INSERT INTO target SELECT n, m FROM (SELECT n, MAX(s) OVER (PARTITION BY g) AS m FROM \
                (SELECT n, g, CAST(s AS SIGNED) AS s FROM texts WHERE n >= 0) x) w WHERE n = 5";
-    let refused = crate::engine::run(&mut session, sql).await.unwrap_err();
+    let refused = run(&mut session, sql).await.unwrap_err();
     assert_eq!(refused.code, 1292, "{refused}");
 }
 

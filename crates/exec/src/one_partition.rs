@@ -13,14 +13,13 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::physical_expr::{AcrossPartitions, PhysicalExprRef};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::estimate::Estimates;
-use crate::plan_node::chosen_columns;
+use crate::plan_node::{chosen_columns, with_inputs};
 
 /// Lets the rows of a single partition be sorted by all tasks.
 #[derive(Debug, Default)]
@@ -50,14 +49,7 @@ fn shared(plan: Arc<dyn ExecutionPlan>, keeps: bool) -> Result<Arc<dyn Execution
     let window = plan.downcast_ref::<BoundedWindowAggExec>();
     let goes_on = window.is_some() || plan.downcast_ref().and_then(chosen_columns).is_some();
     let keeps_below = plan.is::<WindowAggExec>() || keeps && goes_on;
-    let plan = plan.map_children(|input| {
-        let other = shared(Arc::clone(&input), keeps_below)?;
-        Ok(match Arc::ptr_eq(&input, &other) {
-            true => Transformed::no(input),
-            false => Transformed::yes(other),
-        })
-    });
-    let plan = plan.data()?;
+    let plan = with_inputs(plan, |_, input| shared(input, keeps_below))?;
     let Some(window) = plan.downcast_ref::<BoundedWindowAggExec>() else {
         return Ok(plan);
     };

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Result, Statistics};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_expr::EquivalenceProperties;
@@ -112,6 +113,33 @@ pub(crate) fn over_input(
     Arc::clone(node).replace_children(vec![input], options)
 }
 
+/// A plan with other inputs, each made of the one at its place.
+pub(crate) fn with_inputs(
+    plan: Arc<dyn ExecutionPlan>,
+    other: impl Fn(usize, Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let mut inputs = 0..;
+    let exchange = |input: Arc<dyn ExecutionPlan>| {
+        let place = inputs.next().unwrap_or_default();
+        let plan = other(place, Arc::clone(&input))?;
+        Ok(match Arc::ptr_eq(&plan, &input) {
+            true => Transformed::no(plan),
+            false => Transformed::yes(plan),
+        })
+    };
+    plan.map_children(exchange).data()
+}
+
+/// A column of a plan, by the name that it has there.
+pub(crate) fn column_of(plan: &dyn ExecutionPlan, place: usize) -> ProjectionExpr {
+    let schema = plan.schema();
+    let name = schema.field(place).name();
+    ProjectionExpr {
+        expr: Arc::new(Column::new(name, place)),
+        alias: name.clone(),
+    }
+}
+
 /// The input of a projection that computes nothing, and which of its columns it chooses.
 pub(crate) fn chosen_columns(
     projection: &ProjectionExec,
@@ -181,6 +209,20 @@ macro_rules! pass_through_node {
     };
 }
 pub(crate) use pass_through_node;
+
+/// `execute` of an `ExecutionPlan` that hands on the rows of its field `input` as they are.
+macro_rules! runs_input {
+    () => {
+        fn execute(
+            &self,
+            partition: usize,
+            context: std::sync::Arc<datafusion::execution::TaskContext>,
+        ) -> datafusion::common::Result<datafusion::execution::SendableRecordBatchStream> {
+            self.input.execute(partition, context)
+        }
+    };
+}
+pub(crate) use runs_input;
 
 /// What an `ExecutionPlan` tells of its rows that are, each of them, those of its input.
 macro_rules! same_rows {

@@ -7,7 +7,9 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use arrow::util::pretty::pretty_format_batches;
 use datafusion::catalog::MemTable;
 use datafusion::common::Result;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionStateBuilder;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use mayfly_space::{AccountOptions, Faults, Operation, Space, SpaceOptions};
 use mayfly_table::{Column, Table};
@@ -21,6 +23,26 @@ pub(crate) fn open(memory_bytes: u64) -> Space {
         ..SpaceOptions::default()
     })
     .unwrap()
+}
+
+/// How many nodes of a plan are of a kind.
+pub(crate) fn count_nodes(
+    plan: &Arc<dyn ExecutionPlan>,
+    is_one: impl Fn(&Arc<dyn ExecutionPlan>) -> bool,
+) -> usize {
+    let mut count = 0;
+    let counted = plan.apply(|node| {
+        count += usize::from(is_one(node));
+        Ok(TreeNodeRecursion::Continue)
+    });
+    counted.unwrap();
+    count
+}
+
+/// The seed of random tests: `MAYFLY_RANDOM_SEED`, or this one.
+pub(crate) fn seed_or(seed: u64) -> u64 {
+    let given = std::env::var("MAYFLY_RANDOM_SEED").ok();
+    given.and_then(|given| given.parse().ok()).unwrap_or(seed)
 }
 
 pub(crate) fn session(space: &Space, config: SessionConfig) -> SessionContext {

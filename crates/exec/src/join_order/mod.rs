@@ -25,13 +25,13 @@ mod tests;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{JoinType, Result};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
 
 use self::graph::{Found, Graph};
+use crate::plan_node::with_inputs;
 
 /// An order must promise this part of the cost of the written one: guesses are rough.
 const PROMISE: f64 = 0.8;
@@ -84,23 +84,6 @@ fn with_ordered_parts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionP
             false => with_ordered_parts(input),
         }
     })
-}
-
-/// A plan with other inputs.
-fn with_inputs(
-    plan: Arc<dyn ExecutionPlan>,
-    other: impl Fn(usize, Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    let mut inputs = 0..;
-    let exchange = |input: Arc<dyn ExecutionPlan>| {
-        let place = inputs.next().unwrap_or_default();
-        let plan = other(place, Arc::clone(&input))?;
-        Ok(match Arc::ptr_eq(&plan, &input) {
-            true => Transformed::no(plan),
-            false => Transformed::yes(plan),
-        })
-    };
-    plan.map_children(exchange).data()
 }
 
 /// Joins in another order; `None` if that they have is good enough.

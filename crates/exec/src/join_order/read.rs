@@ -17,6 +17,7 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use super::graph::{Expr, Found, Part, Reducer};
 use super::search::{PARTS_MAX, Tree};
 use crate::other_columns::with_columns;
+use crate::plan_node::column_of;
 
 /// Below this there is nothing to choose that sides of a join do not choose.
 const PARTS_MIN: usize = 3;
@@ -42,7 +43,9 @@ pub(super) fn joins(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Found>> {
     }
     let output = match projection {
         Some(projection) => projection.expr().to_vec(),
-        None => columns_of(input),
+        None => { 0..input.schema().fields().len() }
+            .map(|place| column_of(input.as_ref(), place))
+            .collect(),
     };
     let output = output.into_iter().map(|column| {
         Ok(ProjectionExpr {
@@ -58,17 +61,6 @@ pub(super) fn joins(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Found>> {
         tree,
         mode: reader.mode,
     }))
-}
-
-/// All columns of a plan.
-fn columns_of(plan: &Arc<dyn ExecutionPlan>) -> Vec<ProjectionExpr> {
-    let schema = plan.schema();
-    let fields = schema.fields().iter().enumerate();
-    let columns = fields.map(|(place, field)| ProjectionExpr {
-        expr: Arc::new(Column::new(field.name(), place)),
-        alias: field.name().clone(),
-    });
-    columns.collect()
 }
 
 struct Reader {

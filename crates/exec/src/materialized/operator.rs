@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::{Result, Statistics, internal_datafusion_err};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
@@ -83,13 +82,7 @@ impl ExecutionPlan for WithMaterialized {
         vec![false; 1 + self.tables.len()]
     }
 
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        self.input.execute(partition, context)
-    }
+    crate::plan_node::runs_input!();
 
     fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
         let tables = self.tables.iter().map(|_| ChildStats::Skip);

@@ -101,6 +101,8 @@ fn word(key: &[u8], start: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use mayfly_testkit::Random;
+
     use super::*;
     use crate::sort::order::{row_index, sort_narrow, sort_wide};
 
@@ -119,13 +121,8 @@ mod tests {
 
     /// Keys of a length, of whose bytes those at some places have three values.
     fn keys(length: usize, places: &[usize], count: usize) -> Vec<Vec<u8>> {
-        let mut state = 11_u64;
-        let mut next = move || {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            u8::try_from((state >> 33) % 3).unwrap()
-        };
+        let mut random = Random::new(11);
+        let mut next = move || u8::try_from(random.below(3)).unwrap();
         let key = |_| {
             let mut key = vec![7; length];
             places.iter().for_each(|place| key[*place] = next());

@@ -33,6 +33,7 @@ pub(super) struct Pending {
     batches: Vec<RecordBatch>,
     /// Row bytes of each batch; empty when the entries hold the whole keys.
     keys: Vec<Rows>,
+    /// Until they are sorted, row indexes alone where they do not hold the whole keys.
     entries: Vec<u128>,
     /// Bytes of every key, when all have the same.
     fixed: Option<usize>,
@@ -100,15 +101,19 @@ impl Pending {
         self.sorted = false;
         let base = u32::try_from(self.batches.len() << ROW_BITS)
             .expect("the number of batches is limited to the bits left");
-        self.entries.extend(
-            (base..)
+        let indexes = base..;
+        if self.narrow.is_some() {
+            let entries = indexes
                 .zip(&keys)
-                .map(|(index, key)| entry(key.data(), index)),
-        );
-        self.batches.push(batch);
-        if self.narrow.is_none() {
+                .map(|(index, key)| entry(key.data(), index));
+            self.entries.extend(entries);
+        } else {
+            // Which bytes of the keys go into entries is known when all of them are there.
+            self.entries
+                .extend(indexes.take(keys.num_rows()).map(u128::from));
             self.keys.push(keys);
         }
+        self.batches.push(batch);
     }
 
     /// Orders the rows; rows beyond `limit` are forgotten.

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{JoinType, NullEquality, Result};
+use datafusion::physical_expr::PhysicalExprRef;
 use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::collect_columns;
-use datafusion::physical_expr::{PhysicalExpr, PhysicalExprRef};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, JoinOn, PartitionMode};
@@ -21,7 +21,8 @@ use super::read_again::ReadAgain;
 use super::repeatable::{is_repeatable, repeated};
 use super::stack::InputColumns;
 use crate::other_columns::with_columns;
-use crate::window::whole_aggregates;
+use crate::plan_node::column_of;
+use crate::window::{are_same_keys, whole_aggregates};
 
 /// Aggregates over whole partitions.
 pub(super) struct WholePartitions {
@@ -34,10 +35,11 @@ pub(super) struct WholePartitions {
 }
 
 impl WholePartitions {
-    /// Those of a window; `None` if it has other functions, if they read more than the input, or if
-    /// keys cannot be joined.
+    /// Those of a window whose keys are `input_keys` over the input; `None` if it has other
+    /// functions, if they read more than the input, or if keys cannot be joined.
     pub(super) fn of(
         window: &Arc<dyn ExecutionPlan>,
+        input_keys: &[PhysicalExprRef],
         columns: &InputColumns,
     ) -> Result<Option<Self>> {
         let Some(stock) = window.downcast_ref::<WindowAggExec>() else {
@@ -48,10 +50,7 @@ impl WholePartitions {
         };
         let windows = stock.window_expr().first();
         let keys = windows.map_or(&[][..], |window| window.partition_by());
-        let Some(input_keys) = columns.all(keys)? else {
-            return Ok(None);
-        };
-        for key in &input_keys {
+        for key in input_keys {
             let data_type = key.data_type(&columns.schema)?;
             // Minus zero is zero in a sort and to our join, and not to the stock one.
             let is_float = data_type.is_floating();
@@ -77,18 +76,20 @@ impl WholePartitions {
         }
         Ok(Some(WholePartitions {
             keys: keys.to_vec(),
-            input_keys,
+            input_keys: input_keys.to_vec(),
             aggregates,
         }))
+    }
+
+    /// The keys of the partitions, over the input.
+    pub(super) fn input_keys(&self) -> &[PhysicalExprRef] {
+        &self.input_keys
     }
 
     /// Whether rows are sorted by the same keys anyhow.
     pub(super) fn find_sorted(&self, sorted: &[Vec<PhysicalExprRef>]) -> bool {
         let keys = &self.input_keys;
-        let are_same = |sorted: &Vec<PhysicalExprRef>| {
-            sorted.len() == keys.len() && sorted.iter().all(|key| keys.contains(key))
-        };
-        !keys.is_empty() && sorted.iter().any(are_same)
+        !keys.is_empty() && sorted.iter().any(|sorted| are_same_keys(sorted, keys))
     }
 
     /// The columns of `rows`, then the results for the partitions of `input`; `None` if that cannot
@@ -114,7 +115,9 @@ impl WholePartitions {
         } else {
             Arc::new(self.join_by_keys(groups, rows)?)
         };
-        let columns = places.iter().map(|place| column_of(&joined, *place));
+        let columns = places
+            .iter()
+            .map(|place| column_of(joined.as_ref(), *place));
         let columns = columns.collect::<Vec<_>>();
         Ok(Some(Arc::new(ProjectionExec::try_new(columns, joined)?)))
     }
@@ -159,13 +162,13 @@ impl WholePartitions {
             expr: Arc::clone(key),
             alias: format!("partition key {place}"),
         });
-        let columns = needed.iter().map(|place| column_of(input, *place));
+        let columns = needed.iter().map(|place| column_of(input.as_ref(), *place));
         let columns: Vec<_> = keys.chain(columns).collect();
         let input: Arc<dyn ExecutionPlan> =
             Arc::new(ProjectionExec::try_new(columns, Arc::clone(input))?);
         let schema = input.schema();
         let keys = (0..self.input_keys.len()).map(|place| {
-            let key = column_of(&input, place);
+            let key = column_of(input.as_ref(), place);
             (key.expr, key.alias)
         });
         let keys = PhysicalGroupBy::new_single(keys.collect());
@@ -207,14 +210,5 @@ impl WholePartitions {
         let first = Arc::new(first);
         let last = AggregateExec::try_new(mode, keys, aggregates, conditions, first, schema)?;
         Ok(Arc::new(last))
-    }
-}
-
-fn column_of(plan: &Arc<dyn ExecutionPlan>, place: usize) -> ProjectionExpr {
-    let schema = plan.schema();
-    let name = schema.field(place).name();
-    ProjectionExpr {
-        expr: Arc::new(Column::new(name, place)) as Arc<dyn PhysicalExpr>,
-        alias: name.clone(),
     }
 }

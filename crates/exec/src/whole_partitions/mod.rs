@@ -132,10 +132,10 @@ struct Window {
 
 /// The nodes of a stack; `None` if its input is not read twice.
 fn windows_of(stack: &Stack, groups_max: f64) -> Result<Option<Vec<Window>>> {
-    let (input, estimates) = (&stack.input, Estimates::default());
     if stack.nodes.is_empty() {
         return Ok(None);
     }
+    let (input, estimates) = (&stack.input, Estimates::default());
     let rows = match estimates.rows(input.as_ref())? {
         Some(rows) if rows >= ROWS_MIN && is_cheap_to_repeat(input, rows, &estimates)? => rows,
         _ => return Ok(None),
@@ -146,12 +146,13 @@ fn windows_of(stack: &Stack, groups_max: f64) -> Result<Option<Vec<Window>>> {
         windows.push(match window_of(node) {
             Some((functions, _)) => {
                 let keys = functions.first().map_or(&[][..], |one| one.partition_by());
-                let window = Window {
-                    keys: columns.all(keys)?,
-                    groups: WholePartitions::of(node, &columns)?,
+                let keys = columns.all(keys)?;
+                let groups = match &keys {
+                    Some(keys) => WholePartitions::of(node, keys, &columns)?,
+                    None => None,
                 };
                 columns.add_results(functions.len());
-                window
+                Window { keys, groups }
             }
             None => {
                 let chosen = node.downcast_ref().and_then(chosen_columns);
@@ -165,11 +166,11 @@ fn windows_of(stack: &Stack, groups_max: f64) -> Result<Option<Vec<Window>>> {
     let groups_max = groups_max / tables.count().max(1) as f64;
     let groups_max = groups_max.max(GROUPS_MAX_PER_ROW * rows);
     for window in &mut windows {
-        let groups = match (&window.keys, &window.groups) {
-            (Some(keys), Some(_)) => estimates.groups(keys, input)?,
-            _ => None,
+        let count = match &window.groups {
+            Some(groups) => estimates.groups(groups.input_keys(), input)?,
+            None => None,
         };
-        if groups.is_some_and(|groups| groups > groups_max) {
+        if count.is_some_and(|count| count > groups_max) {
             window.groups = None;
         }
     }

@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::Result;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
@@ -44,13 +43,7 @@ impl ExecutionPlan for ReadAgain {
         self.input.properties()
     }
 
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        self.input.execute(partition, context)
-    }
+    crate::plan_node::runs_input!();
 }
 
 /// Whether a node joins rows with the groups of their partitions, and is there for a window.

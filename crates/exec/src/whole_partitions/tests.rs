@@ -12,23 +12,26 @@ use mayfly_table::{Column, Table};
 use mayfly_types::ColumnType;
 
 use crate::aggregate::AggregateOperator;
-use crate::tests::{Fault, check_nothing_left, config, open, session, with_every_fault};
+use crate::tests::{
+    Fault, check_nothing_left, config, count_nodes, open, seed_or, session, with_every_fault,
+};
 use crate::window::tests::{Random, count_of, differ, plan, rows, run};
 use crate::{JoinOperator, TableSource, collect_into};
 
 /// Nodes of a plan that join rows with groups.
 fn joins_of(plan: &Arc<dyn ExecutionPlan>) -> usize {
-    let below: usize = plan.children().into_iter().map(joins_of).sum();
-    let is_join = plan.is::<JoinOperator>() || plan.is::<HashJoinExec>();
-    below + usize::from(is_join || plan.is::<CrossJoinExec>())
+    count_nodes(plan, |node| {
+        node.is::<JoinOperator>() || node.is::<HashJoinExec>() || node.is::<CrossJoinExec>()
+    })
 }
 
 /// Those that group.
 fn groups_of(plan: &Arc<dyn ExecutionPlan>) -> usize {
-    let below: usize = plan.children().into_iter().map(groups_of).sum();
-    let stock = plan.downcast_ref::<AggregateExec>();
-    let is_first = stock.is_some_and(|it| it.mode().input_mode() == AggregateInputMode::Raw);
-    below + usize::from(is_first || plan.is::<AggregateOperator>())
+    count_nodes(plan, |node| {
+        let stock = node.downcast_ref::<AggregateExec>();
+        let is_first = stock.is_some_and(|it| it.mode().input_mode() == AggregateInputMode::Raw);
+        is_first || node.is::<AggregateOperator>()
+    })
 }
 
 /// Whole partitions as windows, their keys among NULLs, texts, decimals and days.
@@ -47,9 +50,7 @@ const WINDOWS: &[&str] = &[
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn results_are_those_of_datafusion() {
-    let seed = std::env::var("MAYFLY_RANDOM_SEED").ok();
-    let seed = seed.and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or(0x5EED_0024);
+    let seed = seed_or(0x5EED_0024);
     let cases = if std::env::var("MAYFLY_FULL").is_ok() {
         300
     } else {

@@ -32,10 +32,7 @@ pub(super) fn function_of(spec: &FunctionSpec, first_flag: usize) -> Result<Box<
             types,
             frame,
         } => Box::new(RunningAggregate::new(
-            aggregate,
-            (arguments, &types),
-            &frame,
-            first_flag,
+            aggregate, arguments, &types, &frame, first_flag,
         )?),
     })
 }

@@ -46,4 +46,5 @@ mod value;
 mod whole;
 
 pub use operator::WindowOperator;
+pub(crate) use operator::are_same_keys;
 pub(crate) use spec::whole_aggregates;

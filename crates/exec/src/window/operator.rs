@@ -81,12 +81,15 @@ impl Windows {
 }
 
 fn has_same_keys(above: &[Arc<dyn WindowExpr>], below: &[Arc<dyn WindowExpr>]) -> bool {
-    let (Some(above), Some(below)) = (above.first(), below.first()) else {
-        return false;
-    };
-    let (above, below) = (above.partition_by(), below.partition_by());
-    let is_in = |keys: &[PhysicalExprRef], key| keys.contains(key);
-    above.iter().all(|key| is_in(below, key)) && below.iter().all(|key| is_in(above, key))
+    match (above.first(), below.first()) {
+        (Some(above), Some(below)) => are_same_keys(above.partition_by(), below.partition_by()),
+        _ => false,
+    }
+}
+
+/// Whether two lists of partition keys make the same partitions: their order does not matter.
+pub(crate) fn are_same_keys(one: &[PhysicalExprRef], other: &[PhysicalExprRef]) -> bool {
+    one.iter().all(|key| other.contains(key)) && other.iter().all(|key| one.contains(key))
 }
 
 /// Whether all that a window reads are the first `width` columns.

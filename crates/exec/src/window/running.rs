@@ -38,7 +38,8 @@ pub(super) struct RunningAggregate {
 impl RunningAggregate {
     pub(super) fn new(
         aggregate: Arc<AggregateFunctionExpr>,
-        (arguments, types): (Vec<Source>, &[DataType]),
+        arguments: Vec<Source>,
+        types: &[DataType],
         spec: &FrameSpec,
         first_flag: usize,
     ) -> Result<Self> {

@@ -15,7 +15,9 @@ use mayfly_space::{AccountOptions, Space};
 
 use super::WindowOperator;
 use crate::sort::SortOperator;
-use crate::tests::{self, Fault, check_nothing_left, config, open, with_every_fault};
+use crate::tests::{
+    self, Fault, check_nothing_left, config, count_nodes, open, seed_or, with_every_fault,
+};
 use crate::{StatementContext, TempTable, Why, install, planned_temp_tables};
 
 /// A generator with a seed that every failing test prints.
@@ -112,8 +114,7 @@ pub(crate) async fn run(context: &SessionContext, sql: &str) -> Result<String> {
 }
 
 pub(crate) fn count_of(plan: &Arc<dyn ExecutionPlan>) -> usize {
-    let below: usize = plan.children().into_iter().map(count_of).sum();
-    below + usize::from(plan.is::<WindowOperator>())
+    count_nodes(plan, |node| node.is::<WindowOperator>())
 }
 
 pub(crate) async fn plan(context: &SessionContext, sql: &str) -> Arc<dyn ExecutionPlan> {
@@ -254,10 +255,7 @@ fn call(random: &mut Random) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn windows_are_those_of_datafusion() {
-    let seed = std::env::var("MAYFLY_RANDOM_SEED").ok();
-    let seed = seed
-        .and_then(|seed| seed.parse().ok())
-        .unwrap_or(0x5EED_0022);
+    let seed = seed_or(0x5EED_0022);
     let cases = if std::env::var("MAYFLY_FULL").is_ok() {
         2000
     } else {
@@ -582,9 +580,9 @@ async fn a_cancelled_window_leaves_nothing() {
 
 /// Sorts of a plan that sort more than one partition each.
 fn shared_sorts(plan: &Arc<dyn ExecutionPlan>) -> usize {
-    let below: usize = plan.children().into_iter().map(shared_sorts).sum();
-    below
-        + usize::from(plan.is::<SortOperator>() && plan.output_partitioning().partition_count() > 1)
+    count_nodes(plan, |node| {
+        node.is::<SortOperator>() && node.output_partitioning().partition_count() > 1
+    })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
