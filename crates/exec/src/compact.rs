@@ -6,53 +6,18 @@
 //! A slice of a batch, or a selection of its rows, shares the buffers of all its texts. One that is
 //! kept for long is copied first if it keeps much alive that it does not show.
 
-use std::sync::Arc;
-
-use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, RecordBatch};
-use arrow::datatypes::DataType;
+use arrow::array::RecordBatch;
 use datafusion::common::Result;
+use mayfly_table::owned::{own_bytes, owned_where};
 
 use crate::batches::batch_of;
-
-/// Strings of up to this many bytes live in the view itself.
-const INLINE_BYTES: u32 = 12;
-/// Bytes that a view takes beside what it points to.
-const VIEW_BYTES: usize = 16;
-
-/// Bytes of a column that a copy of it would take.
-fn column_bytes(column: &dyn Array) -> usize {
-    let views = match column.data_type() {
-        DataType::Utf8View => column.as_string_view().views(),
-        DataType::BinaryView => column.as_binary_view().views(),
-        _ => return column.to_data().get_slice_memory_size().unwrap_or_default(),
-    };
-    let nulls = if column.nulls().is_some() {
-        column.len() / 8 + 1
-    } else {
-        0
-    };
-    nulls + views.len() * VIEW_BYTES + outline_bytes(views)
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "a view's length is its lower 32 bits"
-)]
-fn outline_bytes(views: &[u128]) -> usize {
-    views
-        .iter()
-        .map(|&view| view as u32)
-        .filter(|&len| len > INLINE_BYTES)
-        .map(|len| len as usize)
-        .sum()
-}
 
 /// Bytes that a copy of a batch would take.
 pub(crate) fn batch_bytes(batch: &RecordBatch) -> usize {
     batch
         .columns()
         .iter()
-        .map(|column| column_bytes(column.as_ref()))
+        .map(|column| own_bytes(column.as_ref()))
         .sum()
 }
 
@@ -77,25 +42,7 @@ fn copy_views(batch: RecordBatch, must: impl Fn(usize, usize) -> bool) -> Result
     let rows = batch.num_rows();
     let (schema, mut columns, _) = batch.into_parts();
     for column in &mut columns {
-        let held = |buffers: &[arrow::buffer::Buffer]| -> usize {
-            buffers.iter().map(arrow::buffer::Buffer::capacity).sum()
-        };
-        let copied: Option<ArrayRef> = match column.data_type() {
-            DataType::Utf8View => {
-                let array = column.as_string_view();
-                must(outline_bytes(array.views()), held(array.data_buffers()))
-                    .then(|| Arc::new(array.gc()) as ArrayRef)
-            }
-            DataType::BinaryView => {
-                let array: &BinaryViewArray = column.as_binary_view();
-                must(outline_bytes(array.views()), held(array.data_buffers()))
-                    .then(|| Arc::new(array.gc()) as ArrayRef)
-            }
-            _ => None,
-        };
-        if let Some(copied) = copied {
-            *column = copied;
-        }
+        *column = owned_where(column, &must);
     }
     batch_of(&schema, columns, rows)
 }

@@ -36,6 +36,7 @@ pub mod dictionary;
 mod error;
 pub mod journal;
 pub mod keys;
+pub mod owned;
 mod patch;
 mod replace;
 mod row_places;

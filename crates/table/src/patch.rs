@@ -26,9 +26,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
-use arrow_schema::DataType;
 use arrow_select::take::take;
 use mayfly_space::{Account, ReadGuard};
 
@@ -36,6 +34,7 @@ use crate::appender::Pending;
 use crate::change::Removal;
 use crate::column_page::{Columns, Edits, Format, StoredRows};
 use crate::error::{Error, Result};
+use crate::owned::owned;
 use crate::sealed::Heap;
 use crate::table_page::TablePage;
 use crate::tail::Segment;
@@ -169,14 +168,8 @@ impl Patch {
 
 /// Values in memory of their own: those of a plan may point into pages, which they would hold.
 fn copied(values: &dyn Array) -> Result<ArrayRef> {
-    Ok(match values.data_type() {
-        DataType::Utf8View => Arc::new(values.as_string_view().gc()),
-        DataType::BinaryView => Arc::new(values.as_binary_view().gc()),
-        _ => {
-            let all = UInt32Array::from_iter_values(0..values.len() as u32);
-            take(values, &all, None)?
-        }
-    })
+    let all = UInt32Array::from_iter_values(0..values.len() as u32);
+    Ok(owned(&take(values, &all, None)?))
 }
 
 impl Patches {

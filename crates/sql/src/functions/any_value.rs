@@ -13,6 +13,7 @@ use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility,
 };
+use mayfly_table::owned::owned;
 
 use super::aggregate::{Groups, OneGroup, passes};
 
@@ -105,15 +106,6 @@ fn narrow(value: usize) -> u32 {
     u32::try_from(value).expect("a batch has fewer than 2^32 rows")
 }
 
-/// The array with its own bytes only: views would keep those of the whole batch alive.
-fn compact(array: ArrayRef) -> ArrayRef {
-    match array.data_type() {
-        DataType::Utf8View => Arc::new(array.as_string_view().gc()),
-        DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
-        _ => array,
-    }
-}
-
 impl ManyGroups {
     fn of(arguments: &AccumulatorArgs<'_>) -> Self {
         ManyGroups {
@@ -145,7 +137,8 @@ impl ManyGroups {
         }
         if !rows.is_empty() {
             let kept = take(values, &UInt32Array::from(rows), None)?;
-            self.chunks.push(compact(kept));
+            // Views would keep the texts of the whole batch alive.
+            self.chunks.push(owned(&kept));
         }
         Ok(())
     }

@@ -31,6 +31,7 @@ use super::layout::{ENTRY_BYTES, Entry, HEADER_BYTES, MAGIC, align, read_u32};
 use super::stored::StoredRows;
 use super::{ALIGNMENT, Format, Kind, PREFIX_BYTES, Rows};
 use crate::error::{Error, Result};
+use crate::owned::own_bytes;
 use crate::text::{text, text_view, views};
 
 /// A buffer that is at most this part of a page is copied: the numbers of rows whose texts fill the
@@ -136,7 +137,7 @@ impl Format {
         let streams = self.kinds.iter().zip(&columns);
         let stream_bytes: usize = streams
             .filter(|(kind, _)| **kind == Kind::Stream)
-            .map(|(_, column)| column.get_array_memory_size())
+            .map(|(_, column)| own_bytes(column.as_ref()))
             .sum();
         Ok(Rows {
             columns,

@@ -17,9 +17,12 @@ use arrow_select::concat::concat;
 use super::layout::{Entry, Layout, ValueBytes, align, expect_u32};
 use super::{Format, Kind, PREFIX_BYTES, PREFIXED_BYTES, Rows};
 use crate::error::Result;
+use crate::owned::owned_where;
 
 /// Bytes that a view holds in itself.
 const INLINE_BYTES: usize = 12;
+/// At most this part of the texts of a nested column belongs to other rows than those of the page.
+const UNUSED_PART: usize = 8;
 const OFFSET_BYTES: usize = size_of::<i32>();
 
 /// Rows whose place in a page is known; the page can be allocated and written.
@@ -385,7 +388,9 @@ fn encode_stream<'a>(
     segments: impl Iterator<Item = &'a dyn Array>,
 ) -> Result<Vec<u8>> {
     let segments: Vec<&dyn Array> = segments.collect();
-    let array = concat(&segments)?;
+    // A stream holds whole the buffers of its views, of which a slice needs a part.
+    let is_wide = |used: usize, held: usize| held - held / UNUSED_PART > used;
+    let array = owned_where(&concat(&segments)?, &is_wide);
     // The values decide whether there are nulls, not the declaration.
     let field = Field::new(
         format.schema.field(column).name(),

@@ -44,6 +44,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::take::take;
 
 use crate::error::{Error, Result};
+use crate::owned::own_bytes;
 use layout::{ENTRY_BYTES, HEADER_BYTES, align};
 
 pub use decode::Source;
@@ -304,10 +305,7 @@ impl Format {
                 });
             }
             if *kind == Kind::Stream {
-                let data = column.to_data();
-                stream_bytes += data
-                    .get_slice_memory_size()
-                    .unwrap_or_else(|_| column.get_array_memory_size());
+                stream_bytes += own_bytes(column.as_ref());
             }
             columns.push(column);
         }

@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal256Type, Int32Type, Int64Type};
 use arrow_array::{
     Array, ArrayRef, Decimal256Array, DictionaryArray, Int32Array, Int64Array, RecordBatch,
-    StringArray, StringViewArray,
+    StringArray, StringViewArray, StructArray,
 };
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::take::take;
@@ -235,6 +235,29 @@ fn reading_fixed_width_columns_and_text_copies_nothing() {
         "a word of row 0"
     );
     drop((first, second));
+    assert_empty(&space);
+}
+
+/// An array of views keeps the texts of all its rows, of which a page has few.
+#[test]
+fn pages_of_nested_texts_hold_those_of_their_rows() {
+    const ROWS: usize = 2000;
+    const TEXT_BYTES: usize = 500;
+    let texts = (0..ROWS).map(|row| format!("{row:0TEXT_BYTES$}"));
+    let texts: ArrayRef = Arc::new(StringViewArray::from_iter_values(texts));
+    let field = Field::new("text", DataType::Utf8View, true);
+    let structs = StructArray::new(vec![field].into(), vec![texts], None);
+    let batch = one_column(Arc::new(structs));
+    let dir = tempfile::tempdir().unwrap();
+    let space = open(1 << 20, dir.path());
+    let mut run = run_of(&space, batch.schema());
+    for from in (0..ROWS).step_by(100) {
+        run.append(&batch.slice(from, 100)).unwrap();
+    }
+    run.finish().unwrap();
+    assert!(run.bytes() < (2 * ROWS * TEXT_BYTES) as u64, "{run:?}");
+    assert!(run.longest_page_bytes() <= 16 << 10, "{run:?}");
+    check(run, &[batch]);
     assert_empty(&space);
 }
 

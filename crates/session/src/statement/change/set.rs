@@ -7,12 +7,13 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::compute::kernels::boolean::or;
 use arrow::compute::kernels::cmp::distinct;
 use arrow::compute::{filter, filter_record_batch};
-use arrow::datatypes::{DataType, Field, FieldRef, Schema, UInt64Type};
+use arrow::datatypes::{Field, FieldRef, Schema, UInt64Type};
 use arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast;
 use mayfly_sql::change::{self, Mention, ROW_ID};
 use mayfly_sql::parse;
 use mayfly_sql::statement::SetColumn;
+use mayfly_table::owned::owned;
 use mayfly_table::{Column, Table};
 use mayfly_types::MySqlError;
 
@@ -250,13 +251,7 @@ fn computed_default(column: &Column, alias: &str) -> Result<Option<ast::Expr>, M
 
 /// Rows in memory of their own: views would pin the pages that they point into.
 fn compact(rows: &RecordBatch) -> Result<RecordBatch, MySqlError> {
-    let columns = rows.columns().iter().map(|column| -> ArrayRef {
-        match column.data_type() {
-            DataType::Utf8View => Arc::new(column.as_string_view().gc()),
-            DataType::BinaryView => Arc::new(column.as_binary_view().gc()),
-            _ => Arc::clone(column),
-        }
-    });
+    let columns = rows.columns().iter().map(owned);
     RecordBatch::try_new(rows.schema(), columns.collect())
         .map_err(|error| errors::from_plan(&error.into()))
 }
