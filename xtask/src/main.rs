@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask tidy
-       cargo xtask steady RUNS [--load] [--minutes N] [-- ARGUMENTS OF CARGO TEST]";
+       cargo xtask steady RUNS [--load] [--abreast N] [--minutes N] [-- ARGUMENTS OF CARGO TEST]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

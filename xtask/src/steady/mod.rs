@@ -2,7 +2,9 @@
 //!
 //! A test that fails in some runs only is a defect, of the test or of what it tests. The suite is
 //! built once and then repeated as it is; every second run has busy loops beside it, one for each
-//! core, which is what makes races show. The output of runs that failed is kept.
+//! core, which is what makes races show. With `--abreast 2` two runs go on beside each other, and
+//! every second pair has the loops: a suite waits for the disk a fifth of its time, which the other
+//! one fills, and each is a hostile neighbour of the other. The output of runs that failed is kept.
 
 mod load;
 mod output;
@@ -10,12 +12,14 @@ mod report;
 mod run;
 
 use std::path::PathBuf;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
 use load::Load;
 use report::Report;
+use run::Ended;
 
 /// Ends a call for other reasons than tests that failed: too few runs in its time.
 const TOO_FEW_RUNS: u8 = 2;
@@ -28,6 +32,8 @@ struct Options {
     runs: usize,
     /// Whether every run is under load.
     is_loaded: bool,
+    /// Runs that go on beside each other.
+    abreast: usize,
     /// No run goes on beyond this.
     limit: Option<Duration>,
     /// What cargo test gets.
@@ -43,6 +49,7 @@ impl Options {
         let mut options = Options {
             runs: 0,
             is_loaded: false,
+            abreast: 1,
             limit: None,
             suite: suite.into_iter().map(str::to_owned).collect(),
         };
@@ -51,10 +58,10 @@ impl Options {
             match *argument {
                 "--load" => options.is_loaded = true,
                 "--minutes" => {
-                    let minutes = own.next().context("--minutes needs a number")?;
-                    let minutes: u64 = minutes.parse().context("--minutes needs a number")?;
-                    options.limit = Some(Duration::from_secs(minutes * 60));
+                    let minutes = number_of("--minutes", own.next())?;
+                    options.limit = Some(Duration::from_secs(minutes as u64 * 60));
                 }
+                "--abreast" => options.abreast = number_of("--abreast", own.next())?,
                 runs if options.runs == 0 => {
                     options.runs = runs.parse().with_context(|| format!("what is {runs}?"))?;
                 }
@@ -62,8 +69,14 @@ impl Options {
             }
         }
         ensure!(options.runs > 0, "how many runs?");
+        ensure!(options.abreast > 0, "no run beside none?");
         Ok(options)
     }
+}
+
+fn number_of(option: &str, argument: Option<&&str>) -> Result<usize> {
+    let number = argument.and_then(|number| number.parse().ok());
+    number.with_context(|| format!("{option} needs a number"))
 }
 
 /// Repeats the suite; the exit code: 0 if all runs were green, 1 if a test failed, 2 if time was
@@ -79,24 +92,38 @@ pub fn run(arguments: &[&str]) -> Result<u8> {
     );
     run::build(&options.suite)?;
     let mut report = Report::default();
-    for number in 1..=options.runs {
+    let numbers: Vec<usize> = (1..=options.runs).collect();
+    for (round, numbers) in numbers.chunks(options.abreast).enumerate() {
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             break;
         }
-        let is_loaded = options.is_loaded || number % 2 == 0;
+        let is_loaded = options.is_loaded || round % 2 == 1;
         let load = is_loaded.then(Load::begin);
-        let log = directory.join(format!("run-{number}.log"));
-        let ended = run::once(&options.suite, &log, deadline)?;
+        let log_of = |number: usize| directory.join(format!("run-{number}.log"));
+        let runs: Vec<Result<Ended>> = thread::scope(|scope| {
+            let run = |number: usize| run::once(&options.suite, &log_of(number), deadline);
+            let begin = |number: &usize| {
+                let number = *number;
+                scope.spawn(move || run(number))
+            };
+            let threads: Vec<_> = numbers.iter().map(begin).collect();
+            let ends = threads.into_iter();
+            ends.map(|thread| thread.join().expect("a run does not panic"))
+                .collect()
+        });
         drop(load);
-        report.add(number, is_loaded, &ended);
-        println!(
-            "{}",
-            report::line(number, options.runs, is_loaded, &ended, &log)
-        );
-        if ended.is_green() {
-            std::fs::remove_file(&log).context("removing the log of a green run")?;
+        let mut was_stopped = false;
+        for (&number, ended) in numbers.iter().zip(runs) {
+            let (ended, log) = (ended?, log_of(number));
+            report.add(number, is_loaded, &ended);
+            let line = report::line(number, options.runs, is_loaded, &ended, &log);
+            println!("{line}");
+            if ended.is_green() {
+                std::fs::remove_file(&log).context("removing the log of a green run")?;
+            }
+            was_stopped |= ended.was_stopped;
         }
-        if ended.was_stopped {
+        if was_stopped {
             break;
         }
     }
@@ -141,7 +168,16 @@ mod tests {
         let options = Options::read(&["--load", "3", "--", "-p", "x"]).unwrap();
         assert_eq!((options.runs, options.is_loaded), (3, true));
         assert_eq!(options.suite, ["-p", "x"]);
-        for wrong in [&[][..], &["0"], &["many"], &["3", "4"], &["3", "--minutes"]] {
+        let options = Options::read(&["4", "--abreast", "2"]).unwrap();
+        assert_eq!((options.runs, options.abreast), (4, 2));
+        for wrong in [
+            &[][..],
+            &["0"],
+            &["many"],
+            &["3", "4"],
+            &["3", "--minutes"],
+            &["3", "--abreast", "0"],
+        ] {
             assert!(Options::read(wrong).is_err(), "{wrong:?}");
         }
     }
