@@ -11,6 +11,7 @@ mod cancel;
 mod differential;
 mod distinct;
 mod engine;
+mod explain_files;
 mod faults;
 mod filters_by_name;
 mod fuzz_sql;

@@ -90,7 +90,7 @@ pub use join::JoinOperator;
 pub use long_rows::batch_rows;
 pub use materialized::{Materialized, MaterializedRows, MaterializedScan, WithMaterialized};
 pub use padding::{ForgetConstants, KnowPadding};
-pub use parquet_reads::RowGroupRefused;
+pub use parquet_reads::{RowGroupRefused, first_file};
 pub use plan_node::known_rows;
 pub use provider::{TableScan, TableSource};
 pub use reads::{Searched, TableReads};

@@ -85,6 +85,14 @@ pub(crate) fn bind(inner: Arc<dyn TableProvider>) -> Result<BoundTable, MySqlErr
     })
 }
 
+/// The table whose names are written in small letters here, or the table itself.
+pub(crate) fn original(table: &Arc<dyn TableProvider>) -> &Arc<dyn TableProvider> {
+    match table.downcast_ref::<Lowered>() {
+        Some(lowered) => &lowered.inner,
+        None => table,
+    }
+}
+
 struct Lowered {
     inner: Arc<dyn TableProvider>,
     schema: SchemaRef,

@@ -34,6 +34,7 @@ use datafusion::datasource::physical_plan::{
 use datafusion::datasource::source::{DataSource, DataSourceExec, OpenArgs};
 use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::object_store::path::Path;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::SchedulingType;
@@ -66,6 +67,17 @@ pub(crate) fn grant(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPla
         })
     })
     .data()
+}
+
+/// A file that a node reads, where it is one of Parquet.
+pub fn first_file(plan: &dyn ExecutionPlan) -> Option<Path> {
+    let source = plan.downcast_ref::<DataSourceExec>()?.data_source();
+    let config = match source.downcast_ref::<GrantedFiles>() {
+        Some(files) => &files.config,
+        None => source.downcast_ref::<FileScanConfig>()?,
+    };
+    let mut files = config.file_groups.iter().flat_map(|group| group.iter());
+    files.next().map(|file| file.path().clone())
 }
 
 /// Parquet files that are read as there is memory for them.

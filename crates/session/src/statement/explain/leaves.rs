@@ -7,18 +7,23 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::{Expr, LogicalPlan, Subquery};
+use datafusion::datasource::DefaultTableSource;
+use datafusion::datasource::listing::{ListingTable, ListingTableUrl};
+use datafusion::logical_expr::{Expr, LogicalPlan, Subquery, TableSource};
+use datafusion::object_store::path::Path;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use mayfly_exec::Access;
 use mayfly_exec::{
     Found, KeyApply, KeyJoin, KeyOrder, KeyScan, LateScan, MaterializedScan, ReadAgain, TableScan,
+    first_file,
 };
 use mayfly_sql::planning::{Optimized, is_materialized};
 use mayfly_sql::typing::LOOKED_UP;
 use mayfly_types::ColumnType;
 
+use crate::lowered;
 use crate::progress;
 use crate::statement::define::key_bytes;
 
@@ -32,6 +37,8 @@ pub(super) struct Scan {
     /// The place of the SELECT that reads it.
     pub(super) block: usize,
     pub(super) has_filter: bool,
+    /// The files that it is, if they know their columns.
+    pub(super) files: Option<ListingTableUrl>,
 }
 
 /// The tables of a plan in the order in which its scans stand in the physical one: values of
@@ -90,6 +97,7 @@ fn of_level(plan: &LogicalPlan, scans: &mut Vec<Scan>, values: &mut Vec<Arc<Logi
                     database: scan.table_name.schema().map(str::to_owned),
                     block: 0,
                     has_filter: filters_above > 0 || !scan.filters.is_empty(),
+                    files: files_of(&scan.source),
                 });
                 filters_above = 0;
             }
@@ -99,6 +107,14 @@ fn of_level(plan: &LogicalPlan, scans: &mut Vec<Scan>, values: &mut Vec<Arc<Logi
         }
         Ok(TreeNodeRecursion::Continue)
     });
+}
+
+/// The files of a table that is some.
+fn files_of(source: &Arc<dyn TableSource>) -> Option<ListingTableUrl> {
+    let source = source.downcast_ref::<DefaultTableSource>()?;
+    let table = lowered::original(&source.table_provider);
+    let listing = table.downcast_ref::<ListingTable>()?;
+    listing.table_paths().first().cloned()
 }
 
 /// How a key is used, in MySQL's columns.
@@ -131,6 +147,38 @@ impl KeyUse {
             name: found.key().name.clone(),
             bytes: bytes.sum(),
             reference: is_of_values.then_some(reference),
+        }
+    }
+}
+
+/// What a leaf tells of the table that it reads.
+enum Read<'a> {
+    Table(&'a str),
+    File(Path),
+    /// Nothing: it is the first one that is left.
+    Any,
+}
+
+impl Read<'_> {
+    /// Whether a table is the one file that is read, and not one of several.
+    fn is_only(&self, scan: &Scan) -> bool {
+        match self {
+            Read::File(path) => {
+                let files = scan.files.as_ref();
+                files.is_some_and(|files| files.prefix() == path)
+            }
+            Read::Table(_) | Read::Any => false,
+        }
+    }
+
+    fn is_by(&self, scan: &Scan) -> bool {
+        match self {
+            Read::Table(name) => scan.table == *name,
+            Read::File(path) => {
+                let files = scan.files.as_ref();
+                files.is_some_and(|files| files.contains(path, false))
+            }
+            Read::Any => true,
         }
     }
 }
@@ -178,9 +226,9 @@ impl Leaf {
     }
 
     /// Finds what the query says of a table, which it may name several times.
-    fn find(mut self, table: Option<&str>, scans: &mut Vec<Scan>) -> Leaf {
-        let of_table = |scan: &Scan| table.is_none_or(|table| scan.table == table);
-        if let Some(place) = scans.iter().position(of_table) {
+    fn find(mut self, read: &Read<'_>, scans: &mut Vec<Scan>) -> Leaf {
+        let is_this = scans.iter().position(|scan| read.is_only(scan));
+        if let Some(place) = is_this.or_else(|| scans.iter().position(|scan| read.is_by(scan))) {
             self.scan = Some(scans.remove(place));
         }
         self
@@ -233,7 +281,7 @@ pub(super) fn leaves(plan: &Arc<dyn ExecutionPlan>, scans: &mut Vec<Scan>, found
             has_filter: Some(join.has_filter()),
             ..Leaf::new(Arc::clone(table.schema()), rows)
         };
-        found.push(leaf.find(Some(table.name()), scans));
+        found.push(leaf.find(&Read::Table(table.name()), scans));
         return;
     }
     if plan.is::<ReadAgain>() {
@@ -251,7 +299,12 @@ pub(super) fn leaves(plan: &Arc<dyn ExecutionPlan>, scans: &mut Vec<Scan>, found
         let name = name.or(by_key.as_ref().map(|table| table.name()));
         let is_table = name.is_some() || !plan.schema().fields().is_empty();
         if is_table && !plan.name().starts_with("Placeholder") {
-            found.push(leaf.find(name, scans));
+            let read = match (name, first_file(plan.as_ref())) {
+                (Some(name), _) => Read::Table(name),
+                (None, Some(path)) => Read::File(path),
+                (None, None) => Read::Any,
+            };
+            found.push(leaf.find(&read, scans));
         }
     }
     for child in children {
