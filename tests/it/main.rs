@@ -18,6 +18,7 @@ mod fuzz_sql;
 mod groupings;
 mod histories;
 mod into;
+mod long_literals;
 mod long_results;
 mod memory_division;
 mod partitioned;

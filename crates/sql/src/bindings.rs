@@ -8,6 +8,7 @@ use datafusion::error::Result;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator, Value};
 
+use crate::functions::LongTexts;
 use crate::visible::Visible;
 
 /// The database name under which the planner finds files.
@@ -59,6 +60,8 @@ pub struct Bindings {
     pub user_variables: HashMap<String, ScalarValue>,
     /// Values of system variables, keyed as [`crate::references::References`] lists them.
     pub system_variables: HashMap<String, ScalarValue>,
+    /// Literals of many bytes, as far as the statement has been rewritten.
+    pub long_texts: LongTexts,
     /// Names of aggregate functions, in lower case.
     pub aggregates: Arc<HashSet<String>>,
     /// Whether `sql_mode` has ONLY_FULL_GROUP_BY.

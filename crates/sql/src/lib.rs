@@ -19,7 +19,7 @@
 //!   table_text                       statements that come again, known by their text
 //!   scanner                          words, literals and comments of a text, without a copy of it
 //!   pieces                           several statements in one text, statements with parameters
-//!   long_values                  constants that are not folded
+//!   long_values                  constants that are not folded; functions/long_text: long literals
 //!   declared, compute                expressions of tables: their text, and their values
 //! ```
 

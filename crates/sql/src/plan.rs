@@ -182,7 +182,8 @@ impl ContextProvider for Planner<'_> {
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
         let of_state = || self.state.scalar_functions().get(name).cloned();
-        scalar_function(name).or_else(of_state)
+        let long_text = || self.bindings.long_texts.function(name);
+        scalar_function(name).or_else(long_text).or_else(of_state)
     }
 
     fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {

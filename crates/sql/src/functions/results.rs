@@ -38,7 +38,7 @@ use crate::long_values;
 /// Values up to this length fit into any `max_allowed_packet`: MySQL takes no smaller one.
 pub(crate) const SHORT_BYTES: usize = 1 << 10;
 /// Longer values get buffers of their own, and are not made where nothing can stop or pay them.
-const LONG_BYTES: usize = 64 << 10;
+pub(crate) const LONG_BYTES: usize = 64 << 10;
 /// What the values of a batch take without a reservation, and by how much one grows.
 const STEP_BYTES: usize = 1 << 20;
 /// What they take at most where the memory is short and nothing more is reserved.

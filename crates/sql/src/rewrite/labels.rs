@@ -21,6 +21,9 @@ use crate::references::variable;
 use crate::select_list::is_wildcard;
 use crate::source::Source;
 
+/// A column that is called by its expression is called by no more of it.
+const LABEL_BYTES_MAX: usize = 255;
+
 /// One item of a select list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Item {
@@ -344,16 +347,29 @@ pub(super) fn label(item: &SelectItem, text: Option<&str>) -> String {
                 Value::Boolean(false) => "FALSE".to_owned(),
                 Value::SingleQuotedString(words)
                 | Value::DoubleQuotedString(words)
-                | Value::NationalStringLiteral(words) => words.clone(),
-                other => text.map_or_else(|| other.to_string(), str::to_owned),
+                | Value::NationalStringLiteral(words) => shortened(words),
+                other => written(text, other),
             },
             Expr::Identifier(ident) => ident.value.clone(),
             Expr::CompoundIdentifier(parts) if variable(expr).is_none() => parts
                 .last()
                 .map(|part| part.value.clone())
                 .unwrap_or_default(),
-            other => text.map_or_else(|| other.to_string(), str::to_owned),
+            other => written(text, other),
         },
         other => other.to_string(),
     }
+}
+
+/// An expression as its column is called.
+fn written(text: Option<&str>, expr: &impl ToString) -> String {
+    match text {
+        Some(text) => shortened(text),
+        None => shortened(&expr.to_string()),
+    }
+}
+
+/// So much of a text as a column is called by.
+fn shortened(text: &str) -> String {
+    text[..text.floor_char_boundary(LABEL_BYTES_MAX)].to_owned()
 }

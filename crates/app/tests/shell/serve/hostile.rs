@@ -90,6 +90,45 @@ async fn a_text_of_many_statements_takes_the_memory_of_one() {
     assert!(grown < 80 * MIB as u64, "{} KiB", grown >> 10);
 }
 
+/// A literal of 5 MiB is read, and is a value; a plan, which copies all that it is made of again
+/// and again, has it once.
+#[tokio::test]
+async fn long_literals_are_not_copied_with_a_plan() {
+    const LITERAL_BYTES: usize = 5 * MIB;
+    const COPIES_MAX: usize = 14;
+    let server = Server::start(&[]);
+    let mut connection = server.connect().await;
+    let table = "CREATE TEMPORARY TABLE t (a INT, b LONGTEXT)";
+    connection.query_drop(table).await.unwrap();
+    let row = "INSERT INTO t VALUES (1, 'x')";
+    connection.query_drop(row).await.unwrap();
+    let statements = |literal: &str| {
+        [
+            format!("SELECT LENGTH('{literal}')"),
+            format!("SELECT LENGTH(\"{literal}\") AS n FROM t"),
+            format!("SELECT COUNT(*) FROM t WHERE b <> '{literal}' AND a = 1"),
+            format!("SELECT a, COUNT(*) FROM t GROUP BY a, b = '{literal}'"),
+            format!("UPDATE t SET b = '{literal}' WHERE a = 1"),
+        ]
+    };
+    // Shorter ones bring the program's code into memory.
+    for sql in statements(&"z".repeat(100_000)) {
+        connection.query_drop(sql).await.unwrap();
+    }
+    let before = server.peak_bytes();
+    for sql in statements(&"z".repeat(LITERAL_BYTES)) {
+        let label = sql[..40].to_owned();
+        let ran = connection.query_drop(sql).await;
+        ran.unwrap_or_else(|error| panic!("{label}: {error}"));
+        let grown = server.peak_bytes().saturating_sub(before) as usize;
+        assert!(
+            grown < COPIES_MAX * LITERAL_BYTES,
+            "{} KiB: {label}",
+            grown >> 10
+        );
+    }
+}
+
 #[tokio::test]
 async fn statements_in_front_of_one_that_cannot_be_read_run() {
     let server = Server::start(&[]);
