@@ -1,13 +1,13 @@
 //! EXPLAIN names files where they are read, in whichever order that is.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
-use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::file::properties::WriterProperties;
 
 use crate::engine::{open, rows};
+use crate::parquet_file::write_parquet;
 
 /// Writes so many rows `(k, v)` with `k` below `keys`.
 fn write(path: &Path, rows: i64, keys: i64) {
@@ -16,10 +16,7 @@ fn write(path: &Path, rows: i64, keys: i64) {
     };
     let columns = [("k", column(&|row| row % keys)), ("v", column(&|row| row))];
     let batch = RecordBatch::try_from_iter(columns).unwrap();
-    let file = File::create(path).unwrap();
-    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
-    writer.write(&batch).unwrap();
-    writer.close().unwrap();
+    write_parquet(path, WriterProperties::default(), &[batch]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

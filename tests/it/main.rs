@@ -21,6 +21,7 @@ mod into;
 mod long_literals;
 mod long_results;
 mod memory_division;
+mod parquet_file;
 mod partitioned;
 mod planning;
 mod points;

@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
 use futures::Stream;
+use mayfly_sql::select_list::shown;
 use mayfly_table::RowReader;
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 use tokio::sync::mpsc;
@@ -119,16 +120,6 @@ impl Outcome {
     }
 }
 
-/// Bytes of a label; what is longer is cut, as in MySQL and MariaDB. Drivers read it as one packet.
-const LABEL_BYTES_MAX: usize = 255;
-
-fn shortened(label: &str) -> &str {
-    match label.len() > LABEL_BYTES_MAX {
-        true => &label[..label.floor_char_boundary(LABEL_BYTES_MAX)],
-        false => label,
-    }
-}
-
 /// Describes the fields of a schema; labels replace the names where given.
 pub(crate) fn columns_of(schema: &Schema, labels: Option<&[String]>) -> Vec<ColumnInfo> {
     schema
@@ -136,7 +127,7 @@ pub(crate) fn columns_of(schema: &Schema, labels: Option<&[String]>) -> Vec<Colu
         .iter()
         .enumerate()
         .map(|(index, field)| ColumnInfo {
-            name: shortened(
+            name: shown(
                 labels
                     .and_then(|labels| labels.get(index))
                     .unwrap_or(field.name()),

@@ -51,7 +51,7 @@ pub mod references;
 pub mod repeatable;
 mod rewrite;
 mod scanner;
-mod select_list;
+pub mod select_list;
 pub mod selects;
 pub mod source;
 pub mod statement;

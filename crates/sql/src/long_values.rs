@@ -7,6 +7,11 @@
 
 use std::cell::Cell;
 
+use datafusion::common::{Result, exec_err};
+
+/// A value of more bytes is long.
+pub(crate) const LONG_BYTES: usize = 64 << 10;
+
 thread_local! {
     static REFUSED: Cell<bool> = const { Cell::new(false) };
 }
@@ -24,7 +29,10 @@ pub fn without_long_values<T>(run: impl FnOnce() -> T) -> T {
     run()
 }
 
-/// Whether the thread is to make none.
-pub(crate) fn are_refused() -> bool {
-    REFUSED.get()
+/// Fails where the thread is to make no value of so many bytes.
+pub(crate) fn check(bytes: usize) -> Result<()> {
+    match bytes > LONG_BYTES && REFUSED.get() {
+        true => exec_err!("a value of {bytes} bytes is for a statement that runs"),
+        false => Ok(()),
+    }
 }

@@ -2,6 +2,14 @@
 
 use datafusion::sql::sqlparser::ast::{Expr, SelectItem};
 
+/// Bytes of a label; what is longer is cut, as in MySQL and MariaDB. Drivers read it as one packet.
+const LABEL_BYTES_MAX: usize = 255;
+
+/// So much of a label as is shown.
+pub fn shown(label: &str) -> &str {
+    &label[..label.floor_char_boundary(LABEL_BYTES_MAX)]
+}
+
 /// Whether an item is `*` or `t.*`.
 pub(crate) fn is_wildcard(item: &SelectItem) -> bool {
     matches!(

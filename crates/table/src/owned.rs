@@ -27,35 +27,29 @@ const VIEW_BYTES: usize = size_of::<u128>();
 
 /// Bytes that a copy of the array takes.
 pub fn own_bytes(array: &dyn Array) -> usize {
-    let nulls_bytes = array.nulls().map_or(0, |nulls| nulls.len().div_ceil(8));
-    nulls_bytes
-        + match array.data_type() {
-            DataType::Utf8View => views_bytes(array.as_string_view().views()),
-            DataType::BinaryView => views_bytes(array.as_binary_view().views()),
-            DataType::Struct(_) => {
-                let columns = array.as_struct().columns().iter();
-                columns.map(|column| own_bytes(column.as_ref())).sum()
-            }
-            DataType::List(_) => lists_bytes(array.as_list::<i32>()),
-            DataType::LargeList(_) => lists_bytes(array.as_list::<i64>()),
-            DataType::FixedSizeList(_, _) => {
-                own_bytes(array.as_fixed_size_list().values().as_ref())
-            }
-            DataType::Map(_, _) => {
-                let map = array.as_map();
-                items_bytes(map.offsets(), map.entries())
-            }
-            DataType::Dictionary(_, _) => {
-                let dictionary = array.as_any_dictionary();
-                let keys_bytes = own_bytes(dictionary.keys());
-                // Its nulls are those of its keys.
-                keys_bytes - nulls_bytes + own_bytes(dictionary.values().as_ref())
-            }
-            _ => match array.to_data().get_slice_memory_size() {
-                Ok(bytes) => bytes - nulls_bytes,
-                Err(_) => array.get_array_memory_size(),
-            },
+    let within_bytes = match array.data_type() {
+        DataType::Utf8View => views_bytes(array.as_string_view().views()),
+        DataType::BinaryView => views_bytes(array.as_binary_view().views()),
+        DataType::Struct(_) => {
+            let columns = array.as_struct().columns().iter();
+            columns.map(|column| own_bytes(column.as_ref())).sum()
         }
+        DataType::List(_) => lists_bytes(array.as_list::<i32>()),
+        DataType::LargeList(_) => lists_bytes(array.as_list::<i64>()),
+        DataType::FixedSizeList(_, _) => own_bytes(array.as_fixed_size_list().values().as_ref()),
+        DataType::Map(_, _) => items_bytes(array.as_map().offsets(), array.as_map().entries()),
+        DataType::Dictionary(_, _) => {
+            // Its nulls are those of its keys.
+            let dictionary = array.as_any_dictionary();
+            return own_bytes(dictionary.keys()) + own_bytes(dictionary.values().as_ref());
+        }
+        _ => {
+            let bytes = array.to_data().get_slice_memory_size();
+            return bytes.unwrap_or_else(|_| array.get_array_memory_size());
+        }
+    };
+    let nulls_bytes = array.nulls().map_or(0, |nulls| nulls.len().div_ceil(8));
+    nulls_bytes + within_bytes
 }
 
 fn lists_bytes<O: OffsetSizeTrait>(lists: &GenericListArray<O>) -> usize {

@@ -26,7 +26,7 @@ const DOUBLE_DIGITS: u8 = 17;
 const DECIMAL_DIGITS: u8 = 65;
 
 /// The size classes of TEXT and BLOB.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BlobSize {
     /// Up to 255 bytes.
     Tiny,
@@ -39,6 +39,14 @@ pub enum BlobSize {
 }
 
 impl BlobSize {
+    /// The smallest whose values may have so many bytes; the largest where none may.
+    pub fn holding(bytes: u64) -> BlobSize {
+        [BlobSize::Tiny, BlobSize::Normal, BlobSize::Medium]
+            .into_iter()
+            .find(|size| bytes <= size.max_bytes())
+            .unwrap_or(BlobSize::Long)
+    }
+
     /// The most bytes that a value may have.
     pub const fn max_bytes(self) -> u64 {
         match self {

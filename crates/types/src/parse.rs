@@ -228,14 +228,10 @@ fn floating_digits(parts: &Parts) -> Result<Option<Digits>, MySqlError> {
 
 /// The smallest size class for that many characters; zero means that none was declared.
 fn size(length: u32, bytes_each: u64) -> BlobSize {
-    let bytes = u64::from(length) * bytes_each;
-    if bytes == 0 {
-        return BlobSize::Normal;
+    match u64::from(length) * bytes_each {
+        0 => BlobSize::Normal,
+        bytes => BlobSize::holding(bytes),
     }
-    [BlobSize::Tiny, BlobSize::Normal, BlobSize::Medium]
-        .into_iter()
-        .find(|size| bytes <= size.max_bytes())
-        .unwrap_or(BlobSize::Long)
 }
 
 /// The words of a list, which never end with spaces.

@@ -8,10 +8,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Decimal128Array, Int32Array, Int64Array, RecordBatch, StringArray};
-use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::Compression;
-use datafusion::parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
+use datafusion::parquet::file::properties::WriterProperties;
 use mayfly_testkit::Random;
+
+use crate::parquet_file::write_parquet;
 
 /// Rows with six columns, about 40 bytes each.
 pub const NARROW_ROWS: i64 = 400_000;
@@ -34,15 +35,23 @@ pub fn write(directory: &Path) {
     let usual = || WriterProperties::builder().set_compression(Compression::SNAPPY);
     let groups = |rows| usual().set_max_row_group_row_count(Some(rows));
     let rows = batches(NARROW_ROWS, narrow);
-    write_parquet(&path("narrow.parquet"), usual(), &rows);
+    write_parquet(&path("narrow.parquet"), usual().build(), &rows);
     write_csv(&path("narrow.csv"), &rows);
     write_json(&path("narrow.json"), &rows);
     let rows = batches(LONG_ROWS, long);
-    write_parquet(&path("long.parquet"), groups(LONG_GROUP_ROWS), &rows);
+    write_parquet(
+        &path("long.parquet"),
+        groups(LONG_GROUP_ROWS).build(),
+        &rows,
+    );
     write_csv(&path("long.csv"), &rows);
     write_json(&path("long.json"), &rows);
     let rows = batches(WIDE_ROWS, wide);
-    write_parquet(&path("wide.parquet"), groups(WIDE_GROUP_ROWS), &rows);
+    write_parquet(
+        &path("wide.parquet"),
+        groups(WIDE_GROUP_ROWS).build(),
+        &rows,
+    );
     write_csv(&path("wide.csv"), &rows);
     write_json(&path("wide.json"), &rows);
     // As DuckDB writes them: one page for a column of a row group, without an index of pages.
@@ -51,7 +60,7 @@ pub fn write(directory: &Path) {
         .set_data_page_row_count_limit(PAGE_BYTES_MAX)
         .set_dictionary_enabled(false)
         .set_offset_index_disabled(true);
-    write_parquet(&path("one_page.parquet"), one_page, &rows);
+    write_parquet(&path("one_page.parquet"), one_page.build(), &rows);
 }
 
 fn batches(rows: i64, batch: fn(i64, i64) -> RecordBatch) -> Vec<RecordBatch> {
@@ -59,16 +68,6 @@ fn batches(rows: i64, batch: fn(i64, i64) -> RecordBatch) -> Vec<RecordBatch> {
     starts
         .map(|start| batch(start, (start + BATCH_ROWS).min(rows)))
         .collect()
-}
-
-fn write_parquet(path: &Path, properties: WriterPropertiesBuilder, rows: &[RecordBatch]) {
-    let file = File::create(path).unwrap();
-    let schema = rows[0].schema();
-    let mut writer = ArrowWriter::try_new(file, schema, Some(properties.build())).unwrap();
-    for batch in rows {
-        writer.write(batch).unwrap();
-    }
-    writer.close().unwrap();
 }
 
 fn write_csv(path: &Path, rows: &[RecordBatch]) {

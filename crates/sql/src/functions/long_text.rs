@@ -9,7 +9,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::{ScalarValue, exec_err};
+use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -18,9 +18,8 @@ use datafusion::logical_expr::{
 use mayfly_types::{BlobSize, ColumnType};
 
 use super::define::result_field;
-use super::own::MARK;
-use super::results::LONG_BYTES;
-use crate::long_values;
+use super::own::LONG_TEXT;
+use crate::long_values::{self, LONG_BYTES};
 
 /// The long literals of a statement.
 #[derive(Clone, Debug, Default)]
@@ -41,17 +40,14 @@ impl LongTexts {
             texts.push(text.into());
             texts.len() - 1
         });
-        name_of(place)
+        format!("{LONG_TEXT}{place}")
     }
 
     /// The literal that the function of a name gives.
     pub(crate) fn text(&self, name: &str) -> Option<Arc<str>> {
-        if !name.starts_with(MARK) {
-            return None;
-        }
+        let place: usize = name.strip_prefix(LONG_TEXT)?.parse().ok()?;
         let texts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = (0..texts.len()).find(|place| name_of(*place) == name)?;
-        Some(Arc::clone(&texts[place]))
+        texts.get(place).cloned()
     }
 
     /// The function of a name.
@@ -68,17 +64,9 @@ impl LongTexts {
 
 /// The type of a literal that is longer than a VARCHAR.
 fn type_of(text: &str) -> ColumnType {
-    const CHARACTER_BYTES: usize = 4;
-    const MEDIUM_BYTES_MAX: usize = (1 << 24) - 1;
-    let bytes = text.chars().count() * CHARACTER_BYTES;
-    ColumnType::Text(match bytes <= MEDIUM_BYTES_MAX {
-        true => BlobSize::Medium,
-        false => BlobSize::Long,
-    })
-}
-
-fn name_of(place: usize) -> String {
-    format!("{MARK}long_text_{place}")
+    const CHARACTER_BYTES: u64 = 4;
+    let bytes = text.chars().count() as u64 * CHARACTER_BYTES;
+    ColumnType::Text(BlobSize::holding(bytes))
 }
 
 /// The function that gives a literal.
@@ -128,10 +116,7 @@ impl ScalarUDFImpl for LongText {
     }
 
     fn invoke_with_args(&self, _arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        if long_values::are_refused() {
-            let bytes = self.text.len();
-            return exec_err!("a value of {bytes} bytes is for a statement that runs");
-        }
+        long_values::check(self.text.len())?;
         let text = Some(self.text.as_ref().to_owned());
         Ok(ColumnarValue::Scalar(ScalarValue::Utf8View(text)))
     }

@@ -15,6 +15,8 @@ pub(crate) const COMPARE: &str = "\u{1}compare";
 pub(crate) const CONVERT_USING: &str = "\u{1}convert_using";
 /// LIKE.
 pub(crate) const LIKE: &str = "\u{1}like";
+/// What the names of long literals begin with; their place among those of the statement follows.
+pub(crate) const LONG_TEXT: &str = "\u{1}long_text_";
 /// `-` in front of a value.
 pub(crate) const NEGATE: &str = "\u{1}negate";
 /// LAST_INSERT_ID with an argument.

@@ -26,19 +26,16 @@ use arrow::array::types::{BinaryViewType, ByteViewType, StringViewType};
 use arrow::array::{ArrayRef, StringViewBuilder};
 use arrow::buffer::Buffer;
 use bytes::Bytes;
-use datafusion::common::exec_err;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::call::Call;
 use super::define::raise;
-use crate::long_values;
+use crate::long_values::{self, LONG_BYTES};
 
 /// Values up to this length fit into any `max_allowed_packet`: MySQL takes no smaller one.
 pub(crate) const SHORT_BYTES: usize = 1 << 10;
-/// Longer values get buffers of their own, and are not made where nothing can stop or pay them.
-pub(crate) const LONG_BYTES: usize = 64 << 10;
 /// What the values of a batch take without a reservation, and by how much one grows.
 const STEP_BYTES: usize = 1 << 20;
 /// What they take at most where the memory is short and nothing more is reserved.
@@ -253,9 +250,7 @@ impl<'c> Limits<'c> {
 
     /// Whether a value that is written with so many bytes may be within the limit.
     fn allow(&mut self, bytes: usize) -> Result<bool> {
-        if bytes > LONG_BYTES && long_values::are_refused() {
-            return exec_err!("a value of {bytes} bytes is for a statement that runs");
-        }
+        long_values::check(bytes)?;
         // The characters of bytes take one or two.
         let least = if self.of_octets { bytes / 2 } else { bytes };
         Ok(self.compare(least))

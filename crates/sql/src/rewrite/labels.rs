@@ -18,11 +18,8 @@ use crate::bindings::Bindings;
 use crate::from_list;
 use crate::functions::own::MARK;
 use crate::references::variable;
-use crate::select_list::is_wildcard;
+use crate::select_list::{is_wildcard, shown};
 use crate::source::Source;
-
-/// A column that is called by its expression is called by no more of it.
-const LABEL_BYTES_MAX: usize = 255;
 
 /// One item of a select list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -347,7 +344,7 @@ pub(super) fn label(item: &SelectItem, text: Option<&str>) -> String {
                 Value::Boolean(false) => "FALSE".to_owned(),
                 Value::SingleQuotedString(words)
                 | Value::DoubleQuotedString(words)
-                | Value::NationalStringLiteral(words) => shortened(words),
+                | Value::NationalStringLiteral(words) => shown(words).to_owned(),
                 other => written(text, other),
             },
             Expr::Identifier(ident) => ident.value.clone(),
@@ -361,15 +358,10 @@ pub(super) fn label(item: &SelectItem, text: Option<&str>) -> String {
     }
 }
 
-/// An expression as its column is called.
+/// An expression as its column is called. It may be long, and is copied with the plan.
 fn written(text: Option<&str>, expr: &impl ToString) -> String {
     match text {
-        Some(text) => shortened(text),
-        None => shortened(&expr.to_string()),
+        Some(text) => shown(text).to_owned(),
+        None => shown(&expr.to_string()).to_owned(),
     }
-}
-
-/// So much of a text as a column is called by.
-fn shortened(text: &str) -> String {
-    text[..text.floor_char_boundary(LABEL_BYTES_MAX)].to_owned()
 }

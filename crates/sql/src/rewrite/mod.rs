@@ -10,6 +10,7 @@ pub(crate) mod expression;
 mod grouping;
 pub(crate) mod invisible;
 mod labels;
+mod long_literals;
 mod order_names;
 mod recursion;
 pub(crate) mod refused;
@@ -25,20 +26,20 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LimitClause,
-    NamedWindowExpr, ObjectName, ObjectNamePart, OrderBy, OrderByKind, Query, Select, SelectItem,
-    SetExpr, Spanned, TableAlias, TableFactor, Value, Visitor, VisitorMut, WindowType,
+    Expr, Function, Ident, LimitClause, NamedWindowExpr, ObjectName, OrderBy, OrderByKind, Query,
+    Select, SelectItem, SetExpr, Spanned, TableAlias, TableFactor, Value, Visitor, VisitorMut,
+    WindowType,
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::bindings::Bindings;
-use crate::functions::LongTexts;
 use crate::references::table_name;
 use crate::select_list::{expression_of, is_wildcard};
 use crate::source::Source;
 use crate::statement::TableName;
 use crate::walk;
+use long_literals::LongLiterals;
 
 /// A rewritten query and how its columns are labelled.
 pub(crate) struct Rewritten {
@@ -77,7 +78,7 @@ pub(crate) fn query(
     if let Some(error) = rewriter.error {
         return Err(error);
     }
-    let _ = walk::write(&mut query, &mut LongLiterals::new(bindings));
+    let _ = walk::write(&mut query, &mut LongLiterals::new(&bindings.long_texts));
     let mut leftovers = Leftovers {
         source,
         error: None,
@@ -113,90 +114,8 @@ pub(crate) fn expression(mut expr: Expr, bindings: &Bindings) -> Result<Expr, My
     if let Some(error) = rewriter.error {
         return Err(error);
     }
-    let _ = walk::write(&mut expr, &mut LongLiterals::new(bindings));
+    let _ = walk::write(&mut expr, &mut LongLiterals::new(&bindings.long_texts));
     Ok(expr)
-}
-
-/// Takes literals of many bytes out of a statement.
-struct LongLiterals<'a> {
-    bindings: &'a Bindings,
-    /// For each query that is being visited, whether it has rows of VALUES, which are computed
-    /// while it is planned.
-    has_values: Vec<bool>,
-}
-
-impl<'a> LongLiterals<'a> {
-    fn new(bindings: &'a Bindings) -> Self {
-        Self {
-            bindings,
-            has_values: Vec::new(),
-        }
-    }
-
-    /// Puts a literal back that has been taken out.
-    fn put_back(&self, expr: &mut Expr) {
-        if let Expr::Function(function) = expr
-            && let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice()
-            && let Some(text) = self.bindings.long_texts.text(&name.value)
-        {
-            *expr = Expr::Value(Value::SingleQuotedString(text.as_ref().to_owned()).into());
-        }
-    }
-}
-
-impl VisitorMut for LongLiterals<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.has_values.push(has_values(&query.body));
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
-        self.has_values.pop();
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        match expr {
-            Expr::Value(value) if self.has_values.last() != Some(&true) => {
-                if let Value::SingleQuotedString(text) | Value::DoubleQuotedString(text) =
-                    &mut value.value
-                    && LongTexts::is_one(text)
-                {
-                    let name = self.bindings.long_texts.take(std::mem::take(text));
-                    *expr = call(&name, Vec::new());
-                }
-            }
-            // A separator, a default: the planner wants a literal there.
-            Expr::Function(function) if wants_literals(function) => {
-                if let FunctionArguments::List(list) = &mut function.args {
-                    for argument in &mut list.args {
-                        if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument {
-                            self.put_back(expr);
-                        }
-                    }
-                }
-            }
-            _ => {}
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-/// Whether rows of VALUES are among what a query puts together.
-fn has_values(body: &SetExpr) -> bool {
-    match body {
-        SetExpr::Values(_) => true,
-        SetExpr::SetOperation { left, right, .. } => has_values(left) || has_values(right),
-        _ => false,
-    }
-}
-
-/// Whether a function is an aggregate or a window, some of whose arguments are no expressions.
-fn wants_literals(function: &Function) -> bool {
-    let name = function.name.to_string();
-    function.over.is_some() || name.to_ascii_lowercase().contains("group_concat")
 }
 
 /// The first select of a query, which labels its columns.

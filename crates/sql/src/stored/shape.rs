@@ -264,10 +264,7 @@ fn narrow(digits: u32) -> u8 {
 }
 
 fn size(bytes: u64) -> BlobSize {
-    [BlobSize::Normal, BlobSize::Medium]
-        .into_iter()
-        .find(|size| bytes <= size.max_bytes())
-        .unwrap_or(BlobSize::Long)
+    BlobSize::holding(bytes).max(BlobSize::Normal)
 }
 
 /// The values of several expressions together: branches of CASE, arguments of COALESCE, the

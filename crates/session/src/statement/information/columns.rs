@@ -1,7 +1,7 @@
 //! COLUMNS.
 
 use mayfly_table::Column;
-use mayfly_types::{BlobSize, ColumnType};
+use mayfly_types::ColumnType;
 
 use super::super::Job;
 use super::super::define::{CHARACTER_BYTES, declared_length};
@@ -105,15 +105,9 @@ fn character_set(column: &Column) -> Option<String> {
 
 /// The longest value, in characters and in bytes.
 fn lengths(column_type: &ColumnType) -> [Option<String>; 2] {
-    let blob = |size: &BlobSize| match size {
-        BlobSize::Tiny => u64::from(u8::MAX),
-        BlobSize::Normal => u64::from(u16::MAX),
-        BlobSize::Medium => (1 << 24) - 1,
-        BlobSize::Long => u64::from(u32::MAX),
-    };
     let characters = |word: &String| word.chars().count() as u64;
     let (length, bytes) = match column_type {
-        ColumnType::Text(size) | ColumnType::Blob(size) => (blob(size), blob(size)),
+        ColumnType::Text(size) | ColumnType::Blob(size) => (size.max_bytes(), size.max_bytes()),
         ColumnType::Enum(words) => {
             let length = words.iter().map(characters).max().unwrap_or(0);
             (length, length * CHARACTER_BYTES)
