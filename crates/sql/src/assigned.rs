@@ -124,7 +124,7 @@ pub fn split(
             // What hangs on no row before is the plan's.
             let name = Ident::with_quote('`', input_name(inputs.len()));
             inputs.push(std::mem::replace(&mut value, Expr::Identifier(name)));
-        } else if has_subquery(&value) || finds(&value, &mut |expr| is_of_rows(expr, aggregates)) {
+        } else if has_subquery(&value) || finds(&value, &mut |expr| is_beyond(expr, aggregates)) {
             return Err(refused());
         }
         change_expressions(&mut value, &mut |expr| take_out(expr, &names, &mut inputs));
@@ -168,9 +168,10 @@ fn expression(item: &SelectItem) -> Option<&Expr> {
     }
 }
 
-/// Whether an expression is computed from several rows.
-fn is_of_rows(expr: &Expr, aggregates: &HashSet<String>) -> bool {
+/// Whether an expression is computed from several rows, or assigns a variable itself.
+fn is_beyond(expr: &Expr, aggregates: &HashSet<String>) -> bool {
     match expr {
+        Expr::BinaryOp { op, .. } => *op == BinaryOperator::Assignment,
         Expr::Function(function) => {
             let name = function.name.to_string().to_ascii_lowercase();
             function.over.is_some() || aggregates.contains(&name)

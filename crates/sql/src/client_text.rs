@@ -3,6 +3,16 @@
 //! A literal may hold bytes that are no text: clients put values of BLOB columns into statements
 //! so, with `_binary` in front and without. Such a literal is written as `x'...'`.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing
+    )
+)]
+
 use std::borrow::Cow;
 
 use mayfly_types::{CharacterSet, MySqlError};
@@ -50,7 +60,7 @@ impl Writer {
                 Some(quote @ (b'\'' | b'"')) => self.literal(from, *quote)?,
                 Some(b'`') => {
                     let len = quoted_len(from, b'`', false).unwrap_or(from.len());
-                    self.out.push_str(&self.set.decode(&from[..len])?);
+                    self.out.push_str(&self.set.decode(start_of(from, len))?);
                     len
                 }
                 Some(_) => {
@@ -63,11 +73,11 @@ impl Writer {
                             '?'
                         }
                     };
-                    self.out.extend(from[..len].iter().map(shown));
+                    self.out.extend(start_of(from, len).iter().map(shown));
                     len
                 }
             };
-            rest = &from[len..];
+            rest = from.get(len..).unwrap_or_default();
         }
         Ok(())
     }
@@ -79,7 +89,7 @@ impl Writer {
             self.out.push_str(&self.set.decode(from)?);
             return Ok(from.len());
         };
-        let whole = &from[..len];
+        let whole = start_of(from, len);
         let before = self.out.trim_end();
         let word = before.len().checked_sub(BINARY.len());
         let introduced = word.filter(|at| {
@@ -101,7 +111,8 @@ impl Writer {
                     self.out.truncate(at);
                 }
                 self.out.push_str("x'");
-                for byte in unescaped(&whole[1..len - 1], quote) {
+                let inside = whole.get(1..len.saturating_sub(1)).unwrap_or_default();
+                for byte in unescaped(inside, quote) {
                     self.out.push_str(&format!("{byte:02X}"));
                 }
                 self.out.push('\'');
@@ -111,12 +122,16 @@ impl Writer {
     }
 }
 
+/// The first bytes of a text.
+fn start_of(text: &[u8], len: usize) -> &[u8] {
+    text.get(..len).unwrap_or(text)
+}
+
 /// The bytes in front of the next literal, name in quotes, or comment.
 fn plain_len(text: &[u8]) -> usize {
-    let begins = |at: usize| match text[at] {
-        b'\'' | b'"' | b'`' | b'#' => true,
-        b'/' => text[at..].starts_with(b"/*"),
-        b'-' => text[at..].starts_with(b"--") && text.get(at + 2).is_none_or(|byte| *byte <= b' '),
+    let begins = |at: usize| match text.get(at..) {
+        Some([b'\'' | b'"' | b'`' | b'#', ..] | [b'/', b'*', ..] | [b'-', b'-']) => true,
+        Some([b'-', b'-', next, ..]) => *next <= b' ',
         _ => false,
     };
     (0..text.len()).find(|at| begins(*at)).unwrap_or(text.len())

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   text
-//!     | dialect, source, parse       what stands in it
+//!     | dialect, source, parse       what stands in it; constructs, effort: each part read once
 //!   statement
 //!     | references -> bindings       names that it has, tables that the session has for them
 //!     | change, defaults, rewrite    the syntax tree as DataFusion's planner is to read it
@@ -31,11 +31,14 @@ pub mod by_row;
 pub mod change;
 pub mod clause;
 pub mod client_text;
+mod climbing;
 mod comparison;
 pub mod compute;
+mod constructs;
 pub mod declared;
 pub mod defaults;
 pub mod dialect;
+mod effort;
 mod from_list;
 pub mod functions;
 pub mod in_turn;

@@ -4,6 +4,16 @@
 //! **Owns** where a text is cut and how a value is spelled in its place. **Never** reads a
 //! statement: that is `parse`.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing
+    )
+)]
+
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -90,7 +100,8 @@ impl Statements<'_> {
                     (self.is_empty, self.is_any_found) = (true, true);
                     return Cut::Statement(statement);
                 }
-                if self.text[statement.clone()].trim_ascii().is_empty() {
+                let between = self.text.get(statement.clone()).unwrap_or_default();
+                if between.trim_ascii().is_empty() {
                     self.missing.get_or_insert(statement.start);
                 }
             } else if !lexeme.is_blank() {
@@ -129,7 +140,9 @@ impl Iterator for Statements<'_> {
 /// What stands for a parameter whose value is not known: NULL, which tells itself apart from one
 /// that was written.
 const NOTHING: &str = "/*?*/NULL/*?*/";
-const COMMENT_BYTES: usize = 5;
+/// The same as the first and as the last word of a label, which loses the comment outside of it.
+const NOTHING_FIRST: &str = "NULL/*?*/";
+const NOTHING_LAST: &str = "/*?*/NULL";
 
 /// The most parameters that the protocol can count.
 const PARAMETERS_MAX: usize = u16::MAX as usize;
@@ -181,19 +194,21 @@ impl Parametrized {
         for (lexeme, range) in scanner.by_ref() {
             match lexeme {
                 Lexeme::Parameter => {
-                    let follows = text[range.end..].chars().next();
+                    let follows = text.get(range.end..).and_then(|rest| rest.chars().next());
                     if follows.is_some_and(char::is_numeric) {
                         return Err(refused(range.start));
                     }
                     if pieces.len() == PARAMETERS_MAX {
                         return Err(MySqlError::new(ErrorCode::TooManyParameters, &[]));
                     }
-                    pieces.push(text[from..range.start].to_owned());
+                    let piece = text.get(from..range.start);
+                    pieces.push(piece.ok_or_else(|| refused(range.start))?.to_owned());
                     counts_rows.push(is_in_limit);
                     from = range.end;
                 }
                 Lexeme::Word => {
-                    let is_word = |other: &str| text[range.clone()].eq_ignore_ascii_case(other);
+                    let word = text.get(range.clone()).unwrap_or_default();
+                    let is_word = |other: &str| word.eq_ignore_ascii_case(other);
                     is_in_limit = is_word("LIMIT") || is_word("OFFSET");
                 }
                 Lexeme::Comma | Lexeme::Number => {}
@@ -205,7 +220,8 @@ impl Parametrized {
         if scanner.is_unterminated() {
             return Err(refused(last));
         }
-        pieces.push(text[from..].to_owned());
+        let piece = text.get(from..).ok_or_else(|| refused(from))?;
+        pieces.push(piece.to_owned());
         Ok(Parametrized {
             pieces,
             counts_rows,
@@ -283,14 +299,8 @@ impl Parametrized {
 
 /// A text in which each value that is not known is the parameter that it stands for.
 fn without_nothing(told: &str) -> String {
-    // A label begins and ends with a word, without the comment.
-    let parts = [
-        NOTHING,
-        &NOTHING[COMMENT_BYTES..],
-        &NOTHING[..NOTHING.len() - COMMENT_BYTES],
-    ];
     let mut asked = told.to_owned();
-    for part in parts {
+    for part in [NOTHING, NOTHING_FIRST, NOTHING_LAST] {
         for found in [
             format!(" {part} "),
             format!("{part} "),
@@ -381,15 +391,12 @@ fn is_decimal(text: &str) -> bool {
 
 fn quote(value: &str, text: &mut String) {
     text.push('\'');
-    let mut rest = value;
-    while let Some(at) = rest.find(['\'', '\\']) {
-        let (before, from) = rest.split_at(at);
-        text.push_str(before);
-        text.push_str(&from[..1]);
-        text.push_str(&from[..1]);
-        rest = &from[1..];
+    for part in value.split_inclusive(['\'', '\\']) {
+        text.push_str(part);
+        if let Some(last @ ('\'' | '\\')) = part.chars().next_back() {
+            text.push(last);
+        }
     }
-    text.push_str(rest);
     text.push('\'');
 }
 

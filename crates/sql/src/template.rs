@@ -10,6 +10,16 @@
 //!
 //! **Cost**: one pass over the bytes, and two allocations: shape and constants.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing
+    )
+)]
+
 use std::borrow::Cow;
 
 use crate::literal::Literal;
@@ -53,14 +63,14 @@ impl<'a> Template<'a> {
             shape: Vec::with_capacity(bytes.len().min(256)),
             constants: Vec::with_capacity(8),
         };
-        let mut may_have_rows = bytes[0].eq_ignore_ascii_case(&b'i');
+        let mut may_have_rows = matches!(bytes.first(), Some(b'i' | b'I'));
         let mut rows = 1;
         while reader.at < bytes.len() {
             let start = reader.at;
             reader.token()?;
             if may_have_rows
                 && reader.depth == 0
-                && begins_rows(&bytes[start..reader.at])
+                && bytes.get(start..reader.at).is_some_and(begins_rows)
                 && let Some(count) = reader.rows()?
             {
                 rows = count;
@@ -113,7 +123,8 @@ impl<'a> Reader<'a> {
         match class_of(byte) {
             Class::Word => {
                 let end = end_of_word(bytes, at);
-                if self.is_among_rows && bytes[at..end].eq_ignore_ascii_case(b"null") {
+                let word = bytes.get(at..end)?;
+                if self.is_among_rows && word.eq_ignore_ascii_case(b"null") {
                     self.constant(None, VALUE, end);
                 }
                 self.at = end;
@@ -126,7 +137,7 @@ impl<'a> Reader<'a> {
             }
             Class::Quote => {
                 let (end, has_quotes) = end_of_text(bytes, at)?;
-                let inside = &text[at + 1..end - 1];
+                let inside = text.get(at + 1..end - 1)?;
                 let inside = match has_quotes {
                     true => Cow::Owned(unquoted(inside, byte)),
                     false => Cow::Borrowed(inside),
@@ -134,7 +145,7 @@ impl<'a> Reader<'a> {
                 self.constant(Some(Literal::text(inside)), TEXT, end);
             }
             Class::Name => {
-                let length = bytes[at + 1..].iter().position(|byte| *byte == b'`')?;
+                let length = bytes.get(at + 1..)?.iter().position(|byte| *byte == b'`')?;
                 self.at = at + length + 2;
             }
             Class::Slash if next == b'*' => return None,
@@ -158,7 +169,7 @@ impl<'a> Reader<'a> {
         let end = end_of_number(self.text.as_bytes(), start)?;
         let number = Literal {
             is_negative,
-            ..Literal::number(&self.text[start..end])
+            ..Literal::number(self.text.get(start..end)?)
         };
         self.constant(Some(number), NUMBER, end);
         Some(())
@@ -178,7 +189,8 @@ impl<'a> Reader<'a> {
     /// Copies to the shape what was read since the last constant.
     #[inline]
     fn copy(&mut self) {
-        let read = &self.text.as_bytes()[self.copied..self.at];
+        let read = self.text.as_bytes().get(self.copied..self.at);
+        let read = read.unwrap_or_default();
         match read {
             [one] => self.shape.push(*one),
             _ => self.shape.extend_from_slice(read),
@@ -210,7 +222,7 @@ impl<'a> Reader<'a> {
                 break;
             }
             self.row(behind_spaces(bytes, comma + 1))?;
-            if self.shape[end..] != self.shape[form..end] {
+            if self.shape.get(end..) != self.shape.get(form..end) {
                 return None;
             }
             self.shape.truncate(end);
@@ -256,6 +268,7 @@ enum Class {
     Other,
 }
 
+#[allow(clippy::indexing_slicing, reason = "the compiler runs it")]
 static CLASSES: [Class; 256] = {
     let mut classes = [Class::Other; 256];
     let mut byte = 0;
@@ -279,18 +292,22 @@ static CLASSES: [Class; 256] = {
 };
 
 fn class_of(byte: u8) -> Class {
-    CLASSES[usize::from(byte)]
+    // It has all bytes; the compiler knows.
+    CLASSES
+        .get(usize::from(byte))
+        .copied()
+        .unwrap_or(Class::Refused)
 }
 
 /// Whether a value may stand before a place; not where one must come.
 fn has_value_before(bytes: &[u8], at: usize) -> bool {
-    let mut before = bytes[..at].iter().rev();
+    let mut before = bytes.get(..at).unwrap_or_default().iter().rev();
     let last = before.find(|byte| !byte.is_ascii_whitespace());
     !matches!(last, Some(b'(' | b',' | b'='))
 }
 
 fn behind_spaces(bytes: &[u8], start: usize) -> usize {
-    let rest = &bytes[start..];
+    let rest = bytes.get(start..).unwrap_or_default();
     let length = rest.iter().position(|byte| !byte.is_ascii_whitespace());
     start + length.unwrap_or(rest.len())
 }
@@ -300,7 +317,7 @@ fn is_of_word(byte: u8) -> bool {
 }
 
 fn end_of_word(bytes: &[u8], start: usize) -> usize {
-    let rest = &bytes[start..];
+    let rest = bytes.get(start..).unwrap_or_default();
     let length = rest.iter().position(|byte| !is_of_word(*byte));
     start + length.unwrap_or(rest.len())
 }
@@ -308,7 +325,7 @@ fn end_of_word(bytes: &[u8], start: usize) -> usize {
 /// The end of `12`, `1.5` or `2e-3`; `None` for what goes on as a word does (`0x41`, `1a`).
 fn end_of_number(bytes: &[u8], start: usize) -> Option<usize> {
     let digits = |from: usize| {
-        let rest = &bytes[from..];
+        let rest = bytes.get(from..).unwrap_or_default();
         let length = rest.iter().position(|byte| !byte.is_ascii_digit());
         from + length.unwrap_or(rest.len())
     };
@@ -333,15 +350,15 @@ fn end_of_number(bytes: &[u8], start: usize) -> Option<usize> {
 /// The end of a text behind its closing quote, and whether there are quotes in it, written twice;
 /// `None` where something is escaped by a backslash, or the quote is missing.
 fn end_of_text(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
-    let quote = bytes[start];
+    let quote = *bytes.get(start)?;
     let mut at = start + 1;
     let mut has_quotes = false;
     loop {
-        let inside = &bytes[at..];
+        let inside = bytes.get(at..)?;
         at += inside
             .iter()
             .position(|byte| *byte == quote || *byte == b'\\')?;
-        if bytes[at] == b'\\' {
+        if bytes.get(at) == Some(&b'\\') {
             return None;
         }
         if bytes.get(at + 1) != Some(&quote) {

@@ -35,6 +35,8 @@ mod regexp;
 mod results;
 pub(crate) mod seeded;
 mod session_values;
+#[cfg(test)]
+mod silent;
 pub(crate) mod single;
 mod text;
 pub(crate) mod unify;
@@ -59,8 +61,8 @@ pub use long_text::LongTexts;
 pub use named_locks::{LockHolder, NamedLocks};
 pub(crate) use number::{read_double, read_integer};
 pub use session_values::{SessionValues, Values, aside};
-pub(crate) use waiting::has_waiting;
 pub use waiting::{Waiting, waits};
+pub(crate) use waiting::{has_waiting, is_waiting};
 
 use arithmetic::{Operator, arithmetic as operator};
 use define::Function;
@@ -115,6 +117,12 @@ static BY_NAME: LazyLock<HashMap<String, Arc<ScalarUDF>>> = LazyLock::new(|| {
     }
     functions
 });
+
+/// The name that a function has of its own, if `alias` is another one for it.
+pub(crate) fn own_name(alias: &str) -> Option<&'static str> {
+    let name = BY_NAME.get(alias)?.name();
+    (name != alias).then_some(name)
+}
 
 /// A call of a function of the table.
 ///

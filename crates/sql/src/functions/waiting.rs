@@ -64,12 +64,17 @@ pub(super) static FUNCTIONS: &[Definition] = &[
 /// Whether an expression has functions that wait or whose value depends on those that do.
 pub(crate) fn has_waiting(expr: &Expr) -> bool {
     let is_one = |expr: &Expr| match expr {
-        Expr::ScalarFunction(call) => {
-            name_of(&call.func).is_some_and(|name| FUNCTIONS.iter().any(|of| of.name == name))
-        }
+        Expr::ScalarFunction(call) => name_of(&call.func).is_some_and(is_waiting),
         _ => false,
     };
     expr.exists(|expr| Ok(is_one(expr))).unwrap_or(true)
+}
+
+/// Whether a function of this name is one.
+pub(crate) fn is_waiting(name: &str) -> bool {
+    FUNCTIONS
+        .iter()
+        .any(|of| of.name.eq_ignore_ascii_case(name))
 }
 
 /// Whether a plan has such functions.

@@ -5,20 +5,33 @@
 //! the limit for the rest. It looks at the tokens, before anything deep is made. A chain in
 //! parentheses makes the one around it deeper: there is a limit for both together. SELECTs inside
 //! one another are limited too, as in MySQL, where the parser would stop by its own depth.
+//!
+//! It also counts how often the parser reads a token. Behind FROM, `((SELECT` may begin a derived
+//! table or a join in parentheses, and the parser tries one after the other: what is inside is read
+//! once for each parenthesis, and tables inside of that as often for each of these readings. What
+//! follows inside of the parentheses is read once, unless a query may go on so.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use mayfly_types::{ErrorCode, MySqlError};
 
+use super::{RECURSION_LIMIT, nested_too_deeply};
+use crate::effort;
+
 /// Operators in a row. Planning them takes the cube of their number: so many take a second or two.
-const OPERATORS_MAX: usize = 500;
+pub(crate) const OPERATORS_MAX: usize = 500;
 /// Set operations in a row, and operators with those inside of parentheses: a thread that plans has
 /// stack for several times as many.
-const DEPTH_MAX: usize = 1000;
+pub(crate) const DEPTH_MAX: usize = 1000;
 /// Tables of a FROM clause: as in MySQL.
 const TABLES_MAX: usize = 61;
 /// SELECTs around another one: as in MySQL.
 const NESTING_MAX: usize = 63;
+
+/// Parentheses inside one another. The parser stops earlier, but where it does not count.
+const PARENTHESES_MAX: usize = RECURSION_LIMIT + 50;
+/// Readings of tokens that a short statement may have beyond those of any statement.
+const READINGS_MAX: usize = 100_000;
 
 /// What has been seen between two parentheses so far.
 #[derive(Default)]
@@ -33,23 +46,54 @@ struct Level {
     is_from: bool,
     /// Whether it has a SELECT, not counted those in further parentheses.
     selects: bool,
+    /// How often the parser reads it, at most; 0 is once.
+    readings: usize,
+    /// For tables in parentheses: how often it is read as a query where one goes on behind the
+    /// parentheses in it, before these have ended.
+    tries: usize,
 }
 
 /// Looks at the length of chains.
 ///
 /// # Errors
-/// 1436 for a chain of operators or set operations that is too long, 1116 for too many tables, 1473
-/// for SELECTs that are nested too deeply.
+/// 1436 for a chain of operators or set operations that is too long, and for tables in parentheses
+/// that would be read too often, 1116 for too many tables, 1473 for SELECTs that are nested too
+/// deeply, 1064 for parentheses that are.
 pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<(), MySqlError> {
     let mut outer: Vec<Level> = Vec::new();
     let mut level = Level::default();
     // Of the levels around this one, those with a SELECT.
     let mut nesting = 0;
+    let mut opening = Opening::default();
+    let mut read = 0_usize;
+    let read_max = effort::bound(tokens.len(), READINGS_MAX);
+    let mut is_behind = false;
     for token in tokens {
+        if matches!(token.token, Token::Whitespace(_)) {
+            continue;
+        }
+        if std::mem::replace(&mut is_behind, token.token == Token::RParen) {
+            level.go_on(&token.token);
+        }
+        if opening.begins_table(&token.token) {
+            read_again(&mut outer, &mut level, opening.parentheses);
+        }
+        opening.pass(&token.token, &level);
+        read = read.saturating_add(level.readings.max(1));
+        if read > read_max {
+            return Err(effort::refusal());
+        }
         match &token.token {
             Token::LParen => {
                 nesting += usize::from(level.selects);
-                outer.push(std::mem::take(&mut level));
+                let inner = Level {
+                    readings: level.readings,
+                    ..Level::default()
+                };
+                outer.push(std::mem::replace(&mut level, inner));
+                if outer.len() > PARENTHESES_MAX {
+                    return Err(nested_too_deeply());
+                }
             }
             Token::RParen => {
                 // Whoever has more of these than of the others is told so by the parser.
@@ -63,6 +107,7 @@ pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<(), MySqlError> {
                 level.tables += usize::from(level.is_from);
             }
             Token::Word(word) if word.quote_style.is_none() => level.word(word.keyword),
+            Token::Overlap => level.operators = 0,
             token if is_operator(token) => level.add_operator(),
             _ => {}
         }
@@ -79,7 +124,66 @@ pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<(), MySqlError> {
     Ok(())
 }
 
+/// Parentheses with nothing between them, up to the next token.
+#[derive(Default)]
+struct Opening {
+    parentheses: usize,
+    /// Whether a table may stand where the first of them is.
+    is_table: bool,
+}
+
+impl Opening {
+    /// Whether `token` makes the parentheses in front of it those of a table that is tried twice.
+    fn begins_table(&self, token: &Token) -> bool {
+        self.is_table
+            && self.parentheses > 1
+            && matches!(token, Token::Word(word) if matches!(
+                word.keyword,
+                Keyword::SELECT
+                    | Keyword::WITH
+                    | Keyword::VALUES
+                    | Keyword::TABLE
+                    | Keyword::UPDATE
+            ))
+    }
+
+    fn pass(&mut self, token: &Token, level: &Level) {
+        if *token == Token::LParen {
+            self.parentheses += 1;
+            return;
+        }
+        self.parentheses = 0;
+        self.is_table = match token {
+            Token::Comma => level.is_from,
+            Token::Word(word) => matches!(
+                word.keyword,
+                Keyword::FROM | Keyword::JOIN | Keyword::STRAIGHT_JOIN | Keyword::UPDATE
+            ),
+            _ => false,
+        };
+    }
+}
+
+/// The query in the last `parentheses` is read once for each of them. What stands behind it in the
+/// outer ones is read so often only where a query goes on.
+fn read_again(outer: &mut [Level], level: &mut Level, parentheses: usize) {
+    let once = level.readings.max(1);
+    level.readings = once.saturating_mul(parentheses);
+    let around = outer.iter_mut().rev().take(parentheses - 1);
+    for (tries, around) in (1..parentheses).rev().zip(around) {
+        around.tries = tries;
+    }
+}
+
 impl Level {
+    /// Decides with the token behind the inner parentheses how often the rest is read.
+    fn go_on(&mut self, token: &Token) {
+        let tries = std::mem::take(&mut self.tries);
+        if tries > 1 && goes_on_as_query(token) {
+            self.readings = self.readings.max(1).saturating_mul(tries);
+        }
+    }
+
     fn word(&mut self, word: Keyword) {
         match word {
             Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS => {
@@ -111,7 +215,8 @@ impl Level {
             | Keyword::FOR => {
                 self.begin(false);
             }
-            // Conditions are made shallow where they are read.
+            // Conditions are made shallow where they are read; what these words do not end is
+            // bounded there, too.
             Keyword::AND
             | Keyword::OR
             | Keyword::ON
@@ -152,6 +257,26 @@ impl Level {
     }
 }
 
+/// Whether a query in parentheses may go on with a token inside of other parentheses.
+fn goes_on_as_query(token: &Token) -> bool {
+    matches!(token, Token::Word(word) if matches!(
+        word.keyword,
+        Keyword::UNION
+            | Keyword::EXCEPT
+            | Keyword::INTERSECT
+            | Keyword::MINUS
+            | Keyword::ORDER
+            | Keyword::LIMIT
+            | Keyword::OFFSET
+            | Keyword::FETCH
+            | Keyword::FOR
+            | Keyword::LOCK
+            | Keyword::INTO
+            | Keyword::SETTINGS
+            | Keyword::FORMAT
+    ))
+}
+
 fn is_operator(token: &Token) -> bool {
     matches!(
         token,
@@ -166,7 +291,6 @@ fn is_operator(token: &Token) -> bool {
             | Token::ShiftLeft
             | Token::ShiftRight
             | Token::StringConcat
-            | Token::Overlap
             | Token::Eq
             | Token::DoubleEq
             | Token::Neq

@@ -24,7 +24,8 @@ const SPATIAL: [&str; 9] = [
     "GEOMCOLLECTION",
 ];
 
-/// Above every infix operator, so that `DEFAULT 1 NOT NULL` stops after the literal.
+/// Above every infix operator, so that `DEFAULT 1 NOT NULL` stops after the literal, and so does
+/// `DEFAULT 'x' COLLATE utf8mb4_bin`, whose collation is the column's.
 const PREFIX_ONLY: u8 = 90;
 
 /// A name and the definition behind it.
@@ -230,7 +231,8 @@ fn attribute(cursor: &mut Cursor<'_>, definition: &mut ColumnDefinition) -> Resu
 
 /// The value behind DEFAULT.
 pub(super) fn default(cursor: &mut Cursor<'_>) -> Result<ast::Expr> {
-    Ok(cursor.parser.parse_subexpr(PREFIX_ONLY)?)
+    let dialect = cursor.dialect;
+    Ok(dialect.alone(&mut cursor.parser, PREFIX_ONLY)?)
 }
 
 /// The expression in parentheses behind AS.

@@ -7,11 +7,13 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use super::reserved::is_reserved;
 use super::{Refusal, Result};
+use crate::dialect::MayflyDialect;
 use crate::references;
 use crate::statement::TableName;
 
 pub(crate) struct Cursor<'a> {
     pub(crate) parser: Parser<'a>,
+    pub(crate) dialect: &'a MayflyDialect,
 }
 
 impl Cursor<'_> {

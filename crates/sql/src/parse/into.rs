@@ -3,6 +3,16 @@
 //! Owns the clause; it stands in front of FROM or at the end, so it is cut out of the tokens, and
 //! what is left is a query like any other.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing
+    )
+)]
+
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use mayfly_types::{ErrorCode, MySqlError};
 
@@ -25,21 +35,33 @@ pub(super) fn cut(tokens: &mut Vec<TokenWithSpan>) -> Result<Option<Into>> {
     let Some(start) = find(tokens) else {
         return Ok(None);
     };
-    let parser = Parser::new(&MayflyDialect)
+    let dialect = MayflyDialect::for_text(tokens.len(), 0);
+    let parser = Parser::new(&dialect)
         .with_recursion_limit(RECURSION_LIMIT)
-        .with_tokens_with_locations(tokens[start + 1..].to_vec());
-    let mut cursor = Cursor { parser };
+        .with_tokens_with_locations(from(tokens, start + 1).to_vec());
+    let mut cursor = Cursor {
+        parser,
+        dialect: &dialect,
+    };
     let into = clause(&mut cursor)?;
     // The tokens that the cursor has passed, and INTO itself.
-    let end = start + 1 + cursor.parser.index();
-    let behind = at_top(&tokens[end..]).find(|(_, token)| is_any(token, &JOINTS));
+    let end = (start + 1 + cursor.parser.index()).min(tokens.len());
+    let behind = at_top(from(tokens, end)).find(|(_, token)| is_any(token, &JOINTS));
     if let Some((at, _)) = behind {
-        let rest = tokens[end + at..].to_vec();
-        let parser = Parser::new(&MayflyDialect).with_tokens_with_locations(rest);
-        return Cursor { parser }.fail("the end of the statement");
+        let rest = from(tokens, end + at).to_vec();
+        let parser = Parser::new(&dialect).with_tokens_with_locations(rest);
+        let behind = Cursor {
+            parser,
+            dialect: &dialect,
+        };
+        return behind.fail("the end of the statement");
     }
     tokens.drain(start..end);
     Ok(Some(into))
+}
+
+fn from(tokens: &[TokenWithSpan], at: usize) -> &[TokenWithSpan] {
+    tokens.get(at..).unwrap_or_default()
 }
 
 /// Where the word INTO stands that begins the clause of a query.

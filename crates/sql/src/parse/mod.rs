@@ -19,6 +19,8 @@ mod prepare;
 mod reserved;
 mod set;
 mod show;
+#[cfg(test)]
+mod tests;
 mod tokens;
 
 use datafusion::sql::sqlparser::ast::{Expr, Query};
@@ -29,13 +31,14 @@ use mayfly_types::{ErrorCode, MySqlError};
 use crate::dialect::MayflyDialect;
 use crate::source::Source;
 use crate::statement::{Explain, ExplainFormat, Show, Statement};
+pub(crate) use chains::{DEPTH_MAX as CHAIN_DEPTH_MAX, OPERATORS_MAX};
 use cursor::Cursor;
 pub use prepare::is_on_prepared;
 pub(crate) use reserved::is_reserved;
 pub(crate) use tokens::without_version_comments;
 
 /// Depth of nesting that a statement may have.
-const RECURSION_LIMIT: usize = 200;
+pub(crate) const RECURSION_LIMIT: usize = 200;
 
 /// What a parser of this module may answer.
 pub(crate) enum Refusal {
@@ -78,23 +81,34 @@ pub fn parse(text: &str) -> std::result::Result<(Statement, Source), MySqlError>
     let text = read.as_deref().unwrap_or(text);
     let mut tokens = tokenize(text)?;
     chains::check(&tokens)?;
+    if let Some(at) = tokens::misplaced_behind_point(&tokens) {
+        return Err(syntax_error(text, at.line, at.column));
+    }
     let source = Source::new(text, &tokens);
     let refused = tokens::check(text, &tokens).err();
     grammar::read_as_mysql(&mut tokens);
     tokens::join_variables(&mut tokens);
     tokens::share_as_now(&mut tokens);
     let into = into::cut(&mut tokens).map_err(|refusal| refusal.of_text(text))?;
-    let parser = Parser::new(&MayflyDialect)
+    let dialect = MayflyDialect::for_text(tokens.len(), text.len());
+    let parser = Parser::new(&dialect)
         .with_recursion_limit(RECURSION_LIMIT)
         .with_tokens_with_locations(tokens);
-    let mut cursor = Cursor { parser };
-    match statement(&mut cursor).and_then(|statement| {
+    let mut cursor = Cursor {
+        parser,
+        dialect: &dialect,
+    };
+    let parsed = statement(&mut cursor).and_then(|statement| {
         cursor.end()?;
         Ok(match (statement, into) {
             (Statement::Query(query), Some(into)) => Statement::QueryInto(query, into),
             (statement, _) => statement,
         })
-    }) {
+    });
+    if let Some(error) = dialect.ended() {
+        return Err(error);
+    }
+    match parsed {
         Ok(statement) => {
             let again = || tokenize(text).unwrap_or_default();
             match grammar::check(&statement, again) {
@@ -117,27 +131,32 @@ pub fn parse(text: &str) -> std::result::Result<(Statement, Source), MySqlError>
 }
 
 fn tokenize(text: &str) -> std::result::Result<Vec<TokenWithSpan>, MySqlError> {
-    Tokenizer::new(&MayflyDialect, text)
+    // It reads no operands.
+    let dialect = MayflyDialect::for_text(0, 0);
+    Tokenizer::new(&dialect, text)
         .tokenize_with_location()
         .map_err(|error| syntax_error(text, error.location.line, error.location.column))
 }
 
-/// A parser of a text that no client has written.
-fn parser_of(text: &str) -> std::result::Result<Parser<'static>, MySqlError> {
+/// Reads a text that no client has written.
+fn read_own<T>(
+    text: &str,
+    read: impl FnOnce(&mut Parser<'_>) -> T,
+) -> std::result::Result<T, MySqlError> {
     let mut tokens = tokenize(text)?;
     grammar::read_as_mysql(&mut tokens);
-    Ok(Parser::new(&MayflyDialect).with_tokens_with_locations(tokens))
+    let dialect = MayflyDialect::for_text(tokens.len(), text.len());
+    let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
+    Ok(read(&mut parser))
 }
 
 /// Reads one expression, as it stands in `text` alone.
 pub fn parse_expression(text: &str) -> std::result::Result<Expr, MySqlError> {
-    let fail = || MySqlError::new(ErrorCode::Syntax, &[&text, &1]);
-    let mut parser = parser_of(text)?;
-    let expression = parser.parse_expr().map_err(|_| fail())?;
-    match parser.peek_token_ref().token {
-        Token::EOF => Ok(expression),
-        _ => Err(fail()),
-    }
+    let whole = read_own(text, |parser| {
+        let expression = parser.parse_expr().ok()?;
+        (parser.peek_token_ref().token == Token::EOF).then_some(expression)
+    })?;
+    whole.ok_or_else(|| MySqlError::new(ErrorCode::Syntax, &[&text, &1]))
 }
 
 /// `SELECT 1`, to be filled with other items.
@@ -153,7 +172,7 @@ pub fn select_one() -> std::result::Result<Query, MySqlError> {
 /// # Errors
 /// None but for a bug in the parser.
 pub(crate) fn skeleton(text: &str) -> std::result::Result<Query, MySqlError> {
-    let query = parser_of(text)?.parse_query();
+    let query = read_own(text, |parser| parser.parse_query())?;
     query
         .map(|query| *query)
         .map_err(|_| syntax_error(text, 1, 1))
@@ -161,16 +180,20 @@ pub(crate) fn skeleton(text: &str) -> std::result::Result<Query, MySqlError> {
 
 fn translate(text: &str, cursor: &Cursor<'_>, error: &ParserError) -> MySqlError {
     if let ParserError::RecursionLimitExceeded = error {
-        return MySqlError::with_message(
-            ErrorCode::Syntax,
-            "memory exhausted near '' at line 1: the statement is nested too deeply",
-        );
+        return nested_too_deeply();
     }
     if let Some((line, column)) = place(&error.to_string()) {
         return syntax_error(text, line, column);
     }
     let start = cursor.parser.peek_token_ref().span.start;
     syntax_error(text, start.line, start.column)
+}
+
+fn nested_too_deeply() -> MySqlError {
+    MySqlError::with_message(
+        ErrorCode::Syntax,
+        "memory exhausted near '' at line 1: the statement is nested too deeply",
+    )
 }
 
 /// Reads `at Line: 1, Column: 5` at the end of sqlparser's message.
@@ -346,6 +369,10 @@ fn explain(cursor: &mut Cursor<'_>) -> Result<Statement> {
     ];
     let is_statement = matches!(cursor.peek(), Token::LParen)
         || explained.iter().any(|word| cursor.peek_word(word));
+    let is_explain = |word: &&str| cursor.peek_word(word);
+    if ["EXPLAIN", "DESCRIBE", "DESC"].iter().any(is_explain) {
+        return cursor.fail("a statement that has a plan");
+    }
     if analyze || is_statement {
         let statement = Box::new(statement(cursor)?);
         return Ok(Statement::Explain(Explain {

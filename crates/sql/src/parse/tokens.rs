@@ -3,6 +3,16 @@
 //! Asked after a statement has parsed, so that the first error of a statement with several is
 //! the parser's.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing
+    )
+)]
+
 use std::ops::Range;
 
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -23,27 +33,48 @@ pub(super) fn check(text: &str, tokens: &[TokenWithSpan]) -> Result<(), Refused>
         .iter()
         .filter(|token| !matches!(token.token, Token::Whitespace(_)))
         .collect();
-    for (index, token) in tokens.iter().enumerate() {
-        let before = index.checked_sub(1).map(|index| &tokens[index].token);
+    let mut rest = tokens.as_slice();
+    let mut before = None;
+    while let Some((token, behind)) = rest.split_first() {
         match &token.token {
             Token::Word(word)
                 if word.quote_style.is_none()
                     && word.value.eq_ignore_ascii_case("limit")
                     && before != Some(&Token::Period) =>
             {
-                limit(&tokens[index + 1..])?;
+                limit(behind)?;
             }
-            Token::Number(digits, long) => number(&tokens[index..], digits, *long)?,
-            Token::HexStringLiteral(digits) => hexadecimal(text, &tokens[index..], digits)?,
+            Token::Number(digits, long) => number(token, behind.first(), digits, *long)?,
+            Token::HexStringLiteral(digits) => hexadecimal(text, token, behind.first(), digits)?,
             Token::SingleQuotedByteStringLiteral(bits)
                 if bits.bytes().any(|bit| bit != b'0' && bit != b'1') =>
             {
                 return syntax(token);
             }
+            // The values of a statement that was prepared stand in its text.
+            Token::Placeholder(mark) if mark.starts_with('?') => return syntax(token),
             _ => {}
         }
+        before = Some(&token.token);
+        rest = behind;
     }
     Ok(())
+}
+
+/// A parenthesis or a text right behind a point: no name goes on so, and the parser would read all
+/// of the name once more for each of its points.
+pub(super) fn misplaced_behind_point(tokens: &[TokenWithSpan]) -> Option<Location> {
+    let mut is_behind = false;
+    for token in tokens {
+        match token.token {
+            Token::Whitespace(_) => {}
+            Token::LParen | Token::SingleQuotedString(_) if is_behind => {
+                return Some(token.span.start);
+            }
+            _ => is_behind = token.token == Token::Period,
+        }
+    }
+    None
 }
 
 fn syntax(token: &TokenWithSpan) -> Result<(), Refused> {
@@ -78,7 +109,7 @@ fn limit(mut tokens: &[&TokenWithSpan]) -> Result<(), Refused> {
         };
         match &count.token {
             Token::Number(digits, false) if digits.parse::<u64>().is_ok() => {}
-            Token::Placeholder(_) | Token::EOF => {}
+            Token::EOF => {}
             // A variable of a stored program, which cannot be declared here.
             Token::Word(word) if is_plain(&word.value) => {
                 let error = MySqlError::new(ErrorCode::UndeclaredVariable, &[&word.value]);
@@ -103,11 +134,16 @@ fn is_plain(word: &str) -> bool {
 }
 
 /// Digits with letters right behind them are a name.
-fn number(tokens: &[&TokenWithSpan], digits: &str, long: bool) -> Result<(), Refused> {
+fn number(
+    token: &TokenWithSpan,
+    next: Option<&&TokenWithSpan>,
+    digits: &str,
+    long: bool,
+) -> Result<(), Refused> {
     if long {
-        return unknown_column(tokens[0], &format!("{digits}L"));
+        return unknown_column(token, &format!("{digits}L"));
     }
-    if let [token, next, ..] = tokens
+    if let Some(next) = next
         && let Token::Word(word) = &next.token
         && word.quote_style.is_none()
         && token.span.end == next.span.start
@@ -119,8 +155,12 @@ fn number(tokens: &[&TokenWithSpan], digits: &str, long: bool) -> Result<(), Ref
 }
 
 /// `0x` needs digits behind it, and `x'...'` an even number of them.
-fn hexadecimal(text: &str, tokens: &[&TokenWithSpan], digits: &str) -> Result<(), Refused> {
-    let token = tokens[0];
+fn hexadecimal(
+    text: &str,
+    token: &TokenWithSpan,
+    next: Option<&&TokenWithSpan>,
+    digits: &str,
+) -> Result<(), Refused> {
     let (start, end) = (token.span.start, token.span.end);
     // Not by looking at the text: finding a place in it takes as long as the text is.
     let is_quoted = end.column - start.column == digits.len() as u64 + 3;
@@ -129,24 +169,22 @@ fn hexadecimal(text: &str, tokens: &[&TokenWithSpan], digits: &str) -> Result<()
             digits.len().is_multiple_of(2) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
         return if whole { Ok(()) } else { syntax(token) };
     }
-    let goes_on = tokens.get(1).is_some_and(|next| {
+    let goes_on = next.is_some_and(|next| {
         let is_plain = matches!(&next.token, Token::Word(word) if word.quote_style.is_none());
         next.span.start == end && (is_plain || matches!(next.token, Token::Number(..)))
     });
     if digits.is_empty() || goes_on {
         let from = crate::source::offset(text, start.line, start.column);
-        let name = text[from..].split(|c: char| !c.is_alphanumeric() && c != '_');
-        return unknown_column(token, name.into_iter().next().unwrap_or_default());
+        let behind = text.get(from..).unwrap_or_default();
+        let mut names = behind.split(|c: char| !c.is_alphanumeric() && c != '_');
+        return unknown_column(token, names.next().unwrap_or_default());
     }
     Ok(())
 }
 
 /// Variables of the user whose names stand in quotes: `@'a b'` becomes one word.
 pub(super) fn join_variables(tokens: &mut Vec<TokenWithSpan>) {
-    let is_quoted = |tokens: &[TokenWithSpan], at: usize| {
-        let [sign, name] = &tokens[at..at + 2] else {
-            return None;
-        };
+    let joined = |sign: &TokenWithSpan, name: &TokenWithSpan| {
         let is_sign = matches!(&sign.token, Token::Word(word)
             if word.quote_style.is_none() && word.value == "@")
             || sign.token == Token::AtSign;
@@ -161,44 +199,64 @@ pub(super) fn join_variables(tokens: &mut Vec<TokenWithSpan>) {
             _ => None,
         }
     };
-    let mut at = 0;
-    while at + 1 < tokens.len() {
-        if let Some(value) = is_quoted(tokens, at) {
-            let name = tokens.remove(at + 1);
-            tokens[at].span.end = name.span.end;
-            tokens[at].token = Token::Word(Word {
+    // A variable with an empty name looks like a sign.
+    let mut is_variable = false;
+    tokens.dedup_by(|name, sign| {
+        let value = (!is_variable).then(|| joined(sign, name)).flatten();
+        is_variable = value.is_some();
+        if let Some(value) = value {
+            sign.span.end = name.span.end;
+            sign.token = Token::Word(Word {
                 value,
                 quote_style: None,
                 keyword: Keyword::NoKeyword,
             });
         }
-        at += 1;
-    }
+        is_variable
+    });
 }
 
 /// LOCK IN SHARE MODE becomes FOR SHARE, as it is written since MySQL 8; the places stay.
 pub(super) fn share_as_now(tokens: &mut Vec<TokenWithSpan>) {
-    let words = ["lock", "in", "share", "mode"];
-    let mut at = 0;
-    while at < tokens.len() {
-        let is_space = |at: &usize| matches!(tokens[*at].token, Token::Whitespace(_));
-        let places: Vec<usize> = match is_word(&tokens[at].token, words[0]) {
-            true => (at..tokens.len())
-                .filter(|at| !is_space(at))
-                .take(4)
-                .collect(),
-            false => Vec::new(),
-        };
-        let mut pairs = places.iter().zip(words);
-        if let [lock, word_in, share, mode] = places[..]
-            && pairs.all(|(at, word)| is_word(&tokens[*at].token, word))
-        {
-            tokens[lock].token = Token::make_keyword("FOR");
-            tokens.drain(share + 1..=mode);
-            tokens.drain(word_in..share);
+    const WORDS: [&str; 4] = ["lock", "in", "share", "mode"];
+    let mut locks: Vec<usize> = Vec::new();
+    let mut dropped: Vec<Range<usize>> = Vec::new();
+    // Where the first words of a clause stand.
+    let mut found: Vec<usize> = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        if matches!(token.token, Token::Whitespace(_)) {
+            continue;
         }
-        at += 1;
+        let expected = WORDS.get(found.len());
+        if !expected.is_some_and(|word| is_word(&token.token, word)) {
+            found.clear();
+            if !is_word(&token.token, WORDS[0]) {
+                continue;
+            }
+        }
+        found.push(at);
+        if let [lock, word_in, share, mode] = *found.as_slice() {
+            locks.push(lock);
+            dropped.extend([word_in..share, share + 1..mode + 1]);
+            found.clear();
+        }
     }
+    if locks.is_empty() {
+        return;
+    }
+    let mut locks = locks.into_iter().peekable();
+    let mut dropped = dropped.into_iter().peekable();
+    let mut places = 0..tokens.len();
+    tokens.retain_mut(|token| {
+        let Some(at) = places.next() else {
+            return true;
+        };
+        if locks.next_if_eq(&at).is_some() {
+            token.token = Token::make_keyword("FOR");
+        }
+        while dropped.next_if(|range| range.end <= at).is_some() {}
+        !dropped.peek().is_some_and(|range| range.contains(&at))
+    });
 }
 
 /// Comments that hold text for some versions of the server, as the text that this version reads:
@@ -211,7 +269,8 @@ pub(crate) fn without_version_comments(text: &str) -> Option<String> {
     }
     let mut out = text.as_bytes().to_vec();
     let mut blank = |range: Range<usize>| {
-        let bytes = out[range].iter_mut().filter(|byte| **byte != b'\n');
+        let bytes = out.get_mut(range).unwrap_or_default().iter_mut();
+        let bytes = bytes.filter(|byte| **byte != b'\n');
         bytes.for_each(|byte| *byte = b' ');
     };
     let mut begun: Vec<Range<usize>> = Vec::new();
@@ -219,7 +278,7 @@ pub(crate) fn without_version_comments(text: &str) -> Option<String> {
         match lexeme {
             Lexeme::Later => blank(range),
             // One without an end is none.
-            Lexeme::Mark if text[range.clone()] == *"*/" => {
+            Lexeme::Mark if text.get(range.clone()) == Some("*/") => {
                 begun.drain(..).for_each(&mut blank);
                 blank(range);
             }
@@ -228,4 +287,49 @@ pub(crate) fn without_version_comments(text: &str) -> Option<String> {
         }
     }
     String::from_utf8(out).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::sql::sqlparser::tokenizer::Tokenizer;
+
+    use super::*;
+    use crate::dialect::MayflyDialect;
+
+    fn changed(text: &str, change: fn(&mut Vec<TokenWithSpan>)) -> String {
+        let dialect = MayflyDialect::for_text(0, 0);
+        let tokens = Tokenizer::new(&dialect, text).tokenize_with_location();
+        let mut tokens = tokens.expect("tokens");
+        change(&mut tokens);
+        tokens.iter().map(|token| token.token.to_string()).collect()
+    }
+
+    #[test]
+    fn a_variable_has_its_name_in_quotes() {
+        for (text, expected) in [
+            ("SELECT @'a b', @`c`, @\"d\" + 1", "SELECT @a b, @c, @d + 1"),
+            ("SELECT @ 'a', 'b'", "SELECT @ 'a', 'b'"),
+            ("SELECT @e, 'b'", "SELECT @e, 'b'"),
+        ] {
+            assert_eq!(changed(text, join_variables), expected);
+        }
+    }
+
+    #[test]
+    fn locks_are_written_in_one_way() {
+        let share = "SELECT 1 FOR SHARE";
+        for (text, expected) in [
+            ("SELECT 1 LOCK IN SHARE MODE", share),
+            ("SELECT 1 lock in  share mode", "SELECT 1 FOR share"),
+            ("SELECT 1 FOR SHARE", share),
+            ("LOCK IN SHARE", "LOCK IN SHARE"),
+            ("LOCK LOCK IN SHARE MODE x", "LOCK FOR SHARE x"),
+            (
+                "LOCK IN SHARE MODE LOCK IN SHARE MODE",
+                "FOR SHARE FOR SHARE",
+            ),
+        ] {
+            assert_eq!(changed(text, share_as_now), expected);
+        }
+    }
 }

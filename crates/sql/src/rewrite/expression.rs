@@ -10,10 +10,10 @@ use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 
 use super::{lower, tuple};
 use crate::bindings::{Bindings, literal};
-use crate::functions::calendar;
 use crate::functions::own::{
     CONVERT_USING, SET_LAST_INSERT_ID, TO_DOUBLE, TRIM_LEADING, TRIM_TRAILING,
 };
+use crate::functions::{calendar, own_name};
 use crate::references::{Variable, variable};
 use crate::source::Source;
 
@@ -77,6 +77,7 @@ pub(super) fn rewrite(
             check_function(function)?;
             check_stars(function, source)?;
             group_concat(function, source)?;
+            name_as_defined(function);
         }
         Expr::Value(value) => match &value.value {
             Value::SingleQuotedByteStringLiteral(bits)
@@ -173,6 +174,13 @@ const WINDOW_ONLY: [&str; 11] = [
     "rank",
     "row_number",
 ];
+
+/// Whether a name is that of a function that is nothing without OVER.
+pub(crate) fn is_window_only(name: &str) -> bool {
+    WINDOW_ONLY
+        .iter()
+        .any(|known| name.eq_ignore_ascii_case(known))
+}
 
 /// The planner has a function of its own, UNNEST, and does not look at the database of a function.
 fn check_function(function: &Function) -> Result<(), MySqlError> {
@@ -432,6 +440,16 @@ fn lower_function(function: &mut Function) {
     }
 }
 
+/// Calls a function by its own name. DataFusion puts a label around one that goes by another, of
+/// which it asks the type twice: in each other, so often as two to the power of their number.
+fn name_as_defined(function: &mut Function) {
+    if let [ObjectNamePart::Identifier(ident)] = function.name.0.as_mut_slice()
+        && let Some(name) = own_name(&ident.value)
+    {
+        name.clone_into(&mut ident.value);
+    }
+}
+
 /// A call of a function.
 pub(crate) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     let args = arguments
@@ -537,7 +555,7 @@ fn special(expr: &mut Expr) {
             let mut arguments = vec![*subject];
             arguments.extend(substring_from.map(|from| *from));
             arguments.extend(substring_for.map(|count| *count));
-            call("substr", arguments)
+            call("substring", arguments)
         }
         Expr::Trim {
             trim_where,

@@ -13,6 +13,7 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use crate::comparison::is_comparison;
+use crate::dialect::{MayflyDialect, NONE};
 use crate::functions::own::{BIT_NOT, NEGATE, TO_BOOLEAN, TO_DOUBLE};
 use crate::rewrite::call;
 
@@ -137,43 +138,56 @@ pub(crate) fn is_unit(word: &str) -> bool {
     UNITS.iter().any(|unit| unit.eq_ignore_ascii_case(word))
 }
 
-/// Reads `INTERVAL value unit`, or the function INTERVAL(n, a, b, ...); the parser stands at the
-/// word INTERVAL. `None` leaves it there.
-pub fn parse_interval(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
-    let function = parser.maybe_parse(|parser| {
-        parser.advance_token();
-        parser.expect_token(&Token::LParen)?;
-        let arguments = parser.parse_comma_separated(Parser::parse_expr)?;
-        parser.expect_token(&Token::RParen)?;
-        if arguments.len() < 2 {
-            return parser.expected_ref("arguments", parser.peek_token_ref());
+/// What the older names of units begin with.
+const OLDER: &str = "SQL_TSI_";
+
+fn is_older_unit(word: &str) -> bool {
+    match word.split_at_checked(OLDER.len()) {
+        Some((older, unit)) => {
+            let is_single = !unit.contains('_') && !unit.eq_ignore_ascii_case("MICROSECOND");
+            older.eq_ignore_ascii_case(OLDER) && is_single && is_unit(unit)
         }
-        Ok(call("interval", arguments))
-    });
-    match function {
-        Ok(Some(function)) => return Some(Ok(function)),
-        Ok(None) => {}
-        Err(error) => return Some(Err(error)),
+        None => false,
     }
-    let interval = parser.maybe_parse(|parser| {
-        parser.advance_token();
-        let value = Box::new(parser.parse_expr()?);
-        let unit = parser.parse_identifier()?;
-        if !UNITS
-            .iter()
-            .any(|known| unit.value.eq_ignore_ascii_case(known))
-        {
-            return parser.expected_ref("a unit of time", parser.peek_token_ref());
+}
+
+/// Reads `INTERVAL value unit`, or the function INTERVAL(n, a, b, ...); the parser stands at the
+/// word INTERVAL. What both begin with is read once: only the function has several values.
+///
+/// # Errors
+/// Those of the value, and that no unit follows it.
+pub(crate) fn parse_interval(
+    dialect: &MayflyDialect,
+    parser: &mut Parser<'_>,
+) -> Result<Expr, ParserError> {
+    parser.advance_token();
+    let value = if parser.peek_token_ref().token == Token::LParen {
+        match dialect.operand(parser)? {
+            Expr::Tuple(arguments) => return Ok(call("interval", arguments)),
+            first => dialect.continued(parser, first, NONE)?,
         }
-        Ok(Expr::Interval(Interval {
-            value,
-            leading_field: Some(DateTimeField::Custom(unit)),
-            leading_precision: None,
-            last_field: None,
-            fractional_seconds_precision: None,
-        }))
-    });
-    interval.transpose()
+    } else {
+        dialect.expression(parser, NONE)?
+    };
+    let unit = match &parser.peek_token_ref().token {
+        Token::Word(word) if word.quote_style.is_none() && is_unit(&word.value) => {
+            parser.parse_identifier()?
+        }
+        // The older names.
+        Token::Word(word) if word.quote_style.is_none() && is_older_unit(&word.value) => {
+            let mut unit = parser.parse_identifier()?;
+            unit.value = unit.value.split_off(OLDER.len());
+            unit
+        }
+        _ => return parser.expected_ref("a unit of time", parser.peek_token_ref()),
+    };
+    Ok(Expr::Interval(Interval {
+        value: Box::new(value),
+        leading_field: Some(DateTimeField::Custom(unit)),
+        leading_precision: None,
+        last_field: None,
+        fractional_seconds_precision: None,
+    }))
 }
 
 fn moved(name: &str, value: &mut Expr, interval: Interval) -> Expr {

@@ -1,19 +1,15 @@
-//! Expressions: literals, operators, calls, windows, and constructs with a syntax of their own.
+//! Expressions: literals, operators, windows, and constructs with a syntax of their own.
 //!
 //! Each function takes one node; the walk goes to the expressions and queries inside by itself.
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, CeilFloorKind, DateTimeField, DuplicateTreatment, Expr,
-    ExtractSyntax, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArgumentList, FunctionArguments, Ident, MemberOf, NullTreatment, ObjectName,
-    ObjectNamePart, SearchModifier, Spanned, TrimWhereField, TypedString, UnaryOperator, Value,
-    ValueWithSpan, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
+    BinaryOperator, CastKind, CeilFloorKind, DateTimeField, Expr, ExtractSyntax, MemberOf,
+    ObjectName, SearchModifier, Spanned, TrimWhereField, TypedString, UnaryOperator, Value,
+    ValueWithSpan, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowSpec,
 };
 
 use super::{Begins, Grammar};
 use crate::comparison::compares;
-use crate::declared::is_aggregate;
-use crate::functions::own::MARK;
 
 impl Grammar {
     /// The table of all expressions.
@@ -341,108 +337,6 @@ impl Grammar {
         }
     }
 
-    fn function(&mut self, function: &Function) {
-        let Function {
-            name,
-            uses_odbc_syntax: _,
-            parameters,
-            args,
-            filter,
-            null_treatment,
-            over,
-            within_group,
-        } = function;
-        self.function_name(name);
-        match parameters {
-            FunctionArguments::None => {}
-            FunctionArguments::List(_) | FunctionArguments::Subquery(_) => self.refuse_node(name),
-        }
-        match args {
-            FunctionArguments::None => {}
-            FunctionArguments::List(list) if list.args.is_empty() && is_aggregate(name) => {
-                self.refuse_behind(name, ")");
-            }
-            FunctionArguments::List(list) => self.arguments(name, list),
-            FunctionArguments::Subquery(query) => self.refuse_node(query.as_ref()),
-        }
-        if filter.is_some() {
-            self.refuse_behind(name, "FILTER");
-        }
-        if !within_group.is_empty() {
-            self.refuse_behind(name, "WITHIN");
-        }
-        match null_treatment {
-            Some(NullTreatment::IgnoreNulls) => self.unsupported("IGNORE NULLS"),
-            None | Some(NullTreatment::RespectNulls) => {}
-        }
-        match over {
-            None => {}
-            Some(WindowType::NamedWindow(name)) => self.name(name),
-            Some(WindowType::WindowSpec(window)) => self.window(window),
-        }
-    }
-
-    fn function_name(&mut self, name: &ObjectName) {
-        let ObjectName(parts) = name;
-        for part in parts {
-            match part {
-                ObjectNamePart::Identifier(part) => {
-                    if parts.len() == 1 && !is_function(part) {
-                        self.refuse(part.span.start, Begins::Here);
-                    }
-                }
-                ObjectNamePart::Function(part) => self.refuse(part.name.span.start, Begins::Here),
-            }
-        }
-    }
-
-    fn arguments(&mut self, name: &ObjectName, list: &FunctionArgumentList) {
-        let FunctionArgumentList {
-            duplicate_treatment,
-            args,
-            clauses,
-        } = list;
-        match duplicate_treatment {
-            None | Some(DuplicateTreatment::Distinct | DuplicateTreatment::All) => {}
-        }
-        for argument in args {
-            match argument {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(_) | FunctionArgExpr::Wildcard) => {}
-                FunctionArg::Unnamed(
-                    FunctionArgExpr::QualifiedWildcard(_) | FunctionArgExpr::WildcardWithOptions(_),
-                ) => self.refuse_behind(name, "*"),
-                FunctionArg::Named { name, .. } => {
-                    self.refuse(name.span.end, Begins::Here);
-                }
-                FunctionArg::ExprNamed { name, .. } => {
-                    self.refuse(name.span().end, Begins::Here);
-                }
-            }
-        }
-        let is_concat = name.to_string().eq_ignore_ascii_case("group_concat");
-        for clause in clauses {
-            match clause {
-                FunctionArgumentClause::OrderBy(keys) if is_concat => self.order_keys(keys),
-                FunctionArgumentClause::Separator(separator) if is_concat => self.value(separator),
-                FunctionArgumentClause::Limit(_) if is_concat => {
-                    self.unsupported("LIMIT in GROUP_CONCAT");
-                }
-                FunctionArgumentClause::OrderBy(_) => self.refuse_behind(name, "ORDER"),
-                FunctionArgumentClause::Separator(_) => self.refuse_behind(name, "SEPARATOR"),
-                FunctionArgumentClause::Limit(_) => self.refuse_behind(name, "LIMIT"),
-                FunctionArgumentClause::IgnoreOrRespectNulls(_) => {
-                    self.refuse_behind(name, "NULLS");
-                }
-                FunctionArgumentClause::OnOverflow(_) => self.refuse_behind(name, "ON"),
-                FunctionArgumentClause::Having(_) => self.refuse_behind(name, "HAVING"),
-                FunctionArgumentClause::JsonNullClause(_) => self.refuse_behind(name, "ON"),
-                FunctionArgumentClause::JsonReturningClause(_) => {
-                    self.refuse_behind(name, "RETURNING");
-                }
-            }
-        }
-    }
-
     pub(super) fn window(&mut self, window: &WindowSpec) {
         let WindowSpec {
             window_name,
@@ -485,15 +379,6 @@ impl Grammar {
             self.refuse_node(second);
         }
     }
-}
-
-/// Whether a name can be that of a function: some constructs look like one, and have a syntax of
-/// their own.
-fn is_function(name: &Ident) -> bool {
-    let is_construct = ["extract", "like", "position"]
-        .iter()
-        .any(|construct| name.value.eq_ignore_ascii_case(construct));
-    !(name.value.starts_with(MARK) || is_construct && name.quote_style.is_none())
 }
 
 /// The table of all infix operators.

@@ -5,23 +5,62 @@
 //! which look at the words themselves.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 /// Makes names of all words that are not in the list, or not in their place.
 pub(super) fn forget_foreign(tokens: &mut [TokenWithSpan]) {
     let mut before = Keyword::NoKeyword;
+    let mut is_behind_call = false;
+    // The token before, if it is a word that is a name in front of some tokens.
+    let mut open: Option<&mut Word> = None;
     for token in tokens {
-        let keyword = match &mut token.token {
-            Token::Whitespace(_) => continue,
+        if matches!(token.token, Token::Whitespace(_)) {
+            continue;
+        }
+        if let Some(word) = open.take()
+            && is_name_before(word.keyword, &token.token)
+        {
+            word.keyword = Keyword::NoKeyword;
+        }
+        let is_call_end = token.token == Token::RParen;
+        before = match &mut token.token {
             Token::Word(word) => {
                 if !is_mysql(word.keyword) || is_misplaced(before, word.keyword) {
                     word.keyword = Keyword::NoKeyword;
                 }
-                word.keyword
+                let keyword = word.keyword;
+                let is_open = match keyword {
+                    Keyword::ARRAY | Keyword::RESPECT => true,
+                    Keyword::IGNORE => is_behind_call,
+                    _ => false,
+                };
+                open = is_open.then_some(word);
+                keyword
             }
             _ => Keyword::NoKeyword,
         };
-        before = keyword;
+        is_behind_call = is_call_end;
+    }
+    // Nothing stands behind it.
+    if let Some(word) = open
+        && is_name_before(word.keyword, &Token::EOF)
+    {
+        word.keyword = Keyword::NoKeyword;
+    }
+}
+
+/// Whether a word is a name in front of a token: ARRAY `<` would begin the type of others, and what
+/// tells a call what to do about NULL is two words. IGNORE also begins a hint for an index.
+fn is_name_before(keyword: Keyword, next: &Token) -> bool {
+    let next_word = match next {
+        Token::Word(word) => word.keyword,
+        _ => Keyword::NoKeyword,
+    };
+    match keyword {
+        Keyword::ARRAY => *next == Token::Lt,
+        Keyword::RESPECT => next_word != Keyword::NULLS,
+        Keyword::IGNORE => !matches!(next_word, Keyword::NULLS | Keyword::INDEX | Keyword::KEY),
+        _ => false,
     }
 }
 

@@ -11,7 +11,8 @@
 //!   sqlparser, under the dialect, which has MySQL's infix operators and aliases only
 //!     | statement    finds the queries and expressions of a statement
 //!     | query        selects, tables, joins, ORDER BY, LIMIT     each field and each variant of
-//!     | expression   expressions, calls, literals, windows       the syntax tree: taken, or 1064
+//!     | expression   expressions, literals, windows              the syntax tree: taken, or 1064
+//!     | call         calls of functions
 //!     | data_type    the types of CAST
 //!   statement, or the first place that MySQL would not read on from
 //! ```
@@ -28,6 +29,7 @@
 //! MySQL 8.4 decides; MariaDB's additions count where Mayfly has them (`CAST(... AS INT)`). What
 //! MySQL has and Mayfly has not is error 1235 and names the feature.
 
+mod call;
 mod data_type;
 mod expression;
 mod keywords;

@@ -53,6 +53,34 @@ fn errors_begin_where_mysql_stops_reading() {
         ("SELECT ABS(x ORDER BY x)", "ORDER BY x)"),
         ("SELECT ABS(x SEPARATOR '-')", "SEPARATOR '-')"),
         ("SELECT JSON_OBJECT(NULL ON NULL)", "ON NULL)"),
+        ("SELECT ABS(DISTINCT x) FROM a", "DISTINCT x) FROM a"),
+        ("SELECT nosuch(DISTINCT x) FROM a", "DISTINCT x) FROM a"),
+        ("SELECT IF(ALL 1, 2, 3)", "ALL 1, 2, 3)"),
+        ("SELECT BIT_AND(DISTINCT x) FROM a", "DISTINCT x) FROM a"),
+        ("SELECT GROUP_CONCAT(ALL x) FROM a", "ALL x) FROM a"),
+        (
+            "SELECT FIRST_VALUE(DISTINCT x) OVER ()",
+            "DISTINCT x) OVER ()",
+        ),
+        ("SELECT ABS(x) OVER () FROM a", "OVER () FROM a"),
+        ("SELECT nosuch(x) OVER w", "OVER w"),
+        ("SELECT CHAR(65) OVER ()", "OVER ()"),
+        ("SELECT * FROM a WHERE ABS(x) OVER () > 1", "OVER () > 1"),
+        ("SELECT ABS(x) IGNORE NULLS FROM a", "IGNORE NULLS FROM a"),
+        ("SELECT SUM(x) RESPECT NULLS FROM a", "NULLS FROM a"),
+        ("SELECT COUNT(*) IGNORE FROM a", "IGNORE FROM a"),
+        ("SELECT ?1", "?1"),
+        ("SELECT ? FROM a", "? FROM a"),
+        ("SELECT a.('x')", "('x')"),
+        ("SELECT a . (1)", "(1)"),
+        ("SELECT a.'x'", "'x'"),
+        ("SELECT CHAR(DISTINCT 65)", "DISTINCT 65)"),
+        ("SELECT CHAR()", ")"),
+        ("SELECT INTERVAL 1 DAYS", "DAYS"),
+        ("SELECT INTERVAL(1)", ""),
+        ("SELECT SUBSTRING()", ")"),
+        ("SELECT EXPLAIN", "EXPLAIN"),
+        ("EXPLAIN EXPLAIN SELECT 1", "EXPLAIN SELECT 1"),
         ("SELECT 'a' ~ 'b'", "~ 'b'"),
         ("SELECT 'a' ~* 'b'", "~* 'b'"),
         ("SELECT 'a' !~ 'b'", "!~ 'b'"),
@@ -131,8 +159,25 @@ fn words_of_other_systems_are_names() {
         "SELECT x ilike, 1 filter, 2 within FROM a asof",
         "SELECT CEIL(x), FLOOR(x), STRUCT(1), ARRAY(1), LAMBDA(1), OVERLAY(1, 2)",
         "SELECT DATETIME '2020-01-01', JSON \"a\" FROM a",
+        "SELECT cast, extract, position, substr, substring, a.trim FROM trim AS a",
+        "SELECT array < 1, array << 2, array <> 3 FROM a",
         "SELECT x NOTNULL, $1, $a FROM a MATCH_RECOGNIZE",
+        "SELECT COUNT(*) respect, SUM(x) respect FROM a",
+        "SELECT COUNT(*) AS respect, respect FROM a GROUP BY respect",
+        "SELECT COUNT(*) respect",
+        "SELECT * FROM a PARTITION (p) IGNORE INDEX (i)",
         "SELECT SUM(x) OVER global FROM a WINDOW global AS (PARTITION BY materialized)",
+    ] {
+        assert_eq!(near(sql), None, "{sql}");
+    }
+}
+
+#[test]
+fn aggregates_and_windows_have_what_others_have_not() {
+    for sql in [
+        "SELECT SUM(DISTINCT x), SUM(ALL x), STD(ALL x), MAX(DISTINCT x), COUNT(DISTINCT x, y)",
+        "SELECT GROUP_CONCAT(DISTINCT x ORDER BY x), COUNT(ALL x) OVER (), RANK() OVER w",
+        "SELECT LAG(x) RESPECT NULLS OVER (ORDER BY x) FROM a",
     ] {
         assert_eq!(near(sql), None, "{sql}");
     }
