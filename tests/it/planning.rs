@@ -192,6 +192,61 @@ async fn a_dropped_statement_is_planned_no_further() {
     end(&engine, session, "dropped").await;
 }
 
+/// What the parser could read in two ways it reads once, or a few times: these end at once when
+/// that is so, and never when it is not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_nested_is_read_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let (engine, mut session) = engine_with_table(directory.path()).await;
+    let around = |open: &str, inner: &str, close: &str, depth: usize| {
+        format!("{}{inner}{}", open.repeat(depth), close.repeat(depth))
+    };
+    for (open, close) in [
+        ("1 IN (", ")"),
+        ("1 IN ((", "))"),
+        ("1 IN ((1), ", ")"),
+        ("CAST(", " AS CHAR)"),
+        ("CHAR(", ")"),
+        ("INTERVAL(1, ", ")"),
+        ("DATE_ADD('2020-01-01', INTERVAL ", " DAY)"),
+        ("DATE_ADD('2020-01-01', INTERVAL (", ") DAY)"),
+        ("POSITION('1' IN ", ")"),
+        ("SUBSTRING(", ", 1)"),
+        ("CASE (", ") WHEN 1 THEN 1 END"),
+        ("NOT (", ")"),
+        ("a.", ""),
+    ] {
+        // The second one has an error in the middle.
+        for (inner, depth) in [
+            ("1", 24),
+            ("1 + )", 24),
+            ("1", 40),
+            ("1 + )", 40),
+            ("1", 200),
+        ] {
+            let sql = format!("SELECT {}", around(open, inner, close, depth));
+            if let Err(error) = run(&mut session, &sql).await {
+                let codes = [1038, 1041, 1064, 1436];
+                assert!(codes.contains(&error.code), "{sql}: {error}");
+            } else {
+                assert_eq!(inner, "1", "{sql}");
+            }
+        }
+    }
+    let tables = |depth: usize| around("SELECT 1 FROM ((", "SELECT 1", ") x JOIN t1)", depth);
+    assert_eq!(rows(&mut session, &tables(3)).await.len(), 8);
+    for depth in [24, 40, 200] {
+        let error = run(&mut session, &tables(depth)).await.unwrap_err();
+        assert_eq!(error.code, 1436, "{depth}: {error}");
+        let joins = around("(", "(SELECT 1) x JOIN t1", ")", depth);
+        match run(&mut session, &format!("SELECT a FROM {joins}")).await {
+            Ok(_) => assert!(depth < 200),
+            Err(error) => assert_eq!((depth, error.code), (200, 1064), "{error}"),
+        }
+    }
+    end(&engine, session, "nested").await;
+}
+
 /// Everything is refused or answered: no statement of these shapes keeps the planner for ever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wide_statements_are_planned() {
@@ -225,4 +280,119 @@ async fn wide_statements_are_planned() {
         );
     }
     end(&engine, session, "wide").await;
+}
+
+/// Parts of a statement that rules copy, or ask for their types twice, at each level.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_doubles_at_each_level_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let (engine, mut session) = engine_with_table(directory.path()).await;
+    let around = |open: &str, inner: &str, close: &str, depth: usize| {
+        format!("{}{inner}{}", open.repeat(depth), close.repeat(depth))
+    };
+    // What the value is for the rows (1, 2) and (2, 3) at depth 5.
+    for (open, close, expected) in [
+        ("NULLIF(", ", 7)", ["1", "2"]),
+        ("(", " BETWEEN 0 AND 1)", ["1", "1"]),
+        (
+            "CASE ",
+            " WHEN 1 THEN 2 WHEN 2 THEN 1 ELSE 0 END",
+            ["2", "1"],
+        ),
+        ("(", " IN (0, 1))", ["1", "1"]),
+        ("(", " IN (0, 1.5, '1', NULL))", ["1", "NULL"]),
+        ("1 + CASE WHEN b > 0 THEN ", " END", ["6", "7"]),
+        ("1 + IF(b > 0, ", ", 0)", ["6", "7"]),
+        ("((", ", b) < (a, b))", ["0", "1"]),
+        ("((", ", b) IN ((0, 2), (1, 2)))", ["1", "0"]),
+    ] {
+        let value = |depth: usize| around(open, "a", close, depth);
+        let few = format!("SELECT {} FROM t1 ORDER BY a", value(5));
+        let few = rows(&mut session, &few).await;
+        assert_eq!(few, expected.map(|value| vec![value.to_owned()]), "{open}");
+        for depth in [20, 40] {
+            let value = value(depth);
+            let qualified = around(open, "t1.a", close, depth)
+                .replace("b > 0", "t1.b > 0")
+                .replace(", b)", ", t1.b)")
+                .replace("(a, ", "(t1.a, ");
+            for sql in [
+                format!("SELECT {value} FROM t1"),
+                format!("SELECT a FROM t1 WHERE {value}"),
+                format!("SELECT COUNT(*) FROM t1 GROUP BY {value}"),
+                format!("SELECT a FROM t1 ORDER BY {value}"),
+                format!("SELECT t1.a FROM t1 JOIN t1 u ON u.a = t1.a AND {qualified}"),
+                format!("UPDATE t1 SET a = {value}"),
+                format!("CREATE TABLE t2 (a INT, b INT, CHECK ({value} IS NULL))"),
+                format!("CREATE TABLE t2 (a INT, b INT, c INT AS ({value}))"),
+            ] {
+                let answer = run(&mut session, &sql).await;
+                let error = answer.err();
+                // A table is refused when it is made, or with its first row.
+                let error = match (error, sql.starts_with("CREATE")) {
+                    (None, true) => {
+                        let row = "INSERT INTO t2 (a, b) VALUES (1, 2)";
+                        let error = run(&mut session, row).await.err();
+                        rows(&mut session, "DROP TABLE t2").await;
+                        error
+                    }
+                    (error, _) => error,
+                };
+                // The parser has a bound of its own, and so have the texts that definitions keep.
+                let is_refused = |error: &MySqlError| {
+                    [1038, 1041, 1436].contains(&error.code)
+                        || error.message.contains("nested too deeply")
+                        || sql.starts_with("CREATE") && error.code == 1235
+                };
+                let what = &sql[..sql.len().min(200)];
+                assert!(error.as_ref().is_some_and(is_refused), "{error:?}: {what}");
+            }
+        }
+    }
+    assert_eq!(rows(&mut session, "SELECT SUM(a) FROM t1").await, [["3"]]);
+    end(&engine, session, "copies").await;
+}
+
+/// Assignments and derived tables that name what was computed before twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_computed_from_what_was_computed_may_be_long() {
+    let directory = tempfile::tempdir().unwrap();
+    let (engine, mut session) = engine_with_table(directory.path()).await;
+    let set = |count: usize| "a = b + b, b = a - a + 1, ".repeat(count) + "a = a, b = b";
+    let error = run(&mut session, &format!("UPDATE t1 SET {}", set(40)))
+        .await
+        .unwrap_err();
+    assert_eq!(error.code, 1436, "{error}");
+    rows(&mut session, &format!("UPDATE t1 SET {}", set(2))).await;
+    let both = "SELECT a, b FROM t1";
+    assert_eq!(rows(&mut session, both).await, [["2", "1"], ["2", "1"]]);
+    // Each assignment sees what those before it gave, and these what was there before.
+    rows(&mut session, "UPDATE t1 SET a = 5, b = 7").await;
+    rows(&mut session, "CREATE TABLE t3 (a INT, b INT, c INT)").await;
+    rows(&mut session, "INSERT INTO t3 VALUES (1, 2, 3)").await;
+    rows(&mut session, "UPDATE t3 SET a = b, b = 9, c = a").await;
+    assert_eq!(
+        rows(&mut session, "SELECT * FROM t3").await,
+        [["2", "9", "2"]]
+    );
+    rows(&mut session, "DROP TABLE t3").await;
+    // Sums modulo 8 stay small, where their plans double.
+    let derived = |depth: usize| {
+        let open = "SELECT (a + a) % 8 AS a FROM (".repeat(depth);
+        let close = (0..depth).map(|at| format!(") d{at}"));
+        format!("{open}SELECT a FROM t1{}", close.collect::<String>())
+    };
+    for depth in [2, 30] {
+        let sum = if depth == 2 { "4" } else { "0" };
+        for condition in ["", " WHERE a >= 0", " WHERE a + a < 100 ORDER BY a"] {
+            let sql = format!("SELECT a FROM ({}) d{condition}", derived(depth));
+            assert_eq!(rows(&mut session, &sql).await, [[sum], [sum]], "{sql}");
+        }
+        let sql = format!(
+            "SELECT COUNT(*) FROM ({}) d JOIN t1 ON t1.a > d.a",
+            derived(depth)
+        );
+        assert_eq!(rows(&mut session, &sql).await, [["4"]], "{sql}");
+    }
+    end(&engine, session, "derived").await;
 }

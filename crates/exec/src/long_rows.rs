@@ -9,10 +9,11 @@
 //! its pages on one by one, so all that is needed is that nobody gathers more rows than a part of
 //! the budget has room for.
 //!
-//! Cost: a look at the list of pages of each table of which texts or blobs are read.
+//! Cost: a look at the list of pages of each table of which texts, blobs or many columns are read.
 
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::Schema;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
@@ -26,6 +27,9 @@ use crate::provider::TableScan;
 /// The rows of a batch take at most this part of a partition's share of the budget: where rows are
 /// shorter than half a KiB, batches are as long as they are configured.
 const BATCHES_PER_SHARE: u64 = 8;
+
+/// Rows of numbers and times that are not longer are short: nobody looks at their pages.
+const SHORT_BYTES_MAX: usize = 256;
 
 /// The rows that operators of a plan should put into a batch: as many as are configured, or fewer
 /// where tables of the plan have long rows.
@@ -70,11 +74,21 @@ pub(crate) fn shorten_batches(
     plan.transform_up(shorten).data()
 }
 
-/// Shows the tables of which a plan reads values of any length.
+/// Whether rows may be long: with a value of any length, or with many columns.
+fn may_be_long(schema: &Schema) -> bool {
+    let fields = schema.fields().iter();
+    // A value of any length makes it so, as does a sum beyond the bound.
+    let bytes = { fields }.try_fold(0_usize, |bytes, field| {
+        let sum = bytes + field.data_type().primitive_width()?;
+        (sum <= SHORT_BYTES_MAX).then_some(sum)
+    });
+    bytes.is_none()
+}
+
+/// Shows the tables of which a plan reads rows that may be long.
 fn visit(plan: &Arc<dyn ExecutionPlan>, see: &mut dyn FnMut(&TableSnapshot)) {
-    let fields = plan.schema();
-    let mut fields = fields.fields().iter();
-    let mut has_long = || fields.any(|field| field.data_type().primitive_width().is_none());
+    let schema = plan.schema();
+    let has_long = || may_be_long(&schema);
     if let Some(scan) = plan.downcast_ref::<TableScan>() {
         if has_long() {
             see(scan.snapshot());
@@ -94,5 +108,26 @@ fn visit(plan: &Arc<dyn ExecutionPlan>, see: &mut dyn FnMut(&TableSnapshot)) {
     }
     for child in plan.children() {
         visit(child, see);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::datatypes::{DataType, Field};
+
+    use super::*;
+
+    #[test]
+    fn texts_and_many_columns_make_rows_long() {
+        let check = |of: DataType, count: usize, expect: bool| {
+            let field = |at: usize| Field::new(format!("c{at}"), of.clone(), true);
+            let schema = Schema::new((0..count).map(field).collect::<Vec<_>>());
+            assert_eq!(may_be_long(&schema), expect, "{count} of {of}");
+        };
+        check(DataType::Utf8View, 1, true);
+        check(DataType::Int64, 32, false);
+        check(DataType::Int64, 33, true);
+        check(DataType::Int32, 64, false);
+        check(DataType::Int32, 65, true);
     }
 }

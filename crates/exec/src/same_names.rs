@@ -10,21 +10,28 @@
 //! it takes the column that has the name of the other side's key: with `t.a = u.b` a filter on
 //! `t.a` becomes one on `u.a`, if there is one.
 //!
+//! Below a projection a filter has what computes its columns in the place of them: in a chain of
+//! `SELECT a + a AS a FROM (...)` it doubles at each one.
+//!
 //! Owns: [`PushByNames`], which runs the stock rule with a node above each plan whose names are
-//! not its columns' own, and above such semi joins; no filter passes that. What the logical
-//! optimizer has pushed down before, by qualified names, is not touched by this.
+//! not its columns' own, above such semi joins, and above projections below which filters would
+//! grow too large; no filter passes that. What the logical optimizer has pushed down before, by
+//! qualified names, is not touched by this.
 
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, Result};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
+use datafusion::physical_plan::execution_plan::{
+    ReplaceChildrenOptions, replace_children_if_necessary,
+};
 use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
 use crate::plan_node::same_rows;
@@ -39,12 +46,12 @@ impl PhysicalOptimizerRule for PushByNames {
         plan: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let stopped = plan.transform_up(stop)?;
-        if !stopped.transformed {
-            return self.0.optimize(stopped.data, config);
+        let (stopped, is_stopped, _) = with_stops(plan)?;
+        let plan = self.0.optimize(stopped, config)?;
+        match is_stopped {
+            true => plan.transform_up(go_on).data(),
+            false => Ok(plan),
         }
-        let plan = self.0.optimize(stopped.data, config)?;
-        plan.transform_up(go_on).data()
     }
 
     fn name(&self) -> &str {
@@ -56,7 +63,81 @@ impl PhysicalOptimizerRule for PushByNames {
     }
 }
 
-fn stop(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+/// Filters may become so many times as large on their way down.
+const GROWTH_MAX: u64 = 64;
+/// They may also become as large as this where the projections are not much smaller themselves.
+const WRITTEN_MAX: u64 = 1 << 10;
+const COPIES_MAX: u64 = 4;
+
+/// What a filter on a column becomes below the projections down to where none passes.
+#[derive(Clone, Copy)]
+struct Growth {
+    /// The nodes of the largest of the projections' expressions, one for each projection.
+    plain: u64,
+    /// Those of the largest expression with all columns written out.
+    written: u64,
+}
+
+impl Growth {
+    const NONE: Growth = Growth {
+        plain: 0,
+        written: 1,
+    };
+
+    fn is_too_large(self) -> bool {
+        let copies_max = self.plain.saturating_mul(COPIES_MAX);
+        self.written > WRITTEN_MAX || self.written > copies_max.max(GROWTH_MAX)
+    }
+
+    /// Through one projection more.
+    fn through(self, projection: &ProjectionExec) -> Result<Growth> {
+        let mut largest = Growth::NONE;
+        for projected in projection.expr() {
+            let (mut plain, mut columns) = (0_u64, 0_u64);
+            projected.expr.apply(|part| {
+                plain += 1;
+                columns += u64::from(part.is::<Column>());
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+            let written = columns.saturating_mul(self.written) + (plain - columns);
+            largest.plain = largest.plain.max(plain);
+            largest.written = largest.written.max(written);
+        }
+        Ok(Growth {
+            plain: self.plain.saturating_add(largest.plain),
+            written: largest.written,
+        })
+    }
+}
+
+/// A plan with a node above each one that no filter may pass, whether there is any, and what a
+/// filter becomes below it.
+fn with_stops(plan: Arc<dyn ExecutionPlan>) -> Result<(Arc<dyn ExecutionPlan>, bool, Growth)> {
+    let mut growth = Growth::NONE;
+    let mut is_stopped = false;
+    let mut inputs = Vec::new();
+    for input in plan.children() {
+        let (input, stops, below) = with_stops(Arc::clone(input))?;
+        is_stopped |= stops;
+        growth.plain = growth.plain.max(below.plain);
+        growth.written = growth.written.max(below.written);
+        inputs.push(input);
+    }
+    let plan = match is_stopped {
+        true => replace_children_if_necessary(plan, inputs)?,
+        false => plan,
+    };
+    if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        growth = growth.through(projection)?;
+    }
+    Ok(match is_stop(&plan) || growth.is_too_large() {
+        true => (Arc::new(NoFilters { input: plan }), true, Growth::NONE),
+        false => (plan, is_stopped, growth),
+    })
+}
+
+/// Whether the names of a plan's columns do not tell these apart.
+fn is_stop(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let schema = plan.schema();
     let mut names = HashSet::with_capacity(schema.fields().len());
     let are_own = schema
@@ -66,10 +147,7 @@ fn stop(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPla
     let are_pairs = plan
         .downcast_ref::<HashJoinExec>()
         .is_none_or(keys_are_pairs);
-    Ok(match are_own && are_pairs {
-        true => Transformed::no(plan),
-        false => Transformed::yes(Arc::new(NoFilters { input: plan })),
-    })
+    !are_own || !are_pairs
 }
 
 /// Whether no key of the side that comes out of a semi join has the name of a column of the other
@@ -136,4 +214,50 @@ impl ExecutionPlan for NoFilters {
     }
 
     crate::plan_node::runs_input!();
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::logical_expr::Operator;
+    use datafusion::physical_expr::PhysicalExpr;
+    use datafusion::physical_expr::expressions::BinaryExpr;
+    use datafusion::physical_plan::empty::EmptyExec;
+    use datafusion::physical_plan::projection::ProjectionExpr;
+
+    use super::*;
+
+    /// Projections over one another of the sum of so many times the only column.
+    fn chain(depth: usize, terms: usize) -> Arc<dyn ExecutionPlan> {
+        let schema = Schema::new(vec![Field::new("a", DataType::Int64, true)]);
+        let empty: Arc<dyn ExecutionPlan> = Arc::new(EmptyExec::new(Arc::new(schema)));
+        let column = || -> Arc<dyn PhysicalExpr> { Arc::new(Column::new("a", 0)) };
+        (0..depth).fold(empty, |input, _| {
+            let sum = (1..terms).fold(column(), |sum, _| {
+                Arc::new(BinaryExpr::new(sum, Operator::Plus, column()))
+            });
+            let projected = ProjectionExpr {
+                expr: sum,
+                alias: "a".to_owned(),
+            };
+            Arc::new(ProjectionExec::try_new(vec![projected], input).unwrap())
+        })
+    }
+
+    #[test]
+    fn filters_do_not_pass_projections_that_make_them_large() {
+        let check = |depth: usize, terms: usize, expect: bool| {
+            let (plan, is_stopped, _) = with_stops(chain(depth, terms)).unwrap();
+            assert_eq!(is_stopped, expect, "{depth} of {terms}");
+            let nodes = plan.transform_up(go_on).unwrap();
+            assert_eq!(nodes.transformed, expect);
+        };
+        check(0, 2, false);
+        check(5, 2, false);
+        check(6, 2, true);
+        check(1000, 1, false);
+        // A long one alone is as long as it was written.
+        check(1, 100, false);
+        check(2, 100, true);
+    }
 }

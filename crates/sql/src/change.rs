@@ -4,22 +4,24 @@
 //! that they, and not other mentions of them, show the ids of their rows. DataFusion's own plans
 //! for UPDATE and DELETE are never used: they forget conditions that they cannot push down.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, EnumMember, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
     LimitClause, ObjectName, ObjectNamePart, OrderBy, OrderByKind, Query, SelectItem, SetExpr,
-    TableAlias, TableFactor, TableWithJoins,
+    TableAlias, TableFactor, TableWithJoins, Visitor,
 };
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
 use crate::bindings::Bindings;
 use crate::from_list::{is_by_name, joins, tables_mut};
 use crate::parse;
+use crate::planning::check_grown;
 use crate::references::{file_path, table_name};
 use crate::rewrite::{common_columns, refused};
 use crate::statement::{RowChoice, TableName};
-use crate::walk::{change_expressions, change_with_depth};
+use crate::walk::{self, change_expressions, change_with_depth, counts_depth};
 
 /// The database under which tables that change are bound, by [`target_name`].
 pub const TARGETS: &str = "\u{1}changed";
@@ -371,24 +373,113 @@ pub fn query(choice: RowChoice, list: Vec<Expr>) -> Result<Query, MySqlError> {
     Ok(query)
 }
 
-/// Puts the value that a column gets into an expression that is assigned later: MySQL computes the
-/// assignments of an UPDATE of one table and the values of a row one after the other. A name that
-/// stands alone in a subquery is left to the tables of that.
+/// Puts a value in the place of a column of the table. A name that stands alone in a subquery is
+/// left to the tables of that.
 pub fn substitute(expr: &mut Expr, alias: &str, name: &str, value: &Expr) {
-    let is_name = |ident: &Ident| ident.value.eq_ignore_ascii_case(name);
     change_with_depth(expr, &mut |expr, depth| {
-        let is_it = match &*expr {
-            Expr::Identifier(ident) => depth == 0 && is_name(ident),
-            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
-                [.., table, column] => table.value == alias && is_name(column),
-                _ => false,
-            },
-            _ => false,
-        };
-        if is_it {
+        let found = column_name(expr, alias, depth);
+        if found.is_some_and(|found| found.eq_ignore_ascii_case(name)) {
             *expr = value.clone();
         }
     });
+}
+
+/// The name of the column of a table that an expression is, in so many subqueries.
+fn column_name<'a>(expr: &'a Expr, alias: &str, depth: usize) -> Option<&'a str> {
+    match expr {
+        Expr::Identifier(ident) if depth == 0 => Some(&ident.value),
+        Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+            [.., table, column] if table.value == alias => Some(&column.value),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// What columns of a table have got by the assignments before: MySQL computes those of an UPDATE of
+/// one table one after the other, and each sees the ones before it.
+pub struct Assigned {
+    alias: String,
+    /// The values, with their sizes, by the names of the columns in lower case.
+    values: HashMap<String, (Expr, u64)>,
+    /// Nodes of all assignments: as they are written, and with the values of those before them.
+    plain: u64,
+    written: u64,
+}
+
+impl Assigned {
+    /// Nothing is assigned yet.
+    pub fn new(alias: &str) -> Assigned {
+        Assigned {
+            alias: alias.to_owned(),
+            values: HashMap::new(),
+            plain: 0,
+            written: 0,
+        }
+    }
+
+    /// Puts what columns have got into the value that the next one gets.
+    ///
+    /// # Errors
+    /// 1436 where all values together would become too large: in `SET a = b + b, b = a + a` they
+    /// double with each assignment.
+    pub fn put_into(&mut self, value: &mut Expr) -> Result<(), MySqlError> {
+        let (plain, written) = self.sizes_with(value);
+        check_grown(plain, written, 0)?;
+        self.plain = plain;
+        if self.values.is_empty() {
+            return Ok(());
+        }
+        change_with_depth(value, &mut |expr, depth| {
+            let name = column_name(expr, &self.alias, depth).map(str::to_lowercase);
+            // What has been put in names columns as they were before.
+            if let Some((value, _)) = name.and_then(|name| self.values.get(&name)) {
+                *expr = value.clone();
+            }
+        });
+        Ok(())
+    }
+
+    /// A column gets a value, into which those before it have been put.
+    pub fn add(&mut self, name: &str, value: Expr) {
+        let size = walk::size(&value);
+        self.written = self.written.saturating_add(size);
+        self.values.insert(name.to_lowercase(), (value, size));
+    }
+
+    /// The sizes of all assignments and of a value with what columns have got.
+    fn sizes_with(&self, value: &Expr) -> (u64, u64) {
+        struct Sizes<'a> {
+            assigned: &'a Assigned,
+            depth: usize,
+            plain: u64,
+            written: u64,
+        }
+        impl Visitor for Sizes<'_> {
+            type Break = ();
+
+            counts_depth!(&Query);
+
+            fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+                let name = column_name(expr, &self.assigned.alias, self.depth);
+                let name = name.map(str::to_lowercase);
+                let put = name.and_then(|name| self.assigned.values.get(&name));
+                self.plain += 1;
+                self.written = self
+                    .written
+                    .saturating_add(put.map_or(1, |(_, size)| *size));
+                ControlFlow::Continue(())
+            }
+        }
+        let mut sizes = Sizes {
+            assigned: self,
+            depth: 0,
+            plain: self.plain,
+            written: self.written,
+        };
+        let _always_continues = walk::read(value, &mut sizes);
+        (sizes.plain, sizes.written)
+    }
 }
 
 /// A value as a column of this type keeps it.
@@ -435,4 +526,54 @@ pub fn kept_as(value: Expr, of: &ColumnType) -> Result<Expr, MySqlError> {
         }
     }
     Ok(cast)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn assignments_see_those_before_them() {
+        let mut before = Assigned::new("t");
+        let mut put = |column: &str, text: &str| {
+            let mut value = parse::parse_expression(text).unwrap();
+            before.put_into(&mut value)?;
+            let shown = value.to_string();
+            before.add(column, Expr::Nested(Box::new(value)));
+            Ok::<_, MySqlError>(shown)
+        };
+        assert_eq!(put("a", "b + 1").unwrap(), "b + 1");
+        assert_eq!(put("B", "u.a + t.a + c").unwrap(), "u.a + (b + 1) + c");
+        // The `b` in `a` is the one that was there before.
+        assert_eq!(put("c", "a").unwrap(), "(b + 1)");
+    }
+
+    #[test]
+    fn assignments_that_double_are_refused() {
+        let mut before = Assigned::new("t");
+        let mut refused = None;
+        for at in 0..100 {
+            let (from, to) = if at % 2 == 0 { ("b", "a") } else { ("a", "b") };
+            let mut value = parse::parse_expression(&format!("{from} + {from}")).unwrap();
+            if let Err(error) = before.put_into(&mut value) {
+                refused = Some((at, error.code));
+                break;
+            }
+            before.add(to, value);
+        }
+        let (at, code) = refused.unwrap();
+        assert!((10..20).contains(&at), "{at}");
+        assert_eq!(code, 1436);
+    }
+
+    #[test]
+    fn long_assignments_that_do_not_are_not() {
+        let mut before = Assigned::new("t");
+        for at in 0..4096 {
+            let items = vec!["1"; 50].join(", ");
+            let mut value = parse::parse_expression(&format!("CONCAT({items})")).unwrap();
+            before.put_into(&mut value).unwrap();
+            before.add(&format!("c{at}"), value);
+        }
+    }
 }

@@ -19,10 +19,11 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{ColumnarValue, LogicalPlan, Operator};
 use datafusion::physical_expr::expressions::BinaryExpr;
 use datafusion::physical_expr::projection::ProjectionExpr;
-use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, conjunction, split_conjunction};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
+use datafusion::physical_plan::filter::FilterExecBuilder;
 use datafusion::physical_plan::projection::ProjectionExec;
+use mayfly_exec::{FilterOperator, filter_of};
 
 /// Whether a plan computes rows that it may then leave out by their number.
 pub fn limits(plan: &LogicalPlan) -> bool {
@@ -44,11 +45,20 @@ pub fn limits(plan: &LogicalPlan) -> bool {
 /// None but for a bug in the planner.
 pub fn in_turn(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let changed = plan.transform_up(|node| {
-        if let Some(filter) = node.downcast_ref::<FilterExec>() {
-            let predicate = asked(Arc::clone(filter.predicate()))?;
+        if let Some(filter) = filter_of(node.as_ref()) {
+            let is_ours = node.is::<FilterOperator>();
+            let predicate = match is_ours {
+                true => sides_asked(filter.predicate())?,
+                false => asked(Arc::clone(filter.predicate()))?,
+            };
             if predicate.transformed {
                 let builder = FilterExecBuilder::from(filter).with_predicate(predicate.data);
-                return Ok(Transformed::yes(Arc::new(builder.build()?) as _));
+                let filter = builder.build()?;
+                let filter: Arc<dyn ExecutionPlan> = match is_ours {
+                    true => Arc::new(FilterOperator::of(&filter)),
+                    false => Arc::new(filter),
+                };
+                return Ok(Transformed::yes(filter));
             }
         }
         if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
@@ -94,6 +104,21 @@ pub(crate) fn asked(expr: Arc<dyn PhysicalExpr>) -> Result<Transformed<Arc<dyn P
             right: Arc::clone(both.right()),
             is_or,
         }) as _))
+    })
+}
+
+/// The condition of a filter of ours, which asks the sides of its ANDs in turn by itself.
+fn sides_asked(predicate: &Arc<dyn PhysicalExpr>) -> Result<Transformed<Arc<dyn PhysicalExpr>>> {
+    let mut changes = false;
+    let mut sides = Vec::new();
+    for side in split_conjunction(predicate) {
+        let side = asked(Arc::clone(side))?;
+        changes |= side.transformed;
+        sides.push(side.data);
+    }
+    Ok(match changes {
+        true => Transformed::yes(conjunction(sides)),
+        false => Transformed::no(Arc::clone(predicate)),
     })
 }
 

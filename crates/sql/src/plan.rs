@@ -56,6 +56,7 @@ impl Planner<'_> {
     /// Plans a query.
     pub fn query(&self, mut query: ast::Query, source: &Source) -> Result<Planned> {
         planning::hold_tables(&query)?;
+        planning::check_syntax(&query)?;
         let is_values = matches!(query.body.as_ref(), ast::SetExpr::Values(_));
         rewrite::values::unite(&mut query).map_err(raise)?;
         let mut planned = self.narrowed(query, source)?;
@@ -97,6 +98,7 @@ impl Planner<'_> {
 
     /// Plans an expression over columns in lower case.
     pub fn expression(&self, expression: ast::Expr, schema: &DFSchema) -> Result<Expr> {
+        planning::check_syntax(&expression)?;
         let expression = rewrite::expression(expression, self.bindings).map_err(raise)?;
         self.sql_to_rel()
             .sql_to_expr(expression, schema, &mut PlannerContext::new())

@@ -60,6 +60,22 @@ pub(crate) fn finds(node: &impl Visit, is_it: &mut dyn FnMut(&Expr) -> bool) -> 
     read(node, &mut Find { is_it, depth: 0 }).is_break()
 }
 
+/// How many expressions a tree has, subqueries included.
+pub(crate) fn size(node: &impl Visit) -> u64 {
+    struct Count(u64);
+    impl Visitor for Count {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, _expr: &Expr) -> ControlFlow<()> {
+            self.0 += 1;
+            ControlFlow::Continue(())
+        }
+    }
+    let mut count = Count(0);
+    let _always_continues = read(node, &mut count);
+    count.0
+}
+
 /// Changes the expressions inside an expression, itself included, children first.
 pub fn change_expressions(expr: &mut Expr, change: &mut dyn FnMut(&mut Expr)) {
     change_with_depth(expr, &mut |expr, _| change(expr));

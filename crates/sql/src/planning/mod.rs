@@ -14,6 +14,8 @@
 //! with long conditions; `mayfly bench planning` measures it.
 
 mod checks;
+mod copied_syntax;
+mod copies;
 mod expansion;
 mod materialized;
 mod optimize;
@@ -21,11 +23,15 @@ mod size;
 mod text;
 mod watch;
 mod watched_rule;
+mod written_order;
 
+pub use copied_syntax::check_syntax;
+pub(crate) use copies::check_grown;
 pub use expansion::hold_tables;
 pub use materialized::{Optimized, is_materialized, optimized_with_tables, physical_with_tables};
 pub use optimize::{analyzed, optimized, physical};
 pub use size::hold;
 pub use text::text_bytes;
+pub(crate) use watch::ask_watch;
 pub use watch::{Watch, check, watched};
 pub use watched_rule::watch_rules;

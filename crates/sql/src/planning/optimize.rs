@@ -15,9 +15,14 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::checks::{check_subqueries, has_subqueries};
+use super::copies::{check_simplified, grows_below};
 use super::size::hold;
 use super::watch::check;
+use super::written_order::in_written_order;
 use crate::long_values::without_long_values;
+
+/// The rule that writes filters below what computes their columns.
+const PUSH_FILTERS: &str = "push_down_filter";
 
 /// Gives a plan its types.
 ///
@@ -38,6 +43,7 @@ pub fn analyzed(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> 
     }
     check_subqueries(&plan)
         .map_err(|error| error.context("Invalid (non-executable) plan after Analyzer"))?;
+    check_simplified(&plan)?;
     Ok(plan)
 }
 
@@ -129,7 +135,14 @@ fn at_node(
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
     check()?;
-    without_long_values(|| rule.rewrite(node, config))
+    let rewrite = |node| without_long_values(|| rule.rewrite(node, config));
+    if rule.name() != PUSH_FILTERS {
+        return rewrite(node);
+    }
+    match grows_below(&node) {
+        true => Ok(Transformed::no(node)),
+        false => in_written_order(node, rewrite),
+    }
 }
 
 /// Applies a rule to each node of a plan and of its subqueries.

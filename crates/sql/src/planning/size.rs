@@ -11,7 +11,7 @@ use super::watch::{check, hold_bytes};
 const NODE_BYTES: u64 = 2 << 10;
 /// The same for one of its columns, and for a node of an expression.
 const COLUMN_BYTES: u64 = 64;
-const EXPRESSION_BYTES: u64 = 512;
+pub(super) const EXPRESSION_BYTES: u64 = 512;
 /// After so much the watch is told: the tree may be far larger than the text that it came from,
 /// since a common table expression is a part of it wherever it is named.
 const TOLD_EVERY_BYTES: u64 = 4 << 20;

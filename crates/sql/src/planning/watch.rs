@@ -60,6 +60,15 @@ pub fn check() -> PlanResult<()> {
     ask(|watch| watch.check())
 }
 
+/// Does the same where no plan is made yet.
+///
+/// # Errors
+/// Those of [`Watch::check`].
+pub(crate) fn ask_watch() -> Result<(), MySqlError> {
+    let watch = WATCH.with_borrow(Clone::clone);
+    watch.map_or(Ok(()), |watch| watch.check())
+}
+
 /// Tells the watch of the thread, if it has one, how much memory is in use.
 ///
 /// # Errors

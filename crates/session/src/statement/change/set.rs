@@ -212,28 +212,27 @@ fn assigned_values<'a>(
     is_one_table: bool,
 ) -> Result<BTreeMap<usize, Option<ast::Expr>>, MySqlError> {
     let mut assigned: BTreeMap<usize, Option<ast::Expr>> = BTreeMap::new();
-    for (set, column) in assignments {
+    let mut before = change::Assigned::new(alias);
+    let mut assignments = assignments.peekable();
+    while let Some((set, column)) = assignments.next() {
+        let of = &columns[column];
         let mut value = match &set.value {
-            None => computed_default(&columns[column], alias)?,
+            None => computed_default(of, alias)?,
             given => given.clone(),
         };
         if let Some(value) = &mut value {
-            if let Some(number) = number_of_bits(value, &columns[column]) {
+            if let Some(number) = number_of_bits(value, of) {
                 let number = ast::Value::Number(number.to_string(), false);
                 *value = ast::Expr::Value(number.into());
             }
-            for (earlier, kept) in assigned.iter().filter(|_| is_one_table) {
-                let of = &columns[*earlier];
-                let kept = match kept {
-                    Some(kept) => change::kept_as(kept.clone(), &of.column_type)?,
-                    None => {
-                        let default = of.default.as_deref().unwrap_or("NULL");
-                        let default = parse::parse_expression(default)?;
-                        change::kept_as(default, &of.column_type)?
-                    }
-                };
-                change::substitute(value, alias, &of.name, &kept);
-            }
+            before.put_into(value)?;
+        }
+        if is_one_table && assignments.peek().is_some() {
+            let now = match &value {
+                Some(value) => value.clone(),
+                None => parse::parse_expression(of.default.as_deref().unwrap_or("NULL"))?,
+            };
+            before.add(&of.name, change::kept_as(now, &of.column_type)?);
         }
         assigned.insert(column, value);
     }
