@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
-use datafusion::common::cast::as_boolean_array;
 use datafusion::physical_expr::PhysicalExpr;
 
 /// A batch of `rows` rows, of no columns too.
@@ -18,18 +17,6 @@ pub fn batch_of(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Resu
     Ok(RecordBatch::try_new_with_options(
         schema, columns, &options,
     )?)
-}
-
-/// The rows that a condition keeps: true for those, false or NULL for the others.
-///
-/// # Errors
-/// If the condition fails, or is none.
-pub(crate) fn kept_by(
-    condition: &Arc<dyn PhysicalExpr>,
-    rows: &RecordBatch,
-) -> Result<BooleanArray> {
-    let kept = condition.evaluate(rows)?.into_array(rows.num_rows())?;
-    Ok(as_boolean_array(&kept)?.clone())
 }
 
 /// A column for each expression over the rows.

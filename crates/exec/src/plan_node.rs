@@ -262,10 +262,9 @@ macro_rules! same_rows {
 pub(crate) use same_rows;
 
 /// What a node answers as the node of DataFusion's does that it stands for, its field `stock`, of
-/// one input: nearly all that plans ask. It is made anew by its own `try_from_stock(&stock) ->
-/// Result<Option<Self>>`; where that gives none, the stock node stays. Its `metrics` are a field.
-macro_rules! stock_node {
-    ($name:literal, $stock:ty) => {
+/// one input: nearly all that plans ask, but for how it is made anew. Its `metrics` are a field.
+macro_rules! stock_answers {
+    ($name:literal) => {
         fn name(&self) -> &'static str {
             $name
         }
@@ -284,9 +283,7 @@ macro_rules! stock_node {
             self.stock.benefits_from_input_partitioning()
         }
 
-        fn children(
-            &self,
-        ) -> Vec<&std::sync::Arc<dyn datafusion::physical_plan::ExecutionPlan>> {
+        fn children(&self) -> Vec<&std::sync::Arc<dyn datafusion::physical_plan::ExecutionPlan>> {
             vec![self.stock.input()]
         }
 
@@ -301,26 +298,7 @@ macro_rules! stock_node {
             self.stock.apply_expressions(f)
         }
 
-        fn replace_children(
-            self: std::sync::Arc<Self>,
-            children: Vec<std::sync::Arc<dyn datafusion::physical_plan::ExecutionPlan>>,
-            options: datafusion::physical_plan::execution_plan::ReplaceChildrenOptions,
-        ) -> datafusion::common::Result<std::sync::Arc<dyn datafusion::physical_plan::ExecutionPlan>>
-        {
-            let stock = std::sync::Arc::new(self.stock.clone());
-            let stock = stock.replace_children(children, options)?;
-            $crate::plan_node::ours_or_stock::<$stock, _>(stock, Self::try_from_stock)
-        }
-
         $crate::plan_node::with_new_children!();
-
-        fn reset_state(
-            self: std::sync::Arc<Self>,
-        ) -> datafusion::common::Result<std::sync::Arc<dyn datafusion::physical_plan::ExecutionPlan>>
-        {
-            let stock = std::sync::Arc::new(self.stock.clone()).reset_state()?;
-            $crate::plan_node::ours_or_stock::<$stock, _>(stock, Self::try_from_stock)
-        }
 
         fn metrics(&self) -> Option<datafusion::physical_plan::metrics::MetricsSet> {
             Some(self.metrics.clone_inner())
@@ -349,6 +327,34 @@ macro_rules! stock_node {
             &self,
         ) -> datafusion::physical_plan::execution_plan::CardinalityEffect {
             self.stock.cardinality_effect()
+        }
+    };
+}
+pub(crate) use stock_answers;
+
+/// The same, and a node that is made anew by its own `try_from_stock(&stock) ->
+/// Result<Option<Self>>`; where that gives none, the stock node stays.
+macro_rules! stock_node {
+    ($name:literal, $stock:ty) => {
+        $crate::plan_node::stock_answers!($name);
+
+        fn replace_children(
+            self: std::sync::Arc<Self>,
+            children: Vec<std::sync::Arc<dyn datafusion::physical_plan::ExecutionPlan>>,
+            options: datafusion::physical_plan::execution_plan::ReplaceChildrenOptions,
+        ) -> datafusion::common::Result<std::sync::Arc<dyn datafusion::physical_plan::ExecutionPlan>>
+        {
+            let stock = std::sync::Arc::new(self.stock.clone());
+            let stock = stock.replace_children(children, options)?;
+            $crate::plan_node::ours_or_stock::<$stock, _>(stock, Self::try_from_stock)
+        }
+
+        fn reset_state(
+            self: std::sync::Arc<Self>,
+        ) -> datafusion::common::Result<std::sync::Arc<dyn datafusion::physical_plan::ExecutionPlan>>
+        {
+            let stock = std::sync::Arc::new(self.stock.clone()).reset_state()?;
+            $crate::plan_node::ours_or_stock::<$stock, _>(stock, Self::try_from_stock)
         }
     };
 }

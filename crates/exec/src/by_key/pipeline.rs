@@ -21,8 +21,9 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use mayfly_table::{Table, TableSnapshot};
 
 use super::KeyScan;
-use crate::batches::{kept_by, projected};
+use crate::batches::projected;
 use crate::error::table_error;
+use crate::filter::{Condition, chosen};
 use crate::provider::TableScan;
 use crate::scan_columns::ScanColumns;
 
@@ -52,7 +53,7 @@ pub(crate) struct Source {
 #[derive(Clone)]
 enum Step {
     Filter {
-        predicate: Arc<dyn PhysicalExpr>,
+        condition: Condition,
         projection: Option<Vec<usize>>,
     },
     Project {
@@ -77,13 +78,13 @@ impl Pipeline {
                 return None;
             }
             if let Some(filter) = plan.downcast_ref::<FilterExec>() {
-                let predicate = Arc::clone(filter.predicate());
-                if is_volatile(&predicate) {
+                if is_volatile(filter.predicate()) {
                     return None;
                 }
+                let condition = Condition::of(filter);
                 let projection = filter.projection().as_ref().map(|columns| columns.to_vec());
                 steps.push(Step::Filter {
-                    predicate,
+                    condition,
                     projection,
                 });
             } else if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
@@ -144,10 +145,14 @@ impl Steps {
         for step in &self.0 {
             match step {
                 Step::Filter {
-                    predicate,
+                    condition,
                     projection,
                 } => {
-                    let kept = kept_by(predicate, &rows)?;
+                    let kept = condition.terms().open_rows(&rows)?.mask(rows.num_rows());
+                    rows = chosen(rows, projection.as_deref())?;
+                    let Some(kept) = kept else {
+                        continue;
+                    };
                     places = filter(&places, &kept)?
                         .as_any()
                         .downcast_ref()
@@ -156,9 +161,6 @@ impl Steps {
                             internal_datafusion_err!("filtered numbers are no numbers")
                         })?;
                     rows = filter_record_batch(&rows, &kept)?;
-                    if let Some(columns) = projection {
-                        rows = rows.project(columns)?;
-                    }
                 }
                 Step::Project { exprs, schema } => rows = projected(exprs, schema, &rows)?,
             }

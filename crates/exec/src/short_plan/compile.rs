@@ -6,7 +6,6 @@ use datafusion::common::Result;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
-use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
@@ -18,6 +17,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use super::step::{Join, Step};
 use super::stock::Stock;
 use crate::by_key::look_ups;
+use crate::filter::{Terms, filter_of};
 use crate::given_rows::GivenRowsScan;
 use crate::padding::ForgetConstants;
 use crate::report::Why;
@@ -92,66 +92,64 @@ fn step(
         return Ok(stock.map(|stock| Step::Stock { stock, inputs }));
     };
     let input = Box::new(input);
-    Ok(Some(
-        if let Some(filter) = plan.downcast_ref::<FilterExec>() {
-            let projection = filter.projection().as_ref().map(|columns| columns.to_vec());
-            let filtered = Step::Filter {
-                predicate: Arc::clone(filter.predicate()),
-                projection,
-                input,
-            };
-            limited(filtered, plan.fetch())
-        } else if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
-            let exprs = projection.expr().iter().map(|of| Arc::clone(&of.expr));
-            Step::Project {
-                exprs: exprs.collect(),
-                schema: projection.schema(),
-                input,
-            }
-        } else if let Some(sort) = plan.downcast_ref::<SortExec>() {
-            let why = match sort.fetch() {
-                Some(_) => Why::OrderByLimit,
-                None => Why::OrderBy,
-            };
-            Step::Sort {
-                by: sort.expr().clone(),
-                fetch: sort.fetch(),
-                why: Some(why),
-                input,
-            }
-        } else if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>()
-            && below > 1
-        {
-            Step::Sort {
-                by: merge.expr().clone(),
-                fetch: merge.fetch(),
-                why: None,
-                input,
-            }
-        } else if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() {
-            Step::Limit {
-                skip: limit.skip(),
-                fetch: limit.fetch(),
-                input,
-            }
-        } else if let Some(limit) = plan.downcast_ref::<LocalLimitExec>() {
-            // Each partition has a limit of its own.
-            if below > 1 {
-                return Ok(None);
-            }
-            limited(*input, Some(limit.fetch()))
-        } else if plan.is::<CoalescePartitionsExec>()
-            || plan.is::<SortPreservingMergeExec>()
-            || plan.is::<CooperativeExec>()
-            || plan.is::<ForgetConstants>()
-        {
-            limited(*input, plan.fetch())
-        } else {
-            inputs.push(*input);
-            let stock = Stock::of(plan);
-            return Ok(stock.map(|stock| Step::Stock { stock, inputs }));
-        },
-    ))
+    Ok(Some(if let Some(filter) = filter_of(plan.as_ref()) {
+        let projection = filter.projection().as_ref().map(|columns| columns.to_vec());
+        let filtered = Step::Filter {
+            terms: Arc::new(Terms::of(filter.predicate(), &filter.input().schema())),
+            projection,
+            input,
+        };
+        limited(filtered, plan.fetch())
+    } else if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        let exprs = projection.expr().iter().map(|of| Arc::clone(&of.expr));
+        Step::Project {
+            exprs: exprs.collect(),
+            schema: projection.schema(),
+            input,
+        }
+    } else if let Some(sort) = plan.downcast_ref::<SortExec>() {
+        let why = match sort.fetch() {
+            Some(_) => Why::OrderByLimit,
+            None => Why::OrderBy,
+        };
+        Step::Sort {
+            by: sort.expr().clone(),
+            fetch: sort.fetch(),
+            why: Some(why),
+            input,
+        }
+    } else if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>()
+        && below > 1
+    {
+        Step::Sort {
+            by: merge.expr().clone(),
+            fetch: merge.fetch(),
+            why: None,
+            input,
+        }
+    } else if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() {
+        Step::Limit {
+            skip: limit.skip(),
+            fetch: limit.fetch(),
+            input,
+        }
+    } else if let Some(limit) = plan.downcast_ref::<LocalLimitExec>() {
+        // Each partition has a limit of its own.
+        if below > 1 {
+            return Ok(None);
+        }
+        limited(*input, Some(limit.fetch()))
+    } else if plan.is::<CoalescePartitionsExec>()
+        || plan.is::<SortPreservingMergeExec>()
+        || plan.is::<CooperativeExec>()
+        || plan.is::<ForgetConstants>()
+    {
+        limited(*input, plan.fetch())
+    } else {
+        inputs.push(*input);
+        let stock = Stock::of(plan);
+        return Ok(stock.map(|stock| Step::Stock { stock, inputs }));
+    }))
 }
 
 fn limited(step: Step, fetch: Option<usize>) -> Step {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, RecordBatch};
-use arrow::compute::{concat_batches, filter_record_batch};
+use arrow::array::RecordBatch;
+use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::{JoinSide, Result, internal_datafusion_err};
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
@@ -11,8 +11,9 @@ use datafusion::physical_plan::sorts::sort::sort_batch;
 
 use super::run::Run;
 use super::stock::Stock;
-use crate::batches::{batch_of, kept_by, projected};
+use crate::batches::{batch_of, projected};
 use crate::by_key::LookUp;
+use crate::filter::{Terms, chosen};
 use crate::report::Why;
 use crate::unbound::UnboundRows;
 
@@ -21,7 +22,7 @@ pub(super) enum Step {
     Table(UnboundRows),
     Given,
     Filter {
-        predicate: Arc<dyn PhysicalExpr>,
+        terms: Arc<Terms>,
         projection: Option<Vec<usize>>,
         input: Box<Step>,
     },
@@ -85,14 +86,18 @@ impl Step {
                 rows
             }
             Step::Filter {
-                predicate,
+                terms,
                 projection,
                 input,
             } => {
                 let Some(rows) = input.rows(run)? else {
                     return Ok(None);
                 };
-                filtered(&rows, predicate, projection.as_deref())?
+                let schema = rows.schema();
+                match terms.filtered(rows, projection.as_deref())? {
+                    Some(rows) => rows,
+                    None => chosen(RecordBatch::new_empty(schema), projection.as_deref())?,
+                }
             }
             Step::Project {
                 exprs,
@@ -203,23 +208,6 @@ fn all(inputs: &[Step], run: &mut Run) -> Result<Option<Vec<RecordBatch>>> {
         }
     }
     Ok(Some(all))
-}
-
-fn filtered(
-    rows: &RecordBatch,
-    predicate: &Arc<dyn PhysicalExpr>,
-    projection: Option<&[usize]>,
-) -> Result<RecordBatch> {
-    let kept = kept_by(predicate, rows)?;
-    let is_whole = kept.null_count() == 0 && !kept.has_false();
-    let shown = match projection {
-        Some(columns) => rows.project(columns)?,
-        None => rows.clone(),
-    };
-    match is_whole {
-        true => Ok(shown),
-        false => Ok(filter_record_batch(&shown, &kept)?),
-    }
 }
 
 fn limited(rows: &RecordBatch, skip: usize, fetch: Option<usize>) -> RecordBatch {

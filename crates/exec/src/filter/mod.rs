@@ -1,0 +1,251 @@
+//! Filters that look at a batch term by term.
+//!
+//! Owns: [`FilterOperator`], the operator in the place of DataFusion's `FilterExec`, and
+//! [`filter_of`], which knows both. Never: changes which rows pass.
+//!
+//! ```text
+//!   a AND b AND c --terms--> cheap ones: a bit for each row of the batch, ANDed
+//!                            costly ones, and those that may warn: for the rows that are open
+//!                 --mask---> the columns that are asked for, filtered once
+//! ```
+//!
+//! The stock operator evaluates the condition as one expression. Where few rows pass the first
+//! side of an AND, it copies all columns of those rows for the other side, and scatters the bits
+//! back. For comparisons of numbers that copy costs more than all comparisons. Here it is made for
+//! terms that are worth it, of the columns that they read (`terms`); short texts are compared as
+//! one word each (`words`). Which functions never warn is a list (`silent`).
+//!
+//! Cost: for each cheap term a pass over its columns, for each costly one a copy of its columns of
+//! the open rows.
+
+mod silent;
+mod terms;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::coalesce::{LimitedBatchCoalescer, PushBatchStatus};
+use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricType, RatioMetrics,
+};
+use datafusion::physical_plan::stream::EmptyRecordBatchStream;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
+use futures::{Stream, StreamExt};
+
+pub use self::silent::{Kind, SilentFunction, silent_names};
+pub(crate) use self::terms::{Condition, Terms, chosen};
+use crate::plan_node::{ours_or_stock, stock_answers};
+
+/// Hands on the rows for which a condition is true.
+///
+/// The sides of its ANDs are asked one after the other, as in MySQL: one that may warn or fail is
+/// asked only for rows for which all before it are true.
+pub struct FilterOperator {
+    /// The stock node that this one stands for: the source of everything that plans ask.
+    stock: FilterExec,
+    condition: Condition,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl FilterOperator {
+    /// The operator for a stock node.
+    pub fn of(stock: &FilterExec) -> FilterOperator {
+        FilterOperator::new(stock, Condition::of(stock))
+    }
+
+    fn new(stock: &FilterExec, condition: Condition) -> FilterOperator {
+        FilterOperator {
+            stock: stock.clone(),
+            condition,
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+
+    /// The stock node that this one stands for.
+    pub fn stock(&self) -> &FilterExec {
+        &self.stock
+    }
+
+    /// The operator for a stock node that was made of this one's.
+    fn again(&self, stock: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+        ours_or_stock(stock, |stock: &FilterExec| {
+            let condition = self.condition.again(stock);
+            Ok(Some(FilterOperator::new(stock, condition)))
+        })
+    }
+}
+
+/// The filter that a node is: a stock one, or the one that ours stands for.
+pub fn filter_of(plan: &dyn ExecutionPlan) -> Option<&FilterExec> {
+    let ours = plan.downcast_ref::<FilterOperator>();
+    ours.map(FilterOperator::stock)
+        .or_else(|| plan.downcast_ref::<FilterExec>())
+}
+
+/// The plan with our filters in the place of stock ones.
+pub(crate) fn replace_all(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let replace = |node: Arc<dyn ExecutionPlan>| -> Result<Transformed<_>> {
+        Ok(match node.downcast_ref::<FilterExec>() {
+            Some(stock) => {
+                let ours: Arc<dyn ExecutionPlan> = Arc::new(FilterOperator::of(stock));
+                Transformed::yes(ours)
+            }
+            None => Transformed::no(node),
+        })
+    };
+    plan.transform_up(replace).data()
+}
+
+impl fmt::Debug for FilterOperator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FilterOperator")
+            .field("predicate", self.stock.predicate())
+            .finish_non_exhaustive()
+    }
+}
+
+impl DisplayAs for FilterOperator {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // What passes is the same, and EXPLAIN shows what it is.
+        self.stock.fmt_as(t, f)
+    }
+}
+
+impl ExecutionPlan for FilterOperator {
+    stock_answers!("FilterOperator");
+
+    // A recursive query makes its plan anew for each round.
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.again(Arc::new(self.stock.clone()).replace_children(children, options)?)
+    }
+
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        self.again(Arc::new(self.stock.clone()).reset_state()?)
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        self.stock.maintains_input_order()
+    }
+
+    fn with_fetch(&self, fetch: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+        self.again(self.stock.with_fetch(fetch)?).ok()
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let selectivity = MetricBuilder::new(&self.metrics)
+            .with_type(MetricType::Summary)
+            .ratio_metrics("selectivity", partition);
+        let (batch_rows, fetch) = (self.stock.batch_size(), self.stock.fetch());
+        let projection = self.stock.projection().as_ref();
+        let input = self.stock.input();
+        // Who wants no rows is not told of warnings either.
+        let wants_none = fetch == Some(0);
+        let input: SendableRecordBatchStream = match wants_none {
+            true => Box::pin(EmptyRecordBatchStream::new(input.schema())),
+            false => input.execute(partition, context)?,
+        };
+        Ok(Box::pin(Filtered {
+            schema: self.schema(),
+            condition: self.condition.clone(),
+            projection: projection.map(|columns| columns.to_vec()),
+            input,
+            gathered: LimitedBatchCoalescer::new(self.schema(), batch_rows, fetch),
+            is_finished: wants_none,
+            baseline: BaselineMetrics::new(&self.metrics, partition),
+            selectivity,
+        }))
+    }
+}
+
+/// The rows of one partition.
+struct Filtered {
+    /// That of the projected columns.
+    schema: SchemaRef,
+    condition: Condition,
+    projection: Option<Vec<usize>>,
+    input: SendableRecordBatchStream,
+    /// Rows that pass, until they fill a batch.
+    gathered: LimitedBatchCoalescer,
+    /// Whether no more rows are read: the input has ended or failed, or there are enough.
+    is_finished: bool,
+    baseline: BaselineMetrics,
+    selectivity: RatioMetrics,
+}
+
+impl Filtered {
+    /// Takes the rows of a batch that pass; whether more of them are wanted.
+    fn push(&mut self, batch: RecordBatch) -> Result<bool> {
+        self.selectivity.add_total(batch.num_rows());
+        let terms = self.condition.terms();
+        let Some(passing) = terms.filtered(batch, self.projection.as_deref())? else {
+            return Ok(true);
+        };
+        let status = self.gathered.push_batch(passing)?;
+        Ok(matches!(status, PushBatchStatus::Continue))
+    }
+
+    /// Ends the last batch, and releases what the input holds.
+    fn finish(&mut self) -> Result<()> {
+        self.is_finished = true;
+        self.input = Box::pin(EmptyRecordBatchStream::new(self.input.schema()));
+        self.gathered.finish()
+    }
+
+    fn step(&mut self, batch: Option<Result<RecordBatch>>) -> Result<()> {
+        let elapsed = self.baseline.elapsed_compute().clone();
+        let _timer = elapsed.timer();
+        let goes_on = match batch {
+            Some(batch) => self.push(batch?)?,
+            None => false,
+        };
+        if goes_on { Ok(()) } else { self.finish() }
+    }
+}
+
+impl Stream for Filtered {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        loop {
+            if let Some(batch) = this.gathered.next_completed_batch() {
+                this.selectivity.add_part(batch.num_rows());
+                return this.baseline.record_poll(Poll::Ready(Some(Ok(batch))));
+            }
+            if this.is_finished {
+                return Poll::Ready(None);
+            }
+            let batch = ready!(this.input.poll_next_unpin(context));
+            if let Err(error) = this.step(batch) {
+                this.is_finished = true;
+                return Poll::Ready(Some(Err(error)));
+            }
+        }
+    }
+}
+
+impl RecordBatchStream for Filtered {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
