@@ -82,3 +82,21 @@ impl StatementContext {
         Ok(Arc::new(Self::new(pool.account().clone())))
     }
 }
+
+/// The context of a task with one more extension.
+pub(crate) fn with_extension<T: Send + Sync + 'static>(
+    context: &TaskContext,
+    extension: Arc<T>,
+) -> Arc<TaskContext> {
+    let config = context.session_config().clone();
+    Arc::new(TaskContext::new(
+        context.task_id(),
+        context.session_id(),
+        config.with_extension(extension),
+        context.scalar_functions().clone(),
+        context.higher_order_functions().clone(),
+        context.aggregate_functions().clone(),
+        context.window_functions().clone(),
+        context.runtime_env(),
+    ))
+}

@@ -14,13 +14,18 @@ use datafusion::physical_expr::expressions::{
     BinaryExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, Literal, NotExpr,
 };
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::aggregates::{AggregateExec, PhysicalGroupBy};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+
+use crate::aggregate::AggregateOperator;
+use crate::exchange;
+use crate::filter::filter_of;
+use crate::join::JoinOperator;
+use crate::padding::ForgetConstants;
 
 type Expr = Arc<dyn PhysicalExpr>;
 
@@ -44,7 +49,7 @@ pub(crate) struct Estimates {
 impl Estimates {
     /// What is known of the rows of a plan: `None` where nothing is.
     pub(crate) fn rows(&self, plan: &dyn ExecutionPlan) -> Result<Option<f64>> {
-        if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+        if let Some(filter) = filter_of(plan) {
             let Some(rows) = self.rows(filter.input().as_ref())? else {
                 return Ok(None);
             };
@@ -52,39 +57,39 @@ impl Estimates {
                 rows * self.selectivity(filter.predicate(), filter.input())?,
             ));
         }
-        if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-            let Some(rows) = self.rows(aggregate.input().as_ref())? else {
+        if let Some((keys, input)) = grouping(plan) {
+            let Some(rows) = self.rows(input.as_ref())? else {
                 return Ok(None);
             };
             let mut groups = 1.0;
-            for (key, _) in aggregate.group_expr().expr() {
-                groups *= self.values_of(key, aggregate.input(), rows)?;
+            for (key, _) in keys.expr() {
+                groups *= self.values_of(key, input, rows)?;
             }
             return Ok(Some(rows.min(groups)));
         }
         if let Some(input) = same_rows(plan) {
             return self.rows(input.as_ref());
         }
-        if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
-            return self.of_join(join);
+        if let Some(join) = Join::of(plan) {
+            return self.of_join(&join);
         }
         let statistics = self.statistics(plan)?;
         Ok(statistics.num_rows.get_value().map(|rows| *rows as f64))
     }
 
-    fn of_join(&self, join: &HashJoinExec) -> Result<Option<f64>> {
-        let (left, right) = (join.left(), join.right());
+    fn of_join(&self, join: &Join<'_>) -> Result<Option<f64>> {
+        let (left, right) = (join.left, join.right);
         let (Some(of_left), Some(of_right)) =
             (self.rows(left.as_ref())?, self.rows(right.as_ref())?)
         else {
             return Ok(None);
         };
         let mut pairs = of_left * of_right;
-        for (one, two) in join.on() {
+        for (one, two) in join.stock.on() {
             let (one, two) = (self.origin_of(left, one)?, self.origin_of(right, two)?);
             pairs *= equality((one, of_left), (two, of_right));
         }
-        Ok(Some(match join.join_type() {
+        Ok(Some(match join.stock.join_type() {
             JoinType::Inner => pairs,
             JoinType::Left => pairs.max(of_left),
             JoinType::Right => pairs.max(of_right),
@@ -292,14 +297,16 @@ impl Origin {
 /// The input of a node that neither drops nor adds rows.
 fn same_rows(plan: &dyn ExecutionPlan) -> Option<&Arc<dyn ExecutionPlan>> {
     let keeps = plan.is::<ProjectionExec>()
-        || plan.is::<RepartitionExec>()
-        || plan.is::<CoalescePartitionsExec>();
+        || plan.is::<CoalescePartitionsExec>()
+        || plan.is::<CooperativeExec>()
+        || plan.is::<ForgetConstants>()
+        || exchange::is_exchange(plan);
     keeps.then(|| plan.children().first().copied()).flatten()
 }
 
 /// The node that a column is read by or computed in, and its place there.
 fn source_of(plan: &dyn ExecutionPlan, column: usize) -> Option<(&dyn ExecutionPlan, usize)> {
-    if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+    if let Some(filter) = filter_of(plan) {
         let column = match filter.projection() {
             Some(projection) => *projection.get(column)?,
             None => column,
@@ -311,13 +318,13 @@ fn source_of(plan: &dyn ExecutionPlan, column: usize) -> Option<(&dyn ExecutionP
         let column = expr.downcast_ref::<Column>()?;
         return source_of(projection.input().as_ref(), column.index());
     }
-    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-        let (key, _) = aggregate.group_expr().expr().get(column)?;
+    if let Some((keys, input)) = grouping(plan) {
+        let (key, _) = keys.expr().get(column)?;
         let column = key.downcast_ref::<Column>()?;
-        return source_of(aggregate.input().as_ref(), column.index());
+        return source_of(input.as_ref(), column.index());
     }
-    if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
-        return source_in_join(join, column);
+    if let Some(join) = Join::of(plan) {
+        return source_in_join(&join, column);
     }
     match same_rows(plan) {
         Some(input) => source_of(input.as_ref(), column),
@@ -325,16 +332,47 @@ fn source_of(plan: &dyn ExecutionPlan, column: usize) -> Option<(&dyn ExecutionP
     }
 }
 
-fn source_in_join(join: &HashJoinExec, column: usize) -> Option<(&dyn ExecutionPlan, usize)> {
-    let column = match &join.projection {
+/// The keys of a node that groups, and what it reads.
+fn grouping(plan: &dyn ExecutionPlan) -> Option<(&PhysicalGroupBy, &Arc<dyn ExecutionPlan>)> {
+    if let Some(stock) = plan.downcast_ref::<AggregateExec>() {
+        return Some((stock.group_expr(), stock.input()));
+    }
+    let ours = plan.downcast_ref::<AggregateOperator>()?;
+    Some((ours.group_by(), ours.input()))
+}
+
+/// A join, ours or the stock one.
+struct Join<'a> {
+    stock: &'a HashJoinExec,
+    left: &'a Arc<dyn ExecutionPlan>,
+    right: &'a Arc<dyn ExecutionPlan>,
+}
+
+impl<'a> Join<'a> {
+    fn of(plan: &'a dyn ExecutionPlan) -> Option<Join<'a>> {
+        if let Some(stock) = plan.downcast_ref::<HashJoinExec>() {
+            let (left, right) = (stock.left(), stock.right());
+            return Some(Join { stock, left, right });
+        }
+        let ours = plan.downcast_ref::<JoinOperator>()?;
+        Some(Join {
+            stock: ours.stock(),
+            left: ours.left(),
+            right: ours.right(),
+        })
+    }
+}
+
+fn source_in_join<'a>(join: &Join<'a>, column: usize) -> Option<(&'a dyn ExecutionPlan, usize)> {
+    let column = match &join.stock.projection {
         Some(projection) => *projection.get(column)?,
         None => column,
     };
-    let width = join.left().schema().fields().len();
-    let (side, column) = match join.join_type() {
-        JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => (join.right(), column),
-        _ if column < width => (join.left(), column),
-        _ => (join.right(), column - width),
+    let width = join.left.schema().fields().len();
+    let (side, column) = match join.stock.join_type() {
+        JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => (join.right, column),
+        _ if column < width => (join.left, column),
+        _ => (join.right, column - width),
     };
     (column < side.schema().fields().len()).then_some(())?;
     source_of(side.as_ref(), column)

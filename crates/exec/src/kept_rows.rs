@@ -14,17 +14,18 @@ use std::sync::Arc;
 use datafusion::common::Result;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
-use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 
 use crate::by_key::{LateScan, is_exchange};
+use crate::filter::filter_of;
 use crate::join::JoinOperator;
 use crate::materialized::MaterializedScan;
 use crate::nested_loop::Again;
 use crate::provider::TableScan;
+use crate::sideways::SidewaysOperator;
 use crate::sort::SortOperator;
 use crate::whole_partitions::ReadAgain;
 use crate::window::WindowOperator;
@@ -84,11 +85,12 @@ fn visit(plan: &Arc<dyn ExecutionPlan>, kept: Kept) -> Result<Option<Arc<dyn Exe
         || plan.is::<NestedLoopJoinExec>()
         || plan.is::<CrossJoinExec>();
     let hands_on = is_join
-        || plan.is::<FilterExec>()
+        || filter_of(plan.as_ref()).is_some()
         || plan.is::<ProjectionExec>()
         || plan.is::<CooperativeExec>()
         || plan.is::<Again>()
         || plan.is::<ReadAgain>()
+        || plan.is::<SidewaysOperator>()
         || is_exchange(plan);
     let mut is_changed = false;
     let mut children = Vec::new();

@@ -24,8 +24,10 @@
 //!   long_rows     batches of few rows where rows are long
 //!   batches       kernels over batches that several operators call; compact: what they keep alive
 //!   exchange      rows on their way between partitions
+//!   filter        conditions, term by term
 //!   parquet_reads scans of Parquet files that ask for the memory of row groups
 //!   kept_rows     scans for joins that keep what they read
+//!   sideways  rows that a join above has no use for, dropped before they are grouped
 //!   padding   what is not known of columns that are filled up with NULLs
 //!   shared_run, page_classes, lock   what several operators do alike
 //!   context, report   what a statement gives, what its temporary tables cost
@@ -43,6 +45,7 @@ pub mod context;
 pub mod error;
 mod estimate;
 mod exchange;
+mod filter;
 mod given_rows;
 mod governed;
 mod install;
@@ -70,6 +73,7 @@ mod same_names;
 mod scan_columns;
 mod shared_run;
 mod short_plan;
+mod sideways;
 pub mod sort;
 mod tasks;
 pub mod temp_file;
@@ -83,6 +87,7 @@ pub use by_key::{Access, Found, KeyApply, KeyJoin, KeyOrder, KeyScan, LateScan, 
 pub use collect::collect_into;
 pub use context::StatementContext;
 pub use error::{find_space_error, space_error, table_error};
+pub use filter::{FilterOperator, Kind, SilentFunction, filter_of, silent_names};
 pub use given_rows::{GivenRows, GivenRowsScan};
 pub use governed::{OnlyGoverned, UngovernedOperator, unspillable};
 pub use install::{install, runtime};
@@ -98,6 +103,7 @@ pub use recursion::{RecursionOperator, RecursionTooDeep, WorkRows};
 pub use report::{Report, TempTable, Why, next_temp_table_id};
 pub use rule::{SwapOperators, planned_temp_tables};
 pub use short_plan::{ShortPlan, ShortRun, Size};
+pub use sideways::SidewaysOperator;
 pub use time_slice::TimeSlice;
 pub use unbound::UnboundTable;
 pub use whole_partitions::{ReadAgain, is_for_window};

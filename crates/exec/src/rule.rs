@@ -19,6 +19,7 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use crate::aggregate::{self, AggregateOperator};
 use crate::by_key;
 use crate::exchange;
+use crate::filter;
 use crate::join;
 use crate::kept_rows;
 use crate::long_rows;
@@ -27,6 +28,7 @@ use crate::nested_loop;
 use crate::parquet_reads;
 use crate::recursion::{self, RecursionOperator};
 use crate::report::Why;
+use crate::sideways;
 use crate::sort::{MergeOperator, SortOperator};
 use crate::window::WindowOperator;
 
@@ -56,9 +58,12 @@ impl PhysicalOptimizerRule for SwapOperators {
         // From the root to the leaves: an aggregate takes the partial one below it along.
         let replace = |node| replace(node, self.memory_bytes);
         let plan = plan.transform_down(replace).data()?;
+        // Behind all that answers by key, and before exchanges are put where rows need them.
+        let plan = sideways::drop_early(plan)?;
         let plan = aggregate::repair_distribution(plan)?;
         let plan = kept_rows::copy_kept(plan)?;
         let plan = long_rows::shorten_batches(plan, config)?;
+        let plan = filter::replace_all(plan)?;
         let plan = exchange::replace_all(plan)?;
         parquet_reads::grant(plan)
     }

@@ -7,6 +7,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, plan_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::Volatility;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::aggregates::{
     AggregateExec, PhysicalGroupBy, aggregate_expressions,
@@ -138,6 +139,22 @@ impl AggregateOperator {
         self.why
     }
 
+    /// What rows are grouped by.
+    pub(crate) fn group_by(&self) -> &PhysicalGroupBy {
+        &self.group_by
+    }
+
+    /// What it reads.
+    pub(crate) fn input(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.input
+    }
+
+    /// Whether a function of it may give something else for the same rows.
+    pub(crate) fn has_volatile_function(&self) -> bool {
+        let mut functions = self.first.aggr_expr().iter();
+        functions.any(|it| it.fun().signature().volatility == Volatility::Volatile)
+    }
+
     pub(super) fn input_partitions(&self) -> usize {
         self.input.output_partitioning().partition_count()
     }
@@ -225,7 +242,11 @@ impl ExecutionPlan for AggregateOperator {
         )?;
         let partitions = self.output_partitions();
         match Self::build(&first, Arc::clone(&self.schema), partitions, self.id)? {
-            Some(operator) => Ok(Arc::new(operator)),
+            // What it is for does not change with what stands below it.
+            Some(operator) => Ok(Arc::new(Self {
+                why: self.why,
+                ..operator
+            })),
             None => plan_err!("AggregateOperator cannot hold the keys of its new child"),
         }
     }

@@ -44,6 +44,11 @@ pub(crate) fn replace_all(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execut
     .data()
 }
 
+/// Whether a node is an exchange, ours or the stock one.
+pub(crate) fn is_exchange(plan: &dyn ExecutionPlan) -> bool {
+    plan.is::<RepartitionExec>() || plan.is::<ExchangeOperator>()
+}
+
 /// What an exchange reads, ours or the stock one; `None` for any other node.
 pub(crate) fn input_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn ExecutionPlan>> {
     let stock = plan.downcast_ref::<RepartitionExec>();

@@ -20,9 +20,11 @@ use super::columns::rows_without_null;
 use super::dynamic_filter::Bounds;
 use super::kinds::Roles;
 use super::report::Counts;
+use super::shared_hashes::are_shared;
 use super::spec::Spec;
 use super::stock::{StockInputs, StockJoin};
 use super::tables::{AbsentPart, TableLimits, Tables};
+use super::wanted_keys::{KeysPromise, LeftKeys, WantedKeys, telling};
 use crate::error::rows_error;
 use crate::lock::lock;
 use crate::tasks::join_all;
@@ -42,6 +44,8 @@ pub(super) struct Built {
     pub(super) tables: Arc<Tables>,
     /// Whether some rows come later than in their turn.
     pub(super) is_late: bool,
+    /// What the right side is executed with.
+    pub(super) right_context: Arc<TaskContext>,
     _admission: Option<Admission>,
 }
 
@@ -57,6 +61,8 @@ pub(super) struct Builder {
     pub(super) claim_max_bytes: u64,
     /// Operators on the right side that hold rows while it runs.
     pub(super) memory_users: u64,
+    /// What one of them is told.
+    pub(super) promise: Option<Arc<KeysPromise>>,
     pub(super) workers: usize,
     pub(super) stop: StopFlag,
     pub(super) counts: Counts,
@@ -75,22 +81,31 @@ impl Builder {
         };
         let layout = self.spec.left.layout.clone();
         let side = SideRows::new(layout, left_account, options, self.stop.clone());
-        if let Some(collected) = self.fill(&side, &context).await? {
+        let (collected, wanted) = self.fill(&side, &context).await?;
+        let context = match (&self.promise, wanted) {
+            (Some(promise), Some(wanted)) => telling(&context, promise, wanted),
+            _ => context,
+        };
+        if let Some(collected) = collected {
             self.counts.stock_joins.add(1);
             let inputs = StockInputs {
                 stock: &self.spec.stock,
                 dynamic_filter: self.spec.dynamic_filter.as_ref(),
                 right: Arc::clone(&self.right),
-                context: Arc::clone(&context),
+                context,
                 probe_rows: self.counts.probe_rows.clone(),
             };
             let join = StockJoin::start(collected, inputs).await?;
             return Ok(Left::Small(Arc::new(join)));
         }
-        self.build_paged(side).await
+        self.build_paged(side, context).await
     }
 
-    async fn build_paged(&self, side: Arc<SideRows>) -> Result<Left> {
+    async fn build_paged(
+        &self,
+        side: Arc<SideRows>,
+        right_context: Arc<TaskContext>,
+    ) -> Result<Left> {
         let [left_account, right_account] = &self.accounts;
         let partner = || {
             let layout = self.spec.right.layout.clone();
@@ -126,39 +141,61 @@ impl Builder {
             tables,
             left: side,
             is_late,
+            right_context,
             _admission: admission,
         })))
     }
 
-    /// Reads all rows; returns them if they are few, or else has them in pages.
+    /// Reads all rows; returns them if they are few, or else has them in pages. With the keys that
+    /// an operator below the right side is told.
     async fn fill(
         &self,
         side: &Arc<SideRows>,
         context: &Arc<TaskContext>,
-    ) -> Result<Option<Collected>> {
+    ) -> Result<(Option<Collected>, Option<WantedKeys>)> {
         let options = &context.session_config().options().execution;
         let collector = Arc::new(Collector::new(&self.account, options)?);
+        let left_keys = match &self.promise {
+            Some(promise) => LeftKeys::new(promise, &self.account).await?.map(Arc::new),
+            None => None,
+        };
         let mut tasks = Vec::new();
         for partition in 0..self.left.output_partitioning().partition_count() {
             let input = self.left.execute(partition, Arc::clone(context))?;
-            let filler = Filler::new(&self.spec, SideWriter::new(side, partition), &self.counts)?;
+            let writer = SideWriter::new(side, partition);
+            let filler = Filler::new(&self.spec, writer, left_keys.clone(), &self.counts)?;
             let collector = Arc::clone(&collector);
             tasks.push(SpawnedTask::spawn(filler.consume(input, collector)));
         }
+        let mut found = join_all(tasks).await?;
+        let mut collected = collector.finish();
+        let spec = &self.spec;
+        let keys = spec.left.keys();
+        let is_shared = match &collected {
+            Some(collected) => are_shared(&collected.batches, keys)?,
+            None => false,
+        };
+        if let Some(collected) = collected.take_if(|_| is_shared) {
+            let filler = Filler::new(spec, SideWriter::new(side, 0), None, &self.counts)?;
+            found.push(filler.write(collected).await?);
+        }
         let mut all: Option<Bounds> = None;
-        for bounds in join_all(tasks).await?.into_iter().flatten() {
+        for bounds in found.into_iter().flatten() {
             match &mut all {
                 Some(all) => all.merge(bounds)?,
                 None => all = Some(bounds),
             }
         }
-        let collected = collector.finish();
-        let spec = &self.spec;
         if let (Some(mut bounds), Some(filter), None) = (all, &spec.dynamic_filter, &collected) {
             let keeps_null = spec.is_null_aware || spec.null_keys_match();
             bounds.fulfil(filter, spec.right.keys(), &self.right.schema(), keeps_null)?;
         }
-        Ok(collected)
+        // The tasks that shared them have ended.
+        let wanted = match left_keys.and_then(Arc::into_inner) {
+            Some(left_keys) => left_keys.finish().await,
+            None => None,
+        };
+        Ok((collected, wanted))
     }
 
     async fn build_tables(
@@ -252,11 +289,17 @@ struct Filler {
     /// Whether rows that can have no partner are returned all the same.
     keeps_unmatchable: bool,
     bounds: Option<Bounds>,
+    left_keys: Option<Arc<LeftKeys>>,
     counts: Counts,
 }
 
 impl Filler {
-    fn new(spec: &Arc<Spec>, writer: SideWriter, counts: &Counts) -> Result<Filler> {
+    fn new(
+        spec: &Arc<Spec>,
+        writer: SideWriter,
+        left_keys: Option<Arc<LeftKeys>>,
+        counts: &Counts,
+    ) -> Result<Filler> {
         let of_left = Roles::new(spec.kind, JoinSide::Left).of_table;
         let bounds = match spec.dynamic_filter {
             Some(_) => Some(Bounds::new(spec.left.key_types())?),
@@ -267,6 +310,7 @@ impl Filler {
             spec: Arc::clone(spec),
             writer,
             bounds,
+            left_keys,
             counts: counts.clone(),
         })
     }
@@ -281,11 +325,27 @@ impl Filler {
             let batch = batch?;
             if batch.num_rows() > 0 {
                 self.counts.build_rows.add(batch.num_rows());
+                if let Some(left_keys) = &self.left_keys {
+                    left_keys.add(&batch)?;
+                }
                 for batch in collector.keep(batch)? {
                     self.push(&batch)?;
                     slice.share().await;
                 }
             }
+            slice.share().await;
+        }
+        Ok(self.bounds)
+    }
+
+    /// Writes what was collected, which is counted already.
+    async fn write(mut self, collected: Collected) -> Result<Option<Bounds>> {
+        let Collected { batches, grant, .. } = collected;
+        // The pages take its place.
+        drop(grant);
+        let mut slice = TimeSlice::begin();
+        for batch in batches {
+            self.push(&batch)?;
             slice.share().await;
         }
         Ok(self.bounds)

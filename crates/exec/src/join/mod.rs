@@ -44,6 +44,7 @@ mod prober;
 mod report;
 mod rule;
 mod run;
+mod shared_hashes;
 mod spec;
 mod stock;
 mod stream;
@@ -51,7 +52,9 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod unmatched;
+mod wanted_keys;
 
 pub use operator::JoinOperator;
-pub(crate) use rule::is_supported;
 pub use rule::replace;
+pub(crate) use rule::{is_supported, ours};
+pub(crate) use wanted_keys::{KeysPromise, WantedKeys, is_hashed_by_value, told};

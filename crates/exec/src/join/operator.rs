@@ -23,6 +23,7 @@ use super::report::NAMES;
 use super::run::{JoinInputs, Run};
 use super::spec::Spec;
 use super::stream;
+use super::wanted_keys::KeysPromise;
 use crate::aggregate::AggregateOperator;
 use crate::report::next_temp_table_id;
 use crate::shared_run::SharedRun;
@@ -40,6 +41,8 @@ pub struct JoinOperator {
     left: Arc<dyn ExecutionPlan>,
     right: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
+    /// What an operator below the right side is told.
+    promise: Option<Arc<KeysPromise>>,
     metrics: ExecutionPlanMetricsSet,
     /// The execution under way and how many of its outputs are handed out.
     run: SharedRun<Run>,
@@ -73,6 +76,7 @@ impl JoinOperator {
             left,
             right,
             Arc::new(properties),
+            None,
         )))
     }
 
@@ -82,6 +86,7 @@ impl JoinOperator {
         left: Arc<dyn ExecutionPlan>,
         right: Arc<dyn ExecutionPlan>,
         properties: Arc<PlanProperties>,
+        promise: Option<Arc<KeysPromise>>,
     ) -> Self {
         Self {
             id,
@@ -89,6 +94,7 @@ impl JoinOperator {
             left,
             right,
             properties,
+            promise,
             metrics: ExecutionPlanMetricsSet::new(),
             run: SharedRun::new(),
         }
@@ -97,6 +103,38 @@ impl JoinOperator {
     /// Identity of its temporary table in the statement's report.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// The stock join that it stands for, without inputs.
+    pub(crate) fn stock(&self) -> &HashJoinExec {
+        &self.spec.stock
+    }
+
+    /// The side that is read first.
+    pub(crate) fn left(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.left
+    }
+
+    /// The side that streams.
+    pub(crate) fn right(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.right
+    }
+
+    /// Whether an operator below the right side is told the keys of the left one.
+    pub(crate) fn tells_keys(&self) -> bool {
+        self.promise.is_some()
+    }
+
+    /// The same join over another right side of as many partitions, which it tells the keys of the
+    /// left one.
+    pub(crate) fn telling(
+        &self,
+        right: Arc<dyn ExecutionPlan>,
+        promise: Arc<KeysPromise>,
+    ) -> JoinOperator {
+        let (spec, properties) = (Arc::clone(&self.spec), Arc::clone(&self.properties));
+        let left = Arc::clone(&self.left);
+        Self::new(self.id, spec, left, right, properties, Some(promise))
     }
 
     /// What was counted of its executions: names and values, for EXPLAIN ANALYZE.
@@ -124,6 +162,7 @@ impl JoinOperator {
                 right: &self.right,
                 metrics: &self.metrics,
                 memory_users: memory_users(&self.right),
+                promise: self.promise.as_ref(),
             };
             Run::start(inputs, context)
         })
@@ -162,6 +201,10 @@ impl DisplayAs for JoinOperator {
         if let Some(fetch) = self.spec.fetch {
             write!(f, ", fetch={fetch}")?;
         }
+        if let Some(promise) = &self.promise {
+            let keys: Vec<String> = promise.keys().iter().map(ToString::to_string).collect();
+            write!(f, ", tells=[{}]", keys.join(", "))?;
+        }
         Ok(())
     }
 }
@@ -198,6 +241,7 @@ impl ExecutionPlan for JoinOperator {
             left,
             right,
             Arc::new(properties),
+            self.promise.clone(),
         )))
     }
 

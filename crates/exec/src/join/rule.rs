@@ -44,6 +44,18 @@ pub fn replace(
     if left_bytes.is_some_and(|bytes| bytes < memory_bytes / SMALL_PER_MEMORY) {
         return Ok(Transformed::no(plan));
     }
+    Ok(match ours(stock)? {
+        Some(operator) => Transformed::yes(Arc::new(operator)),
+        None => Transformed::no(plan),
+    })
+}
+
+/// Our join in the place of a stock one, whatever its left side takes; `None` where rows cannot
+/// hold what it needs.
+///
+/// # Errors
+/// As [`replace`].
+pub(crate) fn ours(stock: &HashJoinExec) -> Result<Option<JoinOperator>> {
     let left = without_exchange(stock.left());
     // Rows that must come in order do so in the partitions in which they are.
     let right = match stock.properties().output_ordering() {
@@ -54,10 +66,7 @@ pub fn replace(
             spread(right, partitions)?
         }
     };
-    Ok(match JoinOperator::try_from_stock(stock, left, right)? {
-        Some(operator) => Transformed::yes(Arc::new(operator)),
-        None => Transformed::no(plan),
-    })
+    JoinOperator::try_from_stock(stock, left, right)
 }
 
 /// Whether a stock join that stayed as it is could be ours: its left side is small then.

@@ -22,6 +22,7 @@ use super::prober::{Prober, Progress};
 use super::report::{Counts, Usage};
 use super::spec::Spec;
 use super::tables::Snapshot;
+use super::wanted_keys::KeysPromise;
 use crate::context::StatementContext;
 use crate::error::rows_error;
 use crate::report::Why;
@@ -48,6 +49,8 @@ pub(super) struct JoinInputs<'a> {
     pub(super) metrics: &'a ExecutionPlanMetricsSet,
     /// Operators on the right side that hold rows while it runs.
     pub(super) memory_users: u64,
+    /// What an operator there is told.
+    pub(super) promise: Option<&'a Arc<KeysPromise>>,
 }
 
 type Building = Shared<BoxFuture<'static, Result<Left, Arc<DataFusionError>>>>;
@@ -56,7 +59,6 @@ type Building = Shared<BoxFuture<'static, Result<Left, Arc<DataFusionError>>>>;
 pub(super) struct Run {
     pub(super) spec: Arc<Spec>,
     right: Arc<dyn ExecutionPlan>,
-    context: Arc<TaskContext>,
     building: Building,
     /// Streams that have not seen the end of their partition of the right side.
     unfinished: AtomicUsize,
@@ -92,6 +94,7 @@ impl Run {
             accounts: [side("left"), side("right")],
             claim_max_bytes,
             memory_users: join.memory_users,
+            promise: join.promise.cloned(),
             workers,
             stop: statement.stop.clone(),
             counts: counts.clone(),
@@ -102,7 +105,6 @@ impl Run {
         Ok(Arc::new(Run {
             spec: Arc::clone(join.spec),
             right: Arc::clone(join.right),
-            context: Arc::clone(context),
             building: building
                 .map(|built| built.map_err(Arc::new))
                 .boxed()
@@ -141,7 +143,9 @@ impl Run {
         Ok(Some(Probing {
             built: Arc::clone(built),
             snapshot: None,
-            right: self.right.execute(partition, Arc::clone(&self.context))?,
+            right: self
+                .right
+                .execute(partition, Arc::clone(&built.right_context))?,
             keys: JoinKeys::new(&built.left),
             scratch: ProbeScratch::default(),
             prober: Prober::new(&self.spec, roles, self.limits),

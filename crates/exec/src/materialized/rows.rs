@@ -16,7 +16,7 @@ use mayfly_space::{Account, AccountOptions, NextUse};
 use mayfly_table::BatchRun;
 
 use super::table::Materialized;
-use crate::context::StatementContext;
+use crate::context::{StatementContext, with_extension};
 use crate::error::{space_error, table_error};
 use crate::lock::lock;
 use crate::report::Why;
@@ -89,17 +89,7 @@ impl MaterializedRows {
 /// The context of tasks that do not own the rows which they write.
 fn lent(context: &Arc<TaskContext>, tables: &Arc<Tables>) -> Arc<TaskContext> {
     let lent = MaterializedRows(Place::Lent(Arc::downgrade(tables)));
-    let config = context.session_config().clone();
-    Arc::new(TaskContext::new(
-        context.task_id(),
-        context.session_id(),
-        config.with_extension(Arc::new(lent)),
-        context.scalar_functions().clone(),
-        context.higher_order_functions().clone(),
-        context.aggregate_functions().clone(),
-        context.window_functions().clone(),
-        context.runtime_env(),
-    ))
+    with_extension(context, Arc::new(lent))
 }
 
 /// Runs the plan of a table into pages.

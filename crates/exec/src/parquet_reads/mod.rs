@@ -13,6 +13,16 @@
 //!
 //! A scan whose rows come in an order does not wait: who merges its partitions wants a row of each.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing
+    )
+)]
+
 mod again;
 mod pages;
 mod pieces;

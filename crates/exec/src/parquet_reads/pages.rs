@@ -5,6 +5,8 @@
 //!
 //! **Source**: "Apache Parquet: File Format", `parquet.thrift`; "Thrift compact protocol".
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 /// Types of fields and elements.
 const STOP: u8 = 0;
 const BOOLEANS: [u8; 2] = [1, 2];
@@ -15,15 +17,15 @@ const BINARY: u8 = 8;
 const LISTS: [u8; 2] = [9, 10];
 const STRUCT: u8 = 12;
 
-/// Fields of `PageHeader`.
-const PAGE_TYPE: u64 = 1;
-const UNCOMPRESSED_BYTES: u64 = 2;
+/// The last of the first three fields of `PageHeader`: type, length decompressed, length stored.
 const COMPRESSED_BYTES: u64 = 3;
 /// The type of a page that holds a dictionary.
 const DICTIONARY_PAGE: u64 = 2;
 
-/// Structs in structs that a header has: statistics in the header of a data page.
+/// Structs and lists in each other that a header has: statistics in the header of a data page.
 const DEPTH_MAX: usize = 4;
+/// What a size in a header may be, which is a number of 32 bits.
+const SIZE_MAX: u64 = i32::MAX as u64;
 
 /// Pages of a column, decompressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,10 +44,10 @@ impl Pages {
         let mut pages = Pages::default();
         while let Some((page, rest)) = next(bytes) {
             if page.is_dictionary {
-                pages.dictionary_bytes += page.bytes;
+                pages.dictionary_bytes = pages.dictionary_bytes.saturating_add(page.bytes);
             } else {
                 pages.longest_bytes = pages.longest_bytes.max(page.bytes);
-                pages.count += 1;
+                pages.count = pages.count.saturating_add(1);
             }
             bytes = rest;
         }
@@ -54,9 +56,9 @@ impl Pages {
 
     /// Takes more pages of the same column in.
     pub(super) fn add(&mut self, more: &Pages) {
-        self.dictionary_bytes += more.dictionary_bytes;
+        self.dictionary_bytes = (self.dictionary_bytes).saturating_add(more.dictionary_bytes);
         self.longest_bytes = self.longest_bytes.max(more.longest_bytes);
-        self.count += more.count;
+        self.count = self.count.saturating_add(more.count);
     }
 }
 
@@ -69,24 +71,19 @@ struct Page {
 /// The page at the beginning of `bytes`, and what comes behind it.
 fn next(bytes: &[u8]) -> Option<(Page, &[u8])> {
     let mut header = Reader { bytes };
-    let mut fields = [None; 3];
-    header.structure(0, &mut |field, value| {
-        if let Some(slot) = (field as usize)
-            .checked_sub(1)
-            .and_then(|it| fields.get_mut(it))
-        {
-            *slot = Some(value);
-        }
+    let (mut kind, mut bytes, mut stored_bytes) = (None, None, None);
+    header.structure(0, &mut |field, value| match field {
+        1 => kind = Some(value),
+        2 => bytes = Some(value),
+        COMPRESSED_BYTES => stored_bytes = Some(value),
+        _ => {}
     })?;
-    let field = |number: u64| fields[number as usize - 1];
-    let rest = header
-        .bytes
-        .get(usize::try_from(field(COMPRESSED_BYTES)?).ok()?..)?;
+    let stored_bytes = usize::try_from(stored_bytes?).ok()?;
     let page = Page {
-        is_dictionary: field(PAGE_TYPE)? == DICTIONARY_PAGE,
-        bytes: field(UNCOMPRESSED_BYTES)?,
+        is_dictionary: kind? == DICTIONARY_PAGE,
+        bytes: bytes?,
     };
-    Some((page, rest))
+    Some((page, header.bytes.get(stored_bytes..)?))
 }
 
 /// What is left of a header.
@@ -122,7 +119,8 @@ impl Reader<'_> {
     /// A number that is not negative, as sizes are; its sign is the lowest bit.
     fn size(&mut self) -> Option<u64> {
         let value = self.varint()?;
-        (value & 1 == 0).then_some(value >> 1)
+        let size = value >> 1;
+        (value & 1 == 0 && size <= SIZE_MAX).then_some(size)
     }
 
     /// A structure, of which `see` is told the sizes at the outermost level.
@@ -139,7 +137,7 @@ impl Reader<'_> {
             }
             field = match head >> 4 {
                 0 => self.varint()? >> 1,
-                step => field + u64::from(step),
+                step => field.saturating_add(u64::from(step)),
             };
             if depth == 0 && INTEGERS.contains(&kind) && field <= COMPRESSED_BYTES {
                 see(field, self.size()?);
@@ -162,12 +160,15 @@ impl Reader<'_> {
                 self.skip(length)
             }
             _ if LISTS.contains(&kind) => self.list(depth),
-            STRUCT => self.structure(depth + 1, &mut |_, _| ()),
+            STRUCT => self.structure(depth.saturating_add(1), &mut |_, _| ()),
             _ => None,
         }
     }
 
     fn list(&mut self, depth: usize) -> Option<()> {
+        if depth > DEPTH_MAX {
+            return None;
+        }
         let head = self.byte()?;
         let count = match head >> 4 {
             15 => self.varint()?,
@@ -177,7 +178,7 @@ impl Reader<'_> {
         for _ in 0..count {
             match BOOLEANS.contains(&kind) {
                 true => self.skip(1)?,
-                false => self.value(kind, depth + 1)?,
+                false => self.value(kind, depth.saturating_add(1))?,
             }
         }
         Some(())
@@ -214,6 +215,21 @@ mod tests {
     }
 
     #[test]
+    fn sizes_that_no_page_has_end_the_walk() {
+        let header = |size: [u8; 6]| {
+            let mut bytes = vec![0x15, 0, 0x15];
+            bytes.extend(size);
+            bytes.extend([0x15, 0, 0]);
+            bytes
+        };
+        // 2^31 - 1, written twice as large as sizes are, and 2^31.
+        let most = header([0xFE, 0xFF, 0xFF, 0xFF, 0x8F, 0]);
+        assert_eq!(Pages::of(&most).longest_bytes, i32::MAX as u64);
+        let more = header([0x80, 0x80, 0x80, 0x80, 0x90, 0]);
+        assert_eq!(Pages::of(&more), Pages::default());
+    }
+
+    #[test]
     fn what_is_no_header_ends_the_walk() {
         let whole = pages();
         for length in 0..whole.len() {
@@ -222,5 +238,7 @@ mod tests {
         }
         assert_eq!(Pages::of(&[0xFF; 100]), Pages::default());
         assert_eq!(Pages::of(&[0x1C; 100]), Pages::default());
+        // Lists in lists, deeper than any stack.
+        assert_eq!(Pages::of(&vec![0x19; 4 << 20]), Pages::default());
     }
 }

@@ -136,7 +136,9 @@ impl Parts {
     fn part(&self, accesses: Vec<(usize, RowGroupAccess)>) -> PartitionedFile {
         let mut plan = vec![RowGroupAccess::Skip; self.known.metadata.num_row_groups()];
         for (group, access) in accesses {
-            plan[group] = access;
+            if let Some(place) = plan.get_mut(group) {
+                *place = access;
+            }
         }
         let mut part = self.file.clone();
         part.range = None;
@@ -203,8 +205,9 @@ fn rows_of(group: &RowGroupMetaData) -> usize {
 }
 
 fn stored_bytes(group: &RowGroupMetaData, leaves: &[usize]) -> u64 {
-    let leaves = leaves.iter().map(|leaf| group.column(*leaf).byte_range().1);
-    leaves.fold(0, u64::saturating_add)
+    let columns = leaves.iter().filter_map(|leaf| group.columns().get(*leaf));
+    let stored = columns.map(|column| column.byte_range().1);
+    stored.fold(0, u64::saturating_add)
 }
 
 /// The pages of a column of a row group, as the offset index has them.
@@ -238,9 +241,11 @@ impl IndexedPages {
 
     /// Bytes of the pages that have some of the rows.
     fn bytes_of(&self, rows: &Range<usize>) -> u64 {
-        let first = self.starts.partition_point(|start| *start <= rows.start) - 1;
+        let first = self.starts.partition_point(|start| *start <= rows.start);
         let end = self.starts.partition_point(|start| *start < rows.end);
-        self.bytes_before[end.max(first)] - self.bytes_before[first]
+        let before = |page: usize| self.bytes_before.get(page).copied().unwrap_or(0);
+        let first = first.saturating_sub(1);
+        before(end.max(first)).saturating_sub(before(first))
     }
 }
 

@@ -229,8 +229,8 @@ impl GrantedReader {
             needed_bytes,
             cause,
         };
-        let lengths = ranges.iter().map(|range| range.end - range.start);
-        let stored_bytes: u64 = lengths.sum();
+        let lengths = ranges.iter().map(|it| it.end.saturating_sub(it.start));
+        let stored_bytes = lengths.fold(0, u64::saturating_add);
         let mut grant = Grant::of(&self.pool, claim);
         if let Err(cause) = grant.grow(stored_bytes + *page_bytes) {
             return Ok(Err(refused(stored_bytes + *page_bytes, cause)));
@@ -271,7 +271,8 @@ impl GrantedReader {
             }
         }
         let columns = columns.into_values();
-        columns.map(|(chunk, pages)| held_bytes(chunk, pages)).sum()
+        let held = columns.map(|(chunk, pages)| held_bytes(chunk, pages));
+        held.fold(0, u64::saturating_add)
     }
 }
 
@@ -291,7 +292,8 @@ fn held_bytes(chunk: &ColumnChunkMetaData, pages: Pages) -> u64 {
     // Texts are not copied out of their page: where a batch spans two, both are held.
     let is_text = chunk.column_type() == Type::BYTE_ARRAY;
     let held = if is_text { pages.count.min(2) } else { 1 };
-    pages.dictionary_bytes + held * pages.longest_bytes
+    let longest_bytes = held.saturating_mul(pages.longest_bytes);
+    pages.dictionary_bytes.saturating_add(longest_bytes)
 }
 
 impl AsyncFileReader for GrantedReader {

@@ -7,7 +7,14 @@ mod rows;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use datafusion::catalog::memory::MemorySourceConfig;
 use datafusion::common::{JoinType, NullEquality};
+use datafusion::execution::TaskContext;
+use datafusion::physical_expr::PhysicalExprRef;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
+use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::SessionConfig;
 use futures::StreamExt;
 use mayfly_space::{AccountOptions, Operation, Space, SpaceOptions};
@@ -16,8 +23,10 @@ use mayfly_testkit::{FaultPlan, Random};
 
 use self::checks::{Case, KINDS, counted, run_ours, run_stock};
 use self::rows::{KeyKind, Shape};
+use super::replace;
+use super::shared_hashes::tests::pairs_of_one_hash;
 use crate::tests::{check_nothing_left, open, sorted};
-use crate::{StatementContext, find_space_error};
+use crate::{StatementContext, find_space_error, runtime};
 
 /// Compares our rows with the stock ones at each budget. Returns how many partitions had no room at
 /// the least.
@@ -401,4 +410,49 @@ async fn joins_at_a_time_share_memory() {
         }
         check_nothing_left(&space, "joins at a time").await;
     }
+}
+
+/// Joins rows of two numbers with themselves: how many rows that are, and whether by the stock
+/// join.
+async fn join_with_itself(columns: Vec<ArrayRef>) -> (usize, bool) {
+    let columns = ["a", "b"].into_iter().zip(columns);
+    let rows = RecordBatch::try_from_iter(columns).unwrap();
+    let schema = rows.schema();
+    let side = || -> Arc<dyn ExecutionPlan> {
+        let rows = [vec![rows.clone()]];
+        MemorySourceConfig::try_new_exec(&rows, rows[0][0].schema(), None).unwrap()
+    };
+    let key =
+        |name| -> PhysicalExprRef { Arc::new(Column::new_with_schema(name, &schema).unwrap()) };
+    let on = ["a", "b"].map(|name| (key(name), key(name))).to_vec();
+    let stock = HashJoinExec::try_new(
+        side(),
+        side(),
+        on,
+        None,
+        &JoinType::Inner,
+        None,
+        PartitionMode::CollectLeft,
+        NullEquality::NullEqualsNothing,
+        false,
+    );
+    let plan = replace(Arc::new(stock.unwrap()), 0).unwrap().data;
+    let space = open(64 << 20);
+    let task = TaskContext::default().with_runtime(runtime(space.root(), None).unwrap());
+    let found = collect(Arc::clone(&plan), Arc::new(task)).await.unwrap();
+    let count = found.iter().map(RecordBatch::num_rows).sum();
+    drop(found);
+    check_nothing_left(&space, "a join with itself").await;
+    (count, counted(&plan, "stock_joins") == 1)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_that_share_a_hash_of_the_stock_join_are_ours() {
+    let number = |of: fn(i64) -> i64| -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values((0..4_000).map(of)))
+    };
+    let usual = vec![number(|row| row), number(|row| row * 7)];
+    assert_eq!(join_with_itself(usual).await, (4_000, true));
+    let chosen = pairs_of_one_hash(4_000);
+    assert_eq!(join_with_itself(chosen).await, (4_000, false));
 }

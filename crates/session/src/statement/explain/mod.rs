@@ -15,7 +15,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::display::DisplayableExecutionPlan;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
-use mayfly_exec::{JoinOperator, TempTable, planned_temp_tables, unspillable};
+use mayfly_exec::{JoinOperator, SidewaysOperator, TempTable, planned_temp_tables, unspillable};
 use mayfly_sql::change;
 use mayfly_sql::planning::Optimized;
 use mayfly_sql::references::References;
@@ -213,6 +213,12 @@ fn tree(plan: &Arc<dyn ExecutionPlan>, depth: usize, analyze: bool, lines: &mut 
             .counted()
             .map(|(name, value)| format!("{name}={value}"));
         line.push_str(&format!("  ({})", counted.collect::<Vec<_>>().join(" ")));
+    }
+    if analyze
+        && let Some(sideways) = plan.downcast_ref::<SidewaysOperator>()
+        && let Some(dropped) = sideways.rows_dropped()
+    {
+        line.push_str(&format!("  (rows_dropped={dropped})"));
     }
     lines.push(line);
     for child in plan.children() {

@@ -1,0 +1,160 @@
+//! The way from a join down to the aggregate whose groups it may not want.
+//!
+//! It leads through nodes that hand columns on as they are: projections, conditions, exchanges, and
+//! aggregates of ours by those columns. Not through joins, windows, limits, sorts and unions: what
+//! they return of a row depends on the others. Nor through any node with an expression that gives
+//! something else each time.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::physical_expr::PhysicalExprRef;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr_common::physical_expr::is_volatile;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+
+use super::operator::SidewaysOperator;
+use crate::aggregate::AggregateOperator;
+use crate::exchange;
+use crate::filter::filter_of;
+use crate::join::KeysPromise;
+use crate::padding::ForgetConstants;
+use crate::plan_node::{column_of, over_input};
+
+/// A key of a join, by its place there, and the column that it is.
+type KeyColumn = (usize, usize);
+
+/// Where rows are to be dropped: below an aggregate.
+#[derive(Debug)]
+pub(super) struct Path {
+    aggregate: Arc<dyn ExecutionPlan>,
+    /// What the aggregate reads.
+    input: Arc<dyn ExecutionPlan>,
+    /// The keys that are columns of the input.
+    columns: Vec<KeyColumn>,
+}
+
+impl Path {
+    /// What the aggregate reads.
+    pub(super) fn input(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.input
+    }
+
+    /// Which keys of the join are told.
+    pub(super) fn of_join(&self) -> impl Iterator<Item = usize> {
+        self.columns.iter().map(|(place, _)| *place)
+    }
+
+    /// The same keys over the input of the aggregate.
+    pub(super) fn keys(&self) -> Vec<PhysicalExprRef> {
+        let keys = self.columns.iter();
+        keys.map(|(_, column)| column_of(self.input.as_ref(), *column).expr)
+            .collect()
+    }
+}
+
+/// The lowest aggregate below a plan that groups by all those of its columns by which the highest
+/// one groups; `None` where there is none.
+pub(super) fn find(plan: &Arc<dyn ExecutionPlan>, columns: Vec<KeyColumn>) -> Option<Path> {
+    let mut found: Option<Path> = None;
+    let mut plan = plan;
+    let mut columns = columns;
+    while let Some((input, below)) = through(plan, &columns) {
+        let is_less = found
+            .as_ref()
+            .is_some_and(|it| below.len() < it.columns.len());
+        if below.is_empty() || is_less {
+            break;
+        }
+        if plan.is::<AggregateOperator>() {
+            found = Some(Path {
+                aggregate: Arc::clone(plan),
+                input: Arc::clone(input),
+                columns: below.clone(),
+            });
+        }
+        (plan, columns) = (input, below);
+    }
+    found
+}
+
+/// The plan with an operator below the aggregate of a path, to which a join promises the keys of
+/// its left side; `None` where the aggregate is not met on the way down.
+pub(super) fn with_operator(
+    plan: &Arc<dyn ExecutionPlan>,
+    path: &Path,
+    promise: &KeysPromise,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if Arc::ptr_eq(plan, &path.aggregate) {
+        let columns = path.columns.iter().map(|(_, column)| *column);
+        let input = Arc::clone(&path.input);
+        let sideways = SidewaysOperator::new(promise.id(), columns.collect(), input);
+        return over_input(plan, Arc::new(sideways)).map(Some);
+    }
+    let [input] = plan.children()[..] else {
+        return Ok(None);
+    };
+    match with_operator(input, path, promise)? {
+        Some(input) => over_input(plan, input).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// What a node reads, and which of some columns that it returns are columns of it; `None` where
+/// rows may not be dropped below it, whatever their keys are.
+fn through<'a>(
+    plan: &'a Arc<dyn ExecutionPlan>,
+    columns: &[KeyColumn],
+) -> Option<(&'a Arc<dyn ExecutionPlan>, Vec<KeyColumn>)> {
+    if plan.fetch().is_some() || has_volatile(plan) {
+        return None;
+    }
+    let place_of: Box<dyn Fn(usize) -> Option<usize>> =
+        if let Some(filter) = filter_of(plan.as_ref()) {
+            let projection = filter.projection().as_ref();
+            Box::new(move |column| match projection {
+                Some(projection) => projection.get(column).copied(),
+                None => Some(column),
+            })
+        } else if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+            Box::new(|column| column_in(&projection.expr().get(column)?.expr))
+        } else if let Some(aggregate) = plan.downcast_ref::<AggregateOperator>() {
+            let keys = aggregate.group_by();
+            if !keys.is_single() || aggregate.has_volatile_function() {
+                return None;
+            }
+            Box::new(|column| column_in(&keys.expr().get(column)?.0))
+        } else if plan.is::<CoalescePartitionsExec>()
+            || plan.is::<CooperativeExec>()
+            || plan.is::<ForgetConstants>()
+            || exchange::is_exchange(plan.as_ref())
+        {
+            Box::new(Some)
+        } else {
+            return None;
+        };
+    let [input] = plan.children()[..] else {
+        return None;
+    };
+    let below = columns.iter();
+    let below = below.filter_map(|(place, column)| Some((*place, place_of(*column)?)));
+    Some((input, below.collect()))
+}
+
+fn column_in(expr: &PhysicalExprRef) -> Option<usize> {
+    expr.downcast_ref::<Column>().map(Column::index)
+}
+
+/// Whether an expression of a node may give something else for the same row.
+fn has_volatile(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let mut is_found = false;
+    let looked = plan.apply_expressions(&mut |expr| {
+        is_found |= is_volatile(expr);
+        Ok(TreeNodeRecursion::Continue)
+    });
+    is_found || looked.is_err()
+}
