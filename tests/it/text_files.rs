@@ -267,12 +267,48 @@ async fn odd_files_warn() {
         ),
         ("u,v,w\nx,y,z\n", "SELECT u, v, w FROM 'THE_FILE'", None),
         ("1,,w\nx,y,z\n", "SELECT column_1 FROM 'THE_FILE'", None),
+        ("1,\"x\"\n2,y\n", load, None),
         (
             "1,\"x\n2,y\n",
             load,
-            Some("1261 Row 1 of file 'THE_FILE' has a quote without an end"),
+            Some(
+                "1261 Row 1 of file 'THE_FILE' has a quote without an end: it takes 2 lines as one \
+                 field",
+            ),
         ),
-        ("1,\"x\"\n2,y\n", load, None),
+        (
+            "x\ny\nz\n",
+            &format!("{load} LINES TERMINATED BY '\\r\\n' (a)"),
+            Some(
+                "1261 Row 1 of file 'THE_FILE' does not end with LINES TERMINATED BY \
+                 '\\\\r\\\\n': it takes 3 lines as one field",
+            ),
+        ),
+        (
+            "x\ny\nz\n",
+            &format!("{load} LINES TERMINATED BY '\\r\\n' IGNORE 1 LINES (a)"),
+            Some("1261 IGNORE 1 LINES leaves out all 3 lines of file 'THE_FILE': fewer"),
+        ),
+        (
+            "x\ny",
+            &format!("{load} LINES TERMINATED BY '\\r\\n' IGNORE 1 LINES (a)"),
+            Some("1261 IGNORE 1 LINES leaves out all 2 lines of file 'THE_FILE': fewer"),
+        ),
+        (
+            "x",
+            &format!("{load} LINES TERMINATED BY '\\r\\n' IGNORE 1 LINES (a)"),
+            None,
+        ),
+        (
+            "x\ny\nz",
+            &format!("{load} LINES TERMINATED BY '\\n' IGNORE 1 LINES (a)"),
+            None,
+        ),
+        (
+            "x;y;\n",
+            &format!("{load} LINES TERMINATED BY ';' (a)"),
+            None,
+        ),
     ] {
         let path = files.path().join("file.csv");
         fs::write(&path, text).unwrap();
@@ -401,4 +437,131 @@ async fn parquet_files_that_are_none_are_errors() {
             assert!(!error.message.contains("internal"), "{}", error.message);
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fields_without_number_take_no_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let engine = open(16 << 20, directory.path());
+    let mut session = engine.connect();
+    rows(&mut session, "CREATE TEMPORARY TABLE t (a TEXT, b TEXT)").await;
+    let fields = 3 << 20;
+    let write = |name: &str, text: String| {
+        let path = files.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let header = write("header.csv", format!("{}\n", ",".repeat(fields - 1)));
+    let record = write(
+        "record.csv",
+        format!("a,b\n1,2\n{}\n", ",".repeat(fields - 1)),
+    );
+    let load = write("load.csv", format!("1,2\nx,y,{}\n", ",".repeat(fields - 3)));
+    let keys = |first: usize, count: usize| {
+        let keys = (first..first + count).map(|key| format!("\"k{key}\":1"));
+        format!("{{{}}}\n", keys.collect::<Vec<_>>().join(","))
+    };
+    let many_keys = write("many.json", keys(0, 4097));
+    // Each of them is narrow enough.
+    write("one_1.json", keys(0, 2500));
+    let two = write("one_2.json", keys(2500, 2500));
+    let both = files.path().join("one_*.json").display().to_string();
+    let count = |file: &str| format!("SELECT COUNT(*) FROM '{file}'");
+    for (sql, code, told) in [
+        (count(&header), 1117, "at most 4096 (line 1 of file"),
+        (
+            count(&record),
+            1262,
+            "3145728 fields instead of 2 (line 3 of file",
+        ),
+        (count(&many_keys), 1117, "at most 4096 (line 1 of file"),
+        (count(&both), 1117, "one_2.json"),
+    ] {
+        let (found, text) = error(&mut session, &sql).await;
+        assert_eq!(found, code, "{sql}: {text}");
+        assert!(text.contains(told), "{sql}: {text}");
+    }
+    assert_eq!(rows(&mut session, &count(&two)).await, [["1"]]);
+    let load = |local: &str| {
+        format!("LOAD DATA {local} INFILE '{load}' INTO TABLE t FIELDS TERMINATED BY ','")
+    };
+    assert_eq!(error(&mut session, &load("")).await.0, 1262);
+    rows(&mut session, &load("LOCAL")).await;
+    let warnings = rows(&mut session, "SHOW WARNINGS").await;
+    let codes: Vec<&str> = warnings.iter().map(|it| it[1].as_str()).collect();
+    assert_eq!(codes, ["1262"]);
+    let found = rows(&mut session, "SELECT * FROM t ORDER BY a").await;
+    assert_eq!(found, [["1", "2"], ["x", "y"]]);
+    drop(session);
+    check_nothing_left(&engine, "fields").await;
+}
+
+/// A file of zstd that begins with some bytes and goes on with 128 GiB of blank lines, which take
+/// 4 MiB.
+fn blank_lines(path: &Path, begins: &str) -> String {
+    let mut frame = vec![0x28, 0xB5, 0x2F, 0xFD, 0, 0x38];
+    let mut block = |header: u32, content: &[u8]| {
+        frame.extend_from_slice(&header.to_le_bytes()[..3]);
+        frame.extend_from_slice(content);
+    };
+    block((begins.len() as u32) << 3, begins.as_bytes());
+    // Each repeats one byte 128 Ki times.
+    for _ in 0..1 << 20 {
+        block(1 << 1 | (128 << 10) << 3, b"\n");
+    }
+    block(1, b"");
+    fs::write(path, frame).unwrap();
+    path.display().to_string()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_without_rows_can_be_cancelled_and_are_in_nobodys_way() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let engine = open(64 << 20, directory.path());
+    let blank = blank_lines(&files.path().join("blank.csv.zst"), "a,b\n1,2\n");
+    let zeros = files.path().join("zeros");
+    File::create(&zeros).unwrap().set_len(1 << 40).unwrap();
+    let zeros = zeros.display();
+    // Columns are looked for in all rows; rows are read; a line is looked for that never begins.
+    let count = format!("SELECT COUNT(*) FROM '{blank}'");
+    let load = format!("LOAD DATA INFILE '{zeros}' INTO TABLE t LINES STARTING BY '>>'");
+    let mut watcher = engine.connect();
+    for (infer_rows, sql) in [(0, &count), (1, &count), (1, &load)] {
+        let mut running = Vec::new();
+        for _ in 0..3 {
+            let mut session = engine.connect();
+            rows(&mut session, "CREATE TEMPORARY TABLE t (a TEXT)").await;
+            let set = format!("SET mayfly_infer_rows = {infer_rows}");
+            rows(&mut session, &set).await;
+            let cancel = session.cancel_handle();
+            let sql = sql.clone();
+            let ran = tokio::spawn(async move { run(&mut session, &sql).await });
+            running.push((cancel, ran));
+        }
+        let others = async {
+            loop {
+                let listed = rows(&mut watcher, "SHOW FULL PROCESSLIST").await;
+                let busy = listed.iter().filter(|row| row.last() == Some(sql));
+                if busy.count() == running.len() {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            // Long enough that they are in the middle of their files.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            rows(&mut watcher, "SELECT 1 + 1").await
+        };
+        let found = timeout(PATIENCE, others).await;
+        assert_eq!(found.expect("nobody is in the way"), [["2"]], "{sql}");
+        for (cancel, ran) in running {
+            cancel.cancel();
+            let ran = timeout(PATIENCE, ran).await;
+            let ran = ran.expect("it ends when it is cancelled").unwrap();
+            assert_eq!(ran.expect_err(sql).code, 1317, "{sql}");
+        }
+    }
+    drop(watcher);
+    check_nothing_left(&engine, "cancelled readers").await;
 }

@@ -9,11 +9,14 @@ use std::io::Read;
 use memchr::memchr_iter;
 
 use crate::error::Error;
+use crate::lines::line_ends;
 use crate::split::{Format, Splitter};
 
 /// Bytes of a usual chunk: some thousand records of usual length, which stay in the cache of a
 /// core.
 const CHUNK_BYTES: usize = 256 << 10;
+/// Bytes that one step reads.
+const STEP_BYTES: usize = CHUNK_BYTES;
 /// UTF-8's byte order mark.
 const MARK: &[u8] = &[0xEF, 0xBB, 0xBF];
 
@@ -86,6 +89,18 @@ impl<M> Chunk<M> {
     }
 }
 
+/// What follows a call of [`ChunkReader::step`].
+#[derive(Debug)]
+pub enum ChunkStep<M> {
+    /// The next chunk.
+    Chunk(Chunk<M>),
+    /// More is to be read until there is one: another step, before which others may have their
+    /// turn.
+    Reading,
+    /// There are no more chunks.
+    End,
+}
+
 /// Reads chunks.
 pub struct ChunkReader<R, M> {
     reader: R,
@@ -123,30 +138,46 @@ impl<R: Read, M: Reserve> ChunkReader<R, M> {
         }
     }
 
-    /// The next chunk, `None` at the end of the file.
+    /// The next chunk, `None` at the end of the file: as many steps as that takes.
+    ///
+    /// # Errors
+    /// As for [`ChunkReader::step`].
+    pub fn next_chunk(&mut self) -> Result<Option<Chunk<M>>, Error> {
+        loop {
+            match self.step()? {
+                ChunkStep::Chunk(chunk) => return Ok(Some(chunk)),
+                ChunkStep::Reading => {}
+                ChunkStep::End => return Ok(None),
+            }
+        }
+    }
+
+    /// Reads a part of the next chunk. A usual one takes a single step.
     ///
     /// # Errors
     /// If the file cannot be read, a record is too long, or the last one has no end.
-    pub fn next_chunk(&mut self) -> Result<Option<Chunk<M>>, Error> {
-        loop {
-            // What was granted for the chunk before belongs to that chunk.
-            self.grant(self.wanted)?;
-            self.fill()?;
-            let cut = self.splitter.scan(&self.buffer, self.has_ended);
-            if cut > 0 {
-                return Ok(Some(self.emit(cut)));
-            }
-            if self.has_ended {
-                return match self.buffer.is_empty() {
-                    true => Ok(None),
-                    false => Err(Error::Unterminated {
-                        line: self.line,
-                        what: self.splitter.unfinished(),
-                    }),
-                };
-            }
-            self.widen()?;
+    pub fn step(&mut self) -> Result<ChunkStep<M>, Error> {
+        // What was granted for the chunk before belongs to that chunk.
+        self.grant(self.wanted)?;
+        self.fill()?;
+        if self.buffer.len() < self.wanted && !self.has_ended {
+            return Ok(ChunkStep::Reading);
         }
+        let cut = self.splitter.scan(&self.buffer, self.has_ended);
+        if cut > 0 {
+            return Ok(ChunkStep::Chunk(self.emit(cut)));
+        }
+        if self.has_ended {
+            return match self.buffer.is_empty() {
+                true => Ok(ChunkStep::End),
+                false => Err(Error::Unterminated {
+                    line: self.line,
+                    what: self.splitter.unfinished(),
+                }),
+            };
+        }
+        self.widen()?;
+        Ok(ChunkStep::Reading)
     }
 
     /// Gives back the buffer of a chunk that was read.
@@ -156,14 +187,15 @@ impl<R: Read, M: Reserve> ChunkReader<R, M> {
         }
     }
 
-    /// Reads until the buffer holds what is wanted, or the file ends.
+    /// Reads on towards what the buffer should hold, or to the end of the file.
     fn fill(&mut self) -> Result<(), Error> {
         let missing = self.wanted.saturating_sub(self.buffer.len());
         if missing > 0 && !self.has_ended {
             self.buffer.reserve_exact(missing);
-            let mut part = self.reader.by_ref().take(missing as u64);
+            let part_bytes = missing.min(STEP_BYTES);
+            let mut part = self.reader.by_ref().take(part_bytes as u64);
             let read = part.read_to_end(&mut self.buffer)?;
-            self.has_ended = read < missing;
+            self.has_ended = read < part_bytes;
         }
         if !self.has_begun {
             self.has_begun = true;
@@ -216,8 +248,12 @@ impl<R: Read, M: Reserve> ChunkReader<R, M> {
         self.granted = 0;
         self.splitter.cut(cut);
         let line = self.line;
-        let lines = memchr_iter(b'\n', &bytes).count();
-        self.line = self.line.saturating_add(lines as u64);
+        let lines = match self.splitter.format() {
+            // A record ends behind CRLF or in front of it, never within.
+            Format::Csv { .. } => line_ends(&bytes),
+            Format::Json => memchr_iter(b'\n', &bytes).count() as u64,
+        };
+        self.line = self.line.saturating_add(lines);
         Chunk {
             bytes,
             at: 0,

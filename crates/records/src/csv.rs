@@ -7,7 +7,7 @@
 //!
 //! **Source**: RFC 4180; in what it leaves open, DuckDB's reader in strict mode.
 
-use memchr::{memchr2, memchr3};
+use memchr::memchr3;
 
 use crate::cells::{Cell, Cells, Kind};
 use crate::chunk::Chunk;
@@ -28,16 +28,34 @@ impl CsvReader {
         CsvReader { delimiter, columns }
     }
 
-    /// The next record of a chunk as texts, whatever their number: a header. `None` at the end of
+    /// The next record of a chunk as texts, at most `columns_max`: a header. `None` at the end of
     /// the chunk.
     ///
     /// # Errors
-    /// If a quote is not closed, or something follows it.
-    pub fn header<M>(delimiter: u8, chunk: &mut Chunk<M>) -> Result<Option<Vec<Vec<u8>>>, Error> {
+    /// If there are more, a quote is not closed, or something follows it.
+    pub fn header<M>(
+        delimiter: u8,
+        chunk: &mut Chunk<M>,
+        columns_max: usize,
+    ) -> Result<Option<Vec<Vec<u8>>>, Error> {
         let reader = CsvReader::new(delimiter, Vec::new());
+        reader.skip_blank(chunk);
+        let line = chunk.line;
         let mut cells = Vec::new();
-        if reader.record(chunk, |_, cell| cells.push(cell))?.is_none() {
-            return Ok(None);
+        let found = reader.record(chunk, |field, cell| {
+            if field < columns_max {
+                cells.push(cell);
+            }
+        })?;
+        match found {
+            None => return Ok(None),
+            Some(found) if found > columns_max => {
+                return Err(Error::TooManyColumns {
+                    line,
+                    limit: columns_max,
+                });
+            }
+            Some(_) => {}
         }
         let bytes = |cell: Cell| chunk.bytes.get(cell.start as usize..cell.end as usize);
         let texts = cells.into_iter();
@@ -95,8 +113,9 @@ impl CsvReader {
         if self.columns.len() == 1 {
             return;
         }
-        while let Some(byte @ (b'\n' | b'\r')) = chunk.bytes.get(chunk.at) {
-            chunk.line = chunk.line.saturating_add(u64::from(*byte == b'\n'));
+        while let Some(b'\n' | b'\r') = chunk.bytes.get(chunk.at) {
+            let ends_line = ends_line(&chunk.bytes, chunk.at);
+            chunk.line = chunk.line.saturating_add(u64::from(ends_line));
             chunk.at = chunk.at.saturating_add(1);
         }
     }
@@ -133,7 +152,7 @@ impl CsvReader {
                 Some(b'\r') => {
                     let has_feed = chunk.bytes.get(chunk.at) == Some(&b'\n');
                     chunk.at = chunk.at.saturating_add(usize::from(has_feed));
-                    chunk.line = chunk.line.saturating_add(u64::from(has_feed));
+                    chunk.line = chunk.line.saturating_add(1);
                     return Ok(Some(field));
                 }
                 Some(b'\n') => {
@@ -152,7 +171,7 @@ impl CsvReader {
         let (mut read, mut written) = (start, start);
         loop {
             let rest = chunk.bytes.get(read..).unwrap_or_default();
-            let Some(found) = memchr2(b'"', b'\n', rest) else {
+            let Some(found) = memchr3(b'"', b'\n', b'\r', rest) else {
                 return Err(Error::Unterminated {
                     line,
                     what: "a quote",
@@ -162,7 +181,8 @@ impl CsvReader {
             let behind = read.saturating_add(found).saturating_add(1);
             let is_doubled = is_quote && chunk.bytes.get(behind) == Some(&b'"');
             let is_end = is_quote && !is_doubled;
-            // Up to the end, or with the line feed, or with the first of two quotes.
+            let ends_line = !is_quote && ends_line(&chunk.bytes, behind.saturating_sub(1));
+            // Up to the end, or with the end of the line, or with the first of two quotes.
             let until = behind.saturating_sub(usize::from(is_end));
             if written < read {
                 chunk.bytes.copy_within(read..until, written);
@@ -175,7 +195,7 @@ impl CsvReader {
                 chunk.at = behind;
                 break;
             }
-            chunk.line = chunk.line.saturating_add(u64::from(!is_quote));
+            chunk.line = chunk.line.saturating_add(u64::from(ends_line));
             read = behind.saturating_add(usize::from(is_doubled));
         }
         match chunk.bytes.get(chunk.at) {
@@ -187,6 +207,12 @@ impl CsvReader {
             }),
         }
     }
+}
+
+/// Whether the line feed or carriage return that stands there is the last byte of its line.
+fn ends_line(bytes: &[u8], at: usize) -> bool {
+    let is_return = bytes.get(at) == Some(&b'\r');
+    !(is_return && bytes.get(at.saturating_add(1)) == Some(&b'\n'))
 }
 
 fn cell_of(start: usize, end: usize) -> Cell {

@@ -6,10 +6,11 @@
 //!
 //! **Source**: MySQL 8.4 reference manual, "LOAD DATA Statement", field and line handling.
 
-use memchr::{memchr_iter, memchr2, memchr3};
+use memchr::{memchr2, memchr2_iter, memchr3};
 
 use crate::chunk::{Limits, Reserve};
 use crate::error::Error;
+use crate::lines::line_ends;
 
 /// Bytes of records that need no grant.
 const FREE_BYTES: usize = 1 << 20;
@@ -30,26 +31,48 @@ pub struct Delimiters {
 }
 
 /// One record: its fields lie one after the other in one buffer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Record {
     bytes: Vec<u8>,
-    /// Where each field ends, and whether it is NULL.
+    /// Where each field that is kept ends, and whether it is NULL.
     ends: Vec<(usize, bool)>,
+    /// Fields that are kept. A record of delimiters alone would take many times its length.
+    fields_max: usize,
+    count: usize,
     is_unterminated: bool,
+    lines: u64,
 }
 
 impl Record {
+    /// A record that keeps so many of its fields, and counts the others.
+    pub fn keeping(fields_max: usize) -> Record {
+        Record {
+            bytes: Vec::new(),
+            ends: Vec::new(),
+            fields_max,
+            count: 0,
+            is_unterminated: false,
+            lines: 0,
+        }
+    }
+
     /// Whether the file ends within a quote of this record.
     pub fn is_unterminated(&self) -> bool {
         self.is_unterminated
     }
 
-    /// How many fields it has.
-    pub fn count(&self) -> usize {
-        self.ends.len()
+    /// How many lines it takes though nothing says that they belong together: the file ends before
+    /// its line does, or before its quote. 0 for a record with an end.
+    pub fn lines(&self) -> u64 {
+        self.lines
     }
 
-    /// The bytes of a field, `None` for NULL and for a field that it does not have.
+    /// How many fields it has, also those that are not kept.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The bytes of a field, `None` for NULL and for a field that it does not have or keep.
     pub fn field(&self, index: usize) -> Option<&[u8]> {
         let (end, is_null) = *self.ends.get(index)?;
         let before = index
@@ -62,7 +85,20 @@ impl Record {
     fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
+        self.count = 0;
         self.is_unterminated = false;
+        self.lines = 0;
+    }
+
+    /// Ends the field whose bytes begin at `start`.
+    fn end_field(&mut self, start: usize, is_null: bool) {
+        if self.count >= self.fields_max || is_null {
+            self.bytes.truncate(start);
+        }
+        if self.count < self.fields_max {
+            self.ends.push((self.bytes.len(), is_null));
+        }
+        self.count = self.count.saturating_add(1);
     }
 }
 
@@ -91,6 +127,12 @@ pub struct Delimited<M> {
     wanted: usize,
     granted: usize,
     lines_to_skip: u64,
+    /// Whether the file ended within the lines to skip.
+    has_skipped_all: bool,
+    /// Whether the last byte that was let go of is a carriage return, whose line feed may follow.
+    is_behind_return: bool,
+    /// Whether bytes of a line were let go of, and not its end.
+    is_within_line: bool,
     /// Whether the start of the line was found that `at` stands behind.
     has_start: bool,
     has_ended: bool,
@@ -118,6 +160,9 @@ impl<M: Reserve> Delimited<M> {
             wanted: 0,
             granted: 0,
             lines_to_skip,
+            has_skipped_all: false,
+            is_behind_return: false,
+            is_within_line: false,
             has_ended: false,
         }
     }
@@ -160,9 +205,15 @@ impl<M: Reserve> Delimited<M> {
         self.wanted = 0;
     }
 
-    /// The line on which the record begins that is read next.
-    pub fn line(&self) -> u64 {
-        self.line
+    /// How many lines were read, the last one also where it has no end.
+    pub fn lines(&self) -> u64 {
+        let ended = self.line.saturating_sub(1);
+        ended.saturating_add(u64::from(self.is_within_line))
+    }
+
+    /// Whether the lines to skip were all that there is, and more: the file ended first.
+    pub fn has_skipped_all(&self) -> bool {
+        self.has_skipped_all
     }
 
     /// Reads the next record.
@@ -192,6 +243,7 @@ impl<M: Reserve> Delimited<M> {
             at: 0,
             is_last: self.has_ended,
             delimiters: &self.delimiters,
+            loose_ends: 0,
         };
         match scan.record(record) {
             Ok(()) => {
@@ -226,7 +278,13 @@ impl<M: Reserve> Delimited<M> {
     fn take(&mut self, bytes: usize) {
         let end = self.at.saturating_add(bytes).min(self.buffer.len());
         let taken = self.buffer.get(self.at..end).unwrap_or_default();
-        let lines = memchr_iter(b'\n', taken).count() as u64;
+        // A line feed behind the return that was counted ends the same line.
+        let is_same = self.is_behind_return && taken.first() == Some(&b'\n');
+        let lines = line_ends(taken).saturating_sub(u64::from(is_same));
+        if let Some(last) = taken.last() {
+            self.is_behind_return = *last == b'\r';
+            self.is_within_line = !matches!(last, b'\n' | b'\r');
+        }
         self.line = self.line.saturating_add(lines);
         self.at = end;
     }
@@ -237,7 +295,10 @@ impl<M: Reserve> Delimited<M> {
             let end = self.delimiters.line_end.clone();
             self.lines_to_skip = match self.skip_past(&end)? {
                 true => self.lines_to_skip.saturating_sub(1),
-                false => 0,
+                false => {
+                    self.has_skipped_all = true;
+                    0
+                }
             };
         }
         Ok(())
@@ -278,6 +339,8 @@ struct Scan<'a> {
     /// Whether nothing follows them.
     is_last: bool,
     delimiters: &'a Delimiters,
+    /// Ends of lines in fields without quotes, where the file may end before the record does.
+    loose_ends: u64,
 }
 
 impl Scan<'_> {
@@ -286,6 +349,7 @@ impl Scan<'_> {
             let enclosure = self.delimiters.enclosure;
             let is_quoted = enclosure.is_some() && self.peek()? == enclosure;
             let start = record.bytes.len();
+            let from = self.at;
             let has_null = match is_quoted {
                 true => {
                     self.skip(1);
@@ -298,20 +362,45 @@ impl Scan<'_> {
             let is_word = !is_quoted
                 && enclosure.is_some()
                 && record.bytes.get(start..) == Some(b"NULL".as_slice());
-            let is_null = is_null || is_word;
-            if is_null {
-                record.bytes.truncate(start);
+            record.end_field(start, is_null || is_word);
+            if self.is_last && (!is_quoted || record.is_unterminated) {
+                let ends = self.ends_since(from);
+                self.loose_ends = self.loose_ends.saturating_add(ends);
             }
-            record.ends.push((record.bytes.len(), is_null));
             if self.matches(&self.delimiters.line_end)? {
                 self.skip(self.delimiters.line_end.len());
                 return Ok(());
             }
             if !self.matches(&self.delimiters.field_end)? {
+                record.lines = self.lines();
                 return Ok(());
             }
             self.skip(self.delimiters.field_end.len());
         }
+    }
+
+    /// Ends of lines in a field that was read from there on, but for those that are escaped.
+    fn ends_since(&self, from: usize) -> u64 {
+        let field = self.bytes.get(from..self.at).unwrap_or_default();
+        let escape = self.delimiters.escape;
+        let is_end = |at: &usize| {
+            // An escape behind an escape stands for itself.
+            let before = field.get(..*at).unwrap_or_default();
+            let is_escape = |byte: &&u8| Some(**byte) == escape;
+            let is_escaped = before.iter().rev().take_while(is_escape).count() & 1 == 1;
+            let is_half =
+                field.get(*at) == Some(&b'\r') && field.get(at.saturating_add(1)) == Some(&b'\n');
+            !is_escaped && !is_half
+        };
+        memchr2_iter(b'\n', b'\r', field).filter(is_end).count() as u64
+    }
+
+    /// The lines of a record that has no end: the end of its last line begins no other one.
+    fn lines(&self) -> u64 {
+        let last = self.at.checked_sub(1).and_then(|last| self.bytes.get(last));
+        let is_ended = self.loose_ends > 0 && matches!(last, Some(b'\n' | b'\r'));
+        let lines = self.loose_ends.saturating_add(1);
+        lines.saturating_sub(u64::from(is_ended))
     }
 
     /// A field without quotes; tells whether an N was escaped in it.

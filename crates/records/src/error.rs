@@ -75,7 +75,22 @@ pub enum Error {
     UnknownKey {
         /// Where the object begins.
         line: u64,
-        /// The key.
+        /// The key, or how it begins.
+        key: String,
+    },
+    /// A header, or the keys of all objects so far, name more columns than there may be.
+    TooManyColumns {
+        /// Where the record begins.
+        line: u64,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// A key that becomes a column is longer than
+    /// [`NAME_CHARACTERS_MAX`](crate::NAME_CHARACTERS_MAX).
+    NameTooLong {
+        /// Where the object begins.
+        line: u64,
+        /// How the key begins.
         key: String,
     },
 }
@@ -111,6 +126,10 @@ impl fmt::Display for Error {
             }
             Error::BadJson { expected, .. } => write!(f, "expected {expected}"),
             Error::UnknownKey { key, .. } => write!(f, "unknown key '{key}'"),
+            Error::TooManyColumns { limit, .. } => write!(f, "more than {limit} columns"),
+            Error::NameTooLong { key, .. } => {
+                write!(f, "the name of a column is too long: '{key}...'")
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The keys of an object are the names of columns. A value that is an object or an array stays as
 //! it is written; strings are unescaped where they stand, which never makes them longer. A key that
-//! stands twice has its last value.
+//! stands twice in an object has its last value, as in a JSON document of MySQL.
 //!
 //! Most objects of a file have the same keys in the same order: a key is first compared with the
 //! one that stood in its place in the record before.
@@ -13,12 +13,15 @@ use std::collections::HashMap;
 
 use memchr::{memchr_iter, memchr2};
 
+use crate::NAME_CHARACTERS_MAX;
 use crate::cells::{Cell, Cells, Kind};
 use crate::chunk::Chunk;
 use crate::error::Error;
 
 /// Brackets within brackets: what MySQL takes.
 const DEPTH_MAX: usize = 100;
+/// Characters of a key that an error shows.
+const SHOWN_CHARACTERS: usize = 64;
 
 /// Reads the values of objects.
 #[derive(Clone, Debug)]
@@ -26,10 +29,11 @@ pub struct JsonReader {
     /// The names of keys, and the column that each becomes.
     keys: Vec<(String, Option<usize>)>,
     by_name: HashMap<String, usize>,
-    /// For the place of a key in the record before, its number.
+    /// For the place of a key in the record before, its number; for as many places as there are
+    /// keys, however often a record repeats them.
     order: Vec<usize>,
-    /// Whether an unknown key becomes a new column.
-    discovers: bool,
+    /// How many columns there may be, where an unknown key becomes a new one.
+    columns_max: Option<usize>,
 }
 
 impl JsonReader {
@@ -42,14 +46,14 @@ impl JsonReader {
             by_name: by_name.collect(),
             keys,
             order: Vec::new(),
-            discovers: false,
+            columns_max: None,
         }
     }
 
-    /// A reader that makes a column of each key that it meets.
-    pub fn discovering() -> JsonReader {
+    /// A reader that makes a column of each key that it meets, at most so many.
+    pub fn discovering(columns_max: usize) -> JsonReader {
         JsonReader {
-            discovers: true,
+            columns_max: Some(columns_max),
             ..JsonReader::new(Vec::new())
         }
     }
@@ -63,7 +67,7 @@ impl JsonReader {
     /// reads a single object at a time, since its rows have different widths.
     ///
     /// # Errors
-    /// If the text is no object, or has an unknown key.
+    /// If the text is no object, or has an unknown key, or one too many or too long.
     pub fn read<M>(
         &mut self,
         chunk: &mut Chunk<M>,
@@ -71,9 +75,9 @@ impl JsonReader {
         rows_max: usize,
     ) -> Result<(), Error> {
         cells.begin(chunk.at);
-        let rows_max = match self.discovers {
-            true => rows_max.min(1),
-            false => rows_max,
+        let rows_max = match self.columns_max {
+            Some(_) => rows_max.min(1),
+            None => rows_max,
         };
         while cells.rows() < rows_max {
             let mut text = Text::of(chunk);
@@ -150,10 +154,22 @@ impl JsonReader {
                 });
             }
         };
-        let number = match self.by_name.get(name) {
-            Some(number) => *number,
-            None if self.discovers => {
+        let number = match (self.by_name.get(name), self.columns_max) {
+            (Some(number), _) => *number,
+            (None, Some(columns_max)) => {
                 let number = self.keys.len();
+                if number >= columns_max {
+                    return Err(Error::TooManyColumns {
+                        line: text.begins,
+                        limit: columns_max,
+                    });
+                }
+                if name.chars().nth(NAME_CHARACTERS_MAX).is_some() {
+                    return Err(Error::NameTooLong {
+                        line: text.begins,
+                        key: shown(name),
+                    });
+                }
                 self.by_name.insert(name.to_owned(), number);
                 self.keys.push((name.to_owned(), Some(number)));
                 // The row that is being read is the only one.
@@ -161,19 +177,24 @@ impl JsonReader {
                 cells.width = self.keys.len();
                 number
             }
-            None => {
+            (None, None) => {
                 return Err(Error::UnknownKey {
                     line: text.begins,
-                    key: name.to_owned(),
+                    key: shown(name),
                 });
             }
         };
         self.order.truncate(place);
-        if self.order.len() == place {
+        if self.order.len() == place && place < self.keys.len() {
             self.order.push(number);
         }
         Ok(number)
     }
+}
+
+/// How a key begins.
+fn shown(key: &str) -> String {
+    key.chars().take(SHOWN_CHARACTERS).collect()
 }
 
 /// A place in the text of a chunk.

@@ -13,8 +13,10 @@
 //! thread. A record is never split, so each chunk knows the line on which it begins.
 //!
 //! **Promises.** No record is lost: every byte of a file is part of a record, of a blank line or of
-//! an error. A record has a limit, and its memory is granted before it grows ([`Reserve`]). Errors
-//! name the line on which the record begins. Nothing here panics, whatever the bytes.
+//! an error. A record has a limit, and its memory is granted before it grows ([`Reserve`]). What is
+//! kept for each field is kept for as many fields as there are columns, whatever a record has; the
+//! others are only counted. Errors name the line on which the record begins. Nothing here panics,
+//! whatever the bytes.
 //!
 //! **Cost.** One pass of `memchr` to cut, one pass to read fields; fields stay where they lie.
 
@@ -43,11 +45,12 @@ mod error;
 mod guess;
 mod json;
 mod json_text;
+mod lines;
 mod split;
 pub mod value;
 
 pub use cells::{Cell, Cells, Kind, Texts};
-pub use chunk::{Chunk, ChunkReader, Limits, Reserve, Unlimited};
+pub use chunk::{Chunk, ChunkReader, ChunkStep, Limits, Reserve, Unlimited};
 pub use csv::CsvReader;
 pub use delimited::{Delimited, Delimiters, Record, Step};
 pub use error::Error;
@@ -55,3 +58,6 @@ pub use guess::{Guess, TextType};
 pub use json::JsonReader;
 pub use json_text::write_json;
 pub use split::Format;
+
+/// Characters of the longest name of a column that a file may give: those of MySQL's longest alias.
+pub const NAME_CHARACTERS_MAX: usize = 256;

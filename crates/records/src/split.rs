@@ -38,6 +38,10 @@ impl Splitter {
         }
     }
 
+    pub(crate) fn format(&self) -> Format {
+        self.format
+    }
+
     /// Whether the scan stands inside quotes.
     pub(crate) fn is_in_quotes(&self) -> bool {
         self.is_in_quotes

@@ -56,7 +56,7 @@ fn read(
     };
     let mut records = Delimited::new(delimiters(choice), skipped, limits, Unlimited);
     let mut pieces = file.chunks(piece_bytes);
-    let mut record = Record::default();
+    let mut record = Record::keeping(usize::MAX);
     let mut found = Vec::new();
     loop {
         match records.read(&mut record)? {

@@ -42,7 +42,7 @@ fn check_any(file: &[u8], record_bytes_max: usize) {
 
 /// The names and rows of a file; a row ends with the last column that was known when it was read.
 fn discover(file: &[u8], record_bytes_max: usize) -> Result<(Vec<String>, Vec<Row>), Error> {
-    let mut reader = JsonReader::discovering();
+    let mut reader = JsonReader::discovering(usize::MAX);
     let rows = read(file, &mut reader, 0, record_bytes_max)?;
     Ok((reader.names().map(str::to_owned).collect(), rows))
 }

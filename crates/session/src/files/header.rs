@@ -6,7 +6,15 @@
 
 use std::collections::{HashMap, HashSet};
 
+use mayfly_records::NAME_CHARACTERS_MAX;
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
+
+/// Bytes of a field that are looked at: more than the longest name has.
+const SHOWN_BYTES: usize = 4 * (NAME_CHARACTERS_MAX + 1);
+/// Characters of a long name that an error shows.
+const SHOWN_CHARACTERS: usize = 64;
+/// Names that an error shows.
+const SHOWN_NAMES: usize = 16;
 
 /// What the first line of a text file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,8 +32,17 @@ pub(super) struct FirstLine {
 }
 
 impl FirstLine {
+    /// Keeps no more of a field than tells whether it is a name, and one that is too long.
     pub(super) fn new(fields: Vec<Vec<u8>>) -> FirstLine {
-        let text = |field: Vec<u8>| String::from_utf8_lossy(&field).trim().to_owned();
+        let text = |field: Vec<u8>| {
+            let field = field.trim_ascii();
+            let field = field.get(..SHOWN_BYTES).unwrap_or(field);
+            let text = String::from_utf8_lossy(field);
+            let characters = text.trim().chars();
+            characters
+                .take(NAME_CHARACTERS_MAX.saturating_add(1))
+                .collect()
+        };
         FirstLine {
             fields: fields.into_iter().map(text).collect(),
         }
@@ -53,7 +70,7 @@ impl FirstLine {
     /// The header, and a warning where the line alone does not tell what it is.
     ///
     /// # Errors
-    /// 1060 when it names a column twice.
+    /// 1060 when it names a column twice, 1059 when a name is too long.
     pub(super) fn into_header(
         self,
         is_header: bool,
@@ -82,6 +99,10 @@ impl FirstLine {
             );
             warning_of(text)
         });
+        let is_long = |name: &&String| name.chars().nth(NAME_CHARACTERS_MAX).is_some();
+        if let Some(name) = self.fields.iter().find(is_long) {
+            return Err(too_long(name, 1, path));
+        }
         let mut seen = HashSet::new();
         let names = self.fields.into_iter().enumerate();
         let names = names.map(|(column, name)| match name.is_empty() {
@@ -139,11 +160,25 @@ impl Header {
     /// For people: `columns a, b`.
     pub(super) fn describe(&self) -> String {
         match self {
-            Header::Names(names) => format!("columns {}", names.join(", ")),
+            Header::Names(names) => match names.get(..SHOWN_NAMES) {
+                Some(first) if names.len() > SHOWN_NAMES => {
+                    format!("columns {}, ... ({} in all)", first.join(", "), names.len())
+                }
+                _ => format!("columns {}", names.join(", ")),
+            },
             Header::Fields(1) => "1 column without a name".to_owned(),
             Header::Fields(width) => format!("{width} columns without names"),
         }
     }
+}
+
+/// The error of a name that is longer than those of columns are; it is told how it begins.
+pub(super) fn too_long(name: &str, line: u64, path: &str) -> MySqlError {
+    let shown: String = name.chars().take(SHOWN_CHARACTERS).collect();
+    let mut error = MySqlError::new(ErrorCode::IdentifierTooLong, &[&format!("{shown}...")]);
+    let place = format!("; it names a column on line {line} of file '{path}'");
+    error.message.push_str(&place);
+    error
 }
 
 fn default_name(column: usize) -> String {

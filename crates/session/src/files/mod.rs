@@ -49,8 +49,9 @@ use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::session_state::SessionState;
 use datafusion::object_store::{ObjectMeta, ObjectStore};
 use futures::TryStreamExt;
+use mayfly_exec::TimeSlice;
 use mayfly_records::{Format, Guess};
-use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
+use mayfly_types::{COLUMNS_MAX, ColumnType, ErrorCode, MySqlError, Warning};
 
 use self::arrays::field_of;
 use self::header::Header;
@@ -91,7 +92,7 @@ pub(crate) struct OpenedFile {
 ///
 /// # Errors
 /// 1017 when there is no such file, 1235 when its name says no known format, 1024 when files do
-/// not agree, 1060 when a header names a column twice.
+/// not agree, 1060 when a header names a column twice, 1117 when there are more than a table has.
 pub(crate) async fn open(
     settings: &FileSettings<'_>,
     path: &str,
@@ -135,9 +136,9 @@ pub(crate) async fn open(
         Some(format) if is_pattern => {
             bytes = files.iter().map(|file| file.size).sum();
             let paths = files.iter().map(path_of).collect();
-            opening.text(format, paths, bytes)?
+            opening.text(format, paths, bytes).await?
         }
-        Some(format) => opening.text(format, vec![path.to_owned()], bytes)?,
+        Some(format) => opening.text(format, vec![path.to_owned()], bytes).await?,
     };
     if opened.table.schema().fields().is_empty() {
         let text = format!("The file '{path}' is empty: it has no columns");
@@ -217,7 +218,7 @@ impl Opening<'_> {
     }
 
     /// Text files: their columns are matched by name, and have types that hold the values of all.
-    fn text(
+    async fn text(
         &self,
         format: Format,
         paths: Vec<String>,
@@ -237,8 +238,10 @@ impl Opening<'_> {
             0 => u64::MAX,
             rows => rows,
         };
+        let mut slice = TimeSlice::begin();
         for path in paths {
-            let Some(sample) = Sample::of(&options, &path, rows, &settings.pool)? else {
+            let sample = Sample::of(&options, &path, rows, &settings.pool, &mut slice).await?;
+            let Some(sample) = sample else {
                 continue;
             };
             if settings.infer_rows > 0 {
@@ -247,7 +250,7 @@ impl Opening<'_> {
             }
             warnings.extend(sample.warning);
             let places = match format {
-                Format::Json => columns.add(&sample.header),
+                Format::Json => columns.add(&sample.header, &path)?,
                 Format::Csv { .. } => columns.same(&sample.header, &path)?,
             };
             for (place, guess) in places.iter().zip(&sample.guesses) {
@@ -342,8 +345,8 @@ impl TextColumns {
         places.ok_or_else(|| unlike(path, &header.describe(), from, &first.describe()))
     }
 
-    /// The places of the columns of one more file, which may have new ones.
-    fn add(&mut self, header: &Header) -> Vec<usize> {
+    /// The places of the columns of one more file, which may have new ones: 1117 for too many.
+    fn add(&mut self, header: &Header, path: &str) -> Result<Vec<usize>, MySqlError> {
         let known = self.header.take().map(|(header, _)| header.names());
         let mut names = known.unwrap_or_default();
         let places = { names.iter().cloned().enumerate() }.map(|(place, name)| (name, place));
@@ -356,9 +359,13 @@ impl TextColumns {
             }
             places.push(place);
         }
+        if names.len() > COLUMNS_MAX {
+            let place = format!("(with those of file '{path}')");
+            return Err(wrong::too_many_columns(COLUMNS_MAX, &place));
+        }
         self.guesses.resize(names.len(), Guess::default());
         self.header = Some((Header::Names(names), String::new()));
-        places
+        Ok(places)
     }
 }
 

@@ -2,18 +2,23 @@
 //!
 //! The types of a column hold all values of the rows that are looked at: `mayfly_infer_rows` of
 //! them, all with 0. A column without values is text, which loses nothing whatever follows.
+//!
+//! That may be all rows of a large file: others have their turn between two steps, and a statement
+//! that was cancelled ends there.
 
 use std::sync::Arc;
 
 use datafusion::execution::memory_pool::MemoryPool;
-use mayfly_records::{Cells, CsvReader, Format, Guess, JsonReader, TextType};
-use mayfly_types::{MySqlError, Warning};
+use mayfly_exec::TimeSlice;
+use mayfly_records::{Cells, ChunkStep, CsvReader, Format, Guess, JsonReader, Kind, TextType};
+use mayfly_types::{COLUMNS_MAX, MySqlError, Warning};
 
 use super::header::{FirstLine, Header};
 use super::text_file::{FieldReader, FileChunk, FileReader, TextOptions, of_file};
 
-/// Rows that are read together.
+/// Rows that are read together, and values, of which rows may have thousands.
 const ROWS_TOGETHER: usize = 1024;
+const VALUES_TOGETHER: usize = 64 << 10;
 
 /// What the first rows of a file tell.
 pub(super) struct Sample {
@@ -25,21 +30,23 @@ pub(super) struct Sample {
 
 impl Sample {
     /// Looks at the first rows of a file; `None` if it has none and no header.
-    pub(super) fn of(
+    pub(super) async fn of(
         options: &TextOptions,
         path: &str,
         rows_max: u64,
         pool: &Arc<dyn MemoryPool>,
+        slice: &mut TimeSlice,
     ) -> Result<Option<Sample>, MySqlError> {
         let mut rows = Rows {
             reader: options.open(path, pool)?,
             chunk: None,
             path,
             left: rows_max,
+            slice,
         };
         match options.format {
-            Format::Csv { delimiter } => rows.csv(delimiter),
-            Format::Json => rows.json(),
+            Format::Csv { delimiter } => rows.csv(delimiter).await,
+            Format::Json => rows.json().await,
         }
     }
 }
@@ -50,34 +57,36 @@ struct Rows<'a> {
     chunk: Option<FileChunk>,
     path: &'a str,
     left: u64,
+    slice: &'a mut TimeSlice,
 }
 
 impl Rows<'_> {
-    fn csv(&mut self, delimiter: u8) -> Result<Option<Sample>, MySqlError> {
+    async fn csv(&mut self, delimiter: u8) -> Result<Option<Sample>, MySqlError> {
         let failed = of_file(self.path);
         let first = loop {
-            let Some(chunk) = self.chunk()? else {
+            let Some(chunk) = self.chunk().await? else {
                 return Ok(None);
             };
-            if let Some(first) = CsvReader::header(delimiter, chunk).map_err(&failed)? {
+            let header = CsvReader::header(delimiter, chunk, COLUMNS_MAX);
+            if let Some(first) = header.map_err(&failed)? {
                 break first;
             }
         };
         let width = first.len();
         let mut of_first = vec![Guess::default(); width];
         for (guess, field) in of_first.iter_mut().zip(&first) {
-            let text = String::from_utf8_lossy(field);
-            let kind = match text.is_empty() {
-                true => mayfly_records::Kind::Null,
-                false => mayfly_records::Kind::Plain,
-            };
-            guess.add(&text, kind);
+            match std::str::from_utf8(field) {
+                Ok("") => guess.add("", Kind::Null),
+                Ok(text) => guess.add(text, Kind::Plain),
+                // Whoever reads the row is told.
+                Err(_) => guess.add("", Kind::Text),
+            }
         }
         let line = FirstLine::new(first);
         let columns = (0..line.width()).map(Some).collect();
         let mut fields = FieldReader::Csv(CsvReader::new(delimiter, columns));
         let mut guesses = vec![Guess::default(); width];
-        self.read(&mut fields, &mut guesses)?;
+        self.read(&mut fields, &mut guesses).await?;
         let is_text = |column: usize| {
             let guess = guesses.get(column);
             guess.is_none_or(|guess: &Guess| guess.text_type() == TextType::Text)
@@ -97,10 +106,10 @@ impl Rows<'_> {
         }))
     }
 
-    fn json(&mut self) -> Result<Option<Sample>, MySqlError> {
-        let mut fields = FieldReader::Json(JsonReader::discovering());
+    async fn json(&mut self) -> Result<Option<Sample>, MySqlError> {
+        let mut fields = FieldReader::Json(JsonReader::discovering(COLUMNS_MAX));
         let mut guesses = Vec::new();
-        self.read(&mut fields, &mut guesses)?;
+        self.read(&mut fields, &mut guesses).await?;
         let names: Vec<String> = match &fields {
             FieldReader::Json(reader) => reader.names().map(str::to_owned).collect(),
             FieldReader::Csv(_) => Vec::new(),
@@ -113,7 +122,7 @@ impl Rows<'_> {
     }
 
     /// Reads the rows, and adds their values to the guesses.
-    fn read(
+    async fn read(
         &mut self,
         fields: &mut FieldReader,
         guesses: &mut Vec<Guess>,
@@ -122,10 +131,12 @@ impl Rows<'_> {
         let mut cells = Cells::new(guesses.len());
         while self.left > 0 {
             let rows_max = usize::try_from(self.left).unwrap_or(usize::MAX);
-            let Some(chunk) = self.chunk()? else {
+            let Some(chunk) = self.chunk().await? else {
                 return Ok(());
             };
-            let rows_max = rows_max.min(ROWS_TOGETHER);
+            let together = VALUES_TOGETHER.checked_div(guesses.len());
+            let together = together.map_or(ROWS_TOGETHER, |rows| rows.clamp(1, ROWS_TOGETHER));
+            let rows_max = rows_max.min(together);
             fields.read(chunk, &mut cells, rows_max).map_err(&failed)?;
             let texts = cells.texts(chunk).map_err(&failed)?;
             guesses.resize(cells.width().max(guesses.len()), Guess::default());
@@ -140,13 +151,22 @@ impl Rows<'_> {
     }
 
     /// The chunk that has rows left; `None` at the end of the file.
-    fn chunk(&mut self) -> Result<Option<&mut FileChunk>, MySqlError> {
+    async fn chunk(&mut self) -> Result<Option<&mut FileChunk>, MySqlError> {
+        self.slice.share().await;
         if self.chunk.as_ref().is_none_or(FileChunk::is_read) {
             if let Some(chunk) = self.chunk.take() {
                 self.reader.recycle(chunk.into_buffer());
             }
-            let next = self.reader.next_chunk();
-            self.chunk = next.map_err(of_file(self.path))?;
+            loop {
+                match self.reader.step().map_err(of_file(self.path))? {
+                    ChunkStep::Chunk(chunk) => {
+                        self.chunk = Some(chunk);
+                        break;
+                    }
+                    ChunkStep::Reading => self.slice.share().await,
+                    ChunkStep::End => break,
+                }
+            }
         }
         Ok(self.chunk.as_mut())
     }

@@ -29,8 +29,10 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
 };
-use mayfly_records::{Cells, CsvReader, Format, JsonReader, TextType};
-use mayfly_types::MySqlError;
+use futures::Stream;
+use mayfly_exec::TimeSlice;
+use mayfly_records::{Cells, ChunkStep, CsvReader, Format, JsonReader, TextType};
+use mayfly_types::{COLUMNS_MAX, MySqlError};
 
 use super::arrays::array_of;
 use super::text_file::{FieldReader, FileChunk, FileReader, TextFile, TextOptions, of_file};
@@ -251,11 +253,12 @@ impl ExecutionPlan for TextScan {
             rows_max: context.session_config().batch_size().min(rows_max),
             left: self.layout.limit.unwrap_or(usize::MAX),
             current: None,
+            fields: None,
             cells: Cells::new(self.layout.projection.len()),
             metrics: BaselineMetrics::new(&self.metrics, partition),
         };
-        let batches = futures::stream::iter(rows);
         let schema = Arc::clone(&self.layout.schema);
+        let batches = rows.batches();
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
     }
 
@@ -306,53 +309,69 @@ struct ReadPlace {
     /// The file that is read, or is read next.
     file: usize,
     reader: Option<FileReader>,
+    /// Whether the header of the file is still to be read.
+    is_before_header: bool,
     /// Whether nothing more is read: all was, or it failed.
     has_ended: bool,
 }
 
+/// What a step through the files has brought.
+enum Taken {
+    /// A chunk, and the number of its file.
+    Chunk(usize, FileChunk),
+    /// Nothing yet.
+    Reading,
+    End,
+}
+
 impl Chunks {
-    /// The next chunk and the number of its file.
-    fn next(&self, used: Option<FileChunk>) -> Result<Option<(usize, FileChunk)>, MySqlError> {
+    /// Reads on towards the next chunk, which goes to whoever comes when it is there.
+    fn step(&self, used: Option<FileChunk>) -> Result<Taken, MySqlError> {
         let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((reader, used)) = place.reader.as_mut().zip(used) {
             reader.recycle(used.into_buffer());
         }
         if place.has_ended {
-            return Ok(None);
+            return Ok(Taken::End);
         }
-        let next = self.next_of(&mut place);
-        place.has_ended = !matches!(next, Ok(Some(_)));
+        let taken = self.step_of(&mut place);
+        place.has_ended = matches!(taken, Ok(Taken::End) | Err(_));
         if place.has_ended {
             place.reader = None;
         }
-        next
+        taken
     }
 
-    fn next_of(&self, place: &mut ReadPlace) -> Result<Option<(usize, FileChunk)>, MySqlError> {
-        while let Some(file) = self.layout.files.get(place.file) {
-            let failed = of_file(&file.path);
-            let is_first = place.reader.is_none();
-            let reader = match &mut place.reader {
-                Some(reader) => reader,
-                None => {
-                    let opened = self.layout.options.open(&file.path, &self.pool)?;
-                    place.reader.insert(opened)
-                }
-            };
-            let Some(mut chunk) = reader.next_chunk().map_err(&failed)? else {
+    fn step_of(&self, place: &mut ReadPlace) -> Result<Taken, MySqlError> {
+        let Some(file) = self.layout.files.get(place.file) else {
+            return Ok(Taken::End);
+        };
+        let failed = of_file(&file.path);
+        let reader = match &mut place.reader {
+            Some(reader) => reader,
+            None => {
+                let opened = self.layout.options.open(&file.path, &self.pool)?;
+                place.is_before_header = file.has_header;
+                place.reader.insert(opened)
+            }
+        };
+        let mut chunk = match reader.step().map_err(&failed)? {
+            ChunkStep::Chunk(chunk) => chunk,
+            ChunkStep::Reading => return Ok(Taken::Reading),
+            ChunkStep::End => {
                 place.reader = None;
                 place.file = place.file.saturating_add(1);
-                continue;
-            };
-            if let Format::Csv { delimiter } = self.layout.options.format
-                && is_first
-                && file.has_header
-            {
-                CsvReader::header(delimiter, &mut chunk).map_err(&failed)?;
+                return Ok(Taken::Reading);
             }
-            return Ok(Some((place.file, chunk)));
+        };
+        if let Format::Csv { delimiter } = self.layout.options.format
+            && place.is_before_header
+        {
+            let header = CsvReader::header(delimiter, &mut chunk, COLUMNS_MAX);
+            // Blank lines may fill the chunks in front of it.
+            place.is_before_header = header.map_err(&failed)?.is_none();
         }
-        Ok(None)
+        Ok(Taken::Chunk(place.file, chunk))
     }
 }
 
@@ -360,96 +379,83 @@ impl Chunks {
 struct Rows {
     chunks: Arc<Chunks>,
     rows_max: usize,
-    /// Rows that are still wanted.
+    /// Rows that are still wanted; none at the end.
     left: usize,
-    current: Option<Current>,
+    /// The chunk that is read, and the number of its file.
+    current: Option<(usize, FileChunk)>,
+    /// What reads the fields of that file.
+    fields: Option<(usize, FieldReader)>,
     cells: Cells,
     metrics: BaselineMetrics,
 }
 
-/// The chunk that is read.
-struct Current {
-    file: usize,
-    chunk: FileChunk,
-    fields: FieldReader,
-}
-
 impl Rows {
-    fn next_batch(&mut self) -> Result<Option<RecordBatch>, MySqlError> {
-        while self.left > 0 {
-            if self.current.as_ref().is_none_or(|it| it.chunk.is_read()) && !self.take_chunk()? {
-                break;
+    /// The rows in batches. Others have their turn between two steps, also where a file has
+    /// nothing but blank lines or a record of many chunks; a statement that was cancelled ends
+    /// there.
+    fn batches(self) -> impl Stream<Item = Result<RecordBatch>> + Send {
+        let state = (self, TimeSlice::begin());
+        futures::stream::try_unfold(state, |(mut rows, mut slice)| async move {
+            while rows.left > 0 {
+                slice.share().await;
+                let stepped = rows.timed_step();
+                let stepped = stepped.map_err(|error| DataFusionError::External(Box::new(error)));
+                if let Some(batch) = stepped? {
+                    return Ok(Some((batch, (rows, slice))));
+                }
             }
-            let layout = &self.chunks.layout;
-            let Some(current) = &mut self.current else {
-                break;
-            };
-            let path = layout.files.get(current.file).map_or("", |file| &file.path);
-            let rows_max = self.rows_max.min(self.left);
-            let read = current
-                .fields
-                .read(&mut current.chunk, &mut self.cells, rows_max);
-            read.map_err(of_file(path))?;
-            if self.cells.rows() == 0 {
-                continue;
-            }
-            self.left = self.left.saturating_sub(self.cells.rows());
-            return batch_of(layout, &self.cells, &current.chunk, path).map(Some);
-        }
-        self.left = 0;
-        self.current = None;
-        Ok(None)
+            Ok(None)
+        })
     }
 
-    /// Takes the next chunk; tells whether there was one.
-    fn take_chunk(&mut self) -> Result<bool, MySqlError> {
-        let (before, used) = match self.current.take() {
-            Some(Current {
-                file,
-                chunk,
-                fields,
-            }) => (Some((file, fields)), Some(chunk)),
-            None => (None, None),
-        };
-        let Some((file, chunk)) = self.chunks.next(used)? else {
-            return Ok(false);
-        };
-        let fields = match before {
-            Some((before, fields)) if before == file => fields,
-            _ => {
-                let layout = &self.chunks.layout;
-                let Some(opened) = layout.files.get(file) else {
-                    return Ok(false);
-                };
-                layout.fields_of(opened)
-            }
-        };
-        self.current = Some(Current {
-            file,
-            chunk,
-            fields,
-        });
-        Ok(true)
-    }
-}
-
-impl Iterator for Rows {
-    type Item = Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Result<RecordBatch>> {
+    fn timed_step(&mut self) -> Result<Option<RecordBatch>, MySqlError> {
         let timer = self.metrics.elapsed_compute().clone();
         let _timed = timer.timer();
-        match self.next_batch() {
-            Ok(None) => None,
-            Ok(Some(batch)) => {
-                self.metrics.record_output(batch.num_rows());
-                Some(Ok(batch))
-            }
-            Err(error) => {
-                self.left = 0;
-                Some(Err(DataFusionError::External(Box::new(error))))
+        let batch = self.step()?;
+        if let Some(batch) = &batch {
+            self.metrics.record_output(batch.num_rows());
+        }
+        Ok(batch)
+    }
+
+    /// Reads a batch from the current chunk, or on towards the next one.
+    fn step(&mut self) -> Result<Option<RecordBatch>, MySqlError> {
+        let layout = &self.chunks.layout;
+        let (Some((file, chunk)), Some((_, fields))) = (&mut self.current, &mut self.fields) else {
+            self.take_chunk()?;
+            return Ok(None);
+        };
+        if chunk.is_read() {
+            self.take_chunk()?;
+            return Ok(None);
+        }
+        let path = layout.files.get(*file).map_or("", |file| &file.path);
+        let rows_max = self.rows_max.min(self.left);
+        let read = fields.read(chunk, &mut self.cells, rows_max);
+        read.map_err(of_file(path))?;
+        if self.cells.rows() == 0 {
+            return Ok(None);
+        }
+        self.left = self.left.saturating_sub(self.cells.rows());
+        batch_of(layout, &self.cells, chunk, path).map(Some)
+    }
+
+    /// Gives the chunk back that was read, and reads on towards the next one.
+    fn take_chunk(&mut self) -> Result<(), MySqlError> {
+        let used = self.current.take().map(|(_, chunk)| chunk);
+        match self.chunks.step(used)? {
+            Taken::End => self.left = 0,
+            Taken::Reading => {}
+            Taken::Chunk(file, chunk) => {
+                if self.fields.as_ref().is_none_or(|(of, _)| *of != file) {
+                    let layout = &self.chunks.layout;
+                    let opened = layout.files.get(file);
+                    self.fields = opened.map(|opened| (file, layout.fields_of(opened)));
+                }
+                self.current = Some((file, chunk));
             }
         }
+        Ok(())
     }
 }
 

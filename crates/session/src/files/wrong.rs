@@ -6,7 +6,7 @@ use datafusion::error::DataFusionError;
 use mayfly_records::{Error, TextType};
 use mayfly_types::{ErrorCode, MySqlError};
 
-use super::cannot_open;
+use super::{cannot_open, header};
 use crate::errors;
 
 /// Characters of a wrong value that are shown.
@@ -70,8 +70,18 @@ pub(crate) fn of_record(error: Error, path: &str) -> MySqlError {
                  mayfly_infer_rows = 0 to look at all rows for columns and their types"
             ),
         ),
+        Error::TooManyColumns { line, limit } => too_many_columns(limit, &place(line)),
+        Error::NameTooLong { line, key } => header::too_long(&key, line, path),
         other => MySqlError::with_message(ErrorCode::FileRead, other.to_string()),
     }
+}
+
+/// The error of files that have more columns than a table may have.
+pub(super) fn too_many_columns(limit: usize, place: &str) -> MySqlError {
+    let mut error = MySqlError::new(ErrorCode::TooManyColumns, &[]);
+    let text = format!(": a file has at most {limit} {place}");
+    error.message.push_str(&text);
+    error
 }
 
 /// The error of a record that is longer than the limit.

@@ -9,23 +9,25 @@
     clippy::arithmetic_side_effects
 )]
 
+mod columns;
+
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BinaryViewBuilder, StringViewBuilder};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use arrow::record_batch::RecordBatch;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, SetExpr};
+use mayfly_exec::TimeSlice;
 use mayfly_records::{Delimited, Delimiters, Limits, Record, Step};
 use mayfly_sql::parse;
 use mayfly_sql::statement::{FileFormat, LoadData, LoadTarget, Statement};
 use mayfly_sql::walk::change_expressions;
 use mayfly_table::{Column, Table};
-use mayfly_types::{CharacterSet, ColumnType, ErrorCode, Level, MySqlError, Warning};
+use mayfly_types::{ColumnType, ErrorCode, Level, MySqlError, Warning};
 
+use self::columns::{BYTES_TOGETHER, Columns};
 use super::Job;
 use super::defaults::Fallback;
 use super::write::Writer;
@@ -35,15 +37,13 @@ use crate::files::{RecordMemory, cannot_open, of_record};
 use crate::outcome::Outcome;
 use crate::spooled::{Spool, SpooledFile};
 
-/// Rows of the file that are converted together.
-const ROWS_TOGETHER: usize = 4096;
-/// Bytes of the file after which a batch ends early.
-const BYTES_TOGETHER: usize = 1 << 20;
 /// Bytes of a file of the server that are read together, and of a client's piece that are looked at
 /// together.
 const CHUNK_BYTES: usize = 256 << 10;
 /// Bytes that are reserved for each byte of a long record: what came, and its fields.
 const COPIES: usize = 2;
+/// Bytes of the longest terminator: it is compared at each byte that it may begin at.
+const TERMINATOR_BYTES_MAX: usize = 255;
 /// The name under which a batch is queried.
 const BATCH: &str = "load data";
 
@@ -145,6 +145,11 @@ impl Job {
                 "LOAD DATA without field or line terminator",
             ));
         }
+        let terminators = [&load.format.line_terminator, &load.format.field_terminator];
+        if terminators.iter().any(|it| it.len() > TERMINATOR_BYTES_MAX) {
+            let what = format!("LOAD DATA with a terminator above {TERMINATOR_BYTES_MAX} bytes");
+            return Err(errors::not_supported(&what));
+        }
         let table = self.table(&load.table)?;
         let ignore = load.local || load.ignore;
         // What is wrong with the names is told before the client is asked for the file. A column
@@ -166,15 +171,25 @@ impl Job {
         }
         let strict = self.connection.local().variables.is_strict() && !ignore;
         let set = load.character_set.unwrap_or_default();
-        let mut columns = Columns::new(&plan, set, self.now_for(&plan).await?);
-        let mut record = Record::default();
+        let now = self.now_for(&plan).await?;
+        let mut columns = Columns::new(&plan, set, now, &self.memory_pool()?);
+        let mut record = Record::keeping(plan.absent.len());
         let mut row = 0_u64;
+        let mut slice = TimeSlice::begin();
+        // Bytes since others had their turn.
+        let mut taken_bytes = 0_usize;
         loop {
             match records.read(&mut record).map_err(failed)? {
                 Step::Record => row = row.saturating_add(1),
                 Step::End => break,
                 Step::NeedsBytes => {
+                    // Many bytes may hold no row at all: lines that are skipped, or a long one.
+                    if taken_bytes >= BYTES_TOGETHER {
+                        slice.share().await;
+                        taken_bytes = 0;
+                    }
                     let bytes = source.next(&load).await?;
+                    taken_bytes = taken_bytes.saturating_add(bytes.len());
                     match bytes.is_empty() {
                         true => records.finish(),
                         false => records.push(bytes).map_err(failed)?,
@@ -182,8 +197,8 @@ impl Job {
                     continue;
                 }
             }
-            if record.is_unterminated() {
-                self.warn_of_quote(row, &load.path);
+            if record.is_unterminated() || record.lines() > 1 {
+                self.warn_of_open_row(&record, row, &load);
             }
             let miscount = plan.miscount(&record);
             // What is wrong with the values in front of it is told before; too many fields are told
@@ -204,6 +219,10 @@ impl Job {
             }
         }
         self.append(&plan, &mut columns, &mut writer).await?;
+        let lines = records.lines();
+        if records.has_skipped_all() && lines > load.skip_lines {
+            self.warn_of_skipped_lines(lines, &load);
+        }
         let written = writer.commit()?;
         Ok(Outcome::Done {
             affected_rows: written.affected(),
@@ -229,11 +248,38 @@ impl Job {
         }
     }
 
-    /// A quote without an end takes all rows behind it into its field.
-    fn warn_of_quote(&self, row: u64, path: &str) {
-        let text = format!(
-            "Row {row} of file '{path}' has a quote without an end: what follows it is one field"
-        );
+    /// A quote without an end takes all lines behind it into its field, and a line that does not
+    /// end as the statement says all lines of the file.
+    fn warn_of_open_row(&self, record: &Record, row: u64, load: &LoadData) {
+        let lines = record.lines();
+        let what = match record.count() {
+            _ if record.is_unterminated() => "field",
+            1 => "field",
+            _ => "row",
+        };
+        let takes = match lines {
+            0 | 1 => format!("what follows it is one {what}"),
+            _ => format!("it takes {lines} lines as one {what}"),
+        };
+        let why = match record.is_unterminated() {
+            true => "has a quote without an end".to_owned(),
+            false => format!("does not end with LINES TERMINATED BY {}", terminator(load)),
+        };
+        self.warn_of_lines(format!("Row {row} of file '{}' {why}: {takes}", load.path));
+    }
+
+    /// A line that does not end as the statement says is skipped with all lines of the file.
+    fn warn_of_skipped_lines(&self, lines: u64, load: &LoadData) {
+        self.warn_of_lines(format!(
+            "IGNORE {} LINES leaves out all {lines} lines of file '{}': fewer of them end with LINES \
+             TERMINATED BY {}",
+            load.skip_lines,
+            load.path,
+            terminator(load)
+        ));
+    }
+
+    fn warn_of_lines(&self, text: String) {
         self.connection.warn(Warning {
             level: Level::Warning,
             error: MySqlError::with_message(ErrorCode::TooFewRecords, text),
@@ -247,10 +293,10 @@ impl Job {
         columns: &mut Columns,
         writer: &mut Writer,
     ) -> Result<(), MySqlError> {
-        if columns.rows == 0 {
+        if columns.is_empty() {
             return Ok(());
         }
-        let batch = columns.finish()?;
+        let (batch, _memory) = columns.finish()?;
         let batch = match &plan.query {
             None => batch,
             Some(query) => self.query_over(query.clone(), BATCH, batch).await?,
@@ -283,6 +329,11 @@ enum Miscount {
     /// So many columns get no field; each is told.
     TooFew(usize),
     TooMany,
+}
+
+/// The terminator of lines as a statement has it.
+fn terminator(load: &LoadData) -> String {
+    format!("'{}'", load.format.line_terminator.escape_default())
 }
 
 /// What stands between fields and lines.
@@ -524,92 +575,5 @@ fn variables_as_columns(expr: &mut Expr, variables: &HashSet<String>) {
         && variables.contains(&name.to_lowercase())
     {
         *ident = Ident::with_quote('`', variable_column(name));
-    }
-}
-
-enum Builder {
-    Text(StringViewBuilder),
-    Bytes(BinaryViewBuilder),
-}
-
-/// The columns of a batch while it is read.
-struct Columns {
-    schema: SchemaRef,
-    /// The text of each field where a line ends before it.
-    absent: Vec<Option<String>>,
-    set: CharacterSet,
-    builders: Vec<Builder>,
-    rows: usize,
-    bytes: usize,
-}
-
-impl Columns {
-    fn new(plan: &Plan, set: CharacterSet, now: String) -> Columns {
-        let absent = plan.absent.iter().map(|absent| match absent {
-            Absent::Variable | Absent::Null => None,
-            Absent::Zero(text) => Some((*text).to_owned()),
-            Absent::Now => Some(now.clone()),
-        });
-        let builders = plan.schema.fields().iter();
-        let builders = builders.map(|field| match field.data_type() {
-            DataType::BinaryView => Builder::Bytes(BinaryViewBuilder::new()),
-            _ => Builder::Text(StringViewBuilder::new()),
-        });
-        Columns {
-            schema: Arc::clone(&plan.schema),
-            absent: absent.collect(),
-            set,
-            builders: builders.collect(),
-            rows: 0,
-            bytes: 0,
-        }
-    }
-
-    fn is_full(&self) -> bool {
-        self.rows >= ROWS_TOGETHER || self.bytes >= BYTES_TOGETHER
-    }
-
-    fn push(&mut self, record: &Record, row: u64) -> Result<(), MySqlError> {
-        self.rows = self.rows.saturating_add(1);
-        let builders = self.builders.iter_mut().zip(&self.absent).enumerate();
-        for (index, (builder, absent)) in builders {
-            let field = match index < record.count() {
-                true => record.field(index),
-                false => absent.as_deref().map(str::as_bytes),
-            };
-            let bytes = field.map_or(0, <[u8]>::len);
-            self.bytes = self.bytes.saturating_add(bytes);
-            match builder {
-                Builder::Bytes(builder) => builder.append_option(field),
-                Builder::Text(builder) => match field {
-                    None => builder.append_null(),
-                    Some(bytes) => match self.set.decode(bytes) {
-                        Ok(text) => builder.append_value(text),
-                        Err(_) => {
-                            let shown = String::from_utf8_lossy(bytes);
-                            let text = format!("{shown} (row {row})");
-                            let code = ErrorCode::InvalidCharacterString;
-                            return Err(MySqlError::new(code, &[&self.set.name(), &text]));
-                        }
-                    },
-                },
-            }
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<RecordBatch, MySqlError> {
-        self.rows = 0;
-        self.bytes = 0;
-        let arrays: Vec<ArrayRef> = self
-            .builders
-            .iter_mut()
-            .map(|builder| match builder {
-                Builder::Text(builder) => Arc::new(builder.finish()) as ArrayRef,
-                Builder::Bytes(builder) => Arc::new(builder.finish()) as ArrayRef,
-            })
-            .collect();
-        RecordBatch::try_new(Arc::clone(&self.schema), arrays)
-            .map_err(|error| errors::from_plan(&error.into()))
     }
 }
