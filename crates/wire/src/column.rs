@@ -99,6 +99,21 @@ impl ColumnDefinition {
         }
     }
 
+    /// Bytes of its texts, as they are here.
+    pub(crate) fn text_bytes(&self) -> usize {
+        let default_value = self.default_value.as_ref().and_then(Option::as_ref);
+        [
+            self.schema.len(),
+            self.table.len(),
+            self.original_table.len(),
+            self.name.len(),
+            self.original_name.len(),
+            default_value.map_or(0, String::len),
+        ]
+        .into_iter()
+        .fold(0, usize::saturating_add)
+    }
+
     /// Appends the payload of the packet.
     pub(crate) fn write(&self, out: &mut BytesMut, encoding: TextEncoding) {
         let mut facts = Facts::of(&self.column_type, self.collation_id, encoding);

@@ -24,6 +24,11 @@ const RESET_CONNECTION: u8 = 0x1F;
 /// `CURSOR_TYPE_READ_ONLY` of COM_STMT_EXECUTE; the other kinds have never been served.
 const CURSOR_READ_ONLY: u8 = 0x01;
 
+/// Bytes of the longest command that is no statement and brings no values: a COM_CHANGE_USER is
+/// as long as a handshake. Names beyond would be copied into errors and logins that nobody pays
+/// for.
+const SHORT_BYTES_MAX: usize = crate::handshake::PACKET_BYTES_MAX;
+
 /// What a client asks for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Command<'a> {
@@ -65,7 +70,15 @@ pub(crate) enum Command<'a> {
 impl<'a> Command<'a> {
     pub(crate) fn parse(packet: &'a [u8]) -> Result<Command<'a>, Malformed> {
         let mut reader = Reader::new(packet);
-        Ok(match reader.u8()? {
+        let number = reader.u8()?;
+        let may_be_long = matches!(
+            number,
+            QUERY | STMT_PREPARE | STMT_EXECUTE | STMT_SEND_LONG_DATA
+        );
+        if packet.len() > SHORT_BYTES_MAX && !may_be_long {
+            return Err(Malformed);
+        }
+        Ok(match number {
             QUIT => Command::Quit,
             INIT_DB => Command::InitDb(reader.rest()),
             QUERY => Command::Query(reader.rest()),
@@ -153,6 +166,25 @@ mod tests {
             b"\x1C\x01\0\0\0",
         ] {
             assert!(Command::parse(packet).is_err(), "{packet:?}");
+        }
+    }
+
+    #[test]
+    fn only_statements_and_values_may_be_long() {
+        for number in 0..=u8::MAX {
+            let mut packet = vec![0; SHORT_BYTES_MAX + 1];
+            packet[0] = number;
+            let is_read = matches!(
+                Command::parse(&packet),
+                Ok(Command::Query(_)
+                    | Command::StmtPrepare(_)
+                    | Command::StmtExecute { .. }
+                    | Command::StmtSendLongData { .. })
+            );
+            assert_eq!(is_read, matches!(number, 0x03 | 0x16 | 0x17 | 0x18));
+            packet.pop();
+            let read = Command::parse(&packet);
+            assert!(read.is_ok(), "{number}");
         }
     }
 }

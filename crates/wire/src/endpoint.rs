@@ -297,11 +297,15 @@ impl<S: Server> Endpoint<S> {
         // The answer may be to the nonce of the greeting or to one since: none counts, the client
         // is asked again.
         let answered = (method, asked.answer, None);
+        // What it is asked is as short as in the handshake.
+        lock(&reply.receiver).set_max_packet_bytes(PACKET_BYTES_MAX);
         let authenticated = within(
             self.settings.connect_timeout,
             self.authenticate(reply, &login, answered),
         );
-        match authenticated.await {
+        let authenticated = authenticated.await;
+        lock(&reply.receiver).set_max_packet_bytes(reply.max_packet_bytes);
+        match authenticated {
             Some(Ok(())) => Ok(login),
             Some(Err(failure)) => Err(failure),
             None => Err(io::Error::from(io::ErrorKind::TimedOut).into()),

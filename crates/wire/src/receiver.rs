@@ -1,9 +1,10 @@
 //! Packets on their way in.
 //!
-//! Nothing is reserved because a header promises it: buffers grow with the bytes that have come,
-//! and no packet grows beyond `max_packet_bytes`. While a statement runs the same receiver watches
-//! for a client that goes away ([`poll_gone`](Receiver::poll_gone)); what comes in meanwhile is
-//! kept, up to a limit, for the next command.
+//! Nothing is reserved because a packet's header promises it: a buffer is at most twice as long as
+//! what has come, beyond the little that is free, and no packet grows beyond `max_packet_bytes`.
+//! What a compressed frame says that it becomes is granted before it is unpacked. While a statement
+//! runs the same receiver watches for a client that goes away ([`poll_gone`](Receiver::poll_gone));
+//! what comes in meanwhile is kept, up to a limit, for the next command.
 //!
 //! A packet that the connection's memory has no room for is read to its end and forgotten
 //! ([`ReceiveError::Refused`]): the client gets an error and may send its next command. Only a
@@ -39,8 +40,6 @@ use crate::sender::{HEADER_BYTES, PAYLOAD_BYTES_MAX};
 
 /// Room for a read when nothing is known of what comes: most commands are shorter.
 const READ_BYTES: usize = 4 << 10;
-/// Room for a read inside a long packet.
-const LONG_READ_BYTES: usize = 256 << 10;
 /// Bytes that are kept while a statement runs; a client that sends more is not read from.
 const AHEAD_BYTES_MAX: usize = 64 << 10;
 /// The room that a buffer keeps between commands: `net_buffer_length`.
@@ -123,8 +122,13 @@ pub(crate) struct Receiver {
     stream: Box<dyn AsyncRead + Send + Unpin>,
     /// As it came from the client.
     raw: BytesMut,
-    /// Whole packets taken out of `raw`, if that is compressed.
+    /// The most room that `raw` has had since it was made: what is taken from its beginning still
+    /// lies in its memory, which its capacity does not count.
+    raw_room_bytes: usize,
+    /// What frames in `raw` held, if that is compressed.
     plain: BytesMut,
+    /// The same of `plain`.
+    plain_room_bytes: usize,
     /// The beginning of a payload of several packets.
     partial: Option<BytesMut>,
     /// A packet that is read only to be forgotten.
@@ -208,7 +212,9 @@ impl Receiver {
             claimed: false,
             stream,
             raw: BytesMut::new(),
+            raw_room_bytes: 0,
             plain: BytesMut::new(),
+            plain_room_bytes: 0,
             partial: None,
             forgetting: None,
             decompressor: None,
@@ -317,14 +323,21 @@ impl Receiver {
 
     /// Reads once.
     fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.raw.is_empty() && self.raw.capacity() > KEPT_BYTES && self.partial.is_none() {
-            self.raw = BytesMut::new();
+        if self.raw.is_empty() && self.raw_room_bytes > KEPT_BYTES && self.partial.is_none() {
+            self.set_raw(BytesMut::new());
+            self.count_held();
         }
         let room = match self.forgetting {
             Some(_) => KEPT_BYTES,
             None => READ_BYTES,
         };
-        self.raw.reserve(room);
+        // The room that a long packet has been granted is filled to its end: to ask the buffer for
+        // more there would double it.
+        let (len, capacity) = (self.raw.len(), self.raw.capacity());
+        if len <= KEPT_BYTES || len == capacity {
+            self.raw.reserve(room);
+            self.raw_room_bytes = self.raw_room_bytes.max(self.raw.capacity());
+        }
         let polled = pin!(self.stream.read_buf(&mut self.raw)).poll(context);
         polled.map_ok(|count| {
             self.at_end |= count == 0;
@@ -335,22 +348,26 @@ impl Receiver {
     /// Makes room for more of a long packet. Where there is none, the packet is forgotten.
     fn make_room(&mut self) -> Result<(), ReceiveError> {
         let missing = self.missing_bytes();
-        let room = missing.min(LONG_READ_BYTES);
         let (len, capacity) = (self.raw.len(), self.raw.capacity());
         let has_header = len >= HEADER_BYTES;
-        if !has_header || missing <= READ_BYTES || capacity.saturating_sub(len) >= room {
+        let is_short = len.saturating_add(missing) <= KEPT_BYTES;
+        if !has_header || is_short || capacity.saturating_sub(len) >= missing.min(READ_BYTES) {
             return Ok(());
         }
         // Twice as much, so that each byte is copied once, but nothing behind the packet's end.
-        let wanted = capacity.saturating_mul(2).max(len.saturating_add(room));
+        let wanted = capacity.saturating_mul(2).max(FREE_BYTES);
         let wanted = wanted.min(len.saturating_add(missing));
         match self.hold_more(wanted) {
             Ok(()) => {
-                self.raw = with_capacity(&self.raw, wanted);
+                self.set_raw(with_capacity(&self.raw, wanted));
                 self.count_held();
                 Ok(())
             }
-            Err(error) if self.decompressor.is_some() => Err(ReceiveError::FrameRefused(error)),
+            Err(error) if self.decompressor.is_some() => {
+                // The error's frame follows the one that is refused.
+                self.compressed_sequence = self.compressed_sequence.wrapping_add(1);
+                Err(ReceiveError::FrameRefused(error))
+            }
             Err(error) => {
                 let Some(len) = read_u24(&self.raw) else {
                     return Ok(());
@@ -358,6 +375,7 @@ impl Receiver {
                 let came = self.raw.len().saturating_sub(HEADER_BYTES);
                 self.sequence = self.sequence.wrapping_add(1);
                 let begun = std::mem::take(&mut self.raw);
+                self.raw_room_bytes = 0;
                 let first = begun.get(HEADER_BYTES..).unwrap_or_default();
                 self.begin_to_forget(error, first, len, len.saturating_sub(came));
                 Ok(())
@@ -423,7 +441,7 @@ impl Receiver {
 
     fn held_bytes(&self) -> usize {
         let partial = self.partial.as_ref().map_or(0, BytesMut::capacity);
-        [self.raw.capacity(), self.plain.capacity(), partial]
+        [self.raw_room_bytes, self.plain_room_bytes, partial]
             .into_iter()
             .fold(self.given_bytes, usize::saturating_add)
     }
@@ -438,6 +456,16 @@ impl Receiver {
     fn count_held(&mut self) {
         let held = self.held_bytes().saturating_sub(FREE_BYTES);
         self.share.shrink(held);
+    }
+
+    fn set_raw(&mut self, raw: BytesMut) {
+        self.raw_room_bytes = raw.capacity();
+        self.raw = raw;
+    }
+
+    fn set_plain(&mut self, plain: BytesMut) {
+        self.plain_room_bytes = plain.capacity();
+        self.plain = plain;
     }
 
     /// How many bytes the packet that has begun still needs, as far as its header is there.
@@ -504,9 +532,10 @@ impl Receiver {
     /// One packet, which may be a part of a payload.
     fn take_chunk(&mut self) -> Result<Option<BytesMut>, ReceiveError> {
         loop {
-            let from = match self.decompressor {
-                Some(_) => &mut self.plain,
-                None => &mut self.raw,
+            let is_compressed = self.decompressor.is_some();
+            let (from, room_bytes) = match is_compressed {
+                true => (&mut self.plain, self.plain_room_bytes),
+                false => (&mut self.raw, self.raw_room_bytes),
             };
             if let Some(len) = read_u24(from)
                 && let Some(sequence) = from.get(3).copied()
@@ -516,18 +545,22 @@ impl Receiver {
                     return Err(ReceiveError::TooLarge);
                 }
                 // Compressed, only the numbers of frames count: `my_net_read`.
-                if self.decompressor.is_none() && sequence != self.sequence {
+                if !is_compressed && sequence != self.sequence {
                     return Err(ReceiveError::OutOfOrder);
                 }
                 if from.len() >= HEADER_BYTES.saturating_add(len) {
-                    let capacity = from.capacity();
                     from.advance(HEADER_BYTES);
                     self.sequence = sequence.wrapping_add(1);
                     let payload = from.split_to(len);
-                    if len > KEPT_BYTES {
-                        // What follows lies in the same memory, and would hold all of it.
-                        *from = BytesMut::from(from.as_ref());
-                        self.given_bytes = capacity;
+                    // What follows lies in the same memory, and would hold all of it. Copied only
+                    // where it is no more than what was taken, each byte is copied a few times.
+                    if len > KEPT_BYTES && from.len() <= len {
+                        let rest = BytesMut::from(from.as_ref());
+                        match is_compressed {
+                            true => self.set_plain(rest),
+                            false => self.set_raw(rest),
+                        }
+                        self.given_bytes = room_bytes;
                         self.count_held();
                     }
                     return Ok(Some(payload));
@@ -541,43 +574,65 @@ impl Receiver {
 
     /// Decompresses one frame, if it is there whole and compression is on.
     fn unwrap_frame(&mut self) -> Result<bool, ReceiveError> {
-        let Some(decompressor) = &mut self.decompressor else {
+        if self.decompressor.is_none() {
             return Ok(false);
-        };
+        }
+        if self.plain.is_empty() && self.plain_room_bytes > KEPT_BYTES {
+            self.set_plain(BytesMut::new());
+            self.count_held();
+        }
         let mut reader = Reader::new(&self.raw);
-        let header = (|| {
-            let len = reader.u24()?;
-            let sequence = reader.u8()?;
-            let plain_len = reader.u24()?;
-            Ok::<_, crate::bytes_in::Malformed>((len, sequence, plain_len))
-        })();
-        let Ok((len, sequence, plain_len)) = header else {
+        let (Ok(len), Ok(sequence), Ok(plain_len)) = (reader.u24(), reader.u8(), reader.u24())
+        else {
             return Ok(false);
         };
         if sequence != self.compressed_sequence {
             return Err(ReceiveError::OutOfOrder);
         }
-        let Ok(frame) = reader.bytes(len) else {
+        if reader.len() < len {
+            return Ok(false);
+        }
+        // Also the number of an error about this frame follows it.
+        self.compressed_sequence = sequence.wrapping_add(1);
+        self.make_plain_room(match plain_len {
+            0 => len,
+            _ => plain_len,
+        })
+        .map_err(ReceiveError::FrameRefused)?;
+        let end = crate::compression::HEADER_BYTES.saturating_add(len);
+        let frame = self.raw.get(crate::compression::HEADER_BYTES..end);
+        let (Some(decompressor), Some(frame)) = (&mut self.decompressor, frame) else {
             return Ok(false);
         };
-        // What comes out, and once more while it is being unpacked.
-        let partial = self.partial.as_ref().map_or(0, BytesMut::capacity);
-        let held = [self.raw.capacity(), self.plain.capacity(), partial];
-        let held = held
-            .into_iter()
-            .fold(self.given_bytes, usize::saturating_add);
-        let needed = plain_len.max(len).saturating_mul(2);
-        self.share
-            .resize(held.saturating_add(needed).saturating_sub(FREE_BYTES))
-            .map_err(ReceiveError::FrameRefused)?;
         decompressor
             .unwrap(frame, plain_len, &mut self.plain)
             .map_err(|_| ReceiveError::CannotUncompress)?;
-        self.compressed_sequence = sequence.wrapping_add(1);
-        let taken = crate::compression::HEADER_BYTES.saturating_add(len);
-        self.raw.advance(taken);
+        self.raw.advance(end);
+        if len > KEPT_BYTES {
+            // The room of a long frame goes with it.
+            self.set_raw(BytesMut::from(self.raw.as_ref()));
+        }
         self.count_held();
         Ok(true)
+    }
+
+    /// Makes room for what a frame holds, of which only the frame's header tells.
+    ///
+    /// # Errors
+    /// Where the connection's memory has none.
+    fn make_plain_room(&mut self, bytes: usize) -> Result<(), MySqlError> {
+        let (len, capacity) = (self.plain.len(), self.plain.capacity());
+        let needed = len.saturating_add(bytes);
+        if needed <= capacity {
+            return Ok(());
+        }
+        // Twice as much where a packet comes in many frames, but nothing behind the packet's end.
+        let packet = read_u24(&self.plain).map_or(0, |len| len.saturating_add(HEADER_BYTES));
+        let wanted = capacity.saturating_mul(2).min(packet);
+        let wanted = wanted.max(needed).max(READ_BYTES);
+        self.hold_more(wanted)?;
+        self.set_plain(with_capacity(&self.plain, wanted));
+        Ok(())
     }
 }
 
@@ -593,35 +648,4 @@ fn read_u24(bytes: &[u8]) -> Option<usize> {
 }
 
 #[cfg(test)]
-mod tests {
-    use tokio::io::AsyncWriteExt;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_packet_that_has_begun_is_told_from_silence() {
-        let (mut ours, theirs) = tokio::io::duplex(64);
-        let receiver = Arc::new(Mutex::new(Receiver::new(Box::new(theirs), 1 << 20)));
-        for part in [&b"\x03\0"[..], b"\0\0", b"ab"] {
-            ours.write_all(part).await.expect("there is room");
-            assert!(beginning_of_packet(&receiver).await.is_none());
-        }
-        ours.write_all(b"c").await.expect("there is room");
-        match rest_of_packet(&receiver, Duration::from_secs(60)).await {
-            Ok(Some(packet)) => assert_eq!(packet, &b"abc"[..]),
-            _ => panic!("the packet is whole"),
-        }
-    }
-
-    #[tokio::test]
-    async fn a_read_that_takes_too_long_is_an_error() {
-        let (mut ours, theirs) = tokio::io::duplex(64);
-        let receiver = Arc::new(Mutex::new(Receiver::new(Box::new(theirs), 1 << 20)));
-        ours.write_all(b"\x03\0\0\0a").await.expect("there is room");
-        let received = rest_of_packet(&receiver, Duration::from_millis(20)).await;
-        let Err(ReceiveError::Transport(error)) = received else {
-            panic!("the packet is not whole");
-        };
-        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-    }
-}
+mod tests;

@@ -215,8 +215,7 @@ impl Reply {
         self.finish_file().await?;
         self.begin_result()?;
         self.state = State::Rows;
-        self.write_columns(columns, 0, status);
-        self.relieve().await?;
+        self.write_columns(columns, 0, status).await?;
         Ok(Rows::new(self, columns))
     }
 
@@ -279,36 +278,80 @@ impl Reply {
     }
 
     /// The metadata of a result: how many columns, each, and an EOF for clients that expect it.
-    pub(crate) fn write_columns(
+    ///
+    /// # Errors
+    /// As for [`write_bare_definitions`](Reply::write_bare_definitions).
+    pub(crate) async fn write_columns(
         &mut self,
         columns: &[ColumnDefinition],
         warnings: u16,
         status: ServerStatus,
-    ) {
+    ) -> Result<(), Failure> {
         self.sender
             .packet(|out| crate::bytes_out::put_length(out, columns.len() as u64));
-        self.write_definitions(columns, warnings, status);
+        self.write_definitions(columns, warnings, status).await
     }
 
     /// Definitions and the EOF behind them, without their count.
-    pub(crate) fn write_definitions(
+    ///
+    /// # Errors
+    /// As for [`write_bare_definitions`](Reply::write_bare_definitions).
+    pub(crate) async fn write_definitions(
         &mut self,
         columns: &[ColumnDefinition],
         warnings: u16,
         status: ServerStatus,
-    ) {
-        self.write_bare_definitions(columns);
+    ) -> Result<(), Failure> {
+        self.write_bare_definitions(columns).await?;
+        self.end_definitions(warnings, status);
+        self.relieve().await
+    }
+
+    /// The definitions of so many parameters, and the EOF behind them.
+    ///
+    /// # Errors
+    /// As for [`write_bare_definitions`](Reply::write_bare_definitions).
+    pub(crate) async fn write_parameters(
+        &mut self,
+        count: u16,
+        status: ServerStatus,
+    ) -> Result<(), Failure> {
+        let parameter = ColumnDefinition::parameter();
+        for _ in 0..count {
+            self.write_definition(&parameter).await?;
+        }
+        self.end_definitions(0, status);
+        self.relieve().await
+    }
+
+    fn end_definitions(&mut self, warnings: u16, status: ServerStatus) {
         if !self.deprecates_eof() {
             self.write_eof(warnings, status);
         }
     }
 
     /// Definitions that something else than an EOF follows.
-    pub(crate) fn write_bare_definitions(&mut self, columns: &[ColumnDefinition]) {
-        let encoding = self.encoding;
+    ///
+    /// # Errors
+    /// [`Failure::Transport`] when the client is gone, [`Failure::Statement`] when there is no
+    /// memory for a name; an error packet may stand where a definition would.
+    pub(crate) async fn write_bare_definitions(
+        &mut self,
+        columns: &[ColumnDefinition],
+    ) -> Result<(), Failure> {
         for column in columns {
-            self.sender.packet(|out| column.write(out, encoding));
+            self.write_definition(column).await?;
         }
+        Ok(())
+    }
+
+    /// One definition. A result may have thousands of columns with long names, so what has gathered
+    /// goes out between two of them.
+    async fn write_definition(&mut self, column: &ColumnDefinition) -> Result<(), Failure> {
+        let encoding = self.encoding;
+        self.sender.make_room(column.text_bytes())?;
+        self.sender.packet(|out| column.write(out, encoding));
+        self.relieve().await
     }
 
     pub(crate) fn capabilities(&self) -> Capabilities {
@@ -370,5 +413,65 @@ impl Reply {
         self.sender.set_sequence(receiver.sequence());
         self.sender
             .set_compressed_sequence(receiver.compressed_sequence());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use mayfly_types::ColumnType;
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+    use crate::bytes_in::Reader;
+    use crate::receiver::Receiver;
+
+    #[tokio::test]
+    async fn definitions_wait_for_a_client_that_does_not_read() {
+        const NAME_BYTES: usize = 1000;
+        const COLUMNS: usize = 4096;
+        let (mut client, ours) = tokio::io::duplex(64 << 10);
+        let (read, write) = tokio::io::split(ours);
+        let receiver = Receiver::new(Box::new(read), 1 << 20);
+        let share = receiver.share().another();
+        let mut reply = Reply::new(
+            Capabilities::PROTOCOL_41,
+            &Settings::new("8.4.0"),
+            Sender::new(Box::new(write), Duration::MAX, share),
+            Arc::new(Mutex::new(receiver)),
+        );
+        let bigint = ColumnType::BigInt { unsigned: false };
+        let column = ColumnDefinition::new("n".repeat(NAME_BYTES), bigint, true);
+        let columns = vec![column; COLUMNS];
+        let status = ServerStatus::AUTOCOMMIT;
+        tokio::select! {
+            biased;
+            _ = reply.write_columns(&columns, 0, status) => panic!("nobody reads"),
+            () = std::future::ready(()) => {}
+        }
+        assert!(reply.sender.waiting_bytes() < FLUSH_BYTES + 2 * NAME_BYTES);
+        // What was begun stays whole when it is dropped, and more may follow.
+        let reading = tokio::spawn(async move {
+            let mut all = Vec::new();
+            client.read_to_end(&mut all).await.expect("an end");
+            all
+        });
+        let written = reply.write_columns(&columns, 0, status).await;
+        written.expect("it is read");
+        reply.sender.flush().await.expect("it is read");
+        drop(reply);
+        let all = reading.await.expect("no panic");
+        let mut packets = Reader::new(&all);
+        let (mut sequence, mut definitions, mut last) = (0_u8, 0, &all[..0]);
+        while !packets.is_empty() {
+            let len = packets.u24().expect("a header");
+            assert_eq!(packets.u8(), Ok(sequence));
+            last = packets.bytes(len).expect("a payload");
+            definitions += usize::from(len > NAME_BYTES);
+            sequence = sequence.wrapping_add(1);
+        }
+        assert_eq!(last[0], packets::EOF);
+        assert!(definitions > COLUMNS && definitions < COLUMNS + 200);
     }
 }

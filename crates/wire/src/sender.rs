@@ -35,7 +35,8 @@ pub(crate) struct Sender {
     sequence: u8,
     /// Bytes that were sent.
     sent_bytes: u64,
-    /// The room that the buffers had when they were last sent.
+    /// The most room that a buffer has had since both were last given back: sending moves its
+    /// beginning, which its capacity does not count.
     room_bytes: usize,
     /// Bytes of packets up to which the buffer may grow without asking.
     granted_bytes: usize,
@@ -43,7 +44,7 @@ pub(crate) struct Sender {
     stream: Box<dyn AsyncWrite + Send + Unpin>,
     /// Whole packets, and at its end the one that is being written.
     out: BytesMut,
-    /// Packets in frames.
+    /// The frame that is being sent.
     frames: BytesMut,
     compressor: Option<Compressor>,
     /// What the buffers hold of the connection's memory.
@@ -93,9 +94,8 @@ impl Sender {
         let wanted = needed
             .saturating_add(FREE_BYTES)
             .max(self.out.capacity().saturating_mul(2));
-        // A packet of 16 MiB and more is copied into several; frames are another copy, made of one.
-        let copies = if self.compressor.is_some() { 4 } else { 2 };
-        self.share.resize(wanted.saturating_mul(copies))?;
+        // A packet of 16 MiB and more is copied into several.
+        self.share.resize(wanted.saturating_mul(2))?;
         self.out.reserve(wanted.saturating_sub(self.out.len()));
         self.granted_bytes = wanted;
         Ok(())
@@ -209,20 +209,24 @@ impl Sender {
     /// # Errors
     /// Those of the stream, and `TimedOut` when it takes nothing for `write_timeout`.
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
-        if let Some(compressor) = &mut self.compressor {
-            compressor.wrap(&mut self.out, &mut self.frames)?;
-        }
-        let waiting = match self.compressor {
-            Some(_) => &mut self.frames,
-            None => &mut self.out,
-        };
-        if waiting.is_empty() {
+        if self.out.is_empty() && self.frames.is_empty() {
             return Ok(());
         }
-        // Sending moves the beginning of the buffer, which its capacity does not count.
-        let capacity = waiting.capacity();
-        self.room_bytes = self.room_bytes.max(capacity);
-        while !waiting.is_empty() {
+        self.room_bytes = self.room_bytes.max(self.out.capacity());
+        loop {
+            let waiting = match &mut self.compressor {
+                Some(compressor) => {
+                    if self.frames.is_empty() {
+                        compressor.wrap(&mut self.out, &mut self.frames)?;
+                        self.room_bytes = self.room_bytes.max(self.frames.capacity());
+                    }
+                    &mut self.frames
+                }
+                None => &mut self.out,
+            };
+            if waiting.is_empty() {
+                break;
+            }
             match within(self.write_timeout, self.stream.write(waiting)).await {
                 Some(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
                 Some(Ok(count)) => {
@@ -233,12 +237,9 @@ impl Sender {
                 None => return Err(io::ErrorKind::TimedOut.into()),
             }
         }
-        if capacity > KEPT_BYTES {
-            *waiting = BytesMut::new();
-        }
-        if self.granted_bytes > FREE_BYTES {
-            // Also that which is behind the frames.
-            self.out = BytesMut::new();
+        if self.room_bytes > KEPT_BYTES || self.granted_bytes > FREE_BYTES {
+            (self.out, self.frames) = (BytesMut::new(), BytesMut::new());
+            self.room_bytes = 0;
             self.granted_bytes = FREE_BYTES;
             self.share.shrink(0);
         }
@@ -271,4 +272,68 @@ fn payload_at(start: usize) -> usize {
 pub(crate) fn header(len: usize, sequence: u8) -> [u8; HEADER_BYTES] {
     let [low, middle, high, ..] = len.to_le_bytes();
     [low, middle, high, sequence]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compression::Method;
+
+    #[tokio::test]
+    async fn a_long_packet_leaves_no_buffer_behind() {
+        for method in [None, Some(Method::Zlib), Some(Method::Zstd(3))] {
+            let sink = Box::new(tokio::io::sink());
+            let mut sender = Sender::new(sink, Duration::MAX, Share::unpaid());
+            if let Some(method) = method {
+                sender.compress(Compressor::new(method).expect("a compressor"));
+            }
+            sender.packet(|out| out.put_bytes(7, 3 << 20));
+            sender.flush().await.expect("a sink takes all");
+            let kept = (sender.out.capacity(), sender.frames.capacity());
+            assert_eq!(kept, (0, 0), "{method:?}");
+            assert_eq!(sender.waiting_bytes(), 0);
+        }
+    }
+
+    /// Of what waits behind a client that does not read, one frame is made at a time.
+    #[tokio::test]
+    async fn frames_are_made_as_they_are_sent() {
+        let (mut client, ours) = tokio::io::duplex(1000);
+        let mut sender = Sender::new(Box::new(ours), Duration::MAX, Share::unpaid());
+        sender.compress(Compressor::new(Method::Zlib).expect("a compressor"));
+        let noise: Vec<u8> = (0..1_u32 << 20)
+            .map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[1])
+            .collect();
+        sender.packet(|out| out.extend_from_slice(&noise));
+        tokio::select! {
+            biased;
+            _ = sender.flush() => panic!("nobody reads"),
+            () = std::future::ready(()) => {}
+        }
+        assert!(sender.frames.capacity() < 2 * crate::compression::FRAME_BYTES_MAX);
+        let reading = tokio::spawn(async move {
+            let mut all = Vec::new();
+            tokio::io::AsyncReadExt::read_to_end(&mut client, &mut all)
+                .await
+                .map(|_| all)
+        });
+        // The next flush goes on where the first was dropped.
+        sender.flush().await.expect("it is read");
+        drop(sender);
+        let all = reading.await.expect("no panic").expect("an end");
+        let mut decompressor =
+            crate::compression::Decompressor::new(Method::Zlib).expect("a decompressor");
+        let (mut reader, mut plain) = (crate::bytes_in::Reader::new(&all), BytesMut::new());
+        let mut sequence = 0;
+        while !reader.is_empty() {
+            let len = reader.u24().expect("a length");
+            assert_eq!(reader.u8(), Ok(sequence));
+            let plain_len = reader.u24().expect("a length");
+            let frame = reader.bytes(len).expect("a frame");
+            let unwrapped = decompressor.unwrap(frame, plain_len, &mut plain);
+            unwrapped.expect("what was wrapped");
+            sequence += 1;
+        }
+        assert_eq!(&plain[HEADER_BYTES..], &noise[..]);
+    }
 }

@@ -106,7 +106,7 @@ pub trait Connection: Send {
         text: &[u8],
     ) -> impl Future<Output = Result<Prepared<Self::Statement>, MySqlError>> + Send;
 
-    /// COM_STMT_EXECUTE. There are as many parameters as [`Prepared::parameters`] has entries.
+    /// COM_STMT_EXECUTE. There are as many parameters as [`Prepared::parameter_count`] says.
     ///
     /// # Errors
     /// As for [`query`](Connection::query).
@@ -242,8 +242,8 @@ pub trait Connection: Send {
 pub struct Prepared<S> {
     /// The statement, for [`Connection::execute`].
     pub statement: S,
-    /// One entry for each `?`. MySQL knows the types of some, clients use the count.
-    pub parameters: Vec<ColumnDefinition>,
+    /// How many `?` it has. MySQL tells the types of some; clients use the count.
+    pub parameter_count: usize,
     /// The columns of its result; empty if it has none. An execution may give others.
     pub columns: Vec<ColumnDefinition>,
     /// Entries that `SHOW WARNINGS` would list.

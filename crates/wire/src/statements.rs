@@ -8,13 +8,16 @@ use mayfly_types::MySqlError;
 use crate::column::ColumnDefinition;
 use crate::error::{long_data_too_long, too_many_statements, unknown_statement, wrong_arguments};
 use crate::memory::Share;
-use crate::parameters::ParameterType;
+use crate::parameters::{Parameter, ParameterType};
 
 /// What names the execution of a statement in errors.
 pub(crate) const EXECUTE: &str = "mysqld_stmt_execute";
 
 /// What a parameter's place among the long data takes beside its bytes.
 const ENTRY_BYTES: usize = 128;
+
+/// Values of an execution that are not counted: most have a few.
+const FEW_VALUES_BYTES: usize = 4 << 10;
 
 /// Numbered statements.
 pub(crate) struct Statements<S, C> {
@@ -176,6 +179,21 @@ impl<S, C> Statement<S, C> {
         self.long_data_error = Some(first.unwrap_or(error));
     }
 
+    /// Makes room for the values of an execution, until what was sent ahead is forgotten.
+    ///
+    /// # Errors
+    /// Where the connection's memory has none; what was sent ahead is forgotten then.
+    pub(crate) fn hold_parameters(&mut self) -> Result<(), MySqlError> {
+        let values = size_of::<Parameter<'_>>().saturating_mul(usize::from(self.parameter_count));
+        if values <= FEW_VALUES_BYTES {
+            return Ok(());
+        }
+        let held = self.share.bytes().saturating_add(values);
+        self.share
+            .resize(held)
+            .inspect_err(|_| self.forget_long_data())
+    }
+
     /// Whether what was sent ahead has come whole.
     ///
     /// # Errors
@@ -184,7 +202,7 @@ impl<S, C> Statement<S, C> {
         self.long_data_error.take().map_or(Ok(()), Err)
     }
 
-    /// COM_STMT_RESET, and the end of an execution: forgets what was sent ahead.
+    /// COM_STMT_RESET, and the end of an execution: forgets its values and what was sent ahead.
     pub(crate) fn forget_long_data(&mut self) {
         self.long_data.clear();
         self.long_data_bytes = 0;

@@ -225,13 +225,19 @@ impl Client {
             } => {
                 let columns: Vec<ColumnDefinition> = columns.iter().map(definition).collect();
                 let tells = reply.tells_changes(true);
-                let mut rows = reply.rows(&columns, status(state)).await?;
+                // The client may take its time to read, columns and rows.
+                let mut rows = tokio::select! {
+                    biased;
+                    rows = reply.rows(&columns, status(state)) => rows?,
+                    () = self.end.wait() => {
+                        return Err(MySqlError::new(ErrorCode::QueryInterrupted, &[]).into());
+                    }
+                };
                 while let Some(batch) = batches.next().await {
                     let batch = batch?;
                     tokio::select! {
                         biased;
                         pushed = rows.push_batch(&batch) => pushed?,
-                        // The client may take its time to read.
                         () = self.end.wait() => {
                             return Err(MySqlError::new(ErrorCode::QueryInterrupted, &[]).into());
                         }
@@ -339,11 +345,11 @@ impl Connection for Client {
         let (read, _held) = self.read_text(statement)?;
         let prepared = self.session.prepare(&read).await?;
         // More than the protocol can count are refused by it.
-        let parameters = prepared
+        let parameter_count = prepared
             .parameter_count()
             .min(PARAMETERS_MAX.saturating_add(1));
         Ok(Described {
-            parameters: vec![ColumnDefinition::parameter(); parameters],
+            parameter_count,
             columns: prepared.columns().iter().map(definition).collect(),
             warnings: 0,
             statement: prepared,
@@ -429,7 +435,7 @@ impl Connection for Client {
     }
 
     async fn reset(&mut self) -> Result<Summary, MySqlError> {
-        self.session.reset();
+        self.session.reset().await;
         if self.is_interactive {
             self.session.wait_for_person();
         }
@@ -438,7 +444,7 @@ impl Connection for Client {
     }
 
     async fn change_user(&mut self, login: &Login) -> Result<Summary, MySqlError> {
-        self.session.reset();
+        self.session.reset().await;
         self.session.leave_database();
         self.begin(login).await?;
         Ok(self.summary())

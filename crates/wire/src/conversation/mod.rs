@@ -259,7 +259,8 @@ impl<'e, S: Server> Conversation<'e, S> {
             Command::FieldList { table, pattern } => {
                 let listed = self.connection.list_fields(table, pattern);
                 let columns = watched(&self.receiver, listed).await??;
-                self.reply.write_bare_definitions(&columns);
+                let listed = self.reply.write_bare_definitions(&columns);
+                unless_killed(self.connection.killed(), listed).await?;
                 self.ok(packets::EOF);
             }
             Command::Statistics => {
@@ -398,6 +399,18 @@ async fn watched<T>(
         biased;
         value = future => Ok(value),
         () = receiver::gone(receiver) => Err(io::ErrorKind::ConnectionAborted.into()),
+    }
+}
+
+/// Sends what a client may take its time to read; stops when the connection is killed.
+async fn unless_killed(
+    killed: impl Future<Output = ()>,
+    sending: impl Future<Output = Result<(), Failure>>,
+) -> Result<(), Failure> {
+    tokio::select! {
+        biased;
+        sent = sending => sent,
+        () = killed => Err(MySqlError::new(ErrorCode::QueryInterrupted, &[]).into()),
     }
 }
 

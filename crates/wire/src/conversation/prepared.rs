@@ -5,7 +5,7 @@
 
 use mayfly_types::{ErrorCode, MySqlError};
 
-use super::{Conversation, watched};
+use super::{Conversation, unless_killed, watched};
 use crate::bytes_out::{put_length, put_u8, put_u16, put_u32};
 use crate::error::{Failure, no_open_cursor};
 use crate::flags::ServerStatus;
@@ -25,7 +25,7 @@ impl<S: Server> Conversation<'_, S> {
         let prepared = self.connection.prepare(text);
         let prepared = watched(&self.receiver, prepared).await??;
         let (Ok(parameter_count), Ok(column_count)) = (
-            u16::try_from(prepared.parameters.len()),
+            u16::try_from(prepared.parameter_count),
             u16::try_from(prepared.columns.len()),
         ) else {
             return Err(too_many_parameters().into());
@@ -40,12 +40,25 @@ impl<S: Server> Conversation<'_, S> {
             put_u8(out, 0);
             put_u16(out, prepared.warnings);
         });
-        for columns in [&prepared.parameters, &prepared.columns] {
-            if !columns.is_empty() {
-                self.reply.write_definitions(columns, 0, status);
+        let reply = &mut self.reply;
+        let described = async {
+            if parameter_count > 0 {
+                reply.write_parameters(parameter_count, status).await?;
             }
+            if column_count > 0 {
+                let columns = &prepared.columns;
+                reply.write_definitions(columns, 0, status).await?;
+            }
+            Ok::<(), Failure>(())
+        };
+        let described = unless_killed(self.connection.killed(), described).await;
+        if described.is_err()
+            && let Some(statement) = self.statements.remove(id)
+        {
+            // Its client knows nothing of it.
+            self.connection.close_statement(statement.prepared);
         }
-        Ok(())
+        described
     }
 
     pub(super) async fn execute(
@@ -58,6 +71,7 @@ impl<S: Server> Conversation<'_, S> {
         let statement = self.statements.get(id, EXECUTE)?;
         statement.cursor = None;
         statement.check_long_data()?;
+        statement.hold_parameters()?;
         let parameters = parameters::parse(
             packet,
             statement.parameter_count,
@@ -97,7 +111,8 @@ impl<S: Server> Conversation<'_, S> {
         self.reply
             .sender
             .packet(|out| put_length(out, columns.len() as u64));
-        self.reply.write_bare_definitions(&columns);
+        let described = self.reply.write_bare_definitions(&columns);
+        unless_killed(self.connection.killed(), described).await?;
         statement.cursor = Some(Fetching { columns, cursor });
         let summary = Summary {
             status: self.connection.status() | ServerStatus::CURSOR_EXISTS,
@@ -127,14 +142,7 @@ impl<S: Server> Conversation<'_, S> {
             for row_index in 0..rows.count() {
                 rows.write_encoded(&mut self.reply, &fetching.columns, row_index)?;
                 if self.reply.is_full() {
-                    tokio::select! {
-                        biased;
-                        sent = self.reply.relieve() => sent?,
-                        // The client may take its time to read.
-                        () = self.connection.killed() => {
-                            return Err(MySqlError::new(ErrorCode::QueryInterrupted, &[]).into());
-                        }
-                    }
+                    unless_killed(self.connection.killed(), self.reply.relieve()).await?;
                 }
             }
             wanted = wanted.saturating_sub(rows.count());

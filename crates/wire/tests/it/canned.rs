@@ -427,7 +427,7 @@ impl Connection for CannedConnection {
                 text,
                 shared: Arc::clone(&self.shared),
             },
-            parameters: vec![ColumnDefinition::parameter(); count],
+            parameter_count: count,
             columns,
             warnings: 0,
         })

@@ -269,6 +269,130 @@ async fn a_compressed_packet_without_room_ends_its_connection() {
     assert_eq!(held(&server), 0);
 }
 
+/// A frame of a few bytes that says that it becomes millions: they are asked for before they are
+/// unpacked.
+#[tokio::test]
+async fn what_a_frame_claims_is_granted_first() {
+    let mut packed = Vec::with_capacity(MIB);
+    let plain = [&(8_u32 << 20).to_le_bytes()[..], &vec![3; 8 * MIB]].concat();
+    flate2::Compress::new(flate2::Compression::best(), true)
+        .compress_vec(&plain, &mut packed, flate2::FlushCompress::Finish)
+        .unwrap();
+    for (memory_max, is_served) in [(MIB, false), (32 * MIB, true)] {
+        let server = server(memory_max, |_| {});
+        let mut client = Client::of(&server)
+            .logged_in(OLD | Capabilities::COMPRESS)
+            .await;
+        client.write_raw(&(packed.len() as u32).to_le_bytes()).await;
+        client
+            .write_raw(&(plain.len() as u32).to_le_bytes()[..3])
+            .await;
+        client.write_raw(&packed).await;
+        let answer = read_frame(&mut client, 1).await;
+        let shared = &server.server().shared;
+        let most = shared.most_held_bytes.load(Ordering::SeqCst);
+        match is_served {
+            // No statement, but it was read.
+            true => {
+                assert_eq!(error_code(&answer[4..]), 1064);
+                assert!(most >= 8 * MIB, "{most}");
+            }
+            false => {
+                assert_eq!(error_code(&answer[4..]), OUT_OF_MEMORY);
+                assert_eq!(most, 0);
+            }
+        }
+        drop(client.close().await.expect("no panic"));
+        assert_eq!(held(&server), 0);
+    }
+}
+
+/// A client that declares a packet of 16 MB and sends it in drops: it holds what it has sent, the
+/// others are served, and when it pauses it is given up.
+#[tokio::test]
+async fn a_slow_packet_holds_what_has_come() {
+    const DROP_BYTES: usize = 50_000;
+    let server = server(8 * MIB, |settings| settings.read_timeout = Duration::MAX);
+    let mut slow = Vec::new();
+    for _ in 0..8 {
+        let mut client = client_of(&server).await;
+        client.write_raw(&[0xFE, 0xFF, 0xFF, 0]).await;
+        slow.push(client);
+    }
+    let mut other = client_of(&server).await;
+    for number in 1..=8 {
+        for client in &mut slow {
+            client.write_raw(&[3; DROP_BYTES]).await;
+        }
+        // Its pipe is as short as theirs: what they have sent is read with its commands.
+        assert_eq!(other.ask(0x0E, b"").await[0], 0);
+        assert_eq!(other.ask(0x03, b"insert").await[0], 0);
+        // Twice of it, rounded up to the steps of grants.
+        let most = 8 * (2 * number * DROP_BYTES + (256 << 10));
+        assert!(held(&server) <= most, "{} of {most}", held(&server));
+    }
+    assert!(held(&server) > 0);
+    drop(slow);
+    assert_eq!(other.ask(0x0E, b"").await[0], 0);
+}
+
+/// Some bytes now and then are a pause too.
+#[tokio::test]
+async fn a_slow_packet_is_given_up() {
+    let limit = Duration::from_millis(200);
+    let server = server(usize::MAX, |settings| settings.read_timeout = limit);
+    let mut other = client_of(&server).await;
+    let mut slow = client_of(&server).await;
+    slow.write_raw(&[0xFE, 0xFF, 0xFF, 0]).await;
+    while !slow.ended.is_finished() {
+        slow.write_raw(b"x").await;
+        assert_eq!(other.ask(0x0E, b"").await[0], 0);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let ended = slow.ended.await.expect("no panic");
+    assert!(
+        matches!(ended, Err(ConnectionError::Transport(_))),
+        "{ended:?}"
+    );
+    assert_eq!(held(&server), 0);
+    assert_eq!(other.ask(0x03, b"insert").await[0], 0);
+}
+
+#[tokio::test]
+async fn the_values_of_an_execution_are_counted() {
+    let server = server(MIB, |_| {});
+    let mut client = client_of(&server).await;
+    let marks = ["?"; 60_000].join(",");
+    let prepared = client.ask(0x16, format!("insert {marks}").as_bytes()).await;
+    assert_eq!(prepared[0], 0);
+    for _ in 0..60_000 {
+        client.read().await;
+    }
+    // All of them NULL, without types.
+    let nulls = [&[1, 0, 0, 0, 0, 1, 0, 0, 0][..], &[0xFF; 7500], &[0]].concat();
+    assert_eq!(error_code(&client.ask(0x17, &nulls).await), OUT_OF_MEMORY);
+    assert!(held(&server) <= MIB);
+    // The statement is there for one who has more.
+    assert_eq!(client.ask(0x1A, b"\x01\0\0\0").await[0], 0);
+}
+
+/// The packets of a COM_CHANGE_USER are as short as those of a login, and so is its own.
+#[tokio::test]
+async fn what_is_said_of_another_user_is_short() {
+    let server = server(usize::MAX, |_| {});
+    let mut client = client_of(&server).await;
+    let long = [&vec![b'u'; MIB][..], b"\0\0\0\xFF\0mysql_native_password\0"].concat();
+    assert_eq!(error_code(&client.ask(0x11, &long).await), 1835);
+    assert_eq!(client.ask(0x0E, b"").await[0], 0);
+    let user = b"native\0\0\0\xFF\0mysql_native_password\0";
+    assert_eq!(client.ask(0x11, user).await[0], 0xFE);
+    client.write(&vec![7; MIB]).await;
+    // 1153.
+    assert_eq!(client.read_raw(7).await[4..], [0xFF, 0x81, 0x04]);
+    assert!(client.ended.await.expect("no panic").is_err());
+    assert_eq!(held(&server), 0);
+}
+
 #[tokio::test]
 async fn a_long_row_without_room_is_an_error() {
     let server = server(8 * MIB, |_| {});

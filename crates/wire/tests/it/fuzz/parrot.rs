@@ -188,7 +188,7 @@ impl Connection for Voice {
         let parameters = text.iter().filter(|byte| **byte == b'?').count();
         Ok(Prepared {
             statement: text.to_vec(),
-            parameters: vec![ColumnDefinition::parameter(); parameters.min(PARAMETERS_MAX)],
+            parameter_count: parameters.min(PARAMETERS_MAX),
             columns: match text.first() {
                 Some(b'r') => all_types::all().0,
                 _ => Vec::new(),
