@@ -2,6 +2,8 @@
 //! their future, by a panic.
 
 use std::any::Any;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use arrow::datatypes::DataType;
@@ -12,11 +14,11 @@ use datafusion::logical_expr::{
 };
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt;
-use mayfly_session::{Engine, Outcome, Session};
-use mayfly_space::{Space, SpaceOptions};
+use mayfly_session::{CancelHandle, Engine, EngineOptions, Outcome, Session, TestFaults};
+use mayfly_space::{Faults, Operation, Space, SpaceOptions};
 
 use crate::budgets::SPILLING;
-use crate::engine::{check_nothing_left, make_wide, open, rows, run};
+use crate::engine::{check_nothing_left, check_tables, make_wide, open, open_with, rows, run};
 
 /// Tens of millions of groups: never ends while a test looks.
 const ENDLESS: &str = "SELECT COUNT(*) FROM (SELECT a.k, b.n, COUNT(*) FROM wide a, wide b \
@@ -244,6 +246,108 @@ async fn sessions_do_not_disturb_each_other() {
     }
     assert!(all.iter().all(|answer| *answer == all[0]));
     check_nothing_left(&engine, "sessions").await;
+}
+
+/// Kills a statement at the n-th grant of memory; nothing fails.
+#[derive(Default)]
+struct KillAtGrant {
+    killed: Mutex<Option<CancelHandle>>,
+    /// The grants since it was armed.
+    seen: AtomicU64,
+    at: AtomicU64,
+}
+
+impl KillAtGrant {
+    fn arm(&self, killed: CancelHandle, at: u64) {
+        *self.killed.lock().unwrap() = Some(killed);
+        self.seen.store(0, Ordering::SeqCst);
+        self.at.store(at, Ordering::SeqCst);
+    }
+
+    /// Kills nobody any more; how many grants there were.
+    fn disarm(&self) -> u64 {
+        self.at.store(0, Ordering::SeqCst);
+        self.seen.load(Ordering::SeqCst)
+    }
+}
+
+impl Faults for KillAtGrant {
+    fn before(&self, operation: Operation) -> std::io::Result<()> {
+        if operation == Operation::Grant {
+            let seen = self.seen.fetch_add(1, Ordering::SeqCst) + 1;
+            if seen == self.at.load(Ordering::SeqCst)
+                && let Some(killed) = self.killed.lock().unwrap().as_ref()
+            {
+                killed.cancel();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The rows are all written when the entries of their keys begin to come: what a statement asks of
+/// memory beyond what it asks where there are no keys is asked by the commit, which is one step.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_statement_is_killed_while_it_commits() {
+    let directory = tempfile::tempdir().unwrap();
+    let kill = Arc::new(KillAtGrant::default());
+    let options = EngineOptions {
+        memory_bytes: 64 << 20,
+        faults: Some(TestFaults(Arc::clone(&kill) as _)),
+        ..EngineOptions::default()
+    };
+    let engine = open_with(options, directory.path());
+    let mut session = session_with_rows(&engine).await;
+    let keys = ", PRIMARY KEY (n), KEY (k), KEY (word, n), KEY (k, word, n), KEY (word, k, n)";
+    let insert = "INSERT INTO t SELECT n, k, word FROM wide";
+    let state = "SELECT COUNT(*), SUM(n), SUM(CRC32(CONCAT_WS(',', n, k, word))) FROM t";
+    for kind in ["", "TEMPORARY"] {
+        // Without keys nothing but the rows asks for memory.
+        let create = |keys: &str| {
+            format!("CREATE {kind} TABLE t (n INT, k CHAR(32), word VARCHAR(100){keys})")
+        };
+        let statements = [
+            insert,
+            "UPDATE t SET k = REVERSE(k), word = CONCAT(word, n)",
+        ];
+        let mut grants = [[0; 2]; 2];
+        for (which, keys) in ["", keys].into_iter().enumerate() {
+            rows(&mut session, &create(keys)).await;
+            for (sql, grants) in statements.iter().zip(&mut grants) {
+                kill.arm(session.cancel_handle(), 0);
+                rows(&mut session, sql).await;
+                grants[which] = kill.disarm();
+            }
+            rows(&mut session, "DROP TABLE t").await;
+        }
+        rows(&mut session, &create(keys)).await;
+        rows(&mut session, "INSERT INTO t VALUES (-1, 'mine', 'own')").await;
+        for (sql, [of_rows, of_all]) in statements.into_iter().zip(grants) {
+            let of_keys = of_all.saturating_sub(of_rows);
+            assert!(of_keys > 50, "{kind}, {sql}: {grants:?}");
+            let in_commit = of_rows + of_keys / 2;
+            let before = rows(&mut session, state).await;
+            kill.arm(session.cancel_handle(), in_commit);
+            let error = run(&mut session, sql).await.expect_err("it was killed");
+            let seen = kill.disarm();
+            assert_eq!(error.code, 1317, "{sql}: {error}");
+            // It was killed behind its rows, and before all of its entries were there.
+            let in_commit = in_commit..of_all;
+            assert!(
+                in_commit.contains(&seen),
+                "{kind}, {sql}: {seen}, {grants:?}"
+            );
+            assert_eq!(rows(&mut session, state).await, before, "{sql}");
+            check_tables(&session, sql).await;
+            // The same statement goes when nobody kills it.
+            rows(&mut session, sql).await;
+            assert_ne!(rows(&mut session, state).await, before, "{sql}");
+            check_tables(&session, sql).await;
+        }
+        rows(&mut session, "DROP TABLE t").await;
+    }
+    drop(session);
+    check_nothing_left(&engine, "killed in a commit").await;
 }
 
 /// A function that panics on its 5000th row.

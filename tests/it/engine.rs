@@ -123,6 +123,26 @@ pub async fn check_nothing_left(engine: &Engine, what: &str) {
     }
 }
 
+/// Asserts that the rows and the keys of all tables agree that a session sees.
+pub async fn check_tables(session: &Session, what: &str) {
+    let problem = problem_of_tables(session).await;
+    assert!(problem.is_none(), "{what}: {problem:?}");
+}
+
+/// Where rows and keys do not agree, of all tables that a session sees.
+pub async fn problem_of_tables(session: &Session) -> Option<String> {
+    let started = Instant::now();
+    loop {
+        match session.verify_tables() {
+            Ok(problem) => return problem,
+            // Statements that were stopped may have memory still.
+            Err(_) if started.elapsed() < PATIENCE => {}
+            Err(error) => return Some(format!("the tables cannot be read: {error}")),
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 /// How many files below `directory` this process has open, deleted ones included.
 pub fn open_files_below(directory: &Path) -> usize {
     let entries = std::fs::read_dir("/proc/self/fd").unwrap();

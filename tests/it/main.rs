@@ -34,6 +34,7 @@ mod resident_size;
 mod row_groups;
 mod shared;
 mod shortage;
+mod sideways;
 mod slt;
 mod status;
 mod temp_files;

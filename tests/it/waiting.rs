@@ -162,7 +162,7 @@ async fn a_lock_goes_from_connection_to_connection() {
     assert_eq!(ran.unwrap().unwrap(), [["1"]]);
     let waiting = start(engine.connect(), "SELECT GET_LOCK('a', 1000)");
     until_all_run(&engine, 1).await;
-    one.reset();
+    one.reset().await;
     let (_, ran) = waiting.await.unwrap();
     assert_eq!(ran.unwrap().unwrap(), [["1"]]);
 }

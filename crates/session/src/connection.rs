@@ -695,5 +695,6 @@ impl Drop for Connection {
         self.log_unanswered();
         self.release_locks();
         self.engine.forget(self.id);
+        drop(self.leave_tables());
     }
 }

@@ -19,6 +19,7 @@ use crate::clients::Clients;
 use crate::connection::Connection;
 use crate::errors;
 use crate::file_access::FileAccess;
+use crate::gone_tables::GoneTables;
 use crate::plan_owner::PlanOwners;
 use crate::planning::Planners;
 use crate::session::Session;
@@ -174,6 +175,8 @@ pub(crate) struct Shared {
     /// The statements that run, and those that wait for memory.
     pub(crate) statements: Arc<Statements>,
     pub(crate) watchdog: Watchdog,
+    /// Large tables that are being freed.
+    pub(crate) gone_tables: GoneTables,
     // resources
     runtime: Option<Runtime>,
     /// One thread that no query runs on: see [`Engine::control`].
@@ -259,6 +262,7 @@ impl Engine {
                 waiting_room: Arc::default(),
                 statements: Arc::default(),
                 watchdog: Watchdog::default(),
+                gone_tables: GoneTables::default(),
                 runtime: Some(runtime),
                 control: Some(control),
             }),
@@ -424,6 +428,7 @@ impl Engine {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        self.gone_tables.finish();
         // A runtime may not be dropped inside another one; this way needs no blocking.
         for runtime in [self.runtime.take(), self.control.take()] {
             runtime.into_iter().for_each(Runtime::shutdown_background);

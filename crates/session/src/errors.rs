@@ -125,10 +125,25 @@ pub(crate) fn of_one_alone(error: MySqlError) -> MySqlError {
     }
 }
 
+/// How the text begins where as many long plans are made as may be.
+const MANY_LONG_PLANS: &str = "Too many statements that take long to plan";
+
+/// The error of a statement that takes long to plan beside so many others.
+pub(crate) fn many_long_plans(count: usize) -> MySqlError {
+    let message = format!("{MANY_LONG_PLANS}: {count} are being planned already");
+    MySqlError::with_message(ErrorCode::OutOfResources, message)
+}
+
+/// Whether it is the error of [`many_long_plans`].
+pub(crate) fn is_many_long_plans(error: &MySqlError) -> bool {
+    error.is(ErrorCode::OutOfResources) && error.message.starts_with(MANY_LONG_PLANS)
+}
+
 /// Whether a statement may not fail any more when others have ended.
 pub(crate) fn may_pass(error: &MySqlError) -> bool {
     error.is(ErrorCode::OutOfSortMemory)
         || error.is(ErrorCode::OutOfResources) && error.message.starts_with(PROMISED)
+        || is_many_long_plans(error)
 }
 
 /// What the system says of an error, without its number.

@@ -73,11 +73,17 @@ impl FileAccess {
     /// Those of the operating system; one that holds error 1290 for a file that statements may not
     /// name, or 1085 for what is no file.
     pub(crate) fn open(&self, path: &str) -> io::Result<File> {
+        self.open_after(path, || ())
+    }
+
+    /// The same, with what others do between looking at the name and opening the file.
+    fn open_after(&self, path: &str, meanwhile: impl FnOnce()) -> io::Result<File> {
         self.check(path).map_err(io::Error::other)?;
         let FileAccess::Under(directory) = self else {
             return File::open(path);
         };
         let resolved = Path::new(path).canonicalize()?;
+        meanwhile();
         let (parent, name) = parent_below(&resolved, directory)?;
         // A pipe would wait for whoever writes into it.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -110,6 +116,11 @@ impl FileAccess {
     /// # Errors
     /// As [`FileAccess::open`]; `AlreadyExists` for a name that is taken, by a link too.
     pub(crate) fn create(&self, path: &str) -> io::Result<CreatedFile> {
+        self.create_after(path, || ())
+    }
+
+    /// The same, with what others do between looking at the name and making the file.
+    fn create_after(&self, path: &str, meanwhile: impl FnOnce()) -> io::Result<CreatedFile> {
         self.check(path).map_err(io::Error::other)?;
         let path = Path::new(path);
         let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
@@ -120,6 +131,7 @@ impl FileAccess {
         let parent = match self {
             FileAccess::Under(directory) => {
                 let resolved = parent.canonicalize()?.join(name);
+                meanwhile();
                 parent_below(&resolved, directory)?.0
             }
             _ => directory_at(parent)?,
@@ -295,6 +307,63 @@ mod tests {
         symlink(&outside, directory.join("deep")).expect("a link");
         refused(&file);
         refused(&outside.join("a.csv"));
+        fs::remove_dir_all(dir).expect("ours");
+    }
+
+    /// Somebody puts links in the way while a statement opens or makes a file.
+    #[test]
+    fn links_that_come_between_a_look_and_its_use_lead_nowhere() {
+        let dir = std::env::temp_dir().join(format!("mayfly-swapped-{}", std::process::id()));
+        let (inside, outside) = (dir.join("in"), dir.join("out"));
+        fs::create_dir_all(inside.join("deep/down")).expect("a directory");
+        fs::create_dir_all(outside.join("down")).expect("a directory");
+        let access = FileAccess::Under(inside.clone());
+        let told = |error: io::Error| {
+            let told = error.get_ref().and_then(|inner| inner.downcast_ref());
+            let told: &MySqlError = told.expect("a MySQL error");
+            told.code
+        };
+        let file = inside.join("deep/down/a.csv");
+        let path = file.display().to_string();
+        fs::write(outside.join("down/a.csv"), "secret\n").expect("a file");
+        let swap = |name: &str| {
+            let name = Path::new(name);
+            fs::rename(inside.join(name), dir.join("away")).expect("it is there");
+            let target = outside.join(name.strip_prefix("deep").expect("all are below"));
+            symlink(target, inside.join(name)).expect("a link");
+        };
+        let undo = |name: &str| {
+            fs::remove_file(inside.join(name)).expect("a link");
+            fs::rename(dir.join("away"), inside.join(name)).expect("it is there");
+        };
+        fs::write(&file, "1\n").expect("a file");
+        for name in ["deep/down/a.csv", "deep/down", "deep"] {
+            let opened = access.open_after(&path, || swap(name));
+            assert_eq!(told(opened.expect_err("a link")), 1290, "{name}");
+            // Now that it is there when the name is looked at, it is told as well.
+            assert_eq!(
+                told(access.open(&path).expect_err("a link")),
+                1290,
+                "{name}"
+            );
+            undo(name);
+            assert!(access.open(&path).is_ok(), "{name}");
+        }
+        let path = inside.join("deep/down/new.csv").display().to_string();
+        for name in ["deep/down", "deep"] {
+            let made = access.create_after(&path, || swap(name));
+            assert_eq!(told(made.expect_err("a link")), 1290, "{name}");
+            undo(name);
+        }
+        assert!(!outside.join("down/new.csv").exists());
+        // A link in the place of the file itself is a name that is taken.
+        let new = inside.join("deep/down/new.csv");
+        let made = access.create_after(&path, || {
+            symlink(outside.join("down/new.csv"), &new).expect("a link");
+        });
+        let refused = made.expect_err("a link");
+        assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
+        assert!(!outside.join("down/new.csv").exists());
         fs::remove_dir_all(dir).expect("ours");
     }
 

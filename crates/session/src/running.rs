@@ -142,6 +142,8 @@ pub(crate) struct Running {
     tasks: Mutex<Vec<AbortHandle>>,
     /// Those of the tasks that are not gone.
     pending: Pending,
+    /// What frees the tables that it dropped.
+    freeing: Mutex<Vec<JoinHandle<()>>>,
     /// Ends it when its time is over.
     timer: Mutex<Option<AbortHandle>>,
     pub(crate) planning: Arc<Planning>,
@@ -226,6 +228,7 @@ impl Running {
             reads: Mutex::default(),
             tasks: Mutex::new(Vec::new()),
             pending: Pending::default(),
+            freeing: Mutex::default(),
             timer: Mutex::default(),
             planning: Arc::new(planning),
         });
@@ -432,11 +435,21 @@ impl Running {
         }
     }
 
-    /// Waits until nothing that worked for the statement holds its memory any more, at most
-    /// `patience`. A task that was stopped ends only with the step that it is in.
+    /// Says that the tables that it dropped are being freed: it is over when they are.
+    pub(crate) fn ends_after(&self, freed: JoinHandle<()>) {
+        lock(&self.freeing).push(freed);
+    }
+
+    /// Waits until the tables that it dropped are freed, and until nothing that worked for the
+    /// statement holds its memory any more, the latter at most `patience`. A task that was stopped
+    /// ends only with the step that it is in.
     pub(crate) async fn let_go(&self, patience: Duration) {
         self.enter(Stage::RemovingTmpTable);
         self.take_plan();
+        let freeing = std::mem::take(&mut *lock(&self.freeing));
+        for freed in freeing {
+            let _it_does_nothing_else = freed.await;
+        }
         let started = Instant::now();
         let mut turns = 0;
         while self.account.holders() > 1 && started.elapsed() < patience {

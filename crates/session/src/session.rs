@@ -1,5 +1,6 @@
 //! One connection as its user holds it.
 
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -267,8 +268,8 @@ impl Session {
         ended
     }
 
-    /// Starts a statement again that found the memory taken by others, as often as some of them end
-    /// while it is patient.
+    /// Starts a statement again that found the memory taken by others, or the threads that plan, as
+    /// often as some of them end while it is patient.
     async fn run_in_turn(
         &self,
         first: Arc<Running>,
@@ -283,14 +284,25 @@ impl Session {
         while let Some(patience) = memory_wait.checked_sub(running.elapsed()) {
             running.enter(Stage::WaitingForMemory);
             running.leave();
+            let turn = self.connection.turn.take();
+            let needs_thread = ended.as_ref().is_err_and(errors::is_many_long_plans);
             let wait = {
                 let statements = Arc::clone(statements);
-                let turn = self.connection.turn.take();
+                let planners = Arc::clone(&self.connection.engine.shared().planners);
                 let pause = shortage::pause(tries, took);
-                async move { Ok(statements.next_turn(turn, pause, patience).await) }
+                async move {
+                    if !needs_thread {
+                        let turn = statements.next_turn(turn, pause, patience).await;
+                        return Ok(turn.map(Some));
+                    }
+                    // Others may find the memory that they wait for.
+                    drop(turn);
+                    let room = tokio::time::timeout(patience, planners.room_for_long()).await;
+                    Ok(room.ok().map(|()| None))
+                }
             };
             let turn = match self.run_on_workers(&running, wait).await {
-                Ok(Some(turn)) if running.interrupted().is_none() => Some(turn),
+                Ok(Some(turn)) if running.interrupted().is_none() => turn,
                 Ok(_) => break,
                 Err(error) => {
                     ended = Err(error);
@@ -430,9 +442,15 @@ impl Session {
     }
 
     /// Ends what the connection has: its transaction, temporary tables, variables and warnings. Its
-    /// number, its user and its database stay.
-    pub fn reset(&mut self) {
-        self.connection = self.connection.renewed();
+    /// number, its user and its database stay. Completes when the memory of its tables is back.
+    pub async fn reset(&mut self) {
+        let new = self.connection.renewed();
+        let old = mem::replace(&mut self.connection, new);
+        let freed = old.leave_tables();
+        drop(old);
+        if let Some(freed) = freed {
+            let _it_does_nothing_else = freed.await;
+        }
     }
 
     /// The state that clients are told of after each statement.

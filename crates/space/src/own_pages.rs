@@ -49,6 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "nothing is unsafe, and it takes minutes")]
     fn pages_that_are_gone_are_forgotten() {
         let mut pages = OwnPages::default();
         for id in 0..100_000 {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
 
 use crate::error::Result;
+use crate::rows::StopFlag;
 use crate::sealed::Writer;
 use crate::table::{Draft, StatementRows, Table};
 
@@ -17,6 +18,8 @@ use crate::table::{Draft, StatementRows, Table};
 pub(crate) struct Pending {
     pub(crate) writer: Writer,
     numbers: Option<Numbers>,
+    /// Says that nobody wants them any more.
+    pub(crate) stop: Option<StopFlag>,
 }
 
 /// The numbers that new rows get.
@@ -28,7 +31,11 @@ pub(crate) struct Numbers {
 
 impl Pending {
     pub(crate) fn new(writer: Writer, numbers: Option<Numbers>) -> Self {
-        Self { writer, numbers }
+        Self {
+            writer,
+            numbers,
+            stop: None,
+        }
     }
 
     pub(crate) fn version(&self) -> Option<u64> {
@@ -41,6 +48,7 @@ impl Pending {
 
     /// Appends all rows of a batch or, on an error, none of them.
     pub(crate) fn append(&mut self, batch: &RecordBatch) -> Result<()> {
+        StopFlag::check_any(self.stop.as_ref())?;
         let Some(numbers) = &mut self.numbers else {
             return self.writer.append(batch);
         };
@@ -67,6 +75,14 @@ impl Appender {
             table: Arc::clone(table),
             pending,
         }
+    }
+
+    /// The same, which ends with [`Error::Stopped`](crate::Error::Stopped) when the flag is raised
+    /// before the rows are seen; the table is as it was then.
+    #[must_use]
+    pub fn stopped_by(mut self, stop: StopFlag) -> Self {
+        self.pending.stop = Some(stop);
+        self
     }
 
     /// The table that gets the rows.

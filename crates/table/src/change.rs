@@ -23,6 +23,7 @@ use crate::column_page::StoredRows;
 use crate::error::Result;
 use crate::patch::{self, Patch, Patches};
 use crate::replace::{NewRows, PageRows, Replacement};
+use crate::rows::StopFlag;
 use crate::snapshot::{Batch, TableSnapshot};
 use crate::table::{Draft, StatementRows, Table};
 
@@ -154,6 +155,14 @@ impl Change {
             replacement: Replacement::default(),
             patches: Patches::default(),
         }
+    }
+
+    /// The same, which ends with [`Error::Stopped`](crate::Error::Stopped) when the flag is raised
+    /// before the change is seen; the table is as it was then.
+    #[must_use]
+    pub fn stopped_by(mut self, stop: StopFlag) -> Self {
+        self.pending.stop = Some(stop);
+        self
     }
 
     /// The table.

@@ -11,6 +11,7 @@ use mayfly_space::{Account, NextUse, PageClass};
 use crate::column_page::{Format, Rows};
 use crate::error::Result;
 use crate::patch::Patches;
+use crate::rows::StopFlag;
 use crate::sealed::Sealed;
 use crate::table_page::TablePage;
 
@@ -24,15 +25,20 @@ type Changed = [(usize, Option<TablePage>)];
 /// place of the first, the others have no rows left.
 ///
 /// Pages that values are about to be written to stay where they are.
+///
+/// # Errors
+/// [`Error::Stopped`](crate::Error::Stopped) where the flag is raised.
 pub(crate) fn sparse(
     account: &Account,
     format: &Format,
     page_bytes: usize,
     changed: &mut Changed,
     patches: &Patches,
-) {
+    stop: Option<&StopFlag>,
+) -> Result<()> {
     let mut from = 0;
     while format.merges() && from < changed.len() {
+        StopFlag::check_any(stop)?;
         let group = group(format, page_bytes, &changed[from..], patches);
         let end = from + group.max(1);
         if group > 0
@@ -45,6 +51,7 @@ pub(crate) fn sparse(
         }
         from = end;
     }
+    Ok(())
 }
 
 /// How many of the first pages are sparse neighbours that fit into one; none if that would spare

@@ -13,11 +13,13 @@ use mayfly_space::{Account, NextUse};
 use crate::change::Removal;
 use crate::column_page::{Format, Rows, Size};
 use crate::compact;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::keys;
 use crate::patch::Patches;
 use crate::replace::{NewRows, ReplacedPages};
+use crate::rows::StopFlag;
 use crate::sealed::{Heap, Sealed, Writer};
+use crate::snapshot::Batch;
 use crate::table_page::TablePage;
 use crate::tail::{Growth, Tail};
 
@@ -137,7 +139,8 @@ impl Content {
     /// nobody sees them yet.
     ///
     /// # Errors
-    /// If memory, disk or I/O fail. The rows are as they were then.
+    /// If memory, disk or I/O fail; [`Error::Stopped`] where the flag is raised. The rows are as
+    /// they were then.
     pub(crate) fn next(
         &mut self,
         account: &Account,
@@ -145,8 +148,9 @@ impl Content {
         removal: &Removal,
         replaced: &ReplacedPages,
         patches: &Patches,
+        stop: Option<&StopFlag>,
     ) -> Result<NextContent> {
-        let next = self.next_rows(account, writer, removal, replaced, patches)?;
+        let next = self.next_rows(account, writer, removal, replaced, patches, stop)?;
         self.heap.reserve(account, next.tail_bytes(self))?;
         Ok(next)
     }
@@ -158,10 +162,12 @@ impl Content {
         removal: &Removal,
         replaced: &ReplacedPages,
         patches: &Patches,
+        stop: Option<&StopFlag>,
     ) -> Result<NextContent> {
         let (format, pages) = (&*writer.format, &self.pages);
         let mut changed = self.changed_pages(removal, replaced);
-        compact::sparse(account, format, writer.page_bytes, &mut changed, patches);
+        let page_bytes = writer.page_bytes;
+        compact::sparse(account, format, page_bytes, &mut changed, patches, stop)?;
         let after = |batch: Option<usize>| batch.map_or(0, |batch| batch + 1);
         let mut end = End {
             account,
@@ -282,17 +288,38 @@ impl Content {
         Ok(left)
     }
 
-    /// Checks that counts and bytes agree with the pages; for tests.
+    /// Checks that counts and bytes agree with the pages, and reads every row.
     ///
-    /// # Panics
-    /// If they do not.
-    pub(crate) fn verify(&self) {
+    /// # Errors
+    /// [`Error::CorruptPage`] says what does not hold; those of pages that cannot be read.
+    pub(crate) fn verify(&self, format: &Format) -> Result<()> {
+        let ensure = |holds: bool, what| match holds {
+            true => Ok(()),
+            false => Err(Error::CorruptPage { what }),
+        };
         let rows: usize = self.pages.iter().map(TablePage::row_count).sum();
         let row_count = (rows + self.tail.size().rows) as u64;
-        assert_eq!(self.row_count, row_count);
+        ensure(self.row_count == row_count, "another count of rows")?;
         let bytes: usize = self.pages.iter().map(TablePage::bytes).sum();
-        assert_eq!(self.page_bytes, bytes as u64);
-        assert!(self.tail.heap_bytes() <= TAIL_BYTES_MAX);
+        ensure(self.page_bytes == bytes as u64, "another count of bytes")?;
+        ensure(
+            self.tail.heap_bytes() <= TAIL_BYTES_MAX,
+            "a tail that is longer than a page",
+        )?;
+        let segments = self.tail.segments();
+        for batch in 0..self.pages.len() + segments.len() {
+            let there = Batch::of(&self.pages, segments, batch);
+            let counted = there.row_count();
+            let read = match there {
+                Batch::Page(page) => page.read(format, None)?,
+                Batch::Segment(segment) => format.decode(&segment.source(), None)?,
+            };
+            ensure(
+                read.num_rows() == counted,
+                "a page with other rows than it counts",
+            )?;
+        }
+        Ok(())
     }
 }
 

@@ -65,6 +65,6 @@ pub use keys::{
 pub use row_places::{RowPlaces, RowReader};
 pub use run::{BatchRun, Drain};
 pub use snapshot::{Scan, TableSnapshot};
-pub use table::{ByKey, Draft, Saved, Table, publish_all};
+pub use table::{ByKey, Draft, Saved, Table, TruncatedRows, publish_all};
 pub use tree::Tree;
 pub use turn::{Purpose, Turn, Turns};

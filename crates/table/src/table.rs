@@ -29,6 +29,7 @@
 mod by_key;
 mod commit;
 mod draft;
+mod mend;
 mod successor;
 
 use std::fmt;
@@ -49,6 +50,7 @@ use crate::error::{Error, Result};
 use crate::journal::{Journal, Mutation, Unlogged};
 use crate::keys::{self, Conflicts, Indexes, Repeats, Search};
 use crate::patch;
+use crate::rows::StopFlag;
 use crate::sealed::Writer;
 use crate::snapshot::{SnapshotParts, TableSnapshot};
 use crate::turn::Turns;
@@ -71,6 +73,8 @@ pub struct Table {
     turns: Option<Turns>,
     // State.
     state: Mutex<State>,
+    /// Held by who builds keys that lost an entry; before the state.
+    mending: Mutex<()>,
     /// The AUTO_INCREMENT value that comes next; shared with drafts.
     auto_increment: Arc<AtomicU64>,
     // Resources.
@@ -163,6 +167,7 @@ impl Table {
             journal: unlogged(),
             turns: None,
             state: Mutex::new(State::new(Content::default(), 0, None)),
+            mending: Mutex::default(),
             auto_increment: Arc::new(AtomicU64::new(1)),
             account,
         }
@@ -378,12 +383,13 @@ impl Table {
         self.state().is_retired = false;
     }
 
-    /// Removes all rows. Snapshots keep theirs.
+    /// Removes all rows. Snapshots keep theirs. Gives what held them: to drop it takes its time if
+    /// there were many.
     ///
     /// # Errors
     /// [`Error::Changed`] if another table has taken its place, or somebody else changes it; those
     /// of the journal: a temporary table has none.
-    pub fn truncate(&self) -> Result<()> {
+    pub fn truncate(&self) -> Result<TruncatedRows> {
         let mut state = self.state();
         if state.is_closed() {
             return Err(self.changed());
@@ -393,13 +399,10 @@ impl Table {
         state.version = version;
         state.updated = Some(SystemTime::now());
         self.set_auto_increment(1);
-        let rows = std::mem::take(&mut state.content);
-        let indexes = &mut state.indexes;
-        let indexes = indexes.replace(self.empty_indexes());
-        drop(state);
-        // Freeing many pages takes its time.
-        drop((rows, indexes));
-        Ok(())
+        Ok(TruncatedRows {
+            _rows: std::mem::take(&mut state.content),
+            _indexes: state.indexes.replace(self.empty_indexes()),
+        })
     }
 
     /// The error of a statement that does not find the table as it left it.
@@ -437,7 +440,7 @@ impl Table {
         searches: &[Search],
         limit: usize,
     ) -> Result<Option<(TableSnapshot, Vec<u64>)>> {
-        let mut state = self.state();
+        let mut state = self.mended()?;
         if self.turns.is_none() || searches.len() <= by_key::ASKED_MAX {
             let few = match &self.turns {
                 Some(_) => limit.min(by_key::FOUND_MAX),
@@ -461,7 +464,7 @@ impl Table {
     /// # Panics
     /// If there is no such key.
     pub fn estimate(&self, search: &Search) -> Result<u64> {
-        let mut state = self.state();
+        let mut state = self.mended()?;
         self.indexes_of(&mut state)?.estimate(search)
     }
 
@@ -471,13 +474,13 @@ impl Table {
     /// If memory or I/O fail.
     pub fn conflicts(&self, batch: &RecordBatch, repeats: Repeats) -> Result<Conflicts> {
         let is_little = batch.num_rows() <= by_key::ASKED_MAX;
-        self.ask(self.state(), is_little, |indexes| {
+        self.ask(self.mended()?, is_little, |indexes| {
             indexes.conflicts(batch, repeats)
         })
     }
 
     fn indexes_of<'s>(&self, state: &'s mut State) -> Result<&'s mut Indexes> {
-        self.indexes(&mut state.indexes, &state.content)
+        self.indexes(&mut state.indexes, &state.content, None)
     }
 
     /// The indexes, built anew if they lost an entry when something failed.
@@ -485,10 +488,11 @@ impl Table {
         &self,
         indexes: &'s mut Option<Indexes>,
         content: &Content,
+        stop: Option<&StopFlag>,
     ) -> Result<&'s mut Indexes> {
         let indexes = indexes.get_or_insert_with(|| self.empty_indexes());
         if indexes.is_stale() {
-            keys::rebuild(indexes, &self.layout().format, content.rows())?;
+            keys::rebuild(indexes, &self.layout().format, content.rows(), stop)?;
         }
         Ok(indexes)
     }
@@ -502,21 +506,24 @@ impl Table {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks that counts and bytes agree with the pages, and each row with its entries; for tests.
+    /// Reads all rows and all entries of keys, and checks that they agree: counts and bytes with
+    /// the pages, each row with one entry in each key, each entry with its row, and the order of
+    /// the keys. Keys that lost an entry when something failed are built again first, as for any
+    /// other who asks them. Nobody else sees the table meanwhile: this is for tests.
     ///
-    /// # Panics
-    /// If they do not.
-    pub fn verify(&self) {
+    /// # Errors
+    /// [`Error::CorruptPage`] says what does not hold, [`Error::DuplicateEntry`] that rows do not
+    /// obey a key; others if memory or I/O fail.
+    pub fn verify(&self) -> Result<()> {
         let mut state = self.state();
         let state = &mut *state;
-        let content = &state.content;
-        content.verify();
-        if let Some(indexes) = &mut state.indexes
-            && !indexes.is_empty()
-            && !indexes.is_stale()
-        {
-            keys::verify(indexes, &self.layout().format, content.rows());
+        let (content, format) = (&state.content, &*self.layout().format);
+        content.verify(format)?;
+        if self.definition.keys.is_empty() {
+            return Ok(());
         }
+        let indexes = self.indexes(&mut state.indexes, content, None)?;
+        keys::verify(indexes, format, content.rows(), state.next_number)
     }
 }
 
@@ -532,6 +539,19 @@ impl fmt::Debug for Table {
             .field("columns", &self.definition.columns)
             .field("row_count", &self.row_count())
             .finish_non_exhaustive()
+    }
+}
+
+/// What held the rows of a table before it was truncated, and their keys. Pages that no snapshot
+/// has are freed with it.
+pub struct TruncatedRows {
+    _rows: Content,
+    _indexes: Option<Indexes>,
+}
+
+impl fmt::Debug for TruncatedRows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TruncatedRows").finish_non_exhaustive()
     }
 }
 

@@ -4,7 +4,7 @@
 use super::fault::{Fault, Injected};
 use super::{SEED, next};
 use crate::budgets::MINIMUM;
-use crate::engine::{NUMBERS, check_nothing_left, make_digits, rows, run};
+use crate::engine::{NUMBERS, check_nothing_left, check_tables, make_digits, rows, run};
 
 /// Rows of the input: more than the budget holds.
 const ROWS: u32 = 60_000;
@@ -31,6 +31,7 @@ async fn check(sql: &str, result: &str, fault: Fault, n: u64) -> (bool, bool) {
     let found = rows(&mut session, result).await;
     let sum = u64::from(ROWS) * u64::from(ROWS - 1) / 2;
     assert_eq!(found, [[ROWS.to_string(), sum.to_string()]], "{what}");
+    check_tables(&session, &what).await;
     drop(session);
     check_nothing_left(&engine, &what).await;
     (has_fired, failed)

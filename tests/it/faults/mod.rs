@@ -23,7 +23,9 @@ use mayfly_testkit::push_out;
 use self::fault::{Fault, Injected};
 use self::statements::Statement;
 use crate::budgets::MINIMUM;
-use crate::engine::{Holdings, check_nothing_left, check_only_left, make_wide, rows, run};
+use crate::engine::{
+    Holdings, check_nothing_left, check_only_left, check_tables, make_wide, rows, run,
+};
 
 /// Rows of the input: several times the budget.
 const ROWS: u32 = 40_000;
@@ -101,6 +103,9 @@ impl Matrix<'_> {
         let ran = run(&mut self.session, &self.statement.sql).await;
         let has_fired = disarm(&self.injected);
         let after = self.table().await;
+        if !self.statement.state.is_empty() {
+            check_tables(&self.session, &what).await;
+        }
         let answer = match ran {
             Ok(ran) => {
                 let rows = self.statement.ordered(ran.unwrap_or_default());

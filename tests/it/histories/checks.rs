@@ -1,5 +1,5 @@
-//! The tables at the end of a history: the rows that the ledger allows and no others, the same ones
-//! by every way to them, and the balances.
+//! The tables at the end of a history: keys that agree with the rows, the rows that the ledger
+//! allows and no others, the same ones by every way to them, and the balances.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::sessions::{History, row_of};
 use super::statement::Model;
 use super::sums::SUMS;
 use super::tables::{BLOCK, Row, Rows, SharedTable, TABLES};
-use crate::engine::{rows, run};
+use crate::engine::{problem_of_tables, rows, run};
 
 /// The longest that statements of clients that went away may go on.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -27,6 +27,8 @@ const LOOKED_UP: usize = 10;
 pub async fn check(engine: &Engine, history: &History, seed: u64) -> Result<(), String> {
     let mut session = engine.connect();
     until_alone(&mut session).await;
+    let mut problems = history.problems.clone();
+    problems.extend(problem_of_tables(&session).await);
     for table in &TABLES {
         if table.is_renamed {
             let back = format!("RENAME TABLE {} TO {}", table.other_name(), table.name);
@@ -37,7 +39,6 @@ pub async fn check(engine: &Engine, history: &History, seed: u64) -> Result<(), 
             rows(&mut session, &table.definition()).await;
         }
     }
-    let mut problems = history.problems.clone();
     let mut blocks: HashMap<u64, Model> = HashMap::new();
     for (number, table) in TABLES.iter().enumerate() {
         let all = every_way(&mut session, table, seed, &mut problems).await;

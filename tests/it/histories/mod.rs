@@ -3,6 +3,7 @@
 //! ```text
 //!   schedule    what each session runs, drawn from a seed
 //!   statement   one statement: its text, and what it must do to the rows of its connection
+//!   kinds       what must have been acknowledged at least once
 //!   tables      the shared tables, and rows in them
 //!   sums        numbers that everybody changes
 //!   sessions    runs a schedule; writes down what was asked, when, and what came back
@@ -18,6 +19,7 @@
 //! `MAYFLY_FULL` goes on for an hour, or for `MAYFLY_RANDOM_SECONDS`.
 
 mod checks;
+mod kinds;
 mod ledger;
 mod schedule;
 mod sessions;
@@ -25,6 +27,7 @@ mod statement;
 mod sums;
 mod tables;
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use mayfly_session::{EngineOptions, TestFaults};
@@ -32,6 +35,8 @@ use mayfly_testkit::FaultPlan;
 
 use crate::budgets::MINIMUM;
 use crate::engine::{check_nothing_left, open_with, rows};
+use kinds::{KINDS, kind};
+use ledger::Answer;
 use schedule::{NUMBERS, Schedule};
 use sessions::run_schedule;
 use tables::TABLES;
@@ -66,7 +71,8 @@ const SURROUNDINGS: [Surroundings; 3] = [
     },
 ];
 
-async fn check(seed: u64, surroundings: Surroundings) {
+/// Runs a schedule and checks what came of it; the kinds of statements that were acknowledged.
+async fn check(seed: u64, surroundings: Surroundings) -> BTreeSet<&'static str> {
     let schedule = Schedule::new(seed, STEPS);
     let what = format!(
         "MAYFLY_RANDOM_SEED={seed}, {} sessions, {surroundings:?}",
@@ -87,7 +93,8 @@ async fn check(seed: u64, surroundings: Surroundings) {
     }
     drop(session);
     let files = directory.path().to_owned();
-    let history = run_schedule(&engine, &schedule, files, faults.clone()).await;
+    let is_short = surroundings.memory_bytes == MINIMUM || surroundings.has_faults;
+    let history = run_schedule(&engine, &schedule, files, faults.clone(), is_short).await;
     if let Some(faults) = faults {
         faults.disarm();
     }
@@ -101,6 +108,9 @@ async fn check(seed: u64, surroundings: Surroundings) {
     rows(&mut session, "DROP TABLE numbers").await;
     drop(session);
     check_nothing_left(&engine, &what).await;
+    let events = history.logs.iter().flat_map(|log| &log.events);
+    let done = events.filter(|event| matches!(event.answer, Answer::Done { .. } | Answer::Rows(_)));
+    done.map(|event| kind(&event.statement)).collect()
 }
 
 fn setup() -> Vec<String> {
@@ -128,6 +138,8 @@ async fn every_row_of_shared_tables_is_accounted_for() {
     let seconds = number("MAYFLY_RANDOM_SECONDS");
     let is_full = std::env::var_os("MAYFLY_FULL").is_some();
     let seconds = seconds.or_else(|| is_full.then_some(3600));
+    let is_usual = begin == SEED && seconds.is_none();
+    let mut acknowledged = BTreeSet::new();
     let started = Instant::now();
     for seed in begin.. {
         let is_over = match seconds {
@@ -138,7 +150,12 @@ async fn every_row_of_shared_tables_is_accounted_for() {
             break;
         }
         for surroundings in SURROUNDINGS {
-            Box::pin(check(seed, surroundings)).await;
+            acknowledged.append(&mut Box::pin(check(seed, surroundings)).await);
         }
+    }
+    if is_usual {
+        let missing = KINDS.iter().filter(|kind| !acknowledged.contains(*kind));
+        let missing: Vec<_> = missing.collect();
+        assert!(missing.is_empty(), "never acknowledged: {missing:?}");
     }
 }

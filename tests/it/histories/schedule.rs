@@ -12,6 +12,8 @@ const SLOTS: u64 = 32;
 const FILLED: u64 = 256;
 /// Rows of the table `numbers`.
 pub const NUMBERS: u64 = 800;
+/// The fewest and the most sessions.
+const SESSIONS: [usize; 2] = [2, 16];
 /// The tables that multi-table statements join, first and second.
 const PAIRS: [[usize; 2]; 6] = [[0, 1], [1, 0], [0, 3], [3, 4], [2, 0], [0, 2]];
 
@@ -40,8 +42,14 @@ impl Schedule {
     /// A schedule of so many statements in all.
     pub fn new(seed: u64, steps: usize) -> Schedule {
         let mut random = Random::new(seed);
-        let sessions = 2 + random.below(15) as usize;
-        let mix = Mix::new(&mut random);
+        let drawn = SESSIONS[0] + random.below((SESSIONS[1] - SESSIONS[0] + 1) as u64) as usize;
+        // Of four seeds that follow each other one has the fewest sessions, and one the most.
+        let sessions = match seed % 4 {
+            0 => SESSIONS[0],
+            1 => SESSIONS[1],
+            _ => drawn,
+        };
+        let mix = Mix::new(&mut random, seed);
         let draw = |session| {
             let mut draw = Draw {
                 random: Random::new(seed.wrapping_mul(1000) + session as u64),
@@ -91,13 +99,28 @@ struct Mix {
 }
 
 impl Mix {
-    fn new(random: &mut Random) -> Mix {
+    /// Four seeds that follow each other leave out no table but the first by themselves, and no
+    /// kind of statements.
+    fn new(random: &mut Random, seed: u64) -> Mix {
         let mut tables: Vec<usize> = (0..TABLES.len()).collect();
+        let stays = 1 + (seed % 4) as usize;
         while tables.len() > 2 && random.below(3) > 0 {
-            tables.remove(random.below(tables.len() as u64) as usize);
+            let place = random.below(tables.len() as u64) as usize;
+            if tables[place] != stays {
+                tables.remove(place);
+            }
         }
-        let mut weights: Vec<u64> = { KINDS.iter() }
-            .map(|(weight, _)| weight * [0, 1, 1, 4][random.below(4) as usize])
+        let mut weights: Vec<u64> = { KINDS.iter().zip(seed..) }
+            .map(|((weight, _), number)| {
+                let factor = [0, 1, 1, 4][random.below(4) as usize];
+                // One seed leaves out every other kind at most, the next one none of those.
+                weight
+                    * if number.is_multiple_of(2) {
+                        factor
+                    } else {
+                        factor.max(1)
+                    }
+            })
             .collect();
         // Without rows there is nothing to look at.
         weights[0] += KINDS[0].0;

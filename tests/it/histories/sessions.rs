@@ -30,8 +30,12 @@ const BLOCKS: u64 = 1 << 20;
 /// Longer than any history takes: one that is not over by then hangs.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Errors of memory, disk and quotas.
+/// Errors of memory, disk and quotas, where there is little of them or operations fail.
 const RESOURCES: [u16; 11] = [3, 41, 42, 1021, 1024, 1026, 1030, 1037, 1038, 1041, 1114];
+/// The quota of a session was met.
+const OF_QUOTAS: [u16; 2] = [41, 1114];
+/// Statements of a session between two looks at all tables.
+const LOOKS_EVERY: usize = 16;
 /// A statement was killed. That others change the same table is no error: each has its turn.
 const OF_OTHERS: [u16; 1] = [1317];
 const TABLE_EXISTS: u16 = 1050;
@@ -55,6 +59,8 @@ struct Shared {
     /// Where files for LOAD DATA lie.
     directory: PathBuf,
     faults: Option<Arc<FaultPlan>>,
+    /// Whether memory is short, or operations fail.
+    is_short: bool,
     tally: Mutex<Tally>,
     problems: Mutex<Vec<String>>,
 }
@@ -73,6 +79,7 @@ pub async fn run_schedule(
     schedule: &Schedule,
     directory: PathBuf,
     faults: Option<Arc<FaultPlan>>,
+    is_short: bool,
 ) -> History {
     let count = schedule.sessions.len();
     let shared = Arc::new(Shared {
@@ -82,6 +89,7 @@ pub async fn run_schedule(
         running: (0..count).map(|_| Mutex::default()).collect(),
         directory,
         faults,
+        is_short,
         tally: Mutex::default(),
         problems: Mutex::default(),
     });
@@ -119,6 +127,8 @@ struct Client {
     number: usize,
     /// Statements so far.
     statements: u64,
+    /// Whether the connection may have a quota.
+    has_quota: bool,
     session: Session,
     log: ConnectionLog,
     ended: Vec<ConnectionLog>,
@@ -132,6 +142,7 @@ impl Client {
             shared: Arc::clone(shared),
             number,
             statements: 0,
+            has_quota: false,
             session,
             log: ConnectionLog {
                 session: number,
@@ -143,8 +154,11 @@ impl Client {
     }
 
     async fn run(mut self, steps: Vec<Step>) -> Vec<ConnectionLog> {
-        for step in steps {
+        for (number, step) in steps.into_iter().enumerate() {
             self.step(&step).await;
+            if number % LOOKS_EVERY == LOOKS_EVERY - 1 {
+                self.look();
+            }
             if self.session.end_handle().is_set() {
                 self.connect_again();
             }
@@ -154,8 +168,25 @@ impl Client {
         self.ended
     }
 
+    /// Looks whether the keys and the rows of all tables agree while others change them.
+    fn look(&self) {
+        let problem = match self.session.verify_tables() {
+            Ok(problem) => problem,
+            Err(error) if self.shared.is_short => {
+                assert!(
+                    RESOURCES.contains(&error.code),
+                    "a look at the tables: {error}"
+                );
+                None
+            }
+            Err(error) => Some(format!("a look at the tables: {error:?}")),
+        };
+        lock(&self.shared.problems).extend(problem);
+    }
+
     /// Connects anew, with another block.
     fn connect_again(&mut self) {
+        self.has_quota = false;
         self.session = self.shared.engine.connect();
         let id = self.session.id();
         self.shared.connections[self.number].store(id, Ordering::SeqCst);
@@ -198,6 +229,7 @@ impl Client {
                 statement.sql(&place)
             }
         };
+        self.has_quota |= matches!(statement, Statement::Quota(bytes) if *bytes > 0);
         let answer = self.ask(statement, &sql, step.cut).await;
         self.statements += 1;
         let is_drop = matches!(
@@ -240,7 +272,12 @@ impl Client {
             None => Answer::Nothing,
             Some(Ok(answer)) => answer,
             Some(Err(error)) => {
-                if !may_fail(statement, error.code) {
+                let is_of_resources = match (shared.is_short, self.has_quota) {
+                    (true, _) => RESOURCES.contains(&error.code),
+                    (false, true) => OF_QUOTAS.contains(&error.code),
+                    (false, false) => false,
+                };
+                if !is_of_resources && !may_fail(statement, error.code) {
                     lock(&shared.problems).push(format!("{sql}: {error:?}"));
                 }
                 Answer::Failed {
@@ -328,11 +365,12 @@ async fn cut_off<F: Future>(asked: F, cut: Option<Cut>) -> Option<F::Output> {
     }
 }
 
-/// Whether a statement may fail with an error. Whether rows must meet others is the ledger's.
+/// Whether a statement may fail with an error where there is room for everything. Whether rows must
+/// meet others is the ledger's.
 fn may_fail(statement: &Statement, code: u16) -> bool {
     let tables: BTreeSet<_> = statement.tables().into_iter().collect();
     let mut tables = tables.into_iter().map(|table| &TABLES[table]);
-    if RESOURCES.contains(&code) || OF_OTHERS.contains(&code) {
+    if OF_OTHERS.contains(&code) {
         return true;
     }
     match code {

@@ -12,14 +12,15 @@
 //!   begins ---> short (50 ms of the processor)
 //!                 |
 //!                 v
-//!               long (some at a time; the others stand in the queue)
+//!               long (some at a time; the others stand in the queue, so many at most)
 //!                 |    ^
 //!                 v    | after each slice, while others wait
 //!               queue -+
 //! ```
 //!
-//! Nearly all plans are made while they are short, and no crowd of long ones slows them down more
-//! than so many busy threads do.
+//! Where as many are long as may be, one more ends, waits without a thread until another one has
+//! ended, and begins again. Nearly all plans are made while they are short, and no crowd of long
+//! ones slows them down more than so many busy threads do.
 
 mod threads;
 
@@ -27,6 +28,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -41,7 +43,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::errors;
 use crate::outcome::{crashed, panic_text};
-use threads::{IsLong, STUCK, Threads};
+use threads::{IsLong, LONG_MAX, STUCK, Threads};
 
 /// How long a plan is short: a hundred times what a join of a few tables takes.
 const SHORT: Duration = Duration::from_millis(50);
@@ -130,14 +132,17 @@ impl Planners {
 
     /// Counts what reading a statement's text takes. Where the budget has not so much, a text of no
     /// more than [`LARGE_TEXT_BYTES_MAX`] is read beyond it, one at a time: that many rows are
-    /// inserted by a single statement of a dump.
+    /// inserted by a single statement of a dump. The right to it is waited for as long as
+    /// `patience`, and as the time that planning may take, and until the statement is stopped.
     ///
     /// # Errors
-    /// As of `Account::reserve`.
+    /// As of `Account::reserve`, also where others have the right for too long; 1317 for a
+    /// statement that was stopped.
     pub(crate) async fn hold_text(
         &self,
         planning: &Planning,
         bytes: u64,
+        patience: Duration,
     ) -> Result<(), MySqlError> {
         let refused = match planning.hold_text(bytes) {
             Ok(()) => return Ok(()),
@@ -149,9 +154,27 @@ impl Planners {
         if planning.memory().large_text.is_some() {
             return Ok(());
         }
-        let right = Arc::clone(&self.large_text).acquire_owned().await;
-        planning.memory().large_text = right.ok();
-        Ok(())
+        let began = Instant::now();
+        let patience = planning.limit.map_or(patience, |limit| limit.min(patience));
+        let mut acquired = pin!(Arc::clone(&self.large_text).acquire_owned());
+        loop {
+            planning.check()?;
+            let left = patience.saturating_sub(began.elapsed());
+            match tokio::time::timeout(left.min(LOOKS_EVERY), &mut acquired).await {
+                Ok(right) => {
+                    planning.memory().large_text = right.ok();
+                    return Ok(());
+                }
+                Err(_) if left.is_zero() => return Err(refused),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Waits until one more plan may take long; the statement that has failed for that starts again
+    /// then.
+    pub(crate) async fn room_for_long(&self) {
+        self.threads.room_for_long().await;
     }
 
     fn plan_here<T>(
@@ -362,9 +385,11 @@ impl StatementWatch {
 
     /// Takes a turn, which is another one if that before is over.
     fn take_turn(&self) -> Result<(), MySqlError> {
-        self.is_long
-            .borrow_mut()
-            .get_or_insert_with(|| self.planners.threads.is_long());
+        let mut is_long = self.is_long.borrow_mut();
+        if is_long.is_none() {
+            let place = self.planners.threads.is_long();
+            *is_long = Some(place.ok_or_else(|| errors::many_long_plans(LONG_MAX))?);
+        }
         let mut turn = self.turn.borrow_mut();
         if turn.as_ref().is_some_and(|turn| !turn.is_over()) {
             return Ok(());
@@ -406,4 +431,47 @@ fn processor_time() -> Duration {
 /// Waits for what planning reads, such as the footer of a file; on a thread that plans.
 pub(crate) fn wait<T>(reading: impl Future<Output = T>) -> T {
     Handle::current().block_on(reading)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Engine, EngineOptions};
+
+    const FOREVER: Duration = Duration::from_secs(1 << 30);
+
+    #[tokio::test]
+    async fn the_right_to_a_large_text_is_waited_for_no_longer_than_the_statement_may() {
+        let engine = Engine::open(EngineOptions {
+            memory_bytes: 64 << 20,
+            ..EngineOptions::default()
+        });
+        let engine = engine.unwrap();
+        let session = engine.connect();
+        let account = session.connection.statement_account();
+        let planners = &engine.shared().planners;
+        let planning = |limit_ms| Planning::new(Arc::default(), &account, limit_ms);
+        // More than the budget.
+        let bytes = LARGE_TEXT_BYTES_MAX;
+        let refused = planning(0).hold_text(bytes).expect_err("too large");
+        let hold = async |planning: &Planning, bytes, patience| {
+            let held = planners.hold_text(planning, bytes, patience).await;
+            held.map_err(|error| error.code)
+        };
+        let first = planning(0);
+        assert_eq!(hold(&first, bytes, Duration::ZERO).await, Ok(()));
+        // The first one has the right.
+        let second = planning(0);
+        let ended = hold(&second, bytes, Duration::ZERO).await;
+        assert_eq!(ended, Err(refused.code));
+        let ended = hold(&planning(50), bytes, FOREVER).await;
+        assert_eq!(ended, Err(refused.code));
+        let stopped = planning(0);
+        stopped.stop.store(true, Ordering::Relaxed);
+        assert_eq!(hold(&stopped, bytes, FOREVER).await, Err(1317));
+        first.end();
+        assert_eq!(hold(&second, bytes, Duration::ZERO).await, Ok(()));
+        let ended = hold(&planning(0), bytes + 1, FOREVER).await;
+        assert_eq!(ended, Err(refused.code));
+    }
 }

@@ -3,8 +3,9 @@
 //! **Owns** how many there are and who gets one. There are as many as workers, which is enough for
 //! plans that are short, and one more for each plan that turns out to be long, or where all of
 //! them are stuck: each has a stack and a heap that plans have filled. One is there from the start
-//! to the end, so that planning goes on where the system gives no more. **Never** knows what is
-//! done on them.
+//! to the end, so that planning goes on where the system gives no more. Long plans have a part of
+//! the threads only: whatever a crowd of them does, short plans find a thread. **Never** knows what
+//! is done on them.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,8 +13,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
+
+use crate::pending::notified_unless;
+
 /// At a time, those included whose statement has been stopped and that have not noticed yet.
-const THREADS_MAX: usize = 128;
+const THREADS_MAX: usize = 256;
+/// How many of them may have plans that take long. Whoever makes one more ends it, and waits until
+/// there is room: without a thread, which others may need for a short one.
+pub(super) const LONG_MAX: usize = 224;
 /// How long a thread waits for the next plan.
 const IDLE: Duration = Duration::from_secs(5);
 
@@ -31,8 +39,11 @@ pub(super) struct Threads {
 
 struct Shared {
     stack_bytes: usize,
+    long_max: usize,
     state: Mutex<State>,
     changed: Condvar,
+    /// Told to one of those who wait for room for a long plan.
+    room: Notify,
 }
 
 struct State {
@@ -53,6 +64,7 @@ pub(super) struct IsLong(Arc<Shared>);
 impl Drop for IsLong {
     fn drop(&mut self) {
         self.0.state().long -= 1;
+        self.0.room.notify_one();
     }
 }
 
@@ -62,8 +74,13 @@ impl Threads {
     /// # Errors
     /// Where the system gives none.
     pub(super) fn start(base: usize, stack_bytes: usize) -> io::Result<Threads> {
+        Threads::start_with(base, stack_bytes, LONG_MAX)
+    }
+
+    fn start_with(base: usize, stack_bytes: usize, long_max: usize) -> io::Result<Threads> {
         let shared = Arc::new(Shared {
             stack_bytes,
+            long_max,
             state: Mutex::new(State {
                 tasks: VecDeque::new(),
                 threads: 1,
@@ -74,6 +91,7 @@ impl Threads {
                 is_over: false,
             }),
             changed: Condvar::new(),
+            room: Notify::new(),
         });
         shared.spawn()?;
         Ok(Threads { shared })
@@ -102,14 +120,25 @@ impl Threads {
         }
     }
 
-    /// Says that the plan of this thread takes long; others need another thread meanwhile.
-    pub(super) fn is_long(&self) -> IsLong {
+    /// Says that the plan of this thread takes long; others need another thread meanwhile. `None`
+    /// where too many of them do already: it must end then.
+    pub(super) fn is_long(&self) -> Option<IsLong> {
         let mut state = self.shared.state();
+        if state.long >= self.shared.long_max {
+            return None;
+        }
         state.long += 1;
         if state.tasks.len() > state.idle {
             self.shared.grow(&mut state);
         }
-        IsLong(Arc::clone(&self.shared))
+        Some(IsLong(Arc::clone(&self.shared)))
+    }
+
+    /// Waits until there is room for one more plan that takes long. Somebody else may take it.
+    pub(super) async fn room_for_long(&self) {
+        let shared = &self.shared;
+        let has_room = || shared.state().long < shared.long_max;
+        notified_unless(&shared.room, has_room).await;
     }
 }
 
@@ -183,6 +212,7 @@ impl Shared {
 mod tests {
     use std::sync::Barrier;
     use std::sync::mpsc;
+    use std::task::{Context, Waker};
 
     use super::*;
 
@@ -201,7 +231,7 @@ mod tests {
             let long = Arc::clone(&threads);
             threads.run(Box::new(move || {
                 // The others are stuck.
-                let _is_long = (number % 2 == 0).then(|| long.is_long());
+                let _is_long = (number % 2 == 0).then(|| long.is_long().expect("they are few"));
                 barrier.wait();
                 sender.send(()).unwrap();
                 nothing()
@@ -212,6 +242,43 @@ mod tests {
             thread::yield_now();
         }
         assert_eq!(ended.iter().take(7).count(), 7);
+    }
+
+    #[test]
+    fn a_crowd_of_long_tasks_leaves_threads_to_the_others() {
+        const LONG: usize = 5;
+        let threads = Arc::new(Threads::start_with(2, 1 << 20, LONG).unwrap());
+        let (sender, begun) = mpsc::channel();
+        let gate = Arc::new(Barrier::new(LONG + 1));
+        for _ in 0..LONG {
+            let (gate, sender, long) = (Arc::clone(&gate), sender.clone(), Arc::clone(&threads));
+            threads.run(Box::new(move || {
+                let is_long = long.is_long();
+                sender.send(is_long.is_some()).unwrap();
+                gate.wait();
+                nothing()
+            }));
+        }
+        assert!(begun.iter().take(LONG).all(|is_long| is_long));
+        // The next one may not take long, nor need it wait to be told so; short ones are done.
+        for _ in 0..10 {
+            let (sender, told) = mpsc::channel();
+            let long = Arc::clone(&threads);
+            threads.run(Box::new(move || {
+                sender.send(long.is_long().is_none()).unwrap();
+                nothing()
+            }));
+            assert!(told.recv().unwrap());
+        }
+        // It waits without a thread until one of those has ended.
+        let mut room = std::pin::pin!(threads.room_for_long());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(room.as_mut().poll(&mut context).is_pending());
+        gate.wait();
+        while room.as_mut().poll(&mut context).is_pending() {
+            thread::yield_now();
+        }
+        assert!(threads.is_long().is_some());
     }
 
     #[test]

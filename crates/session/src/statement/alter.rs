@@ -72,7 +72,7 @@ impl Job {
             self.check_new_name(&new_database, &new_name, temporary)?;
         }
         let definition = altered.draft.definition(&new_name)?;
-        self.check_rules(&definition)?;
+        self.check_rules(&definition).await?;
         let added = alter.actions.iter().filter_map(|action| match action {
             AlterAction::AddKey(key) => Some(key),
             _ => None,
@@ -256,7 +256,13 @@ impl Job {
         };
         if made.leaves_rows(old.definition()) {
             let stop = self.running.stop_flag();
-            let successor = old.successor(made.name, &made.definition, &stop);
+            let rows = match old.keys_to_build(&made.definition) {
+                0 => 0,
+                _ => old.row_count(),
+            };
+            let successor = self.in_long_step(old, rows, || {
+                old.successor(made.name, &made.definition, &stop)
+            });
             if let Some((new, seen)) = successor.map_err(|error| errors::from_table(&error))? {
                 let rows = Written::all(seen.row_count());
                 return Ok((succession(Arc::new(new), seen, true), rows));

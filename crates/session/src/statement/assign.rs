@@ -107,6 +107,8 @@ impl Values {
             }
             columns.push(target);
         }
+        let rules = job.rules(table).await?;
+        let computed = Rules::of_table_defaults(job, table, defaults).await?;
         Ok(Values {
             job: job.clone(),
             columns,
@@ -116,8 +118,8 @@ impl Values {
             strict,
             refuses_null: strict,
             ignores: ignore,
-            rules: job.rules(table)?,
-            computed: Rules::of_defaults(job, table.definition(), defaults)?,
+            rules,
+            computed,
             counter: None,
             table: Arc::clone(table),
         })

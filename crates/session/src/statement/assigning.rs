@@ -70,8 +70,8 @@ impl Job {
         };
         let bindings = self.bindings(&References::of_query(query)).await?;
         let ready = Box::pin(self.without_assigned(rest, &assigned, &bindings)).await?;
-        let assigning = Assigning::begin(self, &ready, assigned, &bindings)?;
-        Ok(Some((ready, assigning)))
+        let planned = Assigning::planned(self, ready, assigned, bindings).await?;
+        Ok(Some(planned))
     }
 
     /// The plan of the rest of a query, whose rows come in their order.
@@ -94,8 +94,21 @@ impl Job {
 }
 
 impl Assigning {
-    /// What is computed beside a plan.
-    pub(crate) fn begin(
+    /// What is computed beside a plan; made on a thread that plans.
+    pub(crate) async fn planned(
+        job: &Job,
+        ready: Ready,
+        assigned: Assigned,
+        bindings: Bindings,
+    ) -> Result<(Ready, Assigning), MySqlError> {
+        job.plan(move |job| {
+            let assigning = Assigning::begin(job, &ready, assigned, &bindings)?;
+            Ok((ready, assigning))
+        })
+        .await
+    }
+
+    fn begin(
         job: &Job,
         ready: &Ready,
         assigned: Assigned,

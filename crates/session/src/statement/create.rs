@@ -27,6 +27,7 @@ use super::write::{Writer, Written};
 use super::{Job, information};
 use crate::connection::Connection;
 use crate::errors;
+use crate::gone_tables;
 use crate::outcome::Outcome;
 
 /// Engines that are accepted in the place of ours; with a note, as MySQL substitutes engines.
@@ -78,8 +79,8 @@ impl Job {
         refuse_information(name)?;
         let dictionary = &self.connection.engine.shared().dictionary;
         let tables = || Ok(dictionary.tables(name).unwrap_or_default());
-        let (_, _turns) = self.tables_to_change(tables).await?;
-        match self
+        let (tables, turns) = self.tables_to_change(tables).await?;
+        let dropped = match self
             .connection
             .engine
             .shared()
@@ -99,7 +100,10 @@ impl Job {
                 Ok(Outcome::done(0))
             }
             Err(_) => Err(MySqlError::new(ErrorCode::DatabaseDropMissing, &[&name])),
-        }
+        };
+        drop(turns);
+        gone_tables::free(&self.running, tables);
+        dropped
     }
 
     pub(crate) async fn create_table(&self, create: CreateTable) -> Result<Outcome, MySqlError> {
@@ -176,7 +180,7 @@ impl Job {
             None => None,
         };
         let definition = draft.definition(name)?;
-        self.check_rules(&definition)?;
+        self.check_rules(&definition).await?;
         let notes = key_notes(create.keys.iter(), &definition.keys, &[]);
         let warns = !notes.is_empty();
         for note in notes {
@@ -226,8 +230,17 @@ impl Job {
         table: Arc<Table>,
     ) -> Result<(), MySqlError> {
         let (temporary, replace) = (create.temporary, create.or_replace);
+        if temporary && replace {
+            let name = table.name().to_owned();
+            let mut local = self.connection.local();
+            let replaced = local.temporary.drop_table(database, &name);
+            let created = local.temporary.create(database, table);
+            drop(local);
+            gone_tables::free(&self.running, replaced.into_iter().collect());
+            return created.map_err(|error| errors::from_table(&error));
+        }
         if temporary || !replace {
-            return self.connection.publish(database, table, temporary, replace);
+            return self.connection.publish(database, table, temporary);
         }
         let dictionary = &self.connection.engine.shared().dictionary;
         let replaced = || {
@@ -238,10 +251,7 @@ impl Job {
             let (found, _turns) = self.tables_to_change(replaced).await?;
             let place = |table: &Arc<Table>| (database.to_owned(), Arc::clone(table));
             let Some(old) = found.first() else {
-                match self
-                    .connection
-                    .publish(database, Arc::clone(&table), false, false)
-                {
+                match self.connection.publish(database, Arc::clone(&table), false) {
                     // Somebody has made one since it was looked for.
                     Err(error) if error.is(ErrorCode::TableExists) => continue,
                     published => return published,
@@ -433,7 +443,7 @@ impl Job {
             });
             Ok(shared.collect())
         };
-        let (_, _turns) = self.tables_to_change(dropped).await?;
+        let (mut gone, turns) = self.tables_to_change(dropped).await?;
         let mut missing = Vec::new();
         for (database, table) in &places {
             let is_temporary = self.connection.exists(database, table, true);
@@ -454,22 +464,34 @@ impl Job {
                 .connection
                 .local()
                 .temporary
-                .drop_table(database, table)
-                .is_ok();
-            if !dropped && !drop.temporary {
-                let _ = dictionary.drop_table(database, table);
+                .drop_table(database, table);
+            match dropped {
+                Ok(table) => gone.push(table),
+                Err(_) if drop.temporary => {}
+                // Its turn was taken, so it is among those that are gone.
+                Err(_) => {
+                    let _ = dictionary.drop_table(database, table);
+                }
             }
         }
         for name in missing {
             self.note(ErrorCode::UnknownTable, &[&name]);
         }
+        // Whoever waits for a turn at one of them finds that it has gone.
+        std::mem::drop(turns);
+        gone_tables::free(&self.running, gone);
         Ok(Outcome::done(0))
     }
 
     pub(crate) async fn truncate(&self, name: &TableName) -> Result<Outcome, MySqlError> {
-        let (table, _turns) = self.table_to_change(name).await?;
+        let (table, turns) = self.table_to_change(name).await?;
+        let is_large = gone_tables::is_large(&table);
         let truncated = table.truncate();
-        truncated.map_err(|error| errors::from_table(&error))?;
+        let gone = truncated.map_err(|error| errors::from_table(&error))?;
+        drop(turns);
+        if is_large {
+            gone_tables::free_beside(&self.running, gone);
+        }
         Ok(Outcome::done(0))
     }
 }
@@ -507,23 +529,16 @@ impl Connection {
         Table::of(name, definition, &account, AccountOptions::default())
     }
 
-    /// Makes a table known by its name; to all others too, if it is no temporary one. Of temporary
-    /// tables it takes the place of another one, if it is to replace it.
+    /// Makes a table known by its name; to all others too, if it is no temporary one.
     pub(crate) fn publish(
         &self,
         database: &str,
         table: Arc<Table>,
         temporary: bool,
-        replace: bool,
     ) -> Result<(), MySqlError> {
-        let name = table.name().to_owned();
         let dictionary = &self.engine.shared().dictionary;
         let created = if temporary {
-            let mut local = self.local();
-            if replace {
-                let _ = local.temporary.drop_table(database, &name);
-            }
-            local.temporary.create(database, table)
+            self.local().temporary.create(database, table)
         } else {
             dictionary.create_table(database, table)
         };

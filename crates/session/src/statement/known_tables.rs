@@ -22,6 +22,7 @@ use mayfly_types::MySqlError;
 
 use super::Job;
 use crate::connection::Connection;
+use crate::gone_tables;
 use crate::outcome::{Outcome, crashed, panic_text};
 
 /// Definitions that are kept, and the bytes of the longest text.
@@ -108,11 +109,16 @@ impl Connection {
                 }
                 let table = Arc::new(self.new_table(name, made.definition, true));
                 table.raise_auto_increment(made.next_number);
-                let published = self.publish(&database, table, true, false);
+                let published = self.publish(&database, table, true);
                 self.local().session_state_changed();
                 Some(published)
             }
             TableText::Drop { temporary, name } => {
+                // A large one is freed elsewhere, which is waited for.
+                let table = local.temporary.table(&database, name)?;
+                if gone_tables::is_large(&table) {
+                    return None;
+                }
                 local.temporary.drop_table(&database, name).ok()?;
                 if temporary {
                     local.session_state_changed();

@@ -124,6 +124,9 @@ pub(crate) async fn run(
     Ok(job.settle(outcome))
 }
 
+/// Entries of keys that come and go in a step before it counts as long: some ten milliseconds.
+const LONG_STEP_ENTRIES: u64 = 32 << 10;
+
 /// How long a text may be that is read where its statement runs: it takes less than a millisecond.
 const SHORT_TEXT_BYTES_MAX: usize = 8 << 10;
 
@@ -168,8 +171,20 @@ impl Job {
         }
         let bytes = text_bytes(&self.running.text);
         let planners = &self.connection.engine.shared().planners;
-        planners.hold_text(&self.running.planning, bytes).await?;
+        let patience = self.connection.local().settings().memory_wait;
+        let held = planners.hold_text(&self.running.planning, bytes, patience);
+        held.await?;
         self.plan(|job| parse::parse(&job.running.text)).await
+    }
+
+    /// Does a step in which so many rows of a table change with their keys. Another thread takes
+    /// the place of this worker meanwhile if they are many.
+    pub(crate) fn in_long_step<T>(&self, table: &Table, rows: u64, step: impl FnOnce() -> T) -> T {
+        let keys = table.definition().keys.len() as u64;
+        match rows.saturating_mul(keys.max(1)) >= LONG_STEP_ENTRIES {
+            true => self.connection.engine.shared().waiting_room.compute(step),
+            false => step(),
+        }
     }
 
     /// Counts the statement, also if it is started again.

@@ -65,8 +65,9 @@ impl Lately {
 }
 
 impl Job {
-    /// The rules of a table; `None` if it has none.
-    pub(crate) fn rules(&self, table: &Arc<Table>) -> Result<Option<Arc<Rules>>, MySqlError> {
+    /// The rules of a table; `None` if it has none. Those that are not known are made ready on a
+    /// thread that plans.
+    pub(crate) async fn rules(&self, table: &Arc<Table>) -> Result<Option<Arc<Rules>>, MySqlError> {
         if !Rules::exist(table.definition()) {
             return Ok(None);
         }
@@ -76,17 +77,17 @@ impl Job {
         if known.is_some() {
             return Ok(known);
         }
-        let rules = Arc::new(Rules::of(self, table.definition())?);
+        let definition = Arc::clone(table.definition_handle());
+        let rules = self.plan(move |job| Rules::of(job, &definition)).await?;
+        let rules = Arc::new(rules);
         let mut local = self.connection.local();
         local.rules.keep(table, division_digits, &rules);
         Ok(Some(rules))
     }
 
-    /// Makes sure that the rules of a definition can be made ready.
-    pub(crate) fn check_rules(&self, definition: &Definition) -> Result<(), MySqlError> {
-        if Rules::exist(definition) {
-            Rules::of(self, definition)?;
-        }
+    /// Makes sure that the rules of a definition can be made ready; on a thread that plans.
+    pub(crate) async fn check_rules(&self, definition: &Definition) -> Result<(), MySqlError> {
+        let has_rules = Rules::exist(definition);
         let mut defaults = Vec::new();
         for (place, column) in definition.columns.iter().enumerate() {
             if let Fallback::Expression(expression) = Fallback::of(column)?
@@ -95,7 +96,17 @@ impl Job {
                 defaults.push((place, *expression));
             }
         }
-        Rules::of_defaults(self, definition, defaults).map(|_| ())
+        if !has_rules && defaults.is_empty() {
+            return Ok(());
+        }
+        let definition = definition.clone();
+        self.plan(move |job| {
+            if has_rules {
+                Rules::of(job, &definition)?;
+            }
+            Rules::of_defaults(job, &definition, defaults).map(|_| ())
+        })
+        .await
     }
 }
 
@@ -165,12 +176,30 @@ impl Rules {
         })
     }
 
-    /// What computes the defaults of these columns; `None` if there are none. It is not kept for
-    /// other statements: that it is another time then, and other values come, may be in it.
+    /// What computes the defaults of these columns of a table; `None` if there are none. It is not
+    /// kept for other statements: that it is another time then, and other values come, may be in
+    /// it. It is made ready on a thread that plans.
     ///
     /// # Errors
     /// Those of expressions that cannot be computed.
-    pub(crate) fn of_defaults(
+    pub(crate) async fn of_table_defaults(
+        job: &Job,
+        table: &Table,
+        defaults: Vec<(usize, Expr)>,
+    ) -> Result<Option<Rules>, MySqlError> {
+        if defaults.is_empty() {
+            return Ok(None);
+        }
+        let definition = Arc::clone(table.definition_handle());
+        job.plan(move |job| Rules::of_defaults(job, &definition, defaults))
+            .await
+    }
+
+    /// What computes the defaults of these columns; `None` if there are none.
+    ///
+    /// # Errors
+    /// Those of expressions that cannot be computed.
+    fn of_defaults(
         job: &Job,
         definition: &Definition,
         defaults: Vec<(usize, Expr)>,

@@ -121,7 +121,7 @@ impl Writer {
                 ignores,
                 ..Written::default()
             },
-            appender: (!ignores).then(|| table.begin_append()),
+            appender: (!ignores).then(|| table.begin_append().stopped_by(job.running.stop_flag())),
             tells_met: false,
             last_met: None,
             working: None,
@@ -363,7 +363,8 @@ impl Writer {
             window.looked_at(conflicts.rows);
             let part = rest.slice(0, conflicts.rows);
             rest = rest.slice(conflicts.rows, rest.num_rows() - conflicts.rows);
-            let mut change = self.rows().begin_change();
+            let stop = self.values.job().running.stop_flag();
+            let mut change = self.rows().begin_change().stopped_by(stop);
             let numbers = conflicts.found.iter().filter_map(|found| found.number);
             let ids = change.snapshot().locate(numbers).map_err(table_error)?;
             change.remove(&UInt64Array::from(ids));
@@ -424,7 +425,8 @@ impl Writer {
             window.looked_at(conflicts.rows);
             let part = tried.slice(0, conflicts.rows);
             let counter = self.values.counter.clone();
-            let mut change = self.rows().begin_change();
+            let stop = self.values.job().running.stop_flag();
+            let mut change = self.rows().begin_change().stopped_by(stop);
             let OnDuplicate::Update(updater) = &mut self.on_duplicate else {
                 return Ok(());
             };
@@ -510,7 +512,9 @@ impl Writer {
         job.check_misfits()?;
         if let Some(appender) = self.appender.take() {
             job.connection.before_change(&self.table)?;
-            appender.commit().map_err(table_error)?;
+            let committed =
+                job.in_long_step(&self.table, appender.row_count(), || appender.commit());
+            committed.map_err(table_error)?;
             self.inserted();
         }
         if let Some(working) = self.working.take() {

@@ -28,6 +28,7 @@ proptest! {
     /// Whatever is taken and returned in whatever order, what is in use keeps the limit, and with
     /// what is backed for it the limit and its slack.
     #[test]
+    #[cfg_attr(miri, ignore = "takes an hour, and tests/miri.rs moves pages")]
     fn nothing_is_held_beyond_limit_and_slack(
         steps in prop::collection::vec(step(), 1..200),
         // With huge pages the last of them is no whole one.

@@ -30,6 +30,10 @@ use ranges::Ranges;
 
 pub use cached::CachedBytes;
 
+/// Pieces of a file that a period gives back at least, whatever else there is to do: a system call
+/// each.
+const PIECES_MIN: u32 = 256;
+
 /// The alignment of everything in a temp file.
 pub(crate) const SECTOR: u64 = 4096;
 /// The largest growth step for small files; larger files grow by an eighth.
@@ -326,14 +330,16 @@ impl Files {
     }
 
     /// Ends a period: gives back what the files have beyond the most that was in use at once since
-    /// the last one ended. Stops early as soon as `is_needed` says so.
+    /// the last one ended. Where `is_needed` says so, it stops after [`PIECES_MIN`] of each.
     pub(crate) fn end_period(&self, is_needed: &dyn Fn() -> bool) {
         for file in &self.files {
             let Some(handle) = file.handle.get() else {
                 continue;
             };
+            let mut pieces = 0;
             let mut unused = lock(&file.growing).end_period();
-            while unused > 0 && !is_needed() {
+            while unused > 0 && (pieces < PIECES_MIN || !is_needed()) {
+                pieces += 1;
                 match file.give_back(handle, unused) {
                     0 => break,
                     given => unused -= given,

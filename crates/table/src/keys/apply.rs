@@ -49,11 +49,31 @@ impl Statement<'_> {
     /// it wrote come.
     ///
     /// # Errors
-    /// [`Error::DuplicateEntry`](crate::Error::DuplicateEntry), or what a tree or a page gives. The
-    /// entries are then as they were, or the indexes are stale.
-    pub(crate) fn apply(&self, indexes: &mut Indexes, format: &Format) -> Result<()> {
+    /// [`Error::DuplicateEntry`](crate::Error::DuplicateEntry), [`Error::Stopped`] where the flag
+    /// is raised, or what a tree or a page gives. The entries are then as they were, or the indexes
+    /// are stale.
+    pub(crate) fn apply(
+        &self,
+        indexes: &mut Indexes,
+        format: &Format,
+        stop: Option<&StopFlag>,
+    ) -> Result<()> {
         let steps = self.steps(indexes);
-        run(indexes, format, &steps)
+        run(indexes, format, &steps, stop)
+    }
+
+    /// As [`Statement::apply`], in a fork that is dropped should it fail: nothing is undone then.
+    pub(crate) fn apply_to_fork(
+        &self,
+        fork: &mut Indexes,
+        format: &Format,
+        stop: Option<&StopFlag>,
+    ) -> Result<()> {
+        for step in self.steps(fork) {
+            StopFlag::check_any(stop)?;
+            step.run(fork, format, step.comes)?;
+        }
+        Ok(())
     }
 
     fn steps(&self, indexes: &Indexes) -> Vec<Step<'_>> {
@@ -111,7 +131,7 @@ pub(crate) fn restore(indexes: &mut Indexes, format: &Format, from: Rows<'_>, to
     }
     indexes.begin_change();
     if steps_between(indexes, format, from, to)
-        .and_then(|steps| run(indexes, format, &steps))
+        .and_then(|steps| run(indexes, format, &steps, None))
         .is_err()
     {
         indexes.mark_stale();
@@ -200,11 +220,18 @@ impl<'a> OtherPages<'a> {
 /// Makes the entries anew from all rows.
 ///
 /// # Errors
-/// What a tree or a page gives; the indexes stay stale.
-pub(crate) fn rebuild(indexes: &mut Indexes, format: &Format, rows: Rows<'_>) -> Result<()> {
+/// [`Error::Stopped`] where the flag is raised, or what a tree or a page gives; the indexes stay
+/// stale.
+pub(crate) fn rebuild(
+    indexes: &mut Indexes,
+    format: &Format,
+    rows: Rows<'_>,
+    stop: Option<&StopFlag>,
+) -> Result<()> {
     indexes.clear();
     indexes.mark_stale();
     for step in rows.steps(true) {
+        StopFlag::check_any(stop)?;
         step.run(indexes, format, true)?;
     }
     indexes.mark_whole();
@@ -224,9 +251,7 @@ pub(crate) fn build(
 ) -> Result<()> {
     let only: Rc<[usize]> = only.into();
     for step in rows.steps(true).filter(|_| !only.is_empty()) {
-        if stop.is_raised() {
-            return Err(Error::Stopped);
-        }
+        StopFlag::check_any(Some(stop))?;
         let step = Step {
             only: Some(Rc::clone(&only)),
             ..step
@@ -236,28 +261,48 @@ pub(crate) fn build(
     Ok(())
 }
 
-/// Checks that the trees are whole and have the entries of all rows and no others; for tests.
+/// Checks that the numbers of rows ascend and are below `next_number`, and that the trees are whole
+/// and have the entries of all rows and no others.
 ///
-/// # Panics
-/// If they do not.
-pub(crate) fn verify(indexes: &mut Indexes, format: &Format, rows: Rows<'_>) {
-    let mut count = 0;
+/// Each row finds an entry that leads to it, no two rows have one number, and there are as many
+/// entries as rows: so each entry has its row, too.
+///
+/// # Errors
+/// [`Error::CorruptPage`] says what does not hold; those of pages that cannot be read.
+pub(crate) fn verify(
+    indexes: &mut Indexes,
+    format: &Format,
+    rows: Rows<'_>,
+    next_number: u64,
+) -> Result<()> {
+    let (mut count, mut next) = (0, 0);
     for step in rows.steps(true) {
-        let verified = step.with_rows(format, |rows| {
-            indexes.verify_rows(rows);
-            Ok(rows.slots.len() as u64)
-        });
-        let Ok(rows) = verified else {
-            return;
-        };
-        count += rows;
+        step.with_rows(format, |rows| {
+            let numbers = rows.page.numbers()?;
+            for slot in &rows.slots {
+                let number = numbers.number(*slot as usize);
+                if number < next || number >= next_number {
+                    let what = "a row with the number of another one";
+                    return Err(Error::CorruptPage { what });
+                }
+                next = number + 1;
+            }
+            count += rows.slots.len() as u64;
+            indexes.verify_rows(rows)
+        })?;
     }
-    indexes.verify_trees(count);
+    indexes.verify_trees(count)
 }
 
-fn run(indexes: &mut Indexes, format: &Format, steps: &[Step<'_>]) -> Result<()> {
+fn run(
+    indexes: &mut Indexes,
+    format: &Format,
+    steps: &[Step<'_>],
+    stop: Option<&StopFlag>,
+) -> Result<()> {
     for (done, step) in steps.iter().enumerate() {
-        if let Err(error) = step.run(indexes, format, step.comes) {
+        let ran = StopFlag::check_any(stop);
+        if let Err(error) = ran.and_then(|()| step.run(indexes, format, step.comes)) {
             undo(indexes, format, &steps[..done]);
             return Err(error);
         }

@@ -283,29 +283,37 @@ impl Indexes {
     }
 
     /// Checks that rows have their entries.
-    fn verify_rows(&mut self, rows: &KeyedRows<'_>) {
-        let Ok(all) = self.encoded(rows) else {
-            return;
-        };
-        for (index, keys) in self.indexes.iter().zip(all) {
+    fn verify_rows(&mut self, rows: &KeyedRows<'_>) -> Result<()> {
+        let all = self.encoded(rows)?;
+        for (index, keys) in self.indexes.iter().zip(&all) {
+            if keys.len() != rows.slots.len() {
+                let what = "rows without a key";
+                return Err(Error::CorruptPage { what });
+            }
             for row in 0..keys.len() {
-                let Ok(found) = index.tree.get(keys.key(row)) else {
-                    return;
-                };
+                let found = index.tree.get(keys.key(row))?;
                 let found = found.map(|payload| payload.row_id());
                 let number = (index.tree.payload_bytes() > 0).then(|| keys.number(row));
-                assert_eq!(found, Some(number), "the entry of a row in {}", index.name);
+                if found != Some(number) {
+                    let what = "a row without its entry in an index";
+                    return Err(Error::CorruptPage { what });
+                }
             }
         }
+        self.keep(all);
+        Ok(())
     }
 
     /// Checks that the trees are whole and have so many entries.
-    fn verify_trees(&self, row_count: u64) {
+    fn verify_trees(&self, row_count: u64) -> Result<()> {
         for index in &self.indexes {
-            if index.tree.verify().is_ok() {
-                assert_eq!(index.tree.len(), row_count, "entries of {}", index.name);
+            index.tree.verify()?;
+            if index.tree.len() != row_count {
+                let what = "an index with other entries than those of the rows";
+                return Err(Error::CorruptPage { what });
             }
         }
+        Ok(())
     }
 
     fn take_back(&mut self, at: usize, keys: &EncodedKeys, order: &[u32]) {

@@ -26,6 +26,17 @@ impl StopFlag {
             false => Ok(()),
         }
     }
+
+    /// As [`StopFlag::check`], for a change of a table, which may have no flag.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`](crate::Error::Stopped).
+    pub(crate) fn check_any(stop: Option<&StopFlag>) -> crate::Result<()> {
+        match stop.is_some_and(StopFlag::is_raised) {
+            true => Err(crate::Error::Stopped),
+            false => Ok(()),
+        }
+    }
 }
 
 impl From<Arc<AtomicBool>> for StopFlag {

@@ -127,7 +127,7 @@ impl Table {
         is_little: bool,
         ask: impl FnOnce(&Indexes) -> Result<Option<T>>,
     ) -> Result<ByKey<T>> {
-        let state = self.state();
+        let state = self.mended()?;
         if state.version != seen.version() {
             return Ok(ByKey::Changed);
         }
@@ -177,7 +177,7 @@ impl Table {
         columns: &[usize],
         limit: usize,
     ) -> Result<Option<(Vec<ArrayRef>, usize)>> {
-        let mut state = self.state();
+        let mut state = self.mended()?;
         let Some(key) = searches.first().map(|search| search.key) else {
             return Ok(None);
         };
@@ -203,7 +203,9 @@ impl Table {
     /// # Panics
     /// If there is no such key.
     pub fn distinct(&self, key: usize, parts: usize) -> Result<u64> {
-        self.ask(self.state(), false, |indexes| indexes.distinct(key, parts))
+        self.ask(self.mended()?, false, |indexes| {
+            indexes.distinct(key, parts)
+        })
     }
 
     /// Bytes of all keys, in memory and on disk.

@@ -17,15 +17,20 @@ use std::time::SystemTime;
 use super::Table;
 use crate::appender::Pending;
 use crate::change::Removal;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::journal::{Mutation, RowChange};
 use crate::keys::{self, Indexes};
 use crate::patch::Patches;
 use crate::replace::ReplacedPages;
+use crate::rows::StopFlag;
 use crate::table_page::TablePage;
 
 /// Entries of keys that are changed in place while readers wait: about half a millisecond.
 const IN_PLACE_MAX: u64 = 512;
+/// Entries that come and go in a fork of the keys. A statement that fails or is stopped then drops
+/// the fork, where it would have to undo as much as it has done. Where there is no room for the
+/// fork they are changed in place.
+const FORKED_MIN: u64 = 32 << 10;
 
 /// What a statement does to the rows of a table.
 pub(crate) struct StatementRows {
@@ -97,7 +102,13 @@ impl Table {
     }
 
     /// Changes the table in place, all or nothing. Readers wait until it is done.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`](crate::Error::Stopped) where the flag of the statement is raised, among
+    /// all others; nothing has happened then.
     pub(crate) fn absorb(&self, rows: StatementRows) -> Result<()> {
+        let (keys, keyed) = (self.definition.keys.len() as u64, &self.layout().keyed);
+        let is_much = keys > 0 && rows.entry_count(keys, keyed, 0) >= FORKED_MIN;
         let StatementRows {
             mut pending,
             mut removal,
@@ -118,11 +129,14 @@ impl Table {
             false => patches.pin(format, pages, &mut removal, &mut pending)?,
         };
         let next_number = pending.next_number();
-        let writer = pending.writer;
-        let content = &mut state.content;
-        let next = content.next(&self.account, &writer, &removal, &replaced, &patches)?;
+        let (writer, stop) = (pending.writer, pending.stop);
+        let stop = stop.as_ref();
+        StopFlag::check_any(stop)?;
+        let (content, account) = (&mut state.content, &self.account);
+        let next = content.next(account, &writer, &removal, &replaced, &patches, stop)?;
+        let mut forked = None;
         if !self.definition.keys.is_empty() {
-            let indexes = self.indexes(&mut state.indexes, &state.content)?;
+            let indexes = self.indexes(&mut state.indexes, &state.content, stop)?;
             let pages: Vec<TablePage> = writer.pages.iter().cloned().map(From::from).collect();
             let statement = keys::Statement {
                 before: state.content.rows(),
@@ -134,10 +148,21 @@ impl Table {
                     tail: &writer.tail,
                 },
             };
-            indexes.begin_change();
-            if let Err(error) = statement.apply(indexes, format) {
-                indexes.end_change();
-                return Err(error);
+            if is_much {
+                let mut fork = indexes.fork();
+                match statement.apply_to_fork(&mut fork, format, stop) {
+                    Ok(()) => forked = Some(fork),
+                    // It has a second copy of each page that it changes; there is room for one.
+                    Err(Error::Space(_)) => drop(fork),
+                    Err(error) => return Err(error),
+                }
+            }
+            if forked.is_none() {
+                indexes.begin_change();
+                if let Err(error) = statement.apply(indexes, format, stop) {
+                    indexes.end_change();
+                    return Err(error);
+                }
             }
         }
 
@@ -155,15 +180,20 @@ impl Table {
                 pages: &state.content.pages,
             }));
             if told.is_err() {
-                // The entries of its rows are in the keys.
-                state.indexes.iter_mut().for_each(Indexes::mark_stale);
+                if forked.is_none() {
+                    // The entries of its rows are in the keys.
+                    state.indexes.iter_mut().for_each(Indexes::mark_stale);
+                }
                 return told;
             }
         }
 
-        // Nothing below can fail.
+        // Nothing below can fail, nor is it stopped.
         state.content.replace(next);
         patches.write(pinned);
+        if forked.is_some() {
+            state.indexes = forked;
+        }
         if let Some(indexes) = &mut state.indexes {
             indexes.end_change();
         }

@@ -66,6 +66,7 @@ impl Table {
             journal: Arc::clone(&self.journal),
             turns: None,
             state: Mutex::new(drafted),
+            mending: Mutex::default(),
             auto_increment: Arc::clone(&self.auto_increment),
             account: self.account.clone(),
         };

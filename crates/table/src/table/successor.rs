@@ -62,10 +62,17 @@ impl Table {
                 updated: self.updated(),
                 ..State::new(content, next_number, Some(indexes))
             }),
+            mending: Mutex::default(),
             auto_increment: Arc::new(AtomicU64::new(self.auto_increment())),
             account: self.account.clone(),
         };
         Ok(Some((table, seen)))
+    }
+
+    /// How many keys a successor of this definition would build.
+    pub fn keys_to_build(&self, definition: &Definition) -> usize {
+        let shared = shared_keys(&self.definition, definition);
+        shared.iter().filter(|(_, old)| old.is_none()).count()
     }
 
     /// Hands the keys that both have over to a successor, before anybody else sees it. This table

@@ -15,7 +15,7 @@ use crate::kept_numbers::update_all;
 use crate::keyed::{
     CODE, PRIMARY, Row, batch, change, definition, ignore, read_all, replace, thin_out, update,
 };
-use crate::spaces::{BUDGETS, assert_empty, open, open_faulty};
+use crate::spaces::{BUDGETS, Whole as _, assert_empty, open, open_faulty};
 
 /// Changes a draft of a table for a while, and publishes or forgets it.
 pub(crate) fn draft(random: &mut Random, table: &Arc<Table>, expect: &mut Vec<Row>) {
@@ -24,9 +24,9 @@ pub(crate) fn draft(random: &mut Random, table: &Arc<Table>, expect: &mut Vec<Ro
     for _ in 0..1 + random.below(4) {
         let step = [change, update, ignore, replace][random.below(4)];
         step(random, draft.table(), &mut drafted);
-        draft.table().verify();
+        draft.table().assert_whole();
         assert!(read_all(&table.snapshot()) == *expect);
-        table.verify();
+        table.assert_whole();
     }
     // Nobody else changes the table meanwhile.
     let refused = table.append(&batch(table, &[(-1, None, 0)]));
@@ -46,7 +46,7 @@ fn many(rows: i64) -> Vec<Row> {
     (0..rows).map(row).collect()
 }
 
-fn append(table: &Arc<Table>, rows: &[Row]) -> Result<u64> {
+pub(crate) fn append(table: &Arc<Table>, rows: &[Row]) -> Result<u64> {
     let mut appender = table.begin_append();
     appender.append(&batch(table, rows))?;
     appender.commit()
@@ -133,7 +133,7 @@ fn readers_go_on_while_many_rows_are_committed() {
         append(&table, &new).unwrap();
     });
     assert_eq!(table.row_count(), 20_000);
-    table.verify();
+    table.assert_whole();
     drop((table, read));
     assert_empty(&space);
 }
@@ -169,7 +169,7 @@ fn readers_go_on_while_rows_move_that_they_hold() {
         change.commit().unwrap();
     });
     assert!(updated > 1000);
-    table.verify();
+    table.assert_whole();
     let kinds = read_all(&table.snapshot()).into_iter().map(|row| row.2);
     assert_eq!(kinds.filter(|kind| *kind == 2).count() as u64, updated);
     assert!(read_all(&seen).iter().all(|row| row.2 == 1));
@@ -218,7 +218,7 @@ fn rows_are_committed_while_others_look_many_rows_up() {
     };
     assert_eq!(now.locate(numbers).unwrap().len(), count);
     assert!(table.row_count() > now.row_count());
-    table.verify();
+    table.assert_whole();
     drop((table, write, seen, now));
     assert_empty(&space);
 }
@@ -245,14 +245,14 @@ fn tables_are_published_together_or_not_at_all() {
     tables[1].return_to_use();
     for table in &tables {
         assert_eq!(table.row_count(), 2000);
-        table.verify();
+        table.assert_whole();
     }
     let readers: Vec<_> = tables.iter().map(|table| table.snapshot()).collect();
     publish_all(drafted()).unwrap();
     for (table, reader) in tables.iter().zip(&readers) {
         assert_eq!((table.row_count(), reader.row_count()), (1000, 2000));
         assert_eq!(read_all(reader).len(), 2000);
-        table.verify();
+        table.assert_whole();
         append(table, &[(5001, None, 0)]).unwrap();
     }
     drop((tables, readers));
@@ -278,7 +278,7 @@ fn a_table_has_one_draft() {
     change.remove(&UInt64Array::from(vec![ids.value(1)]));
     change.commit().unwrap();
     assert_eq!(table.row_count(), 2);
-    table.verify();
+    table.assert_whole();
 }
 
 /// Fails the n-th operation of a kind.
@@ -313,7 +313,7 @@ fn a_change_that_fails_leaves_the_table_as_it_was() {
             if let Err((table, rows)) = change_much(&space) {
                 failures += 1;
                 assert!(read_all(&table.snapshot()) == rows, "{operation:?} {index}");
-                table.verify();
+                table.assert_whole();
                 drop(table);
             }
             assert_empty(&space);

@@ -8,7 +8,7 @@ use mayfly_space::{Account, Faults, NextUse, Operation};
 use mayfly_table::{BatchRun, Error, Result, Table};
 
 use crate::batches::Random;
-use crate::spaces::{assert_empty, open_faulty};
+use crate::spaces::{Whole as _, assert_empty, open_faulty};
 use crate::tables::{Row, batch, columns, read, rows};
 
 /// Fails one operation of a kind.
@@ -98,7 +98,7 @@ fn table_scenario(account: &Account, failures: &mut u32) {
             result
         };
         again(call, failures);
-        table.verify();
+        table.assert_whole();
         expect.extend(rows);
     }
     let snapshot = table.snapshot();

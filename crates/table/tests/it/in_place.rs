@@ -21,7 +21,7 @@ use proptest::prelude::*;
 
 use crate::batches::Random;
 use crate::faults::{again, fail_each};
-use crate::spaces::{BUDGETS, assert_empty, open};
+use crate::spaces::{BUDGETS, Whole as _, assert_empty, open};
 
 /// What a row has besides its id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -322,7 +322,7 @@ fn model(seed: u64, budget: u64, has_keys: bool) {
             }
             _ => {}
         }
-        table.verify();
+        table.assert_whole();
         for (snapshot, rows) in &snapshots {
             assert!(
                 step % 4 > 0 || rows_of(snapshot) == *rows,
@@ -336,7 +336,7 @@ fn model(seed: u64, budget: u64, has_keys: bool) {
     assert!(rows_of(&table.snapshot()) == model);
     while let Some((state, rows)) = saved.pop() {
         state.restore();
-        table.verify();
+        table.assert_whole();
         assert!(rows_of(&table.snapshot()) == rows);
     }
     for (snapshot, rows) in snapshots {
@@ -410,7 +410,7 @@ fn values_that_fit_take_no_page_and_no_entry() {
         assert!(!found(&table, old.kind).contains_key(&id));
         model.insert(id, new);
     }
-    table.verify();
+    table.assert_whole();
     let (now, after) = order(&table);
     assert!(now == rows, "rows keep their places");
     assert_eq!(after.pages_allocated, before.pages_allocated);
@@ -438,7 +438,7 @@ fn values_that_fit_take_no_page_and_no_entry() {
         model.insert(id, new);
         assert_eq!(order(&table).0.last(), Some(&id));
     }
-    table.verify();
+    table.assert_whole();
     assert!(rows_of(&table.snapshot()) == model);
     drop(table);
     assert_empty(&space);
@@ -477,7 +477,7 @@ fn whoever_holds_a_page_sees_it_as_it_was() {
     set_day(6, 9);
     assert_eq!(order(&table).0.last(), Some(&6), "it moves");
     saved.restore();
-    table.verify();
+    table.assert_whole();
     assert!(order(&table).0 == before);
     assert_eq!(rows_of(&table.snapshot())[&6], model[&6]);
     drop(table);
@@ -509,7 +509,7 @@ fn values_that_were_written_over_others_outlive_memory() {
                 model.insert(id, new);
             }
         }
-        table.verify();
+        table.assert_whole();
         assert!(space.counters().bytes_written > 0);
         drop(table);
         assert_empty(&space);
@@ -554,7 +554,7 @@ fn readers_never_see_a_part_of_a_row() {
         }
         is_over.store(true, Ordering::Relaxed);
     });
-    table.verify();
+    table.assert_whole();
     drop(table);
     assert_empty(&space);
 }
@@ -596,10 +596,10 @@ fn fault_scenario(account: &Account, failures: &mut u32) {
             change.commit()
         };
         again(call, failures);
-        table.verify();
+        table.assert_whole();
         state.restore();
         again(call, failures);
-        table.verify();
+        table.assert_whole();
         expect.extend(rows.clone());
     }
     let snapshot = table.snapshot();
@@ -630,7 +630,7 @@ fn a_duplicate_leaves_all_values_as_they_were() {
     assert_eq!(change.assign(&ids, &[0], &new).unwrap(), 2);
     let refused = change.commit().unwrap_err();
     assert!(matches!(refused, Error::DuplicateEntry { .. }));
-    table.verify();
+    table.assert_whole();
     assert!(rows_of(&table.snapshot()) == model);
     drop(table);
     assert_empty(&space);

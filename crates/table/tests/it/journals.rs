@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use crate::batches::Random;
 use crate::kept_numbers::update_all;
 use crate::keyed::{Row, batch, definition, read, read_all, rows, thin_out};
-use crate::spaces::{BUDGETS, assert_empty, open};
+use crate::spaces::{BUDGETS, Whole as _, assert_empty, open};
 
 /// What was heard.
 #[derive(Debug, PartialEq)]
@@ -225,7 +225,7 @@ fn mutate(
             }
             change.commit()
         }
-        6 => table.truncate(),
+        6 => table.truncate().map(drop),
         7 => {
             saved.push(table.save().unwrap());
             return false;
@@ -277,7 +277,7 @@ proptest! {
             told.iter().for_each(|told| listener.hear(told, &before));
             let by_id: BTreeMap<i64, Row> = seen.into_iter().map(|row| (row.0, row)).collect();
             assert!(*listener.rows() == by_id);
-            table.verify();
+            table.assert_whole();
         }
         drop((table, saved));
         assert_empty(&space);
@@ -427,13 +427,13 @@ fn what_a_journal_refuses_does_not_happen() {
     assert!(is_refused(table.append(&batch(&table, &more))));
     assert!(is_refused(thin_out(&table, 2)));
     assert!(is_refused(update_all(&table, |row| (row.0, None, 2))));
-    assert!(is_refused(table.truncate()));
-    table.verify();
+    assert!(is_refused(table.truncate().map(drop)));
+    table.assert_whole();
     assert!(read_all(&table.snapshot()) == rows);
     assert_eq!(recorder.take(), []);
     recorder.refuse(false);
     table.append(&batch(&table, &more)).unwrap();
-    table.verify();
+    table.assert_whole();
     assert_eq!(recorder.take().len(), 1);
     drop(table);
     assert_empty(&space);

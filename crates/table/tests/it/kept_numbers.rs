@@ -9,7 +9,7 @@ use mayfly_table::rows::StopFlag;
 use mayfly_table::{Error, KeyKind, Result, Search, Table};
 
 use crate::keyed::{CODE, KIND, PRIMARY, Row, batch, definition, read, read_all, table, thin_out};
-use crate::spaces::{assert_empty, open};
+use crate::spaces::{Whole as _, assert_empty, open};
 
 /// Changes all rows, a batch at a time.
 pub(crate) fn update_all(table: &Arc<Table>, update: impl Fn(&Row) -> Row) -> Result<()> {
@@ -24,7 +24,7 @@ pub(crate) fn update_all(table: &Arc<Table>, update: impl Fn(&Row) -> Row) -> Re
 }
 
 /// Rows whose codes are all other ones, in no order.
-fn rows_in_disorder(count: i64) -> Vec<Row> {
+pub(crate) fn rows_in_disorder(count: i64) -> Vec<Row> {
     let row = |id| (id, Some(format!("code {}", id * 7919 % count)), 1);
     (0..count).map(row).collect()
 }
@@ -57,7 +57,7 @@ fn updated_rows_keep_their_numbers_and_their_entries() {
         ] {
             update_all(&table, update).unwrap();
             expect = expect.iter().map(update).collect();
-            table.verify();
+            table.assert_whole();
             assert!(
                 read_all(&table.snapshot()) == expect,
                 "rows keep their places"
@@ -69,11 +69,11 @@ fn updated_rows_keep_their_numbers_and_their_entries() {
         expect.retain(|row| row.0 % 2 == 0);
         update_all(&table, |row| (row.0, row.1.clone(), 9)).unwrap();
         expect.iter_mut().for_each(|row| row.2 = 9);
-        table.verify();
+        table.assert_whole();
         assert!(read_all(&table.snapshot()) == expect);
         assert!(read_all(&reader) == rows);
         before.restore();
-        table.verify();
+        table.assert_whole();
         assert!(read_all(&table.snapshot()) == rows);
         assert_eq!(numbers(), first);
         drop((table, reader));
@@ -126,10 +126,10 @@ fn a_successor_has_the_rows_and_the_keys() {
                 .unwrap()
                 .is_none()
         );
-        old.verify();
+        old.assert_whole();
 
         let next = succeeded(&old).unwrap();
-        next.verify();
+        next.assert_whole();
         assert_eq!(next.columns()[2].name, "sort");
         assert_eq!((next.bytes(), next.row_count()), (bytes, 10_000));
         assert!(read_all(&next.snapshot()) == rows);
@@ -137,16 +137,16 @@ fn a_successor_has_the_rows_and_the_keys() {
         assert!(matches!(refused, Error::DuplicateEntry { .. }));
         update_all(&next, |row| (row.0, row.1.clone(), 3)).unwrap();
         next.append(&batch(&next, &[(10_000, None, 4)])).unwrap();
-        next.verify();
+        next.assert_whole();
         // Who still reads the old one finds what it had.
         let by_code = Search::equal(CODE, vec![Arc::new(StringViewArray::from(vec!["code 7"]))]);
         let (snapshot, numbers) = old.search(&[by_code], 2).unwrap().unwrap();
         assert_eq!(snapshot.locate(numbers).unwrap().len(), 1);
         assert!(read_all(&old.snapshot()) == rows);
         old.return_to_use();
-        old.verify();
+        old.assert_whole();
         drop((old, snapshot));
-        next.verify();
+        next.assert_whole();
         drop(next);
         assert_empty(&space);
     }

@@ -20,7 +20,7 @@ use crate::batches::Random;
 use crate::drafts::draft;
 use crate::faults::{again, fail_each};
 use crate::kept_numbers::{succeeded, update_all};
-use crate::spaces::{BUDGETS, assert_empty, open};
+use crate::spaces::{BUDGETS, Whole as _, assert_empty, open};
 
 /// An id that is the primary key, a code that is unique where it is not NULL, and a kind that is
 /// searched together with the id.
@@ -413,7 +413,7 @@ fn model(seed: u64, budget: u64) {
             _ => search(&mut random, &table, &expect),
         }
         assert_eq!(table.row_count(), expect.len() as u64);
-        table.verify();
+        table.assert_whole();
     }
     assert!(read_all(&table.snapshot()) == expect);
     drop((table, saved));
@@ -475,7 +475,7 @@ fn pages_that_are_mostly_removed_rows_are_written_again() {
         for (left, part) in [(2, 1), (10, 5), (100, 20), (1000, 20)] {
             thin_out(&table, left).unwrap();
             expect.retain(|row| row.0 % left == 0);
-            table.verify();
+            table.assert_whole();
             assert!(
                 table.bytes() <= bytes / part,
                 "{} of {bytes}",
@@ -492,7 +492,7 @@ fn pages_that_are_mostly_removed_rows_are_written_again() {
             [rows[29_000].clone()]
         );
         before.restore();
-        table.verify();
+        table.assert_whole();
         assert!(read_all(&table.snapshot()) == rows);
         drop((table, reader, snapshot));
         assert_empty(&space);
@@ -516,7 +516,7 @@ fn fault_scenario(account: &Account, failures: &mut u32) {
             .collect();
         let new_batch = batch(&table, &new);
         again(|| table.append(&new_batch), failures);
-        table.verify();
+        table.assert_whole();
         expect.extend(new);
         if statement % 4 == 3 {
             let state = again(|| table.save(), failures);
@@ -527,13 +527,13 @@ fn fault_scenario(account: &Account, failures: &mut u32) {
                 change.commit()
             };
             again(remove, failures);
-            table.verify();
+            table.assert_whole();
             // Going back does not fail, and the keys work behind it.
             state.restore();
             let again_there = || table.search(&[Search::equal(KIND, Vec::new())], usize::MAX);
             let (_, numbers) = again(again_there, failures).unwrap();
             assert_eq!(numbers.len(), expect.len());
-            table.verify();
+            table.assert_whole();
         }
     }
     for code in [None, Some("d".repeat(40))] {
@@ -546,21 +546,21 @@ fn fault_scenario(account: &Account, failures: &mut u32) {
         };
         let state = again(|| table.save(), failures);
         again(|| update_all(&table, update), failures);
-        table.verify();
+        table.assert_whole();
         state.restore();
         again(
             || table.search(&[Search::equal(CODE, Vec::new())], usize::MAX),
             failures,
         );
-        table.verify();
+        table.assert_whole();
         again(|| update_all(&table, update), failures);
         expect = expect.iter().map(update).collect();
-        table.verify();
+        table.assert_whole();
     }
     again(|| thin_out(&table, 9), failures);
     let table = again(|| succeeded(&table), failures);
     expect.retain(|row| row.0 % 9 == 0);
-    table.verify();
+    table.assert_whole();
     assert_eq!(table.row_count(), expect.len() as u64);
     let refused = batch(&table, &expect[..1]);
     let result = loop {
@@ -570,7 +570,7 @@ fn fault_scenario(account: &Account, failures: &mut u32) {
         }
     };
     assert!(matches!(result, Err(Error::DuplicateEntry { .. })));
-    table.verify();
+    table.assert_whole();
 }
 
 #[test]
@@ -608,5 +608,5 @@ fn threads_insert_different_rows_at_once() {
             .sum()
     });
     assert_eq!(table.row_count(), written as u64);
-    table.verify();
+    table.assert_whole();
 }

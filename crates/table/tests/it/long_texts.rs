@@ -10,7 +10,7 @@ use arrow_schema::{DataType, Field, Schema};
 use mayfly_space::NextUse;
 use mayfly_table::{BatchRun, Table};
 
-use crate::spaces::{assert_empty, open};
+use crate::spaces::{Whole as _, assert_empty, open};
 use crate::tables::columns;
 
 /// Within a view, beside its data, with a prefix of their own, and far beyond.
@@ -107,7 +107,7 @@ fn short_pages_of_long_texts_become_one() {
         let columns: Vec<ArrayRef> = vec![Arc::new(id), Arc::new(text)];
         let batch = RecordBatch::try_new(Arc::clone(table.schema()), columns).unwrap();
         table.append(&batch).unwrap();
-        table.verify();
+        table.assert_whole();
     }
     let snapshot = table.snapshot();
     let mut all = Vec::new();

@@ -13,6 +13,7 @@ mod keyed;
 mod long_texts;
 mod runs;
 mod spaces;
+mod stopped;
 mod tables;
 mod tree_faults;
 mod trees;

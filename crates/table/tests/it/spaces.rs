@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mayfly_space::{Faults, Space, SpaceOptions};
+use mayfly_table::{Error, Table};
 
 /// The budgets at which the tests run: the smallest holds the largest page twice.
 pub(crate) const BUDGETS: [u64; 4] = [512 << 10, 1 << 20, 8 << 20, 64 << 20];
@@ -20,6 +21,21 @@ pub(crate) fn open_faulty(memory_bytes: u64, dir: &Path, faults: Option<Arc<dyn 
         ..SpaceOptions::default()
     };
     Space::open(options).expect("a space of this size can be opened")
+}
+
+/// A table whose rows and keys agree, as far as they can be read.
+pub(crate) trait Whole {
+    fn assert_whole(&self);
+}
+
+impl Whole for Table {
+    fn assert_whole(&self) {
+        match self.verify() {
+            // A fault may have been met on the way.
+            Ok(()) | Err(Error::Space(_)) => {}
+            Err(error) => panic!("{}: {error}", self.name()),
+        }
+    }
 }
 
 /// Asserts that nothing is left in the space.

@@ -10,7 +10,7 @@ use mayfly_types::{BlobSize, ColumnType};
 use proptest::prelude::*;
 
 use crate::batches::Random;
-use crate::spaces::{BUDGETS, assert_empty, open};
+use crate::spaces::{BUDGETS, Whole as _, assert_empty, open};
 
 pub(crate) type Row = (i64, Option<String>);
 
@@ -165,7 +165,7 @@ fn model(seed: u64, budget: u64) {
             }
         }
         assert_eq!(table.row_count(), expect.len() as u64);
-        table.verify();
+        table.assert_whole();
     }
     assert!(read_all(&table.snapshot()) == expect);
     drop(table);
@@ -243,7 +243,7 @@ fn a_table_that_grows_row_by_row_has_full_pages() {
             ))
             .unwrap();
     }
-    table.verify();
+    table.assert_whole();
     let snapshot = table.snapshot();
     assert!(snapshot.batch_count() < 32, "{}", snapshot.batch_count());
     let ids = read_all(&snapshot).into_iter().map(|(id, _)| id);

@@ -390,7 +390,7 @@ impl Job {
             self.running.also_count(table.account());
             change::name_target(from, &mention.alias, number);
             all.push(Target {
-                change: table.begin_change(),
+                change: table.begin_change().stopped_by(self.running.stop_flag()),
                 mention,
             });
         }
@@ -428,7 +428,7 @@ impl Job {
             return Ok((self.physical(planned).await?, None));
         };
         let ready = self.physical_in_order(planned).await?;
-        let assigning = Assigning::begin(self, &ready, assigned, &bindings)?;
+        let (ready, assigning) = Assigning::planned(self, ready, assigned, bindings).await?;
         Ok((ready, Some(assigning)))
     }
 
@@ -449,11 +449,11 @@ impl Job {
             let mut changed = target.change.changed();
             let table = Arc::clone(target.table());
             if is_one && rows.is_empty() {
-                let committed = target.change.commit();
+                let committed = self.in_long_step(&table, changed, || target.change.commit());
                 committed.map_err(|error| errors::from_table(&error))?;
             } else if changed > 0 || !rows.is_empty() {
                 let working = WorkingTable::begin(&table)?;
-                working.change(target.change)?;
+                self.in_long_step(&table, changed, || working.change(target.change))?;
                 changed += self.change_one_by_one(working.table(), rows)?;
                 all.push(working);
             }

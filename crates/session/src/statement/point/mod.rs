@@ -319,8 +319,9 @@ impl Job {
             let commas = text.bytes().filter(|byte| *byte == b',').count();
             let planners = &self.connection.engine.shared().planners;
             let bytes = commas as u64 * CONSTANT_BYTES;
-            let held = planners.hold_text(&self.running.planning, bytes).await;
-            if let Err(error) = held {
+            let patience = self.connection.local().settings().memory_wait;
+            let held = planners.hold_text(&self.running.planning, bytes, patience);
+            if let Err(error) = held.await {
                 return Some(Err(error));
             }
         }
