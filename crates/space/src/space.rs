@@ -213,8 +213,8 @@ impl Space {
     }
 
     /// Ends a period of idleness before its time: gives back the memory and the file space that
-    /// nobody has used since the last period ended. Where the background thread runs, it ends one
-    /// twice in [`SpaceOptions::idle_trim`].
+    /// nobody has used since the last period ended, and what the heaps keep of freed memory. Where
+    /// the background thread runs, it ends one twice in [`SpaceOptions::idle_trim`].
     pub fn give_back_unused(&self) {
         self.core().end_period(&|| false);
     }
