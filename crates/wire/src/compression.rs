@@ -183,8 +183,27 @@ impl Decompressor {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// What frames hold, which are numbered from 0 on.
+    pub(crate) fn plain_of(method: Method, frames: &[u8]) -> BytesMut {
+        let mut decompressor = Decompressor::new(method).expect("a decompressor");
+        let mut plain = BytesMut::new();
+        let mut reader = crate::bytes_in::Reader::new(frames);
+        let mut sequence = 0_u8;
+        while !reader.is_empty() {
+            let len = reader.u24().expect("a length");
+            assert_eq!(reader.u8(), Ok(sequence));
+            let plain_len = reader.u24().expect("a length");
+            let frame = reader.bytes(len).expect("a frame");
+            decompressor
+                .unwrap(frame, plain_len, &mut plain)
+                .expect("what was wrapped");
+            sequence = sequence.wrapping_add(1);
+        }
+        plain
+    }
 
     fn round_trip(method: Method, plain: &[u8]) {
         let mut packets = BytesMut::new();
@@ -197,21 +216,7 @@ mod tests {
                 .expect("a frame");
             assert!(packets.len() - before <= HEADER_BYTES + FRAME_BYTES_MAX);
         }
-        let mut decompressor = Decompressor::new(method).expect("a decompressor");
-        let mut out = BytesMut::new();
-        let mut reader = crate::bytes_in::Reader::new(&packets);
-        let mut sequence = 0_u8;
-        while !reader.is_empty() {
-            let len = reader.u24().expect("a length");
-            assert_eq!(reader.u8(), Ok(sequence));
-            let plain_len = reader.u24().expect("a length");
-            let frame = reader.bytes(len).expect("a frame");
-            decompressor
-                .unwrap(frame, plain_len, &mut out)
-                .expect("what was wrapped");
-            sequence = sequence.wrapping_add(1);
-        }
-        assert_eq!(&out[..], plain);
+        assert_eq!(&plain_of(method, &packets)[..], plain);
     }
 
     #[test]

@@ -9,9 +9,9 @@
 //!   sender (a long row) --------+
 //! ```
 //!
-//! Short packets, short answers and the types of a few parameters are not counted: what each buffer
-//! and the statements hold up to [`FREE_BYTES`] is the price of a connection, and asking for it
-//! would be paid with every command.
+//! Short packets, short answers, and the types and values of a few parameters are not counted: what
+//! each buffer and the statements hold up to [`FREE_BYTES`] is the price of a connection, and to
+//! ask for it would be paid with every command.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -303,8 +303,7 @@ impl Reply {
         status: ServerStatus,
     ) -> Result<(), Failure> {
         self.write_bare_definitions(columns).await?;
-        self.end_definitions(warnings, status);
-        self.relieve().await
+        self.end_definitions(warnings, status).await
     }
 
     /// The definitions of so many parameters, and the EOF behind them.
@@ -320,14 +319,18 @@ impl Reply {
         for _ in 0..count {
             self.write_definition(&parameter).await?;
         }
-        self.end_definitions(0, status);
-        self.relieve().await
+        self.end_definitions(0, status).await
     }
 
-    fn end_definitions(&mut self, warnings: u16, status: ServerStatus) {
+    async fn end_definitions(
+        &mut self,
+        warnings: u16,
+        status: ServerStatus,
+    ) -> Result<(), Failure> {
         if !self.deprecates_eof() {
             self.write_eof(warnings, status);
         }
+        self.relieve().await
     }
 
     /// Definitions that something else than an EOF follows.

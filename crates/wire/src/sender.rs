@@ -278,6 +278,7 @@ pub(crate) fn header(len: usize, sequence: u8) -> [u8; HEADER_BYTES] {
 mod tests {
     use super::*;
     use crate::compression::Method;
+    use crate::compression::tests::plain_of;
 
     #[tokio::test]
     async fn a_long_packet_leaves_no_buffer_behind() {
@@ -321,19 +322,7 @@ mod tests {
         sender.flush().await.expect("it is read");
         drop(sender);
         let all = reading.await.expect("no panic").expect("an end");
-        let mut decompressor =
-            crate::compression::Decompressor::new(Method::Zlib).expect("a decompressor");
-        let (mut reader, mut plain) = (crate::bytes_in::Reader::new(&all), BytesMut::new());
-        let mut sequence = 0;
-        while !reader.is_empty() {
-            let len = reader.u24().expect("a length");
-            assert_eq!(reader.u8(), Ok(sequence));
-            let plain_len = reader.u24().expect("a length");
-            let frame = reader.bytes(len).expect("a frame");
-            let unwrapped = decompressor.unwrap(frame, plain_len, &mut plain);
-            unwrapped.expect("what was wrapped");
-            sequence += 1;
-        }
+        let plain = plain_of(Method::Zlib, &all);
         assert_eq!(&plain[HEADER_BYTES..], &noise[..]);
     }
 }

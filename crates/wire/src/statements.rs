@@ -41,7 +41,7 @@ pub(crate) struct Statement<S, C> {
     /// tells.
     long_data_error: Option<MySqlError>,
     pub(crate) cursor: Option<Fetching<C>>,
-    /// What it holds of the connection's memory: types and long data.
+    /// What it holds of the connection's memory: types, values and long data.
     share: Share,
 }
 

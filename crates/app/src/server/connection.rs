@@ -225,23 +225,11 @@ impl Client {
             } => {
                 let columns: Vec<ColumnDefinition> = columns.iter().map(definition).collect();
                 let tells = reply.tells_changes(true);
-                // The client may take its time to read, columns and rows.
-                let mut rows = tokio::select! {
-                    biased;
-                    rows = reply.rows(&columns, status(state)) => rows?,
-                    () = self.end.wait() => {
-                        return Err(MySqlError::new(ErrorCode::QueryInterrupted, &[]).into());
-                    }
-                };
+                let described = reply.rows(&columns, status(state));
+                let mut rows = unless_ended(&self.end, described).await?;
                 while let Some(batch) = batches.next().await {
                     let batch = batch?;
-                    tokio::select! {
-                        biased;
-                        pushed = rows.push_batch(&batch) => pushed?,
-                        () = self.end.wait() => {
-                            return Err(MySqlError::new(ErrorCode::QueryInterrupted, &[]).into());
-                        }
-                    }
+                    unless_ended(&self.end, rows.push_batch(&batch)).await?;
                 }
                 let state = self.session.state();
                 let summary = Summary {
@@ -482,6 +470,18 @@ async fn next_statement(cuts: &mut Statements<'_>) -> Option<Range<usize>> {
             Cut::End => return None,
             Cut::Unfinished => tokio::task::yield_now().await,
         }
+    }
+}
+
+/// Sends what the client may take its time to read; stops when the connection is told to end.
+async fn unless_ended<T>(
+    end: &EndHandle,
+    sending: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        biased;
+        sent = sending => sent,
+        () = end.wait() => Err(MySqlError::new(ErrorCode::QueryInterrupted, &[]).into()),
     }
 }
 

@@ -100,12 +100,8 @@ async fn a_packet_that_comes_in_drops_is_given_up() {
 
 /// A frame that is not compressed.
 fn frame(sequence: u8, packets: &[u8]) -> Vec<u8> {
-    let mut frame = (packets.len() as u32).to_le_bytes().to_vec();
-    frame.truncate(3);
-    frame.push(sequence);
-    frame.extend_from_slice(&[0; 3]);
-    frame.extend_from_slice(packets);
-    frame
+    let header = crate::sender::header(packets.len(), sequence);
+    [&header[..], &[0; 3], packets].concat()
 }
 
 fn compressed(stream: tokio::io::DuplexStream) -> SharedReceiver {

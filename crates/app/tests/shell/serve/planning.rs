@@ -10,6 +10,9 @@ use super::running::{Server, code};
 /// A watchdog: what takes longer than this has hung.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// The states of a statement while it is planned.
+const PLANNING: [&str; 2] = ["Optimizing", "Preparing"];
+
 /// As deep as MySQL allows, and wide: planned for longer than a test looks.
 fn hard_to_plan() -> String {
     let items = (0..24).map(|item| format!("a{} AS c{item}", " + b".repeat(480)));
@@ -28,7 +31,7 @@ async fn until_planned(watcher: &mut Conn, id: u32) {
     let started = Instant::now();
     loop {
         let state = state_of(watcher, id).await.unwrap_or_default();
-        if ["Optimizing", "Preparing"].contains(&state.as_str()) {
+        if PLANNING.contains(&state.as_str()) {
             return;
         }
         assert!(started.elapsed() < PATIENCE, "connection {id}: {state}");
@@ -96,10 +99,7 @@ async fn two_statements_that_are_hard_to_plan_hold_up_nobody() {
             Ok::<_, ()>(state_of(&mut watcher, *id).await.unwrap_or_default())
         });
         let state = state.await;
-        assert!(
-            ["Optimizing", "Preparing"].contains(&state.as_str()),
-            "{state}"
-        );
+        assert!(PLANNING.contains(&state.as_str()), "{state}");
     }
     // The statement of one is killed, and the connection of the other.
     let Ok([(first_id, first), (second_id, second)]) = <[_; 2]>::try_from(hostile) else {
