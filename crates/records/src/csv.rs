@@ -12,6 +12,7 @@ use memchr::memchr3;
 use crate::cells::{Cell, Cells, Kind};
 use crate::chunk::Chunk;
 use crate::error::Error;
+use crate::lines::ends_line;
 
 /// Reads the fields of records.
 #[derive(Clone, Debug)]
@@ -207,12 +208,6 @@ impl CsvReader {
             }),
         }
     }
-}
-
-/// Whether the line feed or carriage return that stands there is the last byte of its line.
-fn ends_line(bytes: &[u8], at: usize) -> bool {
-    let is_return = bytes.get(at) == Some(&b'\r');
-    !(is_return && bytes.get(at.saturating_add(1)) == Some(&b'\n'))
 }
 
 fn cell_of(start: usize, end: usize) -> Cell {

@@ -6,11 +6,11 @@
 //!
 //! **Source**: MySQL 8.4 reference manual, "LOAD DATA Statement", field and line handling.
 
-use memchr::{memchr2, memchr2_iter, memchr3};
+use memchr::{memchr2, memchr3};
 
 use crate::chunk::{Limits, Reserve};
 use crate::error::Error;
-use crate::lines::line_ends;
+use crate::lines::{ends_line, line_ends};
 
 /// Bytes of records that need no grant.
 const FREE_BYTES: usize = 1 << 20;
@@ -382,17 +382,14 @@ impl Scan<'_> {
     /// Ends of lines in a field that was read from there on, but for those that are escaped.
     fn ends_since(&self, from: usize) -> u64 {
         let field = self.bytes.get(from..self.at).unwrap_or_default();
-        let escape = self.delimiters.escape;
-        let is_end = |at: &usize| {
+        let (mut ends, mut is_escaped) = (0_u64, false);
+        for (at, byte) in field.iter().enumerate() {
+            let is_end = matches!(byte, b'\n' | b'\r') && !is_escaped && ends_line(field, at);
+            ends = ends.saturating_add(u64::from(is_end));
             // An escape behind an escape stands for itself.
-            let before = field.get(..*at).unwrap_or_default();
-            let is_escape = |byte: &&u8| Some(**byte) == escape;
-            let is_escaped = before.iter().rev().take_while(is_escape).count() & 1 == 1;
-            let is_half =
-                field.get(*at) == Some(&b'\r') && field.get(at.saturating_add(1)) == Some(&b'\n');
-            !is_escaped && !is_half
-        };
-        memchr2_iter(b'\n', b'\r', field).filter(is_end).count() as u64
+            is_escaped = !is_escaped && Some(*byte) == self.delimiters.escape;
+        }
+        ends
     }
 
     /// The lines of a record that has no end: the end of its last line begins no other one.

@@ -5,9 +5,15 @@ use memchr::memchr_iter;
 /// How many lines end in some bytes: with LF, CRLF or CR. A CR that is the last byte ends one.
 pub(crate) fn line_ends(bytes: &[u8]) -> u64 {
     let feeds = memchr_iter(b'\n', bytes).count();
-    let is_alone = |at: &usize| bytes.get(at.saturating_add(1)) != Some(&b'\n');
+    let is_alone = |at: &usize| ends_line(bytes, *at);
     let returns = memchr_iter(b'\r', bytes).filter(is_alone).count();
     feeds.saturating_add(returns) as u64
+}
+
+/// Whether the line feed or carriage return that stands there is the last byte of its line.
+pub(crate) fn ends_line(bytes: &[u8], at: usize) -> bool {
+    let is_return = bytes.get(at) == Some(&b'\r');
+    !(is_return && bytes.get(at.saturating_add(1)) == Some(&b'\n'))
 }
 
 #[cfg(test)]

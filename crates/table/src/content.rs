@@ -13,7 +13,7 @@ use mayfly_space::{Account, NextUse};
 use crate::change::Removal;
 use crate::column_page::{Format, Rows, Size};
 use crate::compact;
-use crate::error::{Error, Result};
+use crate::error::{Result, ensure};
 use crate::keys;
 use crate::patch::Patches;
 use crate::replace::{NewRows, ReplacedPages};
@@ -139,8 +139,8 @@ impl Content {
     /// nobody sees them yet.
     ///
     /// # Errors
-    /// If memory, disk or I/O fail; [`Error::Stopped`] where the flag is raised. The rows are as
-    /// they were then.
+    /// If memory, disk or I/O fail; [`Error::Stopped`](crate::Error::Stopped) where the flag is
+    /// raised. The rows are as they were then.
     pub(crate) fn next(
         &mut self,
         account: &Account,
@@ -291,12 +291,9 @@ impl Content {
     /// Checks that counts and bytes agree with the pages, and reads every row.
     ///
     /// # Errors
-    /// [`Error::CorruptPage`] says what does not hold; those of pages that cannot be read.
+    /// [`Error::CorruptPage`](crate::Error::CorruptPage) says what does not hold; those of pages
+    /// that cannot be read.
     pub(crate) fn verify(&self, format: &Format) -> Result<()> {
-        let ensure = |holds: bool, what| match holds {
-            true => Ok(()),
-            false => Err(Error::CorruptPage { what }),
-        };
         let rows: usize = self.pages.iter().map(TablePage::row_count).sum();
         let row_count = (rows + self.tail.size().rows) as u64;
         ensure(self.row_count == row_count, "another count of rows")?;

@@ -6,6 +6,17 @@ use arrow_schema::{ArrowError, DataType};
 /// The result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// Says what of a table does not hold, unless it does.
+///
+/// # Errors
+/// [`Error::CorruptPage`].
+pub(crate) fn ensure(holds: bool, what: &'static str) -> Result<()> {
+    match holds {
+        true => Ok(()),
+        false => Err(Error::CorruptPage { what }),
+    }
+}
+
 /// Why an operation on a table or a run failed.
 ///
 /// After any of these the table or run is as it was before the call.

@@ -40,7 +40,7 @@ use mayfly_space::{Account, AccountOptions};
 
 use crate::column_page::{Columns, StoredRows};
 use crate::definition::{Definition, Key};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ensure};
 use crate::tree::{Payload, Tree};
 use encoder::{EncodedKeys, KeyEncoder};
 
@@ -286,18 +286,12 @@ impl Indexes {
     fn verify_rows(&mut self, rows: &KeyedRows<'_>) -> Result<()> {
         let all = self.encoded(rows)?;
         for (index, keys) in self.indexes.iter().zip(&all) {
-            if keys.len() != rows.slots.len() {
-                let what = "rows without a key";
-                return Err(Error::CorruptPage { what });
-            }
+            ensure(keys.len() == rows.slots.len(), "rows without a key")?;
             for row in 0..keys.len() {
                 let found = index.tree.get(keys.key(row))?;
                 let found = found.map(|payload| payload.row_id());
                 let number = (index.tree.payload_bytes() > 0).then(|| keys.number(row));
-                if found != Some(number) {
-                    let what = "a row without its entry in an index";
-                    return Err(Error::CorruptPage { what });
-                }
+                ensure(found == Some(number), "a row without its entry in an index")?;
             }
         }
         self.keep(all);
@@ -308,10 +302,10 @@ impl Indexes {
     fn verify_trees(&self, row_count: u64) -> Result<()> {
         for index in &self.indexes {
             index.tree.verify()?;
-            if index.tree.len() != row_count {
-                let what = "an index with other entries than those of the rows";
-                return Err(Error::CorruptPage { what });
-            }
+            ensure(
+                index.tree.len() == row_count,
+                "an index with other entries than those of the rows",
+            )?;
         }
         Ok(())
     }

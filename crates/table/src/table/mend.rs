@@ -53,7 +53,7 @@ impl Table {
             let mut state = self.state();
             if state.version == version {
                 state.indexes = Some(built);
-                break;
+                return Ok(state);
             }
         }
         Ok(self.state())

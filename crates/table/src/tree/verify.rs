@@ -7,7 +7,7 @@ use super::node::{
     CHILD_BYTES, HEAD_BYTES, HEADER_BYTES, HINTS, HINTS_AT, INLINE_PREFIX_AT, NODE_BYTES, Node,
     heap_bytes_of_prefix,
 };
-use crate::error::{Error, Result};
+use crate::error::{Result, ensure};
 
 /// What has been met on the way through a tree.
 struct Seen {
@@ -16,20 +16,12 @@ struct Seen {
     entry_count: u64,
 }
 
-/// Says what does not hold, unless it does.
-fn ensure(holds: bool, what: &'static str) -> Result<()> {
-    match holds {
-        true => Ok(()),
-        false => Err(Error::CorruptPage { what }),
-    }
-}
-
 impl Tree {
     /// Checks the order of all keys, the bounds that separators set, heights, counts, the layout
     /// of every page, and that each page of the tree is reached once.
     ///
     /// # Errors
-    /// [`Error::CorruptPage`] says what does not hold; those of
+    /// [`Error::CorruptPage`](crate::Error::CorruptPage) says what does not hold; those of
     /// [`Page::read`](mayfly_space::Page::read).
     pub fn verify(&self) -> Result<()> {
         let mut seen = Seen {
