@@ -17,14 +17,13 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, PhysicalGroupBy};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
-use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
 use crate::aggregate::AggregateOperator;
 use crate::exchange;
 use crate::filter::filter_of;
-use crate::join::JoinOperator;
+use crate::join::EitherJoin;
 use crate::padding::ForgetConstants;
 
 type Expr = Arc<dyn PhysicalExpr>;
@@ -70,14 +69,14 @@ impl Estimates {
         if let Some(input) = same_rows(plan) {
             return self.rows(input.as_ref());
         }
-        if let Some(join) = Join::of(plan) {
+        if let Some(join) = EitherJoin::of(plan) {
             return self.of_join(&join);
         }
         let statistics = self.statistics(plan)?;
         Ok(statistics.num_rows.get_value().map(|rows| *rows as f64))
     }
 
-    fn of_join(&self, join: &Join<'_>) -> Result<Option<f64>> {
+    fn of_join(&self, join: &EitherJoin<'_>) -> Result<Option<f64>> {
         let (left, right) = (join.left, join.right);
         let (Some(of_left), Some(of_right)) =
             (self.rows(left.as_ref())?, self.rows(right.as_ref())?)
@@ -323,7 +322,7 @@ fn source_of(plan: &dyn ExecutionPlan, column: usize) -> Option<(&dyn ExecutionP
         let column = key.downcast_ref::<Column>()?;
         return source_of(input.as_ref(), column.index());
     }
-    if let Some(join) = Join::of(plan) {
+    if let Some(join) = EitherJoin::of(plan) {
         return source_in_join(&join, column);
     }
     match same_rows(plan) {
@@ -341,29 +340,10 @@ fn grouping(plan: &dyn ExecutionPlan) -> Option<(&PhysicalGroupBy, &Arc<dyn Exec
     Some((ours.group_by(), ours.input()))
 }
 
-/// A join, ours or the stock one.
-struct Join<'a> {
-    stock: &'a HashJoinExec,
-    left: &'a Arc<dyn ExecutionPlan>,
-    right: &'a Arc<dyn ExecutionPlan>,
-}
-
-impl<'a> Join<'a> {
-    fn of(plan: &'a dyn ExecutionPlan) -> Option<Join<'a>> {
-        if let Some(stock) = plan.downcast_ref::<HashJoinExec>() {
-            let (left, right) = (stock.left(), stock.right());
-            return Some(Join { stock, left, right });
-        }
-        let ours = plan.downcast_ref::<JoinOperator>()?;
-        Some(Join {
-            stock: ours.stock(),
-            left: ours.left(),
-            right: ours.right(),
-        })
-    }
-}
-
-fn source_in_join<'a>(join: &Join<'a>, column: usize) -> Option<(&'a dyn ExecutionPlan, usize)> {
+fn source_in_join<'a>(
+    join: &EitherJoin<'a>,
+    column: usize,
+) -> Option<(&'a dyn ExecutionPlan, usize)> {
     let column = match &join.stock.projection {
         Some(projection) => *projection.get(column)?,
         None => column,

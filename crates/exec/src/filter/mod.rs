@@ -45,7 +45,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::{Stream, StreamExt};
 
 pub use self::silent::{Kind, SilentFunction, silent_names};
-pub(crate) use self::terms::{Condition, Terms, chosen};
+pub(crate) use self::terms::{Condition, chosen};
 use crate::plan_node::{ours_or_stock, stock_answers};
 
 /// Hands on the rows for which a condition is true.
@@ -96,16 +96,14 @@ pub fn filter_of(plan: &dyn ExecutionPlan) -> Option<&FilterExec> {
 
 /// The plan with our filters in the place of stock ones.
 pub(crate) fn replace_all(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    let replace = |node: Arc<dyn ExecutionPlan>| -> Result<Transformed<_>> {
-        Ok(match node.downcast_ref::<FilterExec>() {
-            Some(stock) => {
-                let ours: Arc<dyn ExecutionPlan> = Arc::new(FilterOperator::of(stock));
-                Transformed::yes(ours)
-            }
+    plan.transform_up(|node| {
+        let stock = node.downcast_ref::<FilterExec>();
+        Ok(match stock.map(FilterOperator::of) {
+            Some(ours) => Transformed::yes(Arc::new(ours) as Arc<dyn ExecutionPlan>),
             None => Transformed::no(node),
         })
-    };
-    plan.transform_up(replace).data()
+    })
+    .data()
 }
 
 impl fmt::Debug for FilterOperator {

@@ -12,7 +12,7 @@
 use std::sync::{Arc, OnceLock};
 
 use arrow::array::{Array, BooleanArray, RecordBatch};
-use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow::buffer::{BooleanBuffer, Buffer};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::common::cast::as_boolean_array;
@@ -29,7 +29,7 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::filter::FilterExec;
 
 use super::silent::{Kind, SilentFunction};
-use super::words::Words;
+use super::words::{Words, valid_only};
 use crate::other_columns::with_columns;
 
 /// Where at least one of so many rows is open, a copy of the open ones saves nothing.
@@ -521,12 +521,4 @@ fn true_rows(expr: &Expr, batch: &RecordBatch) -> Result<BooleanBuffer> {
         return internal_err!("a condition has {found} values for {rows} rows");
     }
     Ok(valid_only(truth.values().clone(), truth.nulls()))
-}
-
-/// The bits of the rows that are not NULL.
-pub(super) fn valid_only(bits: BooleanBuffer, nulls: Option<&NullBuffer>) -> BooleanBuffer {
-    match nulls.filter(|nulls| nulls.null_count() > 0) {
-        Some(nulls) => &bits & nulls.inner(),
-        None => bits,
-    }
 }

@@ -7,12 +7,10 @@
 
 use arrow::array::builder::make_view;
 use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::buffer::{BooleanBuffer, Buffer};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::datatypes::{BinaryViewType, DataType, StringViewType};
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::physical_expr::expressions::Literal;
-
-use super::terms::valid_only;
 
 /// A longer list is looked up in a hash table.
 const WORDS_MAX: usize = 8;
@@ -108,4 +106,12 @@ fn equal<const N: usize>(views: &[u128], words: [u128; N], is_negated: bool) -> 
     });
     let packed: Vec<u64> = packed.collect();
     BooleanBuffer::new(Buffer::from_vec(packed), 0, views.len())
+}
+
+/// The bits of the rows that are not NULL.
+pub(super) fn valid_only(bits: BooleanBuffer, nulls: Option<&NullBuffer>) -> BooleanBuffer {
+    match nulls.filter(|nulls| nulls.null_count() > 0) {
+        Some(nulls) => &bits & nulls.inner(),
+        None => bits,
+    }
 }

@@ -54,6 +54,7 @@ mod tests;
 mod unmatched;
 mod wanted_keys;
 
+pub(crate) use operator::EitherJoin;
 pub use operator::JoinOperator;
 pub use rule::replace;
 pub(crate) use rule::{is_supported, ours};

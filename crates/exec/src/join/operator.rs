@@ -105,16 +105,6 @@ impl JoinOperator {
         self.id
     }
 
-    /// The stock join that it stands for, without inputs.
-    pub(crate) fn stock(&self) -> &HashJoinExec {
-        &self.spec.stock
-    }
-
-    /// The side that is read first.
-    pub(crate) fn left(&self) -> &Arc<dyn ExecutionPlan> {
-        &self.left
-    }
-
     /// The side that streams.
     pub(crate) fn right(&self) -> &Arc<dyn ExecutionPlan> {
         &self.right
@@ -165,6 +155,32 @@ impl JoinOperator {
                 promise: self.promise.as_ref(),
             };
             Run::start(inputs, context)
+        })
+    }
+}
+
+/// A hash join, ours or the stock one.
+pub(crate) struct EitherJoin<'a> {
+    /// The stock join itself, or the one that ours stands for, which has no inputs.
+    pub(crate) stock: &'a HashJoinExec,
+    /// The side that is read first.
+    pub(crate) left: &'a Arc<dyn ExecutionPlan>,
+    /// The side that streams.
+    pub(crate) right: &'a Arc<dyn ExecutionPlan>,
+}
+
+impl<'a> EitherJoin<'a> {
+    /// The join that a node is; `None` for any other node.
+    pub(crate) fn of(plan: &'a dyn ExecutionPlan) -> Option<EitherJoin<'a>> {
+        if let Some(stock) = plan.downcast_ref::<HashJoinExec>() {
+            let (left, right) = (stock.left(), stock.right());
+            return Some(EitherJoin { stock, left, right });
+        }
+        let ours = plan.downcast_ref::<JoinOperator>()?;
+        Some(EitherJoin {
+            stock: &ours.spec.stock,
+            left: &ours.left,
+            right: &ours.right,
         })
     }
 }

@@ -142,8 +142,8 @@ pub(super) mod tests {
         let columns = columns.into_iter().enumerate();
         let columns = columns.map(|(place, column)| (format!("c{place}"), column));
         let all = RecordBatch::try_from_iter(columns).unwrap();
-        let half = all.num_rows() / 3;
-        vec![all.slice(0, half), all.slice(half, all.num_rows() - half)]
+        let cut = all.num_rows() / 3;
+        vec![all.slice(0, cut), all.slice(cut, all.num_rows() - cut)]
     }
 
     fn columns(count: usize) -> Vec<PhysicalExprRef> {

@@ -17,7 +17,9 @@ const BINARY: u8 = 8;
 const LISTS: [u8; 2] = [9, 10];
 const STRUCT: u8 = 12;
 
-/// The last of the first three fields of `PageHeader`: type, length decompressed, length stored.
+/// Fields of `PageHeader`, the first ones.
+const PAGE_TYPE: u64 = 1;
+const UNCOMPRESSED_BYTES: u64 = 2;
 const COMPRESSED_BYTES: u64 = 3;
 /// The type of a page that holds a dictionary.
 const DICTIONARY_PAGE: u64 = 2;
@@ -73,8 +75,8 @@ fn next(bytes: &[u8]) -> Option<(Page, &[u8])> {
     let mut header = Reader { bytes };
     let (mut kind, mut bytes, mut stored_bytes) = (None, None, None);
     header.structure(0, &mut |field, value| match field {
-        1 => kind = Some(value),
-        2 => bytes = Some(value),
+        PAGE_TYPE => kind = Some(value),
+        UNCOMPRESSED_BYTES => bytes = Some(value),
         COMPRESSED_BYTES => stored_bytes = Some(value),
         _ => {}
     })?;

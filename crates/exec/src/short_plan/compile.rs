@@ -17,7 +17,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use super::step::{Join, Step};
 use super::stock::Stock;
 use crate::by_key::look_ups;
-use crate::filter::{Terms, filter_of};
+use crate::filter::{Condition, filter_of};
 use crate::given_rows::GivenRowsScan;
 use crate::padding::ForgetConstants;
 use crate::report::Why;
@@ -95,7 +95,7 @@ fn step(
     Ok(Some(if let Some(filter) = filter_of(plan.as_ref()) {
         let projection = filter.projection().as_ref().map(|columns| columns.to_vec());
         let filtered = Step::Filter {
-            terms: Arc::new(Terms::of(filter.predicate(), &filter.input().schema())),
+            condition: Condition::of(filter),
             projection,
             input,
         };

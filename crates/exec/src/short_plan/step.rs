@@ -13,7 +13,7 @@ use super::run::Run;
 use super::stock::Stock;
 use crate::batches::{batch_of, projected};
 use crate::by_key::LookUp;
-use crate::filter::{Terms, chosen};
+use crate::filter::{Condition, chosen};
 use crate::report::Why;
 use crate::unbound::UnboundRows;
 
@@ -22,7 +22,7 @@ pub(super) enum Step {
     Table(UnboundRows),
     Given,
     Filter {
-        terms: Arc<Terms>,
+        condition: Condition,
         projection: Option<Vec<usize>>,
         input: Box<Step>,
     },
@@ -86,7 +86,7 @@ impl Step {
                 rows
             }
             Step::Filter {
-                terms,
+                condition,
                 projection,
                 input,
             } => {
@@ -94,7 +94,7 @@ impl Step {
                     return Ok(None);
                 };
                 let schema = rows.schema();
-                match terms.filtered(rows, projection.as_deref())? {
+                match condition.terms().filtered(rows, projection.as_deref())? {
                     Some(rows) => rows,
                     None => chosen(RecordBatch::new_empty(schema), projection.as_deref())?,
                 }

@@ -45,7 +45,7 @@ use self::path::{Path, with_operator};
 use crate::by_key::{KeyJoin, KeyScan};
 use crate::estimate::Estimates;
 use crate::filter::filter_of;
-use crate::join::{self, JoinOperator, KeysPromise};
+use crate::join::{self, EitherJoin, JoinOperator, KeysPromise};
 
 /// Fewer rows are grouped before a filter is made.
 const ROWS_MIN: f64 = 10_000.0;
@@ -61,7 +61,7 @@ const KEYS_MAX: usize = 1 << 20;
 pub(crate) fn drop_early(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     // From the root to the leaves, so that guesses see the plan as it was.
     plan.transform_down(|node| {
-        Ok(match told(&node)? {
+        Ok(match telling_join(&node)? {
             Some(join) => Transformed::yes(join),
             None => Transformed::no(node),
         })
@@ -70,15 +70,12 @@ pub(crate) fn drop_early(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Executi
 }
 
 /// A join that tells the keys of its left side; `None` if the node is none that should.
-fn told(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    let ours = node.downcast_ref::<JoinOperator>();
-    let (stock, left, right) = match (ours, node.downcast_ref::<HashJoinExec>()) {
-        (Some(ours), _) if ours.tells_keys() => return Ok(None),
-        (Some(ours), _) => (ours.stock(), ours.left(), ours.right()),
-        (None, Some(stock)) => (stock, stock.left(), stock.right()),
-        (None, None) => return Ok(None),
+fn telling_join(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let Some(EitherJoin { stock, left, right }) = EitherJoin::of(node.as_ref()) else {
+        return Ok(None);
     };
-    if !drops_unmatched(stock) {
+    let ours = node.downcast_ref::<JoinOperator>();
+    if ours.is_some_and(JoinOperator::tells_keys) || !drops_unmatched(stock) {
         return Ok(None);
     }
     let Some(path) = path_of(stock.on(), left, right)? else {
@@ -164,16 +161,16 @@ fn keys_worth_telling(
     if rows.map_or(is_stock, |rows| rows < ROWS_MIN) {
         return Ok(None);
     }
-    let most = |count: Option<f64>, most: Option<f64>| match (count, most) {
+    let at_most = |count: Option<f64>, most: Option<f64>| match (count, most) {
         (Some(count), Some(most)) => Some(count.min(most)),
         (count, most) => count.or(most),
     };
     let groups = estimates.groups(&path.keys(), input)?;
     let is_guess = groups.is_none();
-    let groups = most(groups, rows);
+    let groups = at_most(groups, rows);
     let of_left = estimates.rows(left.as_ref())?;
     let wanted = match of_left {
-        Some(_) => most(estimates.groups(left_keys, left)?, of_left),
+        Some(_) => at_most(estimates.groups(left_keys, left)?, of_left),
         None => None,
     };
     // Without a condition the left side may well have all keys that there are.

@@ -316,7 +316,9 @@ async fn volatile_expressions_see_all_groups() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_of_other_groups_are_dropped_below_the_lowest_aggregate() {
     // The left side stays in batches, or goes into pages.
-    for (condition, memory_bytes, stock_joins) in [("c = 3", 64 << 20, 1), ("c < 5", 2 << 20, 0)] {
+    for (condition, colors, memory_bytes, stock_joins) in
+        [("c = 3", 1, 64 << 20, 1), ("c < 5", 5, 2 << 20, 0)]
+    {
         let space = open(memory_bytes);
         let context = ours_as_written(&space);
         let sql = format!(
@@ -340,9 +342,9 @@ async fn rows_of_other_groups_are_dropped_below_the_lowest_aggregate() {
             join.is_some_and(|join| join.counted().any(is_so))
         });
         assert_eq!(joins, 1, "{shown}");
-        // A tenth or a half of the wanted keys have no group; few others pass by their hash.
+        // Half of the wanted keys have a group, of ten rows; few others pass by their hash.
         let dropped = dropped(&plan);
-        let wanted = PARTS as usize / if stock_joins == 1 { 20 } else { 4 } / 2 * 10;
+        let wanted = PARTS as usize / 20 * colors / 2 * 10;
         let least = (ITEMS as usize - wanted) / 10 * 9;
         assert!(dropped > least, "only {dropped} of {least} rows: {shown}");
         drop((plan, context));
@@ -352,12 +354,13 @@ async fn rows_of_other_groups_are_dropped_below_the_lowest_aggregate() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_expression_sees_a_part_of_a_group() {
-    for (condition, memory_bytes) in [
-        ("c = 3", 64 << 20),
-        ("c < 5", 2 << 20),
+    let cases: [(&str, fn(i64) -> bool, u64, bool); 3] = [
+        ("c = 3", |c| c == 3, 64 << 20, true),
+        ("c < 5", |c| c < 5, 2 << 20, true),
         // Too many keys to be told.
-        ("c < 19", 2 << 20),
-    ] {
+        ("c < 19", |c| c < 19, 2 << 20, false),
+    ];
+    for (condition, is_wanted, memory_bytes, drops) in cases {
         let space = open(memory_bytes);
         let context = ours(&space);
         // Fails where a group has fewer rows than all.
@@ -371,19 +374,9 @@ async fn no_expression_sees_a_part_of_a_group() {
         let found = collect(Arc::clone(&plan), context.task_ctx())
             .await
             .unwrap();
-        let values = condition
-            .split(' ')
-            .next_back()
-            .unwrap()
-            .parse::<i64>()
-            .unwrap();
-        let is_wanted = |p: &i64| match condition.contains('<') {
-            true => p % 20 < values,
-            false => p % 20 == values,
-        };
-        let parts = (1..GROUPS).filter(|p| p % 40 != 7).filter(is_wanted);
+        let parts = (1..GROUPS).filter(|p| p % 40 != 7 && is_wanted(p % 20));
         assert_eq!(sorted(&found), [parts.count().to_string()], "{sql}");
-        assert_eq!(dropped(&plan) == 0, values == 19, "{sql}");
+        assert_eq!(dropped(&plan) > 0, drops, "{sql}");
     }
 }
 
