@@ -431,9 +431,8 @@ impl Assigned {
             return Ok(());
         }
         change_with_depth(value, &mut |expr, depth| {
-            let name = column_name(expr, &self.alias, depth).map(str::to_lowercase);
             // What has been put in names columns as they were before.
-            if let Some((value, _)) = name.and_then(|name| self.values.get(&name)) {
+            if let Some((value, _)) = self.value_of(expr, depth) {
                 *expr = value.clone();
             }
         });
@@ -445,6 +444,12 @@ impl Assigned {
         let size = walk::size(&value);
         self.written = self.written.saturating_add(size);
         self.values.insert(name.to_lowercase(), (value, size));
+    }
+
+    /// What the column that an expression is, in so many subqueries, has got, with its size.
+    fn value_of(&self, expr: &Expr, depth: usize) -> Option<&(Expr, u64)> {
+        let name = column_name(expr, &self.alias, depth)?;
+        self.values.get(&name.to_lowercase())
     }
 
     /// The sizes of all assignments and of a value with what columns have got.
@@ -461,9 +466,7 @@ impl Assigned {
             counts_depth!(&Query);
 
             fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-                let name = column_name(expr, &self.assigned.alias, self.depth);
-                let name = name.map(str::to_lowercase);
-                let put = name.and_then(|name| self.assigned.values.get(&name));
+                let put = self.assigned.value_of(expr, self.depth);
                 self.plain += 1;
                 self.written = self
                     .written

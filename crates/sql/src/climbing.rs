@@ -198,8 +198,7 @@ impl MayflyDialect {
         }
         let op = if parser.parse_keyword(Keyword::DIV) {
             BinaryOperator::MyIntegerDivide
-        } else if is_word(parser, 0, "mod") {
-            parser.advance_token();
+        } else if parser.parse_keyword(Keyword::MOD) {
             BinaryOperator::Modulo
         } else {
             self.climb.behind.set(behind(parser, precedence));

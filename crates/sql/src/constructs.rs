@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-use crate::dialect::{MayflyDialect, PREDICATE};
+use crate::dialect::{MayflyDialect, PREDICATE, is_word};
 use crate::rewrite::call;
 
 type Result<T> = std::result::Result<T, ParserError>;
@@ -163,16 +163,11 @@ pub(crate) fn position(dialect: &MayflyDialect, parser: &mut Parser<'_>) -> Resu
 
 /// Whether `TRIM(BOTH FROM ...)` follows.
 pub(crate) fn is_trim_of_spaces(parser: &Parser<'_>) -> bool {
-    let is_word = |ahead: usize, word: &str| {
-        matches!(&parser.peek_nth_token_ref(ahead).token,
-            Token::Word(found) if found.quote_style.is_none()
-                && found.value.eq_ignore_ascii_case(word))
-    };
     parser.peek_nth_token_ref(1).token == Token::LParen
         && ["both", "leading", "trailing"]
             .iter()
-            .any(|place| is_word(2, place))
-        && is_word(3, "from")
+            .any(|place| is_word(parser, 2, place))
+        && is_word(parser, 3, "from")
 }
 
 /// The stock parser wants to be told what is cut off; spaces are where nothing is.

@@ -97,9 +97,7 @@ impl MayflyDialect {
                 Some(name.and_then(|name| parser.parse_function(ObjectName::from(vec![name]))))
             }
             Token::Word(w)
-                if w.keyword == Keyword::CURRENT_USER
-                    && w.quote_style.is_none()
-                    && parser.peek_nth_token_ref(1).token != Token::LParen =>
+                if w.keyword == Keyword::CURRENT_USER && w.quote_style.is_none() && !is_call =>
             {
                 parser.advance_token();
                 Some(Ok(crate::rewrite::call("current_user", Vec::new())))
@@ -114,34 +112,10 @@ impl MayflyDialect {
             {
                 Some(self.assignment(parser))
             }
-            Token::Plus => {
-                parser.advance_token();
-                Some(self.expression(parser, TIMES).map(|expr| Expr::UnaryOp {
-                    op: UnaryOperator::Plus,
-                    expr: Box::new(expr),
-                }))
-            }
-            Token::Minus => {
-                parser.advance_token();
-                Some(self.expression(parser, PREFIX).map(|expr| Expr::UnaryOp {
-                    op: UnaryOperator::Minus,
-                    expr: Box::new(expr),
-                }))
-            }
-            Token::ExclamationMark => {
-                parser.advance_token();
-                Some(self.expression(parser, PREFIX).map(|expr| Expr::UnaryOp {
-                    op: UnaryOperator::Not,
-                    expr: Box::new(expr),
-                }))
-            }
-            Token::Tilde => {
-                parser.advance_token();
-                Some(self.expression(parser, PREFIX).map(|expr| Expr::UnaryOp {
-                    op: UnaryOperator::BitwiseNot,
-                    expr: Box::new(expr),
-                }))
-            }
+            Token::Plus => Some(self.unary(parser, UnaryOperator::Plus, TIMES)),
+            Token::Minus => Some(self.unary(parser, UnaryOperator::Minus, PREFIX)),
+            Token::ExclamationMark => Some(self.unary(parser, UnaryOperator::Not, PREFIX)),
+            Token::Tilde => Some(self.unary(parser, UnaryOperator::BitwiseNot, PREFIX)),
             Token::Word(w) if w.keyword == Keyword::BINARY && w.quote_style.is_none() => {
                 parser.advance_token();
                 Some(self.expression(parser, PREFIX).map(|expr| Expr::Cast {
@@ -154,6 +128,15 @@ impl MayflyDialect {
             }
             _ => None,
         }
+    }
+
+    /// A sign in front of what binds more tightly than `than`.
+    fn unary(&self, parser: &mut Parser, op: UnaryOperator, than: u8) -> Result<Expr, ParserError> {
+        parser.advance_token();
+        Ok(Expr::UnaryOp {
+            op,
+            expr: Box::new(self.expression(parser, than)?),
+        })
     }
 
     /// `@v := value`: an operand in which everything to its right is.
@@ -311,7 +294,7 @@ impl Dialect for MayflyDialect {
             Token::Ampersand => BIT_AND,
             Token::Pipe => BIT_OR,
             Token::Arrow | Token::LongArrow => 60,
-            Token::Period => self.prec_value(Precedence::Period),
+            Token::Period => PERIOD,
             Token::Eq
             | Token::Neq
             | Token::Lt

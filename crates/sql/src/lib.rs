@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   text
-//!     | dialect, source, parse       what stands in it; constructs, effort: each part read once
+//!     | dialect, source, parse       what stands in it; climbing, constructs, effort: read once
 //!   statement
 //!     | references -> bindings       names that it has, tables that the session has for them
 //!     | change, defaults, rewrite    the syntax tree as DataFusion's planner is to read it

@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    ArrayRef, Date32Array, DurationMicrosecondArray, Float64Array, Int32Array, Int64Array,
-    StringViewArray, TimestampMicrosecondArray,
+use arrow::array::{ArrayRef, ArrowPrimitiveType, PrimitiveArray, StringViewArray};
+use arrow::datatypes::{
+    DataType, Date32Type, DurationMicrosecondType, FieldRef, Float64Type, Int32Type, Int64Type,
+    TimestampMicrosecondType,
 };
-use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::Result;
@@ -36,6 +36,12 @@ fn column(declared: &str, values: ArrayRef) -> Argument {
     )
 }
 
+/// Values, and a NULL behind them.
+fn and_null<T: ArrowPrimitiveType>(values: [T::Native; ROWS - 1]) -> ArrayRef {
+    let values = values.into_iter().map(Some);
+    Arc::new(PrimitiveArray::<T>::from_iter(values.chain([None])))
+}
+
 /// Values at the ends of their types, and texts that are neither numbers nor dates.
 fn columns() -> Vec<Argument> {
     let texts = |longest: String| -> ArrayRef {
@@ -47,43 +53,21 @@ fn columns() -> Vec<Argument> {
     };
     let (first, last) = (day_of(0, 1, 1), day_of(9999, 12, 31));
     let days = [first, last, 0, -1, day_of(2024, 2, 29)];
-    let moments = days.map(|day| Some(day * DAY_MICROS + DAY_MICROS - 1));
-    let days = days.map(|day| Some(i32::try_from(day).expect("a day of DATE")));
-    let times = [TIME_MAX_MICROS, -TIME_MAX_MICROS, 0, -1, 1].map(Some);
-    let doubles = [f64::MAX, f64::MIN, -0.0, 0.5, f64::MIN_POSITIVE].map(Some);
-    let longs = [i64::MAX, i64::MIN, 0, -1, 2].map(Some);
-    let ints = [i32::MAX, i32::MIN, 0, -1, 2].map(Some);
+    let moments = days.map(|day| day * DAY_MICROS + DAY_MICROS - 1);
+    let days = days.map(|day| i32::try_from(day).expect("a day of DATE"));
+    let times = [TIME_MAX_MICROS, -TIME_MAX_MICROS, 0, -1, 1];
+    let doubles = [f64::MAX, f64::MIN, -0.0, 0.5, f64::MIN_POSITIVE];
+    let longs = [i64::MAX, i64::MIN, 0, -1, 2];
+    let ints = [i32::MAX, i32::MIN, 0, -1, 2];
     vec![
         column("varchar(256)", texts("\u{1f600}".repeat(256))),
         column("text", texts("a".repeat(5 * PACKET_BYTES))),
-        column(
-            "bigint",
-            Arc::new(Int64Array::from_iter(longs.into_iter().chain([None]))),
-        ),
-        column(
-            "int",
-            Arc::new(Int32Array::from_iter(ints.into_iter().chain([None]))),
-        ),
-        column(
-            "double",
-            Arc::new(Float64Array::from_iter(doubles.into_iter().chain([None]))),
-        ),
-        column(
-            "date",
-            Arc::new(Date32Array::from_iter(days.into_iter().chain([None]))),
-        ),
-        column(
-            "datetime(6)",
-            Arc::new(TimestampMicrosecondArray::from_iter(
-                moments.into_iter().chain([None]),
-            )),
-        ),
-        column(
-            "time(6)",
-            Arc::new(DurationMicrosecondArray::from_iter(
-                times.into_iter().chain([None]),
-            )),
-        ),
+        column("bigint", and_null::<Int64Type>(longs)),
+        column("int", and_null::<Int32Type>(ints)),
+        column("double", and_null::<Float64Type>(doubles)),
+        column("date", and_null::<Date32Type>(days)),
+        column("datetime(6)", and_null::<TimestampMicrosecondType>(moments)),
+        column("time(6)", and_null::<DurationMicrosecondType>(times)),
     ]
 }
 

@@ -8,9 +8,7 @@ use datafusion::sql::sqlparser::ast::{
     UnaryOperator, Value, Visit, Visitor,
 };
 
-use super::copies::{COPIED_MAX, LISTED_MAX, check_grown};
-use super::size::EXPRESSION_BYTES;
-use super::watch::hold_bytes;
+use super::copies::{LISTED_MAX, hold_grown};
 use crate::functions::is_waiting as waits;
 use crate::literal::decimal_of;
 use crate::walk;
@@ -24,11 +22,7 @@ const BECOME_CASE: [&str; 2] = ["if", "nullif"];
 /// 1436 for such a one; those of the watch.
 pub fn check_syntax(node: &impl Visit) -> datafusion::error::Result<()> {
     let total = count(node);
-    check_grown(total.plain, total.written, total.field).map_err(crate::plan::raise)?;
-    if total.written > COPIED_MAX {
-        hold_bytes(total.written.saturating_mul(EXPRESSION_BYTES))?;
-    }
-    Ok(())
+    hold_grown(total.plain, total.written, total.field)
 }
 
 fn count(node: &impl Visit) -> Cost {
@@ -82,6 +76,22 @@ struct Node {
     last_waits: bool,
 }
 
+impl Node {
+    fn new(cost: Cost, (next, others): (u64, u64)) -> Node {
+        Node {
+            cost,
+            next,
+            others,
+            last_waits: false,
+        }
+    }
+
+    /// What is no expression: each part is written once.
+    fn around() -> Node {
+        Node::new(Cost::default(), (1, 1))
+    }
+}
+
 #[derive(Default)]
 struct Counter {
     /// Those around the place that is visited, the innermost last.
@@ -94,12 +104,7 @@ struct Counter {
 
 impl Counter {
     fn leave(&mut self) -> Node {
-        self.nodes.pop().unwrap_or(Node {
-            cost: Cost::default(),
-            next: 1,
-            others: 1,
-            last_waits: false,
-        })
+        self.nodes.pop().unwrap_or_else(Node::around)
     }
 
     fn add(&mut self, part: Cost) {
@@ -118,12 +123,7 @@ impl Visitor for Counter {
     type Break = ();
 
     fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
-        self.nodes.push(Node {
-            cost: Cost::default(),
-            next: 1,
-            others: 1,
-            last_waits: false,
-        });
+        self.nodes.push(Node::around());
         ControlFlow::Continue(())
     }
 
@@ -136,13 +136,7 @@ impl Visitor for Counter {
     }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        let (next, others) = copies(expr);
-        self.nodes.push(Node {
-            cost: Cost::LEAF,
-            next,
-            others,
-            last_waits: false,
-        });
+        self.nodes.push(Node::new(Cost::LEAF, copies(expr)));
         ControlFlow::Continue(())
     }
 
@@ -279,6 +273,7 @@ fn kind(item: &Expr) -> Option<Kind<'_>> {
 mod tests {
     use super::*;
     use crate::parse::parse_expression;
+    use crate::planning::check_grown;
 
     fn cost(text: &str) -> Cost {
         count(&parse_expression(text).unwrap())

@@ -19,7 +19,7 @@ use super::watch::{check, hold_bytes};
 
 /// Nodes of all expressions of a statement with all copies written out. Fewer are never refused,
 /// nor are those of a statement that is long itself: TPC-H has some hundreds.
-pub(super) const COPIED_MAX: u64 = 64 << 10;
+const COPIED_MAX: u64 = 64 << 10;
 /// How often a type may be asked for where one is wanted.
 const ASKED_MAX: u64 = 256 << 10;
 /// How much larger than the statement either may be when it is beyond these. The memory for it is
@@ -48,9 +48,17 @@ pub(super) fn check_simplified(plan: &LogicalPlan) -> Result<()> {
         })
     })?;
     let asked = total.field.max(total.operator);
-    check_grown(total.plain, total.written, asked).map_err(raise)?;
-    if total.written > COPIED_MAX {
-        hold_bytes(total.written.saturating_mul(EXPRESSION_BYTES))?;
+    hold_grown(total.plain, total.written, asked)
+}
+
+/// Refuses expressions as [`check_grown`] does, and tells the watch what the others will take.
+///
+/// # Errors
+/// 1436 for those that are refused; those of the watch.
+pub(super) fn hold_grown(plain: u64, written: u64, asked: u64) -> Result<()> {
+    check_grown(plain, written, asked).map_err(raise)?;
+    if written > COPIED_MAX {
+        hold_bytes(written.saturating_mul(EXPRESSION_BYTES))?;
     }
     Ok(())
 }

@@ -44,12 +44,15 @@ pub fn watched<T>(watch: Rc<dyn Watch>, make: impl FnOnce() -> T) -> T {
     make()
 }
 
-/// An error of MySQL travels through DataFusion whole.
-fn ask(question: impl FnOnce(&dyn Watch) -> Result<(), MySqlError>) -> PlanResult<()> {
+fn answer(question: impl FnOnce(&dyn Watch) -> Result<(), MySqlError>) -> Result<(), MySqlError> {
     // Cloned: what is asked may take its time, and must not hold the cell meanwhile.
     let watch = WATCH.with_borrow(Clone::clone);
-    let answer = watch.map_or(Ok(()), |watch| question(watch.as_ref()));
-    answer.map_err(|error| DataFusionError::External(Box::new(error)))
+    watch.map_or(Ok(()), |watch| question(watch.as_ref()))
+}
+
+/// An error of MySQL travels through DataFusion whole.
+fn ask(question: impl FnOnce(&dyn Watch) -> Result<(), MySqlError>) -> PlanResult<()> {
+    answer(question).map_err(|error| DataFusionError::External(Box::new(error)))
 }
 
 /// Asks the watch of the thread, if it has one, whether to go on.
@@ -65,8 +68,7 @@ pub fn check() -> PlanResult<()> {
 /// # Errors
 /// Those of [`Watch::check`].
 pub(crate) fn ask_watch() -> Result<(), MySqlError> {
-    let watch = WATCH.with_borrow(Clone::clone);
-    watch.map_or(Ok(()), |watch| watch.check())
+    answer(|watch| watch.check())
 }
 
 /// Tells the watch of the thread, if it has one, how much memory is in use.

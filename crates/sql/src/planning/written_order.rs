@@ -37,10 +37,13 @@ pub(super) fn in_written_order(
     push: impl FnOnce(LogicalPlan) -> Result<Transformed<LogicalPlan>>,
 ) -> Result<Transformed<LogicalPlan>> {
     let (terms, below) = terms(&node);
+    if terms.len() < 2 {
+        return push(node);
+    }
     let schema = below.schema();
     let warning = terms.iter().filter(|term| may_warn(term, schema)).count();
     let is_of_one_kind = warning == terms.len() || (warning == 0 && !computes_what_warns(below)?);
-    if terms.len() < 2 || is_of_one_kind {
+    if is_of_one_kind {
         return push(node);
     }
     if renames_columns(below) {

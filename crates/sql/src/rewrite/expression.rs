@@ -161,7 +161,7 @@ pub(crate) fn is_clock(ident: &Ident) -> bool {
 }
 
 /// Functions that are nothing without OVER.
-const WINDOW_ONLY: [&str; 11] = [
+pub(crate) const WINDOW_ONLY: [&str; 11] = [
     "cume_dist",
     "dense_rank",
     "first_value",
@@ -174,13 +174,6 @@ const WINDOW_ONLY: [&str; 11] = [
     "rank",
     "row_number",
 ];
-
-/// Whether a name is that of a function that is nothing without OVER.
-pub(crate) fn is_window_only(name: &str) -> bool {
-    WINDOW_ONLY
-        .iter()
-        .any(|known| name.eq_ignore_ascii_case(known))
-}
 
 /// The planner has a function of its own, UNNEST, and does not look at the database of a function.
 fn check_function(function: &Function) -> Result<(), MySqlError> {

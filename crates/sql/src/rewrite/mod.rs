@@ -20,7 +20,7 @@ mod tuple;
 pub(crate) mod values;
 mod windows;
 
-pub(crate) use expression::{call, is_window_only};
+pub(crate) use expression::{WINDOW_ONLY, call};
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;

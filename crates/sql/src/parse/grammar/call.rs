@@ -6,10 +6,10 @@ use datafusion::sql::sqlparser::ast::{
     Spanned, WindowType,
 };
 
-use super::{Begins, Grammar};
+use super::{Begins, Grammar, is_one_of};
 use crate::declared::is_aggregate;
 use crate::functions::own::MARK;
-use crate::rewrite::is_window_only;
+use crate::rewrite::WINDOW_ONLY;
 
 /// Aggregates that may leave out what is there twice.
 const WITH_DISTINCT: [&str; 7] = [
@@ -159,18 +159,9 @@ impl Grammar {
     }
 }
 
-fn is_one_of(name: &ObjectName, known: &[&str]) -> bool {
-    let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else {
-        return false;
-    };
-    { known.iter() }.any(|known| name.value.eq_ignore_ascii_case(known))
-}
-
 /// Whether OVER may stand behind a call.
 fn has_window(name: &ObjectName) -> bool {
-    let is_of_windows = matches!(name.0.as_slice(),
-        [ObjectNamePart::Identifier(name)] if is_window_only(&name.value));
-    is_of_windows || is_aggregate(name)
+    is_one_of(name, &WINDOW_ONLY) || is_aggregate(name)
 }
 
 /// Whether a name can be that of a function: some constructs look like one, and have a syntax of

@@ -3,9 +3,10 @@
 //! Columns are declared with types that `mayfly_types` reads.
 
 use datafusion::sql::sqlparser::ast::{
-    CharLengthUnits, CharacterLength, DataType, ExactNumberInfo, ObjectName, ObjectNamePart,
-    TimezoneInfo,
+    CharLengthUnits, CharacterLength, DataType, ExactNumberInfo, ObjectName, TimezoneInfo,
 };
+
+use super::is_one_of;
 
 /// Whether CAST has a type: the table of all types.
 pub(super) fn is_cast_type(of: &DataType) -> bool {
@@ -170,11 +171,7 @@ fn has_no_zone(zone: &TimezoneInfo) -> bool {
 /// The types of MySQL for which sqlparser has no word, and those of geometry, which are refused
 /// where they are planned.
 fn is_custom(name: &ObjectName) -> bool {
-    let ObjectName(parts) = name;
-    let [ObjectNamePart::Identifier(name)] = parts.as_slice() else {
-        return false;
-    };
-    let known = [
+    const KNOWN: [&str; 9] = [
         "GEOMETRYCOLLECTION",
         "LINESTRING",
         "MULTILINESTRING",
@@ -185,5 +182,5 @@ fn is_custom(name: &ObjectName) -> bool {
         "POLYGON",
         "YEAR",
     ];
-    { known.iter() }.any(|known| name.value.eq_ignore_ascii_case(known))
+    is_one_of(name, &KNOWN)
 }

@@ -39,7 +39,7 @@ mod statement;
 #[cfg(test)]
 mod tests;
 
-use datafusion::sql::sqlparser::ast::{Ident, Spanned};
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Spanned};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 use mayfly_types::{ErrorCode, MySqlError};
 
@@ -165,6 +165,14 @@ impl Foreign {
         };
         found.map_or(self.from, |token| token.span.start)
     }
+}
+
+/// Whether a name of one part is one of these.
+fn is_one_of(name: &ObjectName, known: &[&str]) -> bool {
+    let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else {
+        return false;
+    };
+    { known.iter() }.any(|known| name.value.eq_ignore_ascii_case(known))
 }
 
 fn is(token: &Token, wanted: &str) -> bool {
