@@ -33,9 +33,9 @@ async fn end(engine: &Engine, mut session: Session, what: &str) {
     check_nothing_left(engine, what).await;
 }
 
-/// `around` so many times, and `inner` in the middle.
-fn nested(around: &str, inner: &str, depth: usize) -> String {
-    format!("{}{inner}{}", around.repeat(depth), ")".repeat(depth))
+/// `open` and `close` so many times, and `inner` in the middle.
+fn nested(open: &str, inner: &str, close: &str, depth: usize) -> String {
+    format!("{}{inner}{}", open.repeat(depth), close.repeat(depth))
 }
 
 /// A statement that is planned for as long as a test looks: each item is as long as it may be.
@@ -78,11 +78,11 @@ async fn selects_are_nested_as_deeply_as_in_mysql() {
         ),
         ("SELECT (", "SELECT MAX(a) FROM t1", &largest),
     ] {
-        let sql = nested(around, inner, 63);
+        let sql = nested(around, inner, ")", 63);
         let mut answer = rows(&mut session, &sql).await;
         answer.sort();
         assert_eq!(answer, *expected, "{around}");
-        let error = run(&mut session, &nested(around, inner, 64))
+        let error = run(&mut session, &nested(around, inner, ")", 64))
             .await
             .unwrap_err();
         assert_eq!(error.code, 1473, "{around}: {error}");
@@ -198,9 +198,6 @@ async fn a_dropped_statement_is_planned_no_further() {
 async fn what_is_nested_is_read_once() {
     let directory = tempfile::tempdir().unwrap();
     let (engine, mut session) = engine_with_table(directory.path()).await;
-    let around = |open: &str, inner: &str, close: &str, depth: usize| {
-        format!("{}{inner}{}", open.repeat(depth), close.repeat(depth))
-    };
     for (open, close) in [
         ("1 IN (", ")"),
         ("1 IN ((", "))"),
@@ -224,7 +221,7 @@ async fn what_is_nested_is_read_once() {
             ("1 + )", 40),
             ("1", 200),
         ] {
-            let sql = format!("SELECT {}", around(open, inner, close, depth));
+            let sql = format!("SELECT {}", nested(open, inner, close, depth));
             if let Err(error) = run(&mut session, &sql).await {
                 let codes = [1038, 1041, 1064, 1436];
                 assert!(codes.contains(&error.code), "{sql}: {error}");
@@ -233,12 +230,12 @@ async fn what_is_nested_is_read_once() {
             }
         }
     }
-    let tables = |depth: usize| around("SELECT 1 FROM ((", "SELECT 1", ") x JOIN t1)", depth);
+    let tables = |depth: usize| nested("SELECT 1 FROM ((", "SELECT 1", ") x JOIN t1)", depth);
     assert_eq!(rows(&mut session, &tables(3)).await.len(), 8);
     for depth in [24, 40, 200] {
         let error = run(&mut session, &tables(depth)).await.unwrap_err();
         assert_eq!(error.code, 1436, "{depth}: {error}");
-        let joins = around("(", "(SELECT 1) x JOIN t1", ")", depth);
+        let joins = nested("(", "(SELECT 1) x JOIN t1", ")", depth);
         match run(&mut session, &format!("SELECT a FROM {joins}")).await {
             Ok(_) => assert!(depth < 200),
             Err(error) => assert_eq!((depth, error.code), (200, 1064), "{error}"),
@@ -287,9 +284,6 @@ async fn wide_statements_are_planned() {
 async fn what_doubles_at_each_level_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let (engine, mut session) = engine_with_table(directory.path()).await;
-    let around = |open: &str, inner: &str, close: &str, depth: usize| {
-        format!("{}{inner}{}", open.repeat(depth), close.repeat(depth))
-    };
     // What the value is for the rows (1, 2) and (2, 3) at depth 5.
     for (open, close, expected) in [
         ("NULLIF(", ", 7)", ["1", "2"]),
@@ -306,13 +300,13 @@ async fn what_doubles_at_each_level_is_refused() {
         ("((", ", b) < (a, b))", ["0", "1"]),
         ("((", ", b) IN ((0, 2), (1, 2)))", ["1", "0"]),
     ] {
-        let value = |depth: usize| around(open, "a", close, depth);
+        let value = |depth: usize| nested(open, "a", close, depth);
         let few = format!("SELECT {} FROM t1 ORDER BY a", value(5));
         let few = rows(&mut session, &few).await;
         assert_eq!(few, expected.map(|value| vec![value.to_owned()]), "{open}");
         for depth in [20, 40] {
             let value = value(depth);
-            let qualified = around(open, "t1.a", close, depth)
+            let qualified = nested(open, "t1.a", close, depth)
                 .replace("b > 0", "t1.b > 0")
                 .replace(", b)", ", t1.b)")
                 .replace("(a, ", "(t1.a, ");

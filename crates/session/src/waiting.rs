@@ -8,7 +8,7 @@
 //! long step is done by the worker then.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mayfly_sql::functions::Waiting;
 use mayfly_types::{ErrorCode, MySqlError};
@@ -64,20 +64,38 @@ impl WaitingRoom {
     pub(crate) fn compute<T>(&self, step: impl FnOnce() -> T) -> T {
         let begun = self.long_steps.fetch_add(1, Ordering::Relaxed);
         let _place = Place(&self.long_steps);
-        if begun >= LONG_STEPS_MAX || std::thread::current().name() != Some(THREAD_NAME) {
+        if begun >= LONG_STEPS_MAX || !is_of_engine() {
             return step();
         }
+        match self.replacement() {
+            Ok(replaced) => while_replaced(replaced, step),
+            Err(_) => step(),
+        }
+    }
+
+    /// The right to be replaced by another thread, until that is a worker.
+    ///
+    /// # Errors
+    /// Error 1135 where the system has none.
+    fn replacement(&self) -> Result<MutexGuard<'_, ()>, MySqlError> {
         let replaced = self.replaced.lock();
         let replaced = replaced.unwrap_or_else(PoisonError::into_inner);
-        if spare_threads::check(SPARE_THREADS, WORKER_STACK_BYTES).is_err() {
-            drop(replaced);
-            return step();
-        }
-        tokio::task::block_in_place(|| {
-            drop(replaced);
-            step()
-        })
+        spare_threads::check(SPARE_THREADS, WORKER_STACK_BYTES)?;
+        Ok(replaced)
     }
+}
+
+/// Does a step while another thread takes the place of this worker.
+fn while_replaced<T>(replaced: MutexGuard<'_, ()>, step: impl FnOnce() -> T) -> T {
+    tokio::task::block_in_place(|| {
+        drop(replaced);
+        step()
+    })
+}
+
+/// Whether this thread is one of the engine's. Another one is its caller's, who may keep it.
+fn is_of_engine() -> bool {
+    std::thread::current().name() == Some(THREAD_NAME)
 }
 
 /// A place in the room.
@@ -97,18 +115,9 @@ impl Waiting for WaitingRoom {
             let message = format!("{WAITING_MAX} statements wait in SLEEP or GET_LOCK already");
             return Err(MySqlError::with_message(ErrorCode::OutOfResources, message));
         }
-        // Another thread than the engine's is its caller's, who may keep it.
-        match std::thread::current().name() {
-            Some(THREAD_NAME) => {
-                let replaced = self.replaced.lock();
-                let replaced = replaced.unwrap_or_else(PoisonError::into_inner);
-                spare_threads::check(SPARE_THREADS, WORKER_STACK_BYTES)?;
-                tokio::task::block_in_place(|| {
-                    drop(replaced);
-                    wait();
-                });
-            }
-            _ => wait(),
+        match is_of_engine() {
+            true => while_replaced(self.replacement()?, wait),
+            false => wait(),
         }
         Ok(())
     }

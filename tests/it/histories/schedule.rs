@@ -114,12 +114,7 @@ impl Mix {
             .map(|((weight, _), number)| {
                 let factor = [0, 1, 1, 4][random.below(4) as usize];
                 // One seed leaves out every other kind at most, the next one none of those.
-                weight
-                    * if number.is_multiple_of(2) {
-                        factor
-                    } else {
-                        factor.max(1)
-                    }
+                weight * factor.max(number % 2)
             })
             .collect();
         // Without rows there is nothing to look at.

@@ -27,7 +27,7 @@ use mayfly_sql::walk::change_expressions;
 use mayfly_table::{Column, Table};
 use mayfly_types::{ColumnType, ErrorCode, Level, MySqlError, Warning};
 
-use self::columns::{BYTES_TOGETHER, Columns};
+use self::columns::Columns;
 use super::Job;
 use super::defaults::Fallback;
 use super::write::Writer;
@@ -176,20 +176,14 @@ impl Job {
         let mut record = Record::keeping(plan.absent.len());
         let mut row = 0_u64;
         let mut slice = TimeSlice::begin();
-        // Bytes since others had their turn.
-        let mut taken_bytes = 0_usize;
         loop {
             match records.read(&mut record).map_err(failed)? {
                 Step::Record => row = row.saturating_add(1),
                 Step::End => break,
                 Step::NeedsBytes => {
                     // Many bytes may hold no row at all: lines that are skipped, or a long one.
-                    if taken_bytes >= BYTES_TOGETHER {
-                        slice.share().await;
-                        taken_bytes = 0;
-                    }
+                    slice.share().await;
                     let bytes = source.next(&load).await?;
-                    taken_bytes = taken_bytes.saturating_add(bytes.len());
                     match bytes.is_empty() {
                         true => records.finish(),
                         false => records.push(bytes).map_err(failed)?,
@@ -271,8 +265,8 @@ impl Job {
     /// A line that does not end as the statement says is skipped with all lines of the file.
     fn warn_of_skipped_lines(&self, lines: u64, load: &LoadData) {
         self.warn_of_lines(format!(
-            "IGNORE {} LINES leaves out all {lines} lines of file '{}': fewer of them end with LINES \
-             TERMINATED BY {}",
+            "IGNORE {} LINES leaves out all {lines} lines of file '{}': fewer of them end with \
+             LINES TERMINATED BY {}",
             load.skip_lines,
             load.path,
             terminator(load)

@@ -17,7 +17,7 @@ const ROWS_TOGETHER: usize = 4096;
 /// Values of a batch: a row of a few bytes may have thousands.
 const VALUES_TOGETHER: usize = 256 << 10;
 /// Bytes of the file after which a batch ends early.
-pub(super) const BYTES_TOGETHER: usize = 1 << 20;
+const BYTES_TOGETHER: usize = 1 << 20;
 /// Bytes that are reserved for a byte of latin1: what it becomes in UTF-8, at most three, twice.
 const LATIN1_COPIES: usize = 6;
 /// Bytes of a wrong field that an error shows.
