@@ -26,6 +26,8 @@ pub(crate) enum Shape {
     Number,
     /// A long common beginning.
     Prefixed,
+    /// A long common beginning that a few keys do not have, or only a part of it.
+    Outlying,
     /// Up to the longest.
     Long,
     /// As long as keys may be, and different from the first byte on.
@@ -34,10 +36,11 @@ pub(crate) enum Shape {
     Zeros,
 }
 
-pub(crate) const SHAPES: [Shape; 6] = [
+pub(crate) const SHAPES: [Shape; 7] = [
     Shape::Short,
     Shape::Number,
     Shape::Prefixed,
+    Shape::Outlying,
     Shape::Long,
     Shape::Longest,
     Shape::Zeros,
@@ -52,6 +55,15 @@ pub(crate) fn key(shape: Shape, number: u64) -> Vec<u8> {
         Shape::Prefixed => {
             let mut key = vec![b'p'; 200 + (number % 3) as usize];
             key.extend_from_slice(&random.next_u64().to_be_bytes()[..6]);
+            key
+        }
+        Shape::Outlying => {
+            let mut key = vec![b'p'; 1000];
+            key.extend_from_slice(&random.next_u64().to_be_bytes()[..6]);
+            if random.chance(0.02) {
+                let at = random.below(key.len() as u64) as usize;
+                key[at] = random.next_u64() as u8;
+            }
             key
         }
         Shape::Long => {
@@ -445,6 +457,30 @@ fn small_trees_are_small() {
     tree.verify().unwrap();
     drop(tree);
     assert_empty(&space);
+}
+
+/// Many short rests behind a long prefix are small, until a key takes the prefix from all of them.
+#[test]
+fn a_first_leaf_loses_its_prefix() {
+    let dir = tempfile::tempdir().unwrap();
+    let space = open(8 << 20, dir.path());
+    for outlier in [&b"a"[..], b"n", b"nnnn", b"z"] {
+        let near = |n: u64| [&[b'n'; 1000][..], &n.to_be_bytes()].concat();
+        let mut model: Model = (0..150).map(|n| (near(n), n)).collect();
+        let mut tree = Tree::new(space.root(), 8);
+        for (key, n) in &model {
+            tree.insert(key, &n.to_le_bytes()).unwrap();
+        }
+        assert_eq!(space.counters().resident_bytes, 4 << 10);
+        tree.insert(outlier, &[0; 8]).unwrap();
+        model.insert(outlier.to_vec(), 0);
+        assert_same(&tree, &model);
+        let entries = model.iter().map(|(key, n)| Ok((key, n.to_le_bytes())));
+        let built = Tree::build(space.root(), 8, 100, entries).unwrap();
+        assert_same(&built, &model);
+        drop((tree, built));
+        assert_empty(&space);
+    }
 }
 
 #[test]
