@@ -354,13 +354,13 @@ async fn rows_of_other_groups_are_dropped_below_the_lowest_aggregate() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_expression_sees_a_part_of_a_group() {
-    let cases: [(&str, fn(i64) -> bool, u64, bool); 3] = [
-        ("c = 3", |c| c == 3, 64 << 20, true),
-        ("c < 5", |c| c < 5, 2 << 20, true),
+    let cases = [
+        ("c = 3", 3..4, 64 << 20, true),
+        ("c < 5", 0..5, 2 << 20, true),
         // Too many keys to be told.
-        ("c < 19", |c| c < 19, 2 << 20, false),
+        ("c < 19", 0..19, 2 << 20, false),
     ];
-    for (condition, is_wanted, memory_bytes, drops) in cases {
+    for (condition, colors, memory_bytes, drops) in cases {
         let space = open(memory_bytes);
         let context = ours(&space);
         // Fails where a group has fewer rows than all.
@@ -374,7 +374,7 @@ async fn no_expression_sees_a_part_of_a_group() {
         let found = collect(Arc::clone(&plan), context.task_ctx())
             .await
             .unwrap();
-        let parts = (1..GROUPS).filter(|p| p % 40 != 7 && is_wanted(p % 20));
+        let parts = (1..GROUPS).filter(|p| p % 40 != 7 && colors.contains(&(p % 20)));
         assert_eq!(sorted(&found), [parts.count().to_string()], "{sql}");
         assert_eq!(dropped(&plan) > 0, drops, "{sql}");
     }
