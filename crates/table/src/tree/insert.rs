@@ -92,7 +92,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Gives the first leaf a page of full size, and inserts; `false` if there still is no room. One
+    /// Gives the first leaf a page of full size, and inserts; `false` if there still is no room. A
     /// key without the prefix that many others share takes it from all of them: 200 keys with 1000
     /// bytes in common are 3 KiB, and 200 KiB with it.
     fn enlarge(
