@@ -63,6 +63,41 @@ async fn a_cancelled_statement_ends_with_1317_and_leaves_nothing() {
     check_nothing_left(&engine, "cancel").await;
 }
 
+/// Joins that compare pairs for minutes, and hand none of them on.
+const PAIRLESS: [&str; 4] = [
+    "SELECT COUNT(*) FROM many a JOIN many b ON a.n + b.n < 0",
+    "SELECT COUNT(*) FROM many a LEFT JOIN many b ON a.n > b.n + 9000000000",
+    "SELECT COUNT(*) FROM many a WHERE EXISTS (SELECT 1 FROM many b WHERE b.n < a.n AND b.n + a.n < 0)",
+    "SELECT COUNT(*) FROM many a JOIN many b ON a.few = b.few AND a.n + b.n < 0",
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn joins_without_pairs_are_stopped_and_leave_their_threads_to_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(SPILLING, directory.path());
+    let mut session = session_with_rows(&engine).await;
+    let sql = "CREATE TEMPORARY TABLE many AS \
+               SELECT a.n * 20000 + b.n AS n, b.n % 4 AS few FROM wide a JOIN wide b ON a.n < 10";
+    run(&mut session, sql).await.unwrap();
+    for sql in PAIRLESS {
+        let cancel = session.cancel_handle();
+        let mut other = engine.connect();
+        let watcher = tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            let started = Instant::now();
+            assert!(rows(&mut other, "SELECT 1").await == [["1"]]);
+            cancel.cancel();
+            started
+        });
+        let error = run(&mut session, sql).await.expect_err("it was cancelled");
+        let ended = watcher.await.unwrap().elapsed();
+        assert_eq!(error.code, 1317, "{sql}: {error}");
+        assert!(ended < Duration::from_secs(10), "{sql}: {ended:?}");
+    }
+    drop(session);
+    check_nothing_left(&engine, "joins without pairs").await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_between_statements_does_nothing() {
     let directory = tempfile::tempdir().unwrap();

@@ -21,6 +21,7 @@
 //!   whole_partitions  those over whole partitions as joins with groups, without a sort
 //!   join_order    the order of joins; estimate: how many rows are to be expected
 //!   nested_loop   joins without an equality, where memory is short
+//!   paced         rows in pieces for joins that never rest
 //!   long_rows     batches of few rows where rows are long
 //!   batches       kernels over batches that several operators call; compact: what they keep alive
 //!   exchange      rows on their way between partitions
@@ -59,6 +60,7 @@ pub mod memory;
 mod nested_loop;
 mod one_partition;
 mod other_columns;
+mod paced;
 mod padding;
 mod page_classes;
 mod parquet_reads;

@@ -25,6 +25,7 @@ use crate::kept_rows;
 use crate::long_rows;
 use crate::materialized::WithMaterialized;
 use crate::nested_loop;
+use crate::paced;
 use crate::parquet_reads;
 use crate::recursion::{self, RecursionOperator};
 use crate::report::Why;
@@ -65,6 +66,7 @@ impl PhysicalOptimizerRule for SwapOperators {
         let plan = long_rows::shorten_batches(plan, config)?;
         let plan = filter::replace_all(plan)?;
         let plan = exchange::replace_all(plan)?;
+        let plan = paced::pace_joins(plan)?;
         parquet_reads::grant(plan)
     }
 

@@ -74,6 +74,7 @@ const OURS: &[Operator] = &[
     ),
     entry(Ours, "MergeOperator", "a batch of each sorted input"),
     entry(Ours, "NoFilters", "nothing: taken out before the plan runs"),
+    entry(Ours, "Paced", "a batch of which pieces are left"),
     entry(Ours, "ReadAgain", "nothing: hands its input on"),
     entry(Ours, "RecursionOperator", "two levels of rows, in pages"),
     entry(Ours, "ProbeSide", "nothing: hands its input on"),

@@ -39,6 +39,7 @@ use mayfly_space::Reservation;
 use super::collected::Collected;
 use crate::error::exhausted;
 use crate::lock::lock;
+use crate::paced;
 use crate::plan_node::pass_through_node;
 use crate::replay::{Replay, Rest};
 
@@ -102,7 +103,7 @@ impl StockJoin {
             stream: Box::pin(EmptyRecordBatchStream::new(Arc::clone(&left_schema))),
         };
         let right = ProbeSide {
-            input: right,
+            input: paced::right_of(stock, right),
             context,
             probe_rows,
             gate: Arc::clone(&gate),

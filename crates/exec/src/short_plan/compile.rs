@@ -19,6 +19,7 @@ use super::stock::Stock;
 use crate::by_key::look_ups;
 use crate::filter::{Condition, filter_of};
 use crate::given_rows::GivenRowsScan;
+use crate::paced::Paced;
 use crate::padding::ForgetConstants;
 use crate::report::Why;
 use crate::unbound::UnboundScan;
@@ -142,6 +143,7 @@ fn step(
     } else if plan.is::<CoalescePartitionsExec>()
         || plan.is::<SortPreservingMergeExec>()
         || plan.is::<CooperativeExec>()
+        || plan.is::<Paced>()
         || plan.is::<ForgetConstants>()
     {
         limited(*input, plan.fetch())
