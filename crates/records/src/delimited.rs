@@ -6,7 +6,7 @@
 //!
 //! **Source**: MySQL 8.4 reference manual, "LOAD DATA Statement", field and line handling.
 
-use memchr::{memchr2, memchr3};
+use memchr::{memchr, memchr2, memchr3};
 
 use crate::chunk::{Limits, Reserve};
 use crate::error::Error;
@@ -289,11 +289,10 @@ impl<M: Reserve> Delimited<M> {
         self.at = end;
     }
 
-    /// Skips whole lines, whatever is in them.
+    /// Skips whole lines: quotes in them mean nothing, escapes do.
     fn skip_lines(&mut self) -> Result<(), Short> {
         while self.lines_to_skip > 0 {
-            let end = self.delimiters.line_end.clone();
-            self.lines_to_skip = match self.skip_past(&end)? {
+            self.lines_to_skip = match self.skip_line()? {
                 true => self.lines_to_skip.saturating_sub(1),
                 false => {
                     self.has_skipped_all = true;
@@ -302,6 +301,55 @@ impl<M: Reserve> Delimited<M> {
             };
         }
         Ok(())
+    }
+
+    /// Skips past the first end of a line that no escape takes a byte of, or to the end of the
+    /// file; tells whether the end of a line was there.
+    fn skip_line(&mut self) -> Result<bool, Short> {
+        let Delimiters {
+            line_end, escape, ..
+        } = &self.delimiters;
+        let (line_end_bytes, escape) = (line_end.len(), *escape);
+        let rest = self.buffer.get(self.at..).unwrap_or_default();
+        let mut at = 0_usize;
+        let is_found = loop {
+            let behind = rest.get(at..).unwrap_or_default();
+            let found = match (line_end.first(), escape) {
+                (Some(first), Some(escape)) => memchr2(*first, escape, behind),
+                (Some(first), None) => memchr(*first, behind),
+                (None, _) => None,
+            };
+            let Some(found) = found else {
+                at = rest.len();
+                break false;
+            };
+            at = at.saturating_add(found);
+            let behind = behind.get(found..).unwrap_or_default();
+            if escape.is_some() && behind.first().copied() == escape {
+                // What it escapes may not be there yet.
+                if behind.len() < 2 {
+                    break false;
+                }
+                at = at.saturating_add(2);
+            } else if behind.starts_with(line_end) {
+                break true;
+            } else if line_end.starts_with(behind) {
+                // The end of the line may have begun.
+                break false;
+            } else {
+                at = at.saturating_add(1);
+            }
+        };
+        if is_found {
+            self.take(at.saturating_add(line_end_bytes));
+            return Ok(true);
+        }
+        if self.has_ended {
+            self.take(rest.len());
+            return Ok(false);
+        }
+        self.take(at);
+        Err(Short)
     }
 
     /// Skips what stands before the start of a line, and lines without one.

@@ -424,3 +424,46 @@ fn lines_to_skip_may_be_the_whole_file() {
         }
     }
 }
+
+/// Each file was loaded into MariaDB, which left this out of it.
+#[test]
+fn lines_to_skip_end_where_no_escape_stands() {
+    for (file, line_end, skipped, expected) in [
+        ("1\ta\\\n2\tb\\\tc\n3\tx\\", "\n", 1, &["3"][..]),
+        ("1\ta\\\\\n2\tb\n3\tx", "\n", 1, &["2", "3"]),
+        ("h1\\\nh2\nh3\\\\\n1\ta\n2\tb\n", "\n", 2, &["1", "2"]),
+        // A quote is a byte like any other.
+        ("\"1\n2\"\ta\n3\tb\n", "\n", 1, &["2\"", "3"]),
+        // The end of a line of several bytes.
+        ("1\ta\\\r\n2\tb\r\n3\tc\r\n", "\r\n", 1, &["3"]),
+        ("1\ta\r\\\n2\tb\r\n3\tc\r\n", "\r\n", 1, &["3"]),
+        ("1\taE\\ND2\tbEND3\tx", "END", 1, &["3"]),
+        ("1\taE\\END2\tbEND3\tx", "END", 1, &["3"]),
+        ("1\taEENEND2\tbEND3\tx", "END", 1, &["2", "3"]),
+        ("1\taABABABC2\tbABABC3\tx", "ABABC", 1, &["2", "3"]),
+        // Nothing is left behind an escape at the end of the file.
+        ("1\ta\\", "\n", 1, &[]),
+        ("1\ta\\\n", "\n", 1, &[]),
+    ] {
+        for piece_bytes in [1, 2, 3, 1000] {
+            let mut records = Delimited::new(tabs(line_end), skipped, limits(1 << 20), Unlimited);
+            let mut pieces = file.as_bytes().chunks(piece_bytes);
+            let mut record = Record::keeping(1);
+            let mut found = Vec::new();
+            loop {
+                match records.read(&mut record).expect("short") {
+                    Step::Record => {
+                        let first = record.field(0).unwrap_or_default();
+                        found.push(String::from_utf8_lossy(first).into_owned());
+                    }
+                    Step::NeedsBytes => match pieces.next() {
+                        Some(piece) => records.push(piece).expect("unlimited"),
+                        None => records.finish(),
+                    },
+                    Step::End => break,
+                }
+            }
+            assert_eq!(found, expected, "{file:?}, {line_end:?}, {piece_bytes}");
+        }
+    }
+}
