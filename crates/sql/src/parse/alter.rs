@@ -2,7 +2,6 @@
 
 use datafusion::sql::sqlparser::ast;
 use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 use mayfly_types::CharacterSet;
 
@@ -101,9 +100,7 @@ fn action(cursor: &mut Cursor<'_>, actions: &mut Vec<AlterAction>) -> Result<()>
         }
         AlterAction::Nothing
     } else if cursor.words(&["ORDER", "BY"]) {
-        cursor
-            .parser
-            .parse_comma_separated(Parser::parse_order_by_expr)?;
+        order_columns(cursor)?;
         AlterAction::Nothing
     } else if cursor.word("FORCE")
         || cursor.words(&["ENABLE", "KEYS"])
@@ -118,6 +115,22 @@ fn action(cursor: &mut Cursor<'_>, actions: &mut Vec<AlterAction>) -> Result<()>
     };
     actions.push(action);
     Ok(())
+}
+
+/// Columns behind ORDER BY, which order nothing.
+fn order_columns(cursor: &mut Cursor<'_>) -> Result<()> {
+    loop {
+        cursor.name()?;
+        for _ in 0..2 {
+            if cursor.token(&Token::Period) {
+                cursor.any_word()?;
+            }
+        }
+        let _ = cursor.word("ASC") || cursor.word("DESC");
+        if !cursor.token(&Token::Comma) {
+            return Ok(());
+        }
+    }
 }
 
 fn add(cursor: &mut Cursor<'_>, actions: &mut Vec<AlterAction>) -> Result<()> {

@@ -33,13 +33,15 @@ pub(super) fn update(cursor: &mut Cursor<'_>) -> Result<Statement> {
     })))
 }
 
-/// `column = value`, whose table may be named before it.
+/// `column = value`, whose table may be named before it, and the database before that.
 pub(super) fn assignment(cursor: &mut Cursor<'_>) -> Result<SetColumn> {
     let mut table = None;
     let mut column = cursor.name()?;
-    while cursor.token(&Token::Period) {
-        table = Some(column);
-        column = cursor.name()?;
+    for _ in 0..2 {
+        if cursor.token(&Token::Period) {
+            table = Some(column);
+            column = cursor.name()?;
+        }
     }
     cursor.parser.expect_token(&Token::Eq)?;
     let next = &cursor.parser.peek_nth_token_ref(1).token;
@@ -129,12 +131,12 @@ fn read_targets(cursor: &mut Cursor<'_>, targets: &mut Vec<TableName>) -> Result
 fn target(cursor: &mut Cursor<'_>) -> Result<TableName> {
     let mut database = None;
     let mut table = cursor.name()?;
-    while cursor.token(&Token::Period) {
-        if cursor.token(&Token::Mul) {
-            break;
-        }
+    if cursor.token(&Token::Period) && !cursor.token(&Token::Mul) {
         database = Some(table);
         table = cursor.name()?;
+        if cursor.token(&Token::Period) {
+            cursor.parser.expect_token(&Token::Mul)?;
+        }
     }
     Ok(TableName { database, table })
 }

@@ -219,14 +219,24 @@ fn attribute(cursor: &mut Cursor<'_>, definition: &mut ColumnDefinition) -> Resu
         definition.checks.push(check);
     } else if cursor.word("REFERENCES") {
         return unsupported(&format!("FOREIGN KEY (column '{}')", definition.name));
-    } else if cursor.word("COLUMN_FORMAT") || cursor.word("STORAGE") {
-        cursor.skip();
+    } else if cursor.word("COLUMN_FORMAT") {
+        one_of(cursor, ["FIXED", "DYNAMIC", "DEFAULT"])?;
+    } else if cursor.word("STORAGE") {
+        one_of(cursor, ["DISK", "MEMORY", "DEFAULT"])?;
     } else {
         // Of no effect: the text is UTF-8 whatever they say.
         let words = ["BINARY", "ASCII", "UNICODE"];
         return Ok(words.iter().any(|word| cursor.word(word)));
     }
     Ok(true)
+}
+
+/// Reads one of some words.
+fn one_of(cursor: &mut Cursor<'_>, words: [&str; 3]) -> Result<()> {
+    match words.iter().any(|word| cursor.word(word)) {
+        true => Ok(()),
+        false => cursor.fail("DEFAULT"),
+    }
 }
 
 /// The value behind DEFAULT.

@@ -18,7 +18,8 @@ use crate::statement::{Absent, CreateTable, DropAbsent, DropTable, Statement, Ta
 pub(super) fn create(cursor: &mut Cursor<'_>) -> Result<Statement> {
     cursor.expect("CREATE")?;
     let or_replace = cursor.words(&["OR", "REPLACE"]);
-    if cursor.word("DATABASE") || cursor.word("SCHEMA") {
+    // MariaDB alone replaces a database, with all that is in it.
+    if !or_replace && (cursor.word("DATABASE") || cursor.word("SCHEMA")) {
         let if_not_exists = cursor.words(&["IF", "NOT", "EXISTS"]);
         let name = cursor.name()?;
         database_options(cursor)?;
@@ -201,9 +202,11 @@ fn create_table(cursor: &mut Cursor<'_>, temporary: bool, or_replace: bool) -> R
 /// Reads the options of a table; the character set that its columns have if they name none.
 fn options(cursor: &mut Cursor<'_>, table: &mut CreateTable) -> Result<Option<CharacterSet>> {
     let mut character_set = None;
+    let mut is_first = true;
     loop {
-        cursor.token(&Token::Comma);
-        if cursor.words(&["PARTITION", "BY"]) {
+        let has_comma = !is_first && cursor.token(&Token::Comma);
+        is_first = false;
+        if !has_comma && cursor.words(&["PARTITION", "BY"]) {
             if table.temporary {
                 return Err(MySqlError::new(ErrorCode::PartitionTemporary, &[]).into());
             }
@@ -221,6 +224,7 @@ fn options(cursor: &mut Cursor<'_>, table: &mut CreateTable) -> Result<Option<Ch
                 table.options.remove(&option);
             }
             Some(TableOption::Nothing) => {}
+            None if has_comma => return cursor.fail("an option"),
             None => return Ok(character_set),
         }
     }
@@ -229,7 +233,7 @@ fn options(cursor: &mut Cursor<'_>, table: &mut CreateTable) -> Result<Option<Ch
 /// The options of a database, which have no effect; sets and collations are some that servers have.
 fn database_options(cursor: &mut Cursor<'_>) -> Result<()> {
     loop {
-        let _ = cursor.word("DEFAULT");
+        let is_default = cursor.word("DEFAULT");
         if cursor.words(&["CHARACTER", "SET"]) || cursor.word("CHARSET") {
             cursor.token(&Token::Eq);
             character_set(&cursor.value_word()?)?;
@@ -239,8 +243,18 @@ fn database_options(cursor: &mut Cursor<'_>) -> Result<()> {
             if CharacterSet::of_collation(&name) == Err(NoCollation::Unknown) {
                 return Err(NoCollation::Unknown.error(&name).into());
             }
+        } else if cursor.word("ENCRYPTION") {
+            cursor.token(&Token::Eq);
+            let value = cursor.string()?;
+            if !["Y", "N"]
+                .iter()
+                .any(|known| value.eq_ignore_ascii_case(known))
+            {
+                return Err(MySqlError::new(ErrorCode::WrongValue, &[&"argument", &value]).into());
+            }
+        } else if is_default {
+            return cursor.fail("CHARACTER SET");
         } else {
-            cursor.skip_rest();
             return Ok(());
         }
     }
@@ -261,40 +275,47 @@ pub(super) enum TableOption {
 
 /// Reads an option of a table if one is next.
 pub(super) fn option(cursor: &mut Cursor<'_>) -> Result<Option<TableOption>> {
-    let _ = cursor.word("DEFAULT");
-    Ok(Some(if cursor.word("ENGINE") || cursor.word("TYPE") {
-        cursor.token(&Token::Eq);
-        TableOption::Engine(cursor.value_word()?)
-    } else if cursor.words(&["CHARACTER", "SET"]) || cursor.word("CHARSET") {
-        cursor.token(&Token::Eq);
-        TableOption::CharacterSet(character_set(&cursor.value_word()?)?)
-    } else if cursor.word("COLLATE") {
-        cursor.token(&Token::Eq);
-        TableOption::CharacterSet(collation(&cursor.value_word()?)?)
-    } else if cursor.word("COMMENT") {
-        cursor.token(&Token::Eq);
-        TableOption::Comment(cursor.string()?)
-    } else if cursor.word("AUTO_INCREMENT") {
-        cursor.token(&Token::Eq);
-        TableOption::AutoIncrement(cursor.parser.parse_literal_uint()?)
-    } else if cursor.word("ROW_FORMAT") {
-        cursor.token(&Token::Eq);
-        TableOption::Shown(Shown::RowFormat, row_format(cursor)?)
-    } else if let Some(option) = Shown::ALL
-        .into_iter()
-        .find(|option| cursor.word(option.name()))
-    {
-        cursor.token(&Token::Eq);
-        TableOption::Shown(option, shown_value(cursor, option)?)
-    } else if is_other_option(cursor) {
-        cursor.skip();
-        let _ = cursor.words(&["DIRECTORY"]);
-        cursor.token(&Token::Eq);
-        cursor.value_word()?;
-        TableOption::Nothing
-    } else {
-        return Ok(None);
-    }))
+    let is_default = cursor.word("DEFAULT");
+    Ok(Some(
+        if cursor.words(&["CHARACTER", "SET"]) || cursor.word("CHARSET") {
+            cursor.token(&Token::Eq);
+            TableOption::CharacterSet(character_set(&cursor.value_word()?)?)
+        } else if cursor.word("COLLATE") {
+            cursor.token(&Token::Eq);
+            TableOption::CharacterSet(collation(&cursor.value_word()?)?)
+        } else if is_default {
+            return cursor.fail("CHARACTER SET");
+        } else if cursor.word("ENGINE") {
+            cursor.token(&Token::Eq);
+            TableOption::Engine(cursor.value_word()?)
+        } else if cursor.word("COMMENT") {
+            cursor.token(&Token::Eq);
+            TableOption::Comment(cursor.string()?)
+        } else if cursor.word("AUTO_INCREMENT") {
+            cursor.token(&Token::Eq);
+            TableOption::AutoIncrement(cursor.parser.parse_literal_uint()?)
+        } else if cursor.word("ROW_FORMAT") {
+            cursor.token(&Token::Eq);
+            TableOption::Shown(Shown::RowFormat, row_format(cursor)?)
+        } else if let Some(option) = Shown::ALL
+            .into_iter()
+            .find(|option| cursor.word(option.name()))
+        {
+            cursor.token(&Token::Eq);
+            TableOption::Shown(option, shown_value(cursor, option)?)
+        } else if is_other_option(cursor) {
+            if cursor.word("DATA") {
+                cursor.expect("DIRECTORY")?;
+            } else {
+                cursor.skip();
+            }
+            cursor.token(&Token::Eq);
+            cursor.value_word()?;
+            TableOption::Nothing
+        } else {
+            return Ok(None);
+        },
+    ))
 }
 
 /// The row format that is next, but for the default one.

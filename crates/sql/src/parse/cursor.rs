@@ -25,16 +25,6 @@ impl Cursor<'_> {
         self.parser.advance_token();
     }
 
-    /// Skips the rest of the statement.
-    pub(crate) fn skip_rest(&mut self) {
-        while !matches!(
-            self.parser.peek_token_ref().token,
-            Token::EOF | Token::SemiColon
-        ) {
-            self.parser.advance_token();
-        }
-    }
-
     pub(crate) fn end(&mut self) -> Result<()> {
         while self.parser.consume_token(&Token::SemiColon) {}
         match self.parser.peek_token_ref().token {

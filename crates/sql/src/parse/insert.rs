@@ -12,7 +12,9 @@ pub(super) fn insert(cursor: &mut Cursor<'_>) -> Result<Statement> {
     if !replace {
         cursor.expect("INSERT")?;
     }
-    while cursor.word("LOW_PRIORITY") || cursor.word("DELAYED") || cursor.word("HIGH_PRIORITY") {}
+    let _ = cursor.word("LOW_PRIORITY")
+        || cursor.word("DELAYED")
+        || !replace && cursor.word("HIGH_PRIORITY");
     let ignore = !replace && cursor.word("IGNORE");
     let _ = cursor.word("INTO");
     let table = cursor.table_name()?;
@@ -65,12 +67,14 @@ fn source(cursor: &mut Cursor<'_>, insert: &mut Insert) -> Result<()> {
     }
     if cursor.peek() == Token::LParen && !starts_query(cursor) {
         cursor.skip();
-        while !cursor.token(&Token::RParen) {
-            column(cursor, insert)?;
-            if !cursor.token(&Token::Comma) {
-                cursor.parser.expect_token(&Token::RParen)?;
-                break;
+        if !cursor.token(&Token::RParen) {
+            loop {
+                column(cursor, insert)?;
+                if !cursor.token(&Token::Comma) {
+                    break;
+                }
             }
+            cursor.parser.expect_token(&Token::RParen)?;
         }
     }
     insert.source = if cursor.word("VALUES") || cursor.word("VALUE") {

@@ -96,20 +96,25 @@ pub(super) fn format(cursor: &mut Cursor<'_>) -> Result<FileFormat> {
         fields(cursor, &mut format)?;
     }
     if cursor.word("LINES") {
+        let mut has_any = false;
         loop {
             if cursor.words(&["STARTING", "BY"]) {
                 format.line_start = cursor.string()?;
             } else if cursor.words(&["TERMINATED", "BY"]) {
                 format.line_terminator = cursor.string()?;
-            } else {
+            } else if has_any {
                 break;
+            } else {
+                return cursor.fail("TERMINATED");
             }
+            has_any = true;
         }
     }
     Ok(format)
 }
 
 fn fields(cursor: &mut Cursor<'_>, format: &mut FileFormat) -> Result<()> {
+    let mut has_any = false;
     loop {
         if cursor.words(&["TERMINATED", "BY"]) {
             format.field_terminator = cursor.string()?;
@@ -120,9 +125,12 @@ fn fields(cursor: &mut Cursor<'_>, format: &mut FileFormat) -> Result<()> {
             format.enclosure = one_character(&cursor.string()?)?;
         } else if cursor.words(&["ENCLOSED", "BY"]) {
             format.enclosure = one_character(&cursor.string()?)?;
-        } else {
+        } else if has_any {
             return Ok(());
+        } else {
+            return cursor.fail("TERMINATED");
         }
+        has_any = true;
     }
 }
 

@@ -10,6 +10,7 @@ mod change;
 mod column;
 mod create;
 mod cursor;
+mod flush;
 mod grammar;
 mod insert;
 mod into;
@@ -304,22 +305,9 @@ fn statement(cursor: &mut Cursor<'_>) -> Result<Statement> {
             cursor.skip();
             Ok(Statement::Savepoint(cursor.name()?))
         }
-        "FLUSH" => {
-            cursor.skip();
-            if cursor.word("STATUS") || cursor.words(&["LOCAL", "STATUS"]) {
-                return Ok(Statement::FlushStatus);
-            }
-            let _ = cursor.word("LOCAL") || cursor.word("NO_WRITE_TO_BINLOG");
-            if cursor.words(&["SLOW", "LOGS"]) || cursor.word("LOGS") {
-                return Ok(Statement::FlushSlowLog);
-            }
-            cursor.skip_rest();
-            Ok(Statement::Flush)
-        }
-        "LOCK" | "UNLOCK" => {
-            cursor.skip_rest();
-            Ok(Statement::LockTables(first == "LOCK"))
-        }
+        "FLUSH" => flush::flush(cursor),
+        "LOCK" => flush::lock(cursor),
+        "UNLOCK" => flush::unlock(cursor),
         "RELEASE" if cursor.words(&["RELEASE", "SAVEPOINT"]) => {
             Ok(Statement::ReleaseSavepoint(cursor.name()?))
         }
@@ -356,7 +344,8 @@ fn explain(cursor: &mut Cursor<'_>) -> Result<Statement> {
     } else {
         ExplainFormat::Traditional
     };
-    if cursor.word("FORMAT") {
+    let has_format = cursor.word("FORMAT");
+    if has_format {
         cursor.parser.expect_token(&Token::Eq)?;
         format = match cursor.value_word()?.to_ascii_uppercase().as_str() {
             "TRADITIONAL" => ExplainFormat::Traditional,
@@ -373,7 +362,10 @@ fn explain(cursor: &mut Cursor<'_>) -> Result<Statement> {
     if ["EXPLAIN", "DESCRIBE", "DESC"].iter().any(is_explain) {
         return cursor.fail("a statement that has a plan");
     }
-    if analyze || is_statement {
+    if (analyze || has_format) && !is_statement {
+        return cursor.fail("a statement that has a plan");
+    }
+    if is_statement {
         let statement = Box::new(statement(cursor)?);
         return Ok(Statement::Explain(Explain {
             analyze,

@@ -10,9 +10,12 @@ use crate::statement::{
 
 pub(super) fn show(cursor: &mut Cursor<'_>) -> Result<Statement> {
     cursor.expect("SHOW")?;
-    let full = cursor.word("FULL");
     let extended = cursor.word("EXTENDED");
-    let scope = if cursor.word("GLOBAL") {
+    let full = cursor.word("FULL");
+    let is_plain = !extended && !full;
+    let scope = if !is_plain {
+        None
+    } else if cursor.word("GLOBAL") {
         Some(Scope::Global)
     } else if cursor.word("SESSION") || cursor.word("LOCAL") {
         Some(Scope::Session)
@@ -20,12 +23,12 @@ pub(super) fn show(cursor: &mut Cursor<'_>) -> Result<Statement> {
         None
     };
     let default_scope = scope.unwrap_or(Scope::Session);
-    let show = if cursor.word("VARIABLES") {
+    let show = if is_plain && cursor.word("VARIABLES") {
         Show::Variables {
             scope: default_scope,
             filter: filter(cursor)?,
         }
-    } else if cursor.word("STATUS") {
+    } else if is_plain && cursor.word("STATUS") {
         Show::Status {
             scope: default_scope,
             filter: filter(cursor)?,
@@ -45,9 +48,13 @@ pub(super) fn show(cursor: &mut Cursor<'_>) -> Result<Statement> {
             table,
             filter: filter(cursor)?,
         }
-    } else if cursor.word("PROCESSLIST") {
+    } else if !extended && cursor.word("PROCESSLIST") {
         Show::ProcessList
-    } else if full || extended {
+    } else if !extended && cursor.word("TRIGGERS") {
+        nothing(cursor, Nothing::Triggers)?
+    } else if !full && (cursor.word("INDEX") || cursor.word("INDEXES") || cursor.word("KEYS")) {
+        index(cursor)?
+    } else if !is_plain {
         return cursor.fail("TABLES");
     } else if cursor.words(&["TABLE", "STATUS"]) {
         Show::TableStatus {
@@ -59,13 +66,6 @@ pub(super) fn show(cursor: &mut Cursor<'_>) -> Result<Statement> {
     } else if cursor.words(&["CREATE", "DATABASE"]) || cursor.words(&["CREATE", "SCHEMA"]) {
         let _ = cursor.words(&["IF", "NOT", "EXISTS"]);
         Show::CreateDatabase(cursor.name()?)
-    } else if cursor.word("INDEX") || cursor.word("INDEXES") || cursor.word("KEYS") {
-        let table = from_table(cursor)?;
-        let condition = match cursor.word("WHERE") {
-            true => Some(cursor.parser.parse_expr()?),
-            false => None,
-        };
-        Show::Index { table, condition }
     } else if cursor.word("DATABASES") || cursor.word("SCHEMAS") {
         Show::Databases(filter(cursor)?)
     } else if cursor.word("WARNINGS") {
@@ -93,10 +93,9 @@ pub(super) fn show(cursor: &mut Cursor<'_>) -> Result<Statement> {
         profile(cursor)?
     } else if cursor.word("EVENTS") {
         nothing(cursor, Nothing::Events)?
-    } else if cursor.word("TRIGGERS") {
-        nothing(cursor, Nothing::Triggers)?
     } else if cursor.words(&["FUNCTION", "STATUS"]) || cursor.words(&["PROCEDURE", "STATUS"]) {
-        nothing(cursor, Nothing::Routines)?
+        filter(cursor)?;
+        Show::Nothing(Nothing::Routines)
     } else {
         for what in [
             "BINARY",
@@ -122,6 +121,15 @@ pub(super) fn show(cursor: &mut Cursor<'_>) -> Result<Statement> {
         return cursor.fail("a SHOW statement");
     };
     Ok(Statement::Show(show))
+}
+
+fn index(cursor: &mut Cursor<'_>) -> Result<Show> {
+    let table = from_table(cursor)?;
+    let condition = match cursor.word("WHERE") {
+        true => Some(cursor.parser.parse_expr()?),
+        false => None,
+    };
+    Ok(Show::Index { table, condition })
 }
 
 /// SHOW of what there is none of: what it is asked for does not matter.

@@ -21,10 +21,11 @@
 //! JOIN u` is a table with the alias `SEMI`. The tree is looked at for what is made of MySQL's own
 //! words, such as DISTINCT ON.
 //!
-//! **The tables are checked by the compiler.** Tokens, structs and enums of sqlparser are taken
-//! apart without `..` and without `_`, so a version of it that reads more does not compile until
-//! somebody has decided here what that is. `..` stands only where the whole node is refused
-//! whatever it holds. Keywords are a list of those that are taken, so a new one is a name.
+//! **The tables are checked by the compiler.** Tokens, structs and enums of sqlparser, and the
+//! statements that hold them, are taken apart without `..` and without `_`, so a version of it that
+//! reads more does not compile until somebody has decided here what that is. `..` stands only where
+//! the whole node is refused whatever it holds. Keywords are a list of those that are taken, so a
+//! new one is a name.
 //!
 //! MySQL 8.4 decides; MariaDB's additions count where Mayfly has them (`CAST(... AS INT)`). What
 //! MySQL has and Mayfly has not is error 1235 and names the feature.

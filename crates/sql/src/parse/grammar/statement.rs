@@ -6,8 +6,9 @@ use datafusion::sql::sqlparser::ast::{Expr, Query, Select, TableFactor, Visit, V
 
 use super::Grammar;
 use crate::statement::{
-    AlterAction, AlterTable, Assignment, CheckDefinition, ColumnDefinition, CreateTable, Explain,
-    Filter, GeneratedColumn, Insert, InsertSource, RowChoice, SetColumn, SetValue, Show, Statement,
+    AlterAction, AlterTable, Assignment, CheckDefinition, ColumnDefinition, CreateTable, Delete,
+    Explain, Filter, GeneratedColumn, Insert, InsertSource, LoadData, RowChoice, SetColumn,
+    SetValue, Show, Statement, Update,
 };
 use crate::walk;
 
@@ -49,15 +50,23 @@ impl Grammar {
             Statement::AlterTable(table) => self.alter_table(table),
             Statement::Insert(insert) => self.insert(insert),
             Statement::Update(update) => {
-                self.choice(&update.choice);
-                self.assigned(&update.assignments);
+                let Update {
+                    ignore: _,
+                    choice,
+                    assignments,
+                } = update.as_ref();
+                self.choice(choice);
+                self.assigned(assignments);
             }
-            Statement::Delete(delete) => self.choice(&delete.choice),
-            Statement::LoadData(load) => {
-                for (_, value) in &load.assignments {
-                    self.read(value);
-                }
+            Statement::Delete(delete) => {
+                let Delete {
+                    ignore: _,
+                    targets: _,
+                    choice,
+                } = delete.as_ref();
+                self.choice(choice);
             }
+            Statement::LoadData(load) => self.load(load),
             Statement::Set(assignments) => {
                 for assignment in assignments {
                     self.set(assignment);
@@ -70,8 +79,14 @@ impl Grammar {
             | Statement::DropAbsent(_)
             | Statement::RenameTable(_)
             | Statement::Truncate(_)
-            | Statement::CreateDatabase { .. }
-            | Statement::DropDatabase { .. }
+            | Statement::CreateDatabase {
+                name: _,
+                if_not_exists: _,
+            }
+            | Statement::DropDatabase {
+                name: _,
+                if_exists: _,
+            }
             | Statement::Use(_)
             | Statement::FlushStatus
             | Statement::FlushSlowLog
@@ -93,50 +108,126 @@ impl Grammar {
     }
 
     fn create_table(&mut self, table: &CreateTable) {
-        for column in &table.columns {
+        let CreateTable {
+            temporary: _,
+            or_replace: _,
+            if_not_exists: _,
+            name: _,
+            columns,
+            keys: _,
+            checks,
+            auto_increment: _,
+            like: _,
+            engine: _,
+            comment: _,
+            options: _,
+            query,
+            ignore: _,
+            replace: _,
+        } = table;
+        for column in columns {
             self.column(column);
         }
-        for check in &table.checks {
+        for check in checks {
             self.check(check);
         }
-        self.read(&table.query);
+        self.read(query);
     }
 
     fn column(&mut self, column: &ColumnDefinition) {
-        self.read(&column.default);
-        self.read(&column.on_update);
+        let ColumnDefinition {
+            name: _,
+            column_type: _,
+            character_set: _,
+            not_null: _,
+            null: _,
+            default,
+            on_update,
+            generated,
+            auto_increment: _,
+            invisible: _,
+            key: _,
+            checks,
+            comment: _,
+        } = column;
+        self.read(default);
+        self.read(on_update);
         if let Some(GeneratedColumn {
             expression,
             stored: _,
-        }) = &column.generated
+        }) = generated
         {
             self.read(expression);
         }
-        for check in &column.checks {
+        for check in checks {
             self.check(check);
         }
     }
 
     fn check(&mut self, check: &CheckDefinition) {
-        self.read(&check.expression);
+        let CheckDefinition {
+            name: _,
+            expression,
+            enforced: _,
+            column: _,
+        } = check;
+        self.read(expression);
     }
 
     fn alter_table(&mut self, table: &AlterTable) {
-        for action in &table.actions {
+        let AlterTable {
+            table: _,
+            if_exists: _,
+            ignore: _,
+            actions,
+        } = table;
+        for action in actions {
             match action {
-                AlterAction::AddColumn { definition, .. }
-                | AlterAction::ChangeColumn { definition, .. } => self.column(definition),
+                AlterAction::AddColumn {
+                    definition,
+                    placement: _,
+                    if_not_exists: _,
+                }
+                | AlterAction::ChangeColumn {
+                    old: _,
+                    definition,
+                    placement: _,
+                    if_exists: _,
+                } => self.column(definition),
                 AlterAction::SetDefault { column: _, default } => self.read(default),
                 AlterAction::AddCheck(check) => self.check(check),
-                AlterAction::DropColumn { .. }
-                | AlterAction::RenameColumn { .. }
-                | AlterAction::SetInvisible { .. }
+                AlterAction::DropColumn {
+                    name: _,
+                    if_exists: _,
+                }
+                | AlterAction::RenameColumn { old: _, new: _ }
+                | AlterAction::SetInvisible {
+                    column: _,
+                    invisible: _,
+                }
                 | AlterAction::AddKey(_)
-                | AlterAction::DropKey { .. }
-                | AlterAction::RenameKey { .. }
-                | AlterAction::DropCheck { .. }
-                | AlterAction::EnforceCheck { .. }
-                | AlterAction::DropConstraint { .. }
+                | AlterAction::DropKey {
+                    name: _,
+                    if_exists: _,
+                }
+                | AlterAction::RenameKey {
+                    old: _,
+                    new: _,
+                    if_exists: _,
+                }
+                | AlterAction::DropCheck {
+                    name: _,
+                    if_exists: _,
+                }
+                | AlterAction::EnforceCheck {
+                    name: _,
+                    enforced: _,
+                    as_constraint: _,
+                }
+                | AlterAction::DropConstraint {
+                    name: _,
+                    if_exists: _,
+                }
                 | AlterAction::Rename(_)
                 | AlterAction::Engine(_)
                 | AlterAction::AutoIncrement(_)
@@ -148,11 +239,39 @@ impl Grammar {
     }
 
     fn insert(&mut self, insert: &Insert) {
-        match &insert.source {
+        let Insert {
+            table: _,
+            columns: _,
+            qualified: _,
+            source,
+            ignore: _,
+            replace: _,
+            alias: _,
+            on_duplicate,
+        } = insert;
+        match source {
             InsertSource::Query(query) => self.read(query),
             InsertSource::Values(rows) => self.read(rows),
         }
-        self.assigned(&insert.on_duplicate);
+        self.assigned(on_duplicate);
+    }
+
+    fn load(&mut self, load: &LoadData) {
+        let LoadData {
+            local: _,
+            ignore: _,
+            replace: _,
+            path: _,
+            table: _,
+            character_set: _,
+            format: _,
+            skip_lines: _,
+            targets: _,
+            assignments,
+        } = load;
+        for (_, value) in assignments {
+            self.read(value);
+        }
     }
 
     /// Tables and conditions of UPDATE and DELETE.
@@ -173,7 +292,12 @@ impl Grammar {
 
     fn assigned(&mut self, assignments: &[SetColumn]) {
         for assignment in assignments {
-            self.read(&assignment.value);
+            let SetColumn {
+                table: _,
+                column: _,
+                value,
+            } = assignment;
+            self.read(value);
         }
     }
 
@@ -188,19 +312,37 @@ impl Grammar {
                 SetValue::Expression(value) => self.read(value),
                 SetValue::Word(_) | SetValue::Default => {}
             },
-            Assignment::Names { .. }
+            Assignment::Names {
+                character_set: _,
+                collation: _,
+            }
             | Assignment::CharacterSet(_)
-            | Assignment::Transaction { .. } => {}
+            | Assignment::Transaction {
+                scope: _,
+                access: _,
+                isolation: _,
+            } => {}
         }
     }
 
     fn show(&mut self, show: &Show) {
         match show {
-            Show::Tables { filter, .. }
-            | Show::TableStatus { filter, .. }
-            | Show::Columns { filter, .. }
-            | Show::Variables { filter, .. }
-            | Show::Status { filter, .. }
+            Show::Tables {
+                full: _,
+                database: _,
+                filter,
+            }
+            | Show::TableStatus {
+                database: _,
+                filter,
+            }
+            | Show::Columns {
+                full: _,
+                table: _,
+                filter,
+            }
+            | Show::Variables { scope: _, filter }
+            | Show::Status { scope: _, filter }
             | Show::Databases(filter)
             | Show::CharacterSets(filter)
             | Show::Collations(filter) => {
@@ -214,8 +356,12 @@ impl Grammar {
             Show::FileColumns(_)
             | Show::CreateTable(_)
             | Show::CreateDatabase(_)
-            | Show::Warnings { .. }
-            | Show::WarningCount { .. }
+            | Show::Warnings {
+                errors_only: _,
+                offset: _,
+                limit: _,
+            }
+            | Show::WarningCount { errors_only: _ }
             | Show::Engines
             | Show::ProcessList
             | Show::Profiles

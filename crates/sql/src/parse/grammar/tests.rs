@@ -219,3 +219,133 @@ fn what_mysql_has_and_mayfly_has_not_is_named() {
         assert_eq!(error.message, expected, "{sql}");
     }
 }
+
+#[test]
+fn statements_have_what_mysql_has_and_no_more() {
+    let mut wrong = Vec::new();
+    for (sql, expected) in [
+        ("CREATE SCHEMA q AUTHORIZATION x", "AUTHORIZATION x"),
+        ("CREATE SCHEMA AUTHORIZATION x", "x"),
+        ("CREATE SCHEMA q.x", ".x"),
+        ("CREATE SCHEMA q WITH (x = 1)", "WITH (x = 1)"),
+        ("CREATE SCHEMA q OPTIONS (x = 1)", "OPTIONS (x = 1)"),
+        ("CREATE SCHEMA q CLONE a", "CLONE a"),
+        (
+            "CREATE SCHEMA q DEFAULT COLLATE utf8mb4_bin CLONE a",
+            "CLONE a",
+        ),
+        ("CREATE OR REPLACE DATABASE q", "DATABASE q"),
+        ("CREATE TRANSIENT DATABASE q", "TRANSIENT DATABASE q"),
+        ("CREATE DATABASE q DEFAULT", ""),
+        ("CREATE DATABASE q DEFAULT CATALOG = 'x'", "CATALOG = 'x'"),
+        ("CREATE DATABASE q LOCATION 'x'", "LOCATION 'x'"),
+        (
+            "CREATE DATABASE q MANAGEDLOCATION 'x'",
+            "MANAGEDLOCATION 'x'",
+        ),
+        ("CREATE DATABASE q CATALOG = 'x'", "CATALOG = 'x'"),
+        (
+            "CREATE DATABASE q EXTERNAL_VOLUME = 'x'",
+            "EXTERNAL_VOLUME = 'x'",
+        ),
+        ("CREATE DATABASE q COMMENT = 'x'", "COMMENT = 'x'"),
+        (
+            "CREATE DATABASE q DATA_RETENTION_TIME_IN_DAYS = 1",
+            "DATA_RETENTION_TIME_IN_DAYS = 1",
+        ),
+        (
+            "CREATE DATABASE q CHARACTER SET utf8mb4 WITH TAG (x = 'y')",
+            "WITH TAG (x = 'y')",
+        ),
+        ("DROP DATABASE q CASCADE", "CASCADE"),
+        ("CREATE TABLE n (x INT) DEFAULT", ""),
+        ("CREATE TABLE n (x INT) DEFAULT ENGINE = y", "ENGINE = y"),
+        ("CREATE TABLE n (x INT) TYPE = y", "TYPE = y"),
+        ("CREATE TABLE n (x INT), ENGINE = y", ", ENGINE = y"),
+        ("CREATE TABLE n (x INT) ENGINE = y,", ""),
+        ("CREATE TABLE n (x INT) DATA 'y'", "'y'"),
+        ("CREATE TABLE n (x INT STORAGE y)", "y)"),
+        ("CREATE TABLE n (x INT COLUMN_FORMAT y)", "y)"),
+        ("ALTER TABLE n DEFAULT", ""),
+        ("ALTER TABLE n ORDER BY x NULLS LAST", "NULLS LAST"),
+        ("ALTER TABLE n ORDER BY x + 1", "+ 1"),
+        ("INSERT INTO a (x,) VALUES (1)", ") VALUES (1)"),
+        (
+            "INSERT LOW_PRIORITY HIGH_PRIORITY INTO a VALUES (1)",
+            "HIGH_PRIORITY INTO a VALUES (1)",
+        ),
+        (
+            "REPLACE HIGH_PRIORITY INTO a VALUES (1)",
+            "HIGH_PRIORITY INTO a VALUES (1)",
+        ),
+        ("UPDATE a SET p.q.r.s = 1", ".s = 1"),
+        ("DELETE p.q.r FROM a", "r FROM a"),
+        (
+            "LOAD DATA INFILE 'x' INTO TABLE a FIELDS LINES STARTING BY 'x'",
+            "LINES STARTING BY 'x'",
+        ),
+        ("LOAD DATA INFILE 'x' INTO TABLE a LINES (x)", "(x)"),
+        ("EXPLAIN FORMAT = TREE a", "a"),
+        ("EXPLAIN ANALYZE DROP TABLE a", "DROP TABLE a"),
+        ("SHOW FULL VARIABLES", "VARIABLES"),
+        ("SHOW FULL GLOBAL STATUS", "GLOBAL STATUS"),
+        ("SHOW FULL EXTENDED TABLES", "EXTENDED TABLES"),
+        ("SHOW EXTENDED PROCESSLIST", "PROCESSLIST"),
+        ("SHOW FULL CREATE TABLE a", "CREATE TABLE a"),
+        ("SHOW FUNCTION STATUS FROM x", "FROM x"),
+        ("FLUSH", ""),
+        ("FLUSH nonsense", "nonsense"),
+        ("FLUSH STATUS x", "x"),
+        ("FLUSH HOSTS,", ""),
+        ("FLUSH TABLES a WITH READ LOCK x", "x"),
+        ("LOCK TABLES a", ""),
+        ("LOCK TABLES a AS b READ x", "x"),
+        ("LOCK a READ", "a READ"),
+        ("UNLOCK x", "x"),
+        ("UNLOCK TABLES a", "a"),
+    ] {
+        let found = near(sql);
+        if found.as_deref() != Some(expected) {
+            wrong.push(format!("{sql}: {expected:?} is expected, found {found:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn options_of_statements_are_read() {
+    for sql in [
+        "CREATE DATABASE q DEFAULT CHARACTER SET = utf8mb4 COLLATE utf8mb4_bin ENCRYPTION 'N'",
+        "CREATE SCHEMA IF NOT EXISTS q DEFAULT ENCRYPTION = 'y';",
+        "CREATE TABLE n (x INT STORAGE DISK COLUMN_FORMAT FIXED) ENGINE y, DEFAULT CHARSET utf8mb4",
+        "CREATE TABLE n (x INT) DATA DIRECTORY = 'y' COMMENT 'z'",
+        "ALTER TABLE n ORDER BY x, n.y DESC, z ASC",
+        "INSERT HIGH_PRIORITY IGNORE INTO a () VALUES ()",
+        "REPLACE DELAYED a (x, y) VALUES (1, 2)",
+        "UPDATE a SET d.a.x = 1, a.x = 2, x = 3",
+        "DELETE a, d.b, c.*, d.e.* FROM a JOIN b JOIN c JOIN e",
+        "SHOW EXTENDED FULL COLUMNS FROM a",
+        "SHOW EXTENDED INDEX FROM a",
+        "SHOW FULL PROCESSLIST",
+        "SHOW FULL TRIGGERS",
+        "FLUSH LOCAL STATUS",
+        "FLUSH PRIVILEGES, HOSTS, RELAY LOGS FOR CHANNEL 'x', ENGINE LOGS",
+        "FLUSH TABLES",
+        "FLUSH NO_WRITE_TO_BINLOG TABLES a, d.b WITH READ LOCK",
+        "FLUSH TABLES WITH READ LOCK",
+        "FLUSH TABLES a FOR EXPORT",
+        "LOCK TABLES a READ, d.b AS c LOW_PRIORITY WRITE, e f READ LOCAL",
+        "LOCK INSTANCE FOR BACKUP",
+        "UNLOCK TABLES",
+    ] {
+        assert!(parse(sql).is_ok(), "{sql}: {:?}", parse(sql).err());
+    }
+    for (sql, code) in [
+        ("CREATE SCHEMA q DEFAULT COLLATE 'und:ci'", 1273),
+        ("CREATE DATABASE q ENCRYPTION 'x'", 1525),
+        ("FLUSH STATUS, LOGS", 1235),
+    ] {
+        let error = parse(sql).expect_err(sql);
+        assert_eq!(error.code, code, "{sql}: {}", error.message);
+    }
+}

@@ -1,0 +1,122 @@
+//! FLUSH, LOCK and UNLOCK.
+//!
+//! There is little to flush and nothing to lock, but what MySQL does not read is refused.
+
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+use super::cursor::Cursor;
+use super::{Result, unsupported};
+use crate::statement::Statement;
+
+/// What an item of FLUSH does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    Nothing,
+    Status,
+    SlowLog,
+}
+
+/// Items of FLUSH but for TABLES; QUERY CACHE is MariaDB's.
+const ITEMS: [(&[&str], Effect); 12] = [
+    (&["STATUS"], Effect::Status),
+    (&["LOGS"], Effect::SlowLog),
+    (&["SLOW", "LOGS"], Effect::SlowLog),
+    (&["BINARY", "LOGS"], Effect::Nothing),
+    (&["ENGINE", "LOGS"], Effect::Nothing),
+    (&["ERROR", "LOGS"], Effect::Nothing),
+    (&["GENERAL", "LOGS"], Effect::Nothing),
+    (&["HOSTS"], Effect::Nothing),
+    (&["OPTIMIZER_COSTS"], Effect::Nothing),
+    (&["PRIVILEGES"], Effect::Nothing),
+    (&["QUERY", "CACHE"], Effect::Nothing),
+    (&["USER_RESOURCES"], Effect::Nothing),
+];
+
+pub(super) fn flush(cursor: &mut Cursor<'_>) -> Result<Statement> {
+    cursor.expect("FLUSH")?;
+    let _ = cursor.word("LOCAL") || cursor.word("NO_WRITE_TO_BINLOG");
+    if cursor.word("TABLES") || cursor.word("TABLE") {
+        tables(cursor)?;
+        return Ok(Statement::Flush);
+    }
+    let mut effect = Effect::Nothing;
+    loop {
+        let next = item(cursor)?;
+        if next != Effect::Nothing {
+            if effect != Effect::Nothing && effect != next {
+                return unsupported("FLUSH of STATUS and LOGS");
+            }
+            effect = next;
+        }
+        if !cursor.token(&Token::Comma) {
+            break;
+        }
+    }
+    Ok(match effect {
+        Effect::Nothing => Statement::Flush,
+        Effect::Status => Statement::FlushStatus,
+        Effect::SlowLog => Statement::FlushSlowLog,
+    })
+}
+
+fn item(cursor: &mut Cursor<'_>) -> Result<Effect> {
+    if cursor.words(&["RELAY", "LOGS"]) {
+        if cursor.words(&["FOR", "CHANNEL"]) {
+            cursor.string()?;
+        }
+        return Ok(Effect::Nothing);
+    }
+    match ITEMS.iter().find(|(words, _)| cursor.words(words)) {
+        Some((_, effect)) => Ok(*effect),
+        None => cursor.fail("what is to be flushed"),
+    }
+}
+
+/// `[a, b] [WITH READ LOCK | FOR EXPORT]`.
+fn tables(cursor: &mut Cursor<'_>) -> Result<()> {
+    let is_named = matches!(cursor.peek(), Token::Word(_))
+        && !cursor.peek_word("WITH")
+        && !cursor.peek_word("FOR");
+    if is_named {
+        cursor.table_name()?;
+        while cursor.token(&Token::Comma) {
+            cursor.table_name()?;
+        }
+    }
+    let _ = cursor.words(&["WITH", "READ", "LOCK"]) || is_named && cursor.words(&["FOR", "EXPORT"]);
+    Ok(())
+}
+
+pub(super) fn lock(cursor: &mut Cursor<'_>) -> Result<Statement> {
+    cursor.expect("LOCK")?;
+    if cursor.words(&["INSTANCE", "FOR", "BACKUP"]) {
+        return Ok(Statement::LockTables(true));
+    }
+    if !cursor.word("TABLES") {
+        cursor.expect("TABLE")?;
+    }
+    loop {
+        cursor.table_name()?;
+        let kinds = ["READ", "WRITE", "LOW_PRIORITY"];
+        if cursor.word("AS") || !kinds.iter().any(|kind| cursor.peek_word(kind)) {
+            cursor.name()?;
+        }
+        if cursor.word("READ") {
+            let _ = cursor.word("LOCAL");
+        } else {
+            let _ = cursor.word("LOW_PRIORITY");
+            cursor.expect("WRITE")?;
+        }
+        if !cursor.token(&Token::Comma) {
+            return Ok(Statement::LockTables(true));
+        }
+    }
+}
+
+pub(super) fn unlock(cursor: &mut Cursor<'_>) -> Result<Statement> {
+    cursor.expect("UNLOCK")?;
+    if !cursor.word("TABLES") && !cursor.word("INSTANCE") {
+        cursor.expect("TABLE")?;
+    }
+    Ok(Statement::LockTables(false))
+}
