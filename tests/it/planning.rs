@@ -146,6 +146,64 @@ async fn planning_ends_when_its_time_is_over() {
     end(&engine, session, "time").await;
 }
 
+/// The error of a statement when it is prepared, which must be the same in both ways.
+async fn prepare_both(session: &mut Session, sql: &str) -> MySqlError {
+    let by_text = run(session, &format!("PREPARE p FROM '{sql}'")).await;
+    let by_text = by_text.expect_err("PREPARE ... FROM");
+    let by_command = session.prepare(sql).await.expect_err("COM_STMT_PREPARE");
+    assert_eq!(by_text.code, by_command.code, "{by_text}, {by_command}");
+    let error = run(session, "EXECUTE p").await.expect_err("EXECUTE");
+    assert_eq!(error.code, 1243, "{error}");
+    by_command
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_stops_planning_is_the_answer_of_prepare() {
+    let directory = tempfile::tempdir().unwrap();
+    let (engine, mut session) = engine_with_table(directory.path()).await;
+    let queries = [long_to_plan(), format!("EXPLAIN {}", long_to_plan())];
+    rows(&mut session, "SET mayfly_max_planning_time = 100").await;
+    for sql in &queries {
+        let error = prepare_both(&mut session, sql).await;
+        assert_eq!(error.code, 3024, "{error}");
+        let limit = "mayfly_max_planning_time = 100 ms";
+        assert!(error.message.contains(limit), "{error}");
+    }
+    let change = format!("CREATE TABLE t2 AS {}", long_to_plan());
+    let error = prepare_both(&mut session, &change).await;
+    assert_eq!(error.code, 3024, "{error}");
+    rows(&mut session, "SET mayfly_max_planning_time = 0").await;
+    rows(&mut session, "SET max_execution_time = 100").await;
+    let error = prepare_both(&mut session, &long_to_plan()).await;
+    assert_eq!(error.code, 3024, "{error}");
+    rows(&mut session, "SET max_execution_time = 0").await;
+    let mut watcher = engine.connect();
+    for sql in [
+        long_to_plan(),
+        format!("PREPARE p FROM '{}'", long_to_plan()),
+    ] {
+        let id = session.id();
+        let prepared = tokio::spawn(async move {
+            let error = match sql.starts_with("PREPARE") {
+                true => run(&mut session, &sql).await.err(),
+                false => session.prepare(&sql).await.err(),
+            };
+            (session, error)
+        });
+        until_planned(&mut watcher, 1).await;
+        rows(&mut watcher, &format!("KILL QUERY {id}")).await;
+        let (back, error) = prepared.await.unwrap();
+        session = back;
+        let error = error.expect("it was killed");
+        assert_eq!(error.code, 1317, "{error}");
+    }
+    // The session goes on.
+    let prepared = session.prepare("SELECT a FROM t1 WHERE b = ?").await;
+    assert_eq!(prepared.unwrap().columns().len(), 1);
+    drop(watcher);
+    end(&engine, session, "prepared").await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn others_are_served_while_statements_are_planned_which_can_be_killed() {
     let directory = tempfile::tempdir().unwrap();

@@ -28,6 +28,10 @@ const HOPELESS: [u16; 13] = [
     1044, 1046, 1049, 1051, 1054, 1064, 1065, 1109, 1110, 1136, 1146, 1193, 1305,
 ];
 
+/// Errors that say planning was stopped: by KILL, or at the end of its time. Its execution would be
+/// planned for as long, in vain. A lack of memory is none of them: an execution waits for some.
+const STOPPED: [u16; 2] = [1317, 3024];
+
 /// Words of statements that change something.
 const OF_CHANGES: [&str; 7] = [
     "UPDATE", "DELETE", "INSERT", "REPLACE", "CREATE", "SET", "DO",
@@ -98,6 +102,7 @@ impl Prepared {
                 let message = shows(&error.message);
                 return Err(MySqlError { message, ..error });
             }
+            Err(error) if STOPPED.contains(&error.code) => return Err(error),
             // NULL is not a value that fits everywhere.
             Err(_) => Vec::new(),
         };

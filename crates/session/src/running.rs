@@ -284,18 +284,19 @@ impl Running {
     }
 
     /// Stops the statement, which then ends with error 1038: the process has so many bytes of
-    /// memory, more than its limit.
-    pub(crate) fn end_for_memory(&self, resident_bytes: u64, limit_bytes: u64) {
+    /// memory, more than its limit. `why` this statement ends follows in the message. `false` where
+    /// it ends for that already.
+    pub(crate) fn end_for_memory(&self, resident_bytes: u64, limit_bytes: u64, why: &str) -> bool {
         let message = format!(
-            "The server has {} MiB of memory, more than its limit of {} MiB; this statement holds \
-             most of it and ends",
+            "The server has {} MiB of memory, more than its limit of {} MiB; {why}",
             resident_bytes >> 20,
             limit_bytes >> 20
         );
         let error = MySqlError::with_message(ErrorCode::OutOfSortMemory, message);
         // It says what was said first.
-        let _ = self.made_room.set(error);
+        let is_first = self.made_room.set(error).is_ok();
         self.abort();
+        is_first
     }
 
     /// Stops the tasks of the statement, functions that wait included.

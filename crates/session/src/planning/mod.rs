@@ -190,6 +190,7 @@ impl Planners {
             is_long: RefCell::default(),
             turn: RefCell::default(),
         });
+        let _under_way = planning.begin();
         watch.check()?;
         let made = watched(Rc::clone(&watch) as Rc<dyn Watch>, make);
         let took = watch.took();
@@ -263,7 +264,18 @@ pub(crate) struct Planning {
     stop: Arc<AtomicBool>,
     limit: Option<Duration>,
     spent_nanos: AtomicU64,
+    /// Since when a thread plans for it.
+    since: Mutex<Option<Instant>>,
     memory: Mutex<Memory>,
+}
+
+/// Says that a thread plans for a statement, until it is dropped.
+pub(crate) struct UnderWay<'a>(&'a Planning);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        *self.0.since() = None;
+    }
 }
 
 /// The memory that a statement's text and plan take.
@@ -282,6 +294,7 @@ impl Planning {
             stop,
             limit: (limit_ms > 0).then(|| Duration::from_millis(limit_ms)),
             spent_nanos: AtomicU64::new(0),
+            since: Mutex::new(None),
             memory: Mutex::new(Memory {
                 // Nothing is refused to who asks for nothing.
                 held: account.reserve(0).ok(),
@@ -297,6 +310,24 @@ impl Planning {
             true => Err(MySqlError::new(ErrorCode::QueryInterrupted, &[])),
             false => Ok(()),
         }
+    }
+
+    /// Says that this thread plans for the statement from now on.
+    pub(crate) fn begin(&self) -> UnderWay<'_> {
+        self.since().get_or_insert_with(Instant::now);
+        UnderWay(self)
+    }
+
+    /// How long the statement has been planned; `None` where no thread plans for it now. Parts that
+    /// are made count with their processor time.
+    pub(crate) fn planned_for(&self) -> Option<Duration> {
+        let since = (*self.since())?;
+        let before = Duration::from_nanos(self.spent_nanos.load(Ordering::Relaxed));
+        Some(before + since.elapsed())
+    }
+
+    fn since(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {

@@ -88,7 +88,10 @@ pub(crate) async fn describe(
     };
     job.name_defaults(&mut statement)?;
     match statement {
-        Statement::Query(query) => job.columns_of(*query).await,
+        Statement::Query(query) => {
+            job.limit_time();
+            job.columns_of(*query).await
+        }
         // They look at names only.
         Statement::Show(show) => match Box::pin(job.show(show)).await? {
             Outcome::Rows { columns, .. } => Ok(columns),
