@@ -8,9 +8,11 @@
 //!
 //! Owns: how long a piece is. Never: changes a row or their order.
 //!
-//! **Cost**: none where a join is done with whole batches in time, after the first few pieces.
-//! Pieces are slices of their batches, not copies; short ones cost the nested loop join nothing,
-//! which takes several left rows at once then.
+//! **Cost**: none where a join is done with whole batches in time, after the first few pieces,
+//! which are slices of their batches and not copies. A nested loop join takes its left rows one by
+//! one for a piece of a tenth of a batch and more, and copies several of them for a shorter one,
+//! which takes three times as long for each pair: it gets short ones only where its left side is so
+//! long that a tenth of a batch would keep others waiting.
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,27 +31,67 @@ use futures::{TryStreamExt, stream};
 use crate::plan_node::{pass_through_node, same_rows, with_inputs};
 use crate::time_slice::TimeSlice;
 
-/// How long a join is to be busy with a piece.
-const BUSY: Duration = Duration::from_millis(2);
-/// Rows of the first piece for a join that compares each of them with all of its left side.
-const FIRST_OF_ALL_PAIRS: usize = 16;
-/// Rows of the first piece for a join that compares them with those of their keys.
-const FIRST_OF_KEYS: usize = 256;
 /// More rows than a batch has.
 const LENGTH_MAX: usize = 1 << 20;
+
+/// What a join compares the rows of a piece with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pairs {
+    /// All of its left side.
+    All,
+    /// Those of the same key.
+    OfKeys,
+}
+
+impl Pairs {
+    /// The pairs that a stock join compares and may not hand on, if it does.
+    fn of(node: &dyn ExecutionPlan) -> Option<Pairs> {
+        if node.is::<NestedLoopJoinExec>() {
+            return Some(Pairs::All);
+        }
+        let join: &HashJoinExec = node.downcast_ref()?;
+        join.filter().map(|_| Pairs::OfKeys)
+    }
+
+    fn pace(self, batch_rows: usize) -> Pace {
+        match self {
+            Pairs::All => Pace {
+                first: 16,
+                least: batch_rows / 10 + 1,
+                busy: Duration::from_millis(20),
+                most_busy: Duration::from_millis(100),
+            },
+            Pairs::OfKeys => Pace {
+                first: 256,
+                least: 1,
+                busy: Duration::from_millis(2),
+                most_busy: Duration::from_millis(2),
+            },
+        }
+    }
+}
+
+/// How pieces are cut.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    /// Rows of the first one.
+    first: usize,
+    /// Rows from which on a join is fast.
+    least: usize,
+    /// How long a join is to be busy with one.
+    busy: Duration,
+    /// And how long at most with one of `least` rows, before they become shorter.
+    most_busy: Duration,
+}
 
 /// Puts [`Paced`] below the right sides of stock joins with conditions on pairs.
 pub(crate) fn pace_joins(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let pace = |node: Arc<dyn ExecutionPlan>| {
-        let first = if node.is::<NestedLoopJoinExec>() {
-            FIRST_OF_ALL_PAIRS
-        } else if node.downcast_ref::<HashJoinExec>().is_some_and(has_pairs) {
-            FIRST_OF_KEYS
-        } else {
+        let Some(pairs) = Pairs::of(node.as_ref()) else {
             return Ok(Transformed::no(node));
         };
         let right = |place, input: Arc<dyn ExecutionPlan>| match place {
-            1 if !input.is::<Paced>() => Ok(Arc::new(Paced { input, first }) as _),
+            1 if !input.is::<Paced>() => Ok(Arc::new(Paced { input, pairs }) as _),
             _ => Ok(input),
         };
         with_inputs(node, right).map(Transformed::yes)
@@ -62,26 +104,17 @@ pub(crate) fn right_of(
     join: &HashJoinExec,
     input: Arc<dyn ExecutionPlan>,
 ) -> Arc<dyn ExecutionPlan> {
-    match has_pairs(join) {
-        true => Arc::new(Paced {
-            input,
-            first: FIRST_OF_KEYS,
-        }),
-        false => input,
+    match Pairs::of(join) {
+        Some(pairs) => Arc::new(Paced { input, pairs }),
+        None => input,
     }
-}
-
-/// Whether it compares pairs of a key that it may not hand on.
-fn has_pairs(join: &HashJoinExec) -> bool {
-    join.filter().is_some()
 }
 
 /// The rows of its input, in pieces.
 #[derive(Debug)]
 pub(crate) struct Paced {
     input: Arc<dyn ExecutionPlan>,
-    /// Rows of the first piece.
-    first: usize,
+    pairs: Pairs,
 }
 
 impl Paced {
@@ -90,8 +123,8 @@ impl Paced {
         input: Arc<dyn ExecutionPlan>,
         _options: &ReplaceChildrenOptions,
     ) -> Result<Paced> {
-        let first = self.first;
-        Ok(Paced { input, first })
+        let pairs = self.pairs;
+        Ok(Paced { input, pairs })
     }
 }
 
@@ -114,10 +147,12 @@ impl ExecutionPlan for Paced {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
+        let pace = self.pairs.pace(context.session_config().batch_size());
         let pieces = Pieces {
             rows: self.input.execute(partition, context)?,
             rest: None,
-            length: self.first,
+            pace,
+            length: pace.first,
             handed: None,
             slice: TimeSlice::begin(),
         };
@@ -134,6 +169,7 @@ struct Pieces {
     rows: SendableRecordBatchStream,
     /// What is left of a batch.
     rest: Option<RecordBatch>,
+    pace: Pace,
     /// Rows of the next piece.
     length: usize,
     /// The rows of the last piece, and when it was handed on.
@@ -144,7 +180,7 @@ struct Pieces {
 impl Pieces {
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         if let Some((rows, at)) = self.handed.take() {
-            self.length = next_length(self.length, rows, at.elapsed());
+            self.length = self.pace.next_length(self.length, rows, at.elapsed());
         }
         self.slice.share().await;
         let batch = match self.rest.take() {
@@ -163,15 +199,26 @@ impl Pieces {
     }
 }
 
-/// How long the next piece is, where the join was busy for some time with one of `rows` rows.
-fn next_length(length: usize, rows: usize, busy: Duration) -> usize {
-    if busy > BUSY * 2 {
-        let share = BUSY.as_secs_f64() / busy.as_secs_f64();
-        return ((rows as f64 * share) as usize).max(1);
-    }
-    match busy < BUSY / 2 {
-        true => length.max(rows.saturating_mul(2)).min(LENGTH_MAX),
-        false => length,
+impl Pace {
+    /// How long the next piece is, where the join was busy for some time with one of `rows` rows.
+    fn next_length(&self, length: usize, rows: usize, busy: Duration) -> usize {
+        let row_secs = busy.as_secs_f64() / rows.max(1) as f64;
+        // Shorter pieces take longer for each row: so much is certain not to be passed.
+        if length < self.least && row_secs * self.least as f64 <= self.most_busy.as_secs_f64() * 2.0
+        {
+            return self.least;
+        }
+        if busy > self.busy * 2 {
+            let fits = |busy: Duration| (busy.as_secs_f64() / row_secs).round() as usize;
+            return match fits(self.most_busy) >= self.least {
+                true => fits(self.busy).max(self.least),
+                false => fits(self.busy).max(1),
+            };
+        }
+        match busy < self.busy / 2 {
+            true => length.max(rows.saturating_mul(2)).min(LENGTH_MAX),
+            false => length,
+        }
     }
 }
 
