@@ -11,7 +11,7 @@ use mayfly_space::{Account, PageClass, WriteGuard};
 use super::Tree;
 use super::edit::NodeMut;
 use super::key::common_len;
-use super::node::{CHILD_BYTES, NODE_BYTES, Node};
+use super::node::{CHILD_BYTES, NODE_BYTES};
 use crate::error::{Error, Result};
 
 /// The least part of a node that may be filled, in percent; half, as after cutting.
@@ -114,14 +114,7 @@ impl Builder {
     /// Makes the leaf larger, or begins the next one, which `key` goes to.
     fn make_room(&mut self, key: &[u8]) -> Result<()> {
         if self.edge[0].len() < NODE_BYTES {
-            let mut larger = self.tree.pages.allocate(PageClass::K16)?;
-            let small = Node::new(&self.edge[0]);
-            let mut node = NodeMut::format(&mut larger, 0, self.tree.payload_bytes);
-            node.append_part(small, 0..small.count());
-            let root = self.tree.root;
-            self.tree.pages.replace(root, larger.page().clone());
-            self.edge[0] = larger;
-            return Ok(());
+            return self.tree.enlarge(self.tree.root, &mut self.edge[0]);
         }
         let fill = self.fill_percent;
         let separator = &key[..common_len(&self.last_key, key) + 1];

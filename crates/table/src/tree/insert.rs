@@ -81,9 +81,13 @@ impl Tree {
         key: &[u8],
         payload: &[u8],
     ) -> Result<()> {
-        let is_small = leaf.guard.len() < NODE_BYTES;
-        if is_small && self.enlarge(leaf, position, key, payload)? {
-            return Ok(());
+        if leaf.guard.len() < NODE_BYTES {
+            self.enlarge(leaf.number, &mut leaf.guard)?;
+            // One key without the prefix that many others share takes it from all of them: 200 keys
+            // with 1000 bytes in common are 3 KiB, and 200 KiB with it.
+            if NodeMut::new(&mut leaf.guard).insert(position, key, payload, false) {
+                return Ok(());
+            }
         }
         self.find_path(key)?;
         let plan = self.plan(Node::new(&leaf.guard), position, key)?;
@@ -92,25 +96,16 @@ impl Tree {
         Ok(())
     }
 
-    /// Gives the first leaf a page of full size, and inserts; `false` if there still is no room. A
-    /// key without the prefix that many others share takes it from all of them: 200 keys with 1000
-    /// bytes in common are 3 KiB, and 200 KiB with it.
-    fn enlarge(
-        &mut self,
-        leaf: &mut Held,
-        position: usize,
-        key: &[u8],
-        payload: &[u8],
-    ) -> Result<bool> {
+    /// Gives the first leaf, of this number, a page of full size.
+    pub(super) fn enlarge(&mut self, number: u32, leaf: &mut WriteGuard) -> Result<()> {
         let mut larger = self.pages.allocate(PageClass::K16)?;
-        let small = Node::new(&leaf.guard);
+        let small = Node::new(leaf);
         let mut node = NodeMut::format(&mut larger, 0, self.payload_bytes);
         node.append_part(small, 0..small.count());
         node.set_run(small.run(), small.last_insert());
-        let is_in = node.insert(position, key, payload, false);
-        self.pages.replace(leaf.number, larger.page().clone());
-        leaf.guard = larger;
-        Ok(is_in)
+        self.pages.replace(number, larger.page().clone());
+        *leaf = larger;
+        Ok(())
     }
 
     /// Decides which nodes are cut, and where. Changes nothing.
