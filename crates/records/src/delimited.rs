@@ -292,7 +292,8 @@ impl<M: Reserve> Delimited<M> {
     /// Skips whole lines: quotes in them mean nothing, escapes do.
     fn skip_lines(&mut self) -> Result<(), Short> {
         while self.lines_to_skip > 0 {
-            self.lines_to_skip = match self.skip_line()? {
+            let (end, escape) = (self.delimiters.line_end.clone(), self.delimiters.escape);
+            self.lines_to_skip = match self.skip_past(&end, escape)? {
                 true => self.lines_to_skip.saturating_sub(1),
                 false => {
                     self.has_skipped_all = true;
@@ -303,18 +304,14 @@ impl<M: Reserve> Delimited<M> {
         Ok(())
     }
 
-    /// Skips past the first end of a line that no escape takes a byte of, or to the end of the
-    /// file; tells whether the end of a line was there.
-    fn skip_line(&mut self) -> Result<bool, Short> {
-        let Delimiters {
-            line_end, escape, ..
-        } = &self.delimiters;
-        let (line_end_bytes, escape) = (line_end.len(), *escape);
+    /// Skips past the first `word` that no escape takes a byte of, or to the end of the file; tells
+    /// whether the word was there.
+    fn skip_past(&mut self, word: &[u8], escape: Option<u8>) -> Result<bool, Short> {
         let rest = self.buffer.get(self.at..).unwrap_or_default();
         let mut at = 0_usize;
         let is_found = loop {
             let behind = rest.get(at..).unwrap_or_default();
-            let found = match (line_end.first(), escape) {
+            let found = match (word.first(), escape) {
                 (Some(first), Some(escape)) => memchr2(*first, escape, behind),
                 (Some(first), None) => memchr(*first, behind),
                 (None, _) => None,
@@ -331,17 +328,17 @@ impl<M: Reserve> Delimited<M> {
                     break false;
                 }
                 at = at.saturating_add(2);
-            } else if behind.starts_with(line_end) {
+            } else if behind.starts_with(word) {
                 break true;
-            } else if line_end.starts_with(behind) {
-                // The end of the line may have begun.
+            } else if word.starts_with(behind) {
+                // The word may have begun.
                 break false;
             } else {
                 at = at.saturating_add(1);
             }
         };
         if is_found {
-            self.take(at.saturating_add(line_end_bytes));
+            self.take(at.saturating_add(word.len()));
             return Ok(true);
         }
         if self.has_ended {
@@ -356,27 +353,9 @@ impl<M: Reserve> Delimited<M> {
     fn find_start(&mut self) -> Result<(), Short> {
         if !self.has_start {
             let start = self.delimiters.line_start.clone();
-            self.has_start = self.skip_past(&start)?;
+            self.has_start = self.skip_past(&start, None)?;
         }
         Ok(())
-    }
-
-    /// Skips past a word, or to the end of the file; tells whether the word was there.
-    fn skip_past(&mut self, word: &[u8]) -> Result<bool, Short> {
-        let rest = self.buffer.get(self.at..).unwrap_or_default();
-        let found = memchr::memmem::find(rest, word);
-        if let Some(found) = found {
-            self.take(found.saturating_add(word.len()));
-            return Ok(true);
-        }
-        if self.has_ended {
-            self.take(rest.len());
-            return Ok(false);
-        }
-        // The word may have begun.
-        let kept = word.len().saturating_sub(1);
-        self.take(rest.len().saturating_sub(kept));
-        Err(Short)
     }
 }
 

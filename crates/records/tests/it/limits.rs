@@ -354,21 +354,22 @@ fn long_records_are_read_in_steps() {
     assert!(steps >= 4, "{steps} steps");
 }
 
-/// Reads a file to its end, in pieces of so many bytes: what is told of each record, and the
+/// Reads a file to its end, in pieces of so many bytes: what `told` says of each record, and the
 /// reader.
-fn load(
+fn load<T>(
     file: &str,
     line_end: &str,
     skipped: u64,
     piece_bytes: usize,
-) -> (Vec<(bool, u64)>, Delimited<Unlimited>) {
+    told: fn(&Record) -> T,
+) -> (Vec<T>, Delimited<Unlimited>) {
     let mut records = Delimited::new(tabs(line_end), skipped, limits(1 << 20), Unlimited);
     let mut pieces = file.as_bytes().chunks(piece_bytes);
     let mut record = Record::keeping(1);
     let mut found = Vec::new();
     loop {
         match records.read(&mut record).expect("short") {
-            Step::Record => found.push((record.is_unterminated(), record.lines())),
+            Step::Record => found.push(told(&record)),
             Step::NeedsBytes => match pieces.next() {
                 Some(piece) => records.push(piece).expect("unlimited"),
                 None => records.finish(),
@@ -398,7 +399,8 @@ fn records_without_an_end_tell_their_lines() {
         ("x\n\"a\nb\nc\n", "\n", &[(false, 0), (true, 3)]),
     ] {
         for piece_bytes in [1, 3, 1000] {
-            let (found, _) = load(file, line_end, 0, piece_bytes);
+            let told = |record: &Record| (record.is_unterminated(), record.lines());
+            let (found, _) = load(file, line_end, 0, piece_bytes, told);
             assert_eq!(found, expected, "{file:?}, {line_end:?}, {piece_bytes}");
         }
     }
@@ -418,7 +420,7 @@ fn lines_to_skip_may_be_the_whole_file() {
         ("", "\n", 1, (true, 0)),
     ] {
         for piece_bytes in [1, 2, 1000] {
-            let (_, records) = load(file, line_end, skipped, piece_bytes);
+            let (_, records) = load(file, line_end, skipped, piece_bytes, |_| ());
             let found = (records.has_skipped_all(), records.lines());
             assert_eq!(found, expected, "{file:?}, {line_end:?}, {piece_bytes}");
         }
@@ -446,23 +448,11 @@ fn lines_to_skip_end_where_no_escape_stands() {
         ("1\ta\\\n", "\n", 1, &[]),
     ] {
         for piece_bytes in [1, 2, 3, 1000] {
-            let mut records = Delimited::new(tabs(line_end), skipped, limits(1 << 20), Unlimited);
-            let mut pieces = file.as_bytes().chunks(piece_bytes);
-            let mut record = Record::keeping(1);
-            let mut found = Vec::new();
-            loop {
-                match records.read(&mut record).expect("short") {
-                    Step::Record => {
-                        let first = record.field(0).unwrap_or_default();
-                        found.push(String::from_utf8_lossy(first).into_owned());
-                    }
-                    Step::NeedsBytes => match pieces.next() {
-                        Some(piece) => records.push(piece).expect("unlimited"),
-                        None => records.finish(),
-                    },
-                    Step::End => break,
-                }
-            }
+            let first = |record: &Record| {
+                let first = record.field(0).unwrap_or_default();
+                String::from_utf8_lossy(first).into_owned()
+            };
+            let (found, _) = load(file, line_end, skipped, piece_bytes, first);
             assert_eq!(found, expected, "{file:?}, {line_end:?}, {piece_bytes}");
         }
     }
