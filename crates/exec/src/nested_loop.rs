@@ -23,7 +23,7 @@ use datafusion::physical_plan::execution_plan::{
 };
 use datafusion::physical_plan::joins::{CrossJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
 };
 
 use crate::context::StatementContext;
@@ -113,10 +113,6 @@ impl DisplayAs for Again {
 impl ExecutionPlan for Again {
     crate::plan_node::pass_through_node!("Again");
     same_rows!();
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
 
     fn execute(
         &self,

@@ -9,10 +9,12 @@
 //! Owns: how long a piece is. Never: changes a row or their order.
 //!
 //! **Cost**: none where a join is done with whole batches in time, after the first few pieces,
-//! which are slices of their batches and not copies. A nested loop join takes its left rows one by
-//! one for a piece of a tenth of a batch and more, and copies several of them for a shorter one,
-//! which takes three times as long for each pair: it gets short ones only where its left side is so
-//! long that a tenth of a batch would keep others waiting.
+//! which are slices of their batches and not copies. A nested loop join asks its condition once for
+//! each left row and piece, however short the piece is, and for a piece of less than a tenth of a
+//! batch it copies several left rows, which takes three times as long for each pair. It gets those
+//! only where its left side is so long that a tenth of a batch would keep others waiting. Over
+//! 20,000 rows it takes twice as long in pieces, and nearly four times with functions in its
+//! condition.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,7 +27,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::{TryStreamExt, stream};
 
 use crate::plan_node::{pass_through_node, same_rows, with_inputs};
@@ -87,11 +89,12 @@ struct Pace {
 /// Puts [`Paced`] below the right sides of stock joins with conditions on pairs.
 pub(crate) fn pace_joins(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let pace = |node: Arc<dyn ExecutionPlan>| {
-        let Some(pairs) = Pairs::of(node.as_ref()) else {
+        if Pairs::of(node.as_ref()).is_none() {
             return Ok(Transformed::no(node));
-        };
+        }
+        let join = Arc::clone(&node);
         let right = |place, input: Arc<dyn ExecutionPlan>| match place {
-            1 if !input.is::<Paced>() => Ok(Arc::new(Paced { input, pairs }) as _),
+            1 if !input.is::<Paced>() => Ok(right_of(join.as_ref(), input)),
             _ => Ok(input),
         };
         with_inputs(node, right).map(Transformed::yes)
@@ -99,9 +102,9 @@ pub(crate) fn pace_joins(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Executi
     plan.transform_up(pace).data()
 }
 
-/// The right side of a hash join as it is to be read.
+/// The right side of a join as it is to be read.
 pub(crate) fn right_of(
-    join: &HashJoinExec,
+    join: &dyn ExecutionPlan,
     input: Arc<dyn ExecutionPlan>,
 ) -> Arc<dyn ExecutionPlan> {
     match Pairs::of(join) {
@@ -137,10 +140,6 @@ impl DisplayAs for Paced {
 impl ExecutionPlan for Paced {
     pass_through_node!("Paced");
     same_rows!();
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
 
     fn execute(
         &self,
@@ -210,10 +209,11 @@ impl Pace {
         }
         if busy > self.busy * 2 {
             let fits = |busy: Duration| (busy.as_secs_f64() / row_secs).round() as usize;
-            return match fits(self.most_busy) >= self.least {
-                true => fits(self.busy).max(self.least),
-                false => fits(self.busy).max(1),
+            let least = match fits(self.most_busy) >= self.least {
+                true => self.least,
+                false => 1,
             };
+            return fits(self.busy).max(least);
         }
         match busy < self.busy / 2 {
             true => length.max(rows.saturating_mul(2)).min(LENGTH_MAX),

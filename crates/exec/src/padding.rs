@@ -202,7 +202,7 @@ impl DisplayAs for ForgetConstants {
 }
 
 impl ExecutionPlan for ForgetConstants {
-    crate::plan_node::pass_through_node!("ForgetConstants");
+    crate::plan_node::node_over_input!("ForgetConstants");
     same_rows!();
 
     fn properties(&self) -> &Arc<PlanProperties> {

@@ -176,10 +176,10 @@ macro_rules! with_new_children {
 }
 pub(crate) use with_new_children;
 
-/// The methods of an `ExecutionPlan` without expressions that hands on the rows of its field
-/// `input`: its name, its input, and how it is replaced. The node's own method
+/// The methods of an `ExecutionPlan` without expressions over its field `input`: its name, its
+/// input, and how it is replaced. The node's own method
 /// `with_input(&self, input, &ReplaceChildrenOptions) -> Result<Self>` makes it anew.
-macro_rules! pass_through_node {
+macro_rules! node_over_input {
     ($name:literal) => {
         fn name(&self) -> &'static str {
             $name
@@ -206,6 +206,19 @@ macro_rules! pass_through_node {
         }
 
         $crate::plan_node::with_new_children!();
+    };
+}
+pub(crate) use node_over_input;
+
+/// The methods of [`node_over_input`], for a node whose properties are those of its input: it hands
+/// on its rows.
+macro_rules! pass_through_node {
+    ($name:literal) => {
+        fn properties(&self) -> &std::sync::Arc<datafusion::physical_plan::PlanProperties> {
+            self.input.properties()
+        }
+
+        $crate::plan_node::node_over_input!($name);
     };
 }
 pub(crate) use pass_through_node;

@@ -32,7 +32,7 @@ use datafusion::physical_plan::execution_plan::{
 };
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 
 use crate::plan_node::same_rows;
 
@@ -208,10 +208,6 @@ impl DisplayAs for NoFilters {
 impl ExecutionPlan for NoFilters {
     crate::plan_node::pass_through_node!("NoFilters");
     same_rows!();
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
 
     crate::plan_node::runs_input!();
 }

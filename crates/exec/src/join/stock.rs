@@ -31,7 +31,6 @@ use datafusion::physical_plan::metrics::Count;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, EmptyRecordBatchStream, ExecutionPlan, ExecutionPlanProperties,
-    PlanProperties,
 };
 use futures::{StreamExt, TryStreamExt, future, stream};
 use mayfly_space::Reservation;
@@ -208,10 +207,6 @@ impl DisplayAs for ProbeSide {
 
 impl ExecutionPlan for ProbeSide {
     pass_through_node!("ProbeSide");
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
 
     fn execute(
         &self,

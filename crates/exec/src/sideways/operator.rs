@@ -13,7 +13,7 @@ use datafusion::physical_plan::metrics::{
 };
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, EmptyRecordBatchStream, ExecutionPlan, PlanProperties,
+    DisplayAs, DisplayFormatType, EmptyRecordBatchStream, ExecutionPlan,
 };
 use futures::{StreamExt, stream};
 
@@ -81,10 +81,6 @@ impl DisplayAs for SidewaysOperator {
 
 impl ExecutionPlan for SidewaysOperator {
     pass_through_node!("SidewaysOperator");
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
 
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 
 use crate::plan_node::{pass_through_node, same_rows};
 
@@ -38,10 +38,6 @@ impl DisplayAs for ReadAgain {
 impl ExecutionPlan for ReadAgain {
     pass_through_node!("ReadAgain");
     same_rows!();
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
 
     crate::plan_node::runs_input!();
 }
