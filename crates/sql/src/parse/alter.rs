@@ -56,14 +56,13 @@ pub(super) fn rename(cursor: &mut Cursor<'_>) -> Result<Statement> {
         cursor.expect("TABLES")?;
     }
     let mut names = Vec::new();
-    loop {
+    cursor.list(|cursor| {
         let old = cursor.table_name()?;
         cursor.expect("TO")?;
         names.push((old, cursor.table_name()?));
-        if !cursor.token(&Token::Comma) {
-            return Ok(Statement::RenameTable(names));
-        }
-    }
+        Ok(())
+    })?;
+    Ok(Statement::RenameTable(names))
 }
 
 fn action(cursor: &mut Cursor<'_>, actions: &mut Vec<AlterAction>) -> Result<()> {
@@ -119,18 +118,11 @@ fn action(cursor: &mut Cursor<'_>, actions: &mut Vec<AlterAction>) -> Result<()>
 
 /// Columns behind ORDER BY, which order nothing.
 fn order_columns(cursor: &mut Cursor<'_>) -> Result<()> {
-    loop {
-        cursor.name()?;
-        for _ in 0..2 {
-            if cursor.token(&Token::Period) {
-                cursor.any_word()?;
-            }
-        }
+    cursor.list(|cursor| {
+        cursor.column_name()?;
         let _ = cursor.word("ASC") || cursor.word("DESC");
-        if !cursor.token(&Token::Comma) {
-            return Ok(());
-        }
-    }
+        Ok(())
+    })
 }
 
 fn add(cursor: &mut Cursor<'_>, actions: &mut Vec<AlterAction>) -> Result<()> {
@@ -140,12 +132,7 @@ fn add(cursor: &mut Cursor<'_>, actions: &mut Vec<AlterAction>) -> Result<()> {
     let only_columns = cursor.word("COLUMN");
     let if_not_exists = cursor.words(&["IF", "NOT", "EXISTS"]);
     if cursor.token(&Token::LParen) {
-        loop {
-            add_one(cursor, actions, false, if_not_exists)?;
-            if !cursor.token(&Token::Comma) {
-                break;
-            }
-        }
+        cursor.list(|cursor| add_one(cursor, actions, false, if_not_exists))?;
         cursor.parser.expect_token(&Token::RParen)?;
         return Ok(());
     }

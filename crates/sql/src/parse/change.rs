@@ -19,12 +19,10 @@ pub(super) fn update(cursor: &mut Cursor<'_>) -> Result<Statement> {
         .parse_comma_separated(Parser::parse_table_and_joins)?;
     cursor.expect("SET")?;
     let mut assignments = Vec::new();
-    loop {
+    cursor.list(|cursor| {
         assignments.push(assignment(cursor)?);
-        if !cursor.token(&Token::Comma) {
-            break;
-        }
-    }
+        Ok(())
+    })?;
     let choice = choice(cursor, from, "UPDATE")?;
     Ok(Statement::Update(Box::new(Update {
         ignore,
@@ -119,12 +117,10 @@ fn names_targets(cursor: &Cursor<'_>) -> bool {
 }
 
 fn read_targets(cursor: &mut Cursor<'_>, targets: &mut Vec<TableName>) -> Result<()> {
-    loop {
+    cursor.list(|cursor| {
         targets.push(target(cursor)?);
-        if !cursor.token(&Token::Comma) {
-            return Ok(());
-        }
-    }
+        Ok(())
+    })
 }
 
 /// `t`, `d.t`, or either with `.*` behind it.

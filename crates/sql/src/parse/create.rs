@@ -98,10 +98,11 @@ pub(super) fn drop(cursor: &mut Cursor<'_>) -> Result<Statement> {
 
 /// The names of tables or views that are dropped, and words that change nothing.
 fn dropped(cursor: &mut Cursor<'_>) -> Result<Vec<TableName>> {
-    let mut names = vec![cursor.table_name()?];
-    while cursor.token(&Token::Comma) {
+    let mut names = Vec::new();
+    cursor.list(|cursor| {
         names.push(cursor.table_name()?);
-    }
+        Ok(())
+    })?;
     let _ = cursor.word("RESTRICT") || cursor.word("CASCADE");
     Ok(names)
 }

@@ -104,6 +104,25 @@ impl Cursor<'_> {
         self.parser.consume_token(token)
     }
 
+    /// Items with a comma between two of them, one at least.
+    pub(crate) fn list(&mut self, mut item: impl FnMut(&mut Self) -> Result<()>) -> Result<()> {
+        loop {
+            item(self)?;
+            if !self.token(&Token::Comma) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The parts of the name of a column: its database and its table may stand before it.
+    pub(crate) fn column_name(&mut self) -> Result<Vec<String>> {
+        let mut names = vec![self.name()?];
+        while names.len() < 3 && self.token(&Token::Period) {
+            names.push(self.any_word()?);
+        }
+        Ok(names)
+    }
+
     /// A name: reserved words only in quotes.
     pub(crate) fn name(&mut self) -> Result<String> {
         match self.peek() {

@@ -40,7 +40,7 @@ pub(super) fn flush(cursor: &mut Cursor<'_>) -> Result<Statement> {
         return Ok(Statement::Flush);
     }
     let mut effect = Effect::Nothing;
-    loop {
+    cursor.list(|cursor| {
         let next = item(cursor)?;
         if next != Effect::Nothing {
             if effect != Effect::Nothing && effect != next {
@@ -48,10 +48,8 @@ pub(super) fn flush(cursor: &mut Cursor<'_>) -> Result<Statement> {
             }
             effect = next;
         }
-        if !cursor.token(&Token::Comma) {
-            break;
-        }
-    }
+        Ok(())
+    })?;
     Ok(match effect {
         Effect::Nothing => Statement::Flush,
         Effect::Status => Statement::FlushStatus,
@@ -78,10 +76,7 @@ fn tables(cursor: &mut Cursor<'_>) -> Result<()> {
         && !cursor.peek_word("WITH")
         && !cursor.peek_word("FOR");
     if is_named {
-        cursor.table_name()?;
-        while cursor.token(&Token::Comma) {
-            cursor.table_name()?;
-        }
+        cursor.list(|cursor| cursor.table_name().map(drop))?;
     }
     let _ = cursor.words(&["WITH", "READ", "LOCK"]) || is_named && cursor.words(&["FOR", "EXPORT"]);
     Ok(())
@@ -95,7 +90,7 @@ pub(super) fn lock(cursor: &mut Cursor<'_>) -> Result<Statement> {
     if !cursor.word("TABLES") {
         cursor.expect("TABLE")?;
     }
-    loop {
+    cursor.list(|cursor| {
         cursor.table_name()?;
         let kinds = ["READ", "WRITE", "LOW_PRIORITY"];
         if cursor.word("AS") || !kinds.iter().any(|kind| cursor.peek_word(kind)) {
@@ -107,10 +102,9 @@ pub(super) fn lock(cursor: &mut Cursor<'_>) -> Result<Statement> {
             let _ = cursor.word("LOW_PRIORITY");
             cursor.expect("WRITE")?;
         }
-        if !cursor.token(&Token::Comma) {
-            return Ok(Statement::LockTables(true));
-        }
-    }
+        Ok(())
+    })?;
+    Ok(Statement::LockTables(true))
 }
 
 pub(super) fn unlock(cursor: &mut Cursor<'_>) -> Result<Statement> {

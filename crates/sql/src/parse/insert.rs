@@ -37,12 +37,10 @@ pub(super) fn insert(cursor: &mut Cursor<'_>) -> Result<Statement> {
         insert.alias = Some(alias(cursor)?);
     }
     if !replace && cursor.words(&["ON", "DUPLICATE", "KEY", "UPDATE"]) {
-        loop {
+        cursor.list(|cursor| {
             insert.on_duplicate.push(assignment(cursor)?);
-            if !cursor.token(&Token::Comma) {
-                break;
-            }
-        }
+            Ok(())
+        })?;
     }
     if cursor.peek_word("RETURNING") {
         return unsupported("RETURNING");
@@ -54,26 +52,19 @@ pub(super) fn insert(cursor: &mut Cursor<'_>) -> Result<Statement> {
 fn source(cursor: &mut Cursor<'_>, insert: &mut Insert) -> Result<()> {
     if cursor.word("SET") {
         let mut row = Vec::new();
-        loop {
+        cursor.list(|cursor| {
             column(cursor, insert)?;
             cursor.parser.expect_token(&Token::Eq)?;
             row.push(value(cursor)?);
-            if !cursor.token(&Token::Comma) {
-                break;
-            }
-        }
+            Ok(())
+        })?;
         insert.source = InsertSource::Values(vec![row]);
         return Ok(());
     }
     if cursor.peek() == Token::LParen && !starts_query(cursor) {
         cursor.skip();
         if !cursor.token(&Token::RParen) {
-            loop {
-                column(cursor, insert)?;
-                if !cursor.token(&Token::Comma) {
-                    break;
-                }
-            }
+            cursor.list(|cursor| column(cursor, insert))?;
             cursor.parser.expect_token(&Token::RParen)?;
         }
     }
@@ -90,12 +81,10 @@ fn alias(cursor: &mut Cursor<'_>) -> Result<(String, Vec<String>)> {
     let name = cursor.name()?;
     let mut columns = Vec::new();
     if cursor.token(&Token::LParen) {
-        loop {
+        cursor.list(|cursor| {
             columns.push(cursor.name()?);
-            if !cursor.token(&Token::Comma) {
-                break;
-            }
-        }
+            Ok(())
+        })?;
         cursor.parser.expect_token(&Token::RParen)?;
     }
     Ok((name, columns))
@@ -113,10 +102,7 @@ fn starts_query(cursor: &Cursor<'_>) -> bool {
 
 /// A column, whose table may be named before it.
 fn column(cursor: &mut Cursor<'_>, insert: &mut Insert) -> Result<()> {
-    let mut names = vec![cursor.name()?];
-    while names.len() < 3 && cursor.token(&Token::Period) {
-        names.push(cursor.any_word()?);
-    }
+    let mut names = cursor.column_name()?;
     let column = names.pop().unwrap_or_default();
     if let Some(table) = names.pop() {
         let database = names.pop();
@@ -129,24 +115,21 @@ fn column(cursor: &mut Cursor<'_>, insert: &mut Insert) -> Result<()> {
 
 fn rows(cursor: &mut Cursor<'_>) -> Result<Vec<Vec<Option<super::Expr>>>> {
     let mut rows = Vec::new();
-    loop {
+    cursor.list(|cursor| {
         let _ = cursor.word("ROW");
         cursor.parser.expect_token(&Token::LParen)?;
         let mut row = Vec::with_capacity(rows.last().map_or(4, Vec::len));
         if !cursor.token(&Token::RParen) {
-            loop {
+            cursor.list(|cursor| {
                 row.push(value(cursor)?);
-                if !cursor.token(&Token::Comma) {
-                    break;
-                }
-            }
+                Ok(())
+            })?;
             cursor.parser.expect_token(&Token::RParen)?;
         }
         rows.push(row);
-        if !cursor.token(&Token::Comma) {
-            return Ok(rows);
-        }
-    }
+        Ok(())
+    })?;
+    Ok(rows)
 }
 
 fn value(cursor: &mut Cursor<'_>) -> Result<Option<super::Expr>> {

@@ -41,27 +41,23 @@ pub(super) fn load(cursor: &mut Cursor<'_>) -> Result<Statement> {
         }
     }
     if cursor.token(&Token::LParen) && !cursor.token(&Token::RParen) {
-        loop {
+        cursor.list(|cursor| {
             let name = cursor.name()?;
             load.targets.push(match name.strip_prefix('@') {
                 Some(variable) => LoadTarget::Variable(variable.to_ascii_lowercase()),
                 None => LoadTarget::Column(name),
             });
-            if !cursor.token(&Token::Comma) {
-                break;
-            }
-        }
+            Ok(())
+        })?;
         cursor.parser.expect_token(&Token::RParen)?;
     }
     if cursor.word("SET") {
-        loop {
+        cursor.list(|cursor| {
             let column = cursor.name()?;
             cursor.parser.expect_token(&Token::Eq)?;
             load.assignments.push((column, cursor.parser.parse_expr()?));
-            if !cursor.token(&Token::Comma) {
-                break;
-            }
-        }
+            Ok(())
+        })?;
     }
     Ok(Statement::LoadData(Box::new(load)))
 }
@@ -93,45 +89,52 @@ pub(super) fn character_set(cursor: &mut Cursor<'_>) -> Result<Option<CharacterS
 pub(super) fn format(cursor: &mut Cursor<'_>) -> Result<FileFormat> {
     let mut format = FileFormat::default();
     if cursor.word("FIELDS") || cursor.word("COLUMNS") {
-        fields(cursor, &mut format)?;
+        one_at_least(cursor, &mut format, field_option)?;
     }
     if cursor.word("LINES") {
-        let mut has_any = false;
-        loop {
-            if cursor.words(&["STARTING", "BY"]) {
-                format.line_start = cursor.string()?;
-            } else if cursor.words(&["TERMINATED", "BY"]) {
-                format.line_terminator = cursor.string()?;
-            } else if has_any {
-                break;
-            } else {
-                return cursor.fail("TERMINATED");
-            }
-            has_any = true;
-        }
+        one_at_least(cursor, &mut format, line_option)?;
     }
     Ok(format)
 }
 
-fn fields(cursor: &mut Cursor<'_>, format: &mut FileFormat) -> Result<()> {
-    let mut has_any = false;
-    loop {
-        if cursor.words(&["TERMINATED", "BY"]) {
-            format.field_terminator = cursor.string()?;
-        } else if cursor.words(&["ESCAPED", "BY"]) {
-            format.escape = one_character(&cursor.string()?)?;
-        } else if cursor.words(&["OPTIONALLY", "ENCLOSED", "BY"]) {
-            format.optionally_enclosed = true;
-            format.enclosure = one_character(&cursor.string()?)?;
-        } else if cursor.words(&["ENCLOSED", "BY"]) {
-            format.enclosure = one_character(&cursor.string()?)?;
-        } else if has_any {
-            return Ok(());
-        } else {
-            return cursor.fail("TERMINATED");
-        }
-        has_any = true;
+/// Reads all options that follow, each if it is one.
+fn one_at_least(
+    cursor: &mut Cursor<'_>,
+    format: &mut FileFormat,
+    option: fn(&mut Cursor<'_>, &mut FileFormat) -> Result<bool>,
+) -> Result<()> {
+    if !option(cursor, format)? {
+        return cursor.fail("TERMINATED");
     }
+    while option(cursor, format)? {}
+    Ok(())
+}
+
+fn field_option(cursor: &mut Cursor<'_>, format: &mut FileFormat) -> Result<bool> {
+    if cursor.words(&["TERMINATED", "BY"]) {
+        format.field_terminator = cursor.string()?;
+    } else if cursor.words(&["ESCAPED", "BY"]) {
+        format.escape = one_character(&cursor.string()?)?;
+    } else if cursor.words(&["OPTIONALLY", "ENCLOSED", "BY"]) {
+        format.optionally_enclosed = true;
+        format.enclosure = one_character(&cursor.string()?)?;
+    } else if cursor.words(&["ENCLOSED", "BY"]) {
+        format.enclosure = one_character(&cursor.string()?)?;
+    } else {
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+fn line_option(cursor: &mut Cursor<'_>, format: &mut FileFormat) -> Result<bool> {
+    if cursor.words(&["STARTING", "BY"]) {
+        format.line_start = cursor.string()?;
+    } else if cursor.words(&["TERMINATED", "BY"]) {
+        format.line_terminator = cursor.string()?;
+    } else {
+        return Ok(false);
+    }
+    Ok(true)
 }
 
 fn one_character(text: &str) -> Result<Option<char>> {

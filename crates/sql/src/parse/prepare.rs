@@ -56,15 +56,13 @@ pub(super) fn execute(cursor: &mut Cursor<'_>) -> Result<Statement> {
     };
     let mut variables = Vec::new();
     if cursor.word("USING") {
-        loop {
+        cursor.list(|cursor| {
             match variable(cursor) {
                 Some(name) => variables.push(name),
                 None => return cursor.fail("a variable"),
             }
-            if !cursor.token(&Token::Comma) {
-                break;
-            }
-        }
+            Ok(())
+        })?;
     }
     Ok(Statement::OnPrepared(OnPrepared::Execute {
         executed,
