@@ -426,7 +426,7 @@ impl Session {
     ///
     /// # Errors
     /// 1064, what names tables and columns that do not exist, 1461 when there are too many, and
-    /// what stops planning: 1038, 1041, 1317 and 3024.
+    /// what stops planning: 1317 and 3024.
     pub async fn prepare(&mut self, statement: &str) -> Result<Prepared, MySqlError> {
         let connection = &self.connection;
         connection.count(|status| status.commands.add(Command::StatementPrepare));

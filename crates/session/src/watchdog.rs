@@ -181,6 +181,14 @@ mod tests {
         chosen.map(|(running, reason)| (running.text.clone(), reason))
     }
 
+    /// What is planned for less than that was not planned when the limit was passed.
+    fn wait_while_new(running: &Running) {
+        let planned_for = || running.planning.planned_for();
+        while planned_for().is_some_and(|planned| planned < INTERVAL) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     fn is(text: &str, reason: Reason) -> Option<(String, Reason)> {
         Some((text.to_owned(), reason))
     }
@@ -201,14 +209,7 @@ mod tests {
         assert_eq!(chosen(&engine, 7 << 20), unknown);
         let (smallest, _) = &begun[0];
         let under_way = smallest.planning.begin();
-        // What is planned for less than that was not planned when the limit was passed.
-        while smallest
-            .planning
-            .planned_for()
-            .is_some_and(|planned| planned < INTERVAL)
-        {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait_while_new(smallest);
         assert_eq!(chosen(&engine, 6 << 20), holds);
         assert_eq!(chosen(&engine, 7 << 20), is("SELECT 0", Reason::Planned));
         drop(under_way);
@@ -232,13 +233,7 @@ mod tests {
         let _second = begun[1].planning.begin();
         std::thread::sleep(Duration::from_millis(1));
         let _first = begun[0].planning.begin();
-        while begun[0]
-            .planning
-            .planned_for()
-            .is_some_and(|planned| planned < INTERVAL)
-        {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait_while_new(&begun[0]);
         assert_eq!(chosen(&engine, 1 << 30), is("SELECT 1", Reason::Planned));
         begun.iter().for_each(|running| running.finish());
     }
