@@ -1,4 +1,5 @@
-//! joins: equi-joins of every type and shape, at data/limit from 1 to 16.
+//! joins: equi-joins of every type and shape, at data/limit from 1 to 16, and joins without an
+//! equality.
 //!
 //! Source: Kuiper, Gross, Boncz, Muehleisen, Saving Private Hash Join, VLDB 2025, scaled down
 //! fiftyfold (with `--full` twentyfold): size of the build side, payload, skew, and chains of LEFT
@@ -19,6 +20,10 @@ use crate::suite::ratios;
 
 const ROWS: u64 = 4_000_000;
 const FULL_ROWS: u64 = 10_000_000;
+/// What rows have in common that are joined.
+const EQUAL: &str = "p.k = b.k";
+/// Of so many build rows one is there where all pairs are compared.
+const ROWS_PER_ROW_OF_PAIRS: u64 = 400;
 /// Bytes of a payload where it is not varied.
 const WIDTH: usize = 64;
 
@@ -38,6 +43,7 @@ enum Shape {
     /// A probe side `p` and a build side `b`.
     Two {
         kind: Type,
+        on: &'static str,
         build: Side,
         probe: Side,
     },
@@ -109,7 +115,12 @@ fn probe_with(build_rows: u64, keys: Keys) -> Side {
 }
 
 fn two(kind: Type, build: Side, probe: Side) -> Shape {
-    Shape::Two { kind, build, probe }
+    Shape::Two {
+        kind,
+        on: EQUAL,
+        build,
+        probe,
+    }
 }
 
 /// All cases around `rows` build rows.
@@ -174,6 +185,22 @@ fn joins(rows: u64) -> Vec<Join> {
             chain(rows, &sizes),
         );
     }
+    for (label, kind, on) in [
+        ("less", Type::Inner, "p.k < b.k"),
+        ("sum", Type::Inner, "(p.k + b.k) % 1000 = 7"),
+        ("none", Type::Inner, "p.k + b.k < 0"),
+        ("left", Type::Left, "p.k + b.k = 7"),
+        ("exists", Type::Semi, "p.k + b.k > 7"),
+    ] {
+        let of_rows = (rows / ROWS_PER_ROW_OF_PAIRS).max(10);
+        let shape = Shape::Two {
+            kind,
+            on,
+            build: build(of_rows, 8),
+            probe: probe(of_rows),
+        };
+        add(false, format!("pairs {label}"), shape);
+    }
     let unlike = [rows / 2 * 3, rows / 4, rows / 8, rows / 8];
     add(true, "chain 4 unlike".to_owned(), chain(rows, &unlike));
     joins
@@ -230,7 +257,7 @@ fn case(runner: &Runner, join: &Join) -> Result<Case, BenchError> {
 /// The statement that is timed and the one whose rows are compared.
 fn statements(shape: &Shape, system: SystemName) -> (String, String) {
     let (columns, from) = match shape {
-        Shape::Two { kind, .. } => two_sides(*kind, system),
+        Shape::Two { kind, on, .. } => two_sides(*kind, on, system),
         Shape::Chain { builds, .. } => chained(builds.len()),
     };
     let Columns {
@@ -263,7 +290,7 @@ struct Columns {
     texts: Vec<String>,
 }
 
-fn two_sides(kind: Type, system: SystemName) -> (Columns, String) {
+fn two_sides(kind: Type, on: &str, system: SystemName) -> (Columns, String) {
     let columns = |key: &str, numbers: &[&str], text: &str| Columns {
         key: key.to_owned(),
         numbers: numbers.iter().map(|name| (*name).to_owned()).collect(),
@@ -272,33 +299,35 @@ fn two_sides(kind: Type, system: SystemName) -> (Columns, String) {
     match kind {
         Type::Inner => (
             columns("p.k", &["p.v", "b.v"], "b.pay"),
-            "{p} JOIN {b} ON p.k = b.k".to_owned(),
+            format!("{{p}} JOIN {{b}} ON {on}"),
         ),
         Type::Left => (
             columns("p.k", &["p.v", "b.v"], "b.pay"),
-            "{p} LEFT JOIN {b} ON p.k = b.k".to_owned(),
+            format!("{{p}} LEFT JOIN {{b}} ON {on}"),
         ),
         Type::Semi | Type::Anti => {
             let not = if kind == Type::Anti { "NOT " } else { "" };
             (
                 columns("b.k", &["b.v"], "b.pay"),
-                format!("{{b}} WHERE {not}EXISTS (SELECT 1 FROM {{p}} WHERE p.k = b.k)"),
+                format!("{{b}} WHERE {not}EXISTS (SELECT 1 FROM {{p}} WHERE {on})"),
             )
         }
         // MySQL has no FULL JOIN: there it is the left join and the partnerless of the right.
         Type::Full if system == SystemName::Mayfly => (
             columns("k", &["pv", "bv"], "pay"),
-            "(SELECT p.k AS k, p.v AS pv, b.v AS bv, b.pay AS pay \
-             FROM {p} LEFT JOIN {b} ON p.k = b.k \
-             UNION ALL SELECT b.k, NULL, b.v, b.pay FROM {b} \
-             WHERE NOT EXISTS (SELECT 1 FROM {p} WHERE p.k = b.k)) AS j"
-                .to_owned(),
+            format!(
+                "(SELECT p.k AS k, p.v AS pv, b.v AS bv, b.pay AS pay \
+                 FROM {{p}} LEFT JOIN {{b}} ON {on} \
+                 UNION ALL SELECT b.k, NULL, b.v, b.pay FROM {{b}} \
+                 WHERE NOT EXISTS (SELECT 1 FROM {{p}} WHERE {on})) AS j"
+            ),
         ),
         Type::Full => (
             columns("k", &["pv", "bv"], "pay"),
-            "(SELECT COALESCE(p.k, b.k) AS k, p.v AS pv, b.v AS bv, b.pay AS pay \
-             FROM {p} FULL JOIN {b} ON p.k = b.k) AS j"
-                .to_owned(),
+            format!(
+                "(SELECT COALESCE(p.k, b.k) AS k, p.v AS pv, b.v AS bv, b.pay AS pay \
+                 FROM {{p}} FULL JOIN {{b}} ON {on}) AS j"
+            ),
         ),
     }
 }
@@ -326,7 +355,7 @@ mod tests {
     fn names_are_unique_and_cover_the_families() {
         let joins = joins(1000);
         let mut names: Vec<&str> = joins.iter().map(|join| join.name.as_str()).collect();
-        for family in ["size", "width", "type", "skew", "chain"] {
+        for family in ["size", "width", "type", "skew", "chain", "pairs"] {
             assert!(
                 names.iter().any(|name| name.starts_with(family)),
                 "{family}"

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use datafusion::common::Result;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
-use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec};
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
@@ -23,7 +23,7 @@ use crate::by_key::{LateScan, is_exchange};
 use crate::filter::filter_of;
 use crate::join::JoinOperator;
 use crate::materialized::MaterializedScan;
-use crate::nested_loop::Again;
+use crate::nested_loop::NestedLoopOperator;
 use crate::provider::TableScan;
 use crate::sideways::SidewaysOperator;
 use crate::sort::SortOperator;
@@ -80,15 +80,14 @@ fn visit(plan: &Arc<dyn ExecutionPlan>, kept: Kept) -> Result<Option<Arc<dyn Exe
         return Ok((kept == Kept::All).then(|| Arc::new(scan.copying()) as _));
     }
     // Ours keeps the batches of its first side as long as they are few.
-    let is_join = plan.is::<HashJoinExec>()
-        || plan.is::<JoinOperator>()
-        || plan.is::<NestedLoopJoinExec>()
-        || plan.is::<CrossJoinExec>();
+    let is_join =
+        plan.is::<HashJoinExec>() || plan.is::<JoinOperator>() || plan.is::<CrossJoinExec>();
+    let writes_first = plan.is::<NestedLoopOperator>();
     let hands_on = is_join
+        || writes_first
         || filter_of(plan.as_ref()).is_some()
         || plan.is::<ProjectionExec>()
         || plan.is::<CooperativeExec>()
-        || plan.is::<Again>()
         || plan.is::<ReadAgain>()
         || plan.is::<SidewaysOperator>()
         || is_exchange(plan);
@@ -98,6 +97,7 @@ fn visit(plan: &Arc<dyn ExecutionPlan>, kept: Kept) -> Result<Option<Arc<dyn Exe
         let kept = match hands_on {
             // The first side is the one that a join keeps.
             true if is_join && place == 0 => Kept::All,
+            true if writes_first && place == 0 => Kept::Nothing,
             // By turns an exchange keeps whole batches that nobody has taken; by hash it copies.
             true if is_dealt_by_turns(plan) => Kept::All,
             true => kept,

@@ -20,8 +20,8 @@
 //!   one_partition     those whose rows are all in one partition
 //!   whole_partitions  those over whole partitions as joins with groups, without a sort
 //!   join_order    the order of joins; estimate: how many rows are to be expected
-//!   nested_loop   joins without an equality, where memory is short
-//!   paced         rows in pieces for joins that never rest
+//!   nested_loop   joins without an equality
+//!   paced         rows in pieces for joins with a condition beside their keys
 //!   long_rows     batches of few rows where rows are long
 //!   batches       kernels over batches that several operators call; compact: what they keep alive
 //!   exchange      rows on their way between partitions

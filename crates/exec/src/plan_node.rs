@@ -274,8 +274,8 @@ macro_rules! same_rows {
 }
 pub(crate) use same_rows;
 
-/// What a node answers as the node of DataFusion's does that it stands for, its field `stock`, of
-/// one input: nearly all that plans ask, but for how it is made anew. Its `metrics` are a field.
+/// What a node answers as the node of DataFusion's does that it stands for, its field `stock`:
+/// nearly all that plans ask, but for how it is made anew. Its `metrics` are a field.
 macro_rules! stock_answers {
     ($name:literal) => {
         fn name(&self) -> &'static str {
@@ -297,7 +297,7 @@ macro_rules! stock_answers {
         }
 
         fn children(&self) -> Vec<&std::sync::Arc<dyn datafusion::physical_plan::ExecutionPlan>> {
-            vec![self.stock.input()]
+            self.stock.children()
         }
 
         fn apply_expressions(

@@ -53,11 +53,12 @@ const WARNINGS: &str = "warnings";
 const EVERYTHING: [&str; 2] = ["full", "all"];
 /// Operators that read all rows, and those that join rows without a key.
 const SCANS: [&str; 3] = ["DataSourceExec", TEXT_SCAN, "TableScan"];
-const JOINS: [&str; 5] = [
+const JOINS: [&str; 6] = [
     "CrossJoinExec",
     "HashJoinExec",
     "JoinOperator",
     "NestedLoopJoinExec",
+    "NestedLoopOperator",
     "SortMergeJoinExec",
 ];
 /// Most warnings of an entry, as MariaDB's `log_slow_max_warnings`.

@@ -42,7 +42,6 @@ const fn entry(governance: Governance, name: &'static str, holds: &'static str) 
 
 /// The operators of this crate.
 const OURS: &[Operator] = &[
-    entry(Ours, "Again", "nothing: runs its input once more"),
     entry(Ours, "AggregateOperator", "groups, in pages"),
     entry(
         Ours,
@@ -73,6 +72,11 @@ const OURS: &[Operator] = &[
         "a batch of rows that lie in pages",
     ),
     entry(Ours, "MergeOperator", "a batch of each sorted input"),
+    entry(
+        Ours,
+        "NestedLoopOperator",
+        "its left side, in pages; a batch of each side",
+    ),
     entry(Ours, "NoFilters", "nothing: taken out before the plan runs"),
     entry(Ours, "Paced", "a batch of which pieces are left"),
     entry(Ours, "ReadAgain", "nothing: hands its input on"),

@@ -7,7 +7,7 @@ use datafusion::common::{JoinSide, JoinType};
 
 /// What is made of the rows of one side alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Emit {
+pub(crate) enum Emit {
     /// Nothing: they are seen in pairs or not at all.
     Nothing,
     /// Rows without a partner, with NULLs for the other side.
@@ -22,24 +22,24 @@ pub(super) enum Emit {
 
 impl Emit {
     /// Whether a row can be told only when all of the other side was seen.
-    pub(super) fn is_late(self) -> bool {
+    pub(crate) fn is_late(self) -> bool {
         matches!(self, Emit::Padded | Emit::Unmatched | Emit::Marked)
     }
 }
 
 /// The tasks of the sides of a join.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Roles {
+pub(crate) struct Roles {
     /// The side that is in the table.
-    pub(super) table: JoinSide,
+    pub(crate) table: JoinSide,
     /// Whether pairs of rows are returned.
-    pub(super) has_pairs: bool,
-    pub(super) of_table: Emit,
-    pub(super) of_stream: Emit,
+    pub(crate) has_pairs: bool,
+    pub(crate) of_table: Emit,
+    pub(crate) of_stream: Emit,
 }
 
 impl Roles {
-    pub(super) fn new(kind: JoinType, table: JoinSide) -> Roles {
+    pub(crate) fn new(kind: JoinType, table: JoinSide) -> Roles {
         let (has_pairs, left, right) = match kind {
             JoinType::Inner => (true, Emit::Nothing, Emit::Nothing),
             JoinType::Left => (true, Emit::Padded, Emit::Nothing),
@@ -65,7 +65,7 @@ impl Roles {
     }
 
     /// Whether it must be known which rows of the table found a partner.
-    pub(super) fn marks_table(self) -> bool {
+    pub(crate) fn marks_table(self) -> bool {
         self.of_table != Emit::Nothing
     }
 }

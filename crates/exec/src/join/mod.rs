@@ -54,8 +54,11 @@ mod tests;
 mod unmatched;
 mod wanted_keys;
 
+pub(crate) use kinds::{Emit, Roles};
 pub(crate) use operator::EitherJoin;
 pub use operator::JoinOperator;
+pub(crate) use output::Output;
 pub use rule::replace;
 pub(crate) use rule::{is_supported, ours};
+pub(crate) use run::result_bytes;
 pub(crate) use wanted_keys::{KeysPromise, WantedKeys, is_hashed_by_value, told};

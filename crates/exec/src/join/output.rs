@@ -6,7 +6,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
 
 /// Gathers results into batches of about `batch_rows`.
-pub(super) struct Output {
+pub(crate) struct Output {
     coalescer: BatchCoalescer,
     /// Rows that are still wanted.
     left: usize,
@@ -16,7 +16,7 @@ pub(super) struct Output {
 
 impl Output {
     /// For a stream of which at most `fetch` rows are wanted.
-    pub(super) fn new(schema: &SchemaRef, batch_rows: usize, fetch: Option<usize>) -> Output {
+    pub(crate) fn new(schema: &SchemaRef, batch_rows: usize, fetch: Option<usize>) -> Output {
         let coalescer = BatchCoalescer::new(SchemaRef::clone(schema), batch_rows);
         Output {
             coalescer: coalescer.with_biggest_coalesce_batch_size(Some(batch_rows / 2)),
@@ -26,7 +26,7 @@ impl Output {
     }
 
     /// Takes results.
-    pub(super) fn push(&mut self, batch: RecordBatch) -> Result<()> {
+    pub(crate) fn push(&mut self, batch: RecordBatch) -> Result<()> {
         let batch = match batch.num_rows() > self.left {
             true => batch.slice(0, self.left),
             false => batch,
@@ -40,17 +40,17 @@ impl Output {
     }
 
     /// A batch that is complete; it is to be taken after each push.
-    pub(super) fn next(&mut self) -> Option<RecordBatch> {
+    pub(crate) fn next(&mut self) -> Option<RecordBatch> {
         { self.bare.take() }.or_else(|| self.coalescer.next_completed_batch())
     }
 
     /// Completes what was gathered.
-    pub(super) fn finish(&mut self) -> Result<()> {
+    pub(crate) fn finish(&mut self) -> Result<()> {
         Ok(self.coalescer.finish_buffered_batch()?)
     }
 
     /// Whether no more rows are wanted.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.left == 0
     }
 }

@@ -40,6 +40,12 @@ const RESULTS_PER_MEMORY: u64 = 64;
 /// ... unless that is less than this.
 const RESULT_BYTES_MIN: u64 = 64 << 10;
 
+/// Bytes of rows of tables in a batch of results, with so many bytes of memory.
+pub(crate) fn result_bytes(memory_bytes: u64) -> usize {
+    let share = memory_bytes / RESULTS_PER_MEMORY;
+    share.clamp(RESULT_BYTES_MIN, RESULT_BYTES_MAX) as usize
+}
+
 /// What an execution needs of the plan node.
 pub(super) struct JoinInputs<'a> {
     pub(super) id: u64,
@@ -100,8 +106,6 @@ impl Run {
             counts: counts.clone(),
         };
         let building = builder.build(Arc::clone(context));
-        let share = memory_bytes / RESULTS_PER_MEMORY;
-        let result_bytes = share.clamp(RESULT_BYTES_MIN, RESULT_BYTES_MAX) as usize;
         Ok(Arc::new(Run {
             spec: Arc::clone(join.spec),
             right: Arc::clone(join.right),
@@ -113,7 +117,10 @@ impl Run {
             right_has_rows: AtomicBool::new(false),
             right_has_null: AtomicBool::new(false),
             workers,
-            limits: (context.session_config().batch_size(), result_bytes),
+            limits: (
+                context.session_config().batch_size(),
+                result_bytes(memory_bytes),
+            ),
             usage: Usage {
                 id: join.id,
                 account,

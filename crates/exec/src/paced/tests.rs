@@ -8,7 +8,7 @@ use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
 use mayfly_space::Space;
 
-use super::{LENGTH_MAX, Paced, Pairs};
+use super::{BUSY, LENGTH_MAX, Paced, next_length};
 use crate::tests::{config, count_nodes, open, session, sorted};
 use crate::window::tests::plan;
 
@@ -72,40 +72,22 @@ async fn joins_that_find_no_pair_leave_their_thread_to_others() {
 async fn pieces_are_all_rows_in_their_order() {
     let space = open(64 << 20);
     let context = context(&space);
-    let sql = "SELECT COUNT(*), SUM(b.n) FROM a JOIN b ON b.n >= a.n AND b.n <= a.n + 1";
+    let sql = "SELECT COUNT(*), SUM(b.n) FROM a JOIN b ON b.n = a.n AND b.few + a.few > 0";
     let joined = plan(&context, sql).await;
     assert_eq!(count_nodes(&joined, |node| node.is::<Paced>()), 1);
     let found = collect(joined, context.task_ctx()).await.unwrap();
-    // Each number meets itself and the next one, which the last one has not.
-    let (pairs, sum) = (2 * ROWS - 1, ROWS * (ROWS - 1));
-    assert_eq!(sorted(&found), [format!("{pairs}|{sum}")]);
+    let odd = ROWS / 2;
+    assert_eq!(sorted(&found), [format!("{odd}|{}", odd * odd)]);
 }
 
 #[test]
 fn pieces_are_as_long_as_a_slice_of_time_allows() {
-    let pace = Pairs::OfKeys.pace(8192);
-    let next = |length, rows, busy| pace.next_length(length, rows, busy);
     // They grow while the join is done soon, from what it was given.
-    assert_eq!(next(16, 16, Duration::ZERO), 32);
-    assert_eq!(next(512, 100, Duration::ZERO), 512);
-    assert_eq!(next(512, LENGTH_MAX, Duration::ZERO), LENGTH_MAX);
-    assert_eq!(next(512, 512, pace.busy), 512);
+    assert_eq!(next_length(16, 16, Duration::ZERO), 32);
+    assert_eq!(next_length(512, 100, Duration::ZERO), 512);
+    assert_eq!(next_length(512, LENGTH_MAX, Duration::ZERO), LENGTH_MAX);
+    assert_eq!(next_length(512, 512, BUSY), 512);
     // And shrink in one step.
-    assert_eq!(next(4096, 4096, pace.busy * 1024), 4);
-    assert_eq!(next(4096, 1, pace.busy * 1024), 1);
-}
-
-#[test]
-fn pieces_for_all_pairs_are_short_only_where_they_must() {
-    let pace = Pairs::All.pace(8192);
-    let least = 820;
-    let next = |length, rows, millis| pace.next_length(length, rows, Duration::from_millis(millis));
-    assert_eq!(next(16, 16, 2), least);
-    assert_eq!(next(least, least, 80), least);
-    assert_eq!(next(8192, 8192, 160), 1024);
-    assert_eq!(next(8192, 8192, 800), least);
-    assert_eq!(next(least, least, 1640), 10);
-    assert_eq!(next(16, 16, 8), 32);
-    assert_eq!(next(16, 16, 12), 16);
-    assert_eq!(next(16, 16, 1600), 1);
+    assert_eq!(next_length(4096, 4096, BUSY * 1024), 4);
+    assert_eq!(next_length(4096, 1, BUSY * 1024), 1);
 }

@@ -18,6 +18,7 @@ use datafusion::physical_plan::{
 use futures::{FutureExt, TryStreamExt};
 
 use super::run::Run;
+use crate::nested_loop::NestedLoopOperator;
 use crate::plan_node::{leaf_node, stream_of};
 use crate::report::Why;
 
@@ -42,6 +43,8 @@ impl Stock {
     /// The operator of a node; `None` if it is not known how many rows it returns, or it would
     /// start a task.
     pub(super) fn of(node: &Arc<dyn ExecutionPlan>) -> Option<Stock> {
+        let ours = node.downcast_ref::<NestedLoopOperator>();
+        let node = ours.map_or(node, NestedLoopOperator::stock);
         let is_one =
             |node: &Arc<dyn ExecutionPlan>| node.output_partitioning().partition_count() == 1;
         if !is_one(node) || !node.children().into_iter().all(is_one) {

@@ -1,0 +1,223 @@
+//! The stream of one output partition.
+//!
+//! No stream waits for another, because nobody promises that they are polled at the same time. What
+//! can only be told when all have ended is the task of the last one.
+
+use std::sync::Arc;
+
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::common::{JoinSide, Result};
+use datafusion::physical_plan::metrics::{BaselineMetrics, RecordOutput};
+use futures::{Stream, stream};
+use mayfly_space::Reservation;
+
+use super::gathered::Gathered;
+use super::left_rows::LeftRows;
+use super::pair::{Limits, Progress, Rows};
+use super::run::Run;
+use super::spec::Spec;
+use crate::join::Output;
+use crate::time_slice::TimeSlice;
+
+/// The results of one partition.
+pub(super) fn results(
+    run: Arc<Run>,
+    partition: usize,
+    metrics: BaselineMetrics,
+) -> impl Stream<Item = Result<RecordBatch>> + Send + 'static {
+    let stream = JoinStream {
+        output: Output::new(&run.spec.schema, run.limits().rows, None),
+        run,
+        partition,
+        stage: Stage::Waiting,
+        slice: TimeSlice::begin(),
+    };
+    stream::try_unfold(stream, move |mut stream| {
+        let metrics = metrics.clone();
+        async move {
+            let next = stream.next().await?;
+            Ok(next.map(|batch| (batch.record_output(&metrics), stream)))
+        }
+    })
+}
+
+struct JoinStream {
+    run: Arc<Run>,
+    partition: usize,
+    stage: Stage,
+    output: Output,
+    slice: TimeSlice,
+}
+
+/// Where a stream is.
+enum Stage {
+    Waiting,
+    Passing(Box<Passing>),
+    /// Shows the rows of the left side, from this page on.
+    Remaining(Arc<LeftRows>, usize),
+    /// The last results are there.
+    Ending,
+    Ended,
+}
+
+impl JoinStream {
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some(batch) = self.output.next() {
+                // Lets others run, and a consumer that polls in a loop be cancelled.
+                self.slice.share().await;
+                return Ok(Some(batch));
+            }
+            let results = match &mut self.stage {
+                Stage::Waiting => {
+                    let left = self.run.left().await?;
+                    self.stage = match self.run.spec.kind.empty_build_side_produces_empty_result() {
+                        true if left.is_empty() => Stage::Ended,
+                        _ => Stage::Passing(Box::new(Passing {
+                            _page: left.reserve_page()?,
+                            left,
+                            right: self.run.right(self.partition)?,
+                            limits: self.run.limits(),
+                            batch: None,
+                        })),
+                    };
+                    continue;
+                }
+                Stage::Passing(passing) => {
+                    match passing.next(&self.run.spec, &mut self.slice).await? {
+                        Some(results) => results,
+                        None => {
+                            let left = Arc::clone(&passing.left);
+                            let shows_left = self.run.spec.roles.marks_table();
+                            self.stage = match self.run.is_last_to_finish() && shows_left {
+                                true => Stage::Remaining(left, 0),
+                                false => Stage::Ending,
+                            };
+                            continue;
+                        }
+                    }
+                }
+                Stage::Remaining(left, page) if *page < left.pages() => {
+                    let (rows, partners) = (left.page(*page)?, left.partners(*page));
+                    *page += 1;
+                    let spec = &self.run.spec;
+                    spec.alone(JoinSide::Left, &rows, partners.bits())?
+                }
+                Stage::Remaining(..) => {
+                    self.stage = Stage::Ending;
+                    continue;
+                }
+                Stage::Ending => {
+                    self.output.finish()?;
+                    self.stage = Stage::Ended;
+                    continue;
+                }
+                Stage::Ended => return Ok(None),
+            };
+            if let Some(results) = results {
+                self.output.push(results)?;
+            }
+            self.slice.share().await;
+        }
+    }
+}
+
+/// One partition of the right side on its way past the left one.
+struct Passing {
+    left: Arc<LeftRows>,
+    /// For the page that it passes.
+    _page: Reservation,
+    right: Gathered,
+    limits: Limits,
+    batch: Option<BatchPassing>,
+}
+
+/// A batch of the right side.
+struct BatchPassing {
+    rows: Rows,
+    limits: Limits,
+    /// The page of the left side that comes next.
+    next_page: usize,
+    page: Option<PagePassed>,
+}
+
+/// A page of the left side that a batch is compared with.
+struct PagePassed {
+    page: usize,
+    rows: Rows,
+    progress: Progress,
+}
+
+impl Passing {
+    /// The next results, if the next step has any; `None` at the end of the partition.
+    async fn next(
+        &mut self,
+        spec: &Spec,
+        slice: &mut TimeSlice,
+    ) -> Result<Option<Option<RecordBatch>>> {
+        loop {
+            let Some(batch) = &mut self.batch else {
+                let Some(batch) = self.right.next().await? else {
+                    return Ok(None);
+                };
+                self.batch = Some(BatchPassing {
+                    rows: Rows::new(batch),
+                    limits: self.limits,
+                    next_page: 0,
+                    page: None,
+                });
+                continue;
+            };
+            if let Some(results) = batch.step(spec, &self.left)? {
+                return Ok(Some(results));
+            }
+            let Some(BatchPassing { rows, .. }) = self.batch.take() else {
+                continue;
+            };
+            slice.share().await;
+            let partners = rows.partners.bits();
+            return Ok(Some(spec.alone(JoinSide::Right, &rows.batch, partners)?));
+        }
+    }
+}
+
+impl BatchPassing {
+    /// The results of the next step, if there are any; `None` when all pages went by.
+    fn step(&mut self, spec: &Spec, left: &LeftRows) -> Result<Option<Option<RecordBatch>>> {
+        loop {
+            if let Some(passed) = &mut self.page {
+                let step = passed
+                    .progress
+                    .step(spec, &mut passed.rows, &mut self.rows)?;
+                if step.is_some() {
+                    return Ok(step);
+                }
+                left.add_partners(passed.page, &passed.rows.partners);
+                self.page = None;
+                let is_done = spec.is_done_when_found(JoinSide::Right);
+                if is_done && self.rows.partners.have_all() {
+                    return Ok(None);
+                }
+            }
+            let page = self.next_page;
+            if page == left.pages() {
+                return Ok(None);
+            }
+            self.next_page += 1;
+            if spec.is_done_when_found(JoinSide::Left) && left.have_partners(page) {
+                continue;
+            }
+            let rows = Rows {
+                batch: left.page(page)?,
+                partners: left.partners(page),
+            };
+            let (left, right) = (rows.batch.num_rows(), self.rows.batch.num_rows());
+            let progress = Progress::begin(spec, self.limits, left, right);
+            self.page = Some(PagePassed {
+                page,
+                rows,
+                progress,
+            });
+        }
+    }
+}
