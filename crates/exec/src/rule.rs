@@ -56,6 +56,7 @@ impl PhysicalOptimizerRule for SwapOperators {
         plan: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = filter::in_joins(plan)?;
         // From the root to the leaves: an aggregate takes the partial one below it along.
         let replace = |node| replace(node, self.memory_bytes);
         let plan = plan.transform_down(replace).data()?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt32Array};
 use arrow::compute::kernels::cmp::eq;
-use arrow::compute::{and, prep_null_mask_filter, take};
+use arrow::compute::{prep_null_mask_filter, take};
 use arrow::datatypes::SchemaRef;
 use datafusion::common::cast::as_boolean_array;
 use datafusion::common::{JoinSide, Result};
@@ -78,6 +78,27 @@ pub(super) struct Chunk {
 struct Pairs {
     outer: UInt32Array,
     inner: UInt32Array,
+}
+
+impl Pairs {
+    /// Those for which a condition is true.
+    fn kept(&self, condition: BooleanArray) -> Pairs {
+        let holds = match condition.null_count() {
+            0 => condition,
+            _ => prep_null_mask_filter(&condition),
+        };
+        let kept = |places: &UInt32Array| -> UInt32Array {
+            let places = places.values().iter().zip(holds.values());
+            places
+                .filter(|(_, holds)| *holds)
+                .map(|(place, _)| *place)
+                .collect()
+        };
+        Pairs {
+            outer: kept(&self.outer),
+            inner: kept(&self.inner),
+        }
+    }
 }
 
 impl Chunk {
@@ -193,23 +214,13 @@ impl Chunk {
 
     /// The pairs for which all conditions hold.
     fn checked(&self, spec: &Spec, pairs: Pairs, inner: &RecordBatch) -> Result<Pairs> {
-        let mut holds: Option<BooleanArray> = None;
-        let mut check = |condition: BooleanArray| -> Result<()> {
-            let condition = match condition.null_count() {
-                0 => condition,
-                _ => prep_null_mask_filter(&condition),
-            };
-            holds = Some(match &holds {
-                Some(before) => and(before, &condition)?,
-                None => condition,
-            });
-            Ok(())
-        };
+        let mut pairs = pairs;
+        // Each for the pairs that those before it keep.
         for (outer, (_, value)) in self.equal.iter().zip(&spec.equal) {
             let value = value.evaluate(inner)?.into_array(inner.num_rows())?;
             let left = take(outer, &pairs.outer, None)?;
             let right = take(&value, &pairs.inner, None)?;
-            check(eq(&left, &right)?)?;
+            pairs = pairs.kept(eq(&left, &right)?);
         }
         if let Some(filter) = &spec.filter {
             let columns = filter.column_indices().iter();
@@ -221,22 +232,9 @@ impl Chunk {
             let rows = batch_of(filter.schema(), columns, pairs.outer.len())?;
             let condition = filter.expression().evaluate(&rows)?;
             let condition = condition.into_array(rows.num_rows())?;
-            check(as_boolean_array(&condition)?.clone())?;
+            pairs = pairs.kept(as_boolean_array(&condition)?.clone());
         }
-        let Some(holds) = holds else {
-            return Ok(pairs);
-        };
-        let kept = |places: &UInt32Array| -> UInt32Array {
-            let places = places.values().iter().zip(holds.values());
-            places
-                .filter(|(_, holds)| *holds)
-                .map(|(place, _)| *place)
-                .collect()
-        };
-        Ok(Pairs {
-            outer: kept(&pairs.outer),
-            inner: kept(&pairs.inner),
-        })
+        Ok(pairs)
     }
 
     /// The columns that are shown of pairs.

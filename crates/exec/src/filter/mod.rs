@@ -1,7 +1,7 @@
 //! Filters that look at a batch term by term.
 //!
-//! Owns: [`FilterOperator`], the operator in the place of DataFusion's `FilterExec`, and
-//! [`filter_of`], which knows both. Never: changes which rows pass.
+//! Owns: [`FilterOperator`], the operator in the place of DataFusion's `FilterExec`, [`filter_of`],
+//! which knows both, and the conditions of joins (`by_terms`). Never: changes which rows pass.
 //!
 //! ```text
 //!   a AND b AND c --terms--> cheap ones: a bit for each row of the batch, ANDed
@@ -18,6 +18,7 @@
 //! Cost: for each cheap term a pass over its columns, for each costly one a copy of its columns of
 //! the open rows.
 
+mod by_terms;
 mod silent;
 mod terms;
 #[cfg(test)]
@@ -44,14 +45,15 @@ use datafusion::physical_plan::stream::EmptyRecordBatchStream;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::{Stream, StreamExt};
 
+pub(crate) use self::by_terms::in_joins;
 pub use self::silent::{Kind, SilentFunction, silent_names};
 pub(crate) use self::terms::{Condition, chosen};
 use crate::plan_node::{ours_or_stock, stock_answers};
 
 /// Hands on the rows for which a condition is true.
 ///
-/// The sides of its ANDs are asked one after the other, as in MySQL: one that may warn or fail is
-/// asked only for rows for which all before it are true.
+/// The sides of its ANDs and ORs are asked one after the other, as in MySQL: one that may warn or
+/// fail is asked only for rows that those before it leave open.
 pub struct FilterOperator {
     /// The stock node that this one stands for: the source of everything that plans ask.
     stock: FilterExec,

@@ -6,6 +6,7 @@
 //! A condition is a list of terms that are all to be true. A row for which one is false or NULL is
 //! closed. Cheap terms are evaluated for the whole batch. A term that may warn or fail is evaluated
 //! for the open rows and no others, in its place: terms that were written behind it stay behind it.
+//! So are the sides of an OR that may: each for the rows that the sides before it do not pass.
 //! Costly terms that cannot warn are evaluated behind the cheap ones, for the open rows if those
 //! are few.
 
@@ -57,6 +58,15 @@ impl Open {
         }
     }
 
+    /// A bit for each of the rows of the batch.
+    fn bits(self, rows: usize) -> BooleanBuffer {
+        match self {
+            Open::All => BooleanBuffer::new_set(rows),
+            Open::Some { bits, .. } => bits,
+            Open::None => BooleanBuffer::new_unset(rows),
+        }
+    }
+
     fn and(self, bits: BooleanBuffer) -> Open {
         match self {
             Open::All => Open::of(bits),
@@ -67,12 +77,10 @@ impl Open {
 
     /// A bit for each of the rows of the batch; `None` where all of them are open.
     pub(crate) fn mask(self, rows: usize) -> Option<BooleanArray> {
-        let bits = match self {
-            Open::All => return None,
-            Open::Some { bits, .. } => bits,
-            Open::None => BooleanBuffer::new_unset(rows),
-        };
-        Some(BooleanArray::new(bits, None))
+        match self {
+            Open::All => None,
+            open => Some(BooleanArray::new(open.bits(rows), None)),
+        }
     }
 }
 
@@ -118,17 +126,29 @@ pub(crate) struct Terms(Vec<Term>);
 enum Term {
     Cheap(Mask),
     Costly(Costly),
+    /// An OR of which a side may warn.
+    Either(Vec<Terms>),
 }
 
 impl Terms {
     /// The terms of a condition over rows of a schema.
     pub(crate) fn of(condition: &Expr, schema: &Schema) -> Terms {
+        Terms::nested(condition, schema, 0)
+    }
+
+    /// Those of a condition within so many ANDs and ORs.
+    fn nested(condition: &Expr, schema: &Schema, nesting: usize) -> Terms {
         let mut terms = Vec::new();
         // Costly terms that cannot warn, which let cheap ones pass.
         let mut costly = Vec::new();
         for expr in sides(condition, Operator::And) {
             if let Some(mask) = mask(&expr, schema, 0) {
                 terms.push(Term::Cheap(mask));
+                continue;
+            }
+            if let Some(sides) = asked_in_turn(&expr, schema, nesting) {
+                terms.append(&mut costly);
+                terms.push(Term::Either(sides));
                 continue;
             }
             let term = Costly::of(expr, schema);
@@ -168,10 +188,15 @@ impl Terms {
     /// # Errors
     /// As the terms that are evaluated.
     pub(crate) fn open_rows(&self, batch: &RecordBatch) -> Result<Open> {
-        let mut open = match batch.num_rows() {
+        let open = match batch.num_rows() {
             0 => Open::None,
             _ => Open::All,
         };
+        self.narrow(batch, open)
+    }
+
+    /// Closes the open rows for which the condition is not true.
+    fn narrow(&self, batch: &RecordBatch, mut open: Open) -> Result<Open> {
         for term in &self.0 {
             if matches!(open, Open::None) {
                 break;
@@ -179,10 +204,42 @@ impl Terms {
             open = match term {
                 Term::Cheap(mask) => open.and(mask.true_rows(batch)?),
                 Term::Costly(term) => term.narrow(batch, open)?,
+                Term::Either(sides) => passed_by_any(sides, batch, open)?,
             };
         }
         Ok(open)
     }
+}
+
+/// The sides of an OR that are to be asked in turn; `None` for another expression, for one of which
+/// nobody notices for which rows its sides are evaluated, and for one in the depth.
+fn asked_in_turn(expr: &Expr, schema: &Schema, nesting: usize) -> Option<Vec<Terms>> {
+    let sides = match sides(expr, Operator::Or) {
+        sides if sides.len() > 1 && nesting < NESTING_MAX => sides,
+        _ => return None,
+    };
+    if sides.iter().all(|side| is_silent(side, schema)) {
+        return None;
+    }
+    let terms = { sides.iter() }.map(|side| Terms::nested(side, schema, nesting + 1));
+    Some(terms.collect())
+}
+
+/// The open rows for which one of the sides of an OR is true, each asked for those that the sides
+/// before it have not passed.
+fn passed_by_any(sides: &[Terms], batch: &RecordBatch, open: Open) -> Result<Open> {
+    let rows = batch.num_rows();
+    let mut passed = BooleanBuffer::new_unset(rows);
+    let mut left = open.bits(rows);
+    for side in sides {
+        let passing = side.narrow(batch, Open::of(left.clone()))?.bits(rows);
+        left = &left & &!&passing;
+        passed = &passed | &passing;
+        if !left.has_true() {
+            break;
+        }
+    }
+    Ok(Open::of(passed))
 }
 
 /// Some columns of a batch, or all of them.

@@ -23,6 +23,7 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, conjunction};
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ExecutionPlan, collect};
+use datafusion::prelude::SessionConfig;
 
 use super::terms::{Condition, Open, Terms};
 use super::{FilterOperator, filter_of, replace_all};
@@ -404,6 +405,65 @@ fn a_term_that_may_warn_is_asked_for_rows_that_are_open_and_stays_in_its_place()
     assert_eq!(count(&terms, &batch), 0);
     assert_eq!(count(&terms, &batch.slice(0, 0)), 0);
     assert_eq!(*rows.lock().unwrap(), [0; 0]);
+}
+
+#[test]
+fn a_side_of_an_or_that_may_warn_is_asked_for_rows_that_the_sides_before_it_do_not_pass() {
+    let ints = [Some(1), Some(2), None, Some(3), Some(4), Some(5)];
+    let batch = pairs(&ints, &[Some(1), Some(1), Some(1), Some(0), Some(1), None]);
+    let more_than = |bound: i32| binary(column("int"), Operator::Gt, lit(bound));
+    let is_one = || binary(column("other_int"), Operator::Eq, lit(1));
+    let either = |left, right| binary(left, Operator::Or, right);
+
+    // NULL does not pass: the next side is asked of that row.
+    let (side, rows) = asked(is_one());
+    let (last, later) = asked(more_than(2));
+    let terms = Terms::of(&either(either(more_than(3), side), last), &schema());
+    assert_eq!(count(&terms, &batch), 6);
+    assert_eq!(*rows.lock().unwrap(), [4]);
+    assert_eq!(*later.lock().unwrap(), [1]);
+
+    // Behind a term, and with ANDs as sides.
+    let (side, rows) = asked(is_one());
+    let both = conjunction([more_than(1), side]);
+    let terms = Terms::of(
+        &conjunction([more_than(0), either(more_than(4), both)]),
+        &schema(),
+    );
+    assert_eq!(count(&terms, &batch), 3);
+    assert_eq!(*rows.lock().unwrap(), [3]);
+
+    // Where all rows pass, and where none is open, nobody is asked.
+    let (side, rows) = asked(is_one());
+    let terms = Terms::of(&either(lit(true), side), &schema());
+    assert_eq!(count(&terms, &batch), 6);
+    assert_eq!(count(&terms, &batch.slice(0, 0)), 0);
+    assert_eq!(*rows.lock().unwrap(), [0; 0]);
+}
+
+/// The sides of the condition of a join guard each other, whoever evaluates it.
+#[tokio::test]
+async fn conditions_of_joins_are_asked_in_turn() {
+    let context = crate::tests::session(&crate::tests::open(16 << 20), SessionConfig::new());
+    let ints = Arc::new(Int32Array::from_iter_values(0..100));
+    let batch = RecordBatch::try_from_iter([("n", ints as ArrayRef)]).unwrap();
+    for name in ["a", "b"] {
+        context.register_batch(name, batch.clone()).unwrap();
+    }
+    for keys in ["", "a.n % 3 = b.n % 3 AND "] {
+        let sql = format!(
+            "SELECT COUNT(*) FROM a JOIN b ON {keys}a.n + b.n <> 0 AND 100 / (a.n + b.n) >= 1"
+        );
+        let found = context.sql(&sql).await.unwrap().collect().await.unwrap();
+        let numbers = (0..100).flat_map(|a| (0..100).map(move |b| (a, b)));
+        let kept = numbers
+            .filter(|(a, b)| (1..=100).contains(&(a + b)) && (keys.is_empty() || a % 3 == b % 3));
+        assert_eq!(
+            crate::tests::sorted(&found),
+            [kept.count().to_string()],
+            "{sql}"
+        );
+    }
 }
 
 #[test]

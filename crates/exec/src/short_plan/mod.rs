@@ -30,6 +30,7 @@ use datafusion::common::Result;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
 
+use crate::filter;
 use crate::reads::TableReads;
 use crate::report::TempTable;
 use run::Run;
@@ -75,7 +76,8 @@ impl ShortPlan {
     /// # Errors
     /// If an index cannot be read.
     pub fn of(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<ShortPlan>> {
-        let root = compile::compiled(plan)?;
+        let plan = filter::in_joins(Arc::clone(plan))?;
+        let root = compile::compiled(&plan)?;
         Ok(root.map(|root| ShortPlan {
             root: root.step,
             schema: plan.schema(),
