@@ -13,9 +13,13 @@ const MEMORY: u64 = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 async fn engine_with_table(directory: &Path) -> (Engine, Session) {
+    engine_with(MEMORY, directory).await
+}
+
+async fn engine_with(memory_bytes: u64, directory: &Path) -> (Engine, Session) {
     let engine = open_with(
         EngineOptions {
-            memory_bytes: MEMORY,
+            memory_bytes,
             threads: 2,
             ..EngineOptions::default()
         },
@@ -127,6 +131,47 @@ async fn a_plan_larger_than_memory_is_refused() {
     end(&engine, session, "doubled").await;
 }
 
+/// A dump is read also where its text takes more than the budget, which has a right of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_large_text_is_read_beyond_the_budget() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(16 << 20, directory.path());
+    let mut session = engine.connect();
+    rows(&mut session, "CREATE TABLE t1 (a INT, b INT)").await;
+    // The expression keeps them from the path of plain values.
+    let values: Vec<String> = (0..60_000).map(|row| format!("({row}, {row})")).collect();
+    let insert = format!("INSERT INTO t1 VALUES {}, (1 + 1, 2)", values.join(", "));
+    assert_eq!(run(&mut session, &insert).await.map(|_| ()), Ok(()));
+    assert_eq!(
+        rows(&mut session, "SELECT COUNT(*) FROM t1").await,
+        [["60001"]]
+    );
+    end(&engine, session, "large text").await;
+}
+
+/// What DataFusion takes for a plan while it makes it, which shows neither in the text nor in the
+/// plan that comes of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_libraries_take_for_a_plan_is_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let (engine, mut session) = engine_with_table(directory.path()).await;
+    let all = |depth| {
+        nested(
+            "SELECT a FROM t1 WHERE a >= ALL (",
+            "SELECT a FROM t1",
+            ")",
+            depth,
+        )
+    };
+    assert_eq!(rows(&mut session, &all(2)).await, [["2"]]);
+    for sql in [all(20), format!("EXPLAIN {}", all(20))] {
+        let error = run(&mut session, &sql).await.unwrap_err();
+        assert!([1038, 1041].contains(&error.code), "{sql}: {error}");
+        assert!(!error.message.contains("The server has"), "{error}");
+    }
+    end(&engine, session, "libraries").await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn planning_ends_when_its_time_is_over() {
     let directory = tempfile::tempdir().unwrap();
@@ -207,7 +252,8 @@ async fn what_stops_planning_is_the_answer_of_prepare() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn others_are_served_while_statements_are_planned_which_can_be_killed() {
     let directory = tempfile::tempdir().unwrap();
-    let (engine, mut session) = engine_with_table(directory.path()).await;
+    // Each of the plans takes a hundred megabytes before it is made.
+    let (engine, mut session) = engine_with(1 << 30, directory.path()).await;
     rows(&mut session, "SET GLOBAL mayfly_max_planning_time = 0").await;
     // More than the workers, and more than may be planned at a time for long.
     let planned: Vec<_> = (0..6)

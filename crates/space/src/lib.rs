@@ -47,10 +47,12 @@
 //! - **S8** Limits of the allocator change where memory comes from, not what was given out.
 //! - **S9** A system call that libc does not wrap is given words of the size and number that the
 //!   kernel's interface names.
+//! - **S10** An allocator that counts passes each call on as it came.
 //!
 //! Unsafe code is in `arena/memory.rs` (the range), `guard.rs` (slices of frames),
 //! `io/segment.rs` and `io/ring.rs` (the kernel), `io/map.rs` (mapped reads), `program.rs` (code,
-//! limits of the allocator), `file/cached.rs` and `slices.rs` (system calls).
+//! limits of the allocator), `file/cached.rs` and `slices.rs` (system calls), and `thread_heap.rs`
+//! (the allocator that counts).
 //!
 //! # Example
 //!
@@ -99,6 +101,7 @@ mod slices;
 mod space;
 mod sync;
 mod table;
+mod thread_heap;
 mod verify;
 mod writer;
 
@@ -114,6 +117,7 @@ pub use program::limit_heaps;
 pub use share::Share;
 pub use slices::shorten_slices;
 pub use space::{Account, Admission, Reservation, Space};
+pub use thread_heap::{CountedHeap, taken_by_thread};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

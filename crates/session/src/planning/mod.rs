@@ -3,6 +3,10 @@
 //! **Owns** the threads that plan, how many there are and how they take turns, and the bounds of
 //! one statement's planning. **Never** knows how a plan is made: that is `sql`.
 //!
+//! **Memory.** Libraries ask nobody for what they take for a plan. What the thread has taken since
+//! it began to plan is read at every node, and is reserved from the statement's account in steps.
+//! Beside that, a text and a plan are reserved for what they are expected to take.
+//!
 //! A text of a kilobyte may take seconds to plan, in DataFusion's code, which does not yield. So a
 //! statement's task waits for its plan as it waits for a file, and the workers go on with others.
 //! When the statement is stopped its task ends at once; the thread that plans for it ends at its
@@ -34,7 +38,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use mayfly_space::{Account, Reservation};
+use mayfly_space::{Account, CountedHeap, Reservation, taken_by_thread};
 use mayfly_sql::planning::{Watch, watched};
 use mayfly_types::{ErrorCode, MySqlError};
 use rustix::time::{ClockId, clock_gettime};
@@ -60,6 +64,15 @@ const LOOKS_EVERY: Duration = Duration::from_millis(100);
 
 /// Memory for planning that is not counted: that of nearly all statements.
 const UNCOUNTED_BYTES: u64 = 1 << 20;
+
+/// Counts what threads take for plans.
+#[global_allocator]
+static HEAP: CountedHeap = CountedHeap;
+
+/// What a thread has taken for a plan is reserved from so much on: nearly all take less.
+const TAKEN_BYTES_MIN: u64 = 4 << 20;
+/// And again after so much more.
+const TAKEN_STEP_BYTES: u64 = 1 << 20;
 
 /// Memory for a text that is read beyond the budget: that of 250,000 values.
 const LARGE_TEXT_BYTES_MAX: u64 = 128 << 20;
@@ -171,6 +184,24 @@ impl Planners {
         }
     }
 
+    /// Counts what a thread has taken for a plan. Where the budget has not so much, a large text
+    /// that takes more than was expected has the right to it if nobody else has.
+    ///
+    /// # Errors
+    /// As of `Account::reserve`.
+    fn hold_taken(&self, planning: &Planning, bytes: u64) -> Result<(), MySqlError> {
+        let Err(refused) = planning.hold_taken(bytes) else {
+            return Ok(());
+        };
+        let mut memory = planning.memory();
+        if memory.text_bytes < TAKEN_BYTES_MIN || bytes > LARGE_TEXT_BYTES_MAX {
+            return Err(refused);
+        }
+        let right = Arc::clone(&self.large_text).try_acquire_owned();
+        memory.large_text = Some(right.map_err(|_| refused)?);
+        Ok(())
+    }
+
     /// Waits until one more plan may take long; the statement that has failed for that starts again
     /// then.
     pub(crate) async fn room_for_long(&self) {
@@ -187,6 +218,8 @@ impl Planners {
             planning: Arc::clone(planning),
             began: processor_time(),
             next_look: Cell::new(Instant::now()),
+            taken_before: taken_by_thread(),
+            next_taken: Cell::new(TAKEN_BYTES_MIN),
             is_long: RefCell::default(),
             turn: RefCell::default(),
         });
@@ -199,6 +232,7 @@ impl Planners {
         planning.check()?;
         planning.check_time(took)?;
         planning.add_time(took);
+        planning.add_taken(watch.taken());
         made
     }
 
@@ -264,6 +298,8 @@ pub(crate) struct Planning {
     stop: Arc<AtomicBool>,
     limit: Option<Duration>,
     spent_nanos: AtomicU64,
+    /// What the parts that are made have taken of the heap.
+    taken_bytes: AtomicU64,
     /// Since when a thread plans for it.
     since: Mutex<Option<Instant>>,
     memory: Mutex<Memory>,
@@ -294,6 +330,7 @@ impl Planning {
             stop,
             limit: (limit_ms > 0).then(|| Duration::from_millis(limit_ms)),
             spent_nanos: AtomicU64::new(0),
+            taken_bytes: AtomicU64::new(0),
             since: Mutex::new(None),
             memory: Mutex::new(Memory {
                 // Nothing is refused to who asks for nothing.
@@ -360,6 +397,28 @@ impl Planning {
         memory.hold(text_bytes + bytes)
     }
 
+    /// Counts what a thread has taken for the plan. What its text was expected to take is a part of
+    /// it, or more; with the right to a large text so much is not counted.
+    fn hold_taken(&self, bytes: u64) -> Result<(), MySqlError> {
+        let mut memory = self.memory();
+        match memory.large_text {
+            Some(_) if bytes <= LARGE_TEXT_BYTES_MAX => Ok(()),
+            _ => memory.hold(bytes),
+        }
+    }
+
+    /// What all parts of the plan have taken, with one that is made.
+    fn taken_so_far(&self, by_part: i64) -> u64 {
+        let before = self.taken_bytes.load(Ordering::Relaxed);
+        before.saturating_add_signed(by_part)
+    }
+
+    /// A part was made that took so much.
+    fn add_taken(&self, by_part: i64) {
+        let so_far = self.taken_so_far(by_part);
+        self.taken_bytes.store(so_far, Ordering::Relaxed);
+    }
+
     /// Gives the memory back: the plan has been made, and runs.
     pub(crate) fn is_made(&self) {
         if let Some(held) = self.memory().held.as_mut() {
@@ -404,6 +463,10 @@ struct StatementWatch {
     began: Duration,
     /// When its processor time is looked at again, which takes a call of the system.
     next_look: Cell<Instant>,
+    /// What the thread had taken of the heap when it began, and what it takes from then on that is
+    /// reserved next.
+    taken_before: i64,
+    next_taken: Cell<u64>,
     is_long: RefCell<Option<IsLong>>,
     turn: RefCell<Option<Turn>>,
 }
@@ -412,6 +475,12 @@ impl StatementWatch {
     /// How long planning took, without the time in which others had the processor.
     fn took(&self) -> Duration {
         processor_time().saturating_sub(self.began)
+    }
+
+    /// What the thread has taken of the heap since it began; less than nothing where it let go of
+    /// what others have taken.
+    fn taken(&self) -> i64 {
+        taken_by_thread() - self.taken_before
     }
 
     /// Takes a turn, which is another one if that before is over.
@@ -434,6 +503,11 @@ impl StatementWatch {
 impl Watch for StatementWatch {
     fn check(&self) -> Result<(), MySqlError> {
         self.planning.check()?;
+        let taken = self.planning.taken_so_far(self.taken());
+        if taken >= self.next_taken.get() {
+            self.next_taken.set(taken + TAKEN_STEP_BYTES);
+            self.planners.hold_taken(&self.planning, taken)?;
+        }
         let now = Instant::now();
         if now < self.next_look.get() {
             return Ok(());
