@@ -25,14 +25,12 @@ use crate::dialect::{
     AND, COMPARE, MayflyDialect, NONE, NOT, OR, PERIOD, PREDICATE, TIMES, is_word,
 };
 use crate::parse::{CHAIN_DEPTH_MAX, OPERATORS_MAX, RECURSION_LIMIT};
+use crate::shallow;
 
 type Result<T> = std::result::Result<T, ParserError>;
 
 /// The depth of an expression: that of chains in chains, and what stands around and between them.
 const HEIGHT_MAX: usize = CHAIN_DEPTH_MAX + 2 * RECURSION_LIMIT;
-
-/// Terms of a condition that lean to the left as they were written.
-const LEANING_MAX: usize = 16;
 
 /// What has been read, as far as the bounds ask.
 #[derive(Debug, Default)]
@@ -213,10 +211,7 @@ impl MayflyDialect {
         })
     }
 
-    /// The terms that a connective joins, behind the first one. Many of them become a tree that is
-    /// as shallow as can be, with the terms in their order: whoever walks over a condition and asks
-    /// at each node what is below it would take the square of its length, and a stack as deep as
-    /// that.
+    /// The terms that a connective joins, behind the first one.
     fn connected(
         &self,
         parser: &mut Parser<'_>,
@@ -233,21 +228,8 @@ impl MayflyDialect {
             op: connective.op.clone(),
             right: Box::new(right),
         };
-        while terms.len() > LEANING_MAX {
-            self.grow(1)?;
-            let mut pairs = terms.into_iter();
-            let mut joined = Vec::with_capacity(pairs.len().div_ceil(2));
-            while let Some(left) = pairs.next() {
-                joined.push(match pairs.next() {
-                    Some(right) => join(left, right),
-                    None => left,
-                });
-            }
-            terms = joined;
-        }
-        self.grow(terms.len().saturating_sub(1))?;
-        let joined = terms.into_iter().reduce(join);
-        joined.ok_or_else(|| ParserError::ParserError("no term".to_owned()))
+        self.grow(shallow::depth(terms.len()))?;
+        shallow::joined(terms, join).ok_or_else(|| ParserError::ParserError("no term".to_owned()))
     }
 }
 
@@ -322,6 +304,7 @@ pub(crate) fn sounds_like(parser: &Parser<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shallow::LEANING_MAX;
 
     fn depth(expr: &Expr) -> usize {
         match expr {

@@ -56,6 +56,7 @@ mod rewrite;
 mod scanner;
 pub mod select_list;
 pub mod selects;
+mod shallow;
 pub mod source;
 pub mod statement;
 pub mod stored;

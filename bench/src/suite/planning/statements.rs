@@ -22,10 +22,14 @@ const CHAIN: &[usize] = &[10, 30, 100, 200];
 const TABLES_JOINED: &[usize] = &[5, 10, 20, 40, 60];
 const UNITED: &[usize] = &[10, 100, 300, 1000];
 const TERMS: &[usize] = &[100, 1000, 3000, 10_000];
+const COMPARISONS: &[usize] = &[100, 1000, 10_000, 30_000];
+const ROWS: &[usize] = &[100, 300, 1000, 3000];
 const ITEMS: &[usize] = &[100, 1000, 5000, 20_000];
 const OPERATORS: &[usize] = &[50, 100, 200, 400];
+/// Expressions beside one another, each of which is a key or a column of its own.
+const KEYS: &[usize] = &[10, 100, 300, 1000];
 
-pub(super) const KINDS: [Kind; 17] = [
+pub(super) const KINDS: [Kind; 21] = [
     Kind {
         name: "IN (SELECT",
         sizes: DEPTHS,
@@ -154,6 +158,36 @@ pub(super) const KINDS: [Kind; 17] = [
         name: "terms with AND",
         sizes: TERMS,
         text: |count| terms(count, " AND ", |at| format!("(a <> {at} OR b > {at})")),
+    },
+    Kind {
+        name: "comparisons with AND",
+        sizes: COMPARISONS,
+        text: |count| terms(count, " AND ", |at| format!("a = {at}")),
+    },
+    Kind {
+        name: "rows of IN",
+        sizes: ROWS,
+        text: |count| {
+            let rows: Vec<String> = (0..count).map(|row| format!("({row}, {row})")).collect();
+            format!("SELECT a FROM t1 WHERE (a, b) IN ({})", rows.join(", "))
+        },
+    },
+    Kind {
+        name: "keys of ORDER BY",
+        sizes: KEYS,
+        text: |count| {
+            let keys: Vec<String> = (0..count).map(|key| format!("a + {key}")).collect();
+            format!("SELECT a FROM t1 ORDER BY {}", keys.join(", "))
+        },
+    },
+    Kind {
+        name: "windows",
+        sizes: KEYS,
+        text: |count| {
+            let windows = (0..count).map(|key| format!("SUM(a) OVER (ORDER BY b + {key})"));
+            let windows: Vec<String> = windows.collect();
+            format!("SELECT {} FROM t1", windows.join(", "))
+        },
     },
     Kind {
         name: "items of IN",

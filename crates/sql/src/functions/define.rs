@@ -184,6 +184,13 @@ impl Function {
     }
 }
 
+/// What a function returns whose result type is decided.
+pub(crate) fn decided(function: &ScalarUDF) -> Option<FieldRef> {
+    let inner = function.inner().downcast_ref::<Function>()?;
+    let of = inner.decided.as_ref()?;
+    Some(result_field(inner.definition.name, of))
+}
+
 /// The name of a function that is one line of the table.
 pub(crate) fn name_of(function: &ScalarUDF) -> Option<&'static str> {
     function

@@ -67,6 +67,8 @@ pub(crate) use waiting::{has_waiting, is_waiting};
 use arithmetic::{Operator, arithmetic as operator};
 use define::Function;
 
+use crate::typing::Coercion;
+
 /// Names and aliases of DataFusion's aggregates that MySQL does not have.
 const FOREIGN_AGGREGATES: [&str; 4] = ["mean", "var", "var_population", "var_sample"];
 
@@ -176,7 +178,8 @@ fn make_aggregate_functions() -> Vec<Arc<AggregateUDF>> {
 ///
 /// Scalar functions are looked up with [`scalar_function`]; a name that MySQL does not know is an
 /// error, whatever other dialects call by it. The rule of typing stands before all other analyzer
-/// rules. If the configuration holds [`SessionValues`], GROUP_CONCAT keeps their limit.
+/// rules, and a rule of ours hands the stock coercion what it has something to do with. If the
+/// configuration holds [`SessionValues`], GROUP_CONCAT keeps their limit.
 pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let session = builder
         .config()
@@ -185,7 +188,13 @@ pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
         .cloned();
     let mut rules: Vec<Arc<dyn datafusion::optimizer::AnalyzerRule + Send + Sync>> =
         vec![Arc::new(crate::typing::Typing)];
-    rules.extend(Analyzer::new().rules);
+    for rule in Analyzer::new().rules {
+        let is_coercion = rule.name() == Coercion::NAME;
+        rules.push(match is_coercion {
+            true => Arc::new(Coercion),
+            false => rule,
+        });
+    }
     let mut planners: Vec<Arc<dyn datafusion::logical_expr::planner::ExprPlanner>> =
         vec![Arc::new(crate::typing::Operators::new(session))];
     planners.extend(builder.expr_planners().take().unwrap_or_default());

@@ -18,7 +18,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 use super::{RECURSION_LIMIT, nested_too_deeply};
 use crate::effort;
 
-/// Operators in a row. Planning them takes the cube of their number: so many take a second or two.
+/// Operators in a row. The engine names what it plans, which takes the square of their number.
 pub(crate) const OPERATORS_MAX: usize = 500;
 /// Set operations in a row, and operators with those inside of parentheses: a thread that plans has
 /// stack for several times as many.

@@ -11,6 +11,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 use crate::comparison::is_comparison;
 use crate::parse;
 use crate::select_list::is_wildcard;
+use crate::shallow;
 
 /// Rewrites a comparison of rows whose children have been rewritten.
 ///
@@ -47,17 +48,18 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<(), MySqlError> {
     } = expr
         && let Some(value) = values(value)
     {
-        let mut any = None;
+        let mut equal = Vec::with_capacity(list.len());
         for item in list {
-            let equal = match values(item) {
+            equal.extend(match values(item) {
                 Some(item) if item.len() == value.len() => {
                     compare(&value, &BinaryOperator::Eq, &item)
                 }
                 _ => return Err(MySqlError::new(ErrorCode::OperandColumns, &[&value.len()])),
-            };
-            any = join(any, BinaryOperator::Or, equal);
+            });
         }
-        if let Some(any) = any {
+        let any = |any, one| connected(any, BinaryOperator::Or, one);
+        if let Some(any) = shallow::joined(equal, any) {
+            let any = Expr::Nested(Box::new(any));
             *expr = if *negated { not(any) } else { any };
         }
     }
@@ -214,23 +216,75 @@ fn compare(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Option<Expr> {
 }
 
 fn binary(left: &Expr, op: BinaryOperator, right: &Expr) -> Expr {
+    connected(left.clone(), op, right.clone())
+}
+
+fn connected(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     Expr::BinaryOp {
-        left: Box::new(left.clone()),
+        left: Box::new(left),
         op,
-        right: Box::new(right.clone()),
+        right: Box::new(right),
     }
 }
 
 fn join(left: Option<Expr>, op: BinaryOperator, right: Option<Expr>) -> Option<Expr> {
-    let (Some(left), Some(right)) = (&left, &right) else {
-        return left.or(right);
-    };
-    Some(Expr::Nested(Box::new(binary(left, op, right))))
+    match (left, right) {
+        (Some(left), Some(right)) => Some(Expr::Nested(Box::new(connected(left, op, right)))),
+        (left, right) => left.or(right),
+    }
 }
 
 fn not(expr: Expr) -> Expr {
     Expr::UnaryOp {
         op: UnaryOperator::Not,
         expr: Box::new(Expr::Nested(Box::new(expr))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::sql::sqlparser::parser::Parser;
+
+    use super::*;
+    use crate::dialect::MayflyDialect;
+
+    fn rewritten(text: &str) -> Expr {
+        let dialect = MayflyDialect::for_text(text.len(), text.len());
+        let parser = Parser::new(&dialect).try_with_sql(text);
+        let mut expr = parser.and_then(|mut parser| parser.parse_expr()).unwrap();
+        rewrite(&mut expr).unwrap();
+        expr
+    }
+
+    fn depth(expr: &Expr) -> usize {
+        match expr {
+            Expr::BinaryOp { left, right, .. } => 1 + depth(left).max(depth(right)),
+            Expr::Nested(inner) => depth(inner),
+            _ => 0,
+        }
+    }
+
+    #[test]
+    fn rows_in_a_list_are_compared_in_their_order() {
+        assert_eq!(
+            rewritten("(a, b) IN ((1, 2), (3, 4))").to_string(),
+            "((a = 1 AND b = 2) OR (a = 3 AND b = 4))"
+        );
+        assert_eq!(
+            rewritten("(a, b) NOT IN ((1, 2))").to_string(),
+            "NOT (((a = 1 AND b = 2)))"
+        );
+    }
+
+    #[test]
+    fn many_rows_in_a_list_are_shallow() {
+        let rows: Vec<String> = (0..1000).map(|row| format!("({row}, 1)")).collect();
+        let expr = rewritten(&format!("(a, b) IN ({})", rows.join(", ")));
+        // Two for the values of a row.
+        assert_eq!(depth(&expr), crate::shallow::depth(1000) + 2);
+        let text = expr.to_string();
+        let places = (0..1000).map(|row| text.find(&format!("(a = {row} AND")));
+        assert!(places.clone().all(|place| place.is_some()));
+        assert!(places.is_sorted());
     }
 }

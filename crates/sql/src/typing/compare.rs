@@ -4,11 +4,12 @@ use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::common::{ScalarValue, internal_datafusion_err};
 use datafusion::error::Result;
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, lit};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Operator, lit};
 use mayfly_types::spelling::shown_bytes;
 use mayfly_types::{BlobSize, ColumnType, ErrorCode, MySqlError};
 
 use super::listed;
+use super::nameless::{data_type_of, type_of};
 use crate::functions::calendar::{self, DAY_MICROS};
 use crate::functions::own::{COMPARE, TO_DOUBLE};
 use crate::functions::{call, cast, raise, read_integer};
@@ -73,7 +74,7 @@ impl Kind {
 pub(super) fn kind(expr: &Expr, schema: &DFSchema) -> Result<Kind> {
     match is_truth(expr) {
         true => Ok(Kind::Boolean),
-        false => Ok(kind_of(&expr.get_type(schema)?)),
+        false => Ok(kind_of(&data_type_of(expr, schema)?)),
     }
 }
 
@@ -130,7 +131,7 @@ pub(super) fn truth(expr: Expr, schema: &DFSchema) -> Result<Expr> {
             if let Expr::Literal(ScalarValue::Int64(Some(value)), _) = &expr {
                 return Ok(lit(*value != 0));
             }
-            let zero = ScalarValue::new_zero(&expr.get_type(schema)?)?;
+            let zero = ScalarValue::new_zero(&data_type_of(&expr, schema)?)?;
             binary(expr, Operator::NotEq, Expr::Literal(zero, None))
         }
         _ => match listed::as_number(&expr, schema) {
@@ -299,10 +300,10 @@ fn whole_number(units: i128, scale: i8) -> Option<i128> {
 
 /// Whether values are of the type YEAR.
 pub(super) fn is_year(expr: &Expr, schema: &DFSchema) -> Result<bool> {
-    if expr.get_type(schema)? != ColumnType::Year.data_type() {
+    if data_type_of(expr, schema)? != ColumnType::Year.data_type() {
         return Ok(false);
     }
-    Ok(ColumnType::from_arrow(&expr.to_field(schema)?.1) == ColumnType::Year)
+    Ok(type_of(expr, schema)? == ColumnType::Year)
 }
 
 /// A constant beside a YEAR, which means the year that the column would hold: 10 is 2010. What is

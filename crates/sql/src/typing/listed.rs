@@ -16,12 +16,13 @@ use datafusion::common::{DFSchema, ExprSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, Case, Sort, WindowFunction};
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, Operator, ScalarUDF, WindowFrameBound, WindowFrameUnits,
-    WindowFunctionDefinition, binary_expr, lit,
+    Expr, Operator, ScalarUDF, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition,
+    binary_expr, lit,
 };
 use mayfly_types::{ColumnType, ErrorCode, MySqlError, TYPE_KEY};
 
 use super::compare::{Kind, kind, number_of_bytes};
+use super::nameless::data_type_of;
 use crate::functions::listed::{as_text, place};
 use crate::functions::octets::takes_number;
 use crate::functions::{arithmetic, call, cast, define, raise};
@@ -191,7 +192,7 @@ pub(super) fn in_window(mut window: WindowFunction, schema: &DFSchema) -> Result
     if let Some(key) = params.order_by.first()
         && frame.units == WindowFrameUnits::Range
         && !is_of_values
-        && !counts_ranges(&key.expr.get_type(schema)?)
+        && !counts_ranges(&data_type_of(&key.expr, schema)?)
     {
         params.window_frame.units = WindowFrameUnits::Groups;
     }

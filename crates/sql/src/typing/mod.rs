@@ -14,6 +14,7 @@
 //! **Source**: "Type Conversion in Expression Evaluation" of the MySQL manual.
 
 mod branches;
+mod coercion;
 pub(crate) mod compare;
 mod computed_keys;
 mod correlated;
@@ -23,6 +24,7 @@ mod grouping_sets;
 mod joined;
 mod listed;
 mod looked_up;
+mod nameless;
 mod operators;
 mod outer_types;
 mod outside;
@@ -36,6 +38,7 @@ mod types;
 pub(crate) mod union;
 mod zero;
 
+pub(crate) use coercion::Coercion;
 pub use looked_up::LOOKED_UP;
 pub use operators::Operators;
 pub use rule::Typing;

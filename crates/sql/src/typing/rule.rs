@@ -17,8 +17,7 @@ use datafusion::logical_expr::expr::{
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
-    lit,
+    BinaryExpr, Cast, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Projection, lit,
 };
 use datafusion::optimizer::AnalyzerRule;
 use mayfly_types::{BlobSize, COLLATION_KEY, ColumnType, TYPE_KEY};
@@ -26,6 +25,7 @@ use mayfly_types::{BlobSize, COLLATION_KEY, ColumnType, TYPE_KEY};
 use super::compare::{
     Kind, beside_year, comparable, compare, compare_now, double, is_year, kind, kind_of, truth,
 };
+use super::nameless::{data_type_of, field_of, type_of};
 use super::operators::repair;
 use super::partners::is_correlated;
 use super::{
@@ -37,6 +37,7 @@ use crate::functions::own::{COMPARE, LIKE, SUM_ARGUMENT, SUM_RESULT, TO_BOOLEAN,
 use crate::functions::unify::unify;
 use crate::functions::{arithmetic, call, cast, define, seeded};
 use crate::planning::check;
+use crate::shallow;
 
 /// The rule of typing.
 #[derive(Debug)]
@@ -71,12 +72,7 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 
 fn typed(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let plan = grouping_sets::over_columns(plan, &|plan| Ok(typed(plan)?.data))?;
-    let mut schema = merge_schema(&plan.inputs());
-    if let LogicalPlan::TableScan(scan) = &plan {
-        let source =
-            DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?;
-        schema.merge(&source);
-    }
+    let schema = columns_below(&plan)?;
     let names = NamePreserver::new(&plan);
     let typed = plan.map_expressions(|expr| {
         let name = names.save(&expr);
@@ -87,6 +83,17 @@ fn typed(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         .map_data(|plan| whole(plan, &schema))?
         .map_data(dependent::unnest)?
         .map_data(LogicalPlan::recompute_schema)
+}
+
+/// The columns that the expressions of a node may name.
+pub(super) fn columns_below(plan: &LogicalPlan) -> Result<DFSchema> {
+    let mut schema = merge_schema(&plan.inputs());
+    if let LogicalPlan::TableScan(scan) = plan {
+        let source =
+            DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?;
+        schema.merge(&source);
+    }
+    Ok(schema)
 }
 
 /// What concerns a node as a whole.
@@ -179,7 +186,7 @@ fn with_type_of_argument(expr: Expr, is_grouped: bool, schema: &DFSchema) -> Res
     let [argument] = function.params.args.as_slice() else {
         return Ok(expr);
     };
-    let field = argument.to_field(schema)?.1;
+    let field = field_of(argument, schema)?;
     let keeps = match function.func.name() {
         "min" | "max" => true,
         "sum" => ColumnType::from_arrow(&field).shown_digits().is_some(),
@@ -330,19 +337,13 @@ fn in_list(mut list: InList, schema: &DFSchema) -> Result<Expr> {
         let items = pairs.into_iter().map(|(_, item)| item).collect();
         return Ok(Expr::InList(InList::new(left, items, negated)));
     }
-    let any = pairs
-        .into_iter()
-        .map(|(left, right)| {
-            Expr::BinaryExpr(BinaryExpr::new(
-                Box::new(left),
-                Operator::Eq,
-                Box::new(right),
-            ))
-        })
-        .reduce(|any, one| {
-            Expr::BinaryExpr(BinaryExpr::new(Box::new(any), Operator::Or, Box::new(one)))
-        })
-        .unwrap_or_else(|| lit(false));
+    let binary = |left: Expr, operator: Operator, right: Expr| {
+        Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right)))
+    };
+    let equal = pairs.into_iter();
+    let equal = equal.map(|(left, right)| binary(left, Operator::Eq, right));
+    let any = shallow::joined(equal.collect(), |any, one| binary(any, Operator::Or, one));
+    let any = any.unwrap_or_else(|| lit(false));
     Ok(if negated {
         Expr::Not(Box::new(any))
     } else {
@@ -365,7 +366,7 @@ fn in_subquery(query: InSubquery, schema: &DFSchema) -> Result<Expr> {
     };
     let (left, right) = (kind(&query.expr, schema)?, kind_of(field.data_type()));
     if left == right || left == Kind::Null || right == Kind::Null {
-        let is_same = query.expr.get_type(schema)? == *field.data_type();
+        let is_same = data_type_of(&query.expr, schema)? == *field.data_type();
         return match !is_same && is_correlated(&query.subquery) {
             true => with_own_name(query),
             false => Ok(Expr::InSubquery(query)),
@@ -450,10 +451,6 @@ fn like_of(like: Like, schema: &DFSchema) -> Result<Expr> {
     }
 }
 
-fn type_of(expr: &Expr, schema: &DFSchema) -> Result<ColumnType> {
-    Ok(ColumnType::from_arrow(&expr.to_field(schema)?.1))
-}
-
 /// Conditions become truth values, results one type.
 pub(super) fn case_of(case: Case, schema: &DFSchema) -> Result<Expr> {
     let Case {
@@ -473,7 +470,7 @@ pub(super) fn case_of(case: Case, schema: &DFSchema) -> Result<Expr> {
         .all(|of| matches!(of, ColumnType::Bool | ColumnType::Null));
     let target = unify(&results);
     let convert = |expr: Box<Expr>| -> Result<Box<Expr>> {
-        let data_type = expr.get_type(schema)?;
+        let data_type = data_type_of(&expr, schema)?;
         if booleans || data_type == DataType::Null {
             return Ok(expr);
         }
@@ -503,7 +500,7 @@ pub(super) fn case_of(case: Case, schema: &DFSchema) -> Result<Expr> {
 }
 
 fn cast_of(cast: Cast, schema: &DFSchema) -> Result<Expr> {
-    let from = cast.expr.get_type(schema)?;
+    let from = data_type_of(&cast.expr, schema)?;
     let to = cast.field.data_type();
     if to.is_numeric()
         && let Some(number) = listed::as_number(&cast.expr, schema)
@@ -560,7 +557,7 @@ fn function_of(function: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
             }
         }
         (Some("isnull"), 1) => return Ok(Expr::IsNull(Box::new(args.remove(0)))),
-        (Some(TO_DOUBLE), 1) => match args[0].get_type(schema)? {
+        (Some(TO_DOUBLE), 1) => match data_type_of(&args[0], schema)? {
             DataType::Float64 => return Ok(args.remove(0)),
             of if of.is_integer() || of == DataType::Float32 => {
                 let argument = Box::new(args.remove(0));
@@ -578,7 +575,7 @@ fn function_of(function: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
             }
         }
         (Some(SUM_ARGUMENT | SUM_RESULT), 1) => {
-            let data_type = args[0].get_type(schema)?;
+            let data_type = data_type_of(&args[0], schema)?;
             let call = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&func), args));
             let of = type_of(&call, schema)?;
             let Expr::ScalarFunction(ScalarFunction { mut args, .. }) = call else {

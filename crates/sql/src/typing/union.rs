@@ -12,11 +12,11 @@ use datafusion::common::Column;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    Cast, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Projection,
-    RecursiveQuery, Union, lit,
+    Cast, Distinct, Expr, LogicalPlan, LogicalPlanBuilder, Projection, RecursiveQuery, Union, lit,
 };
 use mayfly_types::ColumnType;
 
+use super::nameless::data_type_of;
 use crate::functions::cast;
 use crate::functions::unify::unify_columns;
 use crate::untyped;
@@ -225,7 +225,7 @@ fn rounded(term: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         let Expr::Cast(cast) = inner else {
             continue;
         };
-        let (from, to) = (cast.expr.get_type(schema)?, cast.field.data_type());
+        let (from, to) = (data_type_of(&cast.expr, schema)?, cast.field.data_type());
         if to.is_integer() && (from.is_decimal() || from.is_floating()) {
             let unsigned = to.is_unsigned_integer();
             let whole = cast::conversion(ColumnType::BigInt { unsigned });

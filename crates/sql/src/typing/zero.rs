@@ -8,7 +8,9 @@ use datafusion::common::DFSchema;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{InList, Sort, WindowFunction};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, lit};
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator, lit};
+
+use super::nameless::data_type_of;
 
 /// Keys of a sort.
 pub(super) fn in_keys(keys: Vec<Sort>, schema: &DFSchema) -> Result<Vec<Sort>> {
@@ -44,7 +46,7 @@ pub(super) fn in_list(list: InList, schema: &DFSchema) -> Result<InList> {
 }
 
 fn one(expr: Expr, schema: &DFSchema) -> Result<Expr> {
-    let zero = match expr.get_type(schema)? {
+    let zero = match data_type_of(&expr, schema)? {
         DataType::Float32 => lit(0_f32),
         DataType::Float64 => lit(0_f64),
         _ => return Ok(expr),

@@ -205,6 +205,13 @@ pub(crate) fn decide(function: &ScalarUDF, of: &ColumnType, text: String) -> Opt
     })
 }
 
+/// What an operator returns whose result type is decided.
+pub(crate) fn decided(function: &ScalarUDF) -> Option<FieldRef> {
+    let operator = function.inner().downcast_ref::<Arithmetic>()?;
+    let of = operator.decided.as_ref()?;
+    Some(Arc::new(of.to_arrow(operator.operator.name(), true)))
+}
+
 /// The same operator, whose errors name tables with their databases; `None` if they name no table.
 pub(crate) fn in_databases(
     function: &ScalarUDF,
