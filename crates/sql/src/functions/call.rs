@@ -13,10 +13,11 @@ use arrow::datatypes::{
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Volatility};
-use mayfly_types::{ColumnType, ErrorCode, Warning};
+use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
 
 use super::calendar;
 use super::convert;
+use super::define::raise;
 use super::own::MARK;
 use super::results::{self, Value};
 use super::session_values::SessionValues;
@@ -31,6 +32,8 @@ pub(crate) struct Callee<'a> {
     pub(crate) volatility: Volatility,
     /// Whether each character of its arguments and of its result stands for a byte.
     pub(crate) is_of_octets: bool,
+    /// Whether a statement that refuses to divide by zero does so here.
+    pub(crate) refuses_zero: bool,
 }
 
 impl<'a> Callee<'a> {
@@ -40,6 +43,7 @@ impl<'a> Callee<'a> {
             name: function.name(),
             volatility: function.signature().volatility,
             is_of_octets: false,
+            refuses_zero: false,
         }
     }
 }
@@ -66,6 +70,7 @@ pub(crate) fn invoke(
     let call = Call {
         name: callee.name,
         is_of_octets: callee.is_of_octets,
+        refuses_zero: callee.refuses_zero,
         arrays,
         fields: &arguments.arg_fields,
         result: &arguments.return_field,
@@ -91,6 +96,7 @@ pub(crate) struct Call<'a> {
     pub(crate) name: &'a str,
     /// Whether each character of its texts stands for a byte.
     pub(crate) is_of_octets: bool,
+    refuses_zero: bool,
     /// The arguments; a constant has one row.
     arrays: Vec<(ArrayRef, bool)>,
     fields: &'a [FieldRef],
@@ -325,6 +331,30 @@ impl Call<'_> {
         }
     }
 
+    /// Tells of a division by zero, whose result is NULL.
+    ///
+    /// # Errors
+    /// 1365 in a statement that refuses it.
+    pub(crate) fn division_by_zero(&self) -> Result<()> {
+        let Some(session) = self.session else {
+            return Ok(());
+        };
+        let (warns, refuses) = {
+            let values = session.lock();
+            (
+                values.warn_on_division_by_zero,
+                values.refuses_division_by_zero,
+            )
+        };
+        if warns && refuses && self.refuses_zero {
+            return Err(raise(MySqlError::new(ErrorCode::DivisionByZero, &[])));
+        }
+        if warns {
+            self.warn(ErrorCode::DivisionByZero, &[]);
+        }
+        Ok(())
+    }
+
     /// A text for each row: `write` appends it, or returns `false` for NULL.
     pub(crate) fn make_texts(
         &self,
@@ -370,7 +400,15 @@ impl Call<'_> {
         &self,
         mut value: impl FnMut(usize) -> Option<f64>,
     ) -> Result<ArrayRef> {
-        self.make::<Float64Type>(|row| Ok(value(row).filter(|value| value.is_finite())))
+        self.try_doubles(|row| Ok(value(row)))
+    }
+
+    /// As [`Call::make_doubles`], of values that may fail.
+    pub(crate) fn try_doubles(
+        &self,
+        mut value: impl FnMut(usize) -> Result<Option<f64>>,
+    ) -> Result<ArrayRef> {
+        self.make::<Float64Type>(|row| Ok(value(row)?.filter(|value| value.is_finite())))
     }
 
     /// A truth value for each row.

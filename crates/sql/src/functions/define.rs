@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
 use super::call::{Call, Callee, invoke};
-use super::octets;
+use super::{math, octets};
 use crate::planning;
 
 /// Wraps an error of MySQL so that it passes through DataFusion whole.
@@ -145,6 +145,8 @@ pub(crate) struct Function {
     definition: &'static Definition,
     /// The result type once the plan is typed: constants may be folded later, types must stay.
     decided: Option<ColumnType>,
+    /// Whether a statement that refuses to divide by zero does so here.
+    refuses_zero: bool,
     aliases: Vec<String>,
     signature: Signature,
 }
@@ -162,11 +164,23 @@ pub(crate) fn decide(function: &ScalarUDF, of: &ColumnType) -> Option<ScalarUDF>
     })
 }
 
+/// The same function, refusing zero; `None` if it is no function of this table that divides.
+pub(crate) fn refusing_zero(function: &ScalarUDF) -> Option<ScalarUDF> {
+    let inner = function.inner().downcast_ref::<Function>()?;
+    math::is_logarithm(inner.definition.name).then(|| {
+        ScalarUDF::new_from_impl(Function {
+            refuses_zero: true,
+            ..inner.clone()
+        })
+    })
+}
+
 impl Function {
     pub(crate) fn new(definition: &'static Definition) -> Self {
         Self {
             definition,
             decided: None,
+            refuses_zero: false,
             aliases: definition
                 .aliases
                 .iter()
@@ -207,7 +221,9 @@ impl std::fmt::Debug for Function {
 
 impl PartialEq for Function {
     fn eq(&self, other: &Self) -> bool {
-        self.definition.name == other.definition.name && self.decided == other.decided
+        self.definition.name == other.definition.name
+            && self.decided == other.decided
+            && self.refuses_zero == other.refuses_zero
     }
 }
 
@@ -275,6 +291,7 @@ impl ScalarUDFImpl for Function {
             name: definition.name,
             volatility: definition.volatility,
             is_of_octets: octets::applies(definition.name, &arguments.arg_fields),
+            refuses_zero: self.refuses_zero,
         };
         if callee.is_of_octets {
             let arguments = octets::arguments(definition.name, &arguments)?;

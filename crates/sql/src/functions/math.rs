@@ -47,14 +47,14 @@ pub(super) static FUNCTIONS: &[Definition] = &[
         finite(call, f64::exp)
     }),
     pure("ln", &[], (1, 1), Returns::Double, |call| {
-        one(call, |x| (x > 0.0).then(|| x.ln()))
+        logarithm(call, f64::ln)
     }),
     pure("log", &[], (1, 2), Returns::Double, log),
     pure("log2", &[], (1, 1), Returns::Double, |call| {
-        one(call, |x| (x > 0.0).then(|| x.log2()))
+        logarithm(call, f64::log2)
     }),
     pure("log10", &[], (1, 1), Returns::Double, |call| {
-        one(call, |x| (x > 0.0).then(|| x.log10()))
+        logarithm(call, f64::log10)
     }),
     pure("sin", &[], (1, 1), Returns::Double, |call| {
         one(call, |x| Some(x.sin()))
@@ -388,16 +388,45 @@ fn finite(call: &Call<'_>, of: fn(f64) -> f64) -> Result<ArrayRef> {
     error.map_or(Ok(result), |what| Err(out_of_range("DOUBLE", &what)))
 }
 
+/// Whether a function is a logarithm.
+pub(super) fn is_logarithm(name: &str) -> bool {
+    matches!(name, "ln" | "log" | "log2" | "log10")
+}
+
+/// A logarithm of one argument. What has none is told of as a division by zero.
+///
+/// Source: `signal_divide_by_null` of MariaDB's `sql/item_func.cc`. MySQL 8 has an error of its own
+/// for it, 3020.
+fn logarithm(call: &Call<'_>, of: fn(f64) -> f64) -> Result<ArrayRef> {
+    let values = call.doubles(0)?;
+    call.try_doubles(|row| match values.at(row) {
+        None => Ok(None),
+        Some(value) if value > 0.0 => Ok(Some(of(value))),
+        Some(_) => call.division_by_zero().map(|()| None),
+    })
+}
+
 fn log(call: &Call<'_>) -> Result<ArrayRef> {
     if call.count() == 1 {
-        return one(call, |x| (x > 0.0).then(|| x.ln()));
+        return logarithm(call, f64::ln);
     }
     let (bases, values) = (call.doubles(0)?, call.doubles(1)?);
-    call.make_doubles(|row| {
-        let (base, value) = (bases.at(row)?, values.at(row)?);
+    call.try_doubles(|row| {
+        let base = match bases.at(row) {
+            None => return Ok(None),
+            // It is told of whether there is a value or not.
+            Some(base) if base <= 0.0 => return call.division_by_zero().map(|()| None),
+            Some(base) => base,
+        };
+        let Some(value) = values.at(row) else {
+            return Ok(None);
+        };
         #[expect(clippy::float_cmp, reason = "a base of exactly one has no logarithm")]
-        let valid = base > 0.0 && base != 1.0 && value > 0.0;
-        valid.then(|| value.ln() / base.ln())
+        let is_valid = base != 1.0 && value > 0.0;
+        match is_valid {
+            true => Ok(Some(value.ln() / base.ln())),
+            false => call.division_by_zero().map(|()| None),
+        }
     })
 }
 

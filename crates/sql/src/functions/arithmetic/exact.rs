@@ -111,7 +111,7 @@ impl Arithmetic {
                 match narrow(self.operator, left, right, scales) {
                     Step::Value(value) => builder.append_value(value),
                     Step::Null => {
-                        self.division_by_zero(call)?;
+                        call.division_by_zero()?;
                         builder.append_null();
                     }
                     Step::Overflow => {
@@ -138,7 +138,7 @@ impl Arithmetic {
             };
             let divides = matches!(self.operator, Operator::Divide | Operator::Modulo);
             if divides && right == i256::ZERO {
-                self.division_by_zero(call)?;
+                call.division_by_zero()?;
                 values.push(None);
                 continue;
             }

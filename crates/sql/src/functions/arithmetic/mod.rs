@@ -260,27 +260,6 @@ impl Arithmetic {
         }
     }
 
-    /// Tells of a division by zero, whose result is NULL.
-    fn division_by_zero(&self, call: &Call<'_>) -> Result<()> {
-        let Some(session) = call.session else {
-            return Ok(());
-        };
-        let (warns, refuses) = {
-            let values = session.lock();
-            (
-                values.warn_on_division_by_zero,
-                values.refuses_division_by_zero,
-            )
-        };
-        if warns && refuses && self.refuses_zero {
-            return Err(raise(MySqlError::new(ErrorCode::DivisionByZero, &[])));
-        }
-        if warns {
-            call.warn(ErrorCode::DivisionByZero, &[]);
-        }
-        Ok(())
-    }
-
     fn doubles(&self, call: &Call<'_>) -> Result<ArrayRef> {
         let left = call.doubles(0)?;
         if self.operator == Operator::Negate {
@@ -298,7 +277,7 @@ impl Arithmetic {
                 Operator::Subtract => left - right,
                 Operator::Multiply => left * right,
                 _ if right == 0.0 => {
-                    self.division_by_zero(call)?;
+                    call.division_by_zero()?;
                     builder.append_null();
                     continue;
                 }
@@ -355,7 +334,11 @@ impl ScalarUDFImpl for Arithmetic {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        invoke(&arguments, &Callee::of(self), |call| {
+        let callee = Callee {
+            refuses_zero: self.refuses_zero,
+            ..Callee::of(self)
+        };
+        invoke(&arguments, &callee, |call| {
             let array = self.run(call)?;
             let to = call.result_type().data_type();
             if array.data_type() == &to {

@@ -1,9 +1,10 @@
 //! Divisions by zero that a statement which stores their result refuses.
 //!
 //! In strict mode with ERROR_FOR_DIVISION_BY_ZERO such a division is an error where it is NULL with
-//! a warning in a query. What is marked here is computed for a row only if MySQL computes it too:
-//! the engine asks both sides of AND for all rows of a batch, and so conditions are left as they
-//! are. **Cost**: one walk over the plan of a statement that writes.
+//! a warning in a query. So is a logarithm of what has none. What is marked here is computed for a
+//! row only if MySQL computes it too: the engine asks both sides of AND for all rows of a batch,
+//! and so conditions are left as they are. **Cost**: one walk over the plan of a statement that
+//! writes.
 
 use std::sync::Arc;
 
@@ -71,7 +72,8 @@ fn marked(expr: Expr, is_certain: bool) -> Result<Transformed<Expr>> {
                 }
                 _ => call.args = marked_all(call.args, is_certain)?,
             }
-            let func = refusing(&call.func).map_or(call.func, Arc::new);
+            let refusing = refusing(&call.func).or_else(|| define::refusing_zero(&call.func));
+            let func = refusing.map_or(call.func, Arc::new);
             let call = ScalarFunction::new_udf(func, call.args);
             Ok(Transformed::yes(Expr::ScalarFunction(call)))
         }

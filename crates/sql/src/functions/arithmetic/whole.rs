@@ -60,7 +60,7 @@ impl Arithmetic {
                 return Ok(None);
             }
             if right.value(at_right) == 0 {
-                self.division_by_zero(call)?;
+                call.division_by_zero()?;
                 return Ok(None);
             }
             Ok(Some(
@@ -92,7 +92,7 @@ impl Arithmetic {
                     .ok_or_else(|| self.out_of_range(call))?,
                 Operator::Negate => -left,
                 _ if right == 0 => {
-                    self.division_by_zero(call)?;
+                    call.division_by_zero()?;
                     return Ok(None);
                 }
                 _ => left % right,
@@ -135,7 +135,7 @@ impl Arithmetic {
                         return Ok(None);
                     };
                     if right == 0.0 {
-                        self.division_by_zero(call)?;
+                        call.division_by_zero()?;
                         return Ok(None);
                     }
                     #[expect(clippy::cast_possible_truncation, reason = "truncation is meant")]
@@ -153,7 +153,7 @@ impl Arithmetic {
                     let left = convert::rescale(left, left_scale, scale);
                     let right = convert::rescale(right, right_scale, scale);
                     if right == i256::ZERO {
-                        self.division_by_zero(call)?;
+                        call.division_by_zero()?;
                         return Ok(None);
                     }
                     let value = left.checked_div(right).and_then(i256::to_i128);
