@@ -13,9 +13,10 @@ use arrow::record_batch::RecordBatch;
 use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
 use datafusion::scalar::ScalarValue;
+use datafusion::sql::sqlparser::ast::Expr;
 use mayfly_sql::functions::{aside, assignment, rows_seen, see_again, skip_rows};
 use mayfly_table::{Column, Table};
-use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
+use mayfly_types::{ColumnType, ErrorCode, Level, MySqlError, Warning};
 
 use super::Job;
 use super::batch::batch_of;
@@ -52,6 +53,8 @@ struct Target {
     convert: ScalarUDF,
     /// Which column of the source fills it; `None` takes the default.
     source: Option<usize>,
+    /// Whether that column has fields of a text file.
+    is_field: bool,
     /// What it gets when the source has nothing.
     default: Fallback,
 }
@@ -97,6 +100,7 @@ impl Values {
                 field: Arc::clone(field),
                 convert,
                 source,
+                is_field: false,
                 default: Fallback::of(column)?,
             };
             if target.source.is_none() {
@@ -150,6 +154,13 @@ impl Values {
     /// Makes NULL in a column that refuses it an error in every mode.
     pub(crate) fn refuse_null(&mut self) {
         self.refuses_null = true;
+    }
+
+    /// Takes the first columns of the source for fields of a text file.
+    pub(crate) fn take_fields(&mut self, count: usize) {
+        for target in &mut self.columns {
+            target.is_field = target.source.is_some_and(|source| source < count);
+        }
     }
 
     /// Takes the rows as they are: they have been in a table with the same rules.
@@ -390,6 +401,7 @@ impl Values {
     ) -> Result<ArrayRef, MySqlError> {
         let same = array.data_type() == target.field.data_type()
             && ColumnType::from_arrow(field) == target.column.column_type;
+        let before = rows_seen(&target.convert);
         let array = if same {
             skip_rows(&target.convert, array.len());
             Arc::clone(array)
@@ -411,18 +423,37 @@ impl Values {
         if target.column.is_nullable || counts || array.null_count() == 0 {
             return Ok(array);
         }
-        self.without_nulls(target, array)
+        self.without_nulls(target, array, before)
     }
 
-    /// NULL in a column that refuses it: an error, or the zero of the type.
-    fn without_nulls(&self, target: &Target, array: ArrayRef) -> Result<ArrayRef, MySqlError> {
-        let code = ErrorCode::ColumnNull;
-        let value = zero(&target.column.column_type).filter(|_| !self.refuses_null);
-        let value = value.ok_or_else(|| MySqlError::new(code, &[&target.column.name]))?;
-        for _ in 0..array.null_count() {
-            let warning = Warning::new(code, &[&target.column.name]);
-            self.job.connection.warn(warning);
+    /// NULL in a column that refuses it: an error, or the zero of the type. So many rows have come
+    /// before these.
+    fn without_nulls(
+        &self,
+        target: &Target,
+        array: ArrayRef,
+        before: u64,
+    ) -> Result<ArrayRef, MySqlError> {
+        let value = target.zero().filter(|_| !self.refuses_null);
+        let rows = (before.saturating_add(1)..).zip(0..array.len());
+        for (number, row) in rows {
+            if array.is_valid(row) {
+                continue;
+            }
+            let name = &target.column.name;
+            let error = match target.is_field {
+                true => MySqlError::new(ErrorCode::NullToNotNull, &[name, &number]),
+                false => MySqlError::new(ErrorCode::ColumnNull, &[name]),
+            };
+            if value.is_none() {
+                return Err(error);
+            }
+            let level = Level::Warning;
+            self.job.connection.warn(Warning { level, error });
         }
+        let Some(value) = value else {
+            return Ok(array);
+        };
         let plan = |error: datafusion::error::DataFusionError| errors::from_plan(&error);
         let value = value
             .cast_to(array.data_type())
@@ -456,6 +487,15 @@ impl Job {
 }
 
 impl Target {
+    /// What stands for NULL, if something does.
+    fn zero(&self) -> Option<ScalarValue> {
+        match &self.column.column_type {
+            // Only of a file it is none of its words.
+            ColumnType::Enum(_) if self.is_field => Some(ScalarValue::Utf8(Some(String::new()))),
+            column_type => zero(column_type),
+        }
+    }
+
     /// A column that is left out must have a default.
     fn check_default(&self, job: &Job, strict: bool) -> Result<(), MySqlError> {
         if !matches!(self.default, Fallback::Missing) {

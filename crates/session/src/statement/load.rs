@@ -166,6 +166,7 @@ impl Job {
         // LOCAL alone leaves out rows that meet others, unless they are to take their places.
         let to = (&table, turns);
         let mut writer = Writer::begin(self, to, &plan.names, ignore).await?;
+        writer.take_fields(plan.fields);
         if load.replace {
             writer.replace();
         }
@@ -365,6 +366,8 @@ struct Plan {
     absent: Vec<Absent>,
     /// The columns of the table that are written, in the order of the (computed) batch.
     names: Vec<String>,
+    /// How many of them, the first ones, are filled by fields as they are.
+    fields: usize,
     /// How they are computed, unless the fields are the columns.
     query: Option<datafusion::sql::sqlparser::ast::Query>,
 }
@@ -432,11 +435,13 @@ impl Plan {
                 _ => None,
             })
             .collect();
+        let fields = names.len();
         if plain {
             return Ok(Plan {
                 schema,
                 absent,
                 names,
+                fields,
                 query: None,
             });
         }
@@ -484,6 +489,7 @@ impl Plan {
             schema,
             absent,
             names,
+            fields,
             query: Some(*query),
         })
     }
@@ -502,7 +508,8 @@ impl Plan {
     }
 }
 
-/// What a target is where a line ends before its field.
+/// What a target is where a line ends before its field, and the last of these where its field is
+/// NULL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Absent {
     /// NULL, and nobody is told.

@@ -185,6 +185,11 @@ impl Writer {
         }
     }
 
+    /// As [`Values::take_fields`].
+    pub(crate) fn take_fields(&mut self, count: usize) {
+        self.values.take_fields(count);
+    }
+
     /// As [`Values::keep_rows`].
     pub(crate) fn keep_rows(&mut self) {
         self.values.keep_rows();

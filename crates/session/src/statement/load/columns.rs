@@ -31,8 +31,10 @@ enum Builder {
 /// The columns of a batch while it is read.
 pub(super) struct Columns {
     schema: SchemaRef,
-    /// The text of each field where a line ends before it.
-    absent: Vec<Option<String>>,
+    /// What each field is where a line ends before it.
+    absent: Vec<Absent>,
+    /// The time at which the statement began.
+    now: String,
     set: CharacterSet,
     builders: Vec<Builder>,
     rows: usize,
@@ -49,11 +51,6 @@ impl Columns {
         now: String,
         pool: &Arc<dyn MemoryPool>,
     ) -> Columns {
-        let absent = plan.absent.iter().map(|absent| match absent {
-            Absent::Variable | Absent::Null => None,
-            Absent::Zero(text) => Some((*text).to_owned()),
-            Absent::Now => Some(now.clone()),
-        });
         let rows_max = VALUES_TOGETHER.checked_div(plan.absent.len());
         let rows_max = rows_max.map_or(ROWS_TOGETHER, |rows| rows.clamp(1, ROWS_TOGETHER));
         let builders = plan.schema.fields().iter();
@@ -63,7 +60,8 @@ impl Columns {
         });
         Columns {
             schema: Arc::clone(&plan.schema),
-            absent: absent.collect(),
+            absent: plan.absent.clone(),
+            now,
             set,
             builders: builders.collect(),
             rows: 0,
@@ -106,9 +104,11 @@ impl Columns {
         self.rows = self.rows.saturating_add(1);
         let builders = self.builders.iter_mut().zip(&self.absent).enumerate();
         for (index, (builder, absent)) in builders {
-            let field = match index < record.count() {
-                true => record.field(index),
-                false => absent.as_deref().map(str::as_bytes),
+            let field = match (index < record.count(), absent) {
+                (_, Absent::Now) => record.field(index).or(Some(self.now.as_bytes())),
+                (true, _) => record.field(index),
+                (false, Absent::Zero(text)) => Some(text.as_bytes()),
+                (false, Absent::Variable | Absent::Null) => None,
             };
             let bytes = field.map_or(0, <[u8]>::len);
             self.bytes = self.bytes.saturating_add(bytes);
