@@ -179,8 +179,8 @@ impl Parametrized {
     /// Cuts a statement.
     ///
     /// # Errors
-    /// 1390 for too many parameters; 1064 for one with a number, and a literal or a comment without
-    /// an end.
+    /// 1390 for too many parameters; 1064 for one with a name or a number right behind it, and a
+    /// literal or a comment without an end.
     pub fn read(text: &str) -> Result<Parametrized, MySqlError> {
         let read = parse::without_version_comments(text);
         let text = read.as_deref().unwrap_or(text);
@@ -195,7 +195,7 @@ impl Parametrized {
             match lexeme {
                 Lexeme::Parameter => {
                     let follows = text.get(range.end..).and_then(|rest| rest.chars().next());
-                    if follows.is_some_and(char::is_numeric) {
+                    if follows.is_some_and(is_of_name) {
                         return Err(refused(range.start));
                     }
                     if pieces.len() == PARAMETERS_MAX {
@@ -288,13 +288,23 @@ impl Parametrized {
         let mut text = String::with_capacity(bytes + 16 * self.count());
         for (piece, counts_rows) in self.pieces.iter().zip(&self.counts_rows) {
             text.push_str(piece);
-            text.push(' ');
+            // Behind `--` it would begin a comment, and no value goes on with a sign.
+            if !piece.ends_with("--") {
+                text.push(' ');
+            }
             write(*counts_rows, &mut text)?;
             text.push(' ');
         }
         text.extend(self.pieces.last().map(String::as_str));
         Ok(text)
     }
+}
+
+/// Whether a character goes on with a name: to MySQL no `?` in front of it is a parameter.
+///
+/// **Source**: `ident_map` in MySQL's `sql/sql_lex.cc`.
+fn is_of_name(character: char) -> bool {
+    character.is_ascii_alphanumeric() || matches!(character, '_' | '$') || !character.is_ascii()
 }
 
 /// A text in which each value that is not known is the parameter that it stands for.
@@ -504,6 +514,18 @@ mod tests {
     }
 
     #[test]
+    fn a_value_behind_two_signs_is_no_comment() {
+        let cut = Parametrized::read("SELECT --?--?, a -- ?").expect("tokens");
+        let filled = cut.with(&[Parameter::Integer(5), Parameter::Integer(-6)]);
+        assert_eq!(filled.expect("spelled"), "SELECT --5 ---6 , a -- ?");
+        let asked = "SELECT --?";
+        let cut = Parametrized::read(asked).expect("tokens");
+        let told = cut.with_nothing().expect("values that fit");
+        assert_eq!(told, format!("SELECT --{NOTHING} "));
+        assert_eq!(cut.as_asked(asked)(told.trim_end()), asked);
+    }
+
+    #[test]
     fn values_are_read_in_one_way() {
         let one = Parametrized::read("SELECT ? + 1").expect("tokens");
         for (value, expected) in [
@@ -528,7 +550,11 @@ mod tests {
         ] {
             assert!(count.with(&[refused]).is_err(), "{refused:?}");
         }
-        for (refused, near) in [("SELECT\n a, ?5", "?5"), ("SELECT 'a\n", "'a\n")] {
+        for (refused, near) in [
+            ("SELECT\n a, ?5", "?5"),
+            ("SELECT ?is NULL", "?is NULL"),
+            ("SELECT 'a\n", "'a\n"),
+        ] {
             let error = Parametrized::read(refused).expect_err("no statement");
             assert!(error.message.contains(&format!("near '{near}'")), "{error}");
         }
