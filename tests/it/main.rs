@@ -32,6 +32,7 @@ mod recorded;
 mod repeated;
 mod resident_size;
 mod row_groups;
+mod row_values;
 mod shared;
 mod shortage;
 mod sideways;

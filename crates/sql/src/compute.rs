@@ -90,25 +90,10 @@ impl Planner<'_> {
         if expressions.iter().any(has_query) {
             return Ok(None);
         }
-        let schema = Arc::new(DFSchema::empty());
-        // It has no names, which are most of what a select list costs.
-        let plan = LogicalPlan::Values(Values {
-            schema: Arc::clone(&schema),
-            values: vec![self.marked(expressions, &schema)?],
-        });
-        let LogicalPlan::Values(mut typed) = self.typed(plan)? else {
-            return internal_err!("values have become something else");
+        let schema = DFSchema::empty();
+        let Some(list) = self.typed_values(self.marked(expressions, &schema)?)? else {
+            return Ok(None);
         };
-        let list = typed.values.pop().unwrap_or_default();
-        let is_value = |expression: &Expr| -> Result<bool> {
-            let of_type = expression.get_type(schema.as_ref())?;
-            Ok(!has_waiting(expression) && !matches!(of_type, DataType::Struct(_)))
-        };
-        for expression in &list {
-            if !is_value(expression)? {
-                return Ok(None);
-            }
-        }
         let rows = batch_of(schema.inner(), Vec::new(), 1)?;
         let values = list.into_iter().map(|expression| {
             let ready = self.state.create_physical_expr(expression, &schema)?;
@@ -118,6 +103,27 @@ impl Planner<'_> {
             }
         });
         values.collect::<Result<_>>().map(Some)
+    }
+
+    /// Values without columns, with their types; `None` where one of them takes a plan.
+    pub(crate) fn typed_values(&self, values: Vec<Expr>) -> Result<Option<Vec<Expr>>> {
+        let schema = Arc::new(DFSchema::empty());
+        // It has no names, which are most of what a select list costs.
+        let plan = LogicalPlan::Values(Values {
+            schema: Arc::clone(&schema),
+            values: vec![values],
+        });
+        let LogicalPlan::Values(mut typed) = self.typed(plan)? else {
+            return internal_err!("values have become something else");
+        };
+        let list = typed.values.pop().unwrap_or_default();
+        for expression in &list {
+            let of_type = expression.get_type(schema.as_ref())?;
+            if has_waiting(expression) || matches!(of_type, DataType::Struct(_)) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(list))
     }
 
     /// Expressions that say whether they are divided by zero.
@@ -134,9 +140,14 @@ impl Planner<'_> {
 
 /// Whether an expression has a subquery.
 fn has_query(expression: &ast::Expr) -> bool {
-    finds(expression, &mut |part| {
-        use ast::Expr::{Exists, InSubquery, Subquery};
-        matches!(part, Subquery(_) | InSubquery { .. } | Exists { .. })
-            || matches!(part, ast::Expr::AnyOp { .. } | ast::Expr::AllOp { .. })
-    })
+    finds(expression, &mut |part| is_query(part))
+}
+
+/// Whether an expression asks a subquery.
+pub(crate) fn is_query(expression: &ast::Expr) -> bool {
+    use ast::Expr::{AllOp, AnyOp, Exists, InSubquery, Subquery};
+    matches!(
+        expression,
+        Subquery(_) | InSubquery { .. } | Exists { .. } | AnyOp { .. } | AllOp { .. }
+    )
 }

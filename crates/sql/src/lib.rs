@@ -21,6 +21,7 @@
 //!   pieces                           several statements in one text, statements with parameters
 //!   long_values                  constants that are not folded; functions/long_text: long literals
 //!   declared, compute                expressions of tables: their text, and their values
+//!   constants                        constant expressions of one shape, planned once
 //! ```
 
 #![forbid(unsafe_code)]
@@ -34,6 +35,7 @@ pub mod client_text;
 mod climbing;
 mod comparison;
 pub mod compute;
+pub mod constants;
 mod constructs;
 pub mod declared;
 pub mod defaults;

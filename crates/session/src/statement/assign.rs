@@ -146,6 +146,14 @@ impl Values {
         }
     }
 
+    /// The expression that DEFAULT stands for in a column, if it is one.
+    pub(crate) fn default_expression(&self, column: usize) -> Option<&Expr> {
+        match &self.columns.get(column)?.default {
+            Fallback::Expression(expression) => Some(expression),
+            Fallback::Value(_) | Fallback::Missing => None,
+        }
+    }
+
     /// The statement.
     pub(crate) fn job(&self) -> &Job {
         &self.job

@@ -2,7 +2,7 @@
 
 use arrow::array::ArrayRef;
 use datafusion::scalar::ScalarValue;
-use datafusion::sql::sqlparser::ast::{Expr, SelectItem, SetExpr, Value};
+use datafusion::sql::sqlparser::ast::{Expr, SelectItem, SetExpr, UnaryOperator, Value};
 use mayfly_sql::bindings::Bindings;
 use mayfly_sql::literal::Literal;
 use mayfly_sql::plan::Planner;
@@ -90,7 +90,7 @@ impl Job {
         expressions: Vec<Expr>,
         bindings: Bindings,
     ) -> Result<Option<Vec<ScalarValue>>, MySqlError> {
-        let values = move |job: &Job| {
+        let values = self.compute(move |job| {
             let planner = Planner {
                 state: job.connection.state()?,
                 type_planner: Some(type_planner()),
@@ -98,10 +98,18 @@ impl Job {
             };
             let values = planner.values(expressions);
             values.map_err(|error| in_database(errors::from_plan(&error), &bindings))
-        };
+        });
+        values.await
+    }
+
+    /// Computes values on a thread that plans, or here for a short statement.
+    pub(super) async fn compute<T: Send + 'static>(
+        &self,
+        compute: impl FnOnce(&Job) -> Result<T, MySqlError> + Send + 'static,
+    ) -> Result<T, MySqlError> {
         match self.running.text.len() > SHORT_BYTES_MAX {
-            true => self.plan(values).await,
-            false => values(self),
+            true => self.plan(compute).await,
+            false => compute(self),
         }
     }
 
@@ -157,6 +165,19 @@ pub(crate) fn literal(expression: &Expr) -> Option<ScalarValue> {
     match Literal::of(expression)? {
         Some(literal) => literal.value(),
         None => Some(ScalarValue::Null),
+    }
+}
+
+/// Whether an expression is a value by its form: a literal, with a sign or without.
+pub(crate) fn is_plain(expression: &Expr) -> bool {
+    match expression {
+        Expr::Value(_) => true,
+        Expr::Nested(inner) => is_plain(inner),
+        Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr,
+        } => matches!(expr.as_ref(), Expr::Value(_)),
+        _ => false,
     }
 }
 

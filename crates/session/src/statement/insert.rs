@@ -8,6 +8,7 @@ use arrow::record_batch::RecordBatch;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast;
 use mayfly_sql::by_row::by_row;
+use mayfly_sql::change::Mention;
 use mayfly_sql::references::References;
 use mayfly_sql::statement::{Insert, InsertSource};
 use mayfly_types::{ErrorCode, MySqlError};
@@ -18,6 +19,7 @@ use super::create::refuse_information;
 use super::defaults::Fallback;
 use super::evaluate::literal;
 use super::record::{Record, names_columns};
+use super::row_values::{KnownValues, RowValues};
 use super::write::{Writer, Written};
 use crate::commands::Command;
 use crate::errors;
@@ -34,16 +36,11 @@ impl Job {
         });
         refuse_information(&self.database_of(&insert.table)?)?;
         let (table, turns) = self.table_to_fill(&insert.table).await?;
+        let mention = Mention::of(insert.table.clone());
+        let database = self.current_database();
         for (named, column) in &insert.qualified {
-            let is_it = match named.database {
-                Some(_) => self.database_of(named)? == self.database_of(&insert.table)?,
-                None => true,
-            };
-            if !is_it || named.table != insert.table.table {
-                let name = match &named.database {
-                    Some(database) => format!("{database}.{}.{column}", named.table),
-                    None => format!("{}.{column}", named.table),
-                };
+            if !mention.owns(named, database.as_deref()) {
+                let name = format!("{named}.{column}");
                 let code = ErrorCode::UnknownColumn;
                 return Err(MySqlError::new(code, &[&name, &"field list"]));
             }
@@ -59,7 +56,7 @@ impl Job {
         if !insert.on_duplicate.is_empty() {
             let alias = insert.alias.as_ref();
             writer
-                .update(&insert.on_duplicate, alias, insert.ignore)
+                .update(&mention, &insert.on_duplicate, alias, insert.ignore)
                 .await?;
         }
         match insert.source {
@@ -72,7 +69,7 @@ impl Job {
                     writer.refuse_null();
                 }
                 writer.expect(rows.len());
-                let written = self.insert_values(writer, rows).await?;
+                let written = self.insert_values(writer, &mention, rows).await?;
                 Ok(match is_one {
                     true => Outcome::Done {
                         affected_rows: written.affected(),
@@ -109,6 +106,7 @@ impl Job {
     async fn insert_values(
         &self,
         mut writer: Writer,
+        mention: &Mention,
         rows: Vec<Vec<Option<ast::Expr>>>,
     ) -> Result<Written, MySqlError> {
         let filled = writer.filled();
@@ -116,9 +114,25 @@ impl Job {
             return Err(MySqlError::new(ErrorCode::ValueCount, &[&(short + 1)]));
         }
         let mut waiting: Vec<Vec<ScalarValue>> = Vec::new();
-        for row in rows {
+        let mut row_values = RowValues::of(&rows);
+        let mut known = KnownValues::default();
+        let mut place = 0;
+        let mut rows = rows.into_iter();
+        loop {
+            if place == known.rows() {
+                known = row_values
+                    .known(self, rows.as_slice(), &writer, &filled)
+                    .await?;
+                place = 0;
+            }
+            let Some(row) = rows.next() else {
+                break;
+            };
             let warned = self.connection.values.lock().warnings.len();
-            let values = self.values_of_row(row, &writer, &filled).await;
+            let known = |position| known.take(place, position);
+            let values = self.values_of_row(row, known, &writer, mention, &filled);
+            let values = values.await;
+            place += 1;
             let values = values.and_then(|values| {
                 self.check_misfits()?;
                 Ok(values)
@@ -149,20 +163,27 @@ impl Job {
         writer.commit()
     }
 
+    /// The values of a row; `known` are those of cells that are computed already.
     async fn values_of_row(
         &self,
         row: Vec<Option<ast::Expr>>,
+        mut known: impl FnMut(usize) -> Option<ScalarValue>,
         writer: &Writer,
+        mention: &Mention,
         filled: &[usize],
     ) -> Result<Vec<ScalarValue>, MySqlError> {
         let mut values = Vec::with_capacity(row.len());
         let mut computed = Vec::new();
         for (position, expression) in row.into_iter().enumerate() {
             let column = filled[position];
-            let given = match expression {
-                None => writer.default_of(column)?,
-                Some(expression) => {
-                    writer.refuse_value(column)?;
+            let value = known(position);
+            if expression.is_some() {
+                writer.refuse_value(column)?;
+            }
+            let given = match (expression, value) {
+                (_, Some(value)) => Fallback::Value(value),
+                (None, None) => writer.default_of(column)?,
+                (Some(expression), None) => {
                     // Bits are a number to a column of numbers, and text to others.
                     let bits = || writer.number_of_bits(column, &expression);
                     let bytes = || writer.bytes(column, &expression);
@@ -182,11 +203,11 @@ impl Job {
             });
         }
         if computed.iter().any(|(_, value)| names_columns(value)) {
-            let mut record = Record::begin(writer.table())?;
+            let mut record = Record::begin(self, writer.table(), mention)?;
             let mut computed = computed.into_iter().peekable();
             for (position, value) in values.iter_mut().enumerate() {
                 if let Some((_, mut expression)) = computed.next_if(|next| next.0 == position) {
-                    record.fill(&mut expression);
+                    record.fill(&mut expression)?;
                     *value = self.evaluate(&expression).await?;
                 }
                 record.set(filled[position], value)?;

@@ -34,6 +34,7 @@ mod query;
 mod record;
 mod repeated;
 mod route;
+mod row_values;
 mod rules;
 mod set;
 mod show;

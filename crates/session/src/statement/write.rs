@@ -11,6 +11,7 @@ use arrow::compute::filter_record_batch;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::Expr;
 use futures::StreamExt;
+use mayfly_sql::change::Mention;
 use mayfly_sql::statement::SetColumn;
 use mayfly_table::{Appender, Conflicts, Repeats, Table, Turn, key_entry};
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
@@ -139,13 +140,15 @@ impl Writer {
     /// Changes the rows that would be met.
     pub(crate) async fn update(
         &mut self,
+        mention: &Mention,
         assignments: &[SetColumn],
         alias: Option<&(String, Vec<String>)>,
         ignore: bool,
     ) -> Result<(), MySqlError> {
         let job = self.values.job().clone();
         let names = self.values.source_columns();
-        let updater = Updater::begin(&job, &self.table, assignments, alias, &names, ignore);
+        let to = (&self.table, mention);
+        let updater = Updater::begin(&job, to, assignments, alias, &names, ignore);
         let updater = Box::pin(updater).await?;
         if self.has_unique_key() {
             self.write_parts(OnDuplicate::Update(Box::new(updater)));
@@ -214,6 +217,11 @@ impl Writer {
     /// As [`Values::default_of`].
     pub(crate) fn default_of(&self, column: usize) -> Result<Fallback, MySqlError> {
         self.values.default_of(column)
+    }
+
+    /// As [`Values::default_expression`].
+    pub(crate) fn default_expression(&self, column: usize) -> Option<&Expr> {
+        self.values.default_expression(column)
     }
 
     /// What a literal of bits is to a column of numbers.

@@ -213,6 +213,12 @@ pub(crate) fn name_of(function: &ScalarUDF) -> Option<&'static str> {
         .map(|function| function.definition.name)
 }
 
+/// Whether a function is one line of the table whose result has one type, whatever its arguments.
+pub(crate) fn has_one_type(function: &ScalarUDF) -> bool {
+    let function = function.inner().downcast_ref::<Function>();
+    function.is_some_and(|function| !matches!(function.definition.returns, Returns::By(_)))
+}
+
 impl std::fmt::Debug for Function {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.definition.name)

@@ -12,6 +12,7 @@
 
 mod addresses;
 mod aggregate;
+pub(crate) mod any_constant;
 pub(crate) mod any_value;
 pub(crate) mod arithmetic;
 mod bytes;

@@ -377,7 +377,7 @@ fn is_english(locale: &FunctionArg) -> bool {
 ///
 /// # Errors
 /// 1525 when the text is no such value.
-fn type_literal(literal: &mut TypedString) -> Result<(), MySqlError> {
+pub(crate) fn type_literal(literal: &mut TypedString) -> Result<(), MySqlError> {
     let Value::SingleQuotedString(text) = &literal.value.value else {
         return Ok(());
     };
