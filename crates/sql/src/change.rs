@@ -19,6 +19,7 @@ use crate::from_list::{is_by_name, joins, tables_mut};
 use crate::parse;
 use crate::planning::check_grown;
 use crate::references::{file_path, table_name};
+pub use crate::rewrite::qualifiers::{in_change as settle_names, in_value as settle_names_of};
 use crate::rewrite::{common_columns, refused};
 use crate::statement::{RowChoice, TableName};
 use crate::walk::{self, change_expressions, change_with_depth, counts_depth};
@@ -47,7 +48,8 @@ pub fn new_column(name: &str) -> String {
     format!("\u{1}new {}", name.to_lowercase())
 }
 
-/// Names the columns of the row that would have come: `VALUES(a)`, and `new.a` behind an alias.
+/// Names the columns of the row that would have come: `VALUES(a)`, and `new.a` behind an alias. No
+/// name of a column has a database any more.
 pub fn name_new_row(value: &mut Expr, table: &str, new: &NewRow) {
     let named = |column: &str| {
         let renamed = new.renamed.iter();
@@ -61,9 +63,11 @@ pub fn name_new_row(value: &mut Expr, table: &str, new: &NewRow) {
                 FunctionArguments::List(list) => match list.args.as_slice() {
                     [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))] => match argument {
                         Expr::Identifier(ident) => Some(named(&ident.value)),
-                        Expr::CompoundIdentifier(parts) => {
-                            parts.last().map(|ident| named(&ident.value))
-                        }
+                        // One of another table is told to be unknown by its own name.
+                        Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                            [of, ident] if of.value == table => Some(named(&ident.value)),
+                            _ => Some(argument.clone()),
+                        },
                         _ => None,
                     },
                     _ => None,
@@ -120,25 +124,33 @@ pub struct Mention {
 
 impl Mention {
     /// A table under its own name.
-    pub fn of(table: &str) -> Mention {
+    pub fn of(table: TableName) -> Mention {
         Mention {
-            table: TableName {
-                database: None,
-                table: table.to_owned(),
-            },
-            alias: table.to_owned(),
+            alias: table.table.clone(),
+            table,
         }
     }
 
     /// Whether a name in front of FROM means this table, where `database` is the current one. An
     /// alias stands in no database.
     pub fn is_named(&self, name: &TableName, database: Option<&str>) -> bool {
-        let within = |name: &TableName| name.database.as_deref().or(database).map(str::to_owned);
         self.alias == name.table
             && match self.alias == self.table.table {
-                true => within(&self.table) == within(name),
+                true => self.database(database) == name.database.as_deref().or(database),
                 false => name.database.is_none(),
             }
+    }
+
+    /// Whether a name in front of a column means this table. There an alias stands in the database
+    /// of its table, and a name without one means a table of any.
+    pub fn owns(&self, name: &TableName, database: Option<&str>) -> bool {
+        let named = name.database.as_deref();
+        self.alias == name.table && (named.is_none() || named == self.database(database))
+    }
+
+    /// The database of the table, where `current` is the current one.
+    pub(crate) fn database<'a>(&'a self, current: Option<&'a str>) -> Option<&'a str> {
+        self.table.database.as_deref().or(current)
     }
 }
 

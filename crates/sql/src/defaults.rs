@@ -13,6 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::change::{Mention, mentions};
+use crate::statement::TableName;
 use crate::walk;
 
 /// Finds the default of a column as an expression; `None` if the table has no such column.
@@ -34,12 +35,16 @@ pub fn may_call(text: &str) -> bool {
     false
 }
 
-/// Puts defaults in the places of the calls in a query.
+/// Puts defaults in the places of the calls in a query, where `database` is the current one.
 ///
 /// # Errors
 /// 1052 and 1054 for columns that several tables have or none, and those of `lookup`.
-pub fn in_query(query: &mut Query, lookup: &mut Lookup<'_>) -> Result<(), MySqlError> {
-    replace(query, Vec::new(), lookup)
+pub fn in_query(
+    query: &mut Query,
+    database: Option<&str>,
+    lookup: &mut Lookup<'_>,
+) -> Result<(), MySqlError> {
+    replace(query, Vec::new(), database, lookup)
 }
 
 /// Puts defaults in the places of the calls in an expression over some tables.
@@ -49,18 +54,21 @@ pub fn in_query(query: &mut Query, lookup: &mut Lookup<'_>) -> Result<(), MySqlE
 pub fn in_expression(
     expr: &mut Expr,
     tables: &[Mention],
+    database: Option<&str>,
     lookup: &mut Lookup<'_>,
 ) -> Result<(), MySqlError> {
-    replace(expr, vec![tables.to_vec()], lookup)
+    replace(expr, vec![tables.to_vec()], database, lookup)
 }
 
 fn replace(
     node: &mut impl VisitMut,
     scopes: Vec<Vec<Mention>>,
+    database: Option<&str>,
     lookup: &mut Lookup<'_>,
 ) -> Result<(), MySqlError> {
     let mut replace = Replace {
         scopes,
+        database,
         lookup,
         failed: None,
     };
@@ -71,12 +79,13 @@ fn replace(
 struct Replace<'a, 'l> {
     /// The tables of the selects around, the innermost last.
     scopes: Vec<Vec<Mention>>,
+    database: Option<&'a str>,
     lookup: &'a mut Lookup<'l>,
     failed: Option<MySqlError>,
 }
 
 impl Replace<'_, '_> {
-    fn default_of(&mut self, table: Option<&str>, column: &str) -> Result<Expr, MySqlError> {
+    fn default_of(&mut self, table: Option<&TableName>, column: &str) -> Result<Expr, MySqlError> {
         let clause = "field list";
         let name = || match table {
             Some(table) => format!("{table}.{column}"),
@@ -85,7 +94,7 @@ impl Replace<'_, '_> {
         for scope in self.scopes.iter().rev() {
             let mut found = None;
             for mention in scope {
-                if table.is_some_and(|table| mention.alias != table) {
+                if table.is_some_and(|table| !mention.owns(table, self.database)) {
                     continue;
                 }
                 let Some(default) = (self.lookup)(mention, column)? else {
@@ -122,7 +131,7 @@ impl VisitorMut for Replace<'_, '_> {
         let Some((table, column)) = called(expr) else {
             return ControlFlow::Continue(());
         };
-        match self.default_of(table.as_deref(), &column) {
+        match self.default_of(table.as_ref(), &column) {
             Ok(default) => {
                 *expr = default;
                 ControlFlow::Continue(())
@@ -136,7 +145,7 @@ impl VisitorMut for Replace<'_, '_> {
 }
 
 /// The column whose default is called for, with its table if that is named.
-fn called(expr: &Expr) -> Option<(Option<String>, String)> {
+fn called(expr: &Expr) -> Option<(Option<TableName>, String)> {
     let Expr::Function(function) = expr else {
         return None;
     };
@@ -148,10 +157,18 @@ fn called(expr: &Expr) -> Option<(Option<String>, String)> {
     match list.args.as_slice() {
         [FunctionArg::Unnamed(FunctionArgExpr::Expr(column))] if is_default => match column {
             Expr::Identifier(name) => Some((None, name.value.clone())),
-            Expr::CompoundIdentifier(names) => match names.as_slice() {
-                [.., table, name] => Some((Some(table.value.clone()), name.value.clone())),
-                _ => None,
-            },
+            Expr::CompoundIdentifier(names) => {
+                let (database, table, name) = match names.as_slice() {
+                    [table, name] => (None, table, name),
+                    [database, table, name] => (Some(database.value.clone()), table, name),
+                    _ => return None,
+                };
+                let table = TableName {
+                    database,
+                    table: table.value.clone(),
+                };
+                Some((Some(table), name.value.clone()))
+            }
             _ => None,
         },
         _ => None,

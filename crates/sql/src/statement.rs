@@ -5,6 +5,7 @@
 mod show;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use datafusion::sql::sqlparser::ast;
 use mayfly_table::{KeyKind, TableOption, Using};
@@ -19,6 +20,15 @@ pub struct TableName {
     pub database: Option<String>,
     /// The table, in the case in which it was written.
     pub table: String,
+}
+
+impl fmt::Display for TableName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(database) = &self.database {
+            write!(f, "{database}.")?;
+        }
+        f.write_str(&self.table)
+    }
 }
 
 /// One statement.
@@ -443,12 +453,22 @@ pub struct RowChoice {
 /// An assignment of UPDATE.
 #[derive(Debug, Clone)]
 pub struct SetColumn {
-    /// The name or the alias of its table, if it was written.
-    pub table: Option<String>,
+    /// The name or the alias of its table, if it was written, with the database before that.
+    pub table: Option<TableName>,
     /// The column.
     pub column: String,
     /// The value; `None` stands for DEFAULT.
     pub value: Option<ast::Expr>,
+}
+
+impl SetColumn {
+    /// The column as it was written.
+    pub fn name(&self) -> String {
+        match &self.table {
+            Some(table) => format!("{table}.{}", self.column),
+            None => self.column.clone(),
+        }
+    }
 }
 
 /// UPDATE of one table or of several.

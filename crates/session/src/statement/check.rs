@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::Expr;
+use mayfly_sql::change::Mention;
 use mayfly_sql::parse;
 use mayfly_sql::references::References;
 use mayfly_sql::statement::{
@@ -148,6 +149,7 @@ impl Job {
 
     async fn check_insert(&self, insert: &Insert) -> Result<(), MySqlError> {
         let table = self.table(&insert.table)?;
+        let mention = Mention::of(insert.table.clone());
         let values = Values::begin(self, &table, &insert.columns, insert.ignore).await?;
         if let InsertSource::Values(rows) = &insert.source {
             let count = values.filled().len();
@@ -155,16 +157,17 @@ impl Job {
             if let Some(wrong) = rows.iter().position(is_wrong) {
                 return Err(MySqlError::new(ErrorCode::ValueCount, &[&(wrong + 1)]));
             }
-            let record = Record::begin(&table)?;
+            let record = Record::begin(self, &table, &mention)?;
             let mut values = computed(rows.iter().flatten().flatten());
-            values.iter_mut().for_each(|value| record.fill(value));
+            values.iter_mut().try_for_each(|value| record.fill(value))?;
             self.try_values(values).await?;
         }
         if !insert.on_duplicate.is_empty() {
             let assignments = &insert.on_duplicate;
             let names = values.source_columns();
             let alias = insert.alias.as_ref();
-            Updater::begin(self, &table, assignments, alias, &names, insert.ignore).await?;
+            let to = (&table, &mention);
+            Updater::begin(self, to, assignments, alias, &names, insert.ignore).await?;
         }
         Ok(())
     }

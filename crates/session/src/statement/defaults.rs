@@ -63,28 +63,27 @@ impl Job {
         if !defaults::may_call(&self.running.text) {
             return Ok(());
         }
+        let database = self.current_database();
+        let database = database.as_deref();
         let mut lookup = |mention: &Mention, column: &str| self.default_of(mention, column);
         let lookup = &mut lookup;
         let mut values: Vec<&mut Expr> = Vec::new();
         let tables = match statement {
             Statement::Explain(explain) => return self.name_defaults(&mut explain.statement),
-            Statement::Query(query) => return defaults::in_query(query, lookup),
+            Statement::Query(query) => return defaults::in_query(query, database, lookup),
             Statement::CreateTable(create) => {
                 let query = create.query.as_mut();
-                return query.map_or(Ok(()), |query| defaults::in_query(query, lookup));
+                return query.map_or(Ok(()), |query| defaults::in_query(query, database, lookup));
             }
             Statement::Insert(insert) => {
                 match &mut insert.source {
-                    InsertSource::Query(query) => defaults::in_query(query, lookup)?,
+                    InsertSource::Query(query) => defaults::in_query(query, database, lookup)?,
                     InsertSource::Values(rows) => {
                         values.extend(rows.iter_mut().flatten().flatten());
                     }
                 }
                 values.extend(insert.on_duplicate.iter_mut().filter_map(value_of));
-                vec![Mention {
-                    table: insert.table.clone(),
-                    alias: insert.table.table.clone(),
-                }]
+                vec![Mention::of(insert.table.clone())]
             }
             Statement::Update(update) => {
                 values.extend(update.assignments.iter_mut().filter_map(value_of));
@@ -100,7 +99,7 @@ impl Job {
             _ => return Ok(()),
         };
         let mut values = values.into_iter();
-        values.try_for_each(|value| defaults::in_expression(value, &tables, lookup))
+        values.try_for_each(|value| defaults::in_expression(value, &tables, database, lookup))
     }
 
     /// The default of a column as an expression, if the table has such a column.

@@ -42,7 +42,7 @@ impl Updater {
     /// the row's alias follow.
     pub(crate) async fn begin(
         job: &Job,
-        table: &Arc<Table>,
+        (table, mention): (&Arc<Table>, &Mention),
         assignments: &[SetColumn],
         row_alias: Option<&(String, Vec<String>)>,
         names: &[String],
@@ -62,23 +62,23 @@ impl Updater {
                 }
             }
         };
+        let database = job.current_database();
+        let database = database.as_deref();
         let mut places = Vec::with_capacity(assignments.len());
         let mut renamed = Vec::with_capacity(assignments.len());
         for set in assignments {
             let unknown = || {
-                let name = match &set.table {
-                    Some(table) => format!("{table}.{}", set.column),
-                    None => set.column.clone(),
-                };
-                MySqlError::new(ErrorCode::UnknownColumn, &[&name, &"field list"])
+                let code = ErrorCode::UnknownColumn;
+                MySqlError::new(code, &[&set.name(), &"field list"])
             };
-            if set.table.as_ref().is_some_and(|named| *named != alias) {
+            if { set.table.as_ref() }.is_some_and(|named| !mention.owns(named, database)) {
                 return Err(unknown());
             }
             places.push(table.definition().column(&set.column).ok_or_else(unknown)?);
             let mut set = set.clone();
             if let Some(value) = &mut set.value {
                 change::refuse_groups([&*value], &job.connection.aggregates)?;
+                change::settle_names_of(value, mention, database)?;
                 change::name_new_row(value, &alias, &new_row);
             }
             renamed.push(set);
@@ -93,11 +93,10 @@ impl Updater {
             },
             false => error,
         };
-        let mention = Mention::of(&alias);
         let mut list = Vec::new();
         let changes_unique = assigns_unique(table, &places);
         let assignments = renamed.iter().zip(places);
-        let set = Set::begin(job, table, &mention, assignments, true, ignore, &mut list).await?;
+        let set = Set::begin(job, table, mention, assignments, true, ignore, &mut list).await?;
         let set = set.all_at_once();
         let choice = RowChoice {
             from: vec![change::target_table(&alias, 0)?],

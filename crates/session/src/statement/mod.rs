@@ -434,15 +434,14 @@ impl Job {
 
     /// The database of a table name: the one written, or the current one.
     pub(crate) fn database_of(&self, name: &TableName) -> Result<String, MySqlError> {
-        match &name.database {
-            Some(database) => Ok(database.clone()),
-            None => self
-                .connection
-                .local()
-                .database
-                .clone()
-                .ok_or_else(|| MySqlError::new(ErrorCode::NoDatabase, &[])),
-        }
+        { name.database.clone() }
+            .or_else(|| self.current_database())
+            .ok_or_else(|| MySqlError::new(ErrorCode::NoDatabase, &[]))
+    }
+
+    /// The database that names without one mean.
+    pub(crate) fn current_database(&self) -> Option<String> {
+        self.connection.local().database.clone()
     }
 
     /// The table of a name: a temporary one of this session first.

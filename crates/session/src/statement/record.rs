@@ -6,10 +6,12 @@
 use arrow::array::ArrayRef;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, Value};
-use mayfly_sql::{bindings, change, declared};
+use mayfly_sql::change::{self, Mention};
+use mayfly_sql::{bindings, declared};
 use mayfly_table::{Column, Table};
 use mayfly_types::{ColumnType, MySqlError};
 
+use super::Job;
 use super::assign::zero;
 use super::defaults::Fallback;
 use crate::errors;
@@ -18,6 +20,9 @@ use crate::render;
 /// What the columns of a row have so far.
 pub(crate) struct Record<'a> {
     table: &'a Table,
+    mention: &'a Mention,
+    /// The current database.
+    database: Option<String>,
     values: Vec<Expr>,
 }
 
@@ -28,7 +33,11 @@ pub(crate) fn names_columns(expression: &Expr) -> bool {
 
 impl Record<'_> {
     /// A row of defaults; what is computed for each row is not known yet.
-    pub(crate) fn begin(table: &Table) -> Result<Record<'_>, MySqlError> {
+    pub(crate) fn begin<'a>(
+        job: &Job,
+        table: &'a Table,
+        mention: &'a Mention,
+    ) -> Result<Record<'a>, MySqlError> {
         let values = table.columns().iter().map(|column| {
             let value = match Fallback::of(column)? {
                 Fallback::Value(value) => value,
@@ -38,6 +47,8 @@ impl Record<'_> {
         });
         Ok(Record {
             table,
+            mention,
+            database: job.current_database(),
             values: values.collect::<Result<_, _>>()?,
         })
     }
@@ -49,10 +60,15 @@ impl Record<'_> {
     }
 
     /// Puts the values of columns in the places of their names.
-    pub(crate) fn fill(&self, expression: &mut Expr) {
+    ///
+    /// # Errors
+    /// 1054 for a name with another database.
+    pub(crate) fn fill(&self, expression: &mut Expr) -> Result<(), MySqlError> {
+        change::settle_names_of(expression, self.mention, self.database.as_deref())?;
         for (column, value) in self.table.columns().iter().zip(&self.values) {
             change::substitute(expression, self.table.name(), &column.name, value);
         }
+        Ok(())
     }
 }
 

@@ -123,7 +123,7 @@ fn ready(
     });
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     let bindings = Bindings {
-        database: job.connection.local().database.clone(),
+        database: job.current_database(),
         aggregates: Arc::clone(&job.connection.aggregates),
         pipes_as_concat,
         ..Bindings::default()

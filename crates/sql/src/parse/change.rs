@@ -33,14 +33,7 @@ pub(super) fn update(cursor: &mut Cursor<'_>) -> Result<Statement> {
 
 /// `column = value`, whose table may be named before it, and the database before that.
 pub(super) fn assignment(cursor: &mut Cursor<'_>) -> Result<SetColumn> {
-    let mut table = None;
-    let mut column = cursor.name()?;
-    for _ in 0..2 {
-        if cursor.token(&Token::Period) {
-            table = Some(column);
-            column = cursor.name()?;
-        }
-    }
+    let (table, column) = cursor.qualified_column()?;
     cursor.parser.expect_token(&Token::Eq)?;
     let next = &cursor.parser.peek_nth_token_ref(1).token;
     let value = if cursor.peek_word("DEFAULT") && !matches!(next, Token::LParen) {

@@ -123,6 +123,17 @@ impl Cursor<'_> {
         Ok(names)
     }
 
+    /// A column and, if they stand before it, its table and the database of that.
+    pub(crate) fn qualified_column(&mut self) -> Result<(Option<TableName>, String)> {
+        let mut names = self.column_name()?;
+        let column = names.pop().unwrap_or_default();
+        let table = names.pop().map(|table| TableName {
+            database: names.pop(),
+            table,
+        });
+        Ok((table, column))
+    }
+
     /// A name: reserved words only in quotes.
     pub(crate) fn name(&mut self) -> Result<String> {
         match self.peek() {

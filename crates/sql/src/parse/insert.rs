@@ -5,7 +5,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use super::change::assignment;
 use super::cursor::Cursor;
 use super::{Result, unsupported};
-use crate::statement::{Insert, InsertSource, Statement, TableName};
+use crate::statement::{Insert, InsertSource, Statement};
 
 pub(super) fn insert(cursor: &mut Cursor<'_>) -> Result<Statement> {
     let replace = cursor.word("REPLACE");
@@ -102,11 +102,8 @@ fn starts_query(cursor: &Cursor<'_>) -> bool {
 
 /// A column, whose table may be named before it.
 fn column(cursor: &mut Cursor<'_>, insert: &mut Insert) -> Result<()> {
-    let mut names = cursor.column_name()?;
-    let column = names.pop().unwrap_or_default();
-    if let Some(table) = names.pop() {
-        let database = names.pop();
-        let table = TableName { database, table };
+    let (table, column) = cursor.qualified_column()?;
+    if let Some(table) = table {
         insert.qualified.push((table, column.clone()));
     }
     insert.columns.push(column);

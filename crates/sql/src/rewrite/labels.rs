@@ -17,7 +17,7 @@ use super::{lower, plain_column};
 use crate::bindings::Bindings;
 use crate::from_list;
 use crate::functions::own::MARK;
-use crate::references::variable;
+use crate::references::{table_name, variable};
 use crate::select_list::{is_wildcard, shown};
 use crate::source::Source;
 
@@ -199,7 +199,7 @@ pub(super) fn write_out_stars(select: &mut Select, bindings: &Bindings) -> Vec<(
     for item in std::mem::take(&mut select.projection) {
         let only = match &item {
             SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
-                name.0.last().and_then(|part| part.as_ident())
+                table_name(name)
             }
             SelectItem::Wildcard(_) => {
                 shown.extend(tables.iter().map(|(alias, ..)| alias));
@@ -207,14 +207,25 @@ pub(super) fn write_out_stars(select: &mut Select, bindings: &Bindings) -> Vec<(
             }
             _ => None,
         };
-        let table = only.and_then(|only| tables.iter().find(|(alias, ..)| *alias == only.value));
-        let Some((alias, _, _, table)) = table.filter(|(alias, ..)| !shown.insert(alias)) else {
+        let table = only.and_then(|only| {
+            // It is named as FROM does.
+            let of = only.database;
+            let is_meant = |alias: &String, database: &String| {
+                *alias == only.table && of.as_ref().is_none_or(|of| of == database)
+            };
+            let mut tables = tables.iter();
+            let table = tables.find(|(alias, database, ..)| is_meant(alias, database))?;
+            Some((of, table))
+        });
+        let table = table.filter(|(_, (alias, ..))| !shown.insert(alias));
+        let Some((database, (alias, _, _, table))) = table else {
             list.push(item);
             continue;
         };
         for column in table.columns.iter().filter(|column| table.shows(column)) {
-            let parts = [alias.clone(), column.to_lowercase()];
-            let parts = parts.map(|part| Ident::with_quote('`', part)).to_vec();
+            let parts = database.iter().chain([alias]).cloned();
+            let parts = parts.chain([column.to_lowercase()]);
+            let parts = parts.map(|part| Ident::with_quote('`', part)).collect();
             let name = format!("{MARK}star {}", names.len());
             names.push((name.clone(), column.clone()));
             list.push(SelectItem::ExprWithAlias {

@@ -12,6 +12,7 @@ pub(crate) mod invisible;
 mod labels;
 mod long_literals;
 mod order_names;
+pub(crate) mod qualifiers;
 mod recursion;
 pub(crate) mod refused;
 pub(crate) mod relation;
@@ -57,6 +58,7 @@ pub(crate) fn query(
     bindings: &Bindings,
     hides: bool,
 ) -> Result<Rewritten, MySqlError> {
+    qualifiers::settle(&mut query, bindings)?;
     let written = match hides || source.joins_by_name() {
         true => common_columns::write(&mut query, source, bindings)?,
         false => None,

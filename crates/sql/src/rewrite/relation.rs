@@ -78,18 +78,21 @@ fn simplify_join(operator: &mut JoinOperator) -> Result<(), MySqlError> {
 pub(super) fn check_names(select: &Select) -> Result<(), MySqlError> {
     let mut seen = HashSet::new();
     for table in tables(&select.from) {
-        let name = match table {
+        let (whole, name) = match table {
             TableFactor::Table {
                 alias: Some(alias), ..
             }
             | TableFactor::Derived {
                 alias: Some(alias), ..
-            } => alias.name.value.clone(),
-            TableFactor::Table { name, .. } => name.to_string(),
+            } => (alias.name.value.clone(), alias.name.value.as_str()),
+            TableFactor::Table { name, .. } => {
+                let parts = name.0.iter().filter_map(ObjectNamePart::as_ident);
+                let parts: Vec<&str> = parts.map(|part| part.value.as_str()).collect();
+                (parts.join("."), parts.last().copied().unwrap_or_default())
+            }
             _ => continue,
         };
-        if !seen.insert(name.clone()) {
-            let name = name.replace(['`', '\'', '"'], "");
+        if !seen.insert(whole) {
             return Err(MySqlError::new(ErrorCode::NotUniqueTable, &[&name]));
         }
     }
@@ -180,7 +183,7 @@ pub(super) fn resolve(factor: &mut TableFactor) {
 }
 
 /// A file without an alias goes by its name up to the first dot.
-fn file_alias(path: &str) -> String {
+pub(super) fn file_alias(path: &str) -> String {
     let name = Path::new(path)
         .file_name()
         .map(|name| name.to_string_lossy().into_owned());

@@ -48,8 +48,12 @@ pub(crate) struct Target {
 impl Target {
     /// A table that no query reads.
     pub(crate) fn unnamed(change: Change) -> Target {
+        let name = TableName {
+            database: None,
+            table: change.table().name().to_owned(),
+        };
         Target {
-            mention: Mention::of(change.table().name()),
+            mention: Mention::of(name),
             change,
         }
     }
@@ -133,7 +137,7 @@ impl Job {
             true => status.updates += 1,
             false => status.commands.add(Command::UpdateSeveral),
         });
-        let updated = Box::pin(self.update_rows(&update)).await?;
+        let updated = Box::pin(self.update_rows(update)).await?;
         let said = self.connection.values.lock().said_insert_id;
         Ok(updated.outcome(self.connection.local().counts_found, said))
     }
@@ -154,6 +158,8 @@ impl Job {
             return Err(not_updatable(name, "DELETE"));
         }
         let mentions = self.deleted(&found, &delete.targets)?;
+        let database = self.current_database();
+        change::settle_names(&mut choice, std::iter::empty(), database.as_deref())?;
         self.refuse_groups(choice.order_by.iter().map(|by| &by.expr))?;
         let find = || mentions.iter().map(|mention| self.table(&mention.table));
         let held = self.tables_to_change(|| find().collect()).await?;
@@ -177,19 +183,22 @@ impl Job {
         self.commit_changes(all, RowChanges::deleted)
     }
 
-    async fn update_rows(&self, update: &Update) -> Result<Updated, MySqlError> {
-        let mut choice = update.choice.clone();
-        let found = self.mentions(&mut choice.from)?;
-        let derived = change::derived(&mut choice.from);
+    async fn update_rows(&self, mut update: Update) -> Result<Updated, MySqlError> {
+        let found = self.mentions(&mut update.choice.from)?;
+        let derived = change::derived(&mut update.choice.from);
         for set in &update.assignments {
             let alone = derived.first().filter(|_| found.is_empty());
-            let name = set.table.as_ref().or(alone);
+            let name = set.table.as_ref().map(|table| &table.table).or(alone);
             if let Some(name) = name.filter(|name| derived.contains(name)) {
                 return Err(not_updatable(name, "UPDATE"));
             }
         }
+        let values = { update.assignments.iter_mut() }.filter_map(|set| set.value.as_mut());
+        let database = self.current_database();
+        change::settle_names(&mut update.choice, values, database.as_deref())?;
+        let mut choice = update.choice.clone();
         let (Assigned(assignments, mentions, places), held) =
-            self.assigned_in_turn(update, &found).await?;
+            self.assigned_in_turn(&update, &found).await?;
         let values = { assignments.iter() }.filter_map(|set| set.value.as_ref());
         self.refuse_groups(values.chain(choice.order_by.iter().map(|by| &by.expr)))?;
         let is_one_table = change::only_table(&choice.from).is_some();
@@ -348,7 +357,7 @@ impl Job {
                 }
             };
         }
-        let database = self.connection.local().database.clone();
+        let database = self.current_database();
         let mut mentions: Vec<Mention> = Vec::with_capacity(targets.len());
         for target in targets {
             let mention = found
@@ -480,7 +489,11 @@ impl Job {
         let bindings = self.bindings(&References::of_query(&query)).await?;
         for set in assignments.to_mut() {
             if set.table.is_none() {
-                set.table = change::owner(from, &set.column, &bindings)?;
+                let owner = change::owner(from, &set.column, &bindings)?;
+                set.table = owner.map(|table| TableName {
+                    database: None,
+                    table,
+                });
             }
         }
         Ok(assignments)
@@ -494,18 +507,13 @@ impl Job {
     ) -> Result<(Vec<Mention>, Vec<Place>), MySqlError> {
         let mut changed: Vec<Mention> = Vec::new();
         let mut places = Vec::with_capacity(assignments.len());
+        let database = self.current_database();
         for set in assignments {
-            let name = match &set.table {
-                Some(table) => format!("{table}.{}", set.column),
-                None => set.column.clone(),
-            };
+            let name = set.name();
             let mut all = Vec::new();
             for mention in found {
-                if set
-                    .table
-                    .as_ref()
-                    .is_some_and(|table| *table != mention.alias)
-                {
+                let named = set.table.as_ref();
+                if named.is_some_and(|named| !mention.owns(named, database.as_deref())) {
                     continue;
                 }
                 let table = self.table(&mention.table)?;

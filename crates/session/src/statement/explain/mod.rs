@@ -9,6 +9,7 @@ mod leaves;
 mod log;
 mod table;
 
+use std::iter;
 use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
@@ -48,17 +49,26 @@ impl Job {
 
     async fn explain_listing(&self, explain: Explain) -> Result<Listing, MySqlError> {
         let mut changed = None;
+        let database = self.current_database();
         let query = match *explain.statement {
             Statement::Query(query) => *query,
-            Statement::Update(update) if !explain.analyze => {
+            Statement::Update(mut update) if !explain.analyze => {
                 changed = Some(Changed::by_update(&update));
+                let found = self.mentions(&mut update.choice.from)?;
+                self.assigned(&found, &self.owned(&update).await?)?;
+                let values = update.assignments.iter_mut();
+                let values = values.filter_map(|assignment| assignment.value.as_mut());
+                change::settle_names(&mut update.choice, values, database.as_deref())?;
                 let values = update.assignments.into_iter();
                 let values = values.filter_map(|assignment| assignment.value);
                 let list = values.chain([lit(1)]).collect();
                 change::query(update.choice, list)?
             }
-            Statement::Delete(delete) if !explain.analyze => {
+            Statement::Delete(mut delete) if !explain.analyze => {
                 changed = Some(Changed::by_delete(&delete));
+                let found = self.mentions(&mut delete.choice.from)?;
+                self.deleted(&found, &delete.targets)?;
+                change::settle_names(&mut delete.choice, iter::empty(), database.as_deref())?;
                 change::query(delete.choice, vec![lit(1)])?
             }
             Statement::Insert(insert) if !explain.analyze => match insert.source {

@@ -28,7 +28,9 @@ impl Changed {
         let assigned = update.assignments.iter();
         Changed {
             word: "UPDATE",
-            names: assigned.filter_map(|column| column.table.clone()).collect(),
+            names: { assigned.filter_map(|column| column.table.as_ref()) }
+                .map(|table| table.table.clone())
+                .collect(),
         }
     }
 

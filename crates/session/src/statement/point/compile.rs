@@ -161,12 +161,13 @@ impl Job {
         if update.ignore || has_more || Rules::exist(table.definition()) {
             return None;
         }
+        let database = self.current_database();
         let mut assignments: Vec<(usize, NewValue)> = Vec::with_capacity(update.assignments.len());
         for set in &update.assignments {
             let is_other = set
                 .table
                 .as_ref()
-                .is_some_and(|name| *name != mention.alias);
+                .is_some_and(|name| !mention.owns(name, database.as_deref()));
             let place = table.definition().column(&set.column)?;
             let column = &table.columns()[place];
             let is_twice = assignments.iter().any(|(other, _)| *other == place);

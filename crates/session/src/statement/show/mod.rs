@@ -125,7 +125,7 @@ impl Job {
     }
 
     fn database_or_current(&self, database: Option<String>) -> Result<String, MySqlError> {
-        let current = self.connection.local().database.clone();
+        let current = self.current_database();
         let database = database
             .or(current)
             .ok_or_else(|| MySqlError::new(ErrorCode::NoDatabase, &[]))?;

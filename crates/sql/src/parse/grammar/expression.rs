@@ -21,6 +21,12 @@ impl Grammar {
                 if let Some(first) = parts.first() {
                     self.name(first);
                 }
+                // A database, a table and a column; a variable has parts of its own.
+                if let [first, _, third, _, ..] = parts.as_slice()
+                    && !first.value.starts_with('@')
+                {
+                    self.refuse(third.span.end, Begins::With("."));
+                }
             }
             Expr::Value(value) => self.value(value),
             Expr::Nested(_)

@@ -44,6 +44,7 @@ fn errors_begin_where_mysql_stops_reading() {
         ("SELECT * FROM a LEFT JOIN b", ""),
         ("SELECT * FROM a JOIN b USING (x.y)", "y)"),
         ("SELECT DISTINCT ON (x) x FROM a", "ON (x) x FROM a"),
+        ("SELECT a.b.c, a.b.c.d FROM a", ".d FROM a"),
         ("SELECT TOP 5 x FROM a", "5 x FROM a"),
         ("SELECT * EXCLUDE (x) FROM a", "EXCLUDE (x) FROM a"),
         ("SELECT a.* AS q FROM a", "AS q FROM a"),
@@ -190,6 +191,7 @@ fn operators_are_divided_as_mysql_divides_them() {
         "SELECT 1 <@b, 1 ^@b, 1 <@`b c`, 1 <@'b c'",
         "SELECT 1 && 2 AND 3, 1 || 2",
         "SELECT b\"101\"",
+        "SELECT --5, 1 --5, ---5",
     ] {
         assert_eq!(near(sql), None, "{sql}");
     }
