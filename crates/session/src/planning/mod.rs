@@ -194,7 +194,7 @@ impl Planners {
             return Ok(());
         };
         let mut memory = planning.memory();
-        if memory.text_bytes < TAKEN_BYTES_MIN || bytes > LARGE_TEXT_BYTES_MAX {
+        if memory.text_bytes < TAKEN_BYTES_MIN {
             return Err(refused);
         }
         let right = Arc::clone(&self.large_text).try_acquire_owned();
@@ -398,12 +398,12 @@ impl Planning {
     }
 
     /// Counts what a thread has taken for the plan. What its text was expected to take is a part of
-    /// it, or more; with the right to a large text so much is not counted.
+    /// it, or more; with the right to a large text it is not counted.
     fn hold_taken(&self, bytes: u64) -> Result<(), MySqlError> {
         let mut memory = self.memory();
         match memory.large_text {
-            Some(_) if bytes <= LARGE_TEXT_BYTES_MAX => Ok(()),
-            _ => memory.hold(bytes),
+            Some(_) => Ok(()),
+            None => memory.hold(bytes),
         }
     }
 
