@@ -16,7 +16,8 @@ const FAR_AWAY: u64 = 1 << 50;
 
 fn open(resident_max_bytes: u64, directory: &Path) -> Engine {
     Engine::open(EngineOptions {
-        memory_bytes: 64 << 20,
+        // More than a plan takes before the second look: it ends nothing by itself.
+        memory_bytes: 2 << 30,
         temp_dirs: vec![directory.to_owned()],
         threads: 2,
         resident_max_bytes: Some(resident_max_bytes),
