@@ -41,7 +41,8 @@ const BUSY: Duration = Duration::from_millis(2);
 /// Puts [`Paced`] below the right sides of stock joins with a condition beside their keys.
 pub(crate) fn pace_joins(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let pace = |node: Arc<dyn ExecutionPlan>| {
-        let Some(join) = node.downcast_ref::<HashJoinExec>() else {
+        let join = node.downcast_ref::<HashJoinExec>();
+        let Some(join) = join.filter(|join| join.filter().is_some()) else {
             return Ok(Transformed::no(node));
         };
         let right = |place, input: Arc<dyn ExecutionPlan>| match place {

@@ -9,7 +9,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use mayfly_space::Account;
+use mayfly_space::{Account, Counters};
 
 use crate::lock::lock;
 use crate::reads::TableReads;
@@ -76,6 +76,22 @@ pub struct TempTable {
     pub on_disk: bool,
 }
 
+impl TempTable {
+    /// What the counters of its account say of one.
+    pub(crate) fn of(id: u64, why: Why, counters: &Counters, rows: u64, passes: u64) -> TempTable {
+        TempTable {
+            id,
+            why,
+            rows,
+            memory_bytes: counters.peak_bytes,
+            disk_bytes_written: counters.bytes_written,
+            disk_bytes_read: counters.bytes_read,
+            passes,
+            on_disk: counters.bytes_written > counters.wasted_write_bytes,
+        }
+    }
+}
+
 /// A new identity for a temporary table, unique in this process.
 pub fn next_temp_table_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -128,16 +144,9 @@ impl Counts {
     /// What its account says at this moment.
     fn read(&self) -> TempTable {
         let counters = self.account.counters();
-        TempTable {
-            id: self.id,
-            why: self.why,
-            rows: self.rows.load(Ordering::Relaxed),
-            memory_bytes: counters.peak_bytes,
-            disk_bytes_written: counters.bytes_written,
-            disk_bytes_read: counters.bytes_read,
-            passes: self.passes.load(Ordering::Relaxed),
-            on_disk: counters.bytes_written > counters.wasted_write_bytes,
-        }
+        let rows = self.rows.load(Ordering::Relaxed);
+        let passes = self.passes.load(Ordering::Relaxed);
+        TempTable::of(self.id, self.why, &counters, rows, passes)
     }
 }
 

@@ -1,7 +1,9 @@
 //! What the output partitions of one execution of an operator share.
 //!
-//! Owns: [`SharedRun`]. Never: knows what a run is.
+//! Owns: [`SharedRun`], and [`Unfinished`], by which the last one is known. Never: knows what a run
+//! is.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use datafusion::common::Result;
@@ -38,5 +40,21 @@ impl<R> SharedRun<R> {
             *run = Some((Arc::clone(&shared), handed_out + 1));
         }
         Ok(shared)
+    }
+}
+
+/// How many streams of a run have not seen the end of their input.
+pub(crate) struct Unfinished(AtomicUsize);
+
+impl Unfinished {
+    /// All of so many streams.
+    pub(crate) const fn new(streams: usize) -> Self {
+        Self(AtomicUsize::new(streams))
+    }
+
+    /// Counts a stream that has seen the end of its input; whether it is the last one. The others
+    /// may have ended long ago: nobody waits for another.
+    pub(crate) fn is_last_to_finish(&self) -> bool {
+        self.0.fetch_sub(1, Ordering::AcqRel) == 1
     }
 }

@@ -6,8 +6,8 @@ use arrow::datatypes::Int64Type;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use arrow::util::pretty::pretty_format_batches;
 use datafusion::catalog::MemTable;
-use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{JoinType, Result};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -16,6 +16,20 @@ use mayfly_table::{Column, Table};
 use mayfly_types::{BlobSize, ColumnType};
 
 use crate::{StatementContext, TableSource, collect_into, find_space_error, install, unspillable};
+
+/// All kinds of join.
+pub(crate) const JOIN_KINDS: [JoinType; 10] = [
+    JoinType::Inner,
+    JoinType::Left,
+    JoinType::Right,
+    JoinType::Full,
+    JoinType::LeftSemi,
+    JoinType::RightSemi,
+    JoinType::LeftAnti,
+    JoinType::RightAnti,
+    JoinType::LeftMark,
+    JoinType::RightMark,
+];
 
 pub(crate) fn open(memory_bytes: u64) -> Space {
     Space::open(SpaceOptions {

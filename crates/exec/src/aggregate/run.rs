@@ -90,16 +90,10 @@ pub(super) fn operator_account(statement: &StatementContext, why: Why) -> Accoun
 impl Drop for Usage {
     fn drop(&mut self) {
         let counters = self.account.counters();
-        self.context.report.add(TempTable {
-            id: self.id,
-            why: self.why,
-            rows: self.rows.load(Ordering::Relaxed),
-            memory_bytes: counters.peak_bytes,
-            disk_bytes_written: counters.bytes_written,
-            disk_bytes_read: counters.bytes_read,
-            passes: if counters.bytes_read > 0 { 2 } else { 1 },
-            on_disk: counters.bytes_written > 0,
-        });
+        let rows = self.rows.load(Ordering::Relaxed);
+        let passes = if counters.bytes_read > 0 { 2 } else { 1 };
+        let table = TempTable::of(self.id, self.why, &counters, rows, passes);
+        self.context.report.add(table);
     }
 }
 

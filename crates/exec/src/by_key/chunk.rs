@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt32Array};
+use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow::buffer::BooleanBuffer;
 use arrow::compute::kernels::cmp::eq;
-use arrow::compute::{prep_null_mask_filter, take};
+use arrow::compute::take;
 use arrow::datatypes::SchemaRef;
-use datafusion::common::cast::as_boolean_array;
 use datafusion::common::{JoinSide, Result};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::joins::utils::JoinFilter;
@@ -17,6 +17,7 @@ use mayfly_table::Lookup;
 use super::join_key::KeyValues;
 use super::pipeline::{Source, Steps};
 use crate::batches::batch_of;
+use crate::filter::{true_rows, valid_only};
 
 /// What a join by key shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,13 +83,9 @@ struct Pairs {
 
 impl Pairs {
     /// Those for which a condition is true.
-    fn kept(&self, condition: BooleanArray) -> Pairs {
-        let holds = match condition.null_count() {
-            0 => condition,
-            _ => prep_null_mask_filter(&condition),
-        };
+    fn kept(&self, holds: &BooleanBuffer) -> Pairs {
         let kept = |places: &UInt32Array| -> UInt32Array {
-            let places = places.values().iter().zip(holds.values());
+            let places = places.values().iter().zip(holds);
             places
                 .filter(|(_, holds)| *holds)
                 .map(|(place, _)| *place)
@@ -220,7 +217,8 @@ impl Chunk {
             let value = value.evaluate(inner)?.into_array(inner.num_rows())?;
             let left = take(outer, &pairs.outer, None)?;
             let right = take(&value, &pairs.inner, None)?;
-            pairs = pairs.kept(eq(&left, &right)?);
+            let (are_equal, nulls) = eq(&left, &right)?.into_parts();
+            pairs = pairs.kept(&valid_only(are_equal, nulls.as_ref()));
         }
         if let Some(filter) = &spec.filter {
             let columns = filter.column_indices().iter();
@@ -230,9 +228,7 @@ impl Chunk {
             });
             let columns = columns.collect::<Result<Vec<_>>>()?;
             let rows = batch_of(filter.schema(), columns, pairs.outer.len())?;
-            let condition = filter.expression().evaluate(&rows)?;
-            let condition = condition.into_array(rows.num_rows())?;
-            pairs = pairs.kept(as_boolean_array(&condition)?.clone());
+            pairs = pairs.kept(&true_rows(filter.expression(), &rows)?);
         }
         Ok(pairs)
     }

@@ -14,14 +14,19 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::ColumnarValue;
-use datafusion::physical_expr::{PhysicalExpr, PhysicalExprRef};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_expr::{
+    PhysicalExpr, PhysicalExprRef, conjunction_opt, split_conjunction,
+};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{
     HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder,
 };
 
-use super::terms::Terms;
+use super::terms::{Terms, is_silent};
+use crate::other_columns::with_columns;
 
 /// The plan with conditions of joins that are evaluated term by term.
 pub(crate) fn in_joins(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -58,6 +63,44 @@ fn by_terms(filter: &JoinFilter) -> Option<JoinFilter> {
         filter.column_indices().to_vec(),
         Arc::clone(filter.schema()),
     ))
+}
+
+/// The terms of a condition that are all to be true, in their order: those before the first one
+/// that may warn or fail, and the others.
+pub(crate) fn silent_terms(filter: &JoinFilter) -> (Vec<PhysicalExprRef>, Vec<PhysicalExprRef>) {
+    let condition = filter.expression();
+    let by_terms = condition.downcast_ref::<ByTerms>();
+    let condition = by_terms.map_or(condition, |by_terms| &by_terms.condition);
+    let mut silent: Vec<PhysicalExprRef> =
+        split_conjunction(condition).into_iter().cloned().collect();
+    let is_loud = |term: &PhysicalExprRef| !is_silent(term, filter.schema());
+    let first_loud = silent.iter().position(is_loud);
+    let others = silent.split_off(first_loud.unwrap_or(silent.len()));
+    (silent, others)
+}
+
+/// The condition that terms of another one are true, with the columns that these have; `None`
+/// without terms.
+pub(crate) fn all_of(
+    terms: Vec<PhysicalExprRef>,
+    filter: &JoinFilter,
+) -> Result<Option<JoinFilter>> {
+    let Some(condition) = conjunction_opt(terms) else {
+        return Ok(None);
+    };
+    let used = collect_columns(&condition);
+    let mut used: Vec<usize> = used.iter().map(Column::index).collect();
+    used.sort_unstable();
+    used.dedup();
+    let place = |column: &Column| {
+        let place = used.binary_search(&column.index());
+        Column::new(column.name(), place.unwrap_or_default())
+    };
+    let condition = with_columns(&condition, place)?;
+    let columns = used.iter().map(|at| filter.column_indices()[*at].clone());
+    let schema = filter.schema().project(&used)?;
+    let filter = JoinFilter::new(condition, columns.collect(), Arc::new(schema));
+    Ok(by_terms(&filter))
 }
 
 /// A condition that is true or not: NULL is not.

@@ -45,9 +45,10 @@ use datafusion::physical_plan::stream::EmptyRecordBatchStream;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::{Stream, StreamExt};
 
-pub(crate) use self::by_terms::in_joins;
+pub(crate) use self::by_terms::{all_of, in_joins, silent_terms};
 pub use self::silent::{Kind, SilentFunction, silent_names};
-pub(crate) use self::terms::{Condition, chosen};
+pub(crate) use self::terms::{Condition, chosen, true_rows};
+pub(crate) use self::words::valid_only;
 use crate::plan_node::{ours_or_stock, stock_answers};
 
 /// Hands on the rows for which a condition is true.

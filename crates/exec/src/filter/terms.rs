@@ -522,7 +522,7 @@ fn widens(cast: &CastExpr, schema: &Schema) -> bool {
 }
 
 /// Whether an expression neither warns nor fails: it compares, and calls no function that may.
-fn is_silent(expr: &Expr, schema: &Schema) -> bool {
+pub(super) fn is_silent(expr: &Expr, schema: &Schema) -> bool {
     let is_loud = |part: &Expr| {
         let is_silent = match part.downcast_ref::<BinaryExpr>() {
             Some(both) => {
@@ -561,7 +561,7 @@ fn is_silent_call(call: &ScalarFunctionExpr, schema: &Schema) -> bool {
 }
 
 /// A bit for each row for which an expression is true, which NULL is not.
-fn true_rows(expr: &Expr, batch: &RecordBatch) -> Result<BooleanBuffer> {
+pub(crate) fn true_rows(expr: &Expr, batch: &RecordBatch) -> Result<BooleanBuffer> {
     let rows = batch.num_rows();
     let value = match expr.evaluate(batch)? {
         ColumnarValue::Scalar(ScalarValue::Boolean(Some(true))) => {

@@ -109,7 +109,7 @@ fn equal<const N: usize>(views: &[u128], words: [u128; N], is_negated: bool) -> 
 }
 
 /// The bits of the rows that are not NULL.
-pub(super) fn valid_only(bits: BooleanBuffer, nulls: Option<&NullBuffer>) -> BooleanBuffer {
+pub(crate) fn valid_only(bits: BooleanBuffer, nulls: Option<&NullBuffer>) -> BooleanBuffer {
     match nulls.filter(|nulls| nulls.null_count() > 0) {
         Some(nulls) => &bits & nulls.inner(),
         None => bits,

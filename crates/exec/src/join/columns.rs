@@ -9,11 +9,38 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Schema};
-use datafusion::common::Result;
+use arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::common::{JoinSide, JoinType, Result};
 use datafusion::physical_expr::PhysicalExprRef;
 use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::joins::utils::{ColumnIndex, build_join_schema};
 use mayfly_table::rows::{KeyColumn, RowLayout, Stored};
+
+/// The columns of both sides, or marks, that the results of a join have: those chosen by
+/// `projection`, or all of its kind of join.
+pub(crate) fn result_columns(
+    [left, right]: [&SchemaRef; 2],
+    kind: JoinType,
+    projection: Option<&[usize]>,
+) -> Vec<ColumnIndex> {
+    let (_, columns) = build_join_schema(left, right, &kind);
+    match projection {
+        Some(chosen) => chosen.iter().map(|at| columns[*at].clone()).collect(),
+        None => columns,
+    }
+}
+
+/// The places of columns of one side, in order, each once.
+pub(crate) fn columns_of_side<'a>(
+    side: JoinSide,
+    columns: impl IntoIterator<Item = &'a ColumnIndex>,
+) -> Vec<usize> {
+    let columns = columns.into_iter().filter(|column| column.side == side);
+    let mut places: Vec<usize> = columns.map(|column| column.index).collect();
+    places.sort_unstable();
+    places.dedup();
+    places
+}
 
 /// Where a column is kept.
 #[derive(Clone, Copy, Debug)]

@@ -54,6 +54,7 @@ mod tests;
 mod unmatched;
 mod wanted_keys;
 
+pub(crate) use columns::{columns_of_side, result_columns};
 pub(crate) use kinds::{Emit, Roles};
 pub(crate) use operator::EitherJoin;
 pub use operator::JoinOperator;

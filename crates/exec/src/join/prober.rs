@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use datafusion::common::Result;
 use mayfly_table::rows::{JoinTables, Looked, MatchCursor, Matches, RowRef};
 
@@ -229,11 +229,10 @@ impl Prober {
                 marks: None,
             },
         )?;
-        let is_kept = |at: usize| kept.is_valid(at) && kept.value(at);
         let mut count = 0;
         for at in 0..rows.len() {
             (rows[count], found[count]) = (rows[at], found[at]);
-            count += usize::from(is_kept(at));
+            count += usize::from(kept.value(at));
         }
         rows.truncate(count);
         found.truncate(count);

@@ -96,15 +96,9 @@ impl Drop for Usage {
         if counts.partitions_on_disk.value() == 0 {
             return;
         }
-        self.context.report.add(TempTable {
-            id: self.id,
-            why: Why::Join,
-            rows: counts.build_rows.value() as u64,
-            memory_bytes: counters.peak_bytes,
-            disk_bytes_written: counters.bytes_written,
-            disk_bytes_read: counters.bytes_read,
-            passes: 2 + counts.splits.value().min(1) as u64,
-            on_disk: counters.bytes_written > counters.wasted_write_bytes,
-        });
+        let rows = counts.build_rows.value() as u64;
+        let passes = 2 + counts.splits.value().min(1) as u64;
+        let table = TempTable::of(self.id, Why::Join, &counters, rows, passes);
+        self.context.report.add(table);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::{DataFusionError, JoinSide, Result, internal_err};
@@ -26,6 +26,7 @@ use super::wanted_keys::KeysPromise;
 use crate::context::StatementContext;
 use crate::error::rows_error;
 use crate::report::Why;
+use crate::shared_run::Unfinished;
 use crate::time_slice::TimeSlice;
 
 /// A join claims at most this part of the budget beyond what was admitted for it ...
@@ -67,7 +68,7 @@ pub(super) struct Run {
     right: Arc<dyn ExecutionPlan>,
     building: Building,
     /// Streams that have not seen the end of their partition of the right side.
-    unfinished: AtomicUsize,
+    pub(super) unfinished: Unfinished,
     /// Whether the right side has any row, and one whose key is NULL.
     right_has_rows: AtomicBool,
     right_has_null: AtomicBool,
@@ -113,7 +114,7 @@ impl Run {
                 .map(|built| built.map_err(Arc::new))
                 .boxed()
                 .shared(),
-            unfinished: AtomicUsize::new(outputs),
+            unfinished: Unfinished::new(outputs),
             right_has_rows: AtomicBool::new(false),
             right_has_null: AtomicBool::new(false),
             workers,
@@ -161,12 +162,6 @@ impl Run {
             waiting: VecDeque::new(),
             slice: TimeSlice::begin(),
         }))
-    }
-
-    /// Whether a stream that has seen the end of its partition is the last one. The others may have
-    /// ended long ago: nobody waits for another.
-    pub(super) fn is_last_to_finish(&self) -> bool {
-        self.unfinished.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
     /// Whether nothing is returned of a `NOT IN`, because the right side has a NULL.

@@ -3,21 +3,22 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt32Array, new_null_array};
+use arrow::buffer::BooleanBuffer;
 use arrow::compute::take;
 use arrow::datatypes::SchemaRef;
-use datafusion::common::cast::as_boolean_array;
 use datafusion::common::{JoinSide, JoinType, NullEquality, Result, internal_err};
 use datafusion::physical_expr::{LexOrdering, PhysicalExprRef};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
-use datafusion::physical_plan::joins::utils::{ColumnIndex, build_join_schema};
+use datafusion::physical_plan::joins::utils::ColumnIndex;
 use mayfly_table::rows::{JoinTables, RowRef};
 
-use super::columns::{SideColumns, key_columns};
+use super::columns::{SideColumns, columns_of_side, key_columns, result_columns};
 use super::dynamic_filter;
 use super::stock::without_inputs;
 use crate::batches::batch_of;
 use crate::error::rows_error;
+use crate::filter::true_rows;
 
 /// Where a column of a result comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,20 +77,9 @@ impl Spec {
     pub(super) fn try_from_stock(stock: &HashJoinExec) -> Result<Option<Spec>> {
         let (left, right) = (stock.left().schema(), stock.right().schema());
         let kind = *stock.join_type();
-        let (_, indices) = build_join_schema(&left, &right, &kind);
-        let output: Vec<&ColumnIndex> = match &stock.projection {
-            Some(projection) => projection.iter().map(|at| &indices[*at]).collect(),
-            None => indices.iter().collect(),
-        };
+        let output = result_columns([&left, &right], kind, stock.projection.as_deref());
         let compared = { stock.filter() }.map_or(&[][..], |filter| filter.column_indices());
-        let needed = |side: JoinSide| {
-            let used = output.iter().copied().chain(compared);
-            let used = used.filter(|column| column.side == side);
-            let mut columns: Vec<usize> = used.map(|column| column.index).collect();
-            columns.sort_unstable();
-            columns.dedup();
-            columns
-        };
+        let needed = |side| columns_of_side(side, output.iter().chain(compared));
         let Some([left_keys, right_keys]) = key_columns(stock.on(), &left, &right)? else {
             return Ok(None);
         };
@@ -124,7 +114,7 @@ impl Spec {
             is_null_aware: stock.null_aware,
             residual,
             schema: stock.schema(),
-            sources: output.into_iter().map(source).collect(),
+            sources: output.iter().map(source).collect(),
             ordering: stock.properties().output_ordering().cloned(),
             dynamic_filter: dynamic_filter::awaited(stock)?,
             fetch: stock.fetch(),
@@ -158,11 +148,10 @@ impl Spec {
         &self,
         residual: &Residual,
         rows: ResultRows<'_>,
-    ) -> Result<BooleanArray> {
+    ) -> Result<BooleanBuffer> {
         let columns = self.columns(&residual.sources, &rows)?;
         let batch = batch_of(&residual.schema, columns, rows.count)?;
-        let kept = residual.condition.evaluate(&batch)?;
-        Ok(as_boolean_array(&kept.into_array(rows.count)?)?.clone())
+        true_rows(&residual.condition, &batch)
     }
 
     fn columns(&self, sources: &[Source], rows: &ResultRows<'_>) -> Result<Vec<ArrayRef>> {

@@ -87,7 +87,7 @@ pub(super) fn results(
 impl JoinStream {
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
-            if let Some(batch) = self.output.next() {
+            if let Some(batch) = self.output.next()? {
                 return Ok(Some(batch));
             }
             if self.output.is_full() {
@@ -111,7 +111,7 @@ impl JoinStream {
                         let built = Arc::clone(built);
                         // The share in the tables goes before the last one asks for them.
                         self.stage = Stage::Ended;
-                        if self.run.is_last_to_finish() {
+                        if self.run.unfinished.is_last_to_finish() {
                             self.stage = Stage::Remaining(Box::new(self.remaining(built)?));
                         }
                         continue;

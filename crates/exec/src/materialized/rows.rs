@@ -10,18 +10,17 @@ use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
-use futures::{FutureExt, StreamExt};
-use mayfly_space::{Account, AccountOptions, NextUse};
+use mayfly_space::{Account, AccountOptions};
 use mayfly_table::BatchRun;
 
 use super::table::Materialized;
+use crate::collect::collect_run;
 use crate::context::{StatementContext, with_extension};
-use crate::error::{space_error, table_error};
 use crate::lock::lock;
 use crate::report::Why;
 use crate::tasks::join_all;
-use crate::time_slice::TimeSlice;
 
 /// Finished rows, the runs of all partitions.
 pub(super) struct Rows {
@@ -105,28 +104,10 @@ async fn compute(
     let partitions = plan.output_partitioning().partition_count();
     let tasks = (0..partitions).map(|partition| {
         let (plan, context) = (Arc::clone(&plan), Arc::clone(&context));
-        SpawnedTask::spawn(write(plan, partition, account.clone(), context))
+        let account = account.clone();
+        SpawnedTask::spawn(async move { collect_run(&account, plan, partition, context).await })
     });
     let runs = join_all(tasks.collect()).await?;
     live.add_rows(runs.iter().map(BatchRun::row_count).sum());
     Ok(Rows { runs, account })
-}
-
-/// Writes the rows of one partition.
-async fn write(
-    plan: Arc<dyn ExecutionPlan>,
-    partition: usize,
-    account: Account,
-    context: Arc<TaskContext>,
-) -> Result<BatchRun> {
-    let mut run = BatchRun::new(&account, plan.schema(), NextUse::SecondChance);
-    let _admission = account.admit(run.append_bytes()).map_err(space_error)?;
-    let mut batches = plan.execute(partition, context)?;
-    let mut slice = TimeSlice::begin();
-    while let Some(batch) = batches.next().await {
-        run.append(&batch?).map_err(table_error)?;
-        slice.share().await;
-    }
-    run.finish().map_err(table_error)?;
-    Ok(run)
 }

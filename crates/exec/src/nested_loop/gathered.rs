@@ -33,7 +33,7 @@ impl Gathered {
     /// The next batch, which has rows; `None` at the end of the partition.
     pub(super) async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
-            if let Some(batch) = self.output.next() {
+            if let Some(batch) = self.output.next()? {
                 return Ok(Some(batch));
             }
             if self.has_ended {

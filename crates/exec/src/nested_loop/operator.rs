@@ -66,7 +66,7 @@ impl NestedLoopOperator {
         };
         Ok(Self {
             id: next_temp_table_id(),
-            spec: Arc::new(Spec::of(join)),
+            spec: Arc::new(Spec::of(join)?),
             stock,
             metrics: ExecutionPlanMetricsSet::new(),
             run: SharedRun::new(),

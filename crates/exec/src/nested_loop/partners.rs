@@ -23,6 +23,9 @@ impl Partners {
     }
 
     /// Adds those of `found`, whose first bit is that of row `from`.
+    ///
+    /// Arrow 59's `apply_bitwise_binary_op` clears bits behind the range, where that does not end
+    /// with a byte.
     pub(super) fn add_all(&mut self, from: usize, found: &BooleanBuffer) {
         let whole = match from % 8 {
             0 => found.len() / 8,
@@ -44,6 +47,15 @@ impl Partners {
         for (byte, other) in bytes.zip(other.0.as_slice()) {
             *byte |= other;
         }
+    }
+
+    /// The same rows where they came from: `places` has the place of each among so many rows.
+    pub(super) fn at(&self, places: &[u32], rows: usize) -> Partners {
+        let mut found = Partners::none(rows);
+        for row in self.bits().set_indices() {
+            found.add(places[row] as usize);
+        }
+        found
     }
 
     pub(super) fn have_all(&self) -> bool {

@@ -2,7 +2,6 @@
 //! right side.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
@@ -18,6 +17,7 @@ use super::spec::Spec;
 use crate::context::StatementContext;
 use crate::join::result_bytes;
 use crate::report::{TempTable, Why};
+use crate::shared_run::Unfinished;
 
 type Reading = Shared<BoxFuture<'static, Result<Arc<LeftRows>, Arc<DataFusionError>>>>;
 
@@ -28,7 +28,7 @@ pub(super) struct Run {
     context: Arc<TaskContext>,
     reading: Reading,
     /// Streams that have not seen the end of their partition of the right side.
-    unfinished: AtomicUsize,
+    pub(super) unfinished: Unfinished,
     id: u64,
     account: Account,
     statement: Arc<StatementContext>,
@@ -55,7 +55,7 @@ impl Run {
             right: Arc::clone(right),
             context: Arc::clone(context),
             reading: reading.boxed().shared(),
-            unfinished: AtomicUsize::new(right.output_partitioning().partition_count()),
+            unfinished: Unfinished::new(right.output_partitioning().partition_count()),
             id,
             account,
             statement,
@@ -81,12 +81,6 @@ impl Run {
             bytes: result_bytes(space.memory_bytes()),
         }
     }
-
-    /// Whether a stream that has seen the end of its partition is the last one. The others may have
-    /// ended long ago: nobody waits for another.
-    pub(super) fn is_last_to_finish(&self) -> bool {
-        self.unfinished.fetch_sub(1, Ordering::AcqRel) == 1
-    }
 }
 
 impl Drop for Run {
@@ -97,15 +91,8 @@ impl Drop for Run {
             return;
         }
         let rows = self.reading.peek().and_then(|rows| rows.as_ref().ok());
-        self.statement.report.add(TempTable {
-            id: self.id,
-            why: Why::Join,
-            rows: rows.map_or(0, |rows| rows.row_count()),
-            memory_bytes: counters.peak_bytes,
-            disk_bytes_written: counters.bytes_written,
-            disk_bytes_read: counters.bytes_read,
-            passes: 1,
-            on_disk: true,
-        });
+        let rows = rows.map_or(0, |rows| rows.row_count());
+        let table = TempTable::of(self.id, Why::Join, &counters, rows, 1);
+        self.statement.report.add(table);
     }
 }

@@ -1,18 +1,19 @@
 //! What a join is to compute, read out of the stock node.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch, new_null_array};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::SchemaRef;
-use datafusion::common::cast::as_boolean_array;
 use datafusion::common::{JoinSide, JoinType, Result, internal_err};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::NestedLoopJoinExec;
-use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter, build_join_schema};
+use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter};
 
+use super::bounds::Bounds;
 use crate::batches::batch_of;
-use crate::join::{Emit, Roles};
+use crate::filter::true_rows;
+use crate::join::{Emit, Roles, columns_of_side, result_columns};
 
 /// A join.
 pub(super) struct Spec {
@@ -20,42 +21,58 @@ pub(super) struct Spec {
     pub(super) roles: Roles,
     /// What keeps pairs; `None` for all of them.
     pub(super) condition: Option<JoinFilter>,
+    /// What of it is asked of the order of left rows; known when the first rows come.
+    bounds: OnceLock<Option<Bounds>>,
     pub(super) schema: SchemaRef,
     columns: Vec<ColumnIndex>,
-    /// The columns of both sides that the condition or a result has.
-    used: [Vec<usize>; 2],
+    /// The columns of the left side that are read while it is compared, and those that are read
+    /// when its rows are returned for themselves. Columns above are places among these.
+    pub(super) left_compared: Vec<usize>,
+    pub(super) left_alone: Vec<usize>,
+    /// The columns of both sides that pairs are made of.
+    paired: [Vec<usize>; 2],
+    /// Of the left side, with the columns of rows for themselves.
     left: SchemaRef,
     right: SchemaRef,
 }
 
 impl Spec {
-    pub(super) fn of(stock: &NestedLoopJoinExec) -> Spec {
+    pub(super) fn of(stock: &NestedLoopJoinExec) -> Result<Spec> {
         let (left, right) = (stock.left().schema(), stock.right().schema());
         let kind = *stock.join_type();
-        let (_, columns) = build_join_schema(&left, &right, &kind);
-        let columns: Vec<ColumnIndex> = match stock.projection() {
-            Some(chosen) => chosen.iter().map(|at| columns[*at].clone()).collect(),
-            None => columns,
-        };
+        let roles = Roles::new(kind, JoinSide::Left);
+        let columns = result_columns([&left, &right], kind, stock.projection().as_deref());
         let of_condition = { stock.filter() }.map_or(&[][..], JoinFilter::column_indices);
-        let used = [JoinSide::Left, JoinSide::Right].map(|side| {
-            let all = columns.iter().chain(of_condition);
-            let used = all.filter(|column| column.side == side);
-            let mut used: Vec<usize> = used.map(|column| column.index).collect();
-            used.sort_unstable();
-            used.dedup();
-            used
+        let of_pairs = |side| match roles.has_pairs {
+            true => columns_of_side(side, columns.iter().chain(of_condition)),
+            false => columns_of_side(side, of_condition),
+        };
+        let left_compared = of_pairs(JoinSide::Left);
+        let left_alone = match roles.has_pairs {
+            true => left_compared.clone(),
+            false => columns_of_side(JoinSide::Left, &columns),
+        };
+        let condition = stock.filter().map(|condition| {
+            let columns = among(&left_compared, condition.column_indices());
+            let expression = Arc::clone(condition.expression());
+            JoinFilter::new(expression, columns, Arc::clone(condition.schema()))
         });
-        Spec {
+        Ok(Spec {
             kind,
-            used,
-            roles: Roles::new(kind, JoinSide::Left),
-            condition: stock.filter().cloned(),
+            roles,
+            condition,
+            bounds: OnceLock::new(),
             schema: stock.schema(),
-            columns,
-            left,
+            columns: among(&left_alone, &columns),
+            paired: [
+                (0..left_compared.len()).collect(),
+                of_pairs(JoinSide::Right),
+            ],
+            left: Arc::new(left.project(&left_alone)?),
+            left_compared,
+            left_alone,
             right,
-        }
+        })
     }
 
     /// What is made of the rows of a side alone.
@@ -71,16 +88,32 @@ impl Spec {
         !self.roles.has_pairs && self.emit(side) != Emit::Nothing
     }
 
-    /// The columns of a side that the condition or a result has.
-    pub(super) fn used(&self, side: JoinSide) -> &[usize] {
-        let [left, right] = &self.used;
+    /// What the order of left rows tells of the condition, where that is worth a sort.
+    pub(super) fn bounds(&self) -> Result<Option<&Bounds>> {
+        if let Some(bounds) = self.bounds.get() {
+            return Ok(bounds.as_ref());
+        }
+        let bounds = match &self.condition {
+            Some(condition) => Bounds::of(condition)?,
+            None => None,
+        };
+        // A left row that needs a single partner finds it sooner by itself, unless every candidate
+        // is one.
+        let needs_one = self.is_done_when_found(JoinSide::Left);
+        let bounds = bounds.filter(|bounds| !needs_one || bounds.rest.is_none());
+        Ok(self.bounds.get_or_init(|| bounds).as_ref())
+    }
+
+    /// The columns of a side that pairs are made of, for the condition or as results.
+    pub(super) fn paired(&self, side: JoinSide) -> &[usize] {
+        let [left, right] = &self.paired;
         match side {
             JoinSide::Left => left,
             _ => right,
         }
     }
 
-    /// Which of so many pairs the condition keeps, where `column` makes the columns of a side.
+    /// Which of so many pairs a condition keeps, where `column` makes the columns of a side.
     pub(super) fn kept(
         condition: &JoinFilter,
         pairs: usize,
@@ -88,12 +121,7 @@ impl Spec {
     ) -> Result<BooleanBuffer> {
         let columns = condition.column_indices().iter().map(column);
         let batch = batch_of(condition.schema(), columns.collect::<Result<_>>()?, pairs)?;
-        let kept = condition.expression().evaluate(&batch)?.into_array(pairs)?;
-        let (kept, nulls) = as_boolean_array(&kept)?.clone().into_parts();
-        Ok(match nulls {
-            Some(known) => &kept & known.inner(),
-            None => kept,
-        })
+        true_rows(condition.expression(), &batch)
     }
 
     /// The results of so many pairs.
@@ -139,6 +167,21 @@ impl Spec {
         });
         results.map(Some)
     }
+}
+
+/// Columns with those of the left side as places among `read`.
+fn among(read: &[usize], columns: &[ColumnIndex]) -> Vec<ColumnIndex> {
+    let columns = columns.iter().map(|column| match column.side {
+        JoinSide::Left => {
+            let place = read.binary_search(&column.index);
+            ColumnIndex {
+                index: place.expect("every column that is used is read"),
+                side: JoinSide::Left,
+            }
+        }
+        _ => column.clone(),
+    });
+    columns.collect()
 }
 
 fn nulls(schema: &SchemaRef, column: usize, count: usize) -> ArrayRef {

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::array::UInt32Array;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::{JoinSide, Result};
 use datafusion::physical_plan::metrics::{BaselineMetrics, RecordOutput};
@@ -12,12 +13,15 @@ use futures::{Stream, stream};
 use mayfly_space::Reservation;
 
 use super::gathered::Gathered;
-use super::left_rows::LeftRows;
+use super::left_rows::{LeftRows, SortedMemory};
 use super::pair::{Limits, Progress, Rows};
 use super::run::Run;
 use super::spec::Spec;
 use crate::join::Output;
 use crate::time_slice::TimeSlice;
+
+/// Fewer rows of either side are compared sooner than a page is sorted.
+const SORTED_ROWS_MIN: usize = 64;
 
 /// The results of one partition.
 pub(super) fn results(
@@ -63,7 +67,7 @@ enum Stage {
 impl JoinStream {
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
-            if let Some(batch) = self.output.next() {
+            if let Some(batch) = self.output.next()? {
                 // Lets others run, and a consumer that polls in a loop be cancelled.
                 self.slice.share().await;
                 return Ok(Some(batch));
@@ -74,7 +78,7 @@ impl JoinStream {
                     self.stage = match self.run.spec.kind.empty_build_side_produces_empty_result() {
                         true if left.is_empty() => Stage::Ended,
                         _ => Stage::Passing(Box::new(Passing {
-                            _page: left.reserve_page()?,
+                            page: PageMemory::reserve(&self.run.spec, &left, self.run.limits())?,
                             left,
                             right: self.run.right(self.partition)?,
                             limits: self.run.limits(),
@@ -89,7 +93,8 @@ impl JoinStream {
                         None => {
                             let left = Arc::clone(&passing.left);
                             let shows_left = self.run.spec.roles.marks_table();
-                            self.stage = match self.run.is_last_to_finish() && shows_left {
+                            let is_last = self.run.unfinished.is_last_to_finish();
+                            self.stage = match is_last && shows_left {
                                 true => Stage::Remaining(left, 0),
                                 false => Stage::Ending,
                             };
@@ -98,9 +103,10 @@ impl JoinStream {
                     }
                 }
                 Stage::Remaining(left, page) if *page < left.pages() => {
-                    let (rows, partners) = (left.page(*page)?, left.partners(*page));
-                    *page += 1;
                     let spec = &self.run.spec;
+                    let rows = left.page(*page, &spec.left_alone)?;
+                    let partners = left.partners(*page);
+                    *page += 1;
                     spec.alone(JoinSide::Left, &rows, partners.bits())?
                 }
                 Stage::Remaining(..) => {
@@ -126,16 +132,38 @@ impl JoinStream {
 struct Passing {
     left: Arc<LeftRows>,
     /// For the page that it passes.
-    _page: Reservation,
+    page: PageMemory,
     right: Gathered,
     limits: Limits,
     batch: Option<BatchPassing>,
+}
+
+/// Memory for the rows of a page, and perhaps for the same rows sorted.
+struct PageMemory {
+    _page: Reservation,
+    sorted: Option<SortedMemory>,
+}
+
+impl PageMemory {
+    fn reserve(spec: &Spec, left: &LeftRows, limits: Limits) -> Result<PageMemory> {
+        let page = left.reserve_page()?;
+        let may_sort = spec.bounds()?.is_some();
+        Ok(PageMemory {
+            _page: page,
+            // Without it pairs are compared one by one.
+            sorted: may_sort
+                .then(|| left.reserve_sorted(limits.rows))
+                .transpose()
+                .unwrap_or_default(),
+        })
+    }
 }
 
 /// A batch of the right side.
 struct BatchPassing {
     rows: Rows,
     limits: Limits,
+    may_sort: bool,
     /// The page of the left side that comes next.
     next_page: usize,
     page: Option<PagePassed>,
@@ -145,7 +173,52 @@ struct BatchPassing {
 struct PagePassed {
     page: usize,
     rows: Rows,
+    /// Where the rows came from, if they are sorted.
+    places: Option<UInt32Array>,
     progress: Progress,
+}
+
+impl PagePassed {
+    /// Reads a page for so many rows of the right side, and sorts it where that helps.
+    fn begin(
+        spec: &Spec,
+        left: &LeftRows,
+        page: usize,
+        batch: &BatchPassing,
+    ) -> Result<PagePassed> {
+        let rows = left.page(page, &spec.left_compared)?;
+        let right = &batch.rows.batch;
+        let are_many = rows.num_rows() >= SORTED_ROWS_MIN && right.num_rows() >= SORTED_ROWS_MIN;
+        if let Some(bounds) = spec.bounds()?.filter(|_| batch.may_sort && are_many) {
+            let sorted = bounds.sort(&rows, right)?;
+            return Ok(PagePassed {
+                page,
+                rows: Rows::new(sorted.batch),
+                places: Some(sorted.places),
+                progress: Progress::within(batch.limits, sorted.candidates),
+            });
+        }
+        let progress = Progress::begin(spec, batch.limits, rows.num_rows(), right.num_rows());
+        Ok(PagePassed {
+            page,
+            rows: Rows {
+                batch: rows,
+                partners: left.partners(page),
+            },
+            places: None,
+            progress,
+        })
+    }
+
+    /// Tells which left rows have found partners.
+    fn end(self, left: &LeftRows) {
+        let found = self.rows.partners;
+        let found = match self.places {
+            Some(places) => found.at(places.values(), left.rows_of(self.page)),
+            None => found,
+        };
+        left.add_partners(self.page, &found);
+    }
 }
 
 impl Passing {
@@ -157,12 +230,17 @@ impl Passing {
     ) -> Result<Option<Option<RecordBatch>>> {
         loop {
             let Some(batch) = &mut self.batch else {
+                // Nobody waits for a second partner.
+                if spec.is_done_when_found(JoinSide::Left) && self.left.all_have_partners() {
+                    return Ok(None);
+                }
                 let Some(batch) = self.right.next().await? else {
                     return Ok(None);
                 };
                 self.batch = Some(BatchPassing {
                     rows: Rows::new(batch),
                     limits: self.limits,
+                    may_sort: self.page.sorted.is_some(),
                     next_page: 0,
                     page: None,
                 });
@@ -192,12 +270,15 @@ impl BatchPassing {
                 if step.is_some() {
                     return Ok(step);
                 }
-                left.add_partners(passed.page, &passed.rows.partners);
-                self.page = None;
+                if let Some(passed) = self.page.take() {
+                    passed.end(left);
+                }
                 let is_done = spec.is_done_when_found(JoinSide::Right);
                 if is_done && self.rows.partners.have_all() {
                     return Ok(None);
                 }
+                // A page without candidates takes time as well: others run between two of them.
+                return Ok(Some(None));
             }
             let page = self.next_page;
             if page == left.pages() {
@@ -207,17 +288,7 @@ impl BatchPassing {
             if spec.is_done_when_found(JoinSide::Left) && left.have_partners(page) {
                 continue;
             }
-            let rows = Rows {
-                batch: left.page(page)?,
-                partners: left.partners(page),
-            };
-            let (left, right) = (rows.batch.num_rows(), self.rows.batch.num_rows());
-            let progress = Progress::begin(spec, self.limits, left, right);
-            self.page = Some(PagePassed {
-                page,
-                rows,
-                progress,
-            });
+            self.page = Some(PagePassed::begin(spec, left, page, self)?);
         }
     }
 }

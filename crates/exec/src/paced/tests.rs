@@ -5,10 +5,11 @@ use std::time::Duration;
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use datafusion::catalog::MemTable;
 use datafusion::physical_plan::collect;
+use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::prelude::SessionContext;
 use mayfly_space::Space;
 
-use super::{BUSY, LENGTH_MAX, Paced, next_length};
+use super::{BUSY, LENGTH_MAX, Paced, next_length, pace_joins};
 use crate::tests::{config, count_nodes, open, session, sorted};
 use crate::window::tests::plan;
 
@@ -55,7 +56,7 @@ async fn beside_another(sql: &str) -> (Vec<String>, u64) {
 async fn joins_that_find_no_pair_leave_their_thread_to_others() {
     for condition in [
         "a.n + b.n < 0",
-        "a.n > b.n + 10000",
+        "a.n * b.few > 20000",
         "a.few = b.few AND a.n + b.n < 0",
     ] {
         for join in ["JOIN", "LEFT JOIN"] {
@@ -78,6 +79,17 @@ async fn pieces_are_all_rows_in_their_order() {
     let found = collect(joined, context.task_ctx()).await.unwrap();
     let odd = ROWS / 2;
     assert_eq!(sorted(&found), [format!("{odd}|{}", odd * odd)]);
+}
+
+/// What has nothing to pace stays the plan that it is.
+#[tokio::test]
+async fn joins_without_a_condition_are_left_alone() {
+    let space = open(64 << 20);
+    let context = context(&space);
+    let joined = plan(&context, "SELECT COUNT(*) FROM a JOIN b ON b.n = a.n").await;
+    assert_eq!(count_nodes(&joined, |node| node.is::<HashJoinExec>()), 1);
+    let paced = pace_joins(Arc::clone(&joined)).unwrap();
+    assert!(Arc::ptr_eq(&paced, &joined));
 }
 
 #[test]

@@ -23,19 +23,6 @@ use crate::join::replace;
 use crate::tests::sorted;
 use crate::{JoinOperator, runtime};
 
-pub(super) const KINDS: [JoinType; 10] = [
-    JoinType::Inner,
-    JoinType::Left,
-    JoinType::Right,
-    JoinType::Full,
-    JoinType::LeftSemi,
-    JoinType::RightSemi,
-    JoinType::LeftAnti,
-    JoinType::RightAnti,
-    JoinType::LeftMark,
-    JoinType::RightMark,
-];
-
 /// An operator and its streams.
 pub(super) type Streams = (Arc<dyn ExecutionPlan>, Vec<SendableRecordBatchStream>);
 

@@ -21,11 +21,11 @@ use mayfly_space::{AccountOptions, Operation, Space, SpaceOptions};
 use mayfly_table::rows::StopFlag;
 use mayfly_testkit::{FaultPlan, Random};
 
-use self::checks::{Case, KINDS, counted, run_ours, run_stock};
+use self::checks::{Case, counted, run_ours, run_stock};
 use self::rows::{KeyKind, Shape};
 use super::replace;
 use super::shared_hashes::tests::pairs_of_one_hash;
-use crate::tests::{check_nothing_left, open, sorted};
+use crate::tests::{JOIN_KINDS, check_nothing_left, open, sorted};
 use crate::{StatementContext, find_space_error, runtime};
 
 /// Compares our rows with the stock ones at each budget. Returns how many partitions had no room at
@@ -56,7 +56,7 @@ async fn compare(case: &Case, budgets: &[u64]) -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_kind_of_join_gives_the_rows_of_the_stock_one() {
     let mut seed = 0;
-    for kind in KINDS {
+    for kind in JOIN_KINDS {
         for keys in KeyKind::ALL {
             for null_equality in [
                 NullEquality::NullEqualsNothing,
@@ -93,7 +93,7 @@ async fn every_kind_of_join_gives_the_rows_of_the_stock_one() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_rows_are_the_same_short_of_memory() {
     let mut seed = 100;
-    for kind in KINDS {
+    for kind in JOIN_KINDS {
         for (left_rows, right_rows, distinct) in [(8_000, 6_000, 9_000), (9_000, 2_000, 400)] {
             for has_filter in [false, true] {
                 seed += 1;
@@ -131,7 +131,7 @@ async fn the_rows_are_the_same_short_of_memory() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_key_with_many_rows_is_joined_by_chunks() {
-    for kind in KINDS {
+    for kind in JOIN_KINDS {
         let case = Case {
             kind,
             keys: KeyKind::Int,
@@ -193,7 +193,7 @@ async fn not_in_knows_nulls_of_either_side() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_side_without_rows_is_joined() {
-    for kind in KINDS {
+    for kind in JOIN_KINDS {
         for (left_rows, right_rows) in [(0, 200), (200, 0), (0, 0)] {
             let case = Case {
                 kind,
@@ -278,7 +278,7 @@ async fn a_fault_is_a_typed_error_and_leaves_nothing() {
 async fn a_join_ends_wherever_it_is_stopped() {
     let mut random = Random::new(23);
     for round in 0..60 {
-        let kind = KINDS[round % KINDS.len()];
+        let kind = JOIN_KINDS[round % JOIN_KINDS.len()];
         let case = large(kind, round as u64);
         let space = open([1 << 20, 16 << 20][round % 2]);
         let flag = Arc::new(AtomicBool::new(false));
@@ -357,7 +357,7 @@ async fn run_with_less(case: &Case, memory_bytes: u64, expected: &[String]) -> u
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tables_are_given_up_when_others_come() {
-    for (at, kind) in KINDS.into_iter().enumerate() {
+    for (at, kind) in JOIN_KINDS.into_iter().enumerate() {
         for distinct in [400, 4_000] {
             for has_filter in [false, true] {
                 let mut case = large(kind, 2 * at as u64 + u64::from(!has_filter));
@@ -390,7 +390,7 @@ async fn joins_at_a_time_share_memory() {
     let space = open(16 << 20);
     for round in 0..5 {
         let cases = (0..4).map(|n| {
-            let mut case = large(KINDS[(4 * round + n) % KINDS.len()], n as u64);
+            let mut case = large(JOIN_KINDS[(4 * round + n) % JOIN_KINDS.len()], n as u64);
             (case.left.rows, case.right.rows) = (20_000, 20_000);
             case
         });
