@@ -11,6 +11,7 @@ use mayfly_space::{Account, Space};
 use crate::join_order::OrderJoins;
 use crate::memory::SpacePool;
 use crate::one_partition::ShareOnePartition;
+use crate::only_rows::EnsureByRows;
 use crate::padding::KnowPadding;
 use crate::rule::SwapOperators;
 use crate::same_names::PushByNames;
@@ -125,6 +126,8 @@ pub fn install(builder: SessionStateBuilder, space: &Space) -> Result<SessionSta
     for rule in &mut rules.rules {
         if rule.name().starts_with(FILTER_PUSHDOWN) {
             *rule = Arc::new(PushByNames(Arc::clone(rule)));
+        } else if rule.name() == EnsureByRows::STOCK {
+            *rule = Arc::new(EnsureByRows(Arc::clone(rule)));
         }
     }
     Ok(builder

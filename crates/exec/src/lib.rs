@@ -18,6 +18,7 @@
 //!   materialized  tables that a query names more than once, computed once
 //!   window        window functions over sorted rows
 //!   one_partition     those whose rows are all in one partition
+//!   only_rows         those of a high stack, planned without statistics of their columns
 //!   whole_partitions  those over whole partitions as joins with groups, without a sort
 //!   join_order    the order of joins; estimate: how many rows are to be expected
 //!   nested_loop   joins without an equality
@@ -59,6 +60,7 @@ mod materialized;
 pub mod memory;
 mod nested_loop;
 mod one_partition;
+mod only_rows;
 mod other_columns;
 mod paced;
 mod padding;

@@ -78,6 +78,7 @@ const OURS: &[Operator] = &[
         "its left side, in pages; a batch of each side",
     ),
     entry(Ours, "NoFilters", "nothing: taken out before the plan runs"),
+    entry(Ours, "OnlyRows", "nothing: taken out before the plan runs"),
     entry(Ours, "Paced", "a batch of which pieces are left"),
     entry(Ours, "ReadAgain", "nothing: hands its input on"),
     entry(Ours, "RecursionOperator", "two levels of rows, in pages"),
