@@ -16,6 +16,8 @@ pub(super) struct Kind {
 
 /// SELECTs inside one another.
 const DEPTHS: &[usize] = &[4, 8, 16, 29, 40, 63];
+/// The same where each is written several times; the deep ones are refused.
+const COPIED: &[usize] = &[2, 4, 6, 8, 10, 20, 29];
 /// The same where each names a table expression twice, and the plan doubles.
 const DOUBLINGS: &[usize] = &[2, 4, 6, 8, 10, 12, 16, 20, 30];
 const CHAIN: &[usize] = &[10, 30, 100, 200];
@@ -29,7 +31,7 @@ const OPERATORS: &[usize] = &[50, 100, 200, 400];
 /// Expressions beside one another, each of which is a key or a column of its own.
 const KEYS: &[usize] = &[10, 100, 300, 1000];
 
-pub(super) const KINDS: [Kind; 21] = [
+pub(super) const KINDS: [Kind; 26] = [
     Kind {
         name: "IN (SELECT",
         sizes: DEPTHS,
@@ -66,6 +68,17 @@ pub(super) const KINDS: [Kind; 21] = [
             format!(
                 "SELECT x0.a FROM t1 x0 WHERE {inner}1 = 1{}",
                 ")".repeat(depth - 1)
+            )
+        },
+    },
+    Kind {
+        name: "IN (SELECT in the list",
+        sizes: COPIED,
+        text: |depth| {
+            let ends = " FROM t1)".repeat(depth);
+            format!(
+                "{}a{ends} FROM t1",
+                "SELECT a IN (".repeat(depth) + "SELECT "
             )
         },
     },
@@ -165,6 +178,11 @@ pub(super) const KINDS: [Kind; 21] = [
         text: |count| terms(count, " AND ", |at| format!("a = {at}")),
     },
     Kind {
+        name: "inequalities with AND",
+        sizes: COMPARISONS,
+        text: |count| terms(count, " AND ", |at| format!("a <> {at}")),
+    },
+    Kind {
         name: "rows of IN",
         sizes: ROWS,
         text: |count| {
@@ -187,6 +205,33 @@ pub(super) const KINDS: [Kind; 21] = [
             let windows = (0..count).map(|key| format!("SUM(a) OVER (ORDER BY b + {key})"));
             let windows: Vec<String> = windows.collect();
             format!("SELECT {} FROM t1", windows.join(", "))
+        },
+    },
+    Kind {
+        name: "windows by computed keys",
+        sizes: KEYS,
+        text: |count| {
+            let windows = (0..count).map(|key| format!("SUM(a) OVER (ORDER BY (b > {key}) = 1)"));
+            let windows: Vec<String> = windows.collect();
+            format!("SELECT {} FROM t1", windows.join(", "))
+        },
+    },
+    Kind {
+        name: "windows in one order",
+        sizes: KEYS,
+        text: |count| {
+            let windows = (0..count).map(|value| format!("SUM(a + {value}) OVER (ORDER BY b)"));
+            let windows: Vec<String> = windows.collect();
+            format!("SELECT {} FROM t1", windows.join(", "))
+        },
+    },
+    Kind {
+        name: "keys of PARTITION BY",
+        sizes: KEYS,
+        text: |count| {
+            let keys: Vec<String> = (0..count).map(|key| format!("a + {key}")).collect();
+            let keys = keys.join(", ");
+            format!("SELECT SUM(b) OVER (PARTITION BY {keys}) FROM t1")
         },
     },
     Kind {

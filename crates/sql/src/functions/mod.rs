@@ -31,6 +31,7 @@ mod math;
 mod named_locks;
 mod number;
 pub(crate) mod octets;
+pub(crate) mod one_key;
 pub mod own;
 mod regexp;
 mod results;

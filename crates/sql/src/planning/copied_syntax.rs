@@ -1,16 +1,18 @@
 //! How large a statement becomes where rewrites, the planner and the types write parts of it more
 //! than once: what `copies` counts in a plan, counted in the text, before any of it is made.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType, Expr, Function, ObjectName, ObjectNamePart, Query, TypedString,
-    UnaryOperator, Value, Visit, Visitor,
+    BinaryOperator, DataType, Expr, Function, ObjectName, ObjectNamePart, Query, Select,
+    TypedString, UnaryOperator, Value, Visit, Visitor,
 };
 
 use super::copies::{LISTED_MAX, hold_grown};
 use crate::functions::is_waiting as waits;
 use crate::literal::decimal_of;
+use crate::select_list::expression_of;
 use crate::walk;
 
 /// Functions that the types make a CASE of.
@@ -74,21 +76,24 @@ struct Node {
     next: u64,
     others: u64,
     last_waits: bool,
+    /// Whether the values of its parts are asked for, and not only whether they are true.
+    asks_values: bool,
 }
 
 impl Node {
-    fn new(cost: Cost, (next, others): (u64, u64)) -> Node {
+    fn new(cost: Cost, (next, others): (u64, u64), asks_values: bool) -> Node {
         Node {
             cost,
             next,
             others,
             last_waits: false,
+            asks_values,
         }
     }
 
     /// What is no expression: each part is written once.
     fn around() -> Node {
-        Node::new(Cost::default(), (1, 1))
+        Node::new(Cost::default(), (1, 1), false)
     }
 }
 
@@ -100,6 +105,8 @@ struct Counter {
     total: Cost,
     /// How often types are asked for in queries that are done: nobody asks them again.
     asked: u64,
+    /// The items of select lists that are not visited yet, by their address.
+    selected: HashSet<usize>,
 }
 
 impl Counter {
@@ -135,8 +142,24 @@ impl Visitor for Counter {
         ControlFlow::Continue(())
     }
 
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        let items = select.projection.iter().filter_map(expression_of);
+        self.selected.extend(items.map(address));
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        self.nodes.push(Node::new(Cost::LEAF, copies(expr)));
+        let around = self.nodes.last();
+        let is_value =
+            self.selected.remove(&address(expr)) || around.is_some_and(|node| node.asks_values);
+        let copies = match expr {
+            // Its value is a CASE of the rows that are equal, and of those that could be.
+            Expr::InSubquery { .. } if is_value => (2, 3),
+            Expr::AnyOp { .. } | Expr::AllOp { .. } if is_value => (2, 2),
+            expr => copies(expr),
+        };
+        let asks_values = is_value || !is_connective(expr);
+        self.nodes.push(Node::new(Cost::LEAF, copies, asks_values));
         ControlFlow::Continue(())
     }
 
@@ -202,6 +225,20 @@ fn copies(expr: &Expr) -> (u64, u64) {
             right,
         } if is_row(left) || is_row(right) => (2, 2),
         _ => (1, 1),
+    }
+}
+
+fn address(expr: &Expr) -> usize {
+    std::ptr::from_ref(expr).addr()
+}
+
+/// Whether an expression is true by what its parts are.
+fn is_connective(expr: &Expr) -> bool {
+    use BinaryOperator::{And, Or};
+    match expr {
+        Expr::BinaryOp { op: And | Or, .. } | Expr::Nested(_) | Expr::IsTrue(_) => true,
+        Expr::UnaryOp { op, .. } => *op == UnaryOperator::Not,
+        _ => false,
     }
 }
 
@@ -308,6 +345,11 @@ mod tests {
         check("(a, b) = (c, d)", 7, 7);
         check("(a, b) < (c, d)", 7, 13);
         check("(a, b) IN ((1, 2), (3, 4), (5, 6), (7, 8))", 16, 25);
+        check("a IN (SELECT b FROM t)", 3, 3);
+        check("NOT b IN (SELECT c FROM t)", 4, 4);
+        check("CONCAT(b IN (SELECT c FROM t))", 4, 7);
+        check("EXISTS (SELECT a IN (SELECT b FROM t) FROM t)", 4, 7);
+        check("EXISTS (SELECT a < ANY (SELECT b FROM t) FROM t)", 5, 8);
     }
 
     #[test]
@@ -328,6 +370,29 @@ mod tests {
         check("1 + CASE WHEN b THEN ", " END");
         check("1 + IF(b, ", ", 0)");
         check("a AND (", " OR SLEEP(0))");
+    }
+
+    #[test]
+    fn tests_of_subqueries_are_copied_where_their_values_are_asked_for() {
+        let nested = |(open, close): (&str, &str), depth: usize| {
+            format!("{}a{}", open.repeat(depth), close.repeat(depth))
+        };
+        for around in [
+            ("a IN (SELECT ", " FROM t)"),
+            ("a IN (SELECT b AND ", " FROM t)"),
+            ("a NOT IN (SELECT a FROM t WHERE IFNULL(1, ", "))"),
+        ] {
+            assert!(!grown(&nested(around, 5)), "{}", nested(around, 5));
+            assert!(grown(&nested(around, 11)), "{}", nested(around, 11));
+        }
+        for around in [
+            ("a IN (SELECT a FROM t WHERE ", ")"),
+            ("a > 1 OR NOT a IN (SELECT a FROM t WHERE ", ")"),
+            ("EXISTS (SELECT ", " FROM t)"),
+        ] {
+            let cost = cost(&nested(around, 11));
+            assert_eq!(cost.plain, cost.written, "{around:?}");
+        }
     }
 
     #[test]

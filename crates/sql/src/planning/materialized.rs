@@ -13,7 +13,8 @@
 //! of them ask of its rows is asked before they are computed. A table may read another one, and all
 //! readers of a table have been optimized before it is.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Field, Schema};
@@ -111,15 +112,27 @@ struct Tables {
     /// How often each part of the plan that is computed stands in it, where parts of a part count
     /// once.
     counts: HashMap<LogicalPlan, usize>,
+    /// The shapes that several parts have.
+    repeated: HashSet<u64>,
     known: HashMap<LogicalPlan, Materialized>,
     made: Vec<(Materialized, LogicalPlan)>,
 }
 
 impl Tables {
     fn count(&mut self, plan: &LogicalPlan) -> Result<()> {
+        let mut shapes: HashMap<u64, usize> = HashMap::new();
         plan.apply_with_subqueries(|node| {
             check()?;
-            if !is_computed(node) {
+            if is_computed(node) {
+                *shapes.entry(shape(node)).or_default() += 1;
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        let repeated = shapes.into_iter().filter(|(_, count)| *count > 1);
+        self.repeated = repeated.map(|(shape, _)| shape).collect();
+        plan.apply_with_subqueries(|node| {
+            check()?;
+            if !self.may_repeat(node) {
                 return Ok(TreeNodeRecursion::Continue);
             }
             if let Some(count) = self.counts.get_mut(node) {
@@ -134,11 +147,18 @@ impl Tables {
         Ok(())
     }
 
+    /// Whether a part may stand in the plan twice. Those that may are hashed with all that is below
+    /// them: where windows stand above one another, that is as long as the select list is wide for
+    /// each of them.
+    fn may_repeat(&self, node: &LogicalPlan) -> bool {
+        is_computed(node) && self.repeated.contains(&shape(node))
+    }
+
     /// The plan with scans of its tables, which are made.
     fn replaced(&mut self, plan: LogicalPlan) -> Result<LogicalPlan> {
         let replaced = plan.transform_down_with_subqueries(|node| {
             check()?;
-            if !is_computed(&node) || !self.counts.contains_key(&node) {
+            if !self.may_repeat(&node) || !self.counts.contains_key(&node) {
                 return Ok(Transformed::no(node));
             }
             let scan = self.scan_of(node)?;
@@ -200,6 +220,18 @@ fn is_computed(mut node: &LogicalPlan) -> bool {
             node => return computes(node),
         }
     }
+}
+
+/// What can be told of a part at a glance; equal parts have one shape.
+fn shape(node: &LogicalPlan) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    std::mem::discriminant(node).hash(&mut hasher);
+    let fields = node.schema().fields();
+    fields.len().hash(&mut hasher);
+    for field in fields.first().into_iter().chain(fields.last()) {
+        field.name().hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// Whether a node needs all of its rows before it has any.
@@ -350,5 +382,42 @@ impl Reads {
         let columns = self.columns().into_iter();
         let columns = columns.map(|place| column(place).alias(column_name(place)));
         builder.project(columns.collect::<Vec<Expr>>())?.build()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::datatypes::DataType;
+    use datafusion::functions_window::row_number::row_number;
+    use datafusion::logical_expr::{ExprFunctionExt, col, lit, table_scan};
+
+    use super::*;
+
+    fn rows() -> LogicalPlanBuilder {
+        let fields = vec![Field::new("a", DataType::Int64, true)];
+        table_scan(Some("t"), &Schema::new(fields), None).unwrap()
+    }
+
+    #[test]
+    fn windows_above_one_another_are_not_hashed() {
+        let windows = (0_i64..50).map(|key| {
+            let order = (col("t.a") + lit(key)).sort(true, true);
+            row_number().order_by(vec![order]).build().unwrap()
+        });
+        let plan = LogicalPlanBuilder::window_plan(rows().build().unwrap(), windows).unwrap();
+        let mut tables = Tables::default();
+        tables.count(&plan).unwrap();
+        assert_eq!((tables.repeated.len(), tables.counts.len()), (0, 0));
+    }
+
+    #[test]
+    fn what_stands_twice_is_found() {
+        let distinct = || rows().distinct().unwrap();
+        let named = |name: &str| distinct().alias(name).unwrap();
+        let plan = named("x").cross_join(named("y").build().unwrap()).unwrap();
+        let mut tables = Tables::default();
+        tables.count(&plan.build().unwrap()).unwrap();
+        let counts: Vec<usize> = tables.counts.into_values().filter(|of| *of > 1).collect();
+        assert_eq!(counts, [2]);
     }
 }

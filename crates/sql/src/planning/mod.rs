@@ -10,13 +10,15 @@
 //! (`checks`), and before each node that a rule sees the [`Watch`] of the thread is asked whether
 //! to go on (`watch`): a statement that was killed, is out of time or out of memory ends there.
 //!
-//! **Cost**: a pass of the rules is linear in the nodes of a plan, short of what single rules do
-//! with long conditions; `mayfly bench planning` measures it.
+//! **Cost**: a pass of the rules is linear in the nodes of a plan and their columns, short of what
+//! single rules do with long conditions; those are kept shallow (`leaning`). `mayfly bench
+//! planning` measures it.
 
 mod checks;
 mod copied_syntax;
 mod copies;
 mod expansion;
+mod leaning;
 mod materialized;
 mod optimize;
 mod size;

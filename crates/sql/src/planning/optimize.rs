@@ -16,6 +16,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::checks::{check_subqueries, has_subqueries};
 use super::copies::{check_simplified, grows_below};
+use super::leaning::without_leaning;
 use super::size::hold;
 use super::watch::check;
 use super::written_order::in_written_order;
@@ -135,6 +136,7 @@ fn at_node(
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
     check()?;
+    let node = without_leaning(node);
     let rewrite = |node| without_long_values(|| rule.rewrite(node, config));
     if rule.name() != PUSH_FILTERS {
         return rewrite(node);

@@ -7,7 +7,7 @@
 //!
 //! **Source**: `find_order_in_list` of MariaDB's `sql/sql_select.cc`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, OrderBy, OrderByExpr, OrderByKind, Select, SelectItem, SetExpr, TableFactor, Visit,
@@ -42,6 +42,11 @@ pub(super) fn set_aliases_apart(
         None => &mut none,
     };
     let has_star = is_free && select.projection.iter().any(is_wildcard);
+    // Asked once for all keys: a wide list has as many aliases as an order may have keys.
+    let named = names_within(list);
+    if named.is_empty() && !has_star {
+        return Ok(());
+    }
     let mut renamed = HashMap::new();
     for item in &select.projection {
         let SelectItem::ExprWithAlias { expr, alias } = item else {
@@ -51,9 +56,10 @@ pub(super) fn set_aliases_apart(
         if name.starts_with(MARK) {
             continue;
         }
-        let is_column_meant = list
-            .iter()
-            .any(|by| means_column(&by.expr, name, select, expr, bindings));
+        let is_column_meant = named.contains(name)
+            && list
+                .iter()
+                .any(|by| means_column(&by.expr, name, select, expr, bindings));
         // One that is no column of a known table is left to whoever asks for it by its name.
         let is_shown = || {
             let is_asked = |by: &OrderByExpr| alone(&by.expr).is_none() && names(&by.expr, name);
@@ -92,6 +98,23 @@ pub(super) fn set_aliases_apart(
         }
     }
     Ok(())
+}
+
+/// The names of columns and aliases in keys that are more than a name.
+fn names_within(keys: &[OrderByExpr]) -> HashSet<String> {
+    let mut names = HashSet::new();
+    for key in keys.iter().filter(|key| alone(&key.expr).is_none()) {
+        walk::finds(&key.expr, &mut |expr| {
+            let name = match expr {
+                Expr::Identifier(name) => Some(name),
+                Expr::CompoundIdentifier(parts) => parts.last(),
+                _ => None,
+            };
+            names.extend(name.map(|name| name.value.clone()));
+            false
+        });
+    }
+    names
 }
 
 /// Whether something names a column or an alias, without a table.

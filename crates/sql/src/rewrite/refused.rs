@@ -172,7 +172,37 @@ pub(super) fn check_windows(select: &Select, bindings: &Bindings) -> Result<(), 
             return Err(MySqlError::new(code, &[&alias.value]));
         }
     }
-    Ok(())
+    check_orders(select)
+}
+
+/// Windows of different keys that a select list may have: each is a node of the plan with all
+/// columns of those below, and the planner goes through all of them for each item of the list.
+const ORDERS_MAX: usize = 300;
+
+fn check_orders(select: &Select) -> Result<(), MySqlError> {
+    let mut orders = HashSet::new();
+    for expr in select.projection.iter().filter_map(expression_of) {
+        walk::finds(expr, &mut |expr| {
+            let over = match expr {
+                Expr::Function(function) => function.over.as_ref(),
+                _ => None,
+            };
+            match over {
+                Some(WindowType::WindowSpec(window)) => {
+                    orders.insert((window.partition_by.clone(), window.order_by.clone()));
+                }
+                Some(WindowType::NamedWindow(name)) => {
+                    orders.insert((vec![Expr::Identifier(name.clone())], Vec::new()));
+                }
+                None => {}
+            }
+            orders.len() > ORDERS_MAX
+        });
+    }
+    match orders.len() > ORDERS_MAX {
+        true => Err(MySqlError::new(ErrorCode::StackOverrun, &[])),
+        false => Ok(()),
+    }
 }
 
 /// What an aggregate or a window function is computed from is computed before it.

@@ -27,6 +27,7 @@ use crate::bindings::FILES;
 use crate::functions::own::MARK;
 use crate::functions::warned::warned;
 use crate::functions::{SessionValues, arithmetic, aside, define};
+use crate::planning::check;
 
 /// The plan with its constants that warn left for their rows.
 pub(super) fn in_plan(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
@@ -39,6 +40,7 @@ pub(super) fn in_plan(plan: LogicalPlan, config: &ConfigOptions) -> Result<Logic
     };
     let refuses = session.is_some_and(|session| session.lock().refuses_misfits);
     let changed = plan.transform_up_with_subqueries(|mut node| {
+        check()?;
         let mut changes = false;
         if refuses && let LogicalPlan::Filter(filter) = &mut node {
             changes = branches.condition(&mut filter.predicate)?;
@@ -74,6 +76,7 @@ struct Branches<'a> {
 fn databases(plan: &LogicalPlan, current: Option<&str>) -> Result<HashMap<String, String>> {
     let mut databases = HashMap::new();
     plan.apply_with_subqueries(|node| {
+        check()?;
         let named = match node {
             LogicalPlan::TableScan(scan) => Some((scan.table_name.table(), scan)),
             LogicalPlan::SubqueryAlias(alias) => match alias.input.as_ref() {

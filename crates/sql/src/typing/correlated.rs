@@ -14,6 +14,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 use super::except::is_set_operation;
 use super::partners::is_correlated;
 use crate::functions::raise;
+use crate::planning::check as watched;
 
 /// Looks at all subqueries of a plan that nothing has changed.
 ///
@@ -21,6 +22,7 @@ use crate::functions::raise;
 /// 1235.
 pub(super) fn check(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
+        watched()?;
         node.apply_expressions(|expr| {
             expr.apply(|expr| {
                 let (subquery, is_test) = match expr {

@@ -59,6 +59,11 @@ fn side_as(side: &LogicalPlan, targets: &[Option<ColumnType>]) -> Result<Logical
     }
 }
 
+/// Whether a plan numbers the rows of a side of EXCEPT ALL or INTERSECT ALL.
+pub(super) fn numbers_rows(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Projection(_)) && number(plan).is_some()
+}
+
 /// The name of the column that counts equal rows, where there is one.
 fn number(side: &LogicalPlan) -> Option<String> {
     let last = side.schema().fields().last()?;

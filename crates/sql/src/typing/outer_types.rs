@@ -13,10 +13,13 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan, Subquery};
 
 use super::partners::{has_correlated, is_correlated, subquery_of, with_subquery};
+use crate::planning::check;
 
 /// A plan that is typed, whose subqueries name outer columns with the types that these have.
 pub(super) fn renewed(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     plan.transform_up_with_subqueries(|plan| {
+        // What subqueries share becomes a tree of its own for each of them here.
+        check()?;
         let mut is_asked = false;
         plan.apply_expressions(|expr| {
             is_asked |= has_correlated(expr)?;

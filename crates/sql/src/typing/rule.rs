@@ -64,6 +64,8 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if let Some(moved) = outside::moved(&plan, &|plan| Ok(node(plan)?.data))? {
         return Ok(Transformed::yes(moved));
     }
+    // Before a value that is looked up stands between the windows and the node above them.
+    let plan = computed_keys::of_windows_below(plan)?;
     // What is joined keeps its condition, which is typed with the columns that it has gained.
     let joined = looked_up::joined(plan)?;
     let typed = joined.map(|plan| Ok(typed(plan)?.data))?;
@@ -71,6 +73,7 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 }
 
 fn typed(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let plan = computed_keys::of_windows_below(plan)?;
     let plan = grouping_sets::over_columns(plan, &|plan| Ok(typed(plan)?.data))?;
     let schema = columns_below(&plan)?;
     let names = NamePreserver::new(&plan);
@@ -128,12 +131,11 @@ fn whole(plan: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
         }
         LogicalPlan::Sort(mut sort) => {
             sort.expr = zero::in_keys(listed::in_keys(sort.expr, schema), schema)?;
-            computed_keys::of_sort(sort)?
+            computed_keys::of_sort(sort, schema)?
         }
         LogicalPlan::Union(union) => union::typed(union)?,
         LogicalPlan::RecursiveQuery(recursion) => union::in_recursion(recursion)?,
         LogicalPlan::Projection(projection) => select_list(projection, schema)?,
-        LogicalPlan::Window(window) => computed_keys::of_window(window)?,
         other => other,
     })
 }

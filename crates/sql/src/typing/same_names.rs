@@ -21,6 +21,7 @@ use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, 
 use super::correlated::refused;
 use super::joined::replaced;
 use super::partners::{has_subquery, is_correlated, subquery_of, with_subquery};
+use crate::planning::check;
 
 /// The table name of renamed columns.
 const TABLE: &str = "mayfly told apart";
@@ -28,6 +29,7 @@ const TABLE: &str = "mayfly told apart";
 /// Tells the columns of all subqueries of a plan apart; nothing has typed it.
 pub(super) fn told_apart(plan: LogicalPlan) -> Result<LogicalPlan> {
     let changed = plan.transform_up_with_subqueries(|plan| {
+        check()?;
         if let LogicalPlan::Subquery(subquery) = plan {
             return Ok(mended(&subquery)?.map_or_else(
                 || Transformed::no(LogicalPlan::Subquery(subquery.clone())),
