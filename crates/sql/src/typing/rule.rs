@@ -580,13 +580,21 @@ fn function_of(function: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
             let data_type = data_type_of(&args[0], schema)?;
             let call = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&func), args));
             let of = type_of(&call, schema)?;
-            let Expr::ScalarFunction(ScalarFunction { mut args, .. }) = call else {
+            let Expr::ScalarFunction(ScalarFunction {
+                args: mut given, ..
+            }) = call
+            else {
                 return Ok(call);
             };
             if data_type == of.data_type() {
-                return Ok(args.remove(0));
+                return Ok(given.remove(0));
             }
-            return Ok(cast::conversion(of).call(args));
+            // A conversion of whole numbers would become the engine's cast, which looks at each
+            // digit. The function itself knows that all of them fit.
+            if !(data_type.is_integer() && matches!(of.data_type(), DataType::Decimal128(_, _))) {
+                return Ok(cast::conversion(of).call(given));
+            }
+            args = given;
         }
         _ => {}
     }

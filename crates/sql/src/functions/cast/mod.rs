@@ -450,3 +450,25 @@ impl Conversions<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_widen_as_arrow_casts_them() {
+        use arrow::array::{Int64Array, UInt8Array, UInt64Array};
+        let arrays: [ArrayRef; 3] = [
+            Arc::new(Int64Array::from(vec![Some(i64::MIN), None, Some(i64::MAX)])),
+            Arc::new(UInt64Array::from(vec![Some(0), Some(u64::MAX), None])),
+            Arc::new(UInt8Array::from(vec![Some(255), None])),
+        ];
+        for (array, scale) in arrays.iter().zip([0, 18, 35]) {
+            let target = crate::functions::unify::decimal(20, scale);
+            let widened = converted(array, target.clone()).unwrap();
+            let cast = arrow::compute::cast(array, &target.data_type()).unwrap();
+            assert_eq!(&widened, &cast);
+            assert_eq!(widened.data_type(), cast.data_type());
+        }
+    }
+}
