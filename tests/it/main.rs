@@ -25,6 +25,7 @@ mod parquet_file;
 mod partitioned;
 mod planning;
 mod points;
+mod prepared;
 mod process;
 mod profiles;
 mod queries;

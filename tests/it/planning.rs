@@ -364,10 +364,32 @@ async fn wide_statements_are_planned() {
     let terms = list(2000, " OR ", &|term| format!("a = {term} AND b > {term}"));
     let joins = list(20, "", &|at| format!(" JOIN t1 x{at} ON x{at}.a = t1.a"));
     let unions = " UNION ALL SELECT a FROM t1".repeat(300);
+    let unequal = list(5000, " AND ", &|term| format!("a <> {}", term + 10));
+    let keys = list(500, ", ", &|key| format!("a + b + {key}"));
+    let windows = list(100, ", ", &|key| {
+        format!("RANK() OVER (ORDER BY a * {key}, b) AS w{key}")
+    });
+    let computed = list(100, ", ", &|key| {
+        format!("RANK() OVER (ORDER BY (a > {key}) = 1, b) AS w{key}")
+    });
     for (sql, expected) in [
         (format!("SELECT COUNT(*) FROM t1 WHERE a IN ({items})"), "2"),
         (format!("SELECT COUNT(*) FROM t1 WHERE {terms}"), "2"),
+        (format!("SELECT COUNT(*) FROM t1 WHERE {unequal}"), "2"),
         (format!("SELECT COUNT(*) FROM t1{joins}"), "2"),
+        (format!("SELECT a FROM t1 ORDER BY {keys} LIMIT 1"), "1"),
+        (
+            format!("SELECT COUNT(*) FROM (SELECT {windows} FROM t1) w WHERE w99 = 2"),
+            "1",
+        ),
+        (
+            format!("SELECT SUM(w99) FROM (SELECT {computed} FROM t1) w"),
+            "3",
+        ),
+        (
+            format!("SELECT SUM(n) FROM (SELECT COUNT(*) OVER (PARTITION BY {keys}) n FROM t1) w"),
+            "2",
+        ),
         (
             format!("SELECT COUNT(*) FROM (SELECT a FROM t1{unions}) u"),
             "602",
@@ -380,6 +402,16 @@ async fn wide_statements_are_planned() {
             &sql[..40]
         );
     }
+    // One with more windows of different keys is refused before it is planned.
+    let windows = |orders: usize| {
+        let list = list(1000, ", ", &|key| {
+            format!("SUM(a) OVER (ORDER BY b + {}) AS w{key}", key % orders)
+        });
+        format!("EXPLAIN SELECT {list} FROM t1")
+    };
+    let error = run(&mut session, &windows(1000)).await.unwrap_err();
+    assert_eq!(error.code, 1436, "{error}");
+    assert!(run(&mut session, &windows(3)).await.is_ok());
     end(&engine, session, "wide").await;
 }
 
@@ -449,6 +481,44 @@ async fn what_doubles_at_each_level_is_refused() {
     }
     assert_eq!(rows(&mut session, "SELECT SUM(a) FROM t1").await, [["3"]]);
     end(&engine, session, "copies").await;
+}
+
+/// ELT is asked for its number in each of the conditions of a CASE, unless the number is long.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_elt_chooses_by_elt_does_not_grow() {
+    let directory = tempfile::tempdir().unwrap();
+    let (engine, mut session) = engine_with_table(directory.path()).await;
+    let words: String = (0..99).map(|word| format!(", {word}")).collect();
+    let close = format!(", UPPER('x'){words})");
+    for depth in [2, 6] {
+        let inner = format!("ELT(a{close}");
+        let value = nested("ELT(LENGTH(", &inner, &format!("){close}"), depth - 1);
+        let started = Instant::now();
+        let sql = format!("SELECT {value} FROM t1 ORDER BY a");
+        assert_eq!(rows(&mut session, &sql).await, [["X"], ["X"]], "{depth}");
+        assert!(started.elapsed() < PATIENCE, "{depth}");
+    }
+    end(&engine, session, "chosen").await;
+}
+
+/// The value of IN is made of three subqueries, each of which has those that are inside of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn subqueries_whose_values_are_asked_for_triple_at_each_level() {
+    let directory = tempfile::tempdir().unwrap();
+    let (engine, mut session) = engine_with_table(directory.path()).await;
+    let listed = |depth: usize| nested("SELECT a IN (", "SELECT a FROM t1", ") FROM t1", depth);
+    let few = format!("{} ORDER BY a", listed(2));
+    assert_eq!(rows(&mut session, &few).await, [["1"], ["0"]]);
+    for depth in [20, 40, 63] {
+        for sql in [listed(depth), format!("EXPLAIN {}", listed(depth))] {
+            let error = run(&mut session, &sql).await.unwrap_err();
+            assert_eq!(error.code, 1436, "{depth}: {error}");
+        }
+    }
+    // Conditions only ask whether it is true.
+    let condition = nested("SELECT a FROM t1 WHERE a IN (", "SELECT a FROM t1", ")", 40);
+    assert_eq!(rows(&mut session, &condition).await.len(), 2);
+    end(&engine, session, "tripled").await;
 }
 
 /// Assignments and derived tables that name what was computed before twice.

@@ -9,6 +9,7 @@
 //! **Cost**: a load of a counter for each statement; nothing else unless one was abandoned.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use mayfly_types::{ErrorCode, MySqlError};
 
@@ -71,12 +72,17 @@ impl Connection {
     /// # Errors
     /// 1317 where the connection is ended meanwhile.
     pub(crate) async fn after_abandoned(&self) -> Result<(), MySqlError> {
-        if self.abandoned.is_none() {
-            return Ok(());
+        if !self.abandoned.is_none() {
+            tokio::select! {
+                () = self.abandoned.none_left() => {}
+                () = self.end.wait() => {
+                    return Err(MySqlError::new(ErrorCode::QueryInterrupted, &[]));
+                }
+            }
         }
-        tokio::select! {
-            () = self.abandoned.none_left() => Ok(()),
-            () = self.end.wait() => Err(MySqlError::new(ErrorCode::QueryInterrupted, &[])),
+        if self.is_left_away.load(Ordering::Relaxed) {
+            self.return_home();
         }
+        Ok(())
     }
 }

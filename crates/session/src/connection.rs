@@ -62,14 +62,21 @@ pub(crate) struct Connection {
     pub(crate) explains: AtomicBool,
     /// Whether the statement that runs was prepared.
     pub(crate) is_prepared: AtomicBool,
+    /// Whether the database is still that of a prepared statement, which was abandoned.
+    pub(crate) is_left_away: AtomicBool,
     local: Mutex<Local>,
     // resources
     pub(crate) account: Account,
 }
 
+/// The database that a connection returns to, if it had one.
+pub(crate) struct Home(pub(crate) Option<String>);
+
 /// What a session may change.
 pub(crate) struct Local {
     pub(crate) database: Option<String>,
+    /// The database to return to, while a prepared statement runs in another one.
+    pub(crate) home: Option<Home>,
     pub(crate) variables: Variables,
     pub(crate) user_variables: BTreeMap<String, ScalarValue>,
     pub(crate) temporary: TemporaryTables,
@@ -176,7 +183,8 @@ impl Connection {
         let new = Self::open_with(self.engine.clone(), self.id, self.end.clone());
         {
             let (mut new, old) = (new.local(), self.local());
-            new.database.clone_from(&old.database);
+            let home = old.home.as_ref().map(|home| &home.0);
+            new.database.clone_from(home.unwrap_or(&old.database));
             new.counts_found = old.counts_found;
             new.encryption.clone_from(&old.encryption);
             new.client_port = old.client_port;
@@ -192,23 +200,7 @@ impl Connection {
         new
     }
 
-    /// A connection of the same database and variables that nobody speaks on and nobody sees.
-    pub(crate) fn for_plans(&self) -> Arc<Connection> {
-        let new = Self::open_with(self.engine.clone(), 0, EndHandle::default());
-        {
-            let (variables, database) = {
-                let local = self.local();
-                (local.variables.clone(), local.database.clone())
-            };
-            let mut new = new.local();
-            new.variables = variables;
-            new.database = database;
-        }
-        new.begin_looking(false);
-        new
-    }
-
-    fn open_with(engine: Engine, id: u64, end: EndHandle) -> Arc<Connection> {
+    pub(crate) fn open_with(engine: Engine, id: u64, end: EndHandle) -> Arc<Connection> {
         let quota = engine
             .globals()
             .variables
@@ -255,8 +247,10 @@ impl Connection {
             follows_transaction: AtomicBool::default(),
             explains: AtomicBool::default(),
             is_prepared: AtomicBool::default(),
+            is_left_away: AtomicBool::default(),
             local: Mutex::new(Local {
                 database: Some(DEFAULT_DATABASE.to_owned()),
+                home: None,
                 variables,
                 user_variables: BTreeMap::new(),
                 named: BTreeMap::new(),
@@ -420,7 +414,7 @@ impl Connection {
         self.values
             .begin(local.fixed_now_micros.unwrap_or_else(clock));
         let mut values = self.values.lock();
-        values.database.clone_from(&local.database);
+        self.tell_database(&local, &mut values.database);
         values.row_count = local.row_count;
         values.found_rows = local.found_rows;
         if !is_known {

@@ -12,6 +12,7 @@ use arrow::record_batch::RecordBatch;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use mayfly_exec::{RecursionTooDeep, RowGroupRefused, UngovernedOperator, find_space_error};
+use mayfly_sql::inner_name::shown_in_error;
 use mayfly_table::KEY_BYTES_MAX;
 use mayfly_types::spelling::shown_bytes;
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
@@ -24,11 +25,15 @@ const MIB: u64 = 1 << 20;
 
 /// The error that a client sees for a failure inside a plan.
 pub(crate) fn from_plan(error: &DataFusionError) -> MySqlError {
+    shown_in_error(of_plan(error))
+}
+
+fn of_plan(error: &DataFusionError) -> MySqlError {
     if let Some(found) = find_mysql(error) {
         return found.clone();
     }
     if let Some(found) = find::<RowGroupRefused>(error) {
-        let mut refused = from_plan(&found.cause);
+        let mut refused = of_plan(&found.cause);
         let needed = size(found.needed_bytes);
         let file = format!("; {needed} of the file '/{}' are read at once", found.file);
         refused.message.push_str(&file);
@@ -55,7 +60,7 @@ pub(crate) fn from_plan(error: &DataFusionError) -> MySqlError {
     if let DataFusionError::Collection(errors) = error
         && let Some(first) = errors.first()
     {
-        return from_plan(first);
+        return of_plan(first);
     }
     from_text(error)
 }

@@ -49,6 +49,7 @@ mod pending;
 mod plan_owner;
 mod planning;
 mod prepared;
+mod prepared_database;
 mod profile;
 mod progress;
 pub mod render;

@@ -2,7 +2,7 @@
 //!
 //! A prepared statement is what the protocol's is ([`crate::prepared`]): its text, cut at its
 //! parameters. Running it puts the values of variables into the text, which is then run as if the
-//! client had sent it.
+//! client had sent it from the database of the statement ([`crate::prepared_database`]).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl Session {
                     _,
                 )) => match self.executed(executed, &variables).await {
                     Ok((statement, text)) => {
-                        let mut ended = self.execute(&text).await;
+                        let mut ended = self.execute_away(&statement, &text).await;
                         if let Ok(Outcome::Rows { columns, .. }) = &mut ended {
                             statement.label(columns);
                         }

@@ -16,6 +16,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::connection::{Connection, Local};
+use crate::running::EndHandle;
 use crate::statement::Described;
 
 /// Variables that clients set anew for each statement, such as those that replay a log.
@@ -103,6 +104,22 @@ impl Connection {
         let owner = owners.find_or_open(key, || self.for_plans());
         self.remember_owner(&owner);
         Some(owner)
+    }
+
+    /// A connection of the same database and variables that nobody speaks on and nobody sees.
+    fn for_plans(&self) -> Arc<Connection> {
+        let new = Connection::open_with(self.engine.clone(), 0, EndHandle::default());
+        {
+            let (variables, database) = {
+                let local = self.local();
+                (local.variables.clone(), local.database.clone())
+            };
+            let mut new = new.local();
+            new.variables = variables;
+            new.database = database;
+        }
+        new.begin_looking(false);
+        new
     }
 
     fn known_owner(&self) -> Result<Arc<PlanOwner>, Key> {

@@ -23,19 +23,16 @@ use crate::session::Session;
 pub use mayfly_sql::pieces::Parameter;
 
 /// Errors that say a statement cannot be run whatever values it gets: there is no such database,
-/// column, table, function or variable, or it is no statement.
-const HOPELESS: [u16; 13] = [
-    1044, 1046, 1049, 1051, 1054, 1064, 1065, 1109, 1110, 1136, 1146, 1193, 1305,
+/// column, table, function or variable, a name means several, numbers of columns or arguments do
+/// not fit, an aggregate stands where none may, or it is no statement.
+const HOPELESS: [u16; 21] = [
+    1044, 1046, 1049, 1051, 1052, 1054, 1060, 1064, 1065, 1066, 1109, 1110, 1111, 1136, 1146, 1193,
+    1222, 1241, 1305, 1327, 1582,
 ];
 
 /// Errors that say planning was stopped: by KILL, or at the end of its time. Its execution would be
 /// planned for as long, in vain. A lack of memory is none of them: an execution waits for some.
 const STOPPED: [u16; 2] = [1317, 3024];
-
-/// Words of statements that change something.
-const OF_CHANGES: [&str; 7] = [
-    "UPDATE", "DELETE", "INSERT", "REPLACE", "CREATE", "SET", "DO",
-];
 
 /// What a prepared statement of a few parameters and columns takes beside its text, about.
 const STATEMENT_BYTES: usize = 4 << 10;
@@ -47,6 +44,8 @@ const PARAMETER_BYTES: usize = 64;
 #[derive(Debug)]
 pub struct Prepared {
     text: Parametrized,
+    /// What was the current database then.
+    database: Option<String>,
     columns: Vec<ColumnInfo>,
     _place: PreparedPlace,
     _memory: ClientMemory,
@@ -75,7 +74,6 @@ impl Prepared {
         if is_on_prepared(text) {
             return Err(MySqlError::new(ErrorCode::NotPreparable, &[]));
         }
-        let first = text.split_ascii_whitespace().next().unwrap_or_default();
         let asked = text;
         let kept_bytes = text.len().saturating_add(STATEMENT_BYTES);
         let mut memory = session.keep_for_client(kept_bytes)?;
@@ -84,14 +82,8 @@ impl Prepared {
         memory.resize(kept_bytes.saturating_add(parameter_bytes) as u64)?;
         let shows = text.as_asked(asked);
         let told = text.with_nothing()?;
-        let changes = OF_CHANGES
-            .iter()
-            .any(|word| first.eq_ignore_ascii_case(word));
-        let described = match changes {
-            true => session.check(&told).await.map(|()| Vec::new()),
-            false => session.describe(&told).await,
-        };
-        let columns = match described {
+        let database = session.database();
+        let columns = match session.describe(&told).await {
             Ok(mut columns) => {
                 for column in &mut columns {
                     column.name = shows(&column.name);
@@ -108,10 +100,16 @@ impl Prepared {
         };
         Ok(Prepared {
             text,
+            database,
             columns,
             _place: place,
             _memory: memory,
         })
+    }
+
+    /// The database in which it runs.
+    pub(crate) fn database(&self) -> Option<&str> {
+        self.database.as_deref()
     }
 
     /// The number of parameters.

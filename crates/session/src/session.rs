@@ -23,6 +23,7 @@ use crate::kept::KeptRows;
 use crate::names;
 use crate::outcome::{ColumnInfo, Outcome, RowStream, crashed, panic_text};
 use crate::prepared::{Prepared, PreparedCommand};
+use crate::prepared_database::Away;
 use crate::profile::Stage;
 use crate::progress::Progress;
 use crate::running::{AFTER_FAILURE, AFTER_SUCCESS, CancelHandle, EndHandle, Running};
@@ -145,6 +146,7 @@ impl Session {
     /// # Errors
     /// Whatever MySQL would answer; the session stays usable.
     pub async fn execute(&mut self, statement: &str) -> Result<Outcome, MySqlError> {
+        self.connection.after_abandoned().await?;
         let ended = self.run(statement).await;
         if let Ok(outcome) = &ended {
             self.connection.follow_transaction(statement, outcome);
@@ -152,8 +154,18 @@ impl Session {
         ended
     }
 
-    async fn run(&mut self, statement: &str) -> Result<Outcome, MySqlError> {
+    /// Runs a prepared statement, whose text this is, in its database.
+    pub(crate) async fn execute_away(
+        &mut self,
+        prepared: &Prepared,
+        text: &str,
+    ) -> Result<Outcome, MySqlError> {
         self.connection.after_abandoned().await?;
+        let _away = Away::enter(&self.connection, prepared.database());
+        self.execute(text).await
+    }
+
+    async fn run(&mut self, statement: &str) -> Result<Outcome, MySqlError> {
         let started = Instant::now();
         let at_once = self.run_at_once(statement).await;
         let waits = matches!(at_once, AtOnce::Waits);
@@ -335,45 +347,22 @@ impl Session {
         shortage::may_run_again(&running.text) && !self.connection.values.lock().took_effect
     }
 
-    /// The columns of the rows that a statement would return; none if it returns no rows. Nothing
-    /// is run.
+    /// The columns of the rows that a statement would return; none if it returns no rows: then its
+    /// names are looked at. Nothing is run.
     ///
     /// # Errors
     /// What reading and planning the statement give.
     pub async fn describe(&self, statement: &str) -> Result<Vec<ColumnInfo>, MySqlError> {
+        self.connection.after_abandoned().await?;
         if let Some(columns) = statement::known_columns(&self.connection, statement) {
             return Ok(columns);
         }
-        self.look_at(statement, statement::describe).await
-    }
-
-    /// Looks at the names of a statement that changes rows. Nothing is run.
-    ///
-    /// # Errors
-    /// What reading and planning the statement give.
-    pub(crate) async fn check(&self, statement: &str) -> Result<(), MySqlError> {
-        if statement::known_columns(&self.connection, statement).is_some() {
-            return Ok(());
-        }
-        self.look_at(statement, statement::check).await
-    }
-
-    /// Runs a part of a statement that shows and changes nothing.
-    async fn look_at<T: Send + 'static, F>(
-        &self,
-        statement: &str,
-        look: impl FnOnce(Arc<Connection>, Arc<Running>) -> F,
-    ) -> Result<T, MySqlError>
-    where
-        F: Future<Output = Result<T, MySqlError>> + Send + 'static,
-    {
-        self.connection.after_abandoned().await?;
         let connection = Arc::clone(&self.connection);
         let account = connection.statement_account();
         let running = Running::look(&connection, statement, account);
         let mut guard = AbortOnDrop(Some(Arc::clone(&running)));
-        let ended = self.run_on_workers(&running, look(connection, Arc::clone(&running)));
-        let ended = ended.await;
+        let look = statement::describe(connection, Arc::clone(&running));
+        let ended = self.run_on_workers(&running, look).await;
         guard.0 = None;
         running.finish();
         ended.map_err(|error| running.interrupted().unwrap_or(error))
@@ -390,11 +379,16 @@ impl Session {
         KeptRows::of(batches, account, workers).await
     }
 
-    /// Runs a prepared statement: [`Prepared::with`] gives its text.
+    /// Runs a prepared statement in the database in which it was prepared: [`Prepared::with`] gives
+    /// its text.
     ///
     /// # Errors
     /// As of [`execute`](Session::execute).
-    pub async fn execute_prepared(&mut self, statement: &str) -> Result<Outcome, MySqlError> {
+    pub async fn execute_prepared(
+        &mut self,
+        prepared: &Prepared,
+        text: &str,
+    ) -> Result<Outcome, MySqlError> {
         let connection = Arc::clone(&self.connection);
         connection.engine.clients().executes();
         {
@@ -402,8 +396,8 @@ impl Session {
             commands.add(Command::StatementExecute);
         }
         // Also where the future is dropped.
-        let _prepared = IsPrepared::begin(&connection);
-        self.execute(statement).await
+        let _is_prepared = IsPrepared::begin(&connection);
+        self.execute_away(prepared, text).await
     }
 
     /// Counts a command on a prepared statement.
@@ -435,6 +429,7 @@ impl Session {
 
     /// The same, whatever asks for it.
     pub(crate) async fn prepare_any(&self, statement: &str) -> Result<Prepared, MySqlError> {
+        self.connection.after_abandoned().await?;
         let engine = &self.connection.engine;
         let most = engine.globals().variables.number("max_prepared_stmt_count");
         let place = engine.clients().prepare(most);

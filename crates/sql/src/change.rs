@@ -8,19 +8,24 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, EnumMember, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    LimitClause, ObjectName, ObjectNamePart, OrderBy, OrderByKind, Query, SelectItem, SetExpr,
-    TableAlias, TableFactor, TableWithJoins, Visitor,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LimitClause, ObjectName,
+    ObjectNamePart, OrderBy, OrderByKind, Query, SelectItem, SetExpr, TableAlias, TableFactor,
+    TableWithJoins, Visitor,
 };
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
 use crate::bindings::Bindings;
 use crate::from_list::{is_by_name, joins, tables_mut};
+use crate::functions::cast::{Nulls, keeping_name};
+use crate::inner_name::shown;
 use crate::parse;
 use crate::planning::check_grown;
 use crate::references::{file_path, table_name};
-pub use crate::rewrite::qualifiers::{in_change as settle_names, in_value as settle_names_of};
-use crate::rewrite::{common_columns, refused};
+pub use crate::rewrite::qualifiers::changes::{
+    in_change as settle_names, in_value as settle_names_of, is_needed_in_change,
+    is_needed_in_value, tell_apart,
+};
+use crate::rewrite::{call, common_columns, refused};
 use crate::statement::{RowChoice, TableName};
 use crate::walk::{self, change_expressions, change_with_depth, counts_depth};
 
@@ -118,7 +123,8 @@ pub fn refuse_groups<'a>(
 pub struct Mention {
     /// The table as it is named.
     pub table: TableName,
-    /// What its columns are qualified with: its alias, or its own name.
+    /// What its columns are qualified with: its alias, or its own name, or the inner name that it
+    /// has beside another one of that name.
     pub alias: String,
 }
 
@@ -134,8 +140,9 @@ impl Mention {
     /// Whether a name in front of FROM means this table, where `database` is the current one. An
     /// alias stands in no database.
     pub fn is_named(&self, name: &TableName, database: Option<&str>) -> bool {
-        self.alias == name.table
-            && match self.alias == self.table.table {
+        let alias = shown(&self.alias);
+        alias == name.table
+            && match alias == self.table.table {
                 true => self.database(database) == name.database.as_deref().or(database),
                 false => name.database.is_none(),
             }
@@ -145,7 +152,8 @@ impl Mention {
     /// of its table, and a name without one means a table of any.
     pub fn owns(&self, name: &TableName, database: Option<&str>) -> bool {
         let named = name.database.as_deref();
-        self.alias == name.table && (named.is_none() || named == self.database(database))
+        let is_called = self.alias == name.table || shown(&self.alias) == name.table;
+        is_called && (named.is_none() || named == self.database(database))
     }
 
     /// The database of the table, where `current` is the current one.
@@ -412,6 +420,8 @@ fn column_name<'a>(expr: &'a Expr, alias: &str, depth: usize) -> Option<&'a str>
 /// one table one after the other, and each sees the ones before it.
 pub struct Assigned {
     alias: String,
+    /// The columns of the table, in lower case.
+    columns: HashSet<String>,
     /// The values, with their sizes, by the names of the columns in lower case.
     values: HashMap<String, (Expr, u64)>,
     /// Nodes of all assignments: as they are written, and with the values of those before them.
@@ -420,10 +430,12 @@ pub struct Assigned {
 }
 
 impl Assigned {
-    /// Nothing is assigned yet.
-    pub fn new(alias: &str) -> Assigned {
+    /// Nothing is assigned yet to a table with these columns.
+    pub fn new<'c>(alias: &str, columns: impl IntoIterator<Item = &'c String>) -> Assigned {
+        let columns = columns.into_iter().map(|name| name.to_lowercase());
         Assigned {
             alias: alias.to_owned(),
+            columns: columns.collect(),
             values: HashMap::new(),
             plain: 0,
             written: 0,
@@ -445,10 +457,26 @@ impl Assigned {
         change_with_depth(value, &mut |expr, depth| {
             // What has been put in names columns as they were before.
             if let Some((value, _)) = self.value_of(expr, depth) {
-                *expr = value.clone();
+                *expr = match depth {
+                    0 => value.clone(),
+                    _ => self.qualified(value.clone()),
+                };
             }
         });
         Ok(())
+    }
+
+    /// A value with the table before its columns: tables of a subquery may have such columns.
+    fn qualified(&self, mut value: Expr) -> Expr {
+        change_with_depth(&mut value, &mut |expr, depth| {
+            if let Expr::Identifier(ident) = expr
+                && depth == 0
+                && self.columns.contains(&ident.value.to_lowercase())
+            {
+                *expr = column(&self.alias, &ident.value);
+            }
+        });
+        value
     }
 
     /// A column gets a value, into which those before it have been put.
@@ -498,49 +526,13 @@ impl Assigned {
 }
 
 /// A value as a column of this type keeps it.
-///
-/// # Errors
-/// None but for a bug in the parser.
-pub fn kept_as(value: Expr, of: &ColumnType) -> Result<Expr, MySqlError> {
-    let target = match of {
-        of if of.is_integer() => match of.is_unsigned() {
-            true => "UNSIGNED".to_owned(),
-            false => "SIGNED".to_owned(),
-        },
-        ColumnType::Decimal {
-            precision, scale, ..
-        } => format!("DECIMAL({precision},{scale})"),
-        ColumnType::Float { .. } => "FLOAT".to_owned(),
-        ColumnType::Double { .. } => "DOUBLE".to_owned(),
-        ColumnType::Char { length } | ColumnType::VarChar { length } => format!("CHAR({length})"),
-        ColumnType::Text(_) => "CHAR".to_owned(),
-        ColumnType::Date => "DATE".to_owned(),
-        ColumnType::DateTime { digits } | ColumnType::Timestamp { digits } => {
-            format!("DATETIME({digits})")
-        }
-        ColumnType::Time { digits } => format!("TIME({digits})"),
-        ColumnType::Enum(_) | ColumnType::Set(_) => "CHAR".to_owned(),
-        _ => return Ok(Expr::Nested(Box::new(value))),
-    };
-    let mut cast = parse::parse_expression(&format!("CAST(0 AS {target})"))?;
-    if let Expr::Cast {
-        expr,
-        data_type,
-        kind: CastKind::Cast,
-        ..
-    } = &mut cast
-    {
-        **expr = value;
-        match of {
-            ColumnType::Enum(words) => {
-                let words = words.iter().cloned().map(EnumMember::Name);
-                *data_type = DataType::Enum(words.collect(), None);
-            }
-            ColumnType::Set(words) => *data_type = DataType::Set(words.clone()),
-            _ => {}
-        }
-    }
-    Ok(cast)
+pub fn kept_as(value: Expr, of: &ColumnType) -> Expr {
+    call(&keeping_name(of, Nulls::Stay), vec![value])
+}
+
+/// The same for a column that takes no NULL: it keeps the zero of its type, if that has one.
+pub fn kept_or_zero(value: Expr, of: &ColumnType) -> Expr {
+    call(&keeping_name(of, Nulls::Zero), vec![value])
 }
 
 #[cfg(test)]
@@ -549,7 +541,7 @@ mod tests {
 
     #[test]
     fn assignments_see_those_before_them() {
-        let mut before = Assigned::new("t");
+        let mut before = Assigned::new("t", &[]);
         let mut put = |column: &str, text: &str| {
             let mut value = parse::parse_expression(text).unwrap();
             before.put_into(&mut value)?;
@@ -564,8 +556,21 @@ mod tests {
     }
 
     #[test]
+    fn a_value_in_a_subquery_names_the_table() {
+        let mut before = Assigned::new("t", &["C".to_owned()]);
+        before.add("b", parse::parse_expression("c + u.c + x").unwrap());
+        let text = "b + (SELECT MAX(u.a) FROM u WHERE u.c < t.b)";
+        let mut value = parse::parse_expression(text).unwrap();
+        before.put_into(&mut value).unwrap();
+        assert_eq!(
+            value.to_string(),
+            "c + u.c + x + (SELECT MAX(u.a) FROM u WHERE u.c < `t`.`c` + u.c + x)"
+        );
+    }
+
+    #[test]
     fn assignments_that_double_are_refused() {
-        let mut before = Assigned::new("t");
+        let mut before = Assigned::new("t", &[]);
         let mut refused = None;
         for at in 0..100 {
             let (from, to) = if at % 2 == 0 { ("b", "a") } else { ("a", "b") };
@@ -583,7 +588,7 @@ mod tests {
 
     #[test]
     fn long_assignments_that_do_not_are_not() {
-        let mut before = Assigned::new("t");
+        let mut before = Assigned::new("t", &[]);
         for at in 0..4096 {
             let items = vec!["1"; 50].join(", ");
             let mut value = parse::parse_expression(&format!("CONCAT({items})")).unwrap();

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
-use datafusion::arrow::datatypes::{DataType, FieldRef, Schema};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::common::{DFSchema, ScalarValue, internal_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
@@ -16,6 +16,7 @@ use datafusion::logical_expr::{
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::sql::sqlparser::ast;
 use mayfly_exec::batch_of;
+use mayfly_types::ColumnType;
 
 use crate::functions::arithmetic::refusing_zero_in;
 use crate::functions::has_waiting;
@@ -44,6 +45,66 @@ impl Computed {
     pub fn field(&self) -> &FieldRef {
         &self.field
     }
+}
+
+/// A value with its MySQL type.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TypedValue {
+    /// The value.
+    pub value: ScalarValue,
+    /// Its type, where it shows other digits of a second than its Arrow type has. Of all others the
+    /// Arrow type tells enough: alone, a BIT and a YEAR are numbers and a word of a list is a text
+    /// to whatever column they come to, as in MariaDB.
+    pub field: Option<FieldRef>,
+}
+
+impl From<ScalarValue> for TypedValue {
+    fn from(value: ScalarValue) -> TypedValue {
+        TypedValue { value, field: None }
+    }
+}
+
+impl TypedValue {
+    /// A value of an expression with this field.
+    pub fn of(value: ScalarValue, field: &FieldRef) -> TypedValue {
+        let field = decides(field).then(|| Arc::clone(field));
+        TypedValue { value, field }
+    }
+
+    /// Its MySQL type.
+    pub fn column_type(&self) -> ColumnType {
+        match &self.field {
+            Some(field) => ColumnType::from_arrow(field),
+            None => ColumnType::from_data_type(&self.value.data_type()),
+        }
+    }
+
+    /// The field of an array of such values.
+    pub fn field_of(&self, name: &str) -> Field {
+        let field = Field::new(name, self.value.data_type(), true);
+        match &self.field {
+            Some(of) => field.with_metadata(of.metadata().clone()),
+            None => field,
+        }
+    }
+
+    /// Whether values of both may stand in one array.
+    pub fn has_type_of(&self, other: &TypedValue) -> bool {
+        self.value.data_type() == other.value.data_type()
+            && match (&self.field, &other.field) {
+                (None, None) => true,
+                (Some(left), Some(right)) => {
+                    Arc::ptr_eq(left, right) || left.metadata() == right.metadata()
+                }
+                _ => false,
+            }
+    }
+}
+
+/// Whether the MySQL type of a field says more of its values than the Arrow type does.
+fn decides(field: &Field) -> bool {
+    let of = ColumnType::from_arrow(field);
+    of.is_temporal() && of != ColumnType::from_data_type(field.data_type())
 }
 
 impl Planner<'_> {
@@ -86,7 +147,7 @@ impl Planner<'_> {
     ///
     /// # Errors
     /// As for the same expressions in a select list.
-    pub fn values(&self, expressions: Vec<ast::Expr>) -> Result<Option<Vec<ScalarValue>>> {
+    pub fn values(&self, expressions: Vec<ast::Expr>) -> Result<Option<Vec<TypedValue>>> {
         if expressions.iter().any(has_query) {
             return Ok(None);
         }
@@ -96,11 +157,13 @@ impl Planner<'_> {
         };
         let rows = batch_of(schema.inner(), Vec::new(), 1)?;
         let values = list.into_iter().map(|expression| {
+            let field = expression.to_field(&schema)?.1;
             let ready = self.state.create_physical_expr(expression, &schema)?;
-            match asked(ready)?.data.evaluate(&rows)? {
-                ColumnarValue::Scalar(value) => Ok(value),
-                ColumnarValue::Array(array) => ScalarValue::try_from_array(&array, 0),
-            }
+            let value = match asked(ready)?.data.evaluate(&rows)? {
+                ColumnarValue::Scalar(value) => value,
+                ColumnarValue::Array(array) => ScalarValue::try_from_array(&array, 0)?,
+            };
+            Ok(TypedValue::of(value, &field))
         });
         values.collect::<Result<_>>().map(Some)
     }

@@ -24,17 +24,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::{ColumnarValue, Expr};
+use datafusion::logical_expr::{ColumnarValue, Expr, ExprSchemable};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::sql::sqlparser::ast;
 use mayfly_exec::batch_of;
 
 use crate::change::refuse_groups;
-use crate::compute::is_query;
+use crate::compute::{TypedValue, is_query};
 use crate::declared::mentions;
 use crate::functions::any_constant::takes_any_constant;
 use crate::functions::arithmetic::refusing_zero_in;
@@ -379,6 +379,8 @@ impl Shapes {
 #[derive(Debug, Clone)]
 struct Shape {
     expression: Arc<dyn PhysicalExpr>,
+    /// What its values are, their MySQL type included.
+    field: FieldRef,
     columns: SchemaRef,
 }
 
@@ -387,7 +389,7 @@ struct Shape {
 pub struct Computed {
     /// The values with the numbers of their cells. Those are left out that are to be computed one
     /// by one: they warn, fail or change, or there are too many bytes before them.
-    pub values: Vec<(usize, ScalarValue)>,
+    pub values: Vec<(usize, TypedValue)>,
     /// The bytes of long values.
     pub bytes: usize,
 }
@@ -407,7 +409,9 @@ impl Planner<'_> {
             if let Some(shape) = self.known_shape(shape, &cells, shapes)? {
                 let values = shape.values(&cells.literals, &mut computed.bytes)?;
                 let placed = cells.places.into_iter().zip(values);
-                let placed = placed.filter_map(|(place, value)| Some((place, value?)));
+                let placed = placed.filter_map(|(place, value)| {
+                    Some((place, TypedValue::of(value?, &shape.field)))
+                });
                 computed.values.extend(placed);
             }
         }
@@ -466,6 +470,7 @@ impl Planner<'_> {
         let Some(typed) = typed.filter(|typed| !may_change(typed)) else {
             return Ok(None);
         };
+        let field = typed.to_field(&DFSchema::empty())?.1;
         let mut is_found = vec![false; sample.len()];
         let with_columns = typed.transform_up(|part| {
             let Some(place) = tag_of(&part, sample) else {
@@ -482,6 +487,7 @@ impl Planner<'_> {
         let ready = (self.state).create_physical_expr(with_columns.data, &schema)?;
         Ok(Some(Shape {
             expression: asked(ready)?.data,
+            field,
             columns: Arc::new(columns),
         }))
     }

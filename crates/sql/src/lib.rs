@@ -14,6 +14,7 @@
 //!   selects                          the numbers of SELECTs in EXPLAIN
 //!   plan --> origin, stored          tables that its columns are from, columns that take its rows
 //!
+//!   inner_name                       what the planner calls tables that go by one name
 //!   in_turn, by_row                  conditions and values of what writes, asked for as MySQL does
 //!   template, literal, repeatable,
 //!   table_text                       statements that come again, known by their text
@@ -44,6 +45,7 @@ mod effort;
 mod from_list;
 pub mod functions;
 pub mod in_turn;
+pub mod inner_name;
 mod keyed;
 pub mod literal;
 pub mod long_values;

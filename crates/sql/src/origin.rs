@@ -8,6 +8,7 @@ use datafusion::common::TableReference;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use crate::bindings::FILES;
+use crate::inner_name;
 use crate::statement::TableName;
 use crate::stored::{self, Stored};
 use crate::typing::except::is_set_operation;
@@ -98,7 +99,7 @@ fn origin(plan: &LogicalPlan, place: usize) -> Option<Origin> {
             Some(place) => origin(&join.right, place),
         },
         LogicalPlan::SubqueryAlias(named) => {
-            let alias = named.alias.table().to_owned();
+            let alias = inner_name::shown(named.alias.table()).to_owned();
             if let LogicalPlan::TableScan(_) = named.input.as_ref() {
                 let inner = origin(&named.input, place)?;
                 return Some(Origin { alias, ..inner });
@@ -175,6 +176,12 @@ mod tests {
         let list = vec![col("a.n").alias("x"), col("a.n") + col("a.id")];
         let plan = plan.project(list).unwrap().limit(0, Some(1)).unwrap();
         assert_eq!(shown(&plan.build().unwrap()), ["a=t.n", "none"]);
+    }
+
+    #[test]
+    fn tables_of_one_name_are_shown_by_it() {
+        let plan = scan("t").alias(inner_name::inner("t", 3)).unwrap();
+        assert_eq!(shown(&plan.build().unwrap()), ["t=t.id", "t=t.n"]);
     }
 
     #[test]

@@ -191,6 +191,8 @@ impl Parametrized {
         let mut from = 0;
         let mut scanner = Scanner::new(text.as_bytes());
         let mut last = 0;
+        // Where a word is a name whatever it says.
+        let mut behind_point = None;
         for (lexeme, range) in scanner.by_ref() {
             match lexeme {
                 Lexeme::Parameter => {
@@ -209,11 +211,16 @@ impl Parametrized {
                 Lexeme::Word => {
                     let word = text.get(range.clone()).unwrap_or_default();
                     let is_word = |other: &str| word.eq_ignore_ascii_case(other);
-                    is_in_limit = is_word("LIMIT") || is_word("OFFSET");
+                    is_in_limit = (is_word("LIMIT") || is_word("OFFSET"))
+                        && behind_point != Some(range.start);
                 }
                 Lexeme::Comma | Lexeme::Number => {}
                 _ if lexeme.is_blank() => {}
-                _ => is_in_limit = false,
+                _ => {
+                    is_in_limit = false;
+                    let is_point = text.get(range.clone()) == Some(".");
+                    behind_point = is_point.then_some(range.end);
+                }
             }
             last = range.start;
         }
@@ -511,6 +518,16 @@ mod tests {
              WHERE a IN ( n ,  n , n ) LIMIT  1 ,  1 "
         );
         assert!(cut.with(&values[1..]).is_err());
+    }
+
+    #[test]
+    fn a_limit_behind_a_point_is_a_name() {
+        let cut = Parametrized::read("SELECT t.limit, ? FROM t LIMIT ?").expect("tokens");
+        let values = [Parameter::Text("a"), Parameter::Text("1")];
+        assert_eq!(
+            cut.with(&values).expect("spelled"),
+            "SELECT t.limit,  'a'  FROM t LIMIT  1 "
+        );
     }
 
     #[test]

@@ -22,6 +22,7 @@ use mayfly_exec::WorkRows;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::bindings::{Bindings, FILES};
+use crate::functions::cast::keeping;
 use crate::functions::{is_aggregate_name, scalar_function, scalar_names};
 use crate::keyed::Keyed;
 use crate::origin::Origins;
@@ -185,7 +186,11 @@ impl ContextProvider for Planner<'_> {
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
         let of_state = || self.state.scalar_functions().get(name).cloned();
         let long_text = || self.bindings.long_texts.function(name);
-        scalar_function(name).or_else(long_text).or_else(of_state)
+        let kept = || keeping(name);
+        scalar_function(name)
+            .or_else(long_text)
+            .or_else(kept)
+            .or_else(of_state)
     }
 
     fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {

@@ -17,6 +17,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::bindings::Bindings;
 use crate::from_list::{constraint, tables};
+use crate::inner_name;
 use crate::references::{table_name, variable};
 use crate::rewrite::relation::table_as_select;
 use crate::walk::{self, finds};
@@ -303,7 +304,8 @@ impl Reader<'_> {
                     return;
                 };
                 let found = self.cte(&table.table).filter(|_| table.database.is_none());
-                let called = alias.as_ref().map(|alias| alias.name.value.clone());
+                let called = alias.as_ref().map(|alias| &alias.name.value);
+                let called = called.map(|name| inner_name::shown(name).to_owned());
                 match found {
                     // Its rows are there once, for itself and for all others.
                     Some(Cte {

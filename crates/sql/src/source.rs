@@ -16,11 +16,15 @@ pub struct Source {
 
 impl Source {
     pub(crate) fn new(text: &str, tokens: &[TokenWithSpan]) -> Source {
+        let mut places = Places::of(text);
         let lists = tokens
             .iter()
             .enumerate()
             .filter(|(_, token)| is_word(&token.token, "SELECT"))
-            .map(|(index, token)| (token.span.start, select_list(text, &tokens[index + 1..])))
+            .map(|(index, token)| {
+                let list = select_list(&mut places, &tokens[index + 1..]);
+                (token.span.start, list)
+            })
             .collect();
         Source {
             text: text.to_owned(),
@@ -62,17 +66,49 @@ fn joins_by_name(token: &Token) -> bool {
 
 /// Byte offset of a place that sqlparser names by line and column.
 pub(crate) fn offset(text: &str, line: u64, column: u64) -> usize {
-    let start = match line {
-        0 | 1 => 0,
-        _ => text
-            .match_indices('\n')
-            .nth(usize::try_from(line - 2).unwrap_or(usize::MAX))
-            .map_or(text.len(), |(at, _)| at + 1),
-    };
-    text[start..]
-        .char_indices()
-        .nth(usize::try_from(column.saturating_sub(1)).unwrap_or(usize::MAX))
-        .map_or(text.len(), |(at, _)| start + at)
+    Places::of(text).offset(line, column)
+}
+
+/// Where places of a text are. Those in the order of the text are found in one pass over it.
+struct Places<'a> {
+    text: &'a str,
+    /// The place that was found last.
+    line: u64,
+    column: u64,
+    offset: usize,
+}
+
+impl<'a> Places<'a> {
+    fn of(text: &'a str) -> Places<'a> {
+        Places {
+            text,
+            line: 1,
+            column: 1,
+            offset: 0,
+        }
+    }
+
+    /// Byte offset of a line and a column, both from 1; that of the end where there is none.
+    fn offset(&mut self, line: u64, column: u64) -> usize {
+        if (line, column) < (self.line, self.column) {
+            *self = Places::of(self.text);
+        }
+        while self.line < line {
+            let Some(end) = self.text[self.offset..].find('\n') else {
+                return self.text.len();
+            };
+            (self.line, self.column) = (self.line + 1, 1);
+            self.offset += end + 1;
+        }
+        for character in self.text[self.offset..].chars() {
+            if self.column >= column || character == '\n' {
+                break;
+            }
+            self.column += 1;
+            self.offset += character.len_utf8();
+        }
+        self.offset
+    }
 }
 
 fn is_word(token: &Token, word: &str) -> bool {
@@ -115,14 +151,17 @@ const ENDS: [&str; 14] = [
     "LOCK",
 ];
 
-fn select_list(text: &str, tokens: &[TokenWithSpan]) -> Vec<String> {
+fn select_list(places: &mut Places<'_>, tokens: &[TokenWithSpan]) -> Vec<String> {
     let mut items = Vec::new();
     let mut depth = 0_usize;
     let mut case_depth = 0_usize;
     let mut first: Option<&TokenWithSpan> = None;
     let mut last: Option<&TokenWithSpan> = None;
     let mut started = false;
+    let mut is_behind_point = false;
     for token in tokens {
+        // A word right behind a point is a name.
+        let is_name = std::mem::replace(&mut is_behind_point, token.token == Token::Period);
         match &token.token {
             Token::Whitespace(_) => continue,
             Token::LParen => depth += 1,
@@ -130,10 +169,10 @@ fn select_list(text: &str, tokens: &[TokenWithSpan]) -> Vec<String> {
             Token::RParen => depth -= 1,
             Token::EOF | Token::SemiColon => break,
             Token::Comma if depth == 0 => {
-                items.push(between(text, first.take(), last.take()));
+                items.push(between(places, first.take(), last.take()));
                 continue;
             }
-            Token::Word(word) if depth == 0 && word.quote_style.is_none() => {
+            Token::Word(word) if depth == 0 && word.quote_style.is_none() && !is_name => {
                 let word = word.value.to_ascii_uppercase();
                 if !started && MODIFIERS.contains(&word.as_str()) {
                     continue;
@@ -151,15 +190,59 @@ fn select_list(text: &str, tokens: &[TokenWithSpan]) -> Vec<String> {
         first.get_or_insert(token);
         last = Some(token);
     }
-    items.push(between(text, first, last));
+    items.push(between(places, first, last));
     items
 }
 
-fn between(text: &str, first: Option<&TokenWithSpan>, last: Option<&TokenWithSpan>) -> String {
+fn between(
+    places: &mut Places<'_>,
+    first: Option<&TokenWithSpan>,
+    last: Option<&TokenWithSpan>,
+) -> String {
     let (Some(first), Some(last)) = (first, last) else {
         return String::new();
     };
-    let start = offset(text, first.span.start.line, first.span.start.column);
-    let end = offset(text, last.span.end.line, last.span.end.column);
-    text.get(start..end).unwrap_or_default().trim().to_owned()
+    let start = places.offset(first.span.start.line, first.span.start.column);
+    let end = places.offset(last.span.end.line, last.span.end.column);
+    let text = places.text.get(start..end).unwrap_or_default();
+    text.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_found_in_any_order() {
+        let text = "a\u{e9} b,\n\n  cd\n\u{fc}";
+        let mut places = Places::of(text);
+        for (line, column, rest) in [
+            (1, 1, text),
+            (1, 3, " b,\n\n  cd\n\u{fc}"),
+            (1, 6, "\n\n  cd\n\u{fc}"),
+            (2, 1, "\n  cd\n\u{fc}"),
+            (3, 3, "cd\n\u{fc}"),
+            (3, 5, "\n\u{fc}"),
+            (4, 2, ""),
+            (3, 4, "d\n\u{fc}"),
+            (1, 2, "\u{e9} b,\n\n  cd\n\u{fc}"),
+            (4, 1, "\u{fc}"),
+            // Before the first place, and behind the last one.
+            (0, 0, text),
+            (9, 1, ""),
+            (2, 1, "\n  cd\n\u{fc}"),
+        ] {
+            let found = &text[places.offset(line, column)..];
+            assert_eq!(found, rest, "{line} {column}");
+            assert_eq!(offset(text, line, column), text.len() - rest.len());
+        }
+    }
+
+    #[test]
+    fn names_behind_points_end_no_list() {
+        let text = "SELECT t.window, t.from + 1, (SELECT u.limit FROM u) FROM t";
+        let (_, source) = crate::parse::parse(text).expect("a statement");
+        let items = source.items(Location::new(1, 1));
+        assert_eq!(items, ["t.window", "t.from + 1", "(SELECT u.limit FROM u)"]);
+    }
 }

@@ -523,8 +523,8 @@ pub struct LoadData {
     pub skip_lines: u64,
     /// Where the fields go; empty: to all columns in order.
     pub targets: Vec<LoadTarget>,
-    /// SET column = expression.
-    pub assignments: Vec<(String, ast::Expr)>,
+    /// SET.
+    pub assignments: Vec<SetColumn>,
 }
 
 /// FIELDS and LINES of LOAD DATA and SELECT ... INTO OUTFILE.

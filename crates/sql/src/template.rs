@@ -71,6 +71,8 @@ impl<'a> Template<'a> {
             if may_have_rows
                 && reader.depth == 0
                 && bytes.get(start..reader.at).is_some_and(begins_rows)
+                // There it is the name of a table.
+                && start.checked_sub(1).and_then(|before| bytes.get(before)) != Some(&b'.')
                 && let Some(count) = reader.rows()?
             {
                 rows = count;

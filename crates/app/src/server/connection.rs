@@ -148,20 +148,21 @@ impl Client {
         state
     }
 
-    /// Runs a statement, and fetches the files that it asks for meanwhile.
+    /// Runs the text of a statement, which may be that of a prepared one, and fetches the files
+    /// that it asks for meanwhile.
     async fn executed(
         &mut self,
-        statement: &str,
-        is_prepared: bool,
+        text: &str,
+        prepared: Option<&Prepared>,
         reply: &mut Reply,
     ) -> Result<Outcome, Failure> {
         // What an earlier statement asked for, and ended without.
         while self.files.try_recv().is_ok() {}
         let session = &mut self.session;
         let mut executed = pin!(async {
-            match is_prepared {
-                true => session.execute_prepared(statement).await,
-                false => session.execute(statement).await,
+            match prepared {
+                Some(prepared) => session.execute_prepared(prepared, text).await,
+                None => session.execute(text).await,
             }
         });
         loop {
@@ -178,7 +179,7 @@ impl Client {
             self.shared.has_let_go.store(true, Ordering::Relaxed);
         }
         let (read, _held) = self.read_text(statement)?;
-        let executed = self.executed(&read, false, reply).await;
+        let executed = self.executed(&read, None, reply).await;
         // Of several assignments the first may have been made.
         let state = self.look(reply);
         self.answer(executed?, leads, &state, reply).await?;
@@ -351,7 +352,7 @@ impl Connection for Client {
         reply: &mut Reply,
     ) -> Answered {
         let text = self.text_of(statement, parameters)?;
-        let mut executed = self.executed(&text, true, reply).await;
+        let mut executed = self.executed(&text, Some(statement), reply).await;
         let state = self.look(reply);
         if let Ok(Outcome::Rows { columns, .. }) = &mut executed {
             statement.label(columns);
@@ -368,7 +369,7 @@ impl Connection for Client {
         reply: &mut Reply,
     ) -> Result<Option<OpenCursor<Fetched>>, Failure> {
         let text = self.text_of(statement, parameters)?;
-        let executed = self.executed(&text, true, reply).await;
+        let executed = self.executed(&text, Some(statement), reply).await;
         let state = self.look(reply);
         match executed? {
             Outcome::Rows {

@@ -12,20 +12,21 @@ use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::{Field, FieldRef, Schema};
 use arrow::record_batch::RecordBatch;
 use datafusion::scalar::ScalarValue;
+use mayfly_sql::functions::shown_texts;
 use mayfly_sql::statement::{AlterAction, AlterTable, TableName};
 use mayfly_table::{Check, Column, Definition, Place, Table, TableSnapshot};
-use mayfly_types::{ErrorCode, MySqlError, Warning};
+use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
 
 use super::Job;
 use super::altered::{Altered, altered};
-use super::assign::zero;
 use super::batch::batch_of;
-use super::defaults::Fallback;
+use super::defaults::{Fallback, zero};
 use super::define::{check_table_name, key_notes};
 use super::expressions::rename_checks;
 use super::insert::with_info;
 use super::succession::Succession;
-use super::write::{Writer, Written};
+use super::write::Writer;
+use super::written::Written;
 use crate::errors;
 use crate::outcome::Outcome;
 
@@ -436,8 +437,21 @@ impl Copy<'_> {
                 Value::Old(index) => {
                     let array = old.column(*index);
                     self.refuse_null(column, array)?;
-                    fields.push(Arc::clone(&old.schema_ref().fields()[*index]));
-                    arrays.push(Arc::clone(array));
+                    let field = &old.schema_ref().fields()[*index];
+                    let of = ColumnType::from_arrow(field);
+                    if !becomes_text(&of, &column.column_type) {
+                        fields.push(Arc::clone(field));
+                        arrays.push(Arc::clone(array));
+                        continue;
+                    }
+                    let texts = shown_texts(array, &of);
+                    let texts = texts.map_err(|error| errors::from_plan(&error))?;
+                    fields.push(Arc::new(Field::new(
+                        &column.name,
+                        texts.data_type().clone(),
+                        true,
+                    )));
+                    arrays.push(texts);
                 }
                 Value::Same(value) => {
                     let array = value
@@ -468,4 +482,20 @@ impl Copy<'_> {
         self.job.connection.warn(warning);
         Ok(())
     }
+}
+
+/// Whether a column that changes its type keeps what it shows, where INSERT copies a number.
+fn becomes_text(old: &ColumnType, new: &ColumnType) -> bool {
+    let is_short = matches!(
+        new,
+        ColumnType::Char { .. }
+            | ColumnType::VarChar { .. }
+            | ColumnType::Binary { .. }
+            | ColumnType::VarBinary { .. }
+    );
+    let has_digits = matches!(
+        old,
+        ColumnType::Float { .. } | ColumnType::Double { .. } | ColumnType::Year
+    );
+    is_short && has_digits
 }

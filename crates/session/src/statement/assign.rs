@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, BooleanArray, new_null_array};
 use arrow::compute::kernels::zip::zip;
 use arrow::compute::{filter, is_null};
-use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
@@ -21,7 +21,7 @@ use mayfly_types::{ColumnType, ErrorCode, Level, MySqlError, Warning};
 use super::Job;
 use super::batch::batch_of;
 use super::counter::Counter;
-use super::defaults::Fallback;
+use super::defaults::{Fallback, zero};
 use super::rules::Rules;
 use crate::errors;
 
@@ -78,7 +78,28 @@ impl Values {
         names: &[String],
         ignore: bool,
     ) -> Result<Values, MySqlError> {
-        Values::begin_from(job, table, sources(table, names)?, ignore).await
+        let values = Values::begin_from(job, table, sources(table, names)?, ignore).await?;
+        let mut left_out = values.columns.iter().filter(|of| of.source.is_none());
+        left_out.try_for_each(|target| target.check_default(job, values.strict))?;
+        Ok(values)
+    }
+
+    /// Begins a statement that stores fields of a text file in the named columns, and will assign
+    /// others: none needs a default yet, and those that are computed have no values by then.
+    pub(crate) async fn begin_fields(
+        job: &Job,
+        table: &Arc<Table>,
+        names: &[String],
+        ignore: bool,
+    ) -> Result<Values, MySqlError> {
+        let mut found = vec![None; table.columns().len()];
+        if !names.is_empty() {
+            found = sources(table, names)?;
+        }
+        let mut values = Values::begin_from(job, table, found, ignore).await?;
+        values.take_fields(names.len());
+        values.computed = None;
+        Ok(values)
     }
 
     async fn begin_from(
@@ -103,16 +124,13 @@ impl Values {
                 is_field: false,
                 default: Fallback::of(column)?,
             };
-            if target.source.is_none() {
-                target.check_default(job, strict)?;
-                if let Fallback::Expression(expression) = &target.default {
-                    defaults.push((columns.len(), expression.as_ref().clone()));
-                }
+            if target.source.is_none()
+                && let Fallback::Expression(expression) = &target.default
+            {
+                defaults.push((columns.len(), expression.as_ref().clone()));
             }
             columns.push(target);
         }
-        let rules = job.rules(table).await?;
-        let computed = Rules::of_table_defaults(job, table, defaults).await?;
         Ok(Values {
             job: job.clone(),
             columns,
@@ -122,8 +140,8 @@ impl Values {
             strict,
             refuses_null: strict,
             ignores: ignore,
-            rules,
-            computed,
+            rules: job.rules(table).await?,
+            computed: Rules::of_table_defaults(job, table, defaults).await?,
             counter: None,
             table: Arc::clone(table),
         })
@@ -222,13 +240,27 @@ impl Values {
         batch_of(&self.unnumbered, arrays, rows)
     }
 
-    /// The same, unless a value is an error or warns: then nothing has happened, and the rows are
-    /// to be converted one by one.
+    /// The same, unless a value is an error or says what is kept: then nothing has happened, and
+    /// the rows are to be converted one by one.
     pub(crate) fn converted_well(&mut self, batch: &RecordBatch) -> Option<RecordBatch> {
+        self.well(|values| values.converted(batch))
+    }
+
+    /// As [`Values::assigned`], with the same exception.
+    pub(crate) fn assigned_well(&mut self, batch: &RecordBatch) -> Option<Vec<ArrayRef>> {
+        self.well(|values| values.assigned(batch))
+    }
+
+    fn well<T>(&mut self, convert: impl FnOnce(&mut Values) -> Result<T, MySqlError>) -> Option<T> {
         let seen = self.columns.iter();
         let seen: Vec<u64> = seen.map(|target| rows_seen(&target.convert)).collect();
-        let (converted, warned) = aside(|| self.converted(batch));
-        if let (Ok(rows), true) = (converted, warned.is_empty()) {
+        let (converted, warned) = aside(|| convert(self));
+        let said = &self.job.connection.values;
+        let passes = |warning: &Warning| warning.level == Level::Note && said.only_counts_notes();
+        if let Ok(rows) = converted
+            && warned.iter().all(passes)
+        {
+            warned.into_iter().for_each(|note| said.warn(note));
             return Some(rows);
         }
         for (target, seen) in self.columns.iter().zip(seen) {
@@ -296,16 +328,19 @@ impl Values {
                     &batch.schema_ref().fields()[source],
                 )?,
                 None => {
+                    let is_null = self.computed.is_some() || target.column.is_nullable;
                     let value = match &target.default {
-                        Fallback::Value(value) => value.clone(),
-                        Fallback::Expression(_) => {
-                            arrays.push(new_null_array(target.field.data_type(), rows));
-                            continue;
+                        Fallback::Value(value) => Some(value.clone()),
+                        // It is computed below, or not before its row is written.
+                        Fallback::Expression(_) if is_null => None,
+                        // Checked when the statement began, or when the row is written.
+                        Fallback::Expression(_) | Fallback::Missing => {
+                            zero(&target.column.column_type)
                         }
-                        // Checked when the statement began.
-                        Fallback::Missing => {
-                            zero(&target.column.column_type).unwrap_or(ScalarValue::Null)
-                        }
+                    };
+                    let Some(value) = value else {
+                        arrays.push(new_null_array(target.field.data_type(), rows));
+                        continue;
                     };
                     let array = value
                         .to_array_of_size(rows)
@@ -560,20 +595,4 @@ pub(crate) fn sources(table: &Table, names: &[String]) -> Result<Vec<Option<usiz
         }
     }
     Ok(sources)
-}
-
-/// The value that MySQL puts where a NOT NULL column has none and the mode is not strict; `None`
-/// where that is the zero date, which cannot be held.
-pub(crate) fn zero(column_type: &ColumnType) -> Option<ScalarValue> {
-    if column_type.is_numeric() {
-        return Some(ScalarValue::Int64(Some(0)));
-    }
-    Some(match column_type.data_type() {
-        DataType::Date32 | DataType::Timestamp(_, _) => return None,
-        DataType::Duration(_) => ScalarValue::DurationMicrosecond(Some(0)),
-        _ => match column_type {
-            ColumnType::Enum(words) => ScalarValue::Utf8(words.first().cloned()),
-            _ => ScalarValue::Utf8(Some(String::new())),
-        },
-    })
 }

@@ -1,11 +1,8 @@
-//! Whether the names of a statement that changes something mean something: what a client is told
-//! when it prepares one. Nothing is run, and nobody is waited for.
-
-use std::sync::Arc;
+//! Whether the names of a statement that returns no rows mean something: what a client is told when
+//! it prepares one. Nothing is run, and nobody is waited for.
 
 use datafusion::sql::sqlparser::ast::Expr;
 use mayfly_sql::change::Mention;
-use mayfly_sql::parse;
 use mayfly_sql::references::References;
 use mayfly_sql::statement::{
     Assignment, Explain, ExplainFormat, Insert, InsertSource, RowChoice, SetValue, Statement,
@@ -17,40 +14,25 @@ use super::assign::Values;
 use super::duplicate::Updater;
 use super::evaluate::is_constant;
 use super::record::Record;
-use crate::connection::Connection;
-use crate::running::Running;
+use crate::variables::find;
 
 /// Expressions of a statement that are looked at.
 const VALUES_MAX: usize = 256;
-
-/// Looks at the names of UPDATE, DELETE, INSERT, REPLACE, CREATE TABLE ... SELECT, SET and DO.
-///
-/// # Errors
-/// Those that running it would give; one may be due to values that are not known yet.
-pub(crate) async fn check(
-    connection: Arc<Connection>,
-    running: Arc<Running>,
-) -> Result<(), MySqlError> {
-    let (statement, source) = parse::parse(&running.text)?;
-    let job = Job {
-        connection,
-        running,
-        source: Arc::new(source),
-    };
-    let Some(references) = references(&statement) else {
-        return job.check(statement).await;
-    };
-    let find = async {
-        job.check(statement).await?;
-        Ok(Vec::new())
-    };
-    job.found_once(&references, find).await.map(drop)
-}
 
 /// The values that are looked at: not those that are there as they stand.
 fn computed<'a>(values: impl IntoIterator<Item = &'a Expr>) -> Vec<Expr> {
     let values = values.into_iter().filter(|value| !is_constant(value));
     values.take(VALUES_MAX).cloned().collect()
+}
+
+/// Refuses to assign to a variable of the system that is not there.
+fn check_variable(assignment: &Assignment) -> Result<(), MySqlError> {
+    match assignment {
+        Assignment::System { name, .. } if find(name).is_none() => {
+            Err(MySqlError::new(ErrorCode::UnknownSystemVariable, &[name]))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What a statement that changes rows mentions; `None` for any other one.
@@ -88,11 +70,27 @@ fn mention<'a>(choice: &'a RowChoice, all: &mut References, expressions: &mut Ve
 }
 
 impl Job {
+    /// Looks at the names of a statement without rows, once for all connections that are alike.
+    ///
+    /// # Errors
+    /// Those that running it would give; one may be due to values that are not known yet.
+    pub(super) async fn check_once(&self, statement: Statement) -> Result<(), MySqlError> {
+        let Some(references) = references(&statement) else {
+            return Box::pin(self.check(statement)).await;
+        };
+        let find = async {
+            Box::pin(self.check(statement)).await?;
+            Ok(Vec::new())
+        };
+        self.found_once(&references, find).await.map(drop)
+    }
+
     async fn check(&self, statement: Statement) -> Result<(), MySqlError> {
         match &statement {
             Statement::Update(update) => {
-                let found = self.mentions(&mut update.choice.from.clone())?;
-                let assignments = self.owned(update).await?;
+                let mut apart = update.clone();
+                let found = self.mentions(&mut apart.choice.from)?;
+                let assignments = self.owned(&apart).await?;
                 self.assigned(&found, &assignments)?;
                 self.try_plan(statement).await
             }
@@ -108,12 +106,17 @@ impl Job {
                     InsertSource::Values(_) => Ok(()),
                 }
             }
-            Statement::CreateTable(create) => match &create.query {
-                Some(query) => self.try_plan(Statement::Query(query.clone())).await,
-                None => Ok(()),
+            Statement::CreateTable(create) => match (&create.query, &create.like) {
+                (Some(query), _) => self.try_plan(Statement::Query(query.clone())).await,
+                (None, Some(like)) => self.table(like).map(drop),
+                (None, None) => Ok(()),
             },
+            Statement::QueryInto(query, _) => self.try_plan(Statement::Query(query.clone())).await,
+            Statement::LoadData(load) => self.table(&load.table).map(drop),
+            Statement::Kill { id, .. } => self.try_values(computed([id.as_ref()])).await,
             Statement::Do(expressions) => self.try_values(computed(expressions)).await,
             Statement::Set(assignments) => {
+                assignments.iter().try_for_each(check_variable)?;
                 let values = assignments
                     .iter()
                     .filter_map(|assignment| match assignment {
@@ -157,9 +160,11 @@ impl Job {
             if let Some(wrong) = rows.iter().position(is_wrong) {
                 return Err(MySqlError::new(ErrorCode::ValueCount, &[&(wrong + 1)]));
             }
-            let record = Record::begin(self, &table, &mention)?;
+            let record = Record::begin(&table, &mention)?;
             let mut values = computed(rows.iter().flatten().flatten());
-            values.iter_mut().try_for_each(|value| record.fill(value))?;
+            for value in &mut values {
+                record.fill(self, value).await?;
+            }
             self.try_values(values).await?;
         }
         if !insert.on_duplicate.is_empty() {

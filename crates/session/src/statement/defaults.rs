@@ -18,6 +18,8 @@ use super::Job;
 use super::evaluate::{literal, number_of_bits};
 use crate::render;
 
+pub(crate) use mayfly_sql::functions::zero;
+
 /// What stands for nothing in a column.
 #[derive(Clone)]
 pub(crate) enum Fallback {
@@ -85,6 +87,10 @@ impl Job {
                 values.extend(insert.on_duplicate.iter_mut().filter_map(value_of));
                 vec![Mention::of(insert.table.clone())]
             }
+            Statement::LoadData(load) => {
+                values.extend(load.assignments.iter_mut().filter_map(value_of));
+                vec![Mention::of(load.table.clone())]
+            }
             Statement::Update(update) => {
                 values.extend(update.assignments.iter_mut().filter_map(value_of));
                 values.extend(&mut update.choice.condition);
@@ -113,7 +119,7 @@ impl Job {
         };
         let column = &table.columns()[place];
         let default = default_expression(column, &mention.alias)?;
-        change::kept_as(default, &column.column_type).map(Some)
+        Ok(Some(change::kept_as(default, &column.column_type)))
     }
 }
 

@@ -1,5 +1,5 @@
 //! The columns that a statement has, found without running it: what a client is told when it
-//! prepares one.
+//! prepares one. Of a statement that has none the names are looked at.
 //!
 //! Owns what was found out about the columns of queries over shared tables, for all connections
 //! that are alike: many clients that come at once prepare the same statements.
@@ -75,6 +75,9 @@ pub(crate) fn known_columns(connection: &Connection, text: &str) -> Option<Vec<C
 
 /// The columns of the rows that a statement returns; none where it returns no rows, or tells its
 /// columns only when it runs.
+///
+/// # Errors
+/// Those that running it would give; one may be due to values that are not known yet.
 pub(crate) async fn describe(
     connection: Arc<Connection>,
     running: Arc<Running>,
@@ -103,8 +106,7 @@ pub(crate) async fn describe(
                 Outcome::Done { .. } => Ok(Vec::new()),
             }
         }
-        Statement::Insert(insert) => job.table(&insert.table).map(|_| Vec::new()),
-        _ => Ok(Vec::new()),
+        other => job.check_once(other).await.map(|()| Vec::new()),
     }
 }
 

@@ -3,17 +3,12 @@
 //! The assignments are planned once, over a table of pairs: the columns of the row that is there,
 //! and behind them those of the row that would have come, which VALUES(column) or its alias names.
 
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array};
 use arrow::compute::take_record_batch;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
-use datafusion::catalog::streaming::StreamingTable;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::execution_plan::reset_plan_states;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::streaming::PartitionStream;
 use futures::StreamExt;
 use mayfly_sql::change::{self, Mention, NewRow, ROW_ID, TARGETS, target_name};
 use mayfly_sql::references::References;
@@ -23,15 +18,15 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Job;
 use super::change::{Set, Target, Updated, assigns_unique};
+use super::changing_batch::ChangingBatch;
 use super::query::Ready;
 use crate::errors;
-use crate::lowered;
 
 /// Changes rows of one table as the assignments say.
 pub(crate) struct Updater {
     job: Job,
     ready: Ready,
-    pairs: Arc<Pairs>,
+    pairs: Arc<ChangingBatch>,
     set: Set,
     ignores: bool,
     changes_unique: bool,
@@ -78,7 +73,8 @@ impl Updater {
             let mut set = set.clone();
             if let Some(value) = &mut set.value {
                 change::refuse_groups([&*value], &job.connection.aggregates)?;
-                change::settle_names_of(value, mention, database)?;
+                let row = new_row.alias.as_deref();
+                job.settle_names_of(value, (table, mention), row).await?;
                 change::name_new_row(value, &alias, &new_row);
             }
             renamed.push(set);
@@ -106,13 +102,9 @@ impl Updater {
         };
         let query = change::query(choice, list)?;
         let mut bindings = job.bindings(&References::of_query(&query)).await?;
-        let pairs = Arc::new(Pairs::new(table));
-        let schema = Arc::clone(&pairs.schema);
-        let provider = StreamingTable::try_new(schema, vec![Arc::clone(&pairs) as _])
-            .map_err(|error| errors::from_plan(&error))?;
-        let bound = lowered::bind(Arc::new(provider))?;
+        let pairs = Arc::new(ChangingBatch::new(pairs_schema(table)));
         let name = (TARGETS.to_owned(), target_name(0));
-        bindings.tables.insert(name, bound);
+        bindings.tables.insert(name, pairs.bind()?);
         let planned = job.planned(query, &bindings).await.map_err(told)?;
         let ready = job.physical(planned).await?;
         Ok(Updater {
@@ -153,7 +145,7 @@ impl Updater {
         let mut columns = old.columns().to_vec();
         columns.push(Arc::new(UInt64Array::from(ids)) as ArrayRef);
         columns.extend_from_slice(new.columns());
-        let pairs = RecordBatch::try_new(Arc::clone(&self.pairs.schema), columns).map_err(plan)?;
+        let pairs = RecordBatch::try_new(Arc::clone(self.pairs.schema()), columns).map_err(plan)?;
         self.pairs.put(pairs);
         let mut target = Target::unnamed(change);
         // A plan runs once; this one runs for each part of the rows.
@@ -164,53 +156,19 @@ impl Updater {
             let batch = batch.map_err(|error| errors::from_plan(&error))?;
             self.set.apply(&batch, &mut target, true, done)?;
         }
+        self.pairs.clear();
         Ok(target.change)
     }
 }
 
-/// A table of one batch that changes between two runs of a plan.
-struct Pairs {
-    schema: SchemaRef,
-    batch: Mutex<Option<RecordBatch>>,
-}
-
-impl Pairs {
-    fn new(table: &Table) -> Pairs {
-        let mut fields: Vec<FieldRef> = table.schema().fields().iter().cloned().collect();
-        fields.push(Arc::new(Field::new(ROW_ID, DataType::UInt64, false)));
-        let new = table.schema().fields().iter().map(|field| {
-            let name = change::new_column(field.name());
-            Arc::new(field.as_ref().clone().with_name(name))
-        });
-        fields.extend(new);
-        Pairs {
-            schema: Arc::new(Schema::new(fields)),
-            batch: Mutex::new(None),
-        }
-    }
-
-    fn put(&self, batch: RecordBatch) {
-        *self.batch.lock().unwrap_or_else(PoisonError::into_inner) = Some(batch);
-    }
-}
-
-impl fmt::Debug for Pairs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pairs").finish_non_exhaustive()
-    }
-}
-
-impl PartitionStream for Pairs {
-    fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner);
-        let batches = futures::stream::iter(batch.clone().map(Ok));
-        Box::pin(RecordBatchStreamAdapter::new(
-            Arc::clone(&self.schema),
-            batches,
-        ))
-    }
+/// The columns of a row that is there, and behind them those of the one that would have come.
+fn pairs_schema(table: &Table) -> SchemaRef {
+    let mut fields: Vec<FieldRef> = table.schema().fields().iter().cloned().collect();
+    fields.push(Arc::new(Field::new(ROW_ID, DataType::UInt64, false)));
+    let new = table.schema().fields().iter().map(|field| {
+        let name = change::new_column(field.name());
+        Arc::new(field.as_ref().clone().with_name(name))
+    });
+    fields.extend(new);
+    Arc::new(Schema::new(fields))
 }

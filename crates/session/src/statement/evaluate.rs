@@ -4,6 +4,7 @@ use arrow::array::ArrayRef;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, SelectItem, SetExpr, UnaryOperator, Value};
 use mayfly_sql::bindings::Bindings;
+use mayfly_sql::compute::TypedValue;
 use mayfly_sql::literal::Literal;
 use mayfly_sql::plan::Planner;
 use mayfly_sql::references::References;
@@ -27,10 +28,10 @@ impl Job {
     pub(crate) async fn evaluate(&self, expression: &Expr) -> Result<ScalarValue, MySqlError> {
         match literal(expression) {
             Some(value) => Ok(value),
-            None => Ok(Box::pin(self.evaluate_all(vec![expression.clone()]))
-                .await?
-                .pop()
-                .unwrap_or(ScalarValue::Null)),
+            None => {
+                let mut values = Box::pin(self.evaluate_all(vec![expression.clone()])).await?;
+                Ok(values.pop().map_or(ScalarValue::Null, |typed| typed.value))
+            }
         }
     }
 
@@ -57,7 +58,7 @@ impl Job {
     pub(crate) async fn evaluate_all(
         &self,
         expressions: Vec<Expr>,
-    ) -> Result<Vec<ScalarValue>, MySqlError> {
+    ) -> Result<Vec<TypedValue>, MySqlError> {
         change::refuse_groups(&expressions, &self.connection.aggregates)?;
         if !expressions.iter().any(names_columns) {
             let mut references = References::default();
@@ -75,13 +76,13 @@ impl Job {
         if batch.num_columns() != count || batch.num_rows() != 1 {
             return Err(MySqlError::new(ErrorCode::OperandColumns, &[&1]));
         }
-        batch
-            .columns()
-            .iter()
-            .map(|array| {
-                ScalarValue::try_from_array(array, 0).map_err(|error| errors::from_plan(&error))
-            })
-            .collect()
+        let fields = batch.schema_ref().fields().iter();
+        let values = fields.zip(batch.columns()).map(|(field, array)| {
+            let value = ScalarValue::try_from_array(array, 0);
+            let value = value.map_err(|error| errors::from_plan(&error))?;
+            Ok(TypedValue::of(value, field))
+        });
+        values.collect()
     }
 
     /// The values of expressions that take no plan; `None` for others.
@@ -89,7 +90,7 @@ impl Job {
         &self,
         expressions: Vec<Expr>,
         bindings: Bindings,
-    ) -> Result<Option<Vec<ScalarValue>>, MySqlError> {
+    ) -> Result<Option<Vec<TypedValue>>, MySqlError> {
         let values = self.compute(move |job| {
             let planner = Planner {
                 state: job.connection.state()?,

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
-use arrow::datatypes::{Field, Schema};
+use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast;
 use mayfly_sql::by_row::by_row;
 use mayfly_sql::change::Mention;
+use mayfly_sql::compute::TypedValue;
 use mayfly_sql::references::References;
 use mayfly_sql::statement::{Insert, InsertSource};
 use mayfly_types::{ErrorCode, MySqlError};
@@ -20,7 +21,8 @@ use super::defaults::Fallback;
 use super::evaluate::literal;
 use super::record::{Record, names_columns};
 use super::row_values::{KnownValues, RowValues};
-use super::write::{Writer, Written};
+use super::write::Writer;
+use super::written::Written;
 use crate::commands::Command;
 use crate::errors;
 use crate::outcome::Outcome;
@@ -113,7 +115,7 @@ impl Job {
         if let Some(short) = rows.iter().position(|row| row.len() != filled.len()) {
             return Err(MySqlError::new(ErrorCode::ValueCount, &[&(short + 1)]));
         }
-        let mut waiting: Vec<Vec<ScalarValue>> = Vec::new();
+        let mut waiting: Vec<Vec<TypedValue>> = Vec::new();
         let mut row_values = RowValues::of(&rows);
         let mut known = KnownValues::default();
         let mut place = 0;
@@ -167,23 +169,25 @@ impl Job {
     async fn values_of_row(
         &self,
         row: Vec<Option<ast::Expr>>,
-        mut known: impl FnMut(usize) -> Option<ScalarValue>,
+        mut known: impl FnMut(usize) -> Option<TypedValue>,
         writer: &Writer,
         mention: &Mention,
         filled: &[usize],
-    ) -> Result<Vec<ScalarValue>, MySqlError> {
+    ) -> Result<Vec<TypedValue>, MySqlError> {
         let mut values = Vec::with_capacity(row.len());
         let mut computed = Vec::new();
         for (position, expression) in row.into_iter().enumerate() {
             let column = filled[position];
-            let value = known(position);
             if expression.is_some() {
                 writer.refuse_value(column)?;
             }
-            let given = match (expression, value) {
-                (_, Some(value)) => Fallback::Value(value),
-                (None, None) => writer.default_of(column)?,
-                (Some(expression), None) => {
+            if let Some(value) = known(position) {
+                values.push(value);
+                continue;
+            }
+            let given = match expression {
+                None => writer.default_of(column)?,
+                Some(expression) => {
                     // Bits are a number to a column of numbers, and text to others.
                     let bits = || writer.number_of_bits(column, &expression);
                     let bytes = || writer.bytes(column, &expression);
@@ -194,21 +198,22 @@ impl Job {
                 }
             };
             values.push(match given {
-                Fallback::Value(value) => value,
+                Fallback::Value(value) => value.into(),
                 Fallback::Expression(expression) => {
                     computed.push((position, *expression));
-                    ScalarValue::Null
+                    ScalarValue::Null.into()
                 }
-                Fallback::Missing => ScalarValue::Null,
+                Fallback::Missing => ScalarValue::Null.into(),
             });
         }
         if computed.iter().any(|(_, value)| names_columns(value)) {
-            let mut record = Record::begin(self, writer.table(), mention)?;
+            let mut record = Record::begin(writer.table(), mention)?;
             let mut computed = computed.into_iter().peekable();
             for (position, value) in values.iter_mut().enumerate() {
                 if let Some((_, mut expression)) = computed.next_if(|next| next.0 == position) {
-                    record.fill(&mut expression)?;
-                    *value = self.evaluate(&expression).await?;
+                    record.fill(self, &mut expression).await?;
+                    let results = Box::pin(self.evaluate_all(vec![expression])).await?;
+                    results.into_iter().for_each(|result| *value = result);
                 }
                 record.set(filled[position], value)?;
             }
@@ -224,25 +229,20 @@ impl Job {
     }
 }
 
-fn same_types(left: &[ScalarValue], right: &[ScalarValue]) -> bool {
-    left.iter()
-        .zip(right)
-        .all(|(left, right)| left.data_type() == right.data_type())
+fn same_types(left: &[TypedValue], right: &[TypedValue]) -> bool {
+    let mut pairs = left.iter().zip(right);
+    pairs.all(|(left, right)| left.has_type_of(right))
 }
 
-fn rows_as_batch(rows: &[Vec<ScalarValue>]) -> Result<RecordBatch, MySqlError> {
-    let width = rows.first().map_or(0, Vec::len);
-    let mut fields = Vec::with_capacity(width);
-    let mut arrays: Vec<ArrayRef> = Vec::with_capacity(width);
-    for column in 0..width {
-        let values = rows.iter().map(|row| row[column].clone());
+fn rows_as_batch(rows: &[Vec<TypedValue>]) -> Result<RecordBatch, MySqlError> {
+    let first = rows.first().map_or(&[][..], Vec::as_slice);
+    let mut fields = Vec::with_capacity(first.len());
+    let mut arrays: Vec<ArrayRef> = Vec::with_capacity(first.len());
+    for (column, typed) in first.iter().enumerate() {
+        let values = rows.iter().map(|row| row[column].value.clone());
         let array =
             ScalarValue::iter_to_array(values).map_err(|error| errors::from_plan(&error))?;
-        fields.push(Field::new(
-            format!("column_{column}"),
-            array.data_type().clone(),
-            true,
-        ));
+        fields.push(typed.field_of(&format!("column_{column}")));
         arrays.push(array);
     }
     batch_of(&Arc::new(Schema::new(fields)), arrays, rows.len())

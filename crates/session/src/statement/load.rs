@@ -1,7 +1,7 @@
 //! LOAD DATA [LOCAL] INFILE.
 //!
-//! Fields are read as text and converted as INSERT converts text. SET and user variables are
-//! computed by a query over each batch of the file.
+//! Fields are read as text and converted as INSERT converts text. What SET assigns is computed from
+//! the rows that they make ([`set`]).
 
 #![deny(
     clippy::unwrap_used,
@@ -10,26 +10,26 @@
 )]
 
 mod columns;
+mod plan;
+mod set;
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::array::{AsArray, RecordBatch};
 use datafusion::scalar::ScalarValue;
-use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, SetExpr};
 use mayfly_exec::TimeSlice;
 use mayfly_records::{Delimited, Delimiters, Limits, Record, Step};
 use mayfly_sql::parse;
-use mayfly_sql::statement::{FileFormat, LoadData, LoadTarget, Statement};
-use mayfly_sql::walk::change_expressions;
-use mayfly_table::{Column, Table};
-use mayfly_types::{ColumnType, ErrorCode, Level, MySqlError, Warning};
+use mayfly_sql::statement::{FileFormat, LoadData};
+use mayfly_table::{Table, Turn};
+use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
 use self::columns::Columns;
+use self::plan::{Absent, Miscount, Plan};
+use self::set::Assignments;
 use super::Job;
-use super::defaults::Fallback;
 use super::write::Writer;
 use crate::client_files::ClientFile;
 use crate::errors;
@@ -44,8 +44,6 @@ const CHUNK_BYTES: usize = 256 << 10;
 const COPIES: usize = 2;
 /// Bytes of the longest terminator: it is compared at each byte that it may begin at.
 const TERMINATOR_BYTES_MAX: usize = 255;
-/// The name under which a batch is queried.
-const BATCH: &str = "load data";
 
 /// The file that is loaded.
 enum Source {
@@ -151,7 +149,6 @@ impl Job {
             return Err(errors::not_supported(&what));
         }
         let table = self.table(&load.table)?;
-        let ignore = load.local || load.ignore;
         // What is wrong with the names is told before the client is asked for the file. A column
         // that is not there may be the one that somebody adds meanwhile.
         if Plan::new(&load, &table).is_err() {
@@ -163,17 +160,11 @@ impl Job {
         let plan = Plan::new(&load, &table)?;
         let mut records = self.records(&load)?;
         let failed = |error| of_record(error, &load.path);
-        // LOCAL alone leaves out rows that meet others, unless they are to take their places.
-        let to = (&table, turns);
-        let mut writer = Writer::begin(self, to, &plan.names, ignore).await?;
-        writer.take_fields(plan.fields);
-        if load.replace {
-            writer.replace();
-        }
-        let strict = self.connection.local().variables.is_strict() && !ignore;
-        let set = load.character_set.unwrap_or_default();
+        let strict = self.connection.local().variables.is_strict() && !ignores(&load);
+        let (mut set, mut writer) = self.load_writer(&load, (&table, turns), &plan).await?;
+        let characters = load.character_set.unwrap_or_default();
         let now = self.now_for(&plan).await?;
-        let mut columns = Columns::new(&plan, set, now, &self.memory_pool()?);
+        let mut columns = Columns::new(&plan, characters, now, &self.memory_pool()?);
         let mut record = Record::keeping(plan.absent.len());
         let mut row = 0_u64;
         let mut slice = TimeSlice::begin();
@@ -200,12 +191,14 @@ impl Job {
             // when their row is written. A warning that is only counted may come when it likes.
             let in_turn = miscount.filter(|_| strict || !self.connection.values.is_full());
             if let Some(few @ Miscount::TooFew(_)) = in_turn {
-                self.append(&plan, &mut columns, &mut writer).await?;
+                self.append(&plan, &mut columns, (&mut set, &mut writer))
+                    .await?;
                 self.miscounted(few, row, strict)?;
             }
             columns.push(&record, row)?;
             if columns.is_full() || in_turn == Some(Miscount::TooMany) {
-                self.append(&plan, &mut columns, &mut writer).await?;
+                self.append(&plan, &mut columns, (&mut set, &mut writer))
+                    .await?;
             }
             if let Some(miscount) = miscount
                 && (in_turn.is_none() || miscount == Miscount::TooMany)
@@ -213,7 +206,8 @@ impl Job {
                 self.miscounted(miscount, row, strict)?;
             }
         }
-        self.append(&plan, &mut columns, &mut writer).await?;
+        self.append(&plan, &mut columns, (&mut set, &mut writer))
+            .await?;
         let lines = records.lines();
         if records.has_skipped_all() && lines > load.skip_lines {
             self.warn_of_skipped_lines(lines, &load);
@@ -229,6 +223,29 @@ impl Job {
                 row.saturating_sub(written.inserted)
             ),
         })
+    }
+
+    /// What computes the rows of a statement with SET, and what writes them.
+    async fn load_writer(
+        &self,
+        load: &LoadData,
+        (table, turns): (&Arc<Table>, Vec<Turn>),
+        plan: &Plan,
+    ) -> Result<(Option<Assignments>, Writer), MySqlError> {
+        let ignore = ignores(load);
+        let set = Assignments::begin(self, load, table, plan, ignore).await?;
+        let names = match &set {
+            Some(set) => set.names(),
+            None => plan.names.as_slice(),
+        };
+        let mut writer = Writer::begin(self, (table, turns), names, ignore).await?;
+        if set.is_none() {
+            writer.take_fields(names.len());
+        }
+        if load.replace {
+            writer.replace();
+        }
+        Ok((set, writer))
     }
 
     /// The time at which the statement began, if a column may want it.
@@ -286,20 +303,34 @@ impl Job {
         &self,
         plan: &Plan,
         columns: &mut Columns,
-        writer: &mut Writer,
+        (set, writer): (&mut Option<Assignments>, &mut Writer),
     ) -> Result<(), MySqlError> {
         if columns.is_empty() {
             return Ok(());
         }
         let (batch, _memory) = columns.finish()?;
-        let batch = match &plan.query {
-            None => batch,
-            Some(query) => self.query_over(query.clone(), BATCH, batch).await?,
-        };
-        writer.append(&batch).await?;
+        match set {
+            None => writer.append(&plan.of_columns(&batch)?).await?,
+            Some(set) => set.write(&batch, plan, writer).await?,
+        }
+        self.set_variables(plan, &batch);
         // Lets a cancelled statement end.
         tokio::task::yield_now().await;
         Ok(())
+    }
+
+    /// Variables have the fields of the last row then.
+    fn set_variables(&self, plan: &Plan, batch: &RecordBatch) {
+        let mut local = self.connection.local();
+        for (name, place) in &plan.variables {
+            let texts = batch.column(*place).as_string_view();
+            let last = texts.iter().next_back().flatten();
+            let value = match last {
+                Some(text) => ScalarValue::Utf8(Some(text.to_owned())),
+                None => ScalarValue::Null,
+            };
+            local.user_variables.insert(name.clone(), value);
+        }
     }
 
     /// A line with too few or too many fields is an error in strict mode.
@@ -318,12 +349,10 @@ impl Job {
     }
 }
 
-/// A line that has not as many fields as there are targets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Miscount {
-    /// So many columns get no field; each is told.
-    TooFew(usize),
-    TooMany,
+/// Whether rows that meet others are left out and values adjusted: LOCAL says so too, unless rows
+/// are to take the places of others.
+fn ignores(load: &LoadData) -> bool {
+    load.ignore || load.local && !load.replace
 }
 
 /// The terminator of lines as a statement has it.
@@ -356,225 +385,4 @@ fn not_found(load: &LoadData, error: &std::io::Error) -> MySqlError {
     };
     let number = error.raw_os_error().unwrap_or(0);
     MySqlError::new(code, &[&load.path, &number, &errors::reason(error)])
-}
-
-/// What the fields of a file become.
-struct Plan {
-    /// One text column for each field.
-    schema: SchemaRef,
-    /// What each field is where a line ends before it.
-    absent: Vec<Absent>,
-    /// The columns of the table that are written, in the order of the (computed) batch.
-    names: Vec<String>,
-    /// How many of them, the first ones, are filled by fields as they are.
-    fields: usize,
-    /// How they are computed, unless the fields are the columns.
-    query: Option<datafusion::sql::sqlparser::ast::Query>,
-}
-
-impl Plan {
-    fn new(load: &LoadData, table: &Table) -> Result<Plan, MySqlError> {
-        let targets: Vec<LoadTarget> = if load.targets.is_empty() {
-            let columns = table.columns().iter();
-            columns
-                .filter(|column| !column.is_invisible)
-                .map(|column| LoadTarget::Column(column.name.clone()))
-                .collect()
-        } else {
-            load.targets.clone()
-        };
-        let last = last_mentions(&targets);
-        let mut fields = Vec::with_capacity(targets.len());
-        let mut absent = Vec::with_capacity(targets.len());
-        for (index, (target, is_last)) in targets.iter().zip(&last).enumerate() {
-            let mut of_target = Absent::Variable;
-            fields.push(match target {
-                _ if !is_last => Field::new(format!("field {index}"), DataType::BinaryView, true),
-                LoadTarget::Column(name) => {
-                    let lower = name.to_lowercase();
-                    let column = table
-                        .columns()
-                        .iter()
-                        .find(|column| column.name.to_lowercase() == lower)
-                        .ok_or_else(|| {
-                            MySqlError::new(ErrorCode::UnknownColumn, &[name, &"field list"])
-                        })?;
-                    of_target = Absent::of(column)?;
-                    let binary = column.column_type.is_binary();
-                    let data_type = if binary {
-                        DataType::BinaryView
-                    } else {
-                        DataType::Utf8View
-                    };
-                    Field::new(lower, data_type, true)
-                }
-                LoadTarget::Variable(name) => {
-                    Field::new(variable_column(name), DataType::Utf8View, true)
-                }
-            });
-            absent.push(of_target);
-        }
-        let schema = Arc::new(Schema::new(fields));
-        let plain = load.assignments.is_empty()
-            && targets
-                .iter()
-                .zip(&last)
-                .all(|(target, last)| *last && matches!(target, LoadTarget::Column(_)));
-        let assigned: HashSet<String> = load
-            .assignments
-            .iter()
-            .map(|(column, _)| column.to_lowercase())
-            .collect();
-        let mut names: Vec<String> = targets
-            .iter()
-            .zip(&last)
-            .filter_map(|(target, last)| match target {
-                LoadTarget::Column(name) if *last && !assigned.contains(&name.to_lowercase()) => {
-                    Some(name.clone())
-                }
-                _ => None,
-            })
-            .collect();
-        let fields = names.len();
-        if plain {
-            return Ok(Plan {
-                schema,
-                absent,
-                names,
-                fields,
-                query: None,
-            });
-        }
-        let mut items: Vec<Expr> = names
-            .iter()
-            .map(|name| Expr::Identifier(Ident::new(name.to_lowercase())))
-            .collect();
-        let variables: HashSet<String> = targets
-            .iter()
-            .filter_map(|target| match target {
-                LoadTarget::Variable(name) => Some(name.to_lowercase()),
-                LoadTarget::Column(_) => None,
-            })
-            .collect();
-        for (column, expression) in &load.assignments {
-            let definition = table.definition();
-            let place = definition.column(column);
-            let place = place.and_then(|place| definition.columns.get(place));
-            if place.is_some_and(|place| place.generated.is_some()) {
-                let code = ErrorCode::GeneratedValue;
-                return Err(MySqlError::new(code, &[column, &table.name()]));
-            }
-            let mut expression = expression.clone();
-            change_expressions(&mut expression, &mut |expr| {
-                variables_as_columns(expr, &variables);
-            });
-            names.push(column.clone());
-            items.push(expression);
-        }
-        let (statement, _) = parse::parse(&format!("SELECT 1 FROM '{BATCH}'"))?;
-        let Statement::Query(mut query) = statement else {
-            return Err(MySqlError::new(ErrorCode::Unknown, &[]));
-        };
-        if let SetExpr::Select(select) = query.body.as_mut() {
-            select.projection = items
-                .into_iter()
-                .enumerate()
-                .map(|(index, expr)| SelectItem::ExprWithAlias {
-                    expr,
-                    alias: Ident::new(format!("value {index}")),
-                })
-                .collect();
-        }
-        Ok(Plan {
-            schema,
-            absent,
-            names,
-            fields,
-            query: Some(*query),
-        })
-    }
-
-    /// Whether a line has too few or too many fields; variables need none.
-    fn miscount(&self, record: &Record) -> Option<Miscount> {
-        let missing = self.absent.get(record.count()..);
-        let Some(missing) = missing else {
-            return Some(Miscount::TooMany);
-        };
-        let columns = missing.iter().filter(|it| **it != Absent::Variable);
-        match columns.count() {
-            0 => None,
-            columns => Some(Miscount::TooFew(columns)),
-        }
-    }
-}
-
-/// What a target is where a line ends before its field, and the last of these where its field is
-/// NULL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Absent {
-    /// NULL, and nobody is told.
-    Variable,
-    /// NULL: that is the default, or the type has no zero.
-    Null,
-    /// The zero of the type, whatever the default is.
-    Zero(&'static str),
-    /// The time at which the statement began.
-    Now,
-}
-
-impl Absent {
-    /// That of a column.
-    ///
-    /// **Source**: `Field::load_data_set_no_data` of MariaDB, `field.cc`: a column keeps a default
-    /// of NULL, and is reset otherwise.
-    fn of(column: &Column) -> Result<Absent, MySqlError> {
-        let default = Fallback::of(column)?;
-        let is_null = matches!(&default, Fallback::Value(value) if value.is_null());
-        if is_null && !column.is_auto_increment {
-            return Ok(Absent::Null);
-        }
-        Ok(match &column.column_type {
-            ColumnType::Timestamp { .. } if !column.is_nullable => Absent::Now,
-            // There are no zero dates.
-            ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
-                Absent::Null
-            }
-            ColumnType::Time { .. } => Absent::Zero("00:00:00"),
-            ColumnType::Year => Absent::Zero("0000"),
-            ColumnType::Bit { .. } => Absent::Zero("\0"),
-            column_type if column_type.is_numeric() => Absent::Zero("0"),
-            _ => Absent::Zero(""),
-        })
-    }
-}
-
-/// For each target, whether no later one names the same column or variable: the last value wins.
-fn last_mentions(targets: &[LoadTarget]) -> Vec<bool> {
-    let mut later = HashSet::new();
-    let mut last: Vec<bool> = targets
-        .iter()
-        .rev()
-        .map(|target| {
-            later.insert(match target {
-                LoadTarget::Column(name) => (false, name.to_lowercase()),
-                LoadTarget::Variable(name) => (true, name.to_lowercase()),
-            })
-        })
-        .collect();
-    last.reverse();
-    last
-}
-
-fn variable_column(name: &str) -> String {
-    format!("variable {}", name.to_lowercase())
-}
-
-/// Reads the variables that the file fills from the batch.
-fn variables_as_columns(expr: &mut Expr, variables: &HashSet<String>) {
-    if let Expr::Identifier(ident) = expr
-        && let Some(name) = ident.value.strip_prefix('@')
-        && variables.contains(&name.to_lowercase())
-    {
-        *ident = Ident::with_quote('`', variable_column(name));
-    }
 }

@@ -11,6 +11,7 @@ mod assigning;
 mod batch;
 mod bind;
 mod change;
+mod changing_batch;
 mod check;
 mod counter;
 mod create;
@@ -42,6 +43,7 @@ mod succession;
 mod turns;
 mod working_table;
 mod write;
+mod written;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -64,7 +66,6 @@ use crate::profile::Stage;
 use crate::running::Running;
 use crate::status::Status;
 
-pub(crate) use check::check;
 pub(crate) use counter::Numbering;
 pub(crate) use describe::{Described, describe, known_columns};
 pub(crate) use known_tables::{KnownTables, run_known_table};

@@ -7,13 +7,13 @@ use arrow::array::ArrayRef;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, Value};
 use mayfly_sql::change::{self, Mention};
+use mayfly_sql::compute::TypedValue;
 use mayfly_sql::{bindings, declared};
 use mayfly_table::{Column, Table};
-use mayfly_types::{ColumnType, MySqlError};
+use mayfly_types::MySqlError;
 
 use super::Job;
-use super::assign::zero;
-use super::defaults::Fallback;
+use super::defaults::{Fallback, zero};
 use crate::errors;
 use crate::render;
 
@@ -21,8 +21,6 @@ use crate::render;
 pub(crate) struct Record<'a> {
     table: &'a Table,
     mention: &'a Mention,
-    /// The current database.
-    database: Option<String>,
     values: Vec<Expr>,
 }
 
@@ -34,7 +32,6 @@ pub(crate) fn names_columns(expression: &Expr) -> bool {
 impl Record<'_> {
     /// A row of defaults; what is computed for each row is not known yet.
     pub(crate) fn begin<'a>(
-        job: &Job,
         table: &'a Table,
         mention: &'a Mention,
     ) -> Result<Record<'a>, MySqlError> {
@@ -43,18 +40,17 @@ impl Record<'_> {
                 Fallback::Value(value) => value,
                 Fallback::Expression(_) | Fallback::Missing => ScalarValue::Null,
             };
-            kept(column, &value)
+            kept(column, &value.into())
         });
         Ok(Record {
             table,
             mention,
-            database: job.current_database(),
             values: values.collect::<Result<_, _>>()?,
         })
     }
 
     /// A column gets a value.
-    pub(crate) fn set(&mut self, column: usize, value: &ScalarValue) -> Result<(), MySqlError> {
+    pub(crate) fn set(&mut self, column: usize, value: &TypedValue) -> Result<(), MySqlError> {
         self.values[column] = kept(&self.table.columns()[column], value)?;
         Ok(())
     }
@@ -62,9 +58,10 @@ impl Record<'_> {
     /// Puts the values of columns in the places of their names.
     ///
     /// # Errors
-    /// 1054 for a name with another database.
-    pub(crate) fn fill(&self, expression: &mut Expr) -> Result<(), MySqlError> {
-        change::settle_names_of(expression, self.mention, self.database.as_deref())?;
+    /// 1054 for a name with another database, and others as of a query.
+    pub(crate) async fn fill(&self, job: &Job, expression: &mut Expr) -> Result<(), MySqlError> {
+        let table = (self.table, self.mention);
+        job.settle_names_of(expression, table, None).await?;
         for (column, value) in self.table.columns().iter().zip(&self.values) {
             change::substitute(expression, self.table.name(), &column.name, value);
         }
@@ -73,21 +70,27 @@ impl Record<'_> {
 }
 
 /// A value as a column keeps it.
-fn kept(column: &Column, value: &ScalarValue) -> Result<Expr, MySqlError> {
-    let value = match value.is_null() && !column.is_nullable {
-        true => zero(&column.column_type).unwrap_or(ScalarValue::Null),
-        false => value.clone(),
+fn kept(column: &Column, typed: &TypedValue) -> Result<Expr, MySqlError> {
+    let value = match typed.value.is_null() && !column.is_nullable {
+        true => written(
+            &zero(&column.column_type)
+                .unwrap_or(ScalarValue::Null)
+                .into(),
+        )?,
+        false => written(typed)?,
     };
-    change::kept_as(written(&value)?, &column.column_type)
+    Ok(change::kept_as(value, &column.column_type))
 }
 
 /// A value as it would be written.
-fn written(value: &ScalarValue) -> Result<Expr, MySqlError> {
-    let of = ColumnType::from_data_type(&value.data_type());
-    if !of.is_temporal() || value.is_null() {
-        return Ok(bindings::literal(value));
+fn written(typed: &TypedValue) -> Result<Expr, MySqlError> {
+    let of = typed.column_type();
+    if !of.is_temporal() || typed.value.is_null() {
+        return Ok(bindings::literal(&typed.value));
     }
-    let array: ArrayRef = { value.to_array() }.map_err(|error| errors::from_plan(&error))?;
+    let array: ArrayRef = { typed.value.to_array() }.map_err(|error| errors::from_plan(&error))?;
     let text = render::cell(&array, 0, &of).unwrap_or_default();
-    Ok(Expr::Value(Value::SingleQuotedString(text).into()))
+    let text = Expr::Value(Value::SingleQuotedString(text).into());
+    // To a column of numbers it is another number than its text.
+    Ok(change::kept_as(text, &of))
 }

@@ -7,8 +7,8 @@
 
 use std::time::{Duration, Instant};
 
-use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::Expr;
+use mayfly_sql::compute::TypedValue;
 use mayfly_sql::constants::{Constant, Constants, Shapes, may_assign};
 use mayfly_sql::plan::Planner;
 use mayfly_sql::typing::type_planner;
@@ -42,7 +42,7 @@ pub(super) struct RowValues {
 pub(super) struct KnownValues {
     rows: usize,
     width: usize,
-    values: Vec<Option<ScalarValue>>,
+    values: Vec<Option<TypedValue>>,
 }
 
 impl KnownValues {
@@ -52,7 +52,7 @@ impl KnownValues {
     }
 
     /// The value of a cell, if it is known.
-    pub(super) fn take(&mut self, row: usize, position: usize) -> Option<ScalarValue> {
+    pub(super) fn take(&mut self, row: usize, position: usize) -> Option<TypedValue> {
         self.values.get_mut(row * self.width + position)?.take()
     }
 }

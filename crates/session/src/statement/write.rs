@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use arrow::array::{BooleanArray, RecordBatch, UInt64Array};
 use arrow::compute::filter_record_batch;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::Expr;
 use futures::StreamExt;
@@ -25,6 +26,7 @@ use super::duplicate::Updater;
 use super::evaluate::{bytes, number_of_bits};
 use super::query::Ready;
 use super::working_table::WorkingTable;
+use super::written::Written;
 use crate::errors;
 use crate::status::RowChanges;
 
@@ -50,47 +52,6 @@ enum OnDuplicate {
     Ignore,
     Replace,
     Update(Box<Updater>),
-}
-
-/// What a statement wrote.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Written {
-    /// Rows that came from the source.
-    pub(crate) rows: u64,
-    /// Rows that are new.
-    pub(crate) inserted: u64,
-    /// Rows that others took the places of.
-    pub(crate) deleted: u64,
-    /// Rows that were changed instead.
-    pub(crate) updated: u64,
-    /// What a client gets as the number of the insert; see `Counter::insert_id`.
-    pub(crate) insert_id: u64,
-    /// Whether rows were left out silently: their number is that of the duplicates then.
-    ignores: bool,
-}
-
-impl Written {
-    /// Rows of another table, none of which met one that was there.
-    pub(crate) fn all(rows: u64) -> Written {
-        Written {
-            rows,
-            inserted: rows,
-            ..Written::default()
-        }
-    }
-
-    /// A changed row counts twice, as in MySQL.
-    pub(crate) fn affected(&self) -> u64 {
-        self.inserted + self.deleted + 2 * self.updated
-    }
-
-    /// What the statement says of rows that met others.
-    pub(crate) fn duplicates(&self) -> u64 {
-        match self.ignores {
-            true => self.rows - self.inserted,
-            false => self.deleted + self.updated,
-        }
-    }
 }
 
 impl Writer {
@@ -313,7 +274,16 @@ impl Writer {
 
     /// Writes the rows of a query, and shows them to everybody.
     pub(crate) async fn write(mut self, ready: &Ready) -> Result<Written, MySqlError> {
-        let mut stream = self.values.job().rows(ready)?;
+        let rows = self.values.job().rows(ready)?;
+        self.write_rows(rows).await?;
+        self.commit()
+    }
+
+    /// Writes the rows of a stream, which nobody sees yet.
+    pub(crate) async fn write_rows(
+        &mut self,
+        mut stream: SendableRecordBatchStream,
+    ) -> Result<(), MySqlError> {
         while let Some(batch) = stream.next().await {
             let batch = batch.map_err(|error| errors::from_plan(&error));
             // A row is computed before it is written.
@@ -325,8 +295,7 @@ impl Writer {
             self.append(&batch).await?;
             self.values.job().check_misfits()?;
         }
-        drop(stream);
-        self.commit()
+        Ok(())
     }
 
     /// Leaves out the rows that meet others, with a warning for each.

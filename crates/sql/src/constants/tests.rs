@@ -2,6 +2,7 @@
 
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::prelude::SessionConfig;
+use mayfly_types::ColumnType;
 
 use super::*;
 use crate::bindings::Bindings;
@@ -45,7 +46,7 @@ fn parsed(sql: &str) -> ast::Expr {
 }
 
 /// The values of cells computed together, and how many shapes were planned for them.
-fn together(planner: &Planner<'_>, cells: &[&str]) -> (Vec<Option<ScalarValue>>, usize) {
+fn together(planner: &Planner<'_>, cells: &[&str]) -> (Vec<Option<TypedValue>>, usize) {
     let mut constants = Constants::default();
     for (place, cell) in cells.iter().enumerate() {
         let constant = Constant::of(&parsed(cell)).unwrap_or_else(|| panic!("{cell}"));
@@ -60,7 +61,7 @@ fn together(planner: &Planner<'_>, cells: &[&str]) -> (Vec<Option<ScalarValue>>,
     (values, shapes.made())
 }
 
-fn alone(planner: &Planner<'_>, cell: &str) -> ScalarValue {
+fn alone(planner: &Planner<'_>, cell: &str) -> TypedValue {
     let values = planner.values(vec![parsed(cell)]);
     let values = values.unwrap_or_else(|error| panic!("{cell}: {error}"));
     values.and_then(|mut values| values.pop()).expect(cell)
@@ -72,9 +73,10 @@ fn check(shapes: usize, cells: &[&str]) {
         let (values, made) = together(planner, cells);
         for (cell, value) in cells.iter().zip(values) {
             let expected = alone(planner, cell);
-            let types = value.as_ref().map(ScalarValue::data_type);
-            assert_eq!(types, Some(expected.data_type()), "{cell}");
-            assert_eq!(value, Some(expected), "{cell}");
+            let types = value.as_ref().map(TypedValue::column_type);
+            assert_eq!(types, Some(expected.column_type()), "{cell}");
+            let value = value.map(|typed| typed.value);
+            assert_eq!(value, Some(expected.value), "{cell}");
         }
         assert_eq!(made, shapes, "{cells:?}");
     });
@@ -89,7 +91,7 @@ fn a_thousand_cells_of_one_shape_are_planned_once() {
         let (values, made) = together(planner, &cells);
         assert_eq!(made, 1);
         for (number, value) in (1000..).zip(values) {
-            let value = value.and_then(|value| value.try_as_str()?.map(str::to_owned));
+            let value = value.and_then(|typed| typed.value.try_as_str()?.map(str::to_owned));
             assert_eq!(value, Some(format!("a{number}")));
         }
     });
@@ -104,7 +106,10 @@ fn a_statement_keeps_its_shapes() {
             constants.add(5, Constant::of(&parsed(cell)).expect("a constant"));
             let computed = planner.constants(constants, &mut shapes);
             let values = computed.expect("no watch").values;
-            assert_eq!(values, [(5, alone(planner, cell))]);
+            let values: Vec<_> = { values.into_iter() }
+                .map(|(place, typed)| (place, typed.value))
+                .collect();
+            assert_eq!(values, [(5, alone(planner, cell).value)]);
         }
         assert_eq!(shapes.made(), 1);
     });
@@ -175,10 +180,42 @@ fn cells_that_differ_in_literals_are_of_one_shape() {
         ["SUBSTRING('abcdef', 2, 3)", "SUBSTRING('ghijkl', 1, 2)"],
         ["@v + 1", "@v + 2"],
         ["NOW()", "now()"],
+        ["MAKETIME(1, 2, 3)", "maketime(4, 5, 6)"],
+        ["SEC_TO_TIME(61)", "SEC_TO_TIME(3600)"],
         ["MD5('a')", "MD5('b')"],
     ] {
         check(1, &cells);
     }
+}
+
+#[test]
+fn values_have_their_mysql_types() {
+    for (cell, of) in [
+        ("MAKETIME(1, 2, 3)", "time"),
+        ("MAKETIME(1, 2, 3.5)", "time(1)"),
+        ("CAST('2026-01-02 03:04:05' AS DATETIME(3))", "datetime(3)"),
+        ("NOW(6)", "datetime(6)"),
+        ("DATE '2026-01-02'", "date"),
+    ] {
+        with_planner(|planner| {
+            let of: ColumnType = of.parse().expect(of);
+            assert_eq!(alone(planner, cell).column_type(), of, "{cell}");
+            let (values, _) = together(planner, &[cell, cell]);
+            for value in values {
+                assert_eq!(value.expect(cell).column_type(), of, "{cell}");
+            }
+        });
+    }
+}
+
+#[test]
+fn texts_of_many_lengths_stay_together() {
+    with_planner(|planner| {
+        let (short, long) = ("CONCAT('a', 1)", "CONCAT('abc', 1)");
+        assert!(alone(planner, short).has_type_of(&alone(planner, long)));
+        let (whole, parts) = ("MAKETIME(1, 2, 3)", "MAKETIME(1, 2, 3.5)");
+        assert!(!alone(planner, whole).has_type_of(&alone(planner, parts)));
+    });
 }
 
 #[test]
@@ -244,8 +281,8 @@ fn cells_that_warn_or_fail_are_left() {
             let found: Vec<bool> = values.iter().map(Option::is_none).collect();
             assert_eq!(found, left, "{cells:?}");
             for (cell, value) in cells.iter().zip(values) {
-                if let Some(value) = value {
-                    assert_eq!(value, alone(planner, cell), "{cell}");
+                if let Some(typed) = value {
+                    assert_eq!(typed.value, alone(planner, cell).value, "{cell}");
                 }
             }
         });

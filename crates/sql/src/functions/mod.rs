@@ -57,7 +57,7 @@ use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF};
 use datafusion::optimizer::Analyzer;
 
 pub use arithmetic::refusing_zero;
-pub use cast::{assignment, converted, rows_seen, see_again, skip_rows};
+pub use cast::{assignment, converted, rows_seen, see_again, shown_texts, skip_rows, zero};
 pub use define::raise;
 pub use long_text::LongTexts;
 pub use named_locks::{LockHolder, NamedLocks};

@@ -13,6 +13,8 @@ pub(crate) const BIT_NOT: &str = "\u{1}~";
 pub(crate) const COMPARE: &str = "\u{1}compare";
 /// `CONVERT(value USING set)`.
 pub(crate) const CONVERT_USING: &str = "\u{1}convert_using";
+/// What the name begins with of what a column keeps of a value; the type of the column follows.
+pub(crate) const KEPT_AS: &str = "\u{1}kept_as_";
 /// LIKE.
 pub(crate) const LIKE: &str = "\u{1}like";
 /// What the names of long literals begin with; their place among those of the statement follows.

@@ -177,6 +177,11 @@ impl SessionValues {
         let values = self.lock();
         values.is_full() && !values.refuses_misfits
     }
+
+    /// Whether one more note would only be counted: it is an error in no mode.
+    pub fn only_counts_notes(&self) -> bool {
+        self.lock().is_full()
+    }
 }
 
 impl Values {

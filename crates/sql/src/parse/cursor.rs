@@ -1,6 +1,6 @@
 //! A cursor over tokens: sqlparser's parser with the words that our parsers need.
 
-use datafusion::sql::sqlparser::ast::{ObjectName, Query};
+use datafusion::sql::sqlparser::ast::{ObjectName, ObjectNamePart, Query};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use mayfly_types::{ErrorCode, MySqlError};
@@ -118,7 +118,7 @@ impl Cursor<'_> {
     pub(crate) fn column_name(&mut self) -> Result<Vec<String>> {
         let mut names = vec![self.name()?];
         while names.len() < 3 && self.token(&Token::Period) {
-            names.push(self.any_word()?);
+            names.push(self.name()?);
         }
         Ok(names)
     }
@@ -134,7 +134,8 @@ impl Cursor<'_> {
         Ok((table, column))
     }
 
-    /// A name: reserved words only in quotes.
+    /// A name: reserved words only in quotes, or beside a point, where they are read as if they
+    /// stood in quotes.
     pub(crate) fn name(&mut self) -> Result<String> {
         match self.peek() {
             Token::Word(word) if word.quote_style.is_none() && is_reserved(&word.value) => {
@@ -197,6 +198,10 @@ impl Cursor<'_> {
             _ => return self.fail("a table name"),
         }
         let name = self.parser.parse_object_name(false)?;
+        let mut parts = name.0.iter().filter_map(ObjectNamePart::as_ident);
+        if parts.any(|part| part.quote_style.is_none() && is_reserved(&part.value)) {
+            return self.fail("a table name");
+        }
         table_name(&name)
     }
 

@@ -3,6 +3,7 @@
 use datafusion::sql::sqlparser::tokenizer::Token;
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 
+use super::change::assignment;
 use super::cursor::Cursor;
 use super::{Result, unsupported};
 use crate::statement::{FileFormat, LoadData, LoadTarget, Statement, TableName};
@@ -53,9 +54,7 @@ pub(super) fn load(cursor: &mut Cursor<'_>) -> Result<Statement> {
     }
     if cursor.word("SET") {
         cursor.list(|cursor| {
-            let column = cursor.name()?;
-            cursor.parser.expect_token(&Token::Eq)?;
-            load.assignments.push((column, cursor.parser.parse_expr()?));
+            load.assignments.push(assignment(cursor)?);
             Ok(())
         })?;
     }

@@ -134,9 +134,11 @@ pub fn parse(text: &str) -> std::result::Result<(Statement, Source), MySqlError>
 fn tokenize(text: &str) -> std::result::Result<Vec<TokenWithSpan>, MySqlError> {
     // It reads no operands.
     let dialect = MayflyDialect::for_text(0, 0);
-    Tokenizer::new(&dialect, text)
+    let mut tokens = Tokenizer::new(&dialect, tokens::without_last_comment(text))
         .tokenize_with_location()
-        .map_err(|error| syntax_error(text, error.location.line, error.location.column))
+        .map_err(|error| syntax_error(text, error.location.line, error.location.column))?;
+    tokens::names_beside_points(&mut tokens);
+    Ok(tokens)
 }
 
 /// Reads a text that no client has written.

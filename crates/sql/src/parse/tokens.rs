@@ -19,6 +19,8 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 use mayfly_types::{ErrorCode, MySqlError};
 
+use super::reserved::is_reserved;
+use crate::inner_name;
 use crate::scanner::{Lexeme, Scanner};
 
 /// The first token that MySQL would not take, with its error unless it is one of syntax.
@@ -34,16 +36,9 @@ pub(super) fn check(text: &str, tokens: &[TokenWithSpan]) -> Result<(), Refused>
         .filter(|token| !matches!(token.token, Token::Whitespace(_)))
         .collect();
     let mut rest = tokens.as_slice();
-    let mut before = None;
     while let Some((token, behind)) = rest.split_first() {
         match &token.token {
-            Token::Word(word)
-                if word.quote_style.is_none()
-                    && word.value.eq_ignore_ascii_case("limit")
-                    && before != Some(&Token::Period) =>
-            {
-                limit(behind)?;
-            }
+            word if is_word(word, "limit") => limit(behind)?,
             Token::Number(digits, long) => number(token, behind.first(), digits, *long)?,
             Token::HexStringLiteral(digits) => hexadecimal(text, token, behind.first(), digits)?,
             Token::SingleQuotedByteStringLiteral(bits)
@@ -51,14 +46,66 @@ pub(super) fn check(text: &str, tokens: &[TokenWithSpan]) -> Result<(), Refused>
             {
                 return syntax(token);
             }
+            Token::Word(word) if word.value.contains(inner_name::MARK) => {
+                let bytes = word.value.bytes().map(|byte| match byte.is_ascii() {
+                    true => char::from(byte).to_string(),
+                    false => format!("\\x{byte:02X}"),
+                });
+                let name: String = bytes.collect();
+                let code = ErrorCode::InvalidCharacterString;
+                return refuse(token, MySqlError::new(code, &[&"utf8mb4", &name]));
+            }
             // The values of a statement that was prepared stand in its text.
             Token::Placeholder(mark) if mark.starts_with('?') => return syntax(token),
             _ => {}
         }
-        before = Some(&token.token);
         rest = behind;
     }
     Ok(())
+}
+
+/// Makes names of words right behind a point, and of those right in front of a point that a name
+/// follows: `t.key`, `table.a`. To MySQL they are no keywords, whatever they say; the reserved ones
+/// are read as if they stood in backticks.
+///
+/// **Source**: `MY_LEX_IDENT` and `MY_LEX_IDENT_START` in `lex_one_token` of MySQL's
+/// `sql/sql_lex.cc`.
+pub(super) fn names_beside_points(tokens: &mut [TokenWithSpan]) {
+    let points = { tokens.iter().enumerate() }.filter(|(_, token)| token.token == Token::Period);
+    let points: Vec<usize> = points.map(|(at, _)| at).collect();
+    for at in points {
+        let Some((before, [point, behind, ..])) = tokens.split_at_mut_checked(at) else {
+            continue;
+        };
+        let goes_on = match &behind.token {
+            Token::Word(word) => word.quote_style.is_none(),
+            // `t.1a`
+            Token::Number(..) => true,
+            _ => false,
+        };
+        if !goes_on || behind.span.start != point.span.end {
+            continue;
+        }
+        make_name(&mut behind.token);
+        if let Some(before) = before.last_mut()
+            && before.span.end == point.span.start
+        {
+            make_name(&mut before.token);
+        }
+    }
+}
+
+/// Makes a name of a word that is not the name of a variable.
+fn make_name(token: &mut Token) {
+    if let Token::Word(word) = token
+        && word.quote_style.is_none()
+        && is_plain(&word.value)
+    {
+        word.keyword = Keyword::NoKeyword;
+        if is_reserved(&word.value) {
+            word.quote_style = Some('`');
+        }
+    }
 }
 
 /// A parenthesis or a text right behind a point: no name goes on so, and the parser would read all
@@ -259,6 +306,18 @@ pub(super) fn share_as_now(tokens: &mut Vec<TokenWithSpan>) {
     });
 }
 
+/// A text without the comment at its end that has nothing behind its `--`: the tokenizer knows such
+/// comments by the space there.
+pub(super) fn without_last_comment(text: &str) -> &str {
+    match text.strip_suffix("--") {
+        Some(before) => match Scanner::new(text.as_bytes()).last() {
+            Some((Lexeme::Comment, range)) if range.start == before.len() => before,
+            _ => text,
+        },
+        None => text,
+    }
+}
+
 /// Comments that hold text for some versions of the server, as the text that this version reads:
 /// `/*! ... */` and `/*!80400 ... */` lose their marks, those for other servers become blank.
 ///
@@ -305,6 +364,32 @@ mod tests {
     }
 
     #[test]
+    fn words_beside_points_are_names() {
+        for (text, expected) in [
+            (
+                "SELECT t.select, t.Key FROM d.table",
+                "SELECT t.`select`, t.`Key` FROM d.`table`",
+            ),
+            ("SELECT table.a FROM x", "SELECT `table`.a FROM x"),
+            ("SELECT d.key.from .limit", "SELECT d.`key`.`from` .`limit`"),
+            ("SELECT t.date, date.a", "SELECT t.date, date.a"),
+            // No name goes on behind a space, a quote or a star.
+            ("SELECT t. select", "SELECT t. select"),
+            ("SELECT select .a", "SELECT select .a"),
+            ("SELECT table.*, table.`a`", "SELECT table.*, table.`a`"),
+            ("SELECT `select`.a, 'x'.a", "SELECT `select`.a, 'x'.a"),
+            ("SET @@global.key = @key.a", "SET @@global.`key` = @key.a"),
+            ("SELECT 1", "SELECT 1"),
+            ("SELECT t.", "SELECT t."),
+        ] {
+            assert_eq!(
+                changed(text, |tokens| names_beside_points(tokens)),
+                expected
+            );
+        }
+    }
+
+    #[test]
     fn a_variable_has_its_name_in_quotes() {
         for (text, expected) in [
             ("SELECT @'a b', @`c`, @\"d\" + 1", "SELECT @a b, @c, @d + 1"),
@@ -312,6 +397,23 @@ mod tests {
             ("SELECT @e, 'b'", "SELECT @e, 'b'"),
         ] {
             assert_eq!(changed(text, join_variables), expected);
+        }
+    }
+
+    #[test]
+    fn a_comment_may_have_nothing_in_it() {
+        for (text, expected) in [
+            ("SELECT 1 --", "SELECT 1 "),
+            ("SELECT 1--", "SELECT 1"),
+            ("SELECT 1 ---", "SELECT 1 -"),
+            ("SELECT '--", "SELECT '--"),
+            ("SELECT 1 -- a --", "SELECT 1 -- a --"),
+            ("SELECT 1 # --", "SELECT 1 # --"),
+            ("SELECT 1 /* --", "SELECT 1 /* --"),
+            ("SELECT 1 -- ", "SELECT 1 -- "),
+            ("--", ""),
+        ] {
+            assert_eq!(without_last_comment(text), expected);
         }
     }
 
@@ -331,5 +433,23 @@ mod tests {
         ] {
             assert_eq!(changed(text, share_as_now), expected);
         }
+    }
+
+    #[test]
+    fn names_with_the_mark_of_inner_names_are_refused() {
+        let mark = inner_name::MARK;
+        for text in [
+            format!("SELECT `t{mark}0{mark}`.a FROM t"),
+            format!("SELECT 1 FROM t AS `{mark}`"),
+        ] {
+            let error = crate::parse::parse(&text).expect_err("a mark");
+            assert_eq!(error.code, 1300, "{text}");
+        }
+        let name = format!("SELECT `t{mark}`");
+        let error = crate::parse::parse(&name).expect_err("a mark");
+        let expected = r"Invalid utf8mb4 character string: 't\xF4\x8F\xBF\xBF'";
+        assert_eq!(error.message, expected);
+        // A value may have it.
+        assert!(crate::parse::parse(&format!("SELECT '{mark}'")).is_ok());
     }
 }

@@ -17,6 +17,7 @@ use super::{lower, plain_column};
 use crate::bindings::Bindings;
 use crate::from_list;
 use crate::functions::own::MARK;
+use crate::inner_name::shown_in;
 use crate::references::{table_name, variable};
 use crate::select_list::{is_wildcard, shown};
 use crate::source::Source;
@@ -373,6 +374,6 @@ pub(super) fn label(item: &SelectItem, text: Option<&str>) -> String {
 fn written(text: Option<&str>, expr: &impl ToString) -> String {
     match text {
         Some(text) => shown(text).to_owned(),
-        None => shown(&expr.to_string()).to_owned(),
+        None => shown(&shown_in(expr.to_string())).to_owned(),
     }
 }

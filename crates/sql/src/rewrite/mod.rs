@@ -58,7 +58,8 @@ pub(crate) fn query(
     bindings: &Bindings,
     hides: bool,
 ) -> Result<Rewritten, MySqlError> {
-    qualifiers::settle(&mut query, bindings)?;
+    let settled = qualifiers::settle(&mut query, source, bindings)?;
+    let source = settled.as_ref().unwrap_or(source);
     let written = match hides || source.joins_by_name() {
         true => common_columns::write(&mut query, source, bindings)?,
         false => None,

@@ -1,149 +1,99 @@
 //! Names of columns behind a table and its database: which table of FROM each of them means.
 //!
-//! DataFusion's planner compares databases only where FROM has them too. To it `nosuch.t.a` is a
-//! column of any `t`, and `d.t.a` one of the first `t` of two. So names are settled before it sees
-//! them:
+//! DataFusion's planner compares databases only where FROM has them too, and knows a table by one
+//! name. To it `nosuch.t.a` is a column of any `t`, and `d.t.a` one of the first `t` of two. So
+//! tables that share a name get others ([`crate::inner_name`]), and names are settled before it
+//! sees them:
 //!
 //! ```text
-//!   FROM t         FROM current.t     the planner compares its database
-//!   d.t.a          t.a                one table can be meant
-//!   d.t.a          d.t.a              there are tables of this name in several databases
-//!   d.t.a          1054               no table of this name stands in `d`
+//!   FROM t         FROM t             no other table goes by this name
+//!   d.t.a          t.a
+//!
+//!   FROM t, e.t    FROM t AS `t<0>`, e.t AS `t<1>`
+//!   e.t.a          `t<1>`.a
+//!   t.b            `t<0>`.b           that table alone has the column; 1052 if both have it
+//!   t.*            `t<0>`.*, `t<1>`.*
+//!   x.t.a          1054               no table of this name stands in `x`
 //! ```
 //!
-//! It looks only at statements that have such a name, or tables of one name in one FROM.
+//! ON sees only the tables that it joins. HAVING and ORDER BY see the select list before FROM
+//! (`outputs`).
 //!
-//! Beside a table under its own name, an alias or a derived table of the same name is one to the
-//! planner: it takes the columns of one for those of the other. Such a FROM is refused unless the
-//! columns of both are known and none has the name of another.
+//! It looks only at statements that have a database before a table, or tables of one name in one
+//! FROM, and at changes whose values read another table of that name (`changes`). Where it cannot
+//! tell which of several tables has a column, a name without a database is refused: columns of a
+//! derived table or a common table expression are known where its select list says them all.
 //!
 //! **Source**: `find_field_in_table_ref` of MariaDB's `sql/sql_base.cc`. An alias stands in the
 //! database of its table; derived tables and common table expressions stand in none. Of tables that
 //! are joined by name, the last one that has a column goes first.
 
+pub(crate) mod changes;
+mod outputs;
+mod relations;
+mod stars;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
-use std::ops::ControlFlow;
+use std::collections::{HashMap, HashSet};
+use std::ops::{ControlFlow, Range};
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, JoinOperator, ObjectNamePart, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, Visit,
-    VisitMut, Visitor, VisitorMut, With,
+    Expr, Ident, JoinConstraint, ObjectName, OrderBy, OrderByKind, Query, Select, SetExpr,
+    TableFactor, TableWithJoins, Visit, VisitMut, Visitor, VisitorMut, With,
 };
-use mayfly_types::{ErrorCode, MySqlError};
+use datafusion::sql::sqlparser::tokenizer::Location;
+use mayfly_types::MySqlError;
 
-use super::refused::column_names;
+use self::outputs::Outputs;
+use self::relations::{
+    Columns, Refused, Relation, Scope, check_unique, columns_of, is_chain, lowered,
+};
+use self::stars::table_of_star;
 use super::relation::{file_alias, is_dual};
 use crate::bindings::{Bindings, FILES};
-use crate::change::{self, Mention, TARGETS};
+use crate::inner_name::{inner, is_inner, rename, shown};
 use crate::references::{file_path, table_name};
-use crate::statement::RowChoice;
+use crate::source::Source;
 use crate::{clause, from_list, walk};
 
-/// Settles the names of a query.
+/// Settles the names of a query. Returns the texts of its select lists if some have become longer.
 ///
 /// # Errors
-/// 1054 and 1052 for those that mean no table, or columns of several; 1066 for tables of one name;
-/// 1235 where the planner would take another table.
-pub(super) fn settle(query: &mut Query, bindings: &Bindings) -> Result<(), MySqlError> {
-    if !is_needed(query) {
-        return Ok(());
+/// 1054 and 1052 for those that mean no table, or columns of several; 1066 for tables that nothing
+/// tells apart; 1235 where it cannot be told which table has a column.
+pub(super) fn settle(
+    query: &mut Query,
+    source: &Source,
+    bindings: &Bindings,
+) -> Result<Option<Source>, MySqlError> {
+    if !is_needed(query, &HashSet::new()) {
+        return Ok(None);
     }
-    let mut names = Names::new(bindings);
+    let mut names = Names::new(source, bindings);
     names.settle([&mut *query]);
     let clause = |column: &str| clause::of_column(query, column);
-    names
-        .refused
-        .map_or(Ok(()), |refused| Err(refused.error(clause)))
-}
-
-/// Settles the names of an UPDATE or a DELETE in the rows that it chooses and in the values that
-/// these get, before the tables that change are named anew.
-///
-/// # Errors
-/// 1054 for names that mean no table; 1235 where the planner would take another table.
-pub fn in_change<'a>(
-    choice: &mut RowChoice,
-    values: impl Iterator<Item = &'a mut Expr>,
-    database: Option<&str>,
-) -> Result<(), MySqlError> {
-    let mut values: Vec<&mut Expr> = values.collect();
-    let RowChoice {
-        from,
-        condition,
-        order_by,
-        limit: _,
-    } = &mut *choice;
-    if !from.iter().any(is_needed)
-        && !condition.iter().any(is_needed)
-        && !order_by.iter().any(is_needed)
-        && !values.iter().any(|value| is_needed(&**value))
-    {
-        return Ok(());
-    }
-    let bindings = without_tables(database);
-    let mut names = Names::new(&bindings);
-    let scope = names.scope(from);
-    names.scopes.push(Some(scope));
-    names.settle(from);
-    names.settle(condition);
-    names.settle(order_by);
-    names.settle(values.iter_mut().map(|value| &mut **value));
-    let Some(refused) = names.refused else {
-        return Ok(());
-    };
-    let values = values.iter().map(|value| (**value).clone());
-    let query = change::query(choice.clone(), values.collect())?;
-    Err(refused.error(|column| clause::of_column(&query, column)))
-}
-
-/// Settles the names of a value that a row of one table gets.
-///
-/// # Errors
-/// 1054 for names that mean another table.
-pub fn in_value(
-    value: &mut Expr,
-    table: &Mention,
-    database: Option<&str>,
-) -> Result<(), MySqlError> {
-    if !is_needed(value) {
-        return Ok(());
-    }
-    let bindings = without_tables(database);
-    let mut names = Names::new(&bindings);
-    names.scopes.push(Some(vec![Relation {
-        name: table.alias.clone(),
-        table: Some(table.table.table.clone()),
-        database: table.database(database).map(str::to_owned),
-        is_plain: true,
-        columns: None,
-        chain: None,
-    }]));
-    names.settle([value]);
-    let refused = names.refused.map(|refused| refused.error(|_| "field list"));
-    refused.map_or(Ok(()), Err)
-}
-
-/// Where names without a database mean this one.
-fn without_tables(database: Option<&str>) -> Bindings {
-    Bindings {
-        database: database.map(str::to_owned),
-        ..Bindings::default()
+    match names.refused {
+        Some(refused) => Err(refused.error(clause)),
+        None => Ok(names.written),
     }
 }
 
-/// Whether something has names that are to be settled.
-fn is_needed(node: &impl Visit) -> bool {
-    struct Search;
-    impl Visitor for Search {
+/// Whether something has names that are to be settled, with tables of these names around it.
+fn is_needed(node: &impl Visit, around: &HashSet<String>) -> bool {
+    struct Search<'a> {
+        around: &'a HashSet<String>,
+    }
+    impl Visitor for Search<'_> {
         type Break = ();
 
         fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
             let mut seen = HashSet::new();
             let tables = from_list::tables(&select.from).into_iter();
-            match { tables.filter_map(name_of) }.all(|name| seen.insert(name)) {
+            let are_apart = { tables.filter_map(name_of) }
+                .all(|name| !self.around.contains(&name) && seen.insert(name));
+            let mut stars = select.projection.iter().filter_map(table_of_star);
+            match are_apart && stars.all(|name| name.0.len() < 2) {
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),
             }
@@ -156,7 +106,7 @@ fn is_needed(node: &impl Visit) -> bool {
             }
         }
     }
-    walk::read(node, &mut Search).is_break()
+    walk::read(node, &mut Search { around }).is_break()
 }
 
 /// What a table goes by.
@@ -184,195 +134,54 @@ fn column_of(expr: &Expr) -> Option<&[Ident]> {
     }
 }
 
-/// A table of FROM, as names of columns mean it.
-struct Relation {
-    /// Its alias or its own name.
-    name: String,
-    /// Its own name, unless it is a file, a derived table or a common table expression.
-    table: Option<String>,
-    /// The database that it stands in, if it stands in one.
-    database: Option<String>,
-    /// Whether the planner knows that database: the table goes by its own name.
-    is_plain: bool,
-    /// Its columns in lower case, if they are known.
-    columns: Columns,
-    /// The item of FROM that it is part of, if all tables there are joined by name.
-    chain: Option<usize>,
-}
-
-/// Names of columns; `None` where they are not known.
-type Columns = Option<Vec<String>>;
-
-impl Relation {
-    fn is(&self, table: &str, database: &str) -> bool {
-        let stands_in = |own: &str| {
-            // A table that changes has been named anew, and its names have been settled before.
-            own == database || own == TARGETS || are_information_schema(own, database)
-        };
-        self.name == table && self.database.as_deref().is_some_and(stands_in)
-    }
-
-    /// Whether it is known not to have a column.
-    fn lacks(&self, column: &str) -> bool {
-        self.columns.is_some() && !self.has(column)
-    }
-
-    /// Whether it is known to have a column.
-    fn has(&self, column: &str) -> bool {
-        let column = column.to_lowercase();
-        { self.columns.as_ref() }.is_some_and(|columns| columns.contains(&column))
-    }
-
-    /// Whether no column of two tables has the name of one of the other.
-    fn is_apart_from(&self, other: &Relation) -> bool {
-        match (&self.columns, &other.columns) {
-            (Some(own), Some(others)) => !own.iter().any(|column| others.contains(column)),
-            _ => false,
-        }
-    }
-
-    /// As an error names it.
-    fn described(&self) -> String {
-        let alias = &self.name;
-        match (&self.database, &self.table) {
-            (Some(database), Some(table)) if table == alias => format!("{database}.{table}"),
-            (Some(database), Some(table)) => format!("{database}.{table} AS {alias}"),
-            _ => format!("the derived table {alias}"),
-        }
-    }
-}
-
-/// The one database whose name has no case.
-fn are_information_schema(one: &str, other: &str) -> bool {
-    one.eq_ignore_ascii_case(other) && one.eq_ignore_ascii_case("information_schema")
-}
-
-/// Why a name cannot be settled.
-enum Refused {
-    /// It means no table.
-    Unknown(String),
-    /// It means columns of several tables.
-    Ambiguous(String),
-    /// The planner would take another table for the one that is meant.
-    Hidden,
-    /// Whatever its names are.
-    Whole(MySqlError),
-}
-
-impl Refused {
-    fn error(&self, clause: impl Fn(&str) -> &'static str) -> MySqlError {
-        let (code, name) = match self {
-            Refused::Unknown(name) => (ErrorCode::UnknownColumn, name),
-            Refused::Ambiguous(name) => (ErrorCode::AmbiguousColumn, name),
-            Refused::Hidden => {
-                let what =
-                    "a database before one of several tables that share a name with an alias";
-                return not_supported(what);
-            }
-            Refused::Whole(error) => return error.clone(),
-        };
-        MySqlError::new(code, &[name, &clause(name)])
-    }
-}
-
-fn not_supported(what: &str) -> MySqlError {
-    MySqlError::new(ErrorCode::NotSupportedYet, &[&what])
-}
-
-/// Looks for a table beside an alias or a derived table of the same name.
-fn check_apart(relations: &[Relation]) -> Result<(), Refused> {
-    for (place, one) in relations.iter().enumerate() {
-        for other in &relations[..place] {
-            // Two of a kind are told apart, or refused, where all names of FROM are looked at.
-            if one.name != other.name || one.is_plain == other.is_plain {
-                continue;
-            }
-            if one.database == other.database {
-                let error = MySqlError::new(ErrorCode::NotUniqueTable, &[&one.name]);
-                return Err(Refused::Whole(error));
-            }
-            if !one.is_apart_from(other) {
-                let (one, other) = (other.described(), one.described());
-                let what = format!("one name for tables that may share columns: {one} and {other}");
-                return Err(Refused::Whole(not_supported(&what)));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// `t.*` shows the columns of all tables of that name, and the planner those of one.
-fn check_stars(select: &Select, relations: &[Relation]) -> Result<(), Refused> {
-    for item in &select.projection {
-        if let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) =
-            item
-            && let [table] = name.0.as_slice()
-            && let Some(table) = table.as_ident()
-        {
-            let named = relations.iter();
-            if named.filter(|one| one.name == table.value).count() > 1 {
-                let what = format!("{}.* of several tables of that name", table.value);
-                return Err(Refused::Whole(not_supported(&what)));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Names of columns as they are compared.
-fn lowered<'n>(names: impl IntoIterator<Item = &'n String>) -> Vec<String> {
-    names.into_iter().map(|name| name.to_lowercase()).collect()
-}
-
-/// The columns of a query under an alias that may name them.
-fn columns_of(query: &Query, alias: &TableAlias) -> Columns {
-    match alias.columns.as_slice() {
-        [] => column_names(&query.body).map(|names| lowered(&names)),
-        declared => Some(lowered(declared.iter().map(|column| &column.name.value))),
-    }
-}
-
-/// Whether all tables of an item of FROM are joined by name, from left to right.
-fn is_chain(item: &TableWithJoins) -> bool {
-    let is_table = |factor| !matches!(factor, &TableFactor::NestedJoin { .. });
-    let is_right = |operator| {
-        matches!(
-            operator,
-            &JoinOperator::Right(_) | &JoinOperator::RightOuter(_)
-        )
-    };
-    let mut joins = item.joins.iter();
-    is_table(&item.relation)
-        && joins.all(|join| {
-            let operator = &join.join_operator;
-            is_table(&join.relation) && from_list::is_by_name(operator) && !is_right(operator)
-        })
+/// A query, while its body is walked.
+struct Around {
+    /// How many common table expressions could be named outside of it.
+    outside: usize,
+    /// Settled before its body.
+    with: Option<With>,
+    /// Settled behind its body, whose select list it sees.
+    order_by: Option<OrderBy>,
 }
 
 /// Settles names, with the tables that they can mean.
 struct Names<'a> {
     // fixed
+    source: &'a Source,
     bindings: &'a Bindings,
     // state
+    /// The texts of select lists, from the first change on.
+    written: Option<Source>,
+    /// How many tables have got an inner name.
+    count: usize,
+    /// Names of tables whose columns are put into the expression: one of such a name gets another
+    /// one wherever it stands.
+    targets: HashSet<String>,
     /// Common table expressions that can be named, with their columns; the nearest last.
     ctes: Vec<(String, Columns)>,
-    /// The queries around: how many of those could be named outside of them, and their WITH, which
-    /// has been settled.
-    queries: Vec<(usize, Option<With>)>,
+    /// The queries around.
+    queries: Vec<Around>,
+    /// FROM and HAVING of the selects around: these are walked by themselves.
+    clauses: Vec<(Vec<TableWithJoins>, Option<Expr>)>,
     /// The tables of the selects around, the innermost last; `None` behind a set operation, where
     /// no name is settled.
-    scopes: Vec<Option<Vec<Relation>>>,
+    scopes: Vec<Option<Scope>>,
     /// The scopes around derived tables, which do not see them.
-    hidden: Vec<Vec<Option<Vec<Relation>>>>,
+    hidden: Vec<Vec<Option<Scope>>>,
     refused: Option<Refused>,
 }
 
-impl Names<'_> {
-    fn new(bindings: &Bindings) -> Names<'_> {
+impl<'a> Names<'a> {
+    fn new(source: &'a Source, bindings: &'a Bindings) -> Names<'a> {
         Names {
+            source,
             bindings,
+            written: None,
+            count: 0,
+            targets: HashSet::new(),
             ctes: Vec::new(),
             queries: Vec::new(),
+            clauses: Vec::new(),
             scopes: Vec::new(),
             hidden: Vec::new(),
             refused: None,
@@ -400,26 +209,69 @@ impl Names<'_> {
         }
     }
 
-    /// The tables of a FROM list, in which those without an alias get their database.
-    fn scope(&mut self, from: &mut [TableWithJoins]) -> Vec<Relation> {
-        let mut relations = Vec::new();
-        for (place, item) in from.iter_mut().enumerate() {
-            let chain = is_chain(item).then_some(place);
+    /// The tables of the FROM list of a select. Those that go by the name of another one, there or
+    /// around it, get an inner name.
+    fn scope(&mut self, at: Location, from: &mut [TableWithJoins]) -> Scope {
+        let mut found: Vec<(&mut TableFactor, Relation)> = Vec::new();
+        let mut place = 0;
+        for (number, item) in from.iter_mut().enumerate() {
+            let chain = is_chain(item).then_some(number);
             for factor in from_list::tables_mut(std::slice::from_mut(item)) {
-                let relation = self.relation(factor);
-                relations.extend(relation.map(|relation| Relation { chain, ..relation }));
+                if let Some(relation) = self.relation(factor) {
+                    let relation = Relation {
+                        chain,
+                        place,
+                        ..relation
+                    };
+                    found.push((factor, relation));
+                }
+                place += 1;
             }
         }
-        if let Err(refused) = check_apart(&relations) {
+        let relations: Vec<&Relation> = found.iter().map(|(_, relation)| relation).collect();
+        if let Err(refused) = check_unique(&relations) {
             self.refused = Some(refused);
         }
-        relations
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        for relation in relations {
+            *counts.entry(relation.name.clone()).or_default() += 1;
+        }
+        let mut relations = Vec::with_capacity(found.len());
+        for (factor, mut relation) in found {
+            let is_shared = || {
+                counts.get(&relation.name).is_some_and(|count| *count > 1)
+                    || self.targets.contains(&relation.name)
+                    || self.around(at).any(|other| other.name == relation.name)
+            };
+            if relation.inner.is_none() && is_shared() {
+                let name = inner(&relation.name, self.count);
+                self.count += 1;
+                rename(factor, &name);
+                relation.inner = Some(name);
+            }
+            relations.push(relation);
+        }
+        Scope {
+            at,
+            relations,
+            joined: None,
+        }
+    }
+
+    /// The tables of all selects but for one.
+    fn around(&self, at: Location) -> impl Iterator<Item = &Relation> {
+        let scopes = self.scopes.iter().flatten();
+        let scopes = scopes.filter(move |scope| scope.at != at);
+        scopes.flat_map(|scope| &scope.relations)
     }
 
     /// The tables that ORDER BY of a query can name.
-    fn scope_of_body(&mut self, body: &mut SetExpr) -> Option<Vec<Relation>> {
+    fn scope_of_body(&mut self, body: &mut SetExpr) -> Option<Scope> {
         match body {
-            SetExpr::Select(select) => Some(self.scope(&mut select.from)),
+            SetExpr::Select(select) => {
+                let at = select.select_token.0.span.start;
+                Some(self.scope(at, &mut select.from))
+            }
             SetExpr::Query(query) => {
                 let outside = self.ctes.len();
                 for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
@@ -431,7 +283,11 @@ impl Names<'_> {
                 scope
             }
             SetExpr::SetOperation { .. } => None,
-            _ => Some(Vec::new()),
+            _ => Some(Scope {
+                at: Location::empty(),
+                relations: Vec::new(),
+                joined: None,
+            }),
         }
     }
 
@@ -453,65 +309,123 @@ impl Names<'_> {
         ControlFlow::Continue(())
     }
 
-    fn relation(&self, factor: &mut TableFactor) -> Option<Relation> {
+    fn relation(&self, factor: &TableFactor) -> Option<Relation> {
         if is_dual(factor, self.bindings) {
             return None;
         }
-        let apart = |name: String, columns: Columns| Relation {
-            name,
-            table: None,
-            database: None,
-            is_plain: false,
-            columns,
-            chain: None,
-        };
-        let (name, alias) = match factor {
-            TableFactor::Table { name, alias, .. } => (name, alias.as_ref()),
+        let called = name_of(factor)?;
+        let (database, columns) = match factor {
             TableFactor::Derived {
-                subquery, alias, ..
-            } => {
-                let alias = alias.as_ref()?;
-                return Some(apart(alias.name.value.clone(), columns_of(subquery, alias)));
-            }
+                subquery,
+                alias: Some(alias),
+                ..
+            } => (None, columns_of(subquery, alias)),
+            TableFactor::Table { name, .. } => self.place_and_columns(name)?,
             _ => return None,
         };
-        let alias = alias.map(|alias| alias.name.value.clone());
+        Some(Relation {
+            name: shown(&called).to_owned(),
+            inner: is_inner(&called).then_some(called),
+            database,
+            columns,
+            chain: None,
+            place: 0,
+        })
+    }
+
+    /// Settles FROM. ON sees the tables that it joins, and no others.
+    fn walk_from(&mut self, from: &mut [TableWithJoins]) -> ControlFlow<()> {
+        let mut place = 0;
+        from.iter_mut()
+            .try_for_each(|item| self.walk_joins(item, &mut place))
+    }
+
+    /// The same for one item, whose first table has this place; leaves the place behind the last.
+    fn walk_joins(&mut self, item: &mut TableWithJoins, place: &mut usize) -> ControlFlow<()> {
+        let first = *place;
+        self.walk_factor(&mut item.relation, place)?;
+        for join in &mut item.joins {
+            self.walk_factor(&mut join.relation, place)?;
+            if let Some(JoinConstraint::On(on)) = from_list::constraint_mut(&mut join.join_operator)
+            {
+                let outside = self.see(Some(first..*place));
+                walk::write(on, self)?;
+                self.see(outside);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn walk_factor(&mut self, factor: &mut TableFactor, place: &mut usize) -> ControlFlow<()> {
+        match factor {
+            TableFactor::NestedJoin {
+                table_with_joins, ..
+            } => self.walk_joins(table_with_joins, place),
+            table => {
+                *place += 1;
+                walk::write(table, self)
+            }
+        }
+    }
+
+    /// Lets names mean those tables of the innermost select that have these places; returns which
+    /// ones they could mean before.
+    fn see(&mut self, joined: Option<Range<usize>>) -> Option<Range<usize>> {
+        let scope = self.scopes.last_mut()?.as_mut()?;
+        std::mem::replace(&mut scope.joined, joined)
+    }
+
+    /// Settles the names in HAVING that mean what a select shows or groups by.
+    fn in_having(&self, condition: &mut Expr, select: &Select) -> Result<(), Refused> {
+        let Some(Some(scope)) = self.scopes.last() else {
+            return Ok(());
+        };
+        let outputs = Outputs::new(select, &scope.relations);
+        outputs.choose(condition, &self.bindings.aggregates)
+    }
+
+    /// Settles ORDER BY of a query whose body is settled.
+    fn walk_order_by(&mut self, order_by: &mut OrderBy, body: &SetExpr) -> ControlFlow<()> {
+        if let OrderByKind::Expressions(list) = &mut order_by.kind {
+            for by in list {
+                let Some(Some(scope)) = self.scopes.last() else {
+                    break;
+                };
+                let outputs = outputs::of_body(body, &scope.relations);
+                let checked = outputs.map_or(Ok(()), |outputs| {
+                    outputs.order(&mut by.expr, &|parts| self.settled(parts))
+                });
+                self.goes_on(checked)?;
+            }
+        }
+        walk::write(order_by, self)
+    }
+
+    /// The database of a table, if it stands in one, and its columns.
+    fn place_and_columns(&self, name: &ObjectName) -> Option<(Option<String>, Columns)> {
         if let Some(path) = file_path(name) {
             let bound = self.bindings.files.get(path);
-            let columns = bound.map(|file| lowered(&file.columns));
-            return Some(apart(alias.unwrap_or_else(|| file_alias(path)), columns));
+            return Some((None, bound.map(|file| lowered(&file.columns))));
         }
         let table = table_name(name)?;
-        let is_named = table.database.is_some();
         let mut ctes = self.ctes.iter().rev();
-        if !is_named && let Some((_, columns)) = ctes.find(|(cte, _)| *cte == table.table) {
-            return Some(apart(alias.unwrap_or(table.table), columns.clone()));
+        if table.database.is_none()
+            && let Some((_, columns)) = ctes.find(|(cte, _)| *cte == table.table)
+        {
+            return Some((None, columns.clone()));
         }
         let database = table.database.or_else(|| self.bindings.database.clone());
-        let is_plain = alias.is_none() && database.is_some();
-        let mut columns = None;
-        if let Some(database) = &database {
-            let bound = match database == FILES {
+        let bound = database
+            .as_ref()
+            .and_then(|database| match database == FILES {
                 true => self.bindings.files.get(&table.table),
                 false => {
                     let place = (database.clone(), table.table.clone());
                     self.bindings.tables.get(&place)
                 }
-            };
-            columns = bound.map(|table| lowered(&table.columns));
-            if is_plain && !is_named {
-                let part = ObjectNamePart::Identifier(Ident::with_quote('`', database));
-                name.0.insert(0, part);
-            }
-        }
-        Some(Relation {
-            name: alias.unwrap_or_else(|| table.table.clone()),
-            table: Some(table.table),
-            database,
-            is_plain,
-            columns,
-            chain: None,
-        })
+            });
+        let columns = bound.map(|table| lowered(&table.columns));
+        Some((database, columns))
     }
 
     /// The parts of a name as the planner is to read them; `None` if it stays as it is.
@@ -520,71 +434,56 @@ impl Names<'_> {
             let parts: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
             parts.join(".")
         };
-        let named = |database: &str, table: &Ident, column: &Ident| {
-            let database = Ident::with_quote('`', database);
-            vec![database, table.clone(), column.clone()]
-        };
         match parts {
-            [table, column] => match self.several(&table.value, &column.value) {
-                None => Ok(None),
-                Some(several) => {
-                    let chain = several.first().and_then(|first| first.chain);
-                    let database = several.last().and_then(|last| last.database.as_ref());
-                    match (chain, database) {
-                        (Some(_), Some(database))
-                            if several.iter().all(|one| one.chain == chain) =>
-                        {
-                            Ok(Some(named(database, table, column)))
-                        }
-                        _ => Err(Refused::Ambiguous(written())),
-                    }
-                }
-            },
+            [table, column] => self.of_any_database(table, column, written),
             [database, table, column] => {
-                let (depth, meant) = self
-                    .meant(&database.value, &table.value, &column.value)
-                    .ok_or_else(|| Refused::Unknown(written()))?;
-                let nearer = self.scopes.iter().skip(depth).flatten().flatten();
-                let others: Vec<_> = nearer
-                    .filter(|other| other.name == meant.name && !std::ptr::eq(*other, meant))
-                    .collect();
-                // Those that have no such column cannot be taken for it.
-                let mut rivals = others.iter().filter(|other| !other.lacks(&column.value));
-                if rivals.any(|other| !other.is_plain || !meant.is_plain) {
-                    return Err(Refused::Hidden);
-                }
-                match &meant.database {
-                    Some(database) if meant.is_plain && !others.is_empty() => {
-                        Ok(Some(named(database, table, column)))
-                    }
-                    _ => Ok(Some(vec![table.clone(), column.clone()])),
-                }
+                let mut relations = self.scopes.iter().flatten().rev();
+                let meant = relations.find_map(|scope| {
+                    let mut relations = scope.seen();
+                    let is_it = |relation: &&Relation| {
+                        relation.is(&table.value, &database.value) && !relation.lacks(&column.value)
+                    };
+                    relations.find(is_it)
+                });
+                let meant = meant.ok_or_else(|| Refused::Unknown(written()))?;
+                Ok(Some(meant.column(table, column)))
             }
             _ => Ok(None),
         }
     }
 
-    /// The nearest table with a column that a name means, and how deep its select is.
-    fn meant(&self, database: &str, table: &str, column: &str) -> Option<(usize, &Relation)> {
-        let is_meant = |relation: &&Relation| relation.is(table, database);
-        let mut scopes = self.scopes.iter().enumerate().rev();
-        scopes.find_map(|(depth, scope)| {
-            let mut relations = scope.iter().flatten();
-            let found = relations.find(|one| is_meant(one) && !one.lacks(column))?;
-            Some((depth, found))
-        })
-    }
-
-    /// The tables of a name that have a column, where the nearest select has several of them.
-    fn several(&self, table: &str, column: &str) -> Option<Vec<&Relation>> {
-        let is_named = |relation: &&Relation| relation.name == table;
-        let mut scopes = self.scopes.iter().flatten().rev();
-        let scope = scopes.find(|scope| scope.iter().any(|one| is_named(&one)))?;
-        let named = scope.iter().filter(is_named);
-        let named: Vec<_> = named
-            .filter(|one| one.is_plain && one.has(column))
-            .collect();
-        (named.len() > 1).then_some(named)
+    /// The same for a name without a database: it means the table of the nearest select that has
+    /// the column.
+    fn of_any_database(
+        &self,
+        table: &Ident,
+        column: &Ident,
+        written: impl Fn() -> String,
+    ) -> Result<Option<Vec<Ident>>, Refused> {
+        if is_inner(&table.value) {
+            return Ok(None);
+        }
+        let may_have =
+            |relation: &&Relation| relation.name == table.value && !relation.lacks(&column.value);
+        for scope in self.scopes.iter().flatten().rev() {
+            let found: Vec<&Relation> = scope.seen().filter(may_have).collect();
+            let (Some(first), Some(last)) = (found.first(), found.last()) else {
+                continue;
+            };
+            let are_told = found.iter().all(|relation| relation.columns.is_some());
+            let is_only = found.len() == 1
+                && (are_told || !self.around(scope.at).any(|other| may_have(&other)));
+            let are_joined_by_name =
+                first.chain.is_some() && found.iter().all(|relation| relation.chain == first.chain);
+            if !is_only && !are_told {
+                return Err(Refused::Untold(written()));
+            }
+            if !is_only && !are_joined_by_name {
+                return Err(Refused::Ambiguous(written()));
+            }
+            return Ok(last.inner.is_some().then(|| last.column(table, column)));
+        }
+        Ok(None)
     }
 }
 
@@ -601,7 +500,11 @@ impl VisitorMut for Names<'_> {
             query.with = with;
             return ControlFlow::Break(());
         }
-        self.queries.push((outside, with));
+        self.queries.push(Around {
+            outside,
+            with,
+            order_by: query.order_by.take(),
+        });
         // For ORDER BY, which stands behind the select.
         let scope = self.scope_of_body(&mut query.body);
         self.scopes.push(scope);
@@ -609,12 +512,17 @@ impl VisitorMut for Names<'_> {
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.scopes.pop();
-        if let Some((outside, with)) = self.queries.pop() {
-            self.ctes.truncate(outside);
-            query.with = with;
+        let mut settled = ControlFlow::Continue(());
+        if let Some(around) = self.queries.pop() {
+            query.with = around.with;
+            query.order_by = around.order_by;
+            if let Some(order_by) = &mut query.order_by {
+                settled = self.walk_order_by(order_by, &query.body);
+            }
+            self.ctes.truncate(around.outside);
         }
-        ControlFlow::Continue(())
+        self.scopes.pop();
+        settled
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
@@ -634,19 +542,32 @@ impl VisitorMut for Names<'_> {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        let scope = self.scope(&mut select.from);
-        let checked = check_stars(select, &scope);
+        let scope = self.scope(select.select_token.0.span.start, &mut select.from);
+        self.write_stars(select, &scope.relations);
         self.scopes.push(Some(scope));
-        // What is wrong with FROM goes first.
-        match self.refused.is_some() {
-            true => ControlFlow::Break(()),
-            false => self.goes_on(checked),
-        }
+        self.goes_on(Ok(()))?;
+        self.walk_from(&mut select.from)?;
+        // They are put back behind the select.
+        let from = std::mem::take(&mut select.from);
+        self.clauses.push((from, select.having.take()));
+        ControlFlow::Continue(())
     }
 
-    fn post_visit_select(&mut self, _select: &mut Select) -> ControlFlow<()> {
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        let mut settled = ControlFlow::Continue(());
+        if let Some((from, having)) = self.clauses.pop() {
+            select.from = from;
+            if let Some(mut condition) = having {
+                let checked = self.in_having(&mut condition, select);
+                settled = self.goes_on(checked);
+                if settled.is_continue() {
+                    settled = walk::write(&mut condition, self);
+                }
+                select.having = Some(condition);
+            }
+        }
         self.scopes.pop();
-        ControlFlow::Continue(())
+        settled
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {

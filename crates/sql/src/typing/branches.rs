@@ -6,20 +6,21 @@
 //! the condition of a statement that writes in strict mode, where a warning is an error.
 //!
 //! On the way the errors of operators learn of the databases of their tables. **Cost**: such
-//! constants are computed once more; IFNULL and COALESCE become a CASE where one of them warns.
+//! constants are computed once more; IFNULL and COALESCE become a CASE where one of them warns, and
+//! ELT where it chooses among what is computed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, internal_err};
+use datafusion::common::{DFSchema, ScalarValue, internal_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Case, Expr, ExprSchemable, LogicalPlan, Operator};
+use datafusion::logical_expr::{Case, Expr, ExprSchemable, LogicalPlan, Operator, lit};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use super::rule::case_of;
@@ -64,6 +65,11 @@ pub(super) fn in_plan(plan: LogicalPlan, config: &ConfigOptions) -> Result<Logic
     });
     Ok(changed?.data)
 }
+
+/// How many arguments an ELT may have to become a CASE, and how many nodes their number, which
+/// stands in each condition.
+const ELT_MAX: usize = 100;
+const INDEX_NODES_MAX: usize = 5;
 
 struct Branches<'a> {
     config: &'a ConfigOptions,
@@ -141,6 +147,22 @@ impl Branches<'_> {
                     false => Ok(Transformed::no(Expr::ScalarFunction(call))),
                 }
             }
+            Expr::ScalarFunction(call) if picks(&call, schema) => {
+                let mut pairs = Vec::with_capacity(call.args.len());
+                let index = call.args.first().cloned().unwrap_or_default();
+                let of_type = index.get_type(schema)?;
+                for (place, argument) in (1_i64..).zip(call.args.iter().skip(1)) {
+                    let literal = |place| ScalarValue::Int64(Some(place));
+                    let when = index.clone().eq(lit(literal(place).cast_to(&of_type)?));
+                    let mut argument = argument.clone();
+                    self.leave(&mut argument)?;
+                    let first = lit(literal(1).cast_to(&of_type)?);
+                    let then = call.func.call(vec![first, argument]);
+                    pairs.push((Box::new(when), Box::new(then)));
+                }
+                let case = case_of(Case::new(None, pairs, None), schema)?;
+                Ok(Transformed::yes(case))
+            }
             Expr::ScalarFunction(mut call) => {
                 match arithmetic::in_databases(&call.func, &self.databases) {
                     Some(named) => {
@@ -211,7 +233,10 @@ impl Branches<'_> {
 
 /// Whether a node has a function that may become a CASE.
 fn has_choice(node: &LogicalPlan) -> Result<bool> {
-    let is_choice = |expr: &Expr| matches!(expr, Expr::ScalarFunction(call) if chooses(call));
+    let is_choice = |expr: &Expr| match expr {
+        Expr::ScalarFunction(call) => chooses(call) || is_elt(call),
+        _ => false,
+    };
     let mut found = false;
     node.apply_expressions(|expr| {
         found |= expr.exists(|part| Ok(is_choice(part)))?;
@@ -229,6 +254,47 @@ fn chooses(call: &ScalarFunction) -> bool {
     let name = define::name_of(&call.func);
     let mut before = { call.args.iter() }.take(call.args.len().saturating_sub(1));
     matches!(name, Some("ifnull" | "coalesce")) && before.all(|argument| !argument.is_volatile())
+}
+
+fn is_elt(call: &ScalarFunction) -> bool {
+    define::name_of(&call.func) == Some("elt")
+}
+
+/// Whether a function answers the argument whose number the first one is, and one of those may
+/// warn: nothing but functions does.
+fn picks(call: &ScalarFunction, schema: &DFSchema) -> bool {
+    let is_computed = |argument: &Expr| {
+        let computed = argument.exists(|part| Ok(matches!(part, Expr::ScalarFunction(_))));
+        computed.unwrap_or(true)
+    };
+    let Some((index, arguments)) = call.args.split_first() else {
+        return false;
+    };
+    // The greatest number of an argument is one of the type of the first, too.
+    let counts = index.get_type(schema).is_ok_and(|of| of.is_integer());
+    is_elt(call)
+        && counts
+        && is_silent(index)
+        && arguments.len() <= ELT_MAX
+        && arguments.iter().any(is_computed)
+}
+
+/// Whether a number may be asked for in each condition: it is made of few columns and literals, and
+/// never warns.
+fn is_silent(index: &Expr) -> bool {
+    let mut nodes = 0;
+    let warns = index.exists(|part| {
+        nodes += 1;
+        Ok(match part {
+            Expr::Column(_)
+            | Expr::OuterReferenceColumn(..)
+            | Expr::Literal(..)
+            | Expr::Cast(_) => false,
+            Expr::ScalarFunction(call) => !arithmetic::is_sum(&call.func),
+            _ => true,
+        })
+    });
+    !warns.unwrap_or(true) && nodes <= INDEX_NODES_MAX
 }
 
 /// The same as a CASE.

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use arrow::datatypes::FieldRef;
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::TypePlanner;
-use datafusion::sql::sqlparser::ast::{DataType, EnumMember};
+use datafusion::sql::sqlparser::ast::DataType;
 use mayfly_types::{BlobSize, ColumnType};
 
 use crate::functions::raise;
@@ -23,9 +23,6 @@ pub fn type_planner() -> &'static Arc<dyn TypePlanner> {
 
 impl TypePlanner for Types {
     fn plan_type_field(&self, of: &DataType) -> Result<Option<FieldRef>> {
-        if let Some(list) = list(of) {
-            return Ok(Some(Arc::new(list.to_arrow("", true))));
-        }
         let text = of.to_string().to_ascii_lowercase();
         let text = text.split(" character set ").next().unwrap_or(&text);
         let words: Vec<&str> = text.split_whitespace().collect();
@@ -37,20 +34,5 @@ impl TypePlanner for Types {
             _ => text.parse::<ColumnType>().map_err(raise)?,
         };
         Ok(Some(Arc::new(target.to_arrow("", true))))
-    }
-}
-
-/// The type of a column of ENUM or SET that is assigned before another one reads it; no statement
-/// can write CAST to one.
-fn list(of: &DataType) -> Option<ColumnType> {
-    match of {
-        DataType::Enum(words, _) => {
-            let words = words.iter().map(|word| match word {
-                EnumMember::Name(word) | EnumMember::NamedValue(word, _) => word.clone(),
-            });
-            Some(ColumnType::Enum(words.collect()))
-        }
-        DataType::Set(words) => Some(ColumnType::Set(words.clone())),
-        _ => None,
     }
 }

@@ -11,6 +11,41 @@ use super::running::{Server, code};
 use crate::program::{Ran, run_command};
 
 #[tokio::test]
+async fn prepared_statements_run_in_their_database() {
+    let server = Server::start(&[]);
+    let mut connection = server.connect().await;
+    for sql in [
+        "CREATE DATABASE one",
+        "CREATE DATABASE two",
+        "CREATE TABLE one.t (a INT)",
+        "CREATE TABLE two.t (a INT)",
+        "INSERT INTO one.t VALUES (1)",
+        "INSERT INTO two.t VALUES (2)",
+        "USE one",
+    ] {
+        connection.query_drop(sql).await.unwrap();
+    }
+    let found = connection.prep("SELECT a, DATABASE() FROM t WHERE a > ?");
+    let found = found.await.unwrap();
+    let moved = connection.prep("USE two").await.unwrap();
+    connection.query_drop("USE two").await.unwrap();
+    for _ in 0..3 {
+        let row: Option<(i64, String)> = connection.exec_first(&found, (0,)).await.unwrap();
+        assert_eq!(row, Some((1, "one".to_owned())));
+        let row: Option<(i64, String)> = connection
+            .query_first("SELECT a, DATABASE() FROM t")
+            .await
+            .unwrap();
+        assert_eq!(row, Some((2, "two".to_owned())));
+    }
+    connection.query_drop("USE test").await.unwrap();
+    connection.exec_drop(&moved, ()).await.unwrap();
+    let database: Option<String> = connection.query_first("SELECT DATABASE()").await.unwrap();
+    assert_eq!(database.as_deref(), Some("test"));
+    connection.disconnect().await.unwrap();
+}
+
+#[tokio::test]
 async fn prepared_statements_take_values_of_all_types() {
     let server = Server::start(&[]);
     let mut connection = server.connect().await;

@@ -6,6 +6,7 @@
 //! and one that fails has done nothing. It has its turn (`super::turns`) from before it reads until
 //! it ends.
 
+mod names;
 mod set;
 
 use std::borrow::Cow;
@@ -20,6 +21,7 @@ use mayfly_exec::TableSource;
 use mayfly_sql::assigned;
 use mayfly_sql::change::{self, Mention, ROW_ID, TARGETS, target_name};
 use mayfly_sql::references::References;
+use mayfly_sql::source::Source;
 use mayfly_sql::statement::{Delete, RowChoice, SetColumn, TableName, Update};
 use mayfly_table::{Change, Table, Turn};
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
@@ -37,7 +39,7 @@ use crate::lowered;
 use crate::outcome::Outcome;
 use crate::status::RowChanges;
 
-pub(crate) use set::{Set, assigns_unique};
+pub(crate) use set::{Set, assigned_values, assigns_unique};
 
 /// A table that a statement changes.
 pub(crate) struct Target {
@@ -158,8 +160,7 @@ impl Job {
             return Err(not_updatable(name, "DELETE"));
         }
         let mentions = self.deleted(&found, &delete.targets)?;
-        let database = self.current_database();
-        change::settle_names(&mut choice, std::iter::empty(), database.as_deref())?;
+        let source = self.settle_names(&mut choice, Vec::new()).await?;
         self.refuse_groups(choice.order_by.iter().map(|by| &by.expr))?;
         let find = || mentions.iter().map(|mention| self.table(&mention.table));
         let held = self.tables_to_change(|| find().collect()).await?;
@@ -167,7 +168,7 @@ impl Job {
         let names = targets.all.iter().map(|target| &target.mention);
         let names = names.chain(targets.again.iter().map(|again| &again.mention));
         let list = names.map(row_id).collect();
-        let (ready, _) = Box::pin(self.changing(choice, list, &targets)).await?;
+        let (ready, _) = Box::pin(self.changing(choice, list, &targets, source)).await?;
         let mut stream = self.stream(&ready.plan)?;
         while let Some(batch) = stream.next().await {
             let batch = batch.map_err(|error| errors::from_plan(&error))?;
@@ -194,8 +195,8 @@ impl Job {
             }
         }
         let values = { update.assignments.iter_mut() }.filter_map(|set| set.value.as_mut());
-        let database = self.current_database();
-        change::settle_names(&mut update.choice, values, database.as_deref())?;
+        let values = values.collect();
+        let source = self.settle_names(&mut update.choice, values).await?;
         let mut choice = update.choice.clone();
         let (Assigned(assignments, mentions, places), held) =
             self.assigned_in_turn(&update, &found).await?;
@@ -235,7 +236,8 @@ impl Job {
             columns.push(ROW_ID);
             choice = change::choose_first(choice, &target.mention.alias, &columns)?;
         }
-        let (ready, mut assigning) = Box::pin(self.changing(choice, list, &targets)).await?;
+        let (ready, mut assigning) =
+            Box::pin(self.changing(choice, list, &targets, source)).await?;
         // What has no columns is computed once for all rows; it means nothing where there are none.
         let constant = self.connection.values.lock().refused.take();
         let mut stream = self.rows(&ready)?;
@@ -319,23 +321,23 @@ impl Job {
         Ok(changed)
     }
 
-    /// The tables of a FROM list, which are told apart by their names.
+    /// The tables of a FROM list, which are told apart by their names there from now on.
     pub(crate) fn mentions(
         &self,
         from: &mut [ast::TableWithJoins],
     ) -> Result<Vec<Mention>, MySqlError> {
         let found = change::mentions(from);
-        let is_own = |mention: &Mention| mention.alias == mention.table.table;
         for (number, one) in found.iter().enumerate() {
             for other in &found[..number] {
-                let differ = is_own(one)
-                    && is_own(other)
-                    && self.database_of(&one.table)? != self.database_of(&other.table)?;
-                if one.alias == other.alias && !differ {
+                if one.alias == other.alias
+                    && self.database_of(&one.table)? == self.database_of(&other.table)?
+                {
                     return Err(MySqlError::new(ErrorCode::NotUniqueTable, &[&one.alias]));
                 }
             }
         }
+        change::tell_apart(from)?;
+        let found = change::mentions(from);
         if let [only] = found.as_slice() {
             refuse_information(&self.database_of(&only.table)?)?;
         }
@@ -360,14 +362,13 @@ impl Job {
         let database = self.current_database();
         let mut mentions: Vec<Mention> = Vec::with_capacity(targets.len());
         for target in targets {
-            let mention = found
-                .iter()
-                .find(|mention| mention.is_named(target, database.as_deref()))
-                .ok_or_else(|| {
-                    let code = ErrorCode::UnknownTableIn;
-                    MySqlError::new(code, &[&target.table, &"MULTI DELETE"])
-                })?;
-            if mentions.contains(mention) {
+            let is_named = |mention: &&Mention| mention.is_named(target, database.as_deref());
+            let mut named = found.iter().filter(is_named);
+            let mention = named.next().ok_or_else(|| {
+                let code = ErrorCode::UnknownTableIn;
+                MySqlError::new(code, &[&target.table, &"MULTI DELETE"])
+            })?;
+            if mentions.contains(mention) || named.next().is_some() {
                 return Err(MySqlError::new(ErrorCode::NotUniqueTable, &[&target.table]));
             }
             mentions.push(mention.clone());
@@ -419,20 +420,21 @@ impl Job {
         choice: RowChoice,
         list: Vec<ast::Expr>,
         targets: &Targets,
+        source: Arc<Source>,
     ) -> Result<(Ready, Option<Assigning>), MySqlError> {
         let mut query = change::query(choice, list)?;
         let mut bindings = self.bindings(&References::of_query(&query)).await?;
         let again = targets.again.iter().map(|again| &targets.all[again.target]);
         for (number, target) in targets.all.iter().chain(again).enumerate() {
-            let source = TableSource::with_row_ids(&target.change, ROW_ID);
-            let mut bound = lowered::bind(Arc::new(source))?;
+            let rows = TableSource::with_row_ids(&target.change, ROW_ID);
+            let mut bound = lowered::bind(Arc::new(rows))?;
             bound.invisible = invisible_columns(target.table());
             bound.invisible.push(ROW_ID.to_owned());
             let name = (TARGETS.to_owned(), target_name(number));
             bindings.tables.insert(name, bound);
         }
         let assigned = assigned::split(&mut query, &self.connection.aggregates)?;
-        let planned = self.planned(query, &bindings).await?;
+        let planned = self.planned_of(query, &bindings, source).await?;
         let Some(assigned) = assigned else {
             return Ok((self.physical(planned).await?, None));
         };

@@ -205,14 +205,15 @@ impl Set {
 
 /// What columns get, by their places; `None` is DEFAULT. The last assignment of a column counts; in
 /// an UPDATE of one table it sees what columns got before.
-fn assigned_values<'a>(
+pub(crate) fn assigned_values<'a>(
     columns: &[Column],
     alias: &str,
     assignments: impl Iterator<Item = (&'a SetColumn, usize)>,
     is_one_table: bool,
 ) -> Result<BTreeMap<usize, Option<ast::Expr>>, MySqlError> {
     let mut assigned: BTreeMap<usize, Option<ast::Expr>> = BTreeMap::new();
-    let mut before = change::Assigned::new(alias);
+    let names = columns.iter().map(|column| &column.name);
+    let mut before = change::Assigned::new(alias, names);
     let mut assignments = assignments.peekable();
     while let Some((set, column)) = assignments.next() {
         let of = &columns[column];
@@ -232,11 +233,20 @@ fn assigned_values<'a>(
                 Some(value) => value.clone(),
                 None => parse::parse_expression(of.default.as_deref().unwrap_or("NULL"))?,
             };
-            before.add(&of.name, change::kept_as(now, &of.column_type)?);
+            before.add(&of.name, kept(now, of));
         }
         assigned.insert(column, value);
     }
     Ok(assigned)
+}
+
+/// What a column has got where the assignments behind it read it: NULL is the zero of one that
+/// takes none.
+fn kept(value: ast::Expr, of: &Column) -> ast::Expr {
+    match of.is_nullable || of.is_auto_increment {
+        true => change::kept_as(value, &of.column_type),
+        false => change::kept_or_zero(value, &of.column_type),
+    }
 }
 
 /// What DEFAULT stands for where it is no constant, or another one than in a new row.

@@ -19,6 +19,7 @@ use mayfly_exec::{
     Found, KeyApply, KeyJoin, KeyOrder, KeyScan, LateScan, MaterializedScan, ReadAgain, TableScan,
     first_file,
 };
+use mayfly_sql::inner_name::shown;
 use mayfly_sql::planning::{Optimized, is_materialized};
 use mayfly_sql::typing::LOOKED_UP;
 use mayfly_types::ColumnType;
@@ -80,7 +81,7 @@ fn of_level(plan: &LogicalPlan, scans: &mut Vec<Scan>, values: &mut Vec<Arc<Logi
             LogicalPlan::Filter(_) => filters_above += 1,
             LogicalPlan::SubqueryAlias(named) => {
                 // What the planner names itself, nobody has written.
-                let name = named.alias.table();
+                let name = shown(named.alias.table());
                 let is_own = name.starts_with("__") || name.starts_with(LOOKED_UP);
                 alias = (!is_own).then(|| name.to_owned());
             }

@@ -9,7 +9,6 @@ mod leaves;
 mod log;
 mod table;
 
-use std::iter;
 use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
@@ -18,9 +17,11 @@ use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
 use mayfly_exec::{JoinOperator, SidewaysOperator, TempTable, planned_temp_tables, unspillable};
 use mayfly_sql::change;
+use mayfly_sql::inner_name::shown_in;
 use mayfly_sql::planning::Optimized;
 use mayfly_sql::references::References;
 use mayfly_sql::selects::Selects;
+use mayfly_sql::source::Source;
 use mayfly_sql::statement::{Explain, ExplainFormat, InsertSource, Statement};
 use mayfly_types::MySqlError;
 
@@ -49,7 +50,7 @@ impl Job {
 
     async fn explain_listing(&self, explain: Explain) -> Result<Listing, MySqlError> {
         let mut changed = None;
-        let database = self.current_database();
+        let mut source = Arc::clone(&self.source);
         let query = match *explain.statement {
             Statement::Query(query) => *query,
             Statement::Update(mut update) if !explain.analyze => {
@@ -58,7 +59,8 @@ impl Job {
                 self.assigned(&found, &self.owned(&update).await?)?;
                 let values = update.assignments.iter_mut();
                 let values = values.filter_map(|assignment| assignment.value.as_mut());
-                change::settle_names(&mut update.choice, values, database.as_deref())?;
+                let values = values.collect();
+                source = self.settle_names(&mut update.choice, values).await?;
                 let values = update.assignments.into_iter();
                 let values = values.filter_map(|assignment| assignment.value);
                 let list = values.chain([lit(1)]).collect();
@@ -68,7 +70,7 @@ impl Job {
                 changed = Some(Changed::by_delete(&delete));
                 let found = self.mentions(&mut delete.choice.from)?;
                 self.deleted(&found, &delete.targets)?;
-                change::settle_names(&mut delete.choice, iter::empty(), database.as_deref())?;
+                source = self.settle_names(&mut delete.choice, Vec::new()).await?;
                 change::query(delete.choice, vec![lit(1)])?
             }
             Statement::Insert(insert) if !explain.analyze => match insert.source {
@@ -83,7 +85,7 @@ impl Job {
             logical,
             ready,
             selects,
-        } = self.explained(query).await?;
+        } = self.of_text(source).explained(query).await?;
         if explain.analyze {
             self.discard(&ready).await?;
         }
@@ -108,6 +110,14 @@ impl Job {
             }
         };
         Ok(listing)
+    }
+
+    /// The same statement with another text.
+    fn of_text(&self, source: Arc<Source>) -> Job {
+        Job {
+            source,
+            ..self.clone()
+        }
     }
 
     async fn explained(&self, query: ast::Query) -> Result<Explained, MySqlError> {
@@ -202,7 +212,7 @@ fn tree(plan: &Arc<dyn ExecutionPlan>, depth: usize, analyze: bool, lines: &mut 
     let text = DisplayableExecutionPlan::new(plan.as_ref())
         .one_line()
         .to_string();
-    let text = text.replace(mayfly_sql::functions::own::MARK, "");
+    let text = shown_in(text.replace(mayfly_sql::functions::own::MARK, ""));
     let mut line = format!("{}-> {}", "    ".repeat(depth), text.trim());
     if line.chars().count() > LINE_LENGTH {
         line = line.chars().take(LINE_LENGTH).collect();

@@ -19,6 +19,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Job;
 use super::show::profile;
+use crate::connection::Connection;
 use crate::listing::Listing;
 use crate::lowered;
 
@@ -61,6 +62,13 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     TABLES.iter().map(|(name, _)| *name)
 }
 
+impl Connection {
+    /// Whether there is such a database, this one included.
+    pub(crate) fn has_database(&self, name: &str) -> bool {
+        is_database(name) || self.engine.shared().dictionary.has_database(name)
+    }
+}
+
 impl Job {
     /// The table of this name in INFORMATION_SCHEMA.
     ///
@@ -94,8 +102,7 @@ impl Job {
 
     /// Whether there is such a database, this one included.
     pub(crate) fn has_database(&self, name: &str) -> bool {
-        let dictionary = &self.connection.engine.shared().dictionary;
-        is_database(name) || dictionary.has_database(name)
+        self.connection.has_database(name)
     }
 
     /// All tables with their databases, and whether they are temporary ones of this session.

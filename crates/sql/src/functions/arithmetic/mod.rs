@@ -136,6 +136,13 @@ pub(crate) fn is_operator(function: &ScalarUDF) -> bool {
     function.inner().downcast_ref::<Arithmetic>().is_some()
 }
 
+/// Whether a function is an operator that never warns: its numbers fit, or it fails.
+pub(crate) fn is_sum(function: &ScalarUDF) -> bool {
+    use Operator::{Add, Multiply, Negate, Subtract};
+    let function = function.inner().downcast_ref::<Arithmetic>();
+    function.is_some_and(|of| matches!(of.operator, Add | Subtract | Multiply | Negate))
+}
+
 /// Whether the function is an operator whose result is a DECIMAL.
 pub(crate) fn is_exact(function: &ScalarUDF) -> bool {
     let operator = function.inner().downcast_ref::<Arithmetic>();

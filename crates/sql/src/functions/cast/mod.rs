@@ -1,10 +1,11 @@
 //! Values of any type as values of a declared type: CAST, the quiet conversions of the typing,
 //! and the assignment of a value to a column.
 //!
-//! The three differ in what happens to a value that does not fit. CAST takes the nearest and
+//! These differ in what happens to a value that does not fit. CAST takes the nearest and
 //! warns; the quiet conversion does the same; an assignment in strict mode is an error that names
 //! column and row, otherwise the nearest value and a warning.
 
+mod kept;
 mod numbers;
 mod texts;
 mod times;
@@ -29,7 +30,10 @@ use super::convert;
 use super::define::{raise, unbounded};
 use super::listed;
 use super::number;
-use super::session_values::SessionValues;
+use super::session_values::{SessionValues, aside};
+
+pub use kept::zero;
+pub(crate) use kept::{Nulls, keeping, keeping_name};
 
 /// What happens to a value that does not fit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -44,6 +48,9 @@ struct Conversion {
     name: String,
     target: ColumnType,
     purpose: Purpose,
+    /// What becomes of NULL where the value is kept for what reads it before it is assigned. Nobody
+    /// hears of values that do not fit then: they are told where they are assigned.
+    keeps: Option<Nulls>,
     signature: Signature,
     /// Rows assigned so far, to name the row in an error.
     rows: AtomicU64,
@@ -51,7 +58,7 @@ struct Conversion {
 
 impl PartialEq for Conversion {
     fn eq(&self, other: &Self) -> bool {
-        self.target == other.target && self.purpose == other.purpose
+        self.target == other.target && self.purpose == other.purpose && self.keeps == other.keeps
     }
 }
 
@@ -66,7 +73,7 @@ impl Hash for Conversion {
 
 /// The function that converts its argument as CAST does.
 pub(crate) fn conversion(target: ColumnType) -> ScalarUDF {
-    make(target, Purpose::Cast)
+    make(target, Purpose::Cast, None)
 }
 
 /// Values as CAST makes them of others, without its warnings.
@@ -86,6 +93,14 @@ pub fn converted(values: &ArrayRef, target: ColumnType) -> Result<ArrayRef> {
     converted.into_array(values.len())
 }
 
+/// The texts that values of a type are shown as.
+///
+/// # Errors
+/// None but for a bug.
+pub fn shown_texts(values: &ArrayRef, of: &ColumnType) -> Result<ArrayRef> {
+    Ok(Arc::new(convert::to_text(values, of)?))
+}
+
 /// What a function converts to, if that is what it does.
 pub(crate) fn target(function: &ScalarUDF) -> Option<&ColumnType> {
     let conversion = function.inner().downcast_ref::<Conversion>()?;
@@ -97,13 +112,8 @@ pub(crate) fn target(function: &ScalarUDF) -> Option<&ColumnType> {
 /// In strict mode a value that does not fit is an error that names the column and the row, which
 /// is counted from the first row that this function sees: make one for each statement.
 pub fn assignment(target: ColumnType, column: &str, strict: bool) -> ScalarUDF {
-    make(
-        target,
-        Purpose::Assign {
-            column: column.to_owned(),
-            strict,
-        },
-    )
+    let column = column.to_owned();
+    make(target, Purpose::Assign { column, strict }, None)
 }
 
 /// Notes that a function made by [`assignment`] need not look at some rows, which count all the
@@ -127,16 +137,18 @@ pub fn see_again(function: &ScalarUDF, from: u64) {
     }
 }
 
-fn make(target: ColumnType, purpose: Purpose) -> ScalarUDF {
+fn make(target: ColumnType, purpose: Purpose, keeps: Option<Nulls>) -> ScalarUDF {
     let volatility = match purpose {
-        Purpose::Cast => Volatility::Immutable,
         // The row in the message makes a difference.
-        Purpose::Assign { .. } => Volatility::Volatile,
+        Purpose::Assign { .. } if keeps.is_none() => Volatility::Volatile,
+        _ => Volatility::Immutable,
     };
+    let verb = keeps.map_or("cast", Nulls::verb);
     ScalarUDF::new_from_impl(Conversion {
-        name: format!("cast_as_{}", target.to_string().replace(' ', "_")),
+        name: format!("{verb}_as_{}", target.to_string().replace(' ', "_")),
         target,
         purpose,
+        keeps,
         signature: Signature::user_defined(volatility),
         rows: AtomicU64::new(0),
     })
@@ -194,7 +206,11 @@ impl ScalarUDFImpl for Conversion {
                 Purpose::Cast => 0,
                 Purpose::Assign { .. } => self.rows.fetch_add(call.rows as u64, Ordering::Relaxed),
             };
-            let array = convert_to(call, 0, &self.target, &self.purpose, before)?;
+            let values = || convert_to(call, 0, &self.target, &self.purpose, before);
+            let array = match self.keeps {
+                Some(nulls) => nulls.filled(aside(values).0?, &self.target)?,
+                None => values()?,
+            };
             if array.len() == call.rows {
                 return Ok(array);
             }
@@ -320,6 +336,18 @@ impl Conversions<'_> {
             }
             .run();
         }
+        if let Some(from) = self.copied_number() {
+            let numbers: ArrayRef = match from {
+                ColumnType::DOUBLE => Arc::new(convert::to_double(&array, self.session)?),
+                _ => array,
+            };
+            return Conversions {
+                array: &numbers,
+                from: &from,
+                ..*self
+            }
+            .run();
+        }
         match self.target {
             ColumnType::Char { .. }
             | ColumnType::VarChar { .. }
@@ -368,6 +396,28 @@ impl Conversions<'_> {
             ColumnType::Text(_) | ColumnType::Blob(_) => true,
             ColumnType::Enum(_) | ColumnType::Set(_) => false,
             of => self.is_cast() && (of.is_text() || of.is_binary()),
+        }
+    }
+
+    /// The type of the number that a column of short texts copies, where that shows other digits
+    /// than the column that the number comes from: a FLOAT is the DOUBLE nearest to it. TEXT and
+    /// BLOB take what the column shows.
+    ///
+    /// **Source**: as for BIT.
+    fn copied_number(&self) -> Option<ColumnType> {
+        let is_short = matches!(
+            self.target,
+            ColumnType::Char { .. }
+                | ColumnType::VarChar { .. }
+                | ColumnType::Binary { .. }
+                | ColumnType::VarBinary { .. }
+        );
+        match self.from {
+            _ if self.is_cast() || !is_short => None,
+            ColumnType::Year => Some(ColumnType::SmallInt { unsigned: true }),
+            &ColumnType::DOUBLE => None,
+            ColumnType::Float { .. } | ColumnType::Double { .. } => Some(ColumnType::DOUBLE),
+            _ => None,
         }
     }
 

@@ -197,9 +197,14 @@ impl Conversions<'_> {
     fn whole_numbers(&self, array: &ArrayRef) -> Result<ArrayRef> {
         if let DataType::Float32 | DataType::Float64 = array.data_type() {
             let doubles = convert::to_double(array, self.session)?;
+            // **Source**: `Field_bit::store` and `Field_year::store` of MySQL's `sql/field.cc`.
+            let is_cut = matches!(self.target, ColumnType::Bit { .. } | ColumnType::Year);
+            let whole = |value: f64| match is_cut && !self.is_cast() {
+                true => value.trunc(),
+                false => value.round_ties_even(),
+            };
             #[expect(clippy::cast_possible_truncation, reason = "clipping is meant")]
-            let rounded =
-                doubles.unary::<_, Decimal128Type>(|value| value.round_ties_even() as i128);
+            let rounded = doubles.unary::<_, Decimal128Type>(|value| whole(value) as i128);
             return Ok(Arc::new(rounded));
         }
         let exact = Conversions {

@@ -97,7 +97,11 @@ impl Conversions<'_> {
                     Purpose::Assign { .. } => self.note_cut(row),
                 }
             }
-            builder.append_value(&text[..end]);
+            // What is cut may end with spaces that were not the last.
+            builder.append_value(match strip {
+                true => text[..end].trim_end_matches(' '),
+                false => &text[..end],
+            });
         }
         Ok(Arc::new(builder.finish()))
     }

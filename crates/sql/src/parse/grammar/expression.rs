@@ -17,10 +17,7 @@ impl Grammar {
         match expr {
             Expr::Identifier(name) => self.name(name),
             Expr::CompoundIdentifier(parts) => {
-                // A word behind a point is a name whatever it is.
-                if let Some(first) = parts.first() {
-                    self.name(first);
-                }
+                parts.iter().for_each(|part| self.name(part));
                 // A database, a table and a column; a variable has parts of its own.
                 if let [first, _, third, _, ..] = parts.as_slice()
                     && !first.value.starts_with('@')

@@ -142,7 +142,8 @@ impl Grammar {
         self.unsupported.get_or_insert(what);
     }
 
-    /// A name: reserved words only in quotes.
+    /// A name: reserved words only in quotes, or beside a point, where they are read as if they
+    /// stood in quotes.
     fn name(&mut self, name: &Ident) {
         if name.quote_style.is_none() && is_reserved(&name.value) {
             self.refuse(name.span.start, Begins::Here);

@@ -499,7 +499,7 @@ impl Grammar {
         let ObjectName(parts) = name;
         for part in parts {
             match part {
-                ObjectNamePart::Identifier(_) => {}
+                ObjectNamePart::Identifier(name) => self.name(name),
                 ObjectNamePart::Function(part) => self.refuse(part.name.span.start, Begins::Here),
             }
         }

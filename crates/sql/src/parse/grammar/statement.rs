@@ -269,9 +269,7 @@ impl Grammar {
             targets: _,
             assignments,
         } = load;
-        for (_, value) in assignments {
-            self.read(value);
-        }
+        self.assigned(assignments);
     }
 
     /// Tables and conditions of UPDATE and DELETE.

@@ -1,0 +1,42 @@
+//! What a statement wrote, and how it is counted.
+
+/// What a statement wrote.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Written {
+    /// Rows that came from the source.
+    pub(crate) rows: u64,
+    /// Rows that are new.
+    pub(crate) inserted: u64,
+    /// Rows that others took the places of.
+    pub(crate) deleted: u64,
+    /// Rows that were changed instead.
+    pub(crate) updated: u64,
+    /// What a client gets as the number of the insert; see `Counter::insert_id`.
+    pub(crate) insert_id: u64,
+    /// Whether rows were left out silently: their number is that of the duplicates then.
+    pub(super) ignores: bool,
+}
+
+impl Written {
+    /// Rows of another table, none of which met one that was there.
+    pub(crate) fn all(rows: u64) -> Written {
+        Written {
+            rows,
+            inserted: rows,
+            ..Written::default()
+        }
+    }
+
+    /// A changed row counts twice, as in MySQL.
+    pub(crate) fn affected(&self) -> u64 {
+        self.inserted + self.deleted + 2 * self.updated
+    }
+
+    /// What the statement says of rows that met others.
+    pub(crate) fn duplicates(&self) -> u64 {
+        match self.ignores {
+            true => self.rows - self.inserted,
+            false => self.deleted + self.updated,
+        }
+    }
+}
