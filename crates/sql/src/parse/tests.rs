@@ -227,7 +227,7 @@ fn intervals_are_values_and_a_function() {
             "1 + INTERVAL a COLLATE b DAY",
         ),
         ("INTERVAL(1, 2, 3) + 4", "interval(1, 2, 3) + 4"),
-        ("t.interval", "t.interval"),
+        ("t.interval", "t.`interval`"),
         ("1 + INTERVAL 1 SQL_TSI_DAY", "1 + INTERVAL 1 DAY"),
     ] {
         let parsed = super::parse_expression(text);

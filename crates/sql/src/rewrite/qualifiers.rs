@@ -428,6 +428,14 @@ impl<'a> Names<'a> {
         Some((database, columns))
     }
 
+    /// The scopes of the selects around a name, the nearest first. A select has a second one, for
+    /// ORDER BY, which sees what its ON does not.
+    fn nearest_first(&self) -> impl Iterator<Item = &Scope> {
+        let mut last = None;
+        let scopes = self.scopes.iter().flatten().rev();
+        scopes.filter(move |scope| last.replace(scope.at) != Some(scope.at))
+    }
+
     /// The parts of a name as the planner is to read them; `None` if it stays as it is.
     fn settled(&self, parts: &[Ident]) -> Result<Option<Vec<Ident>>, Refused> {
         let written = || {
@@ -437,8 +445,7 @@ impl<'a> Names<'a> {
         match parts {
             [table, column] => self.of_any_database(table, column, written),
             [database, table, column] => {
-                let mut relations = self.scopes.iter().flatten().rev();
-                let meant = relations.find_map(|scope| {
+                let meant = self.nearest_first().find_map(|scope| {
                     let mut relations = scope.seen();
                     let is_it = |relation: &&Relation| {
                         relation.is(&table.value, &database.value) && !relation.lacks(&column.value)
@@ -465,7 +472,7 @@ impl<'a> Names<'a> {
         }
         let may_have =
             |relation: &&Relation| relation.name == table.value && !relation.lacks(&column.value);
-        for scope in self.scopes.iter().flatten().rev() {
+        for scope in self.nearest_first() {
             let found: Vec<&Relation> = scope.seen().filter(may_have).collect();
             let (Some(first), Some(last)) = (found.first(), found.last()) else {
                 continue;

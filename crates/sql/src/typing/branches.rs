@@ -150,13 +150,17 @@ impl Branches<'_> {
             Expr::ScalarFunction(call) if picks(&call, schema) => {
                 let mut pairs = Vec::with_capacity(call.args.len());
                 let index = call.args.first().cloned().unwrap_or_default();
-                let of_type = index.get_type(schema)?;
+                // NULL is the number of none.
+                let of_type = Some(index.get_type(schema)?).filter(|of| !of.is_null());
                 for (place, argument) in (1_i64..).zip(call.args.iter().skip(1)) {
-                    let literal = |place| ScalarValue::Int64(Some(place));
-                    let when = index.clone().eq(lit(literal(place).cast_to(&of_type)?));
+                    let literal = |place, of| ScalarValue::Int64(Some(place)).cast_to(of);
+                    let (when, first) = match &of_type {
+                        Some(of) => (index.clone().eq(lit(literal(place, of)?)), literal(1, of)?),
+                        None => (lit(false), ScalarValue::Int64(Some(1))),
+                    };
                     let mut argument = argument.clone();
                     self.leave(&mut argument)?;
-                    let first = lit(literal(1).cast_to(&of_type)?);
+                    let first = lit(first);
                     let then = call.func.call(vec![first, argument]);
                     pairs.push((Box::new(when), Box::new(then)));
                 }
@@ -271,7 +275,7 @@ fn picks(call: &ScalarFunction, schema: &DFSchema) -> bool {
         return false;
     };
     // The greatest number of an argument is one of the type of the first, too.
-    let counts = index.get_type(schema).is_ok_and(|of| of.is_integer());
+    let counts = { index.get_type(schema) }.is_ok_and(|of| of.is_integer() || of.is_null());
     is_elt(call)
         && counts
         && is_silent(index)
