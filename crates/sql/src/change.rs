@@ -126,6 +126,8 @@ pub struct Mention {
     /// What its columns are qualified with: its alias, or its own name, or the inner name that it
     /// has beside another one of that name.
     pub alias: String,
+    /// Whether the statement gives it an alias, which may be its own name.
+    pub has_alias: bool,
 }
 
 impl Mention {
@@ -133,18 +135,30 @@ impl Mention {
     pub fn of(table: TableName) -> Mention {
         Mention {
             alias: table.table.clone(),
+            has_alias: false,
             table,
+        }
+    }
+
+    /// A table under an alias, if it has one.
+    fn under(table: TableName, alias: Option<&TableAlias>) -> Mention {
+        match alias {
+            Some(alias) => Mention {
+                alias: alias.name.value.clone(),
+                has_alias: true,
+                table,
+            },
+            None => Mention::of(table),
         }
     }
 
     /// Whether a name in front of FROM means this table, where `database` is the current one. An
     /// alias stands in no database.
     pub fn is_named(&self, name: &TableName, database: Option<&str>) -> bool {
-        let alias = shown(&self.alias);
-        alias == name.table
-            && match alias == self.table.table {
-                true => self.database(database) == name.database.as_deref().or(database),
-                false => name.database.is_none(),
+        shown(&self.alias) == name.table
+            && match self.has_alias {
+                false => self.database(database) == name.database.as_deref().or(database),
+                true => name.database.is_none(),
             }
     }
 
@@ -167,11 +181,7 @@ pub fn mentions(from: &mut [TableWithJoins]) -> Vec<Mention> {
     let mut found = Vec::new();
     each_table(from, &mut |name, alias| {
         if let Some(table) = table_of(name) {
-            let alias = match alias {
-                Some(alias) => alias.name.value.clone(),
-                None => table.table.clone(),
-            };
-            found.push(Mention { table, alias });
+            found.push(Mention::under(table, alias.as_ref()));
         }
     });
     found
@@ -231,12 +241,7 @@ pub fn only_table(from: &[TableWithJoins]) -> Option<Mention> {
     if !only.joins.is_empty() || !partitions.is_empty() || !with_hints.is_empty() || renames {
         return None;
     }
-    let table = table_of(name)?;
-    let alias = match alias {
-        Some(alias) => alias.name.value.clone(),
-        None => table.table.clone(),
-    };
-    Some(Mention { table, alias })
+    Some(Mention::under(table_of(name)?, alias.as_ref()))
 }
 
 /// The table of a name that is no file.

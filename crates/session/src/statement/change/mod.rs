@@ -337,7 +337,12 @@ impl Job {
             }
         }
         change::tell_apart(from)?;
-        let found = change::mentions(from);
+        let mut told_apart = change::mentions(from);
+        // An inner name is no alias.
+        for (told, written) in told_apart.iter_mut().zip(&found) {
+            told.has_alias = written.has_alias;
+        }
+        let found = told_apart;
         if let [only] = found.as_slice() {
             refuse_information(&self.database_of(&only.table)?)?;
         }
