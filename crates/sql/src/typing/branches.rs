@@ -267,6 +267,10 @@ fn is_elt(call: &ScalarFunction) -> bool {
 /// Whether a function answers the argument whose number the first one is, and one of those may
 /// warn: nothing but functions does.
 fn picks(call: &ScalarFunction, schema: &DFSchema) -> bool {
+    // Before a type is asked for: of a long sum that takes the square of its length.
+    if !is_elt(call) {
+        return false;
+    }
     let is_computed = |argument: &Expr| {
         let computed = argument.exists(|part| Ok(matches!(part, Expr::ScalarFunction(_))));
         computed.unwrap_or(true)
@@ -276,11 +280,7 @@ fn picks(call: &ScalarFunction, schema: &DFSchema) -> bool {
     };
     // The greatest number of an argument is one of the type of the first, too.
     let counts = { index.get_type(schema) }.is_ok_and(|of| of.is_integer() || of.is_null());
-    is_elt(call)
-        && counts
-        && is_silent(index)
-        && arguments.len() <= ELT_MAX
-        && arguments.iter().any(is_computed)
+    counts && is_silent(index) && arguments.len() <= ELT_MAX && arguments.iter().any(is_computed)
 }
 
 /// Whether a number may be asked for in each condition: it is made of few columns and literals, and
