@@ -186,51 +186,49 @@ pub(super) const KINDS: [Kind; 26] = [
         name: "rows of IN",
         sizes: ROWS,
         text: |count| {
-            let rows: Vec<String> = (0..count).map(|row| format!("({row}, {row})")).collect();
-            format!("SELECT a FROM t1 WHERE (a, b) IN ({})", rows.join(", "))
+            let rows = list(count, |row| format!("({row}, {row})"));
+            format!("SELECT a FROM t1 WHERE (a, b) IN ({rows})")
         },
     },
     Kind {
         name: "keys of ORDER BY",
         sizes: KEYS,
         text: |count| {
-            let keys: Vec<String> = (0..count).map(|key| format!("a + {key}")).collect();
-            format!("SELECT a FROM t1 ORDER BY {}", keys.join(", "))
+            let keys = list(count, |key| format!("a + {key}"));
+            format!("SELECT a FROM t1 ORDER BY {keys}")
         },
     },
     Kind {
         name: "windows",
         sizes: KEYS,
         text: |count| {
-            let windows = (0..count).map(|key| format!("SUM(a) OVER (ORDER BY b + {key})"));
-            let windows: Vec<String> = windows.collect();
-            format!("SELECT {} FROM t1", windows.join(", "))
+            let windows = list(count, |key| format!("SUM(a) OVER (ORDER BY b + {key})"));
+            format!("SELECT {windows} FROM t1")
         },
     },
     Kind {
         name: "windows by computed keys",
         sizes: KEYS,
         text: |count| {
-            let windows = (0..count).map(|key| format!("SUM(a) OVER (ORDER BY (b > {key}) = 1)"));
-            let windows: Vec<String> = windows.collect();
-            format!("SELECT {} FROM t1", windows.join(", "))
+            let windows = list(count, |key| {
+                format!("SUM(a) OVER (ORDER BY (b > {key}) = 1)")
+            });
+            format!("SELECT {windows} FROM t1")
         },
     },
     Kind {
         name: "windows in one order",
         sizes: KEYS,
         text: |count| {
-            let windows = (0..count).map(|value| format!("SUM(a + {value}) OVER (ORDER BY b)"));
-            let windows: Vec<String> = windows.collect();
-            format!("SELECT {} FROM t1", windows.join(", "))
+            let windows = list(count, |value| format!("SUM(a + {value}) OVER (ORDER BY b)"));
+            format!("SELECT {windows} FROM t1")
         },
     },
     Kind {
         name: "keys of PARTITION BY",
         sizes: KEYS,
         text: |count| {
-            let keys: Vec<String> = (0..count).map(|key| format!("a + {key}")).collect();
-            let keys = keys.join(", ");
+            let keys = list(count, |key| format!("a + {key}"));
             format!("SELECT SUM(b) OVER (PARTITION BY {keys}) FROM t1")
         },
     },
@@ -238,8 +236,8 @@ pub(super) const KINDS: [Kind; 26] = [
         name: "items of IN",
         sizes: ITEMS,
         text: |count| {
-            let items: Vec<String> = (0..count).map(|item| item.to_string()).collect();
-            format!("SELECT a FROM t1 WHERE a IN ({})", items.join(", "))
+            let items = list(count, |item| item.to_string());
+            format!("SELECT a FROM t1 WHERE a IN ({items})")
         },
     },
     Kind {
@@ -261,6 +259,14 @@ fn with(count: usize, next: impl Fn(usize) -> String) -> String {
 }
 
 fn terms(count: usize, between: &str, term: impl Fn(usize) -> String) -> String {
-    let terms: Vec<String> = (0..count).map(term).collect();
-    format!("SELECT a FROM t1 WHERE {}", terms.join(between))
+    format!("SELECT a FROM t1 WHERE {}", joined(count, between, term))
+}
+
+fn list(count: usize, item: impl Fn(usize) -> String) -> String {
+    joined(count, ", ", item)
+}
+
+fn joined(count: usize, between: &str, part: impl Fn(usize) -> String) -> String {
+    let parts: Vec<String> = (0..count).map(part).collect();
+    parts.join(between)
 }
