@@ -14,8 +14,6 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::ColumnarValue;
-use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{
     PhysicalExpr, PhysicalExprRef, conjunction_opt, split_conjunction,
 };
@@ -26,7 +24,7 @@ use datafusion::physical_plan::joins::{
 };
 
 use super::terms::{Terms, is_silent};
-use crate::other_columns::with_columns;
+use crate::other_columns::over_read_columns;
 
 /// The plan with conditions of joins that are evaluated term by term.
 pub(crate) fn in_joins(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -88,15 +86,7 @@ pub(crate) fn all_of(
     let Some(condition) = conjunction_opt(terms) else {
         return Ok(None);
     };
-    let used = collect_columns(&condition);
-    let mut used: Vec<usize> = used.iter().map(Column::index).collect();
-    used.sort_unstable();
-    used.dedup();
-    let place = |column: &Column| {
-        let place = used.binary_search(&column.index());
-        Column::new(column.name(), place.unwrap_or_default())
-    };
-    let condition = with_columns(&condition, place)?;
+    let (condition, used) = over_read_columns(&condition)?;
     let columns = used.iter().map(|at| filter.column_indices()[*at].clone());
     let schema = filter.schema().project(&used)?;
     let filter = JoinFilter::new(condition, columns.collect(), Arc::new(schema));

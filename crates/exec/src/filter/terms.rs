@@ -25,13 +25,12 @@ use datafusion::physical_expr::expressions::{
     Literal, NotExpr,
 };
 use datafusion::physical_expr::scalar_subquery::ScalarSubqueryExpr;
-use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::filter::FilterExec;
 
 use super::silent::{Kind, SilentFunction};
 use super::words::{Words, valid_only};
-use crate::other_columns::with_columns;
+use crate::other_columns::over_read_columns;
 
 /// Where at least one of so many rows is open, a copy of the open ones saves nothing.
 const ROWS_PER_OPEN: usize = 2;
@@ -285,19 +284,9 @@ struct Costly {
 impl Costly {
     fn of(expr: Expr, schema: &Schema) -> Costly {
         let is_silent = is_silent(&expr, schema);
-        let read = collect_columns(&expr);
-        let mut columns: Vec<usize> = read.iter().map(Column::index).collect();
-        columns.sort_unstable();
-        columns.dedup();
-        let moved = with_columns(&expr, |column| {
-            let place = columns.binary_search(&column.index());
-            Column::new(column.name(), place.unwrap_or(usize::MAX))
-        });
         // An expression that cannot be moved reads all columns, as it stands.
-        let (over_columns, columns) = match moved {
-            Ok(moved) => (moved, columns),
-            Err(_) => (Arc::clone(&expr), (0..schema.fields().len()).collect()),
-        };
+        let (over_columns, columns) = over_read_columns(&expr)
+            .unwrap_or_else(|_| (Arc::clone(&expr), (0..schema.fields().len()).collect()));
         Costly {
             expr,
             over_columns,

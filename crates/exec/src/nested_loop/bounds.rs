@@ -131,23 +131,13 @@ fn candidates<T: ArrowPrimitiveType>(
                 continue;
             }
             let value = values.value(row);
+            let place = match operator {
+                Operator::Lt | Operator::GtEq => keys.partition_point(|key| key.is_lt(value)),
+                _ => keys.partition_point(|key| key.is_le(value)),
+            };
             match operator {
-                Operator::Lt => {
-                    range.end = range.end.min(keys.partition_point(|key| key.is_lt(value)));
-                }
-                Operator::LtEq => {
-                    range.end = range.end.min(keys.partition_point(|key| key.is_le(value)));
-                }
-                Operator::Gt => {
-                    range.start = range
-                        .start
-                        .max(keys.partition_point(|key| key.is_le(value)));
-                }
-                _ => {
-                    range.start = range
-                        .start
-                        .max(keys.partition_point(|key| key.is_lt(value)));
-                }
+                Operator::Lt | Operator::LtEq => range.end = range.end.min(place),
+                _ => range.start = range.start.max(place),
             }
         }
     }

@@ -1,7 +1,6 @@
 //! The left side: pages of rows, and which of them have found a partner.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use datafusion::arrow::record_batch::RecordBatch;
@@ -34,8 +33,6 @@ pub(super) struct LeftRows {
     run: BatchRun,
     /// Of each page; none where nobody asks.
     partners: Vec<Mutex<Partners>>,
-    /// Pages of which a row has no partner yet.
-    pages_alone: AtomicUsize,
     account: Account,
     _bits: Reservation,
     /// For the pages that are read.
@@ -60,7 +57,6 @@ impl LeftRows {
         Ok(LeftRows {
             _bits: bits.map_err(space_error)?,
             partners: partners.collect(),
-            pages_alone: AtomicUsize::new(run.batch_count()),
             _admission: admit_scan(&account, run.longest_page_bytes() as u64)?,
             account,
             run,
@@ -112,7 +108,7 @@ impl LeftRows {
 
     /// Whether all rows have a partner.
     pub(super) fn all_have_partners(&self) -> bool {
-        self.pages_alone.load(Ordering::Acquire) == 0
+        (0..self.pages()).all(|page| self.have_partners(page))
     }
 
     /// Whether all rows of a page have a partner.
@@ -133,12 +129,7 @@ impl LeftRows {
     /// Adds those that have found one.
     pub(super) fn add_partners(&self, page: usize, found: &Partners) {
         if let Some(partners) = self.partners.get(page) {
-            let mut partners = lock(partners);
-            let had_all = partners.have_all();
-            partners.add_those_of(found);
-            if !had_all && partners.have_all() {
-                self.pages_alone.fetch_sub(1, Ordering::AcqRel);
-            }
+            lock(partners).add_those_of(found);
         }
     }
 }
