@@ -15,16 +15,12 @@ use datafusion::sql::sqlparser::ast::{
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
 use crate::bindings::Bindings;
-use crate::from_list::{is_by_name, joins, tables_mut};
+use crate::from_list::{is_by_name, joins, plain_alias, tables_mut};
 use crate::functions::cast::{Nulls, keeping_name};
 use crate::inner_name::shown;
 use crate::parse;
 use crate::planning::check_grown;
 use crate::references::{file_path, table_name};
-pub use crate::rewrite::qualifiers::changes::{
-    in_change as settle_names, in_value as settle_names_of, is_needed_in_change,
-    is_needed_in_value, tell_apart,
-};
 use crate::rewrite::{call, common_columns, refused};
 use crate::statement::{RowChoice, TableName};
 use crate::walk::{self, change_expressions, change_with_depth, counts_depth};
@@ -262,12 +258,7 @@ pub fn name_target(from: &mut [TableWithJoins], alias: &str, number: usize) {
             .as_ref()
             .map_or(&table.table, |alias| &alias.name.value);
         if own == alias && table.database.as_deref() != Some(TARGETS) {
-            found.get_or_insert_with(|| TableAlias {
-                explicit: true,
-                name: Ident::with_quote('`', alias),
-                columns: Vec::new(),
-                at: None,
-            });
+            found.get_or_insert_with(|| plain_alias(alias));
             *name = target_object(number);
         }
     });

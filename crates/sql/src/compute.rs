@@ -67,7 +67,7 @@ impl From<ScalarValue> for TypedValue {
 impl TypedValue {
     /// A value of an expression with this field.
     pub fn of(value: ScalarValue, field: &FieldRef) -> TypedValue {
-        let field = decides(field).then(|| Arc::clone(field));
+        let field = deciding(field);
         TypedValue { value, field }
     }
 
@@ -101,10 +101,11 @@ impl TypedValue {
     }
 }
 
-/// Whether the MySQL type of a field says more of its values than the Arrow type does.
-fn decides(field: &Field) -> bool {
+/// A field whose MySQL type says more of its values than the Arrow type does.
+pub(crate) fn deciding(field: &FieldRef) -> Option<FieldRef> {
     let of = ColumnType::from_arrow(field);
-    of.is_temporal() && of != ColumnType::from_data_type(field.data_type())
+    let decides = of.is_temporal() && of != ColumnType::from_data_type(field.data_type());
+    decides.then(|| Arc::clone(field))
 }
 
 impl Planner<'_> {

@@ -34,7 +34,7 @@ use datafusion::sql::sqlparser::ast;
 use mayfly_exec::batch_of;
 
 use crate::change::refuse_groups;
-use crate::compute::{TypedValue, is_query};
+use crate::compute::{TypedValue, deciding, is_query};
 use crate::declared::mentions;
 use crate::functions::any_constant::takes_any_constant;
 use crate::functions::arithmetic::refusing_zero_in;
@@ -379,8 +379,8 @@ impl Shapes {
 #[derive(Debug, Clone)]
 struct Shape {
     expression: Arc<dyn PhysicalExpr>,
-    /// What its values are, their MySQL type included.
-    field: FieldRef,
+    /// The MySQL type of its values, where that decides.
+    field: Option<FieldRef>,
     columns: SchemaRef,
 }
 
@@ -410,7 +410,8 @@ impl Planner<'_> {
                 let values = shape.values(&cells.literals, &mut computed.bytes)?;
                 let placed = cells.places.into_iter().zip(values);
                 let placed = placed.filter_map(|(place, value)| {
-                    Some((place, TypedValue::of(value?, &shape.field)))
+                    let (value, field) = (value?, shape.field.clone());
+                    Some((place, TypedValue { value, field }))
                 });
                 computed.values.extend(placed);
             }
@@ -470,7 +471,7 @@ impl Planner<'_> {
         let Some(typed) = typed.filter(|typed| !may_change(typed)) else {
             return Ok(None);
         };
-        let field = typed.to_field(&DFSchema::empty())?.1;
+        let field = deciding(&typed.to_field(&DFSchema::empty())?.1);
         let mut is_found = vec![false; sample.len()];
         let with_columns = typed.transform_up(|part| {
             let Some(place) = tag_of(&part, sample) else {

@@ -1,9 +1,10 @@
-//! Walks over what a FROM clause lists, through joins in parentheses, from left to right.
+//! Walks over what a FROM clause lists, through joins in parentheses, from left to right; and the
+//! aliases that tables get there.
 //!
 //! Derived tables are tables here: what they are made of is not walked.
 
 use datafusion::sql::sqlparser::ast::{
-    JoinConstraint, JoinOperator, ObjectName, TableFactor, TableWithJoins,
+    Ident, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,
 };
 
 macro_rules! walk {
@@ -93,4 +94,14 @@ pub(crate) fn is_by_name(operator: &JoinOperator) -> bool {
 pub(crate) fn using(names: &[ObjectName]) -> impl Iterator<Item = &str> {
     let parts = names.iter().filter_map(|name| name.0.last()?.as_ident());
     parts.map(|ident| ident.value.as_str())
+}
+
+/// An alias that names no columns.
+pub(crate) fn plain_alias(name: &str) -> TableAlias {
+    TableAlias {
+        explicit: true,
+        name: Ident::with_quote('`', name),
+        columns: Vec::new(),
+        at: None,
+    }
 }

@@ -13,8 +13,10 @@
 //! Whatever a user sees is without the number: origins of columns, EXPLAIN, errors. Who gets such a
 //! name, and which of them a name means, is settled in `rewrite::qualifiers`.
 
-use datafusion::sql::sqlparser::ast::{Ident, TableAlias, TableFactor};
+use datafusion::sql::sqlparser::ast::{Ident, TableFactor};
 use mayfly_types::MySqlError;
+
+use crate::from_list::plain_alias;
 
 /// Stands before and behind the number. No character: names that hold it are refused when they are
 /// read.
@@ -78,18 +80,8 @@ pub(crate) fn rename(factor: &mut TableFactor, name: &str) {
     let (TableFactor::Table { alias, .. } | TableFactor::Derived { alias, .. }) = factor else {
         return;
     };
-    let name = Ident::with_quote('`', name);
-    match alias {
-        Some(alias) => alias.name = name,
-        None => {
-            *alias = Some(TableAlias {
-                explicit: true,
-                name,
-                columns: Vec::new(),
-                at: None,
-            });
-        }
-    }
+    let alias = alias.get_or_insert_with(|| plain_alias(name));
+    alias.name = Ident::with_quote('`', name);
 }
 
 #[cfg(test)]

@@ -70,3 +70,5 @@ pub mod typing;
 pub mod untyped;
 mod visible;
 pub mod walk;
+
+pub use rewrite::qualifiers::changes as names_of_changes;

@@ -1,6 +1,8 @@
 //! What stands in a select list.
 
-use datafusion::sql::sqlparser::ast::{Expr, SelectItem};
+use datafusion::sql::sqlparser::ast::{
+    Expr, ObjectName, SelectItem, SelectItemQualifiedWildcardKind,
+};
 
 /// Bytes of a label; what is longer is cut, as in MySQL and MariaDB. Drivers read it as one packet.
 const LABEL_BYTES_MAX: usize = 255;
@@ -22,6 +24,16 @@ pub(crate) fn is_wildcard(item: &SelectItem) -> bool {
 pub(crate) fn expression_of(item: &SelectItem) -> Option<&Expr> {
     match item {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+        _ => None,
+    }
+}
+
+/// The table of `t.*` and `d.t.*`.
+pub(crate) fn table_of_star(item: &SelectItem) -> Option<&ObjectName> {
+    match item {
+        SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+            Some(name)
+        }
         _ => None,
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! MySQL labels a column with the text of its expression; a syntax tree no longer has it.
 
+use datafusion::sql::sqlparser::ast::{Select, SelectItem};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 use mayfly_types::MySqlError;
@@ -58,6 +59,39 @@ impl Source {
             *list = items;
         }
     }
+}
+
+/// Puts others in the places of the items of a list, each with its text, which is empty where
+/// nobody knows it. `written` has the longer lists of the statement, if some have become longer.
+///
+/// # Errors
+/// Those of `others`.
+pub(crate) fn replace_items<E>(
+    select: &mut Select,
+    source: &Source,
+    written: &mut Option<Source>,
+    mut others: impl FnMut(SelectItem, String) -> Result<Vec<(SelectItem, String)>, E>,
+) -> Result<(), E> {
+    let at = select.select_token.0.span.start;
+    let texts = written.as_ref().unwrap_or(source).items(at).to_vec();
+    let before = std::mem::take(&mut select.projection);
+    let are_known = texts.len() == before.len();
+    let mut texts = texts.into_iter();
+    let count = before.len();
+    let mut items = Vec::with_capacity(count);
+    let mut longer = Vec::with_capacity(count);
+    for item in before {
+        for (item, text) in others(item, texts.next().unwrap_or_default())? {
+            items.push(item);
+            longer.push(text);
+        }
+    }
+    if are_known && items.len() != count {
+        let written = written.get_or_insert_with(|| source.clone());
+        written.set_items(at, longer);
+    }
+    select.projection = items;
+    Ok(())
 }
 
 fn joins_by_name(token: &Token) -> bool {

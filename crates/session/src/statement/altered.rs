@@ -13,10 +13,8 @@ use mayfly_sql::statement::{
 use mayfly_table::{Check, Column, Definition, Key, KeyKind};
 use mayfly_types::{ColumnType, ErrorCode, Level, MySqlError, Warning};
 
-use super::define::{
-    CHARACTER_BYTES, CheckDraft, Draft, check_key_name, columns_of, declared_length,
-};
-use super::expressions::rename_checks;
+use super::define::{CHARACTER_BYTES, Draft, check_key_name, columns_of, declared_length};
+use super::expressions::{CheckDraft, rename_checks};
 
 /// A table as it will be.
 pub(crate) struct Altered {

@@ -10,9 +10,15 @@ use datafusion::catalog::streaming::StreamingTable;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
+use datafusion::sql::sqlparser::ast;
 use mayfly_sql::bindings::BoundTable;
+use mayfly_sql::change::{self, TARGETS, target_name};
+use mayfly_sql::plan::Planned;
+use mayfly_sql::references::References;
+use mayfly_sql::statement::RowChoice;
 use mayfly_types::MySqlError;
 
+use super::Job;
 use crate::errors;
 use crate::lowered;
 
@@ -40,7 +46,7 @@ impl ChangingBatch {
     ///
     /// # Errors
     /// 1060 when two names of columns differ in case only.
-    pub(super) fn bind(self: &Arc<Self>) -> Result<BoundTable, MySqlError> {
+    fn bind(self: &Arc<Self>) -> Result<BoundTable, MySqlError> {
         let schema = Arc::clone(&self.schema);
         let provider = StreamingTable::try_new(schema, vec![Arc::clone(self) as _]);
         lowered::bind(Arc::new(
@@ -56,6 +62,28 @@ impl ChangingBatch {
     /// Forgets the rows of a run that is done.
     pub(super) fn clear(&self) {
         *self.batch.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+impl Job {
+    /// The plan of what is computed of each batch of a table, which goes by `alias`.
+    pub(super) async fn planned_over(
+        &self,
+        rows: &Arc<ChangingBatch>,
+        alias: &str,
+        list: Vec<ast::Expr>,
+    ) -> Result<Planned, MySqlError> {
+        let choice = RowChoice {
+            from: vec![change::target_table(alias, 0)?],
+            condition: None,
+            order_by: Vec::new(),
+            limit: None,
+        };
+        let query = change::query(choice, list)?;
+        let mut bindings = self.bindings(&References::of_query(&query)).await?;
+        let name = (TARGETS.to_owned(), target_name(0));
+        bindings.tables.insert(name, rows.bind()?);
+        self.planned(query, &bindings).await
     }
 }
 

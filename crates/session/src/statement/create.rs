@@ -14,18 +14,19 @@ use mayfly_sql::stored::{self, Stored};
 use mayfly_table::{Column, Definition, Table};
 use mayfly_types::{ColumnType, ErrorCode, Level, MySqlError, Warning};
 
+use super::Job;
 use super::assign::Values;
 use super::defaults::{Fallback, constant};
-use super::define::{Draft, NAME_LENGTH, check_table_name, key_notes};
-use super::evaluate::{is_constant, number_of_bits};
+use super::define::{Draft, check_table_name, key_notes};
+use super::evaluate::{is_constant, names_columns, number_of_bits};
 use super::expressions::name_checks_anew;
+use super::information::refuse_information;
 use super::insert::with_info;
+use super::name_length::NAME_LENGTH;
 use super::query::Ready;
-use super::record::names_columns;
 use super::succession::Succession;
 use super::write::Writer;
 use super::written::Written;
-use super::{Job, information};
 use crate::connection::Connection;
 use crate::errors;
 use crate::gone_tables;
@@ -545,15 +546,4 @@ impl Connection {
         };
         created.map_err(|error| errors::from_table(&error))
     }
-}
-
-/// Nobody may change what is in INFORMATION_SCHEMA.
-pub(crate) fn refuse_information(database: &str) -> Result<(), MySqlError> {
-    if information::is_database(database) {
-        return Err(MySqlError::new(
-            ErrorCode::DatabaseAccessDenied,
-            &[&"root", &"localhost", &information::DATABASE],
-        ));
-    }
-    Ok(())
 }

@@ -16,10 +16,9 @@ use mayfly_table::{
 };
 use mayfly_types::{COLUMNS_MAX, ColumnType, ErrorCode, Level, MySqlError, Warning};
 
-use super::expressions::{check_defaults, check_generated, checks};
+use super::expressions::{CheckDraft, check_defaults, check_generated, checks};
+use super::name_length::{NAME_LENGTH, check_name_length};
 
-/// Most characters of a name.
-pub(crate) const NAME_LENGTH: usize = 64;
 /// The most words of a SET.
 const SET_WORDS: usize = 64;
 /// Most keys of a table.
@@ -48,15 +47,6 @@ pub(crate) struct Draft {
     pub(crate) qualified: Vec<(String, String)>,
     /// What is wrong with an expression that was read.
     pub(crate) refused: Option<MySqlError>,
-}
-
-/// A CHECK constraint that may have no name yet.
-pub(crate) struct CheckDraft {
-    pub(crate) name: Option<String>,
-    pub(crate) expression: String,
-    pub(crate) is_enforced: bool,
-    /// The column behind which it stands.
-    pub(crate) column: Option<String>,
 }
 
 impl Draft {
@@ -227,9 +217,7 @@ fn check_columns(columns: &[Column]) -> Result<(), MySqlError> {
     let mut seen = HashSet::new();
     for column in columns {
         let name = &column.name;
-        if name.chars().count() > NAME_LENGTH {
-            return Err(MySqlError::new(ErrorCode::IdentifierTooLong, &[name]));
-        }
+        check_name_length(name)?;
         if !seen.insert(name.to_lowercase()) {
             return Err(MySqlError::new(ErrorCode::DuplicateColumn, &[name]));
         }
@@ -476,9 +464,7 @@ fn automatic_name(keys: &[Key], column: &str) -> String {
 }
 
 pub(crate) fn check_key_name(name: &str) -> Result<(), MySqlError> {
-    if name.chars().count() > NAME_LENGTH {
-        return Err(MySqlError::new(ErrorCode::IdentifierTooLong, &[&name]));
-    }
+    check_name_length(name)?;
     if name.is_empty() || name.ends_with(' ') || name.eq_ignore_ascii_case(PRIMARY) {
         return Err(MySqlError::new(ErrorCode::WrongIndexName, &[&name]));
     }

@@ -10,14 +10,13 @@ use arrow::compute::take_record_batch;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use futures::StreamExt;
-use mayfly_sql::change::{self, Mention, NewRow, ROW_ID, TARGETS, target_name};
-use mayfly_sql::references::References;
-use mayfly_sql::statement::{RowChoice, SetColumn};
+use mayfly_sql::change::{self, Mention, NewRow, ROW_ID};
+use mayfly_sql::statement::SetColumn;
 use mayfly_table::{Change, Table};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Job;
-use super::change::{Set, Target, Updated, assigns_unique};
+use super::change::{Set, Target, Updated, assigned_place, assigns_unique};
 use super::changing_batch::ChangingBatch;
 use super::query::Ready;
 use crate::errors;
@@ -62,14 +61,7 @@ impl Updater {
         let mut places = Vec::with_capacity(assignments.len());
         let mut renamed = Vec::with_capacity(assignments.len());
         for set in assignments {
-            let unknown = || {
-                let code = ErrorCode::UnknownColumn;
-                MySqlError::new(code, &[&set.name(), &"field list"])
-            };
-            if { set.table.as_ref() }.is_some_and(|named| !mention.owns(named, database)) {
-                return Err(unknown());
-            }
-            places.push(table.definition().column(&set.column).ok_or_else(unknown)?);
+            places.push(assigned_place(set, (table, mention), database)?);
             let mut set = set.clone();
             if let Some(value) = &mut set.value {
                 change::refuse_groups([&*value], &job.connection.aggregates)?;
@@ -94,18 +86,9 @@ impl Updater {
         let assignments = renamed.iter().zip(places);
         let set = Set::begin(job, table, mention, assignments, true, ignore, &mut list).await?;
         let set = set.all_at_once();
-        let choice = RowChoice {
-            from: vec![change::target_table(&alias, 0)?],
-            condition: None,
-            order_by: Vec::new(),
-            limit: None,
-        };
-        let query = change::query(choice, list)?;
-        let mut bindings = job.bindings(&References::of_query(&query)).await?;
         let pairs = Arc::new(ChangingBatch::new(pairs_schema(table)));
-        let name = (TARGETS.to_owned(), target_name(0));
-        bindings.tables.insert(name, pairs.bind()?);
-        let planned = job.planned(query, &bindings).await.map_err(told)?;
+        let planned = job.planned_over(&pairs, &alias, list).await;
+        let planned = planned.map_err(told)?;
         let ready = job.physical(planned).await?;
         Ok(Updater {
             job: job.clone(),

@@ -9,19 +9,23 @@ use mayfly_sql::literal::Literal;
 use mayfly_sql::plan::Planner;
 use mayfly_sql::references::References;
 use mayfly_sql::typing::type_planner;
-use mayfly_sql::{change, parse};
+use mayfly_sql::{change, declared, parse};
 use mayfly_table::Column;
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
 use super::Job;
 use super::query::{Ready, in_database};
-use super::record::names_columns;
 use crate::errors;
 use crate::render;
 
 /// How long a statement may be whose values are computed where it runs: it takes microseconds, and
 /// another thread would take as many to begin.
 const SHORT_BYTES_MAX: usize = 128;
+
+/// Whether an expression names columns.
+pub(crate) fn names_columns(expression: &Expr) -> bool {
+    !declared::mentions(expression).is_empty()
+}
 
 impl Job {
     /// The value of an expression without columns.

@@ -12,7 +12,16 @@ use mayfly_table::{Check, Column, Definition, Key, KeyKind};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::defaults::Fallback;
-use super::define::{CheckDraft, NAME_LENGTH};
+use super::name_length::check_name_length;
+
+/// A CHECK constraint that may have no name yet.
+pub(crate) struct CheckDraft {
+    pub(crate) name: Option<String>,
+    pub(crate) expression: String,
+    pub(crate) is_enforced: bool,
+    /// The column behind which it stands.
+    pub(crate) column: Option<String>,
+}
 
 /// The errors for what an expression may not have.
 struct Unfits {
@@ -126,9 +135,7 @@ pub(crate) fn checks(
             number += 1;
             automatic_name(table, number)
         });
-        if name.chars().count() > NAME_LENGTH {
-            return Err(MySqlError::new(ErrorCode::IdentifierTooLong, &[&name]));
-        }
+        check_name_length(&name)?;
         let lower = name.to_lowercase();
         let mut others = checks.iter();
         if others.any(|check| check.name.to_lowercase() == lower) {

@@ -16,10 +16,10 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Job;
 use super::batch::batch_of;
-use super::create::refuse_information;
 use super::defaults::Fallback;
-use super::evaluate::literal;
-use super::record::{Record, names_columns};
+use super::evaluate::{literal, names_columns};
+use super::information::refuse_information;
+use super::record::Record;
 use super::row_values::{KnownValues, RowValues};
 use super::write::Writer;
 use super::written::Written;

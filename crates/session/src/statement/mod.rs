@@ -29,6 +29,7 @@ mod into;
 mod known_tables;
 mod load;
 mod meanings;
+mod name_length;
 mod origins;
 mod point;
 mod query;

@@ -6,9 +6,9 @@
 use arrow::array::ArrayRef;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, Value};
+use mayfly_sql::bindings;
 use mayfly_sql::change::{self, Mention};
 use mayfly_sql::compute::TypedValue;
-use mayfly_sql::{bindings, declared};
 use mayfly_table::{Column, Table};
 use mayfly_types::MySqlError;
 
@@ -22,11 +22,6 @@ pub(crate) struct Record<'a> {
     table: &'a Table,
     mention: &'a Mention,
     values: Vec<Expr>,
-}
-
-/// Whether an expression names columns.
-pub(crate) fn names_columns(expression: &Expr) -> bool {
-    !declared::mentions(expression).is_empty()
 }
 
 impl Record<'_> {

@@ -24,8 +24,8 @@ use mayfly_types::MySqlError;
 use super::Job;
 use super::batch::batch_of;
 use super::defaults::Fallback;
+use super::evaluate::names_columns;
 use super::query::in_database;
-use super::record::names_columns;
 use crate::errors;
 
 /// The rules of one table.

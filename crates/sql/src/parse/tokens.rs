@@ -71,12 +71,13 @@ pub(super) fn check(text: &str, tokens: &[TokenWithSpan]) -> Result<(), Refused>
 /// **Source**: `MY_LEX_IDENT` and `MY_LEX_IDENT_START` in `lex_one_token` of MySQL's
 /// `sql/sql_lex.cc`.
 pub(super) fn names_beside_points(tokens: &mut [TokenWithSpan]) {
-    let points = { tokens.iter().enumerate() }.filter(|(_, token)| token.token == Token::Period);
-    let points: Vec<usize> = points.map(|(at, _)| at).collect();
-    for at in points {
+    for at in 0..tokens.len() {
         let Some((before, [point, behind, ..])) = tokens.split_at_mut_checked(at) else {
             continue;
         };
+        if point.token != Token::Period {
+            continue;
+        }
         let goes_on = match &behind.token {
             Token::Word(word) => word.quote_style.is_none(),
             // `t.1a`

@@ -28,7 +28,7 @@
 //! database of its table; derived tables and common table expressions stand in none. Of tables that
 //! are joined by name, the last one that has a column goes first.
 
-pub(crate) mod changes;
+pub mod changes;
 mod outputs;
 mod relations;
 mod stars;
@@ -47,13 +47,13 @@ use mayfly_types::MySqlError;
 
 use self::outputs::Outputs;
 use self::relations::{
-    Columns, Refused, Relation, Scope, check_unique, columns_of, is_chain, lowered,
+    Columns, Refused, Relation, Scope, check_unique, column_of, columns_of, is_chain, lowered,
 };
-use self::stars::table_of_star;
 use super::relation::{file_alias, is_dual};
 use crate::bindings::{Bindings, FILES};
 use crate::inner_name::{inner, is_inner, rename, shown};
 use crate::references::{file_path, table_name};
+use crate::select_list::table_of_star;
 use crate::source::Source;
 use crate::{clause, from_list, walk};
 
@@ -122,14 +122,6 @@ fn name_of(table: &TableFactor) -> Option<String> {
             Some(path) => Some(file_alias(path)),
             None => Some(name.0.last()?.as_ident()?.value.clone()),
         },
-        _ => None,
-    }
-}
-
-/// The parts of the name of a column that has several.
-fn column_of(expr: &Expr) -> Option<&[Ident]> {
-    match expr {
-        Expr::CompoundIdentifier(parts) if !parts.first()?.value.starts_with('@') => Some(parts),
         _ => None,
     }
 }

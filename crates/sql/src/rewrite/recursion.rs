@@ -17,11 +17,12 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     Cte, Expr, GroupByExpr, Ident, JoinOperator, ObjectNamePart, Query, Select, SetExpr,
-    SetOperator, SetQuantifier, TableAlias, TableFactor, Visitor, VisitorMut, With,
+    SetOperator, SetQuantifier, TableFactor, Visitor, VisitorMut, With,
 };
 use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::bindings::Bindings;
+use crate::from_list::plain_alias;
 use crate::parse;
 use crate::select_list::expression_of;
 use crate::walk;
@@ -269,12 +270,7 @@ impl VisitorMut for Rename<'_> {
         if is_reference(factor, self.name)
             && let TableFactor::Table { name, alias, .. } = factor
         {
-            alias.get_or_insert_with(|| TableAlias {
-                explicit: true,
-                name: Ident::with_quote('`', self.name),
-                columns: Vec::new(),
-                at: None,
-            });
+            alias.get_or_insert_with(|| plain_alias(self.name));
             name.0 = vec![ObjectNamePart::Identifier(Ident::with_quote('`', self.all))];
         }
         ControlFlow::Continue(())

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
-    GroupByWithModifier, OrderByKind, Query, Select, SelectItem, SetExpr, WindowType,
+    GroupByWithModifier, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, WindowType,
 };
 use mayfly_types::{COLUMNS_MAX, ErrorCode, MySqlError};
 
@@ -117,18 +117,18 @@ fn window_function(expr: &Expr) -> Option<String> {
     found
 }
 
+/// Whether an expression is a call that aggregates.
+pub(crate) fn is_aggregate(expr: &Expr, aggregates: &HashSet<String>) -> bool {
+    matches!(expr, Expr::Function(function)
+        if aggregates.contains(&function.name.to_string().to_ascii_lowercase()))
+}
+
 /// Refuses an expression that aggregates outside of its subqueries.
 pub(crate) fn check_no_aggregate(
     expr: &Expr,
     aggregates: &HashSet<String>,
 ) -> Result<(), MySqlError> {
-    let is_aggregate = &mut |expr: &Expr| match expr {
-        Expr::Function(function) => {
-            aggregates.contains(&function.name.to_string().to_ascii_lowercase())
-        }
-        _ => false,
-    };
-    match walk::finds(expr, is_aggregate) {
+    match walk::finds(expr, &mut |expr| is_aggregate(expr, aggregates)) {
         true => Err(MySqlError::new(ErrorCode::InvalidGroupFunction, &[])),
         false => Ok(()),
     }
@@ -150,6 +150,7 @@ pub(super) fn check_windows(select: &Select, bindings: &Bindings) -> Result<(), 
     };
     let conditions = { select.selection.iter() }.chain(&select.having);
     conditions.chain(keys).try_for_each(check_no_window)?;
+    let mut orders = HashSet::new();
     for item in &select.projection {
         let Some(expr) = expression_of(item) else {
             continue;
@@ -161,6 +162,7 @@ pub(super) fn check_windows(select: &Select, bindings: &Bindings) -> Result<(), 
         walk::finds(expr, &mut |expr| {
             if let Expr::Function(function) = expr {
                 refused = check_nesting(function, bindings);
+                orders.extend(function.over.as_ref().map(order_of));
             }
             refused.is_err()
         });
@@ -172,36 +174,21 @@ pub(super) fn check_windows(select: &Select, bindings: &Bindings) -> Result<(), 
             return Err(MySqlError::new(code, &[&alias.value]));
         }
     }
-    check_orders(select)
+    match orders.len() > ORDERS_MAX {
+        true => Err(MySqlError::new(ErrorCode::StackOverrun, &[])),
+        false => Ok(()),
+    }
 }
 
 /// Windows of different keys that a select list may have: each is a node of the plan with all
 /// columns of those below, and the planner goes through all of them for each item of the list.
 const ORDERS_MAX: usize = 300;
 
-fn check_orders(select: &Select) -> Result<(), MySqlError> {
-    let mut orders = HashSet::new();
-    for expr in select.projection.iter().filter_map(expression_of) {
-        walk::finds(expr, &mut |expr| {
-            let over = match expr {
-                Expr::Function(function) => function.over.as_ref(),
-                _ => None,
-            };
-            match over {
-                Some(WindowType::WindowSpec(window)) => {
-                    orders.insert((window.partition_by.clone(), window.order_by.clone()));
-                }
-                Some(WindowType::NamedWindow(name)) => {
-                    orders.insert((vec![Expr::Identifier(name.clone())], Vec::new()));
-                }
-                None => {}
-            }
-            orders.len() > ORDERS_MAX
-        });
-    }
-    match orders.len() > ORDERS_MAX {
-        true => Err(MySqlError::new(ErrorCode::StackOverrun, &[])),
-        false => Ok(()),
+/// What tells the windows of one order: their keys, or their name.
+fn order_of(over: &WindowType) -> (Vec<Expr>, Vec<OrderByExpr>) {
+    match over {
+        WindowType::WindowSpec(window) => (window.partition_by.clone(), window.order_by.clone()),
+        WindowType::NamedWindow(name) => (vec![Expr::Identifier(name.clone())], Vec::new()),
     }
 }
 

@@ -6,13 +6,13 @@ use std::path::Path;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor,
+    SelectItemQualifiedWildcardKind, SetExpr, TableFactor,
 };
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::lower;
 use crate::bindings::{Bindings, BoundTable, FILES};
-use crate::from_list::{is_by_name, joins_mut, tables};
+use crate::from_list::{is_by_name, joins_mut, plain_alias, tables};
 use crate::parse;
 use crate::references::{file_path, table_name};
 use crate::statement::TableName;
@@ -168,14 +168,7 @@ pub(super) fn resolve(factor: &mut TableFactor) {
     let Some(path) = file_path(name).map(str::to_owned) else {
         return;
     };
-    if alias.is_none() {
-        *alias = Some(TableAlias {
-            explicit: true,
-            name: Ident::with_quote('`', file_alias(&path)),
-            columns: Vec::new(),
-            at: None,
-        });
-    }
+    alias.get_or_insert_with(|| plain_alias(&file_alias(&path)));
     *name = ObjectName(vec![
         ObjectNamePart::Identifier(Ident::with_quote('`', FILES)),
         ObjectNamePart::Identifier(Ident::with_quote('`', path)),

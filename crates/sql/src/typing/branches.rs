@@ -267,7 +267,6 @@ fn is_elt(call: &ScalarFunction) -> bool {
 /// Whether a function answers the argument whose number the first one is, and one of those may
 /// warn: nothing but functions does.
 fn picks(call: &ScalarFunction, schema: &DFSchema) -> bool {
-    // Before a type is asked for: of a long sum that takes the square of its length.
     if !is_elt(call) {
         return false;
     }
@@ -278,27 +277,29 @@ fn picks(call: &ScalarFunction, schema: &DFSchema) -> bool {
     let Some((index, arguments)) = call.args.split_first() else {
         return false;
     };
-    // The greatest number of an argument is one of the type of the first, too.
-    let counts = { index.get_type(schema) }.is_ok_and(|of| of.is_integer() || of.is_null());
-    counts && is_silent(index) && arguments.len() <= ELT_MAX && arguments.iter().any(is_computed)
+    // The greatest number of an argument is one of the type of the first, too. It is asked for
+    // last: the type of a long sum takes the square of its length.
+    let counts = || { index.get_type(schema) }.is_ok_and(|of| of.is_integer() || of.is_null());
+    is_silent(index) && arguments.len() <= ELT_MAX && arguments.iter().any(is_computed) && counts()
 }
 
 /// Whether a number may be asked for in each condition: it is made of few columns and literals, and
 /// never warns.
 fn is_silent(index: &Expr) -> bool {
     let mut nodes = 0;
-    let warns = index.exists(|part| {
+    let is_else = index.exists(|part| {
         nodes += 1;
-        Ok(match part {
+        let warns = match part {
             Expr::Column(_)
             | Expr::OuterReferenceColumn(..)
             | Expr::Literal(..)
             | Expr::Cast(_) => false,
             Expr::ScalarFunction(call) => !arithmetic::is_sum(&call.func),
             _ => true,
-        })
+        };
+        Ok(warns || nodes > INDEX_NODES_MAX)
     });
-    !warns.unwrap_or(true) && nodes <= INDEX_NODES_MAX
+    !is_else.unwrap_or(true)
 }
 
 /// The same as a CASE.

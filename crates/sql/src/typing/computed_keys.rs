@@ -82,16 +82,10 @@ impl Keys {
 
     /// The same for the keys of partitions, whose order nobody asks for.
     fn take_from_partition(&mut self, list: &mut Vec<Expr>, schema: &DFSchema) -> Result<()> {
-        if list.len() > KEYS_MAX {
-            let others = { list[KEYS_MAX - 1..].iter() }
-                .map(|key| (key.clone(), SortOptions::default()))
-                .collect();
-            if let Some(key) = one_key(others, |key| data_type_of(key, schema))? {
-                list.truncate(KEYS_MAX - 1);
-                list.push(self.column(key));
-            }
-        }
-        list.iter_mut().try_for_each(|key| self.take(key))
+        let mut order = { list.drain(..) }.map(|key| key.sort(true, true)).collect();
+        self.take_from_order(&mut order, schema)?;
+        list.extend(order.into_iter().map(|key| key.expr));
+        Ok(())
     }
 
     /// Puts a column in the place of a key whose order is lost.
@@ -113,7 +107,7 @@ pub(super) fn of_sort(mut sort: Sort, schema: &DFSchema) -> Result<LogicalPlan> 
     let all = sort.input.schema().columns().into_iter().map(Expr::Column);
     let all = all.collect();
     sort.input = Arc::new(with_keys(sort.input, keys)?);
-    projected(LogicalPlan::Sort(sort), all)
+    projected(Arc::new(LogicalPlan::Sort(sort)), all)
 }
 
 /// A plan whose windows, where some are its inputs, have keys that the engine sorts by. Those that
@@ -179,7 +173,7 @@ fn of_stack(top: Window) -> Result<LogicalPlan> {
         plan = LogicalPlan::Window(Window::try_new(list, Arc::new(plan))?);
     }
     match has_keys {
-        true => projected(plan, all),
+        true => projected(Arc::new(plan), all),
         false => Ok(plan),
     }
 }
@@ -190,13 +184,12 @@ fn with_keys(plan: Arc<LogicalPlan>, keys: Keys) -> Result<LogicalPlan> {
     let keys = keys.list.into_iter().enumerate();
     let keys = keys.map(|(place, key)| key.alias(name_of(place)));
     let all = columns.chain(keys).collect();
-    projected(Arc::unwrap_or_clone(plan), all)
+    projected(plan, all)
 }
 
 /// A plan with these columns, which are its own.
-fn projected(plan: LogicalPlan, list: Vec<Expr>) -> Result<LogicalPlan> {
-    let projection = Projection::try_new(list, Arc::new(plan))?;
-    Ok(LogicalPlan::Projection(projection))
+fn projected(plan: Arc<LogicalPlan>, list: Vec<Expr>) -> Result<LogicalPlan> {
+    Ok(LogicalPlan::Projection(Projection::try_new(list, plan)?))
 }
 
 fn name_of(place: usize) -> String {

@@ -73,7 +73,6 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 }
 
 fn typed(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let plan = computed_keys::of_windows_below(plan)?;
     let plan = grouping_sets::over_columns(plan, &|plan| Ok(typed(plan)?.data))?;
     let schema = columns_below(&plan)?;
     let names = NamePreserver::new(&plan);

@@ -20,6 +20,7 @@ use futures::StreamExt;
 use mayfly_exec::TableSource;
 use mayfly_sql::assigned;
 use mayfly_sql::change::{self, Mention, ROW_ID, TARGETS, target_name};
+use mayfly_sql::names_of_changes;
 use mayfly_sql::references::References;
 use mayfly_sql::source::Source;
 use mayfly_sql::statement::{Delete, RowChoice, SetColumn, TableName, Update};
@@ -29,7 +30,7 @@ use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 use super::Job;
 use super::assigning::Assigning;
 use super::bind::invisible_columns;
-use super::create::refuse_information;
+use super::information::refuse_information;
 use super::query::Ready;
 use super::turns::{HeldTurns, purpose_of_change};
 use super::working_table::WorkingTable;
@@ -39,6 +40,7 @@ use crate::lowered;
 use crate::outcome::Outcome;
 use crate::status::RowChanges;
 
+pub(crate) use names::assigned_place;
 pub(crate) use set::{Set, assigned_values, assigns_unique};
 
 /// A table that a statement changes.
@@ -326,7 +328,7 @@ impl Job {
         &self,
         from: &mut [ast::TableWithJoins],
     ) -> Result<Vec<Mention>, MySqlError> {
-        let found = change::mentions(from);
+        let mut found = change::mentions(from);
         for (number, one) in found.iter().enumerate() {
             for other in &found[..number] {
                 if one.alias == other.alias
@@ -336,13 +338,10 @@ impl Job {
                 }
             }
         }
-        change::tell_apart(from)?;
-        let mut told_apart = change::mentions(from);
-        // An inner name is no alias.
-        for (told, written) in told_apart.iter_mut().zip(&found) {
-            told.has_alias = written.has_alias;
+        names_of_changes::tell_apart(from)?;
+        for (mention, told_apart) in found.iter_mut().zip(change::mentions(from)) {
+            mention.alias = told_apart.alias;
         }
-        let found = told_apart;
         if let [only] = found.as_slice() {
             refuse_information(&self.database_of(&only.table)?)?;
         }

@@ -62,6 +62,17 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     TABLES.iter().map(|(name, _)| *name)
 }
 
+/// Nobody may change what is in INFORMATION_SCHEMA.
+pub(crate) fn refuse_information(database: &str) -> Result<(), MySqlError> {
+    if is_database(database) {
+        return Err(MySqlError::new(
+            ErrorCode::DatabaseAccessDenied,
+            &[&"root", &"localhost", &DATABASE],
+        ));
+    }
+    Ok(())
+}
+
 impl Connection {
     /// Whether there is such a database, this one included.
     pub(crate) fn has_database(&self, name: &str) -> bool {

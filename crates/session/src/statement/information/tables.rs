@@ -3,7 +3,7 @@
 use mayfly_types::Collation;
 
 use super::super::Job;
-use super::super::show::tables::status;
+use super::super::show::table_status::status;
 use super::{CATALOG, DATABASE, names};
 use crate::listing::{Listing, some};
 

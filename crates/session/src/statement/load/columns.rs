@@ -9,7 +9,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReser
 use mayfly_records::Record;
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 
-use super::{Absent, Plan};
+use super::plan::{Absent, Plan};
 use crate::errors;
 
 /// Rows of the file that are converted together.

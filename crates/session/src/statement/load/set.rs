@@ -11,20 +11,19 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::sql::sqlparser::ast::{Expr, Ident};
 use mayfly_sql::by_row::by_row;
-use mayfly_sql::change::{self, Mention, TARGETS, target_name};
+use mayfly_sql::change::{self, Mention};
 use mayfly_sql::parse;
-use mayfly_sql::references::References;
-use mayfly_sql::statement::{LoadData, RowChoice, SetColumn};
+use mayfly_sql::statement::{LoadData, SetColumn};
 use mayfly_sql::walk::change_expressions;
 use mayfly_table::{Column, Table};
 use mayfly_types::{ErrorCode, MySqlError, Warning};
 
-use super::Plan;
+use super::plan::Plan;
 use crate::errors;
 use crate::statement::Job;
 use crate::statement::assign::Values;
 use crate::statement::batch::batch_of;
-use crate::statement::change::assigned_values;
+use crate::statement::change::{assigned_place, assigned_values};
 use crate::statement::changing_batch::ChangingBatch;
 use crate::statement::counter::{Counter, Numbering};
 use crate::statement::defaults::{Fallback, default_expression, zero};
@@ -88,17 +87,7 @@ impl Assignments {
             .map(|(place, _)| place)
             .collect();
         let rows = Arc::new(ChangingBatch::new(schema_of_rows(table, &columns, plan)));
-        let choice = RowChoice {
-            from: vec![change::target_table(&mention.alias, 0)?],
-            condition: None,
-            order_by: Vec::new(),
-            limit: None,
-        };
-        let query = change::query(choice, list)?;
-        let mut bindings = job.bindings(&References::of_query(&query)).await?;
-        let name = (TARGETS.to_owned(), target_name(0));
-        bindings.tables.insert(name, rows.bind()?);
-        let planned = job.planned(query, &bindings).await?;
+        let planned = job.planned_over(&rows, &mention.alias, list).await?;
         let mut ready = job.physical_in_order(planned).await?;
         ready.plan = by_row(ready.plan).map_err(|error| errors::from_plan(&error))?;
         Ok(Some(Assignments {
@@ -173,6 +162,14 @@ async fn columns_to_write(
     let (columns, alias) = (table.columns(), &mention.alias);
     let database = job.current_database();
     let mut places = Vec::with_capacity(load.assignments.len());
+    // A number that is missing is 0 until it is counted.
+    let counted = { columns.iter() }.find(|column| column.is_auto_increment);
+    let counted = counted.map(|counted| {
+        let column = change::column(alias, &counted.name);
+        let number = parse::parse_expression(&format!("IFNULL({column}, 0)"))?;
+        Ok::<_, MySqlError>((&counted.name, number))
+    });
+    let counted = counted.transpose()?;
     let mut assignments = load.assignments.clone();
     for set in &mut assignments {
         places.push(assigned_column(set, table, mention, database.as_deref())?);
@@ -182,15 +179,8 @@ async fn columns_to_write(
         change::refuse_groups([&*value], &job.connection.aggregates)?;
         change_expressions(value, &mut |expr| variables_as_columns(expr, plan));
         job.settle_names_of(value, (table, mention), None).await?;
-        // A number that is missing is 0 until it is counted.
-        if let Some(counted) = table
-            .definition()
-            .auto_increment()
-            .and_then(|at| columns.get(at))
-        {
-            let column = change::column(alias, &counted.name);
-            let number = parse::parse_expression(&format!("IFNULL({column}, 0)"))?;
-            change::substitute(value, alias, &counted.name, &number);
+        if let Some((name, number)) = &counted {
+            change::substitute(value, alias, name, number);
         }
     }
     let assigned = assignments.iter().zip(places);
@@ -270,12 +260,7 @@ fn assigned_column(
     mention: &Mention,
     database: Option<&str>,
 ) -> Result<usize, MySqlError> {
-    let unknown = || MySqlError::new(ErrorCode::UnknownColumn, &[&set.name(), &"field list"]);
-    if { set.table.as_ref() }.is_some_and(|named| !mention.owns(named, database)) {
-        return Err(unknown());
-    }
-    let place = table.definition().column(&set.column);
-    let place = place.ok_or_else(unknown)?;
+    let place = assigned_place(set, (table, mention), database)?;
     let is_generated = { table.columns().get(place) }.is_some_and(|of| of.generated.is_some());
     if is_generated && set.value.is_some() {
         let code = ErrorCode::GeneratedValue;

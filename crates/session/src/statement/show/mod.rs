@@ -5,7 +5,8 @@ pub(super) mod definition;
 pub(super) mod keys;
 pub(super) mod profile;
 mod server;
-pub(super) mod tables;
+pub(super) mod table_status;
+mod tables;
 
 use datafusion::sql::sqlparser::ast::SetExpr;
 use mayfly_sql::parse;

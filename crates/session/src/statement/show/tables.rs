@@ -8,6 +8,7 @@ use mayfly_types::{Collation, ColumnType, ErrorCode, MySqlError};
 use super::super::{Job, information};
 use super::columns::{column_row, columns_listing, key_of};
 use super::definition::{self, quoted};
+use super::table_status::{next_number, status};
 use crate::listing::{Listing, some};
 
 impl Job {
@@ -187,49 +188,4 @@ impl Job {
         listing.push(vec![some(table.name()), Some(text)]);
         Ok(listing)
     }
-}
-
-/// The status of a table, from its engine to its comment.
-pub(crate) fn status(table: &Table) -> Vec<Option<String>> {
-    let (format, options) = row_format(table);
-    let mut row = vec![some("Mayfly"), some(10), some(format)];
-    row.extend(sizes(table));
-    row.push(next_number(table).map(|next| next.to_string()));
-    row.extend([None, None, None, some(Collation::default()), None]);
-    row.extend([some(options), some(&table.definition().comment)]);
-    row
-}
-
-/// The row format, and the options that the table was created with.
-fn row_format(table: &Table) -> (&'static str, String) {
-    let options = table.definition().options.iter();
-    let options: Vec<String> = options
-        .map(|(option, value)| format!("{}={value}", option.name().to_lowercase()))
-        .collect();
-    let format = match table.definition().is_compressed {
-        true => "Compressed",
-        false => "Dynamic",
-    };
-    (format, options.join(" "))
-}
-
-/// The AUTO_INCREMENT value that comes next, where a column has it.
-fn next_number(table: &Table) -> Option<u64> {
-    let column = table.definition().auto_increment();
-    column.map(|_| table.auto_increment())
-}
-
-/// Rows, bytes of a row, of all of them, the most that there may be, of indexes, and what is free.
-fn sizes(table: &Table) -> [Option<String>; 6] {
-    let rows = table.row_count();
-    let bytes = table.bytes();
-    let average = bytes.checked_div(rows).unwrap_or(0);
-    [
-        some(rows),
-        some(average),
-        some(bytes),
-        some(0),
-        some(table.index_bytes()),
-        some(0),
-    ]
 }

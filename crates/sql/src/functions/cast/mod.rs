@@ -5,7 +5,7 @@
 //! warns; the quiet conversion does the same; an assignment in strict mode is an error that names
 //! column and row, otherwise the nearest value and a warning.
 
-mod kept;
+mod column_value;
 mod numbers;
 mod texts;
 mod times;
@@ -32,8 +32,8 @@ use super::listed;
 use super::number;
 use super::session_values::{SessionValues, aside};
 
-pub use kept::zero;
-pub(crate) use kept::{Nulls, keeping, keeping_name};
+pub use column_value::zero;
+pub(crate) use column_value::{Nulls, keeping, keeping_name};
 
 /// What happens to a value that does not fit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -29,7 +29,8 @@ use super::relation::{is_dual, resolve, table_as_select};
 use crate::bindings::{Bindings, BoundTable, FILES};
 use crate::from_list::{constraint_mut, using};
 use crate::references::table_name;
-use crate::source::Source;
+use crate::select_list::table_of_star;
+use crate::source::{Source, replace_items};
 use from::Joined;
 use outputs::{Found, Outputs, position};
 
@@ -248,43 +249,20 @@ impl<'a> Writer<'a> {
 
     /// Writes `*` and `table.*` out.
     fn write_stars(&mut self, select: &mut Select, joined: &Joined) -> Result<()> {
-        let at = select.select_token.0.span.start;
-        let texts = self.source.items(at);
-        let are_known = texts.len() == select.projection.len();
-        let mut items = Vec::with_capacity(select.projection.len());
-        let mut longer = Vec::with_capacity(select.projection.len());
-        for (place, item) in std::mem::take(&mut select.projection)
-            .into_iter()
-            .enumerate()
-        {
+        let others = |item: SelectItem, text: String| {
             let shown = match &item {
                 SelectItem::Wildcard(_) => Some(joined.shown()?),
-                SelectItem::QualifiedWildcard(
-                    SelectItemQualifiedWildcardKind::ObjectName(table),
-                    _,
-                ) => joined.shown_of(table),
-                _ => None,
+                item => table_of_star(item).and_then(|table| joined.shown_of(table)),
             };
-            match shown {
-                Some(shown) => {
-                    for column in shown {
-                        items.push(SelectItem::UnnamedExpr(column.expr()));
-                        longer.push(column.name.clone());
-                    }
-                }
-                None => {
-                    items.push(item);
-                    longer.extend(texts.get(place).cloned());
-                }
-            }
-        }
-        let is_longer = items.len() != texts.len();
-        select.projection = items;
-        if are_known && is_longer {
-            let written = self.written.get_or_insert_with(|| self.source.clone());
-            written.set_items(at, longer);
-        }
-        Ok(())
+            let Some(shown) = shown else {
+                return Ok(vec![(item, text)]);
+            };
+            let shown = shown.into_iter();
+            Ok(shown
+                .map(|column| (SelectItem::UnnamedExpr(column.expr()), column.name.clone()))
+                .collect())
+        };
+        replace_items(select, self.source, &mut self.written, others)
     }
 
     /// What the columns of a select are called.

@@ -20,12 +20,11 @@ use datafusion::sql::sqlparser::ast::{
     Expr, GroupByExpr, Ident, JoinConstraint, Query, Select, SelectItem, SetExpr, VisitorMut,
 };
 
-use super::column_of;
-use super::relations::{Refused, Relation};
-use super::stars::table_of_star;
+use super::relations::{Refused, Relation, column_of};
 use crate::from_list;
 use crate::inner_name::{is_inner, shown};
-use crate::select_list::expression_of;
+use crate::rewrite::refused::is_aggregate;
+use crate::select_list::{expression_of, table_of_star};
 use crate::walk::{self, counts_depth};
 
 /// What the names in FROM mean.
@@ -146,11 +145,6 @@ struct Having<'a> {
 }
 
 impl Having<'_> {
-    fn is_aggregate(&self, expr: &Expr) -> bool {
-        matches!(expr, Expr::Function(function)
-            if self.aggregates.contains(&function.name.to_string().to_ascii_lowercase()))
-    }
-
     fn meant(&self, parts: &[Ident]) -> Result<Option<Vec<Ident>>, Refused> {
         match self.outputs.key(parts)? {
             Some(key) => Ok(Some(key)),
@@ -165,7 +159,7 @@ impl VisitorMut for Having<'_> {
     counts_depth!(&mut Query);
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        self.depth += usize::from(self.is_aggregate(expr));
+        self.depth += usize::from(is_aggregate(expr, self.aggregates));
         if self.depth > 0 {
             return ControlFlow::Continue(());
         }
@@ -185,7 +179,7 @@ impl VisitorMut for Having<'_> {
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        self.depth -= usize::from(self.is_aggregate(expr));
+        self.depth -= usize::from(is_aggregate(expr, self.aggregates));
         ControlFlow::Continue(())
     }
 }

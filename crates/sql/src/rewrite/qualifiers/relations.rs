@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use datafusion::sql::sqlparser::ast::{
-    Ident, JoinOperator, ObjectName, Query, TableAlias, TableFactor, TableWithJoins,
+    Expr, Ident, JoinOperator, ObjectName, Query, TableAlias, TableFactor, TableWithJoins,
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 use mayfly_types::{ErrorCode, MySqlError};
@@ -175,4 +175,12 @@ pub(super) fn is_chain(item: &TableWithJoins) -> bool {
             let operator = &join.join_operator;
             is_table(&join.relation) && from_list::is_by_name(operator) && !is_right(operator)
         })
+}
+
+/// The parts of the name of a column that has several.
+pub(super) fn column_of(expr: &Expr) -> Option<&[Ident]> {
+    match expr {
+        Expr::CompoundIdentifier(parts) if !parts.first()?.value.starts_with('@') => Some(parts),
+        _ => None,
+    }
 }
