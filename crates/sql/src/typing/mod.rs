@@ -29,6 +29,7 @@ mod operators;
 mod outer_types;
 mod outside;
 mod partners;
+mod predicates;
 mod quantified;
 mod rule;
 mod same_names;

@@ -11,33 +11,25 @@ use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::{
-    Alias, Between, Case, InList, InSubquery, Like, ScalarFunction,
-};
+use datafusion::logical_expr::expr::{Alias, Case, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{
-    BinaryExpr, Cast, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Projection, lit,
-};
+use datafusion::logical_expr::{Cast, Expr, LogicalPlan, Operator, Projection};
 use datafusion::optimizer::AnalyzerRule;
-use mayfly_types::{BlobSize, COLLATION_KEY, ColumnType, TYPE_KEY};
+use mayfly_types::{COLLATION_KEY, ColumnType, TYPE_KEY};
 
-use super::compare::{
-    Kind, beside_year, comparable, compare, compare_now, double, is_year, kind, kind_of, truth,
-};
+use super::compare::{Kind, comparable, compare, compare_now, kind_of, truth};
 use super::nameless::{data_type_of, field_of, type_of};
 use super::operators::repair;
-use super::partners::is_correlated;
 use super::{
     branches, computed_keys, correlated, dependent, except, grouping_sets, listed, looked_up,
-    outer_types, outside, quantified, same_names, subquery, union, zero,
+    outer_types, outside, predicates, quantified, same_names, subquery, union, zero,
 };
 use crate::functions::listed::text_type;
-use crate::functions::own::{COMPARE, LIKE, SUM_ARGUMENT, SUM_RESULT, TO_BOOLEAN, TO_DOUBLE};
+use crate::functions::own::{COMPARE, SUM_ARGUMENT, SUM_RESULT, TO_BOOLEAN, TO_DOUBLE};
 use crate::functions::unify::unify;
-use crate::functions::{arithmetic, call, cast, define, seeded};
+use crate::functions::{arithmetic, cast, define, seeded};
 use crate::planning::check;
-use crate::shallow;
 
 /// The rule of typing.
 #[derive(Debug)]
@@ -230,14 +222,14 @@ fn expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::IsNotTrue(inner) => Expr::IsNotTrue(Box::new(truth(*inner, schema)?)),
         Expr::IsNotFalse(inner) => Expr::IsNotFalse(Box::new(truth(*inner, schema)?)),
         Expr::IsNotUnknown(inner) => Expr::IsNotUnknown(Box::new(truth(*inner, schema)?)),
-        Expr::Between(between) => between_of(between, schema)?,
-        Expr::InList(list) => match in_list(list, schema)? {
+        Expr::Between(between) => predicates::between_of(between, schema)?,
+        Expr::InList(list) => match predicates::in_list(list, schema)? {
             Expr::InList(list) => Expr::InList(zero::in_list(list, schema)?),
             other => other,
         },
-        Expr::InSubquery(query) => in_subquery(query, schema)?,
+        Expr::InSubquery(query) => predicates::in_subquery(query, schema)?,
         Expr::Exists(exists) => quantified::existing(exists)?,
-        Expr::Like(like) => like_of(like, schema)?,
+        Expr::Like(like) => predicates::like_of(like, schema)?,
         Expr::Case(case) => case_of(case, schema)?,
         Expr::Cast(cast) => cast_of(cast, schema)?,
         Expr::ScalarFunction(function) => function_of(function, schema)?,
@@ -252,204 +244,6 @@ fn expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::SetComparison(comparison) => subquery::quantified(comparison, schema)?,
         other => return Ok(Transformed::no(other)),
     }))
-}
-
-fn between_of(mut between: Between, schema: &DFSchema) -> Result<Expr> {
-    let parts = [&between.expr, &between.low, &between.high];
-    if listed::any_number(parts.into_iter().map(AsRef::as_ref), schema)? {
-        for part in [&mut between.expr, &mut between.low, &mut between.high] {
-            if let Some(number) = listed::as_number(part, schema) {
-                **part = number;
-            }
-        }
-    }
-    if is_year(&between.expr, schema)? {
-        for bound in [&mut between.low, &mut between.high] {
-            **bound = beside_year(std::mem::take(bound.as_mut()));
-        }
-    }
-    let value = kind(&between.expr, schema)?;
-    let plain = |bound: &Expr| -> Result<bool> {
-        let bound = kind(bound, schema)?;
-        Ok(bound == value || bound == Kind::Null)
-    };
-    if plain(&between.low)? && plain(&between.high)? {
-        return Ok(Expr::Between(between));
-    }
-    let has_number =
-        kind(&between.low, schema)?.is_number() || kind(&between.high, schema)?.is_number();
-    if value == Kind::Text && has_number {
-        // All three are numbers then.
-        between.expr = Box::new(double(*between.expr));
-    }
-    let Between {
-        expr,
-        negated,
-        low,
-        high,
-    } = between;
-    let above = compare(expr.as_ref().clone(), Operator::GtEq, *low, schema)?;
-    let below = compare(*expr, Operator::LtEq, *high, schema)?;
-    let inside = Expr::BinaryExpr(BinaryExpr::new(
-        Box::new(above),
-        Operator::And,
-        Box::new(below),
-    ));
-    Ok(if negated {
-        Expr::Not(Box::new(inside))
-    } else {
-        inside
-    })
-}
-
-fn in_list(mut list: InList, schema: &DFSchema) -> Result<Expr> {
-    let value = kind(&list.expr, schema)?;
-    if value == Kind::Null {
-        // Whatever the items are, which the engine would convert to one type.
-        return Ok(Expr::Literal(ScalarValue::Boolean(None), None));
-    }
-    if is_year(&list.expr, schema)? {
-        for item in &mut list.list {
-            *item = beside_year(std::mem::take(item));
-        }
-    }
-    let mut same = value != Kind::Other;
-    for item in &list.list {
-        let item = kind(item, schema)?;
-        same &= item == value || item == Kind::Null;
-    }
-    if same || value == Kind::Other {
-        return Ok(Expr::InList(list));
-    }
-    let InList {
-        expr,
-        list,
-        negated,
-    } = list;
-    // If converting changes only the items, a list remains; otherwise each is compared by itself.
-    let pairs = list
-        .into_iter()
-        .map(|item| comparable(expr.as_ref().clone(), item, schema))
-        .collect::<Result<Vec<_>>>()?;
-    if let Some((first, _)) = pairs.first()
-        && pairs.iter().all(|(left, _)| left == first)
-    {
-        let left = Box::new(first.clone());
-        let items = pairs.into_iter().map(|(_, item)| item).collect();
-        return Ok(Expr::InList(InList::new(left, items, negated)));
-    }
-    let binary = |left: Expr, operator: Operator, right: Expr| {
-        Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right)))
-    };
-    let equal = pairs.into_iter();
-    let equal = equal.map(|(left, right)| binary(left, Operator::Eq, right));
-    let any = shallow::joined(equal.collect(), |any, one| binary(any, Operator::Or, one));
-    let any = any.unwrap_or_else(|| lit(false));
-    Ok(if negated {
-        Expr::Not(Box::new(any))
-    } else {
-        any
-    })
-}
-
-/// Converts one side of `value IN (SELECT ...)`, the subquery by a projection over it.
-fn in_subquery(query: InSubquery, schema: &DFSchema) -> Result<Expr> {
-    if let Some(value) = subquery::value_of_row(&query.subquery, schema)? {
-        let operator = match query.negated {
-            true => Operator::NotEq,
-            false => Operator::Eq,
-        };
-        return compare(*query.expr, operator, value, schema);
-    }
-    let plan = Arc::clone(&query.subquery.subquery);
-    let [field] = plan.schema().fields().as_ref() else {
-        return Ok(Expr::InSubquery(query));
-    };
-    let (left, right) = (kind(&query.expr, schema)?, kind_of(field.data_type()));
-    if left == right || left == Kind::Null || right == Kind::Null {
-        let is_same = data_type_of(&query.expr, schema)? == *field.data_type();
-        return match !is_same && is_correlated(&query.subquery) {
-            true => with_own_name(query),
-            false => Ok(Expr::InSubquery(query)),
-        };
-    }
-    let column = Expr::Column(plan.schema().columns()[0].clone());
-    let mut both = schema.clone();
-    both.merge(plan.schema());
-    let Ok((left, right)) = comparable(query.expr.as_ref().clone(), column.clone(), &both) else {
-        return Ok(Expr::InSubquery(query));
-    };
-    let InSubquery {
-        mut subquery,
-        negated,
-        ..
-    } = query;
-    if right != column {
-        let name = field.name().clone();
-        let projected = LogicalPlanBuilder::from(plan.as_ref().clone())
-            .project(vec![right.alias(name)])?
-            .build()?;
-        subquery.subquery = Arc::new(projected);
-    }
-    Ok(Expr::InSubquery(InSubquery::new(
-        Box::new(left),
-        subquery,
-        negated,
-    )))
-}
-
-/// IN whose subquery names its column as no table does: the stock coercion gives what it casts the
-/// name of the column, which the conditions of the subquery may ask for as well.
-fn with_own_name(mut query: InSubquery) -> Result<Expr> {
-    let plan = query.subquery.subquery.as_ref().clone();
-    let column = Expr::Column(plan.schema().columns()[0].clone());
-    let named = LogicalPlanBuilder::from(plan).project(vec![column.alias(subquery::COMPARED)])?;
-    query.subquery.subquery = Arc::new(named.build()?);
-    Ok(Expr::InSubquery(query))
-}
-
-fn like_of(like: Like, schema: &DFSchema) -> Result<Expr> {
-    let text = |expr: Box<Expr>| -> Result<Box<Expr>> {
-        Ok(match kind(&expr, schema)? {
-            Kind::Text | Kind::Null => expr,
-            _ => {
-                let of = ColumnType::Text(BlobSize::Long);
-                Box::new(cast::conversion(of).call(vec![*expr]))
-            }
-        })
-    };
-    let Like {
-        negated,
-        expr,
-        pattern,
-        escape_char,
-        case_insensitive,
-    } = like;
-    let of_bytes =
-        type_of(&expr, schema)?.is_binary_string() || type_of(&pattern, schema)?.is_binary_string();
-    let (expr, pattern) = match of_bytes {
-        true => (expr, pattern),
-        false => (text(expr)?, text(pattern)?),
-    };
-    match escape_char {
-        escape if of_bytes || escape.is_some_and(|escape| escape != '\\') => {
-            let escape = escape.unwrap_or('\\');
-            let arguments = vec![*expr, *pattern, lit(escape.to_string())];
-            let matched = call(LIKE, arguments);
-            Ok(if negated {
-                Expr::Not(Box::new(matched))
-            } else {
-                matched
-            })
-        }
-        _ => Ok(Expr::Like(Like::new(
-            negated,
-            expr,
-            pattern,
-            None,
-            case_insensitive,
-        ))),
-    }
 }
 
 /// Conditions become truth values, results one type.
