@@ -3,7 +3,7 @@
 //! Owns variables, temporary tables, warnings and counters of a session, and the DataFusion state
 //! with our functions, rules and operators. Statements lock it for moments only.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -12,30 +12,25 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::TaskContext;
 use datafusion::execution::session_state::SessionState;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::scalar::ScalarValue;
-use mayfly_exec::{MaterializedRows, StatementContext, TempTable};
+use mayfly_exec::{MaterializedRows, StatementContext};
 use mayfly_space::{Account, AccountOptions, Counters};
 use mayfly_sql::functions::{LockHolder, SessionValues, Values};
-use mayfly_sql::statement::Access;
-use mayfly_table::{Table, TemporaryTables};
-use mayfly_types::{CharacterSet, ErrorCode, Level, MySqlError, Warning};
+use mayfly_table::Table;
+use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
 use crate::client_files::ClientFiles;
-use crate::engine::{DEFAULT_DATABASE, Engine};
+use crate::engine::Engine;
 use crate::errors;
+use crate::local::Local;
 use crate::meaning;
 use crate::pending::Pending;
-use crate::plan_owner::PlanOwner;
-use crate::prepared::Prepared;
-use crate::profile::{Cost, Profiles, Stage};
+use crate::profile::{Cost, Stage};
 use crate::running::{CancelHandle, EndHandle, Running};
 use crate::shortage::TurnOfConnection;
-use crate::slow_log::{Reads, SlowSettings, Unlogged};
-use crate::statement::{Known, KnownTables, Lately, Numbering, Repeated};
+use crate::slow_log::Reads;
 use crate::stats::{Ended, StatementStats};
 use crate::status::{RowChanges, Status};
-use crate::tracking::{Tracker, Tracks, TransactionInfo};
-use crate::transaction::Transaction;
+use crate::tracking::TransactionInfo;
 use crate::variables::{Variables, time_zone_seconds};
 use crate::waiting::WaitingPlace;
 
@@ -67,109 +62,6 @@ pub(crate) struct Connection {
     local: Mutex<Local>,
     // resources
     pub(crate) account: Account,
-}
-
-/// The database that a connection returns to, if it had one.
-pub(crate) struct Home(pub(crate) Option<String>);
-
-/// What a session may change.
-pub(crate) struct Local {
-    pub(crate) database: Option<String>,
-    /// The database to return to, while a prepared statement runs in another one.
-    pub(crate) home: Option<Home>,
-    pub(crate) variables: Variables,
-    pub(crate) user_variables: BTreeMap<String, ScalarValue>,
-    pub(crate) temporary: TemporaryTables,
-    pub(crate) warnings: Vec<Warning>,
-    pub(crate) warning_count: u64,
-    /// Whether the statement shows the warnings of the one before, and has none.
-    pub(crate) keeps_warnings: bool,
-    pub(crate) status: Status,
-    pub(crate) last: StatementStats,
-    pub(crate) last_tables: Vec<TempTable>,
-    pub(crate) row_count: i64,
-    pub(crate) found_rows: u64,
-    /// What SET TRANSACTION said of the next transaction.
-    pub(crate) next_access: Option<Access>,
-    /// What SQL_CALC_FOUND_ROWS counted for the statement that runs.
-    pub(crate) calculated_rows: Option<u64>,
-    pub(crate) transaction: Transaction,
-    /// Whether LOCK TABLES was given: then UNLOCK TABLES commits.
-    pub(crate) has_locked: bool,
-    settings: Settings,
-    /// Whether the rows that an UPDATE found count as affected, and not only those that changed.
-    pub(crate) counts_found: bool,
-    /// How the connection is encrypted: what `Ssl_version` and `Ssl_cipher` say.
-    pub(crate) encryption: Option<(String, String)>,
-    /// The version of the variables that functions were told of.
-    told_version: Option<u64>,
-    /// What NOW() says where `timestamp` is set.
-    fixed_now_micros: Option<i64>,
-    /// What was prepared under a name, by the name in lower case.
-    pub(crate) named: BTreeMap<String, Arc<Prepared>>,
-    /// The statements on few rows that came before.
-    pub(crate) known: Known,
-    /// The temporary tables that it made before.
-    pub(crate) known_tables: KnownTables,
-    /// The queries whose text came before.
-    pub(crate) repeated: Repeated,
-    /// Who owns the plans that it shares with others, as far as it knows.
-    pub(crate) plan_owner: Option<Arc<PlanOwner>>,
-    /// What plans over few rows run in, made for a version of the variables.
-    pub(crate) few_rows: Option<(u64, Arc<TaskContext>)>,
-    /// What tables make of their rows, ready for the next statement.
-    pub(crate) rules: Lately,
-    /// What SHOW PROFILES lists.
-    pub(crate) profiles: Profiles,
-    /// What the client is told of the session.
-    pub(crate) tracker: Tracker,
-    /// The port from which a client speaks over TCP.
-    pub(crate) client_port: Option<u16>,
-    /// Bytes that came from the client and went to it; `None` if nobody counts them.
-    pub(crate) traffic: Option<(u64, u64)>,
-    /// How long the statement waited for others that wrote its tables.
-    pub(crate) waited: Duration,
-    /// What EXPLAIN says of the statement that runs, where that is logged.
-    pub(crate) explained: Option<String>,
-    /// The entry of the log of a slow statement whose answer is still to be sent.
-    pub(crate) unlogged: Option<Unlogged>,
-}
-
-/// What statements ask of the variables all the time, as it was at one version of them.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Settings {
-    version: Option<u64>,
-    pub(crate) autocommit: bool,
-    /// Whether transactions are READ ONLY that do not say otherwise.
-    only_reads: bool,
-    /// Which numbers AUTO_INCREMENT columns get.
-    pub(crate) numbering: Numbering,
-    /// The first number that the next INSERT gives, if it was said by `insert_id`; else 0.
-    pub(crate) insert_id: u64,
-    /// Whether a SELECT returns all of its rows.
-    pub(crate) selects_all: bool,
-    /// How long a client may say nothing, in seconds.
-    pub(crate) wait_timeout: u64,
-    /// How long each read of what it sends may take, in seconds.
-    pub(crate) read_timeout: u64,
-    /// Whether statements are profiled, and how many of them are kept.
-    pub(crate) profiling: bool,
-    pub(crate) profiles_max: u64,
-    /// How much of the temp file one statement may take.
-    statement_quota_bytes: Option<u64>,
-    /// How long planning one statement may take, in milliseconds; 0: for ever.
-    pub(crate) planning_max_ms: u64,
-    /// How long a statement waits for memory that others have.
-    pub(crate) memory_wait: Duration,
-    /// What the client sends is in this character set.
-    pub(crate) client_set: CharacterSet,
-    /// What it reads is in this one, with the number of its collation; `None`: nothing is
-    /// converted.
-    pub(crate) results_set: Option<(CharacterSet, u16)>,
-    /// Which changes of the session the client is told.
-    pub(crate) tracks: Tracks,
-    /// Which statements are slow, and what is said of them.
-    pub(crate) slow: SlowSettings,
 }
 
 impl Connection {
@@ -248,44 +140,7 @@ impl Connection {
             explains: AtomicBool::default(),
             is_prepared: AtomicBool::default(),
             is_left_away: AtomicBool::default(),
-            local: Mutex::new(Local {
-                database: Some(DEFAULT_DATABASE.to_owned()),
-                home: None,
-                variables,
-                user_variables: BTreeMap::new(),
-                named: BTreeMap::new(),
-                temporary: TemporaryTables::new(),
-                warnings: Vec::new(),
-                warning_count: 0,
-                keeps_warnings: false,
-                status: Status::default(),
-                last: StatementStats::default(),
-                last_tables: Vec::new(),
-                row_count: 0,
-                found_rows: 0,
-                next_access: None,
-                calculated_rows: None,
-                transaction: Transaction::default(),
-                has_locked: false,
-                settings: Settings::default(),
-                counts_found: false,
-                encryption: None,
-                told_version: None,
-                fixed_now_micros: None,
-                known: Known::default(),
-                known_tables: KnownTables::default(),
-                repeated: Repeated::default(),
-                plan_owner: None,
-                few_rows: None,
-                rules: Lately::default(),
-                profiles: Profiles::default(),
-                tracker: Tracker::default(),
-                client_port: None,
-                traffic: None,
-                waited: Duration::ZERO,
-                explained: None,
-                unlogged: None,
-            }),
+            local: Mutex::new(Local::new(variables)),
             account,
         });
         connection.look_at_settings();
@@ -588,84 +443,6 @@ impl Connection {
     pub(crate) fn count(&self, change: impl Fn(&mut Status)) {
         change(&mut self.engine.globals().status);
         change(&mut self.local().status);
-    }
-}
-
-impl Local {
-    /// Whether a change waits for COMMIT.
-    pub(crate) fn is_in_transaction(&mut self) -> bool {
-        self.transaction.is_begun() || !self.settings().autocommit
-    }
-
-    /// Ends the transaction that a statement is where none is open: what SET TRANSACTION said was
-    /// for it.
-    pub(crate) fn end_single(&mut self) {
-        if self.next_access.is_some() && !self.is_in_transaction() {
-            self.next_access = None;
-        }
-    }
-
-    /// What was said of the transaction that is open, or of the one that a statement begins now.
-    pub(crate) fn transaction_access(&self) -> Option<Access> {
-        match self.transaction.is_begun() {
-            true => self.transaction.access(),
-            false => self.next_access,
-        }
-    }
-
-    /// Whether shared tables may not be changed now.
-    pub(crate) fn only_reads(&mut self) -> bool {
-        match self.transaction_access() {
-            Some(access) => access == Access::Read,
-            None => self.settings().only_reads,
-        }
-    }
-
-    /// The variables that statements ask for all the time, read anew if one has changed.
-    pub(crate) fn settings(&mut self) -> Settings {
-        let version = Some(self.variables.version());
-        if self.settings.version != version {
-            self.settings = Settings {
-                version,
-                autocommit: self.variables.text("autocommit") != "OFF",
-                only_reads: self.variables.is_on("transaction_read_only"),
-                numbering: Numbering {
-                    counts_zero: !self.variables.has_mode("NO_AUTO_VALUE_ON_ZERO"),
-                    increment: self.variables.number("auto_increment_increment").max(1),
-                    offset: self.variables.number("auto_increment_offset"),
-                },
-                insert_id: self.variables.number("insert_id"),
-                selects_all: self.variables.number("sql_select_limit") == u64::MAX,
-                wait_timeout: self.variables.number("wait_timeout"),
-                read_timeout: self.variables.number("net_read_timeout"),
-                profiling: self.variables.is_on("profiling"),
-                profiles_max: self.variables.number("profiling_history_size"),
-                statement_quota_bytes: self.variables.quota("mayfly_max_tmp_statement_space_usage"),
-                planning_max_ms: self.variables.number("mayfly_max_planning_time"),
-                memory_wait: Duration::from_secs(
-                    self.variables.number("mayfly_memory_wait_timeout"),
-                ),
-                client_set: self.variables.client_set(),
-                results_set: self.variables.results_set(),
-                tracks: Tracks::new(&self.variables),
-                slow: SlowSettings::new(
-                    &self.variables.text("long_query_time"),
-                    &self.variables.text("log_slow_verbosity"),
-                    self.variables.number("log_slow_rate_limit"),
-                ),
-            };
-        }
-        self.settings
-    }
-
-    pub(crate) fn add_warning(&mut self, warning: Warning) {
-        if warning.level == Level::Note && !self.variables.is_on("sql_notes") {
-            return;
-        }
-        self.warning_count += 1;
-        if (self.warnings.len() as u64) < self.variables.number("max_error_count") {
-            self.warnings.push(warning);
-        }
     }
 }
 

@@ -6,9 +6,10 @@
 //!
 //! ```text
 //!   session, prepared, named      what a user holds; outcome comes back: rows or counts
+//!      |-- execution              at once, on the workers, or again when memory is short
 //!      |
-//!   connection, variables,        the state of one connection
-//!   transaction, status
+//!   connection, local, settings,  the state of one connection
+//!   variables, transaction, status
 //!      |-- plan_owner             one that nobody speaks on: it plans for all that are alike
 //!      |
 //!   running, profile, stats       one statement while it runs, and what it cost
@@ -34,12 +35,14 @@ mod commands;
 mod connection;
 mod engine;
 mod errors;
+mod execution;
 mod export;
 mod file_access;
 mod files;
 mod gone_tables;
 mod kept;
 mod listing;
+mod local;
 mod lowered;
 mod meaning;
 mod named;
@@ -55,6 +58,7 @@ mod progress;
 pub mod render;
 mod running;
 mod session;
+mod settings;
 mod shortage;
 mod slow_log;
 mod spare_threads;

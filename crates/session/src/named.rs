@@ -15,7 +15,7 @@ use mayfly_sql::statement::{Executed, OnPrepared, PreparedText, Statement};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::commands::Command;
-use crate::connection::Local;
+use crate::local::Local;
 use crate::outcome::Outcome;
 use crate::prepared::{Parameter, Prepared};
 use crate::session::Session;

@@ -15,7 +15,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use crate::connection::{Connection, Local};
+use crate::connection::Connection;
+use crate::local::Local;
 use crate::running::EndHandle;
 use crate::statement::Described;
 

@@ -18,7 +18,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::connection::{Connection, Home, Local};
+use crate::connection::Connection;
+use crate::local::{Home, Local};
 
 /// Keeps a connection in the database of a prepared statement.
 pub(crate) struct Away(Arc<Connection>);

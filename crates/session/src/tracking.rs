@@ -24,7 +24,8 @@ use mayfly_sql::statement::{
     Access, Assignment, CreateTable, InsertSource, RowChoice, Statement, TableName,
 };
 
-use crate::connection::{Connection, Local};
+use crate::connection::Connection;
+use crate::local::Local;
 use crate::outcome::Outcome;
 use crate::variables::stored_name;
 

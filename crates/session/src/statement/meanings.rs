@@ -8,7 +8,8 @@ use mayfly_table::Table;
 use tokio::sync::MutexGuard;
 
 use super::Job;
-use crate::connection::{Connection, Local};
+use crate::connection::Connection;
+use crate::local::Local;
 use crate::plan_owner::PlanOwner;
 
 /// The tables of a statement, its database, and the version of the variables. No table is kept

@@ -60,8 +60,9 @@ use mayfly_table::Table;
 use mayfly_types::{ErrorCode, MySqlError, Warning};
 
 use crate::commands::Command;
-use crate::connection::{Connection, Local};
+use crate::connection::Connection;
 use crate::errors;
+use crate::local::Local;
 use crate::outcome::Outcome;
 use crate::profile::Stage;
 use crate::running::Running;

@@ -15,8 +15,9 @@ use mayfly_sql::statement::TableName;
 use mayfly_table::{Definition, Dictionary, Table, Turn};
 
 use super::remainder::Remainder;
-use crate::connection::{Local, Settings};
+use crate::local::Local;
 use crate::outcome::ColumnInfo;
+use crate::settings::Settings;
 use crate::statement::Busy;
 use crate::status::Status;
 
