@@ -50,13 +50,22 @@ impl Usage {
 
     /// The more of each.
     pub(crate) fn or_more(self, other: &Usage) -> Usage {
+        self.with(other, u64::max)
+    }
+
+    /// The sum of each.
+    pub(crate) fn plus(self, other: &Usage) -> Usage {
+        self.with(other, u64::saturating_add)
+    }
+
+    fn with(self, other: &Usage, both: fn(u64, u64) -> u64) -> Usage {
         Usage {
-            memory_bytes: self.memory_bytes.max(other.memory_bytes),
-            arena_bytes: self.arena_bytes.max(other.arena_bytes),
-            descriptors: self.descriptors.max(other.descriptors),
-            budget_bytes: self.budget_bytes.max(other.budget_bytes),
-            space_bytes: self.space_bytes.max(other.space_bytes),
-            file_bytes: self.file_bytes.max(other.file_bytes),
+            memory_bytes: both(self.memory_bytes, other.memory_bytes),
+            arena_bytes: both(self.arena_bytes, other.arena_bytes),
+            descriptors: both(self.descriptors, other.descriptors),
+            budget_bytes: both(self.budget_bytes, other.budget_bytes),
+            space_bytes: both(self.space_bytes, other.space_bytes),
+            file_bytes: both(self.file_bytes, other.file_bytes),
         }
     }
 
