@@ -283,6 +283,9 @@ codes! {
     WindowAliasNotAllowed = 3594, "HY000", "You cannot use the alias '{}' of an expression containing a window function in this context.'";
     NestedWindow = 3595, "HY000", "You cannot nest a window function in the specification of window '{}'.";
     WindowRangeKey = 3587, "HY000", "Window '{}' with RANGE N PRECEDING/FOLLOWING frame requires exactly one ORDER BY expression, of numeric or temporal type";
+    WindowRangeTemporal = 3588, "HY000", "Window '{}' with RANGE frame has ORDER BY expression of datetime type. Only INTERVAL bound value allowed.";
+    WindowRangeNumeric = 3589, "HY000", "Window '{}' with RANGE frame has ORDER BY expression of numeric type, INTERVAL bound value not allowed.";
+    WindowRowsInterval = 3596, "HY000", "Window '{}': INTERVAL can only be used with RANGE frames.";
     LocalInfileDisabled = 3948, "42000", "Loading local data is disabled; this must be enabled on both the client and server sides";
     ConstraintNotFound = 3940, "HY000", "Constraint '{}' does not exist.";
     CheckColumnDependency = 3959, "HY000", "Check constraint '{}' uses column '{}', hence column cannot be dropped or renamed.";

@@ -21,7 +21,7 @@ mod call;
 pub(crate) mod cast;
 mod control;
 pub(crate) mod convert;
-mod date;
+pub(crate) mod date;
 pub(crate) mod define;
 pub(crate) mod group_concat;
 mod information;

@@ -11,21 +11,20 @@
 //! **Never** looks at a list before a statement is typed: while it is planned the columns of a
 //! union have the type of those of its first SELECT.
 
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::Field;
 use datafusion::common::{DFSchema, ExprSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, Case, Sort, WindowFunction};
 use datafusion::logical_expr::{
-    Expr, Operator, ScalarUDF, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition,
-    binary_expr, lit,
+    Expr, Operator, ScalarUDF, WindowFunctionDefinition, binary_expr, lit,
 };
-use mayfly_types::{ColumnType, ErrorCode, MySqlError, TYPE_KEY};
+use mayfly_types::{ColumnType, TYPE_KEY};
 
-use super::compare::{Kind, kind, number_of_bytes};
-use super::nameless::data_type_of;
+use super::compare::{kind, number_of_bytes};
+use super::frames;
 use crate::functions::listed::{as_text, place};
 use crate::functions::octets::takes_number;
-use crate::functions::{arithmetic, call, cast, define, raise};
+use crate::functions::{arithmetic, call, cast, define};
 
 /// The ENUM or SET that a field was declared as.
 pub(super) fn list_of_field(field: &Field) -> Option<ColumnType> {
@@ -157,45 +156,15 @@ pub(super) fn in_group_concat(
     function
 }
 
-/// Whether the engine makes frames of the values of a type. Where they end at no distance they are
-/// those of the groups of equal rows, of any type.
-fn counts_ranges(of: &DataType) -> bool {
-    let is_time = matches!(of, DataType::Duration(_));
-    !is_time && !of.is_binary()
-}
-
 /// What a window is sorted by; and the values of other rows, which are texts.
 ///
 /// # Errors
 /// If a frame of values is to be made of texts: MySQL takes a list for one.
 pub(super) fn in_window(mut window: WindowFunction, schema: &DFSchema) -> Result<WindowFunction> {
     let params = &mut window.params;
-    let is_distance = |bound: &WindowFrameBound| match bound {
-        WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => {
-            !distance.is_null()
-        }
-        WindowFrameBound::CurrentRow => false,
-    };
-    let frame = &params.window_frame;
-    let is_of_values = frame.units == WindowFrameUnits::Range
-        && (is_distance(&frame.start_bound) || is_distance(&frame.end_bound));
-    if is_of_values {
-        for key in &params.order_by {
-            if matches!(kind(&key.expr, schema)?, Kind::Text | Kind::Bytes) {
-                let unnamed = "<unnamed window>";
-                let error = MySqlError::new(ErrorCode::WindowRangeKey, &[&unnamed]);
-                return Err(raise(error));
-            }
-        }
-    }
+    frames::check(params, schema)?;
     params.order_by = in_keys(std::mem::take(&mut params.order_by), schema);
-    if let Some(key) = params.order_by.first()
-        && frame.units == WindowFrameUnits::Range
-        && !is_of_values
-        && !counts_ranges(&data_type_of(&key.expr, schema)?)
-    {
-        params.window_frame.units = WindowFrameUnits::Groups;
-    }
+    frames::write(params, schema)?;
     if let WindowFunctionDefinition::WindowUDF(_) = &window.fun
         && let Some(value) = params.args.first_mut()
         && let Some(list) = list_of(value, schema)

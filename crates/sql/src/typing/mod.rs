@@ -20,6 +20,7 @@ mod computed_keys;
 mod correlated;
 mod dependent;
 pub(crate) mod except;
+mod frames;
 mod grouping_sets;
 mod joined;
 mod listed;

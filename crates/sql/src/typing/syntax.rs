@@ -196,7 +196,7 @@ fn moved(name: &str, value: &mut Expr, interval: Interval) -> Expr {
 }
 
 /// The amount of an interval and the name of its unit.
-fn parts(interval: Interval) -> (Expr, String) {
+pub(crate) fn parts(interval: Interval) -> (Expr, String) {
     let unit = interval
         .leading_field
         .unwrap_or(DateTimeField::Day)

@@ -10,9 +10,9 @@ use crate::functions::number;
 
 /// An interval of months and microseconds, from a unit's name and a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Interval {
-    pub(super) months: i64,
-    pub(super) micros: i64,
+pub(crate) struct Interval {
+    pub(crate) months: i64,
+    pub(crate) micros: i64,
 }
 
 /// A unit of an interval: its parts, the last of them the smallest.
@@ -131,6 +131,12 @@ pub(super) fn unit(name: &str) -> Result<&'static Unit> {
         .iter()
         .find(|unit| unit.name.eq_ignore_ascii_case(bare))
         .ok_or_else(|| raise(MySqlError::new(ErrorCode::Syntax, &[&name, &1])))
+}
+
+/// The interval of an amount and the name of its unit; `None` if that is no unit, or nothing can be
+/// so long.
+pub(crate) fn of_text(amount: &str, name: &str) -> Option<Interval> {
+    unit(name).ok()?.interval(amount).0
 }
 
 impl Unit {

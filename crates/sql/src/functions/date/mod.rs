@@ -2,7 +2,7 @@
 
 mod clock;
 mod format;
-mod interval;
+pub(crate) mod interval;
 mod parts;
 mod shift;
 mod times;
