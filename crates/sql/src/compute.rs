@@ -20,6 +20,7 @@ use mayfly_types::ColumnType;
 
 use crate::functions::arithmetic::refusing_zero_in;
 use crate::functions::has_waiting;
+use crate::functions::own::KEPT_AS;
 use crate::in_turn::asked;
 use crate::plan::Planner;
 use crate::planning;
@@ -52,9 +53,9 @@ impl Computed {
 pub struct TypedValue {
     /// The value.
     pub value: ScalarValue,
-    /// Its type, where it shows other digits of a second than its Arrow type has. Of all others the
-    /// Arrow type tells enough: alone, a BIT and a YEAR are numbers and a word of a list is a text
-    /// to whatever column they come to, as in MariaDB.
+    /// Its type, where it is the value of a column or shows other digits of a second than its Arrow
+    /// type has. Of all others the Arrow type tells enough: a BIT and a YEAR that are computed are
+    /// numbers and a word of a list is a text to whatever column they come to, as in MariaDB.
     pub field: Option<FieldRef>,
 }
 
@@ -65,9 +66,10 @@ impl From<ScalarValue> for TypedValue {
 }
 
 impl TypedValue {
-    /// A value of an expression with this field.
-    pub fn of(value: ScalarValue, field: &FieldRef) -> TypedValue {
-        let field = deciding(field);
+    /// A value of an expression with this field. `is_of_column` says whether the expression is a
+    /// column, by [`is_column_value`].
+    pub fn of(value: ScalarValue, field: &FieldRef, is_of_column: bool) -> TypedValue {
+        let field = deciding(field, is_of_column);
         TypedValue { value, field }
     }
 
@@ -102,10 +104,29 @@ impl TypedValue {
 }
 
 /// A field whose MySQL type says more of its values than the Arrow type does.
-pub(crate) fn deciding(field: &FieldRef) -> Option<FieldRef> {
+pub(crate) fn deciding(field: &FieldRef, is_of_column: bool) -> Option<FieldRef> {
     let of = ColumnType::from_arrow(field);
-    let decides = of.is_temporal() && of != ColumnType::from_data_type(field.data_type());
+    let decides = is_of_column || of.is_temporal();
+    let decides = decides && of != ColumnType::from_data_type(field.data_type());
     decides.then(|| Arc::clone(field))
+}
+
+/// Whether an expression is what a column has or would have, and nothing else: to another column
+/// such a value is what the column is, as in an UPDATE, a number for a word of a list and bytes for
+/// a BIT.
+pub fn is_column_value(expression: &ast::Expr) -> bool {
+    match expression {
+        ast::Expr::Nested(expr)
+        | ast::Expr::UnaryOp {
+            op: ast::UnaryOperator::Plus,
+            expr,
+        } => is_column_value(expr),
+        ast::Expr::Function(call) => match call.name.0.as_slice() {
+            [ast::ObjectNamePart::Identifier(name)] => name.value.starts_with(KEPT_AS),
+            _ => false,
+        },
+        _ => false,
+    }
 }
 
 impl Planner<'_> {
@@ -153,18 +174,20 @@ impl Planner<'_> {
             return Ok(None);
         }
         let schema = DFSchema::empty();
+        let are_of_columns: Vec<bool> = expressions.iter().map(is_column_value).collect();
         let Some(list) = self.typed_values(self.marked(expressions, &schema)?)? else {
             return Ok(None);
         };
         let rows = batch_of(schema.inner(), Vec::new(), 1)?;
-        let values = list.into_iter().map(|expression| {
+        let list = list.into_iter().zip(are_of_columns);
+        let values = list.map(|(expression, is_of_column)| {
             let field = expression.to_field(&schema)?.1;
             let ready = self.state.create_physical_expr(expression, &schema)?;
             let value = match asked(ready)?.data.evaluate(&rows)? {
                 ColumnarValue::Scalar(value) => value,
                 ColumnarValue::Array(array) => ScalarValue::try_from_array(&array, 0)?,
             };
-            Ok(TypedValue::of(value, &field))
+            Ok(TypedValue::of(value, &field, is_of_column))
         });
         values.collect::<Result<_>>().map(Some)
     }

@@ -34,7 +34,7 @@ use datafusion::sql::sqlparser::ast;
 use mayfly_exec::batch_of;
 
 use crate::change::refuse_groups;
-use crate::compute::{TypedValue, deciding, is_query};
+use crate::compute::{TypedValue, deciding, is_column_value, is_query};
 use crate::declared::mentions;
 use crate::functions::any_constant::takes_any_constant;
 use crate::functions::arithmetic::refusing_zero_in;
@@ -44,8 +44,8 @@ use crate::in_turn::asked;
 use crate::literal::Literal;
 use crate::plan::{Planner, raise};
 use crate::planning;
-use crate::references::{References, Variable, variable};
-use crate::rewrite::expression::{is_clock, type_literal};
+use crate::references::{References, Variable, is_clock, variable};
+use crate::rewrite::expression::type_literal;
 use crate::walk::finds;
 
 /// Cells that are computed at once, and bytes from which on fewer are.
@@ -453,6 +453,7 @@ impl Planner<'_> {
             .map(|(place, value)| Field::new(column_name(place, value), value.data_type(), false));
         let columns = Schema::new(fields.collect::<Vec<_>>());
         let schema = DFSchema::try_from(columns.clone())?;
+        let is_of_column = is_column_value(&shape);
         let untyped = self.expression(shape, &schema)?;
         let with_literals = untyped.transform_up(|part| {
             let place = match &part {
@@ -471,7 +472,7 @@ impl Planner<'_> {
         let Some(typed) = typed.filter(|typed| !may_change(typed)) else {
             return Ok(None);
         };
-        let field = deciding(&typed.to_field(&DFSchema::empty())?.1);
+        let field = deciding(&typed.to_field(&DFSchema::empty())?.1, is_of_column);
         let mut is_found = vec![false; sample.len()];
         let with_columns = typed.transform_up(|part| {
             let Some(place) = tag_of(&part, sample) else {

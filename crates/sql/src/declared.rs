@@ -382,7 +382,7 @@ fn escape(expression: &mut Expr) {
 }
 
 /// The word for a unit of time, where a call has one among its arguments.
-fn unit_of(function: &mut Function) -> Option<&mut Ident> {
+pub(crate) fn unit_of(function: &mut Function) -> Option<&mut Ident> {
     let name = name_of(function)?;
     if !WITH_UNIT.contains(&name.as_str()) {
         return None;

@@ -8,7 +8,8 @@
 //!     | dialect, source, parse       what stands in it; climbing, constructs, effort: read once
 //!   statement
 //!     | references -> bindings       names that it has, tables that the session has for them
-//!     | change, defaults, rewrite    the syntax tree as DataFusion's planner is to read it
+//!     | change, defaults, rewrite,
+//!     | source_columns               the syntax tree as DataFusion's planner is to read it
 //!     | plan, typing, functions      MySQL's operators, conversions and functions in it
 //!     | planning                     DataFusion's rules, each node of a plan under a watch
 //!   selects                          the numbers of SELECTs in EXPLAIN
@@ -62,6 +63,7 @@ pub mod select_list;
 pub mod selects;
 mod shallow;
 pub mod source;
+pub mod source_columns;
 pub mod statement;
 pub mod stored;
 pub mod table_text;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    self, Expr, ObjectName, Query, TableFactor, TableWithJoins, Visitor,
+    self, Expr, Ident, ObjectName, Query, TableFactor, TableWithJoins, Visitor,
 };
 
 use crate::statement::TableName;
@@ -85,6 +85,15 @@ pub(crate) fn table_name(name: &ObjectName) -> Option<TableName> {
         }),
         _ => None,
     }
+}
+
+/// `UTC_DATE` and its like are calls without parentheses.
+pub(crate) fn is_clock(ident: &Ident) -> bool {
+    let clocks = ["utc_date", "utc_time", "utc_timestamp"];
+    ident.quote_style.is_none()
+        && clocks
+            .iter()
+            .any(|clock| ident.value.eq_ignore_ascii_case(clock))
 }
 
 /// A variable that an identifier means.

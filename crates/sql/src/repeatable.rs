@@ -10,8 +10,7 @@ use datafusion::sql::sqlparser::ast::{
     SetExpr, TableFactor, Visitor,
 };
 
-use crate::references::References;
-use crate::rewrite::expression::is_clock;
+use crate::references::{References, is_clock};
 use crate::walk;
 
 /// Functions whose value depends on their arguments, and on nothing but the session's variables

@@ -1,8 +1,10 @@
 //! What stands in a select list.
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, ObjectName, SelectItem, SelectItemQualifiedWildcardKind,
+    Expr, Ident, ObjectName, SelectItem, SelectItemQualifiedWildcardKind,
 };
+
+use crate::references::is_clock;
 
 /// Bytes of a label; what is longer is cut, as in MySQL and MariaDB. Drivers read it as one packet.
 const LABEL_BYTES_MAX: usize = 255;
@@ -26,6 +28,19 @@ pub(crate) fn expression_of(item: &SelectItem) -> Option<&Expr> {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
         _ => None,
     }
+}
+
+/// The parts of the name of a column that an expression is, in parentheses or not.
+pub(crate) fn column(expr: &Expr) -> Option<&[Ident]> {
+    let parts = match expr {
+        Expr::Nested(inner) => return column(inner),
+        Expr::Identifier(ident) if is_clock(ident) => return None,
+        Expr::Identifier(ident) => std::slice::from_ref(ident),
+        Expr::CompoundIdentifier(parts) => parts.as_slice(),
+        _ => return None,
+    };
+    let is_column = |first: &Ident| first.quote_style.is_some() || !first.value.starts_with('@');
+    parts.first().is_some_and(is_column).then_some(parts)
 }
 
 /// The table of `t.*` and `d.t.*`.

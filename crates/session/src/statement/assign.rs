@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, BooleanArray, new_null_array};
 use arrow::compute::kernels::zip::zip;
 use arrow::compute::{filter, is_null};
-use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{Field, FieldRef, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
@@ -20,7 +20,7 @@ use mayfly_types::{ColumnType, ErrorCode, Level, MySqlError, Warning};
 
 use super::Job;
 use super::batch::batch_of;
-use super::counter::Counter;
+use super::counter::{Counter, unnumbered};
 use super::defaults::{Fallback, zero};
 use super::rules::Rules;
 use crate::errors;
@@ -46,6 +46,9 @@ pub(crate) struct Values {
     /// What numbers rows that come, if a column does.
     pub(crate) counter: Option<Counter>,
 }
+
+/// Rows of a table, and which ones of a source they are if some of these are left out.
+type Converted = (RecordBatch, Option<BooleanArray>);
 
 struct Target {
     column: Column,
@@ -226,23 +229,25 @@ impl Values {
         filled.into_iter().map(|(_, index)| index).collect()
     }
 
-    /// A batch of the source as rows of the table, which have no numbers yet.
-    pub(crate) fn converted(&mut self, batch: &RecordBatch) -> Result<RecordBatch, MySqlError> {
+    /// A batch of the source as rows of the table, which have no numbers yet; and which rows of the
+    /// batch they are if some are left out.
+    pub(crate) fn converted(&mut self, batch: &RecordBatch) -> Result<Converted, MySqlError> {
         let mut arrays = self.assigned(batch)?;
         let mut rows = batch.num_rows();
-        if let Some(stays) = self.obey(&mut arrays, rows)? {
+        let stays = self.obey(&mut arrays, rows)?;
+        if let Some(stays) = &stays {
             rows = stays.true_count();
             for array in &mut arrays {
-                let kept = filter(array, &stays);
+                let kept = filter(array, stays);
                 *array = kept.map_err(|error| errors::from_plan(&error.into()))?;
             }
         }
-        batch_of(&self.unnumbered, arrays, rows)
+        Ok((batch_of(&self.unnumbered, arrays, rows)?, stays))
     }
 
     /// The same, unless a value is an error or says what is kept: then nothing has happened, and
     /// the rows are to be converted one by one.
-    pub(crate) fn converted_well(&mut self, batch: &RecordBatch) -> Option<RecordBatch> {
+    pub(crate) fn converted_well(&mut self, batch: &RecordBatch) -> Option<Converted> {
         self.well(|values| values.converted(batch))
     }
 
@@ -395,7 +400,16 @@ impl Values {
             let computed = rules.values(number, arrays, rows);
             functions.lock().refuses_misfits = refuses;
             let (values, field) = computed?;
-            arrays[place] = self.column(&self.columns[place], &values, &field)?;
+            let target = &self.columns[place];
+            if !is_virtual {
+                arrays[place] = self.column(target, &values, &field)?;
+                continue;
+            }
+            // Nor does it tell then that digits are rounded away.
+            let (column, said) = aside(|| self.column(target, &values, &field));
+            let told = said.into_iter().filter(|said| said.level != Level::Note);
+            told.for_each(|warning| functions.warn(warning));
+            arrays[place] = column?;
         }
         Ok(())
     }
@@ -552,19 +566,6 @@ impl Target {
             .warn(Warning::new(code, &[&self.column.name]));
         Ok(())
     }
-}
-
-/// The schema of rows that have no numbers yet.
-fn unnumbered(table: &Table) -> SchemaRef {
-    let Some(counted) = table.definition().auto_increment() else {
-        return Arc::clone(table.schema());
-    };
-    let fields = table.schema().fields().iter().enumerate();
-    let fields = fields.map(|(place, field)| match place == counted {
-        true => Arc::new(field.as_ref().clone().with_nullable(true)),
-        false => Arc::clone(field),
-    });
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// For each column of the table, the place of its value in the source.

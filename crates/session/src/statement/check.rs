@@ -168,11 +168,11 @@ impl Job {
             self.try_values(values).await?;
         }
         if !insert.on_duplicate.is_empty() {
-            let assignments = &insert.on_duplicate;
+            let (assignments, behind) = self.source_of(insert, (&table, &mention)).await?;
             let names = values.source_columns();
-            let alias = insert.alias.as_ref();
+            let (alias, ignore) = (insert.alias.as_ref(), insert.ignore);
             let to = (&table, &mention);
-            Updater::begin(self, to, assignments, alias, &names, insert.ignore).await?;
+            Updater::begin(self, to, &assignments, alias, &names, ignore, &behind).await?;
         }
         Ok(())
     }

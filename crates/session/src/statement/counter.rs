@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, UInt64Array};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Int64Type, UInt64Type};
+use arrow::datatypes::{DataType, Int64Type, Schema, SchemaRef, UInt64Type};
 use arrow::error::ArrowError;
 use mayfly_table::Table;
 use mayfly_types::{ErrorCode, MySqlError};
@@ -328,4 +328,17 @@ fn look_at(values: &ArrayRef, counts_zero: bool) -> Result<(Vec<bool>, u64), Arr
         }
     };
     Ok((missing, greatest))
+}
+
+/// The schema of rows that have no numbers yet.
+pub(crate) fn unnumbered(table: &Table) -> SchemaRef {
+    let Some(counted) = table.definition().auto_increment() else {
+        return Arc::clone(table.schema());
+    };
+    let fields = table.schema().fields().iter().enumerate();
+    let fields = fields.map(|(place, field)| match place == counted {
+        true => Arc::new(field.as_ref().clone().with_nullable(true)),
+        false => Arc::clone(field),
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }

@@ -7,6 +7,7 @@ use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::Expr;
 use mayfly_space::AccountOptions;
 use mayfly_sql::declared;
+use mayfly_sql::functions::aside;
 use mayfly_sql::origin::Origin;
 use mayfly_sql::references::References;
 use mayfly_sql::statement::{CreateTable, DropTable, TableName};
@@ -415,7 +416,16 @@ impl Job {
         let schema = Arc::new(arrow::datatypes::Schema::new(vec![field]));
         let batch = arrow::record_batch::RecordBatch::try_new(schema, vec![array])
             .map_err(|error| errors::from_plan(&error.into()))?;
-        let kept = values.assigned(&batch).map_err(|_| invalid())?;
+        let (kept, said) = aside(|| values.assigned(&batch));
+        let kept = kept.map_err(|_| invalid())?;
+        for warning in said {
+            let warning = match warning.level {
+                // The row is none of the table.
+                Level::Note => Warning::note(ErrorCode::DataTruncated, &[&name, &0]),
+                _ => warning,
+            };
+            self.connection.warn(warning);
+        }
         // Bytes that are no text stay as they were written.
         if !column.column_type.is_binary() {
             column.default = kept

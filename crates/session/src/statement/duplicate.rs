@@ -1,12 +1,13 @@
 //! ON DUPLICATE KEY UPDATE: an UPDATE whose rows are those that new ones have met.
 //!
 //! The assignments are planned once, over a table of pairs: the columns of the row that is there,
-//! and behind them those of the row that would have come, which VALUES(column) or its alias names.
+//! and behind them those of the row that would have come, which VALUES(column) or its alias names,
+//! and columns of the query that this row is from ([`mayfly_sql::source_columns`]).
 
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array};
-use arrow::compute::take_record_batch;
+use arrow::compute::{take, take_record_batch};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use futures::StreamExt;
@@ -16,7 +17,7 @@ use mayfly_table::{Change, Table};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Job;
-use super::change::{Set, Target, Updated, assigned_place, assigns_unique};
+use super::change::{Set, Target, Updated, assigned_before, assigned_place, assigns_unique};
 use super::changing_batch::ChangingBatch;
 use super::query::Ready;
 use crate::errors;
@@ -29,11 +30,12 @@ pub(crate) struct Updater {
     set: Set,
     ignores: bool,
     changes_unique: bool,
+    columns_behind: usize,
 }
 
 impl Updater {
     /// Plans the assignments. `names` are the columns that the statement fills, which the names of
-    /// the row's alias follow.
+    /// the row's alias follow, `behind` the columns that its source has for the assignments.
     pub(crate) async fn begin(
         job: &Job,
         (table, mention): (&Arc<Table>, &Mention),
@@ -41,6 +43,7 @@ impl Updater {
         row_alias: Option<&(String, Vec<String>)>,
         names: &[String],
         ignore: bool,
+        behind: &[FieldRef],
     ) -> Result<Updater, MySqlError> {
         let alias = table.name().to_owned();
         let new_row = match row_alias {
@@ -60,13 +63,15 @@ impl Updater {
         let database = database.as_deref();
         let mut places = Vec::with_capacity(assignments.len());
         let mut renamed = Vec::with_capacity(assignments.len());
+        let put_in = assigned_before(assignments);
         for set in assignments {
             places.push(assigned_place(set, (table, mention), database)?);
             let mut set = set.clone();
             if let Some(value) = &mut set.value {
                 change::refuse_groups([&*value], &job.connection.aggregates)?;
                 let row = new_row.alias.as_deref();
-                job.settle_names_of(value, (table, mention), row).await?;
+                job.settle_names_of(value, (table, mention), row, &put_in)
+                    .await?;
                 change::name_new_row(value, &alias, &new_row);
             }
             renamed.push(set);
@@ -86,7 +91,7 @@ impl Updater {
         let assignments = renamed.iter().zip(places);
         let set = Set::begin(job, table, mention, assignments, true, ignore, &mut list).await?;
         let set = set.all_at_once();
-        let pairs = Arc::new(ChangingBatch::new(pairs_schema(table)));
+        let pairs = Arc::new(ChangingBatch::new(pairs_schema(table, behind)));
         let planned = job.planned_over(&pairs, &alias, list).await;
         let planned = planned.map_err(told)?;
         let ready = job.physical(planned).await?;
@@ -97,6 +102,7 @@ impl Updater {
             set,
             ignores: ignore,
             changes_unique,
+            columns_behind: behind.len(),
         })
     }
 
@@ -105,16 +111,22 @@ impl Updater {
         self.ignores
     }
 
+    /// How many columns the source has for the assignments, behind those that are written.
+    pub(crate) fn columns_behind(&self) -> usize {
+        self.columns_behind
+    }
+
     /// Whether a changed row may meet another one.
     pub(crate) fn changes_unique(&self) -> bool {
         self.changes_unique
     }
 
-    /// Changes the rows with these numbers, which rows of `new` have met.
+    /// Changes the rows with these numbers, which rows of `new` have met. `behind` is what the
+    /// source has for the assignments, a row for each of `new`.
     pub(crate) async fn update(
         &mut self,
         change: Change,
-        new: &RecordBatch,
+        (new, behind): (&RecordBatch, &RecordBatch),
         met: &[(u32, u64)],
         done: &mut Updated,
     ) -> Result<Change, MySqlError> {
@@ -128,6 +140,9 @@ impl Updater {
         let mut columns = old.columns().to_vec();
         columns.push(Arc::new(UInt64Array::from(ids)) as ArrayRef);
         columns.extend_from_slice(new.columns());
+        for column in behind.columns() {
+            columns.push(take(column, &rows, None).map_err(plan)?);
+        }
         let pairs = RecordBatch::try_new(Arc::clone(self.pairs.schema()), columns).map_err(plan)?;
         self.pairs.put(pairs);
         let mut target = Target::unnamed(change);
@@ -144,8 +159,9 @@ impl Updater {
     }
 }
 
-/// The columns of a row that is there, and behind them those of the one that would have come.
-fn pairs_schema(table: &Table) -> SchemaRef {
+/// The columns of a row that is there, behind them those of the one that would have come, and
+/// behind these what its source has beside it.
+fn pairs_schema(table: &Table, behind: &[FieldRef]) -> SchemaRef {
     let mut fields: Vec<FieldRef> = table.schema().fields().iter().cloned().collect();
     fields.push(Arc::new(Field::new(ROW_ID, DataType::UInt64, false)));
     let new = table.schema().fields().iter().map(|field| {
@@ -153,5 +169,6 @@ fn pairs_schema(table: &Table) -> SchemaRef {
         Arc::new(field.as_ref().clone().with_name(name))
     });
     fields.extend(new);
+    fields.extend(behind.iter().cloned());
     Arc::new(Schema::new(fields))
 }

@@ -4,7 +4,7 @@ use arrow::array::ArrayRef;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, SelectItem, SetExpr, UnaryOperator, Value};
 use mayfly_sql::bindings::Bindings;
-use mayfly_sql::compute::TypedValue;
+use mayfly_sql::compute::{TypedValue, is_column_value};
 use mayfly_sql::literal::Literal;
 use mayfly_sql::plan::Planner;
 use mayfly_sql::references::References;
@@ -75,16 +75,18 @@ impl Job {
             }
         }
         let count = expressions.len();
+        let are_of_columns: Vec<bool> = expressions.iter().map(is_column_value).collect();
         let ready = self.ready_alone(expressions).await?;
         let batch = self.small_result(&ready).await?;
         if batch.num_columns() != count || batch.num_rows() != 1 {
             return Err(MySqlError::new(ErrorCode::OperandColumns, &[&1]));
         }
         let fields = batch.schema_ref().fields().iter();
-        let values = fields.zip(batch.columns()).map(|(field, array)| {
+        let values = fields.zip(batch.columns()).zip(are_of_columns);
+        let values = values.map(|((field, array), is_of_column)| {
             let value = ScalarValue::try_from_array(array, 0);
             let value = value.map_err(|error| errors::from_plan(&error))?;
-            Ok(TypedValue::of(value, field))
+            Ok(TypedValue::of(value, field, is_of_column))
         });
         values.collect()
     }

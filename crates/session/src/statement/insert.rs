@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
-use arrow::datatypes::Schema;
+use arrow::datatypes::{FieldRef, Schema};
 use arrow::record_batch::RecordBatch;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast;
@@ -11,15 +11,18 @@ use mayfly_sql::by_row::by_row;
 use mayfly_sql::change::Mention;
 use mayfly_sql::compute::TypedValue;
 use mayfly_sql::references::References;
-use mayfly_sql::statement::{Insert, InsertSource};
+use mayfly_sql::source_columns::{self, Filled};
+use mayfly_sql::statement::{Insert, InsertSource, SetColumn};
+use mayfly_table::Table;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Job;
 use super::batch::batch_of;
 use super::defaults::Fallback;
-use super::evaluate::{literal, names_columns};
+use super::evaluate::literal;
 use super::information::refuse_information;
-use super::record::Record;
+use super::query::Ready;
+use super::record::{Record, reads};
 use super::row_values::{KnownValues, RowValues};
 use super::write::Writer;
 use super::written::Written;
@@ -55,14 +58,15 @@ impl Job {
         if insert.replace {
             writer.replace();
         }
-        if !insert.on_duplicate.is_empty() {
-            let alias = insert.alias.as_ref();
-            writer
-                .update(&mention, &insert.on_duplicate, alias, insert.ignore)
-                .await?;
-        }
+        let updates = !insert.on_duplicate.is_empty();
+        let (mut on_duplicate, alias) = (insert.on_duplicate, insert.alias);
         match insert.source {
             InsertSource::Values(mut rows) => {
+                if updates {
+                    let alias = alias.as_ref();
+                    let update = writer.update(&mention, &on_duplicate, alias, insert.ignore, &[]);
+                    update.await?;
+                }
                 if columns.is_empty() && is_empty(&rows) {
                     rows = vec![vec![None; writer.filled().len()]; rows.len()];
                 }
@@ -82,27 +86,81 @@ impl Job {
                     false => with_info(written),
                 })
             }
-            InsertSource::Query(query) => {
-                let written = Box::pin(self.insert_query(writer, *query)).await?;
-                Ok(with_info(written))
+            InsertSource::Query(mut query) => {
+                let assignments = on_duplicate.as_mut_slice();
+                let to = (&*table, &mention);
+                let behind = self.show_source(&mut query, assignments, to).await?;
+                let in_order = writer.depends_on_order() || updates && writer.has_unique_key();
+                let ready = Box::pin(self.ready_source(*query, in_order)).await?;
+                let schema = ready.plan.schema();
+                let (written, behind) = parted(&schema, behind);
+                if written != writer.filled().len() {
+                    return Err(MySqlError::new(ErrorCode::ValueCount, &[&1]));
+                }
+                if updates {
+                    let (alias, ignore) = (alias.as_ref(), insert.ignore);
+                    let update = writer.update(&mention, &on_duplicate, alias, ignore, &behind);
+                    update.await?;
+                }
+                writer.refuse_values()?;
+                Ok(with_info(Box::pin(writer.write(&ready)).await?))
             }
         }
     }
 
-    /// Writes the rows of a query.
-    async fn insert_query(&self, writer: Writer, query: ast::Query) -> Result<Written, MySqlError> {
+    /// Lets the query behind an INSERT show the columns of its tables that assignments of ON
+    /// DUPLICATE KEY UPDATE name, and these name what it shows. Returns how many they are.
+    async fn show_source(
+        &self,
+        query: &mut ast::Query,
+        assignments: &mut [SetColumn],
+        (table, mention): (&Table, &Mention),
+    ) -> Result<usize, MySqlError> {
+        if assignments.is_empty() {
+            return Ok(0);
+        }
+        let bindings = self.bindings(&References::of_query(query)).await?;
+        let columns = table.columns().iter().map(|column| column.name.as_str());
+        let filled = Filled {
+            mention,
+            alias: table.name(),
+            columns: columns.collect(),
+        };
+        let values = assignments.iter_mut().filter_map(|set| set.value.as_mut());
+        source_columns::show(query, values, &filled, (&bindings, &self.source))
+    }
+
+    /// The same for an INSERT that is prepared. Returns the columns that the query shows.
+    pub(crate) async fn source_of(
+        &self,
+        insert: &Insert,
+        (table, mention): (&Table, &Mention),
+    ) -> Result<(Vec<SetColumn>, Vec<FieldRef>), MySqlError> {
+        let mut assignments = insert.on_duplicate.clone();
+        let InsertSource::Query(query) = &insert.source else {
+            return Ok((assignments, Vec::new()));
+        };
+        let mut query = query.clone();
+        let to = (table, mention);
+        let behind = self.show_source(&mut query, &mut assignments, to).await?;
+        if behind == 0 {
+            return Ok((assignments, Vec::new()));
+        }
+        let ready = Box::pin(self.ready_source(*query, false)).await?;
+        let (_, behind) = parted(&ready.plan.schema(), behind);
+        Ok((assignments, behind))
+    }
+
+    /// The plan of the query behind an INSERT.
+    async fn ready_source(&self, query: ast::Query, in_order: bool) -> Result<Ready, MySqlError> {
         let bindings = self.bindings(&References::of_query(&query)).await?;
         let planned = self.planned(query, &bindings).await?;
-        let mut ready = match writer.depends_on_order() {
+        let mut ready = match in_order {
             true => self.physical_in_order(planned).await?,
             false => self.physical(planned).await?,
         };
         ready.plan = by_row(ready.plan).map_err(|error| errors::from_plan(&error))?;
-        if ready.plan.schema().fields().len() != writer.filled().len() {
-            return Err(MySqlError::new(ErrorCode::ValueCount, &[&1]));
-        }
-        writer.refuse_values()?;
-        writer.write(&ready).await
+        Ok(ready)
     }
 
     async fn insert_values(
@@ -206,7 +264,10 @@ impl Job {
                 Fallback::Missing => ScalarValue::Null.into(),
             });
         }
-        if computed.iter().any(|(_, value)| names_columns(value)) {
+        if computed
+            .iter()
+            .any(|(_, value)| reads(value, writer.table()))
+        {
             let mut record = Record::begin(writer.table(), mention)?;
             let mut computed = computed.into_iter().peekable();
             for (position, value) in values.iter_mut().enumerate() {
@@ -227,6 +288,18 @@ impl Job {
         }
         Ok(values)
     }
+}
+
+/// How many columns of a source are written, and the fields of those behind them, as assignments
+/// name them.
+fn parted(schema: &Schema, behind: usize) -> (usize, Vec<FieldRef>) {
+    let written = schema.fields().len().saturating_sub(behind);
+    let fields = schema.fields()[written..].iter().enumerate();
+    let fields = fields.map(|(number, field)| {
+        let field = field.as_ref().clone().with_nullable(true);
+        Arc::new(field.with_name(source_columns::source_column(number)))
+    });
+    (written, fields.collect())
 }
 
 fn same_types(left: &[TypedValue], right: &[TypedValue]) -> bool {

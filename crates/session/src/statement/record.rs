@@ -9,11 +9,13 @@ use datafusion::sql::sqlparser::ast::{Expr, Value};
 use mayfly_sql::bindings;
 use mayfly_sql::change::{self, Mention};
 use mayfly_sql::compute::TypedValue;
+use mayfly_sql::names_of_changes::{self, RowColumns};
 use mayfly_table::{Column, Table};
 use mayfly_types::MySqlError;
 
 use super::Job;
 use super::defaults::{Fallback, zero};
+use super::evaluate::names_columns;
 use crate::errors;
 use crate::render;
 
@@ -21,7 +23,17 @@ use crate::render;
 pub(crate) struct Record<'a> {
     table: &'a Table,
     mention: &'a Mention,
+    columns: RowColumns,
     values: Vec<Expr>,
+}
+
+/// Whether an expression may read columns of the row, itself or in subqueries.
+pub(crate) fn reads(expression: &Expr, table: &Table) -> bool {
+    let definition = table.definition();
+    let is_of_row = &mut |of: Option<&str>, name: &str| {
+        of.is_none_or(|of| of == table.name()) && definition.column(name).is_some()
+    };
+    names_columns(expression) || names_of_changes::named_in_subqueries(expression, is_of_row)
 }
 
 impl Record<'_> {
@@ -40,6 +52,7 @@ impl Record<'_> {
         Ok(Record {
             table,
             mention,
+            columns: RowColumns::of(table.columns().iter().map(|column| &column.name)),
             values: values.collect::<Result<_, _>>()?,
         })
     }
@@ -56,7 +69,8 @@ impl Record<'_> {
     /// 1054 for a name with another database, and others as of a query.
     pub(crate) async fn fill(&self, job: &Job, expression: &mut Expr) -> Result<(), MySqlError> {
         let table = (self.table, self.mention);
-        job.settle_names_of(expression, table, None).await?;
+        job.settle_names_of(expression, table, None, &self.columns)
+            .await?;
         for (column, value) in self.table.columns().iter().zip(&self.values) {
             change::substitute(expression, self.table.name(), &column.name, value);
         }
@@ -80,12 +94,18 @@ fn kept(column: &Column, typed: &TypedValue) -> Result<Expr, MySqlError> {
 /// A value as it would be written.
 fn written(typed: &TypedValue) -> Result<Expr, MySqlError> {
     let of = typed.column_type();
-    if !of.is_temporal() || typed.value.is_null() {
+    if typed.value.is_null() || (typed.field.is_none() && !of.is_temporal()) {
         return Ok(bindings::literal(&typed.value));
     }
-    let array: ArrayRef = { typed.value.to_array() }.map_err(|error| errors::from_plan(&error))?;
-    let text = render::cell(&array, 0, &of).unwrap_or_default();
-    let text = Expr::Value(Value::SingleQuotedString(text).into());
+    let value = match of.is_temporal() {
+        true => {
+            let array = typed.value.to_array();
+            let array: ArrayRef = array.map_err(|error| errors::from_plan(&error))?;
+            let text = render::cell(&array, 0, &of).unwrap_or_default();
+            Expr::Value(Value::SingleQuotedString(text).into())
+        }
+        false => bindings::literal(&typed.value),
+    };
     // To a column of numbers it is another number than its text.
-    Ok(change::kept_as(text, &of))
+    Ok(change::kept_as(value, &of))
 }

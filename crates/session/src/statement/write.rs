@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use arrow::array::{BooleanArray, RecordBatch, UInt64Array};
 use arrow::compute::filter_record_batch;
+use arrow::datatypes::FieldRef;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::Expr;
@@ -98,18 +99,20 @@ impl Writer {
         }
     }
 
-    /// Changes the rows that would be met.
+    /// Changes the rows that would be met. The assignments may name columns that batches of the
+    /// source have behind those that are written.
     pub(crate) async fn update(
         &mut self,
         mention: &Mention,
         assignments: &[SetColumn],
         alias: Option<&(String, Vec<String>)>,
         ignore: bool,
+        behind: &[FieldRef],
     ) -> Result<(), MySqlError> {
         let job = self.values.job().clone();
         let names = self.values.source_columns();
         let to = (&self.table, mention);
-        let updater = Updater::begin(&job, to, assignments, alias, &names, ignore);
+        let updater = Updater::begin(&job, to, assignments, alias, &names, ignore, behind);
         let updater = Box::pin(updater).await?;
         if self.has_unique_key() {
             self.write_parts(OnDuplicate::Update(Box::new(updater)));
@@ -123,7 +126,8 @@ impl Writer {
         self.appender.is_none() || self.values.counter.is_some()
     }
 
-    fn has_unique_key(&self) -> bool {
+    /// Whether rows can meet others.
+    pub(crate) fn has_unique_key(&self) -> bool {
         let mut keys = self.table.definition().keys.iter();
         keys.any(|key| key.is_unique())
     }
@@ -213,9 +217,10 @@ impl Writer {
         let mut waiting = vec![batch.clone()];
         while let Some(batch) = waiting.pop() {
             let rows = batch.num_rows();
+            let behind = self.behind(&batch)?;
             if rows > 1 && !self.values.job().connection.values.is_full() {
                 if let Some(converted) = self.values.converted_well(&batch) {
-                    self.append_converted(converted).await?;
+                    self.append_converted(converted, behind).await?;
                     continue;
                 }
                 waiting.push(batch.slice(rows / 2, rows - rows / 2));
@@ -225,13 +230,33 @@ impl Writer {
             if rows > 0 {
                 let converted = self.values.converted(&batch);
                 let converted = converted.map_err(|error| self.first_error(error))?;
-                self.append_converted(converted).await?;
+                self.append_converted(converted, behind).await?;
             }
         }
         Ok(())
     }
 
-    async fn append_converted(&mut self, rows: RecordBatch) -> Result<(), MySqlError> {
+    /// The columns of a batch that assignments read, behind those that are written.
+    fn behind(&self, batch: &RecordBatch) -> Result<RecordBatch, MySqlError> {
+        let first = match &self.on_duplicate {
+            OnDuplicate::Update(updater) => batch.num_columns() - updater.columns_behind(),
+            _ => batch.num_columns(),
+        };
+        let places: Vec<usize> = (first..batch.num_columns()).collect();
+        batch.project(&places).map_err(plan_error)
+    }
+
+    /// Writes rows that have the types of the table. Those of `behind` stand beside the rows of the
+    /// source, of which some may be left out.
+    async fn append_converted(
+        &mut self,
+        (rows, stays): (RecordBatch, Option<BooleanArray>),
+        behind: RecordBatch,
+    ) -> Result<(), MySqlError> {
+        let behind = match stays {
+            Some(stays) => filter_record_batch(&behind, &stays).map_err(plan_error)?,
+            None => behind,
+        };
         if rows.num_rows() == 0 {
             return Ok(());
         }
@@ -252,7 +277,7 @@ impl Writer {
         match &self.on_duplicate {
             OnDuplicate::Fail | OnDuplicate::Ignore => self.append_ignoring(rows),
             OnDuplicate::Replace => self.append_replacing(rows),
-            OnDuplicate::Update(_) => Box::pin(self.append_updating(rows)).await,
+            OnDuplicate::Update(_) => Box::pin(self.append_updating(rows, behind)).await,
         }
     }
 
@@ -389,7 +414,11 @@ impl Writer {
     }
 
     /// Changes the rows that others meet.
-    async fn append_updating(&mut self, mut rest: RecordBatch) -> Result<(), MySqlError> {
+    async fn append_updating(
+        &mut self,
+        mut rest: RecordBatch,
+        mut behind: RecordBatch,
+    ) -> Result<(), MySqlError> {
         let OnDuplicate::Update(updater) = &self.on_duplicate else {
             return Ok(());
         };
@@ -427,8 +456,11 @@ impl Writer {
             change.append(&new).map_err(table_error)?;
             let mut done = Updated::default();
             if !met.is_empty() {
-                change = updater.update(change, &part, &met, &mut done).await?;
+                let new = (&part, &behind.slice(0, part.num_rows()));
+                change = updater.update(change, new, &met, &mut done).await?;
             }
+            let after =
+                |rows: &RecordBatch| rows.slice(part.num_rows(), rows.num_rows() - part.num_rows());
             match change.commit() {
                 Ok(()) => {}
                 Err(mayfly_table::Error::DuplicateEntry { .. }) if part.num_rows() > 1 => {
@@ -440,12 +472,12 @@ impl Writer {
                     let error = table_error(error);
                     let level = Level::Warning;
                     self.values.job().connection.warn(Warning { level, error });
-                    rest = rest.slice(part.num_rows(), rest.num_rows() - part.num_rows());
+                    (rest, behind) = (after(&rest), after(&behind));
                     continue;
                 }
                 Err(error) => return Err(table_error(error)),
             }
-            rest = rest.slice(part.num_rows(), rest.num_rows() - part.num_rows());
+            (rest, behind) = (after(&rest), after(&behind));
             self.inserted();
             let last_row = part.num_rows().saturating_sub(1) as u32;
             let last_met = met

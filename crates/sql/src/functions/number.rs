@@ -99,7 +99,23 @@ pub(crate) fn is_beyond_integers(value: i128) -> bool {
 /// The exact number that a text starts with, rounded to `scale` digits after the point, and
 /// whether the text was nothing but that number. `None` if it has more digits than 256 bits hold.
 pub fn read_decimal(text: &str, scale: i8) -> (Option<i256>, bool) {
-    let (number, whole) = prefix(text);
+    let read = read_rounded(text, scale);
+    (read.value, read.is_whole)
+}
+
+/// What a text begins with, as an exact number.
+pub(crate) struct ReadDecimal {
+    /// The number, rounded; `None` if it has more digits than 256 bits hold.
+    pub(crate) value: Option<i256>,
+    /// Whether the text was nothing but that number.
+    pub(crate) is_whole: bool,
+    /// Whether digits other than zero have been rounded away.
+    pub(crate) is_rounded: bool,
+}
+
+/// As [`read_decimal`], and says whether the number has been rounded.
+pub(crate) fn read_rounded(text: &str, scale: i8) -> ReadDecimal {
+    let (number, is_whole) = prefix(text);
     let (mantissa, exponent) = match number.find(['e', 'E']) {
         Some(at) => (
             &number[..at],
@@ -133,7 +149,13 @@ pub fn read_decimal(text: &str, scale: i8) -> (Option<i256>, bool) {
             .and_then(|v| v.checked_add(i256::from_i128(digit.into())))
         {
             Some(next) => value = next,
-            None => return (None, whole),
+            None => {
+                return ReadDecimal {
+                    value: None,
+                    is_whole,
+                    is_rounded: false,
+                };
+            }
         }
     }
     let after = usize::try_from(kept)
@@ -144,14 +166,17 @@ pub fn read_decimal(text: &str, scale: i8) -> (Option<i256>, bool) {
     if after >= 5 {
         value = value.wrapping_add(i256::ONE);
     }
-    (
-        Some(if negative {
+    let behind = usize::try_from(kept.max(0)).unwrap_or(usize::MAX);
+    let behind = digits.get(behind..).unwrap_or_default();
+    ReadDecimal {
+        value: Some(if negative {
             value.wrapping_neg()
         } else {
             value
         }),
-        whole,
-    )
+        is_whole,
+        is_rounded: behind.iter().any(|digit| *digit != 0),
+    }
 }
 
 /// Rounds to the nearest whole number, as MySQL does where it needs one.

@@ -14,7 +14,7 @@ use crate::functions::own::{
     CONVERT_USING, SET_LAST_INSERT_ID, TO_DOUBLE, TRIM_LEADING, TRIM_TRAILING,
 };
 use crate::functions::{calendar, own_name};
-use crate::references::{Variable, variable};
+use crate::references::{Variable, is_clock, variable};
 use crate::source::Source;
 
 /// `CAST(... AS BINARY)`.
@@ -149,15 +149,6 @@ fn last_insert_id(function: &mut Function) {
 /// Whether a number with an exponent is too large for a DOUBLE.
 fn is_beyond(digits: &str) -> bool {
     digits.contains(['e', 'E']) && digits.parse::<f64>().is_ok_and(f64::is_infinite)
-}
-
-/// `UTC_DATE` and its like are calls without parentheses.
-pub(crate) fn is_clock(ident: &Ident) -> bool {
-    let clocks = ["utc_date", "utc_time", "utc_timestamp"];
-    ident.quote_style.is_none()
-        && clocks
-            .iter()
-            .any(|clock| ident.value.eq_ignore_ascii_case(clock))
 }
 
 /// Functions that are nothing without OVER.

@@ -7,11 +7,13 @@ use std::collections::{HashMap, HashSet};
 
 use datafusion::common::DFSchema;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor, Value,
+    Cte, Expr, Ident, ObjectNamePart, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
+    SetExpr, TableFactor, Value,
 };
 
 use super::expression::call;
 use super::grouping::relations;
+use super::qualifiers::name_of;
 use super::relation::base_table;
 use super::{lower, plain_column};
 use crate::bindings::Bindings;
@@ -19,7 +21,7 @@ use crate::from_list;
 use crate::functions::own::MARK;
 use crate::inner_name::shown_in;
 use crate::references::{table_name, variable};
-use crate::select_list::{is_wildcard, shown};
+use crate::select_list::{column, expression_of, is_wildcard, shown};
 use crate::source::Source;
 
 /// One item of a select list.
@@ -121,9 +123,10 @@ pub(super) fn remember(spellings: &mut HashMap<String, String>, name: &str) {
 
 /// Gives every item of a select list a name that the planner takes, and returns the labels.
 ///
-/// Expressions get their own text as alias, so that an outer query can refer to it; a name that
-/// occurs twice is replaced by one that cannot be written. The columns of a select that is free may
-/// have any name.
+/// Expressions get their own text as alias, so that an outer query can refer to it. Of those that
+/// share a name, the one that the name means keeps it: the first expression, or the first column
+/// where all are columns; the others get a name that cannot be written. The columns of a select
+/// that is free may have any name.
 pub(super) fn name(
     select: &mut Select,
     source: &Source,
@@ -133,32 +136,31 @@ pub(super) fn name(
     let texts = source.items(select.select_token.0.span.start).to_vec();
     let whole = texts.len() == select.projection.len();
     let has_wildcard = select.projection.iter().any(is_wildcard);
-    let mut taken = HashSet::new();
+    let labels = select.projection.iter().enumerate().map(|(index, item)| {
+        let text = whole.then(|| texts[index].as_str());
+        { !is_wildcard(item) }.then(|| label(item, text))
+    });
+    let labels: Vec<Option<String>> = labels.collect();
+    let keepers = keepers(&select.projection, &labels);
     let mut items = Vec::with_capacity(select.projection.len());
-    for (index, item) in select.projection.iter_mut().enumerate() {
-        if is_wildcard(item) {
+    for (index, (item, label)) in select.projection.iter_mut().zip(labels).enumerate() {
+        let Some(label) = label else {
             items.push(Item::Wildcard);
             continue;
-        }
+        };
         let is_variable =
             matches!(&*item, SelectItem::UnnamedExpr(expr) if variable(expr).is_some());
-        let text = if whole {
-            Some(texts[index].as_str())
-        } else {
-            None
-        };
-        let label = label(item, text);
         remember(spellings, &label);
         let name = label.to_lowercase();
         let plain = plain_column(item).is_some() && !is_variable;
-        let fresh = taken.insert(name.clone());
+        let keeps = keepers.get(&name) == Some(&index);
         items.push(Item::Label(label));
-        if plain && fresh && !(has_wildcard && is_free) {
+        if plain && keeps && !(has_wildcard && is_free) {
             continue;
         }
-        let alias = if fresh && !(plain && has_wildcard) {
+        let alias = if keeps && !(plain && has_wildcard) {
             name
-        } else if is_free || !fresh {
+        } else if is_free || !keeps {
             hidden(index)
         } else {
             continue;
@@ -175,6 +177,22 @@ pub(super) fn name(
         *item = SelectItem::ExprWithAlias { expr, alias };
     }
     items
+}
+
+/// The places of the items that keep their names, by the names in lower case.
+fn keepers(items: &[SelectItem], labels: &[Option<String>]) -> HashMap<String, usize> {
+    let is_column = |place: usize| expression_of(&items[place]).is_none_or(|e| column(e).is_some());
+    let mut keepers: HashMap<String, usize> = HashMap::with_capacity(items.len());
+    for (place, label) in labels.iter().enumerate() {
+        let Some(label) = label else {
+            continue;
+        };
+        let keeper = keepers.entry(label.to_lowercase()).or_insert(place);
+        if is_column(*keeper) && !is_column(place) {
+            *keeper = place;
+        }
+    }
+    keepers
 }
 
 /// Remembers how items are called that may stand between two wildcards, where their places are not
@@ -249,62 +267,117 @@ pub(super) fn apart(alias: &str) -> String {
     format!("{MARK}alias {alias}")
 }
 
-/// The labels of a query's columns, without those of wildcards over tables that are not known.
-pub(super) fn of_body(body: &SetExpr, source: &Source, bindings: &Bindings) -> Vec<String> {
-    let select = match body {
-        SetExpr::Select(select) => select,
-        SetExpr::SetOperation { left, .. } => return of_body(left, source, bindings),
-        SetExpr::Query(query) => return of_body(&query.body, source, bindings),
-        _ => return Vec::new(),
-    };
-    let texts = source.items(select.select_token.0.span.start);
-    let whole = texts.len() == select.projection.len();
-    let mut labels = Vec::new();
-    for (index, item) in select.projection.iter().enumerate() {
-        let only = match item {
-            SelectItem::Wildcard(_) => None,
-            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
-                name.0.last().and_then(|part| part.as_ident())
-            }
-            item if is_wildcard(item) => continue,
-            item => {
-                labels.push(label(item, whole.then(|| texts[index].as_str())));
-                continue;
-            }
-        };
-        for table in from_list::tables(&select.from) {
-            labels.extend(of_table(table, only, source, bindings));
-        }
-    }
-    labels
+/// Tells the columns of queries and tables, as far as they are known.
+#[derive(Clone, Copy)]
+pub(super) struct Columns<'a> {
+    pub(super) source: &'a Source,
+    pub(super) bindings: &'a Bindings,
+    /// Common table expressions that can be named, with their columns; the nearest last.
+    pub(super) ctes: &'a [(String, Vec<String>)],
 }
 
-/// The columns that `*` shows of a table, or `only.*`.
-fn of_table(
-    table: &TableFactor,
-    only: Option<&Ident>,
-    source: &Source,
-    bindings: &Bindings,
-) -> Vec<String> {
-    let is_meant = |name: &str| only.is_none_or(|only| only.value == name);
-    if let TableFactor::Derived {
-        alias: Some(alias),
-        subquery,
-        ..
-    } = table
-    {
-        return match (is_meant(&alias.name.value), alias.columns.as_slice()) {
-            (false, _) => Vec::new(),
-            (true, []) => of_body(&subquery.body, source, bindings),
-            (true, columns) => columns.iter().map(|c| c.name.value.clone()).collect(),
+impl<'a> Columns<'a> {
+    /// The labels of a query's columns, without those of wildcards over tables that are not known.
+    pub(super) fn of_query(self, query: &Query) -> Vec<String> {
+        let Some(with) = &query.with else {
+            return self.of_body(&query.body);
         };
-    }
-    match base_table(table, bindings) {
-        Some((alias, _, _, bound)) if is_meant(&alias) => {
-            let shown = bound.columns.iter().filter(|column| bound.shows(column));
-            shown.cloned().collect()
+        let mut ctes = self.ctes.to_vec();
+        for cte in &with.cte_tables {
+            let within = Columns {
+                ctes: &ctes,
+                ..self
+            };
+            let columns = within.of_cte(cte);
+            ctes.push((cte.alias.name.value.clone(), columns));
         }
-        _ => Vec::new(),
+        let within = Columns {
+            ctes: &ctes,
+            ..self
+        };
+        within.of_body(&query.body)
+    }
+
+    /// The columns of a common table expression.
+    pub(super) fn of_cte(self, cte: &Cte) -> Vec<String> {
+        match cte.alias.columns.as_slice() {
+            [] => self.of_query(&cte.query),
+            columns => columns.iter().map(|c| c.name.value.clone()).collect(),
+        }
+    }
+
+    /// As [`Columns::of_query`], of what a query is made of.
+    pub(super) fn of_body(self, body: &SetExpr) -> Vec<String> {
+        let select = match body {
+            SetExpr::Select(select) => select,
+            SetExpr::SetOperation { left, .. } => return self.of_body(left),
+            SetExpr::Query(query) => return self.of_query(query),
+            _ => return Vec::new(),
+        };
+        let texts = self.source.items(select.select_token.0.span.start);
+        let whole = texts.len() == select.projection.len();
+        let mut labels = Vec::new();
+        for (index, item) in select.projection.iter().enumerate() {
+            let only = match item {
+                SelectItem::Wildcard(_) => None,
+                SelectItem::QualifiedWildcard(
+                    SelectItemQualifiedWildcardKind::ObjectName(name),
+                    _,
+                ) => name.0.last().and_then(|part| part.as_ident()),
+                item if is_wildcard(item) => continue,
+                item => {
+                    labels.push(label(item, whole.then(|| texts[index].as_str())));
+                    continue;
+                }
+            };
+            for table in from_list::tables(&select.from) {
+                labels.extend(self.of_table(table, only));
+            }
+        }
+        labels
+    }
+
+    /// The columns that `*` shows of a table, or `only.*`.
+    pub(super) fn of_table(self, table: &TableFactor, only: Option<&Ident>) -> Vec<String> {
+        let is_meant = |name: &str| only.is_none_or(|only| only.value == name);
+        if let TableFactor::Derived {
+            alias: Some(alias),
+            subquery,
+            ..
+        } = table
+        {
+            return match (is_meant(&alias.name.value), alias.columns.as_slice()) {
+                (false, _) => Vec::new(),
+                (true, []) => self.of_query(subquery),
+                (true, columns) => columns.iter().map(|c| c.name.value.clone()).collect(),
+            };
+        }
+        if let Some(columns) = self.cte(table) {
+            return match name_of(table).is_some_and(|name| is_meant(&name)) {
+                true => columns.to_vec(),
+                false => Vec::new(),
+            };
+        }
+        match base_table(table, self.bindings) {
+            Some((alias, _, _, bound)) if is_meant(&alias) => {
+                let shown = bound.columns.iter().filter(|column| bound.shows(column));
+                shown.cloned().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The columns of a table that is a common table expression, none if they are not known.
+    pub(super) fn cte(self, table: &TableFactor) -> Option<&'a [String]> {
+        let TableFactor::Table { name, .. } = table else {
+            return None;
+        };
+        let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else {
+            return None;
+        };
+        let mut ctes = self.ctes.iter().rev();
+        let (_, columns) = ctes.find(|(cte, _)| *cte == name.value)?;
+        Some(columns)
     }
 }
 

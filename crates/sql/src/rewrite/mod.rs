@@ -6,17 +6,19 @@
 
 mod chain;
 pub(crate) mod common_columns;
+mod ctes;
 pub(crate) mod expression;
 mod grouping;
 pub(crate) mod invisible;
 mod labels;
 mod long_literals;
-mod order_names;
+pub(crate) mod order_names;
 pub(crate) mod qualifiers;
 mod recursion;
 pub(crate) mod refused;
 pub(crate) mod relation;
 mod rollup;
+mod shown_twice;
 mod tuple;
 pub(crate) mod values;
 mod windows;
@@ -73,7 +75,7 @@ pub(crate) fn query(
         top: None,
         recursive: HashSet::new(),
         unnamed: HashSet::new(),
-        ctes: HashSet::new(),
+        ctes: ctes::Ctes::default(),
         has_set_operations: false,
         error: None,
     };
@@ -109,7 +111,7 @@ pub(crate) fn expression(mut expr: Expr, bindings: &Bindings) -> Result<Expr, My
         top: None,
         recursive: HashSet::new(),
         unnamed: HashSet::new(),
-        ctes: HashSet::new(),
+        ctes: ctes::Ctes::default(),
         has_set_operations: false,
         error: None,
     };
@@ -171,8 +173,7 @@ struct Rewriter<'a> {
     top: Option<Vec<labels::Item>>,
     /// The selects whose columns nobody names.
     unnamed: HashSet<Location>,
-    /// Names of common table expressions.
-    ctes: HashSet<String>,
+    ctes: ctes::Ctes,
     /// The selects that make up recursive common table expressions.
     recursive: HashSet<Location>,
     /// Whether a chain of UNION was found, or another set operation with ALL.
@@ -186,21 +187,27 @@ impl VisitorMut for Rewriter<'_> {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         query.locks.clear();
+        self.ctes.enter();
         if let Some(with) = &mut query.with {
             if let Err(error) = recursion::simplify(with, self.bindings) {
                 return self.stop(error);
             }
             for cte in &mut with.cte_tables {
-                self.ctes.insert(cte.alias.name.value.clone());
+                let columns = self.columns().of_cte(cte);
                 if let Some(error) = self.duplicate_column(&cte.query, &cte.alias) {
                     return self.stop(error);
                 }
+                self.ctes.add((cte.alias.name.value.clone(), columns));
                 self.lower_columns(&mut cte.alias);
                 if with.recursive {
                     selects(&cte.query.body, &mut self.recursive);
                 }
             }
         }
+        if let Err(error) = shown_twice::check_order(query, self.columns()) {
+            return self.stop(error);
+        }
+        self.ctes.go_inside(query.with.as_ref());
         match relation::table_as_select(&query.body) {
             Ok(Some(select)) => query.body = select,
             Ok(None) => {}
@@ -245,6 +252,7 @@ impl VisitorMut for Rewriter<'_> {
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        self.ctes.leave();
         let Query {
             body,
             order_by,
@@ -274,7 +282,9 @@ impl VisitorMut for Rewriter<'_> {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         let checked = refused::check_columns(select);
-        if let Err(error) = checked.and_then(|()| refused::check_grouping(select)) {
+        let checked = checked.and_then(|()| refused::check_grouping(select));
+        let settled = checked.and_then(|()| shown_twice::settle_clauses(select, self.columns()));
+        if let Err(error) = settled {
             return self.stop(error);
         }
         select.select_modifiers = None;
@@ -385,6 +395,15 @@ impl Rewriter<'_> {
         ControlFlow::Break(())
     }
 
+    /// What tells the columns of queries and tables here.
+    fn columns(&self) -> labels::Columns<'_> {
+        labels::Columns {
+            source: self.source,
+            bindings: self.bindings,
+            ctes: self.ctes.visible(),
+        }
+    }
+
     /// Sets aliases apart in the selects of a query body.
     fn set_aliases_apart(
         &self,
@@ -421,7 +440,8 @@ impl Rewriter<'_> {
         let Some(TableName { database, table }) = table_name(name) else {
             return false;
         };
-        let is_cte = database.is_none() && self.ctes.contains(&table);
+        let mut ctes = self.ctes.visible().iter();
+        let is_cte = database.is_none() && ctes.any(|(cte, _)| *cte == table);
         let database = database.or_else(|| self.bindings.database.clone());
         let tables = &self.bindings.tables;
         is_cte || database.is_some_and(|database| tables.contains_key(&(database, table)))
@@ -436,7 +456,7 @@ impl Rewriter<'_> {
             .map(|column| column.name.value.clone())
             .collect();
         if names.is_empty() {
-            names = labels::of_body(&query.body, self.source, self.bindings);
+            names = self.columns().of_query(query);
         }
         let twice = names
             .into_iter()

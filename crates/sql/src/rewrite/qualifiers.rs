@@ -20,15 +20,20 @@
 //! (`outputs`).
 //!
 //! It looks only at statements that have a database before a table, or tables of one name in one
-//! FROM, and at changes whose values read another table of that name (`changes`). Where it cannot
-//! tell which of several tables has a column, a name without a database is refused: columns of a
-//! derived table or a common table expression are known where its select list says them all.
+//! FROM, and at changes whose values read another table of that name (`changes`), or their row by a
+//! name alone in a subquery (`alone`). Where it cannot tell which of several tables has a column, a
+//! name without a database is refused.
 //!
 //! **Source**: `find_field_in_table_ref` of MariaDB's `sql/sql_base.cc`. An alias stands in the
 //! database of its table; derived tables and common table expressions stand in none. Of tables that
-//! are joined by name, the last one that has a column goes first.
+//! are joined by name, the last one that has a column goes first. Behind a WITH, a table that is
+//! named without its database may be a common table expression: [`check_unique`] has it in no
+//! database, as MariaDB when it parses (`add_table_to_list` of `sql/sql_parse.cc`).
 
+mod alone;
 pub mod changes;
+mod columns;
+mod joined;
 mod outputs;
 mod relations;
 mod stars;
@@ -36,23 +41,25 @@ mod stars;
 mod tests;
 
 use std::collections::{HashMap, HashSet};
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, JoinConstraint, ObjectName, OrderBy, OrderByKind, Query, Select, SetExpr,
-    TableFactor, TableWithJoins, Visit, VisitMut, Visitor, VisitorMut, With,
+    Expr, Ident, OrderBy, OrderByKind, Query, Select, SetExpr, TableFactor, TableWithJoins, Visit,
+    VisitMut, Visitor, VisitorMut, With,
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 use mayfly_types::MySqlError;
 
+use self::alone::Alone;
+pub(crate) use self::columns::{Catalog, Columns, Named};
 use self::outputs::Outputs;
 use self::relations::{
-    Columns, Refused, Relation, Scope, check_unique, column_of, columns_of, is_chain, lowered,
+    Refused, Relation, Scope, check_unique, column_of, first_with, is_chain, may_be_cte,
 };
-use super::relation::{file_alias, is_dual};
-use crate::bindings::{Bindings, FILES};
+use super::relation::file_alias;
+use crate::bindings::Bindings;
 use crate::inner_name::{inner, is_inner, rename, shown};
-use crate::references::{file_path, table_name};
+use crate::references::file_path;
 use crate::select_list::table_of_star;
 use crate::source::Source;
 use crate::{clause, from_list, walk};
@@ -110,7 +117,7 @@ fn is_needed(node: &impl Visit, around: &HashSet<String>) -> bool {
 }
 
 /// What a table goes by.
-fn name_of(table: &TableFactor) -> Option<String> {
+pub(crate) fn name_of(table: &TableFactor) -> Option<String> {
     match table {
         TableFactor::Table {
             alias: Some(alias), ..
@@ -149,8 +156,11 @@ struct Names<'a> {
     /// Names of tables whose columns are put into the expression: one of such a name gets another
     /// one wherever it stands.
     targets: HashSet<String>,
+    alone: Alone,
     /// Common table expressions that can be named, with their columns; the nearest last.
-    ctes: Vec<(String, Columns)>,
+    ctes: Vec<Named>,
+    /// Where the first WITH of the statement stands.
+    first_with: Option<Location>,
     /// The queries around.
     queries: Vec<Around>,
     /// FROM and HAVING of the selects around: these are walked by themselves.
@@ -171,7 +181,9 @@ impl<'a> Names<'a> {
             written: None,
             count: 0,
             targets: HashSet::new(),
+            alone: Alone::default(),
             ctes: Vec::new(),
+            first_with: None,
             queries: Vec::new(),
             clauses: Vec::new(),
             scopes: Vec::new(),
@@ -220,12 +232,16 @@ impl<'a> Names<'a> {
                 place += 1;
             }
         }
-        let relations: Vec<&Relation> = found.iter().map(|(_, relation)| relation).collect();
-        if let Err(refused) = check_unique(&relations) {
+        let checked = check_unique(found.iter().map(|(factor, relation)| {
+            let may_be_cte = may_be_cte(factor, self.first_with);
+            let database = relation.database.as_deref();
+            (relation, database.filter(|_| !may_be_cte))
+        }));
+        if let Err(refused) = checked {
             self.refused = Some(refused);
         }
         let mut counts: HashMap<String, usize> = HashMap::new();
-        for relation in relations {
+        for (_, relation) in &found {
             *counts.entry(relation.name.clone()).or_default() += 1;
         }
         let mut relations = Vec::with_capacity(found.len());
@@ -267,7 +283,7 @@ impl<'a> Names<'a> {
             SetExpr::Query(query) => {
                 let outside = self.ctes.len();
                 for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
-                    let columns = columns_of(&cte.query, &cte.alias);
+                    let columns = self.catalog().cte(cte, &self.ctes);
                     self.ctes.push((cte.alias.name.value.clone(), columns));
                 }
                 let scope = self.scope_of_body(&mut query.body);
@@ -288,7 +304,7 @@ impl<'a> Names<'a> {
         let around = std::mem::take(&mut self.scopes);
         for cte in &mut with.cte_tables {
             let name = cte.alias.name.value.clone();
-            let columns = columns_of(&cte.query, &cte.alias);
+            let columns = self.catalog().cte(cte, &self.ctes);
             let before = self.ctes.len();
             if with.recursive {
                 self.ctes.push((name.clone(), columns.clone()));
@@ -302,19 +318,8 @@ impl<'a> Names<'a> {
     }
 
     fn relation(&self, factor: &TableFactor) -> Option<Relation> {
-        if is_dual(factor, self.bindings) {
-            return None;
-        }
         let called = name_of(factor)?;
-        let (database, columns) = match factor {
-            TableFactor::Derived {
-                subquery,
-                alias: Some(alias),
-                ..
-            } => (None, columns_of(subquery, alias)),
-            TableFactor::Table { name, .. } => self.place_and_columns(name)?,
-            _ => return None,
-        };
+        let (database, columns) = self.catalog().table(factor, &self.ctes)?;
         Some(Relation {
             name: shown(&called).to_owned(),
             inner: is_inner(&called).then_some(called),
@@ -323,48 +328,6 @@ impl<'a> Names<'a> {
             chain: None,
             place: 0,
         })
-    }
-
-    /// Settles FROM. ON sees the tables that it joins, and no others.
-    fn walk_from(&mut self, from: &mut [TableWithJoins]) -> ControlFlow<()> {
-        let mut place = 0;
-        from.iter_mut()
-            .try_for_each(|item| self.walk_joins(item, &mut place))
-    }
-
-    /// The same for one item, whose first table has this place; leaves the place behind the last.
-    fn walk_joins(&mut self, item: &mut TableWithJoins, place: &mut usize) -> ControlFlow<()> {
-        let first = *place;
-        self.walk_factor(&mut item.relation, place)?;
-        for join in &mut item.joins {
-            self.walk_factor(&mut join.relation, place)?;
-            if let Some(JoinConstraint::On(on)) = from_list::constraint_mut(&mut join.join_operator)
-            {
-                let outside = self.see(Some(first..*place));
-                walk::write(on, self)?;
-                self.see(outside);
-            }
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn walk_factor(&mut self, factor: &mut TableFactor, place: &mut usize) -> ControlFlow<()> {
-        match factor {
-            TableFactor::NestedJoin {
-                table_with_joins, ..
-            } => self.walk_joins(table_with_joins, place),
-            table => {
-                *place += 1;
-                walk::write(table, self)
-            }
-        }
-    }
-
-    /// Lets names mean those tables of the innermost select that have these places; returns which
-    /// ones they could mean before.
-    fn see(&mut self, joined: Option<Range<usize>>) -> Option<Range<usize>> {
-        let scope = self.scopes.last_mut()?.as_mut()?;
-        std::mem::replace(&mut scope.joined, joined)
     }
 
     /// Settles the names in HAVING that mean what a select shows or groups by.
@@ -393,31 +356,11 @@ impl<'a> Names<'a> {
         walk::write(order_by, self)
     }
 
-    /// The database of a table, if it stands in one, and its columns.
-    fn place_and_columns(&self, name: &ObjectName) -> Option<(Option<String>, Columns)> {
-        if let Some(path) = file_path(name) {
-            let bound = self.bindings.files.get(path);
-            return Some((None, bound.map(|file| lowered(&file.columns))));
+    fn catalog(&self) -> Catalog<'_> {
+        Catalog {
+            bindings: self.bindings,
+            source: self.written.as_ref().unwrap_or(self.source),
         }
-        let table = table_name(name)?;
-        let mut ctes = self.ctes.iter().rev();
-        if table.database.is_none()
-            && let Some((_, columns)) = ctes.find(|(cte, _)| *cte == table.table)
-        {
-            return Some((None, columns.clone()));
-        }
-        let database = table.database.or_else(|| self.bindings.database.clone());
-        let bound = database
-            .as_ref()
-            .and_then(|database| match database == FILES {
-                true => self.bindings.files.get(&table.table),
-                false => {
-                    let place = (database.clone(), table.table.clone());
-                    self.bindings.tables.get(&place)
-                }
-            });
-        let columns = bound.map(|table| lowered(&table.columns));
-        Some((database, columns))
     }
 
     /// The scopes of the selects around a name, the nearest first. A select has a second one, for
@@ -490,6 +433,9 @@ impl VisitorMut for Names<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        if self.queries.is_empty() && self.first_with.is_none() {
+            self.first_with = first_with(query);
+        }
         let outside = self.ctes.len();
         // It is walked here, and put back behind the query.
         let mut with = query.with.take();
@@ -543,6 +489,7 @@ impl VisitorMut for Names<'_> {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         let scope = self.scope(select.select_token.0.span.start, &mut select.from);
         self.write_stars(select, &scope.relations);
+        self.note_items(select);
         self.scopes.push(Some(scope));
         self.goes_on(Ok(()))?;
         self.walk_from(&mut select.from)?;
@@ -575,7 +522,7 @@ impl VisitorMut for Names<'_> {
         }
         let settled = match column_of(expr) {
             Some(parts) => self.settled(parts),
-            None => Ok(None),
+            None => Ok(self.settled_alone(expr)),
         };
         let checked = settled.map(|parts| {
             if let Some(parts) = parts {

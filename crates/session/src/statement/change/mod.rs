@@ -40,7 +40,7 @@ use crate::lowered;
 use crate::outcome::Outcome;
 use crate::status::RowChanges;
 
-pub(crate) use names::assigned_place;
+pub(crate) use names::{assigned_before, assigned_place};
 pub(crate) use set::{Set, assigned_values, assigns_unique};
 
 /// A table that a statement changes.
@@ -162,7 +162,7 @@ impl Job {
             return Err(not_updatable(name, "DELETE"));
         }
         let mentions = self.deleted(&found, &delete.targets)?;
-        let source = self.settle_names(&mut choice, Vec::new()).await?;
+        let source = self.settle_names(&mut choice, &mut []).await?;
         self.refuse_groups(choice.order_by.iter().map(|by| &by.expr))?;
         let find = || mentions.iter().map(|mention| self.table(&mention.table));
         let held = self.tables_to_change(|| find().collect()).await?;
@@ -196,9 +196,8 @@ impl Job {
                 return Err(not_updatable(name, "UPDATE"));
             }
         }
-        let values = { update.assignments.iter_mut() }.filter_map(|set| set.value.as_mut());
-        let values = values.collect();
-        let source = self.settle_names(&mut update.choice, values).await?;
+        let assignments = &mut update.assignments;
+        let source = self.settle_names(&mut update.choice, assignments).await?;
         let mut choice = update.choice.clone();
         let (Assigned(assignments, mentions, places), held) =
             self.assigned_in_turn(&update, &found).await?;

@@ -57,10 +57,8 @@ impl Job {
                 changed = Some(Changed::by_update(&update));
                 let found = self.mentions(&mut update.choice.from)?;
                 self.assigned(&found, &self.owned(&update).await?)?;
-                let values = update.assignments.iter_mut();
-                let values = values.filter_map(|assignment| assignment.value.as_mut());
-                let values = values.collect();
-                source = self.settle_names(&mut update.choice, values).await?;
+                let assignments = &mut update.assignments;
+                source = self.settle_names(&mut update.choice, assignments).await?;
                 let values = update.assignments.into_iter();
                 let values = values.filter_map(|assignment| assignment.value);
                 let list = values.chain([lit(1)]).collect();
@@ -70,7 +68,7 @@ impl Job {
                 changed = Some(Changed::by_delete(&delete));
                 let found = self.mentions(&mut delete.choice.from)?;
                 self.deleted(&found, &delete.targets)?;
-                source = self.settle_names(&mut delete.choice, Vec::new()).await?;
+                source = self.settle_names(&mut delete.choice, &mut []).await?;
                 change::query(delete.choice, vec![lit(1)])?
             }
             Statement::Insert(insert) if !explain.analyze => match insert.source {

@@ -23,7 +23,7 @@ use crate::errors;
 use crate::statement::Job;
 use crate::statement::assign::Values;
 use crate::statement::batch::batch_of;
-use crate::statement::change::{assigned_place, assigned_values};
+use crate::statement::change::{assigned_before, assigned_place, assigned_values};
 use crate::statement::changing_batch::ChangingBatch;
 use crate::statement::counter::{Counter, Numbering};
 use crate::statement::defaults::{Fallback, default_expression, zero};
@@ -171,6 +171,7 @@ async fn columns_to_write(
     });
     let counted = counted.transpose()?;
     let mut assignments = load.assignments.clone();
+    let put_in = assigned_before(&assignments);
     for set in &mut assignments {
         places.push(assigned_column(set, table, mention, database.as_deref())?);
         let Some(value) = &mut set.value else {
@@ -178,7 +179,8 @@ async fn columns_to_write(
         };
         change::refuse_groups([&*value], &job.connection.aggregates)?;
         change_expressions(value, &mut |expr| variables_as_columns(expr, plan));
-        job.settle_names_of(value, (table, mention), None).await?;
+        job.settle_names_of(value, (table, mention), None, &put_in)
+            .await?;
         if let Some((name, number)) = &counted {
             change::substitute(value, alias, name, number);
         }

@@ -67,6 +67,11 @@ pub fn zero(column_type: &ColumnType) -> Option<ScalarValue> {
         DataType::Duration(_) => ScalarValue::DurationMicrosecond(Some(0)),
         _ => match column_type {
             ColumnType::Enum(words) => ScalarValue::Utf8(words.first().cloned()),
+            // It has all of its bytes, in whatever way it comes to the column.
+            ColumnType::Binary { length } => {
+                let length = usize::try_from(*length).unwrap_or(usize::MAX);
+                ScalarValue::BinaryView(Some(vec![0; length]))
+            }
             _ => ScalarValue::Utf8(Some(String::new())),
         },
     })
@@ -153,6 +158,9 @@ mod tests {
             let expected: ArrayRef = Arc::new(StringArray::from(vec![zero, zero]));
             assert_eq!(&texts, &expected);
         }
+        let of = ColumnType::Binary { length: 2 };
+        let filled = Nulls::Zero.filled(nulls(&of), &of).unwrap();
+        assert_eq!(filled.as_binary_view().value(1), &[0, 0]);
         for of in [ColumnType::Date, ColumnType::Year] {
             let nulls = nulls(&of);
             assert_eq!(

@@ -6,6 +6,7 @@
 //! column and row, otherwise the nearest value and a warning.
 
 mod column_value;
+mod decimals;
 mod numbers;
 mod texts;
 mod times;
@@ -372,10 +373,7 @@ impl Conversions<'_> {
                 precision,
                 scale,
                 unsigned,
-            } => {
-                let what = if self.is_cast() { "DECIMAL" } else { "decimal" };
-                self.decimal(&array, (*precision, scale.cast_signed()), *unsigned, what)
-            }
+            } => self.decimal(&array, (*precision, scale.cast_signed()), *unsigned),
             ColumnType::Float { unsigned, digits } | ColumnType::Double { unsigned, digits } => {
                 self.double(&array, *unsigned, *digits)
             }

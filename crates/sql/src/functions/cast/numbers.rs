@@ -3,20 +3,17 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, Decimal128Array, Decimal128Builder, Decimal256Builder, Float64Array,
-    StringViewArray, UInt16Array, UInt64Array, downcast_integer,
+    Array, ArrayRef, AsArray, Decimal128Array, Float64Array, StringViewArray, UInt16Array,
+    UInt64Array,
 };
 use arrow::compute::cast as arrow_cast;
 use arrow::datatypes::{
-    DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type, DurationMicrosecondType,
-    Float64Type, Int64Type, TimestampMicrosecondType, UInt64Type, i256,
+    DataType, Decimal128Type, Decimal256Type, Float64Type, Int64Type, UInt64Type, i256,
 };
-use arrow::error::ArrowError;
 use datafusion::error::Result;
-use mayfly_types::spelling::write_digits;
 use mayfly_types::{ColumnType, Digits, ErrorCode};
 
-use super::{Conversions, Purpose, is_widening};
+use super::{Conversions, Purpose};
 use crate::functions::{calendar, convert, number, unify};
 
 impl Conversions<'_> {
@@ -212,7 +209,8 @@ impl Conversions<'_> {
             ..*self
         };
         let what = if self.is_cast() { "INTEGER" } else { "integer" };
-        exact.decimal(array, (38, 0), false, what)
+        let (rounded, _) = exact.exact_numbers(array, (38, 0), false, what)?;
+        Ok(rounded)
     }
 
     /// YEAR: the numbers 1 to 99 and all texts of fewer than four digits stand for years of this
@@ -313,178 +311,6 @@ impl Conversions<'_> {
         Ok(arrow_cast(&builder.finish(), &self.target.data_type())?)
     }
 
-    /// Exact numbers; `what` is the name that an error gives them.
-    pub(super) fn decimal(
-        &self,
-        array: &ArrayRef,
-        (precision, scale): (u8, i8),
-        unsigned: bool,
-        what: &str,
-    ) -> Result<ArrayRef> {
-        let to = self.target.data_type();
-        if is_widening(array.data_type(), self.target) && !unsigned {
-            return match widened(array.as_ref(), precision, scale) {
-                Some(wide) => Ok(Arc::new(wide?)),
-                None => Ok(arrow_cast(array, &to)?),
-            };
-        }
-        if let (DataType::Decimal128(_, from), DataType::Decimal256(_, _)) =
-            (array.data_type(), &to)
-            && *from == scale
-            && precision > DECIMAL128_MAX_PRECISION
-            && !unsigned
-        {
-            // Each number of 128 bits fits, whatever digits its type declares.
-            let values = array.as_primitive::<Decimal128Type>();
-            let wide = values.unary::<_, Decimal256Type>(i256::from_i128);
-            return Ok(Arc::new(wide.with_precision_and_scale(precision, scale)?));
-        }
-        let limit = i256::from_i128(10)
-            .checked_pow(u32::from(precision))
-            .map_or(i256::MAX, |power| power.wrapping_sub(i256::ONE));
-        let floor = if unsigned {
-            i256::ZERO
-        } else {
-            limit.wrapping_neg()
-        };
-        let rows = array.len();
-        let mut values: Vec<Option<i256>> = Vec::with_capacity(rows);
-        match array.data_type() {
-            DataType::Decimal128(_, from) => {
-                values.extend(array.as_primitive::<Decimal128Type>().iter().map(|value| {
-                    value.map(|value| convert::rescale(i256::from_i128(value), *from, scale))
-                }))
-            }
-            DataType::Decimal256(_, from) => values.extend(
-                array
-                    .as_primitive::<Decimal256Type>()
-                    .iter()
-                    .map(|value| value.map(|value| convert::rescale(value, *from, scale))),
-            ),
-            DataType::Timestamp(_, _) => {
-                // Digits that a DOUBLE does not have.
-                let moments = convert::plain(array)?;
-                let moments = moments.as_primitive::<TimestampMicrosecondType>();
-                values.extend(moments.iter().map(|moment| {
-                    let moment = moment?;
-                    let micros = i128::from(moment.rem_euclid(calendar::MICROS));
-                    let whole = i128::from(calendar::number_of_moment(moment));
-                    let number = i256::from_i128(whole * i128::from(calendar::MICROS) + micros);
-                    Some(convert::rescale(number, 6, scale))
-                }));
-            }
-            DataType::Duration(_) => {
-                let times = convert::plain(array)?;
-                let times = times.as_primitive::<DurationMicrosecondType>();
-                values.extend(times.iter().map(|time| {
-                    let time = time?;
-                    let micros = i128::from(time % calendar::MICROS);
-                    let whole = i128::from(calendar::number_of_time(time));
-                    let number = i256::from_i128(whole * i128::from(calendar::MICROS) + micros);
-                    Some(convert::rescale(number, 6, scale))
-                }));
-            }
-            DataType::Utf8View | DataType::BinaryView => {
-                let texts = convert::to_readable(array, self.from)?;
-                for (row, text) in texts.iter().enumerate() {
-                    let Some(text) = text else {
-                        values.push(None);
-                        continue;
-                    };
-                    let (value, whole) = number::read_decimal(text, scale);
-                    if !whole {
-                        let code = ErrorCode::TruncatedWrongValueForField;
-                        self.misfit(code, row, what, text)?;
-                    }
-                    let negative = text.trim_start().starts_with('-');
-                    values.push(Some(value.unwrap_or(if negative {
-                        i256::MIN
-                    } else {
-                        i256::MAX
-                    })));
-                }
-            }
-            DataType::Float32 | DataType::Float64 => {
-                let texts = convert::to_readable(array, self.from)?;
-                values.extend(texts.iter().map(|text| {
-                    text.map(|text| {
-                        number::read_decimal(text, scale)
-                            .0
-                            .unwrap_or(if text.starts_with('-') {
-                                i256::MIN
-                            } else {
-                                i256::MAX
-                            })
-                    })
-                }));
-            }
-            DataType::UInt64 => {
-                values.extend(array.as_primitive::<UInt64Type>().iter().map(|value| {
-                    value.map(|v| convert::rescale(i256::from_i128(v.into()), 0, scale))
-                }));
-            }
-            _ => {
-                let integers = convert::to_integer(array, self.session)?;
-                values.extend(integers.iter().map(|value| {
-                    value.map(|v| convert::rescale(i256::from_i128(v.into()), 0, scale))
-                }));
-            }
-        }
-        let texts = match array.data_type() {
-            DataType::Utf8View | DataType::BinaryView | DataType::Float32 | DataType::Float64
-                if unsigned =>
-            {
-                Some(convert::to_readable(array, self.from)?)
-            }
-            _ => None,
-        };
-        // What lies below zero does not fit, though it be rounded to zero.
-        let is_negative = |row: usize| match array.data_type() {
-            DataType::Decimal128(_, _) => array.as_primitive::<Decimal128Type>().value(row) < 0,
-            DataType::Decimal256(_, _) => {
-                array.as_primitive::<Decimal256Type>().value(row) < i256::ZERO
-            }
-            _ => texts.as_ref().is_some_and(|texts| {
-                let text = texts.value(row).trim_start();
-                let number = text.strip_prefix('-').unwrap_or_default().bytes();
-                let mut digits = number.take_while(|byte| byte.is_ascii_digit() || *byte == b'.');
-                digits.any(|digit| (b'1'..=b'9').contains(&digit))
-            }),
-        };
-        for (row, value) in values.iter_mut().enumerate() {
-            let Some(value) = value else { continue };
-            if unsigned && *value == i256::ZERO && is_negative(row) {
-                self.misfit(ErrorCode::OutOfRange, row, "DECIMAL", "0")?;
-            }
-            if *value > limit || *value < floor {
-                let mut text = String::new();
-                write_digits(&value.to_string(), scale, &mut text);
-                self.misfit(ErrorCode::OutOfRange, row, "DECIMAL", &text)?;
-                *value = (*value).clamp(floor, limit);
-            }
-        }
-        if let DataType::Decimal256(_, _) = to {
-            let mut builder = Decimal256Builder::with_capacity(rows);
-            values
-                .into_iter()
-                .for_each(|value| builder.append_option(value));
-            return Ok(Arc::new(
-                builder
-                    .finish()
-                    .with_precision_and_scale(precision, scale)?,
-            ));
-        }
-        let mut builder = Decimal128Builder::with_capacity(rows);
-        for value in values {
-            builder.append_option(value.map(|value| value.as_i128()));
-        }
-        Ok(Arc::new(
-            builder
-                .finish()
-                .with_precision_and_scale(precision, scale)?,
-        ))
-    }
-
     pub(super) fn double(
         &self,
         array: &ArrayRef,
@@ -569,29 +395,4 @@ impl Conversions<'_> {
         }
         Ok(rounded.unary(|value| value.clamp(least, greatest)))
     }
-}
-
-/// Whole numbers as decimals of 128 bits that have room for all of their type: no value is looked
-/// at, which Arrow's cast does (three times the time of the sum that they are for). `None` for
-/// other arrays, and decimals of more digits.
-fn widened(
-    numbers: &dyn Array,
-    precision: u8,
-    scale: i8,
-) -> Option<Result<Decimal128Array, ArrowError>> {
-    let power = 10_i128.checked_pow(u32::try_from(scale).ok()?)?;
-    if precision > DECIMAL128_MAX_PRECISION {
-        return None;
-    }
-    macro_rules! widen {
-        ($kind:ty) => {{
-            let numbers = numbers.as_primitive::<$kind>();
-            Some(numbers.unary::<_, Decimal128Type>(|number| i128::from(number) * power))
-        }};
-    }
-    let wide = downcast_integer! {
-        numbers.data_type() => (widen),
-        _ => None
-    };
-    Some(wide?.with_precision_and_scale(precision, scale))
 }

@@ -249,7 +249,7 @@ fn parted(columns: Vec<Column>, places: &HashSet<usize>) -> (Vec<Column>, Vec<Co
 }
 
 /// Error 1052.
-pub(super) fn ambiguous(name: &str, clause: &str) -> MySqlError {
+pub(in crate::rewrite) fn ambiguous(name: &str, clause: &str) -> MySqlError {
     MySqlError::new(ErrorCode::AmbiguousColumn, &[&name, &clause])
 }
 

@@ -32,7 +32,9 @@ use crate::references::table_name;
 use crate::select_list::table_of_star;
 use crate::source::{Source, replace_items};
 use from::Joined;
-use outputs::{Found, Outputs, position};
+pub(super) use from::ambiguous;
+use outputs::position;
+pub(super) use outputs::{Found, Outputs, grouped, is_same, nested};
 
 type Result<T> = std::result::Result<T, MySqlError>;
 

@@ -7,7 +7,7 @@ use mayfly_types::MySqlError;
 
 use super::outputs::Outputs;
 use super::{Result, Writer, refused};
-use crate::rewrite::expression::is_clock;
+use crate::references::is_clock;
 use crate::rewrite::grouping::is_aggregate;
 use crate::typing::syntax;
 use crate::walk;
@@ -89,7 +89,8 @@ impl Names<'_, '_> {
         {
             if own.is_common(&name) {
                 if outputs.go_first && self.aggregates == 0 {
-                    let meant = outputs.in_having(&name, self.clause)?;
+                    let meant =
+                        outputs.in_having(&name, self.clause, &|name| own.may_have(name))?;
                     if meant.is_some() {
                         return Ok(meant);
                     }

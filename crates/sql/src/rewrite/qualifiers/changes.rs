@@ -14,6 +14,7 @@ use datafusion::sql::sqlparser::ast::{Expr, TableFactor, TableWithJoins};
 use datafusion::sql::sqlparser::tokenizer::Location;
 use mayfly_types::{ErrorCode, MySqlError};
 
+pub use super::alone::{RowColumns, named_in_subqueries};
 use super::relations::{Relation, Scope, lowered};
 use super::{Names, is_needed, name_of};
 use crate::bindings::Bindings;
@@ -60,6 +61,7 @@ fn stands_in_database(factor: &TableFactor) -> bool {
 pub fn is_needed_in_change<'a>(
     choice: &RowChoice,
     mut values: impl Iterator<Item = &'a Expr>,
+    columns: &RowColumns,
 ) -> bool {
     let RowChoice {
         from,
@@ -76,18 +78,20 @@ pub fn is_needed_in_change<'a>(
             .iter()
             .any(|condition| is_needed(condition, &none))
         || order_by.iter().any(|by| is_needed(by, &none))
-        || values.any(|value| is_needed(value, &names))
+        || values.any(|value| is_needed(value, &names) || columns.may_stand_in(value))
 }
 
 /// Settles the names of an UPDATE or a DELETE in the rows that it chooses and in the values that
 /// these get, before the tables that change are named anew. Its tables of one name have been told
-/// apart. Returns the texts of select lists if some have become longer.
+/// apart. `columns` are those of the one table that changes which values read as they have become.
+/// Returns the texts of select lists if some have become longer.
 ///
 /// # Errors
 /// As of a query.
 pub fn in_change<'a>(
     choice: &mut RowChoice,
     values: impl Iterator<Item = &'a mut Expr>,
+    columns: RowColumns,
     source: &Source,
     bindings: &Bindings,
 ) -> Result<Option<Source>, MySqlError> {
@@ -111,6 +115,7 @@ pub fn in_change<'a>(
         .into_iter()
         .filter_map(name_of)
         .collect();
+    names.alone.columns = columns;
     names.settle(values.iter_mut().map(|value| &mut **value));
     let Some(refused) = names.refused else {
         return Ok(names.written);
@@ -121,12 +126,18 @@ pub fn in_change<'a>(
 }
 
 /// Whether a value that a row of one table gets has names that are to be settled. `new_row` is what
-/// the row that would have come is called.
-pub fn is_needed_in_value(value: &Expr, table: &Mention, new_row: Option<&str>) -> bool {
-    is_needed(value, &targets(table, new_row))
+/// the row that would have come is called, `columns` are those that are put into the value.
+pub fn is_needed_in_value(
+    value: &Expr,
+    table: &Mention,
+    new_row: Option<&str>,
+    columns: &RowColumns,
+) -> bool {
+    is_needed(value, &targets(table, new_row)) || columns.may_stand_in(value)
 }
 
-/// Settles the names of a value that a row of one table, which has these columns, gets.
+/// Settles the names of a value that a row of one table, which has these columns, gets. Some of
+/// them are put into the value.
 ///
 /// # Errors
 /// As of a query.
@@ -135,11 +146,13 @@ pub fn in_value<'a>(
     table: &Mention,
     columns: impl IntoIterator<Item = &'a String>,
     new_row: Option<&str>,
+    put_in: RowColumns,
     bindings: &Bindings,
 ) -> Result<(), MySqlError> {
     let source = Source::default();
     let mut names = Names::new(&source, bindings);
     names.targets = targets(table, new_row);
+    names.alone.columns = put_in;
     let database = table.database(bindings.database.as_deref());
     names.scopes.push(Some(Scope {
         at: Location::empty(),

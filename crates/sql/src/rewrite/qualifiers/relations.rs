@@ -1,19 +1,20 @@
 //! The tables of a FROM list, as names of columns mean them, and why a name means none.
 
 use std::collections::HashSet;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, JoinOperator, ObjectName, Query, TableAlias, TableFactor, TableWithJoins,
+    Expr, Ident, JoinOperator, ObjectName, ObjectNamePart, Query, TableFactor, TableWithJoins,
+    Visitor,
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 use mayfly_types::{ErrorCode, MySqlError};
 
+use super::columns::Columns;
 use crate::change::TARGETS;
-use crate::from_list;
 use crate::references::table_name;
-use crate::rewrite::refused::column_names;
 use crate::statement::TableName;
+use crate::{from_list, walk};
 
 /// The tables of a select.
 #[derive(Debug)]
@@ -51,9 +52,6 @@ pub(super) struct Relation {
     /// Its place among the tables of FROM.
     pub(super) place: usize,
 }
-
-/// Names of columns; `None` where they are not known.
-pub(super) type Columns = Option<Vec<String>>;
 
 impl Relation {
     pub(super) fn is(&self, table: &str, database: &str) -> bool {
@@ -121,17 +119,52 @@ impl Refused {
     }
 }
 
-/// Looks for tables of one name in one database, or in none.
-pub(super) fn check_unique(relations: &[&Relation]) -> Result<(), Refused> {
+/// Looks for tables of one name in one database, or in none. Each comes with the database that
+/// tells it from the others.
+pub(super) fn check_unique<'r>(
+    relations: impl IntoIterator<Item = (&'r Relation, Option<&'r str>)>,
+) -> Result<(), Refused> {
     let mut seen = HashSet::new();
-    for relation in relations {
+    for (relation, database) in relations {
         // Those that have been told apart are told by that.
-        let place = (&relation.name, &relation.database, &relation.inner);
+        let place = (&relation.name, database, &relation.inner);
         if !seen.insert(place) {
             return Err(Refused::NotUnique(relation.name.clone()));
         }
     }
     Ok(())
+}
+
+/// Where the first WITH of a query stands, those of its subqueries included.
+pub(super) fn first_with(query: &Query) -> Option<Location> {
+    struct Search {
+        first: Option<Location>,
+    }
+    impl Visitor for Search {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+            if let Some(with) = &query.with {
+                let at = with.with_token.0.span.start;
+                self.first = Some(self.first.map_or(at, |first| first.min(at)));
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut search = Search { first: None };
+    let _ = walk::read(query, &mut search);
+    search.first
+}
+
+/// Whether a table is named without its database behind the first WITH.
+pub(super) fn may_be_cte(factor: &TableFactor, first_with: Option<Location>) -> bool {
+    let TableFactor::Table { name, .. } = factor else {
+        return false;
+    };
+    let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else {
+        return false;
+    };
+    first_with.is_some_and(|with| with < ident.span.start)
 }
 
 /// The tables whose columns `t.*` or `d.t.*` shows, as the planner calls them.
@@ -150,14 +183,6 @@ pub(super) fn starred<'r>(name: &ObjectName, relations: &'r [Relation]) -> Vec<&
 /// Names of columns as they are compared.
 pub(super) fn lowered<'n>(names: impl IntoIterator<Item = &'n String>) -> Vec<String> {
     names.into_iter().map(|name| name.to_lowercase()).collect()
-}
-
-/// The columns of a query under an alias that may name them.
-pub(super) fn columns_of(query: &Query, alias: &TableAlias) -> Columns {
-    match alias.columns.as_slice() {
-        [] => column_names(&query.body).map(|names| lowered(&names)),
-        declared => Some(lowered(declared.iter().map(|column| &column.name.value))),
-    }
 }
 
 /// Whether all tables of an item of FROM are joined by name, from left to right.

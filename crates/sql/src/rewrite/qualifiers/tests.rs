@@ -5,7 +5,9 @@ use datafusion::datasource::empty::EmptyTable;
 use datafusion::sql::sqlparser::ast::SetExpr;
 use mayfly_types::MySqlError;
 
-use super::changes::{in_change, in_value, is_needed_in_change, is_needed_in_value, tell_apart};
+use super::changes::{
+    RowColumns, in_change, in_value, is_needed_in_change, is_needed_in_value, tell_apart,
+};
 use super::settle;
 use crate::bindings::{Bindings, BoundTable};
 use crate::change::Mention;
@@ -185,7 +187,8 @@ fn a_change_knows_its_tables() {
         };
         let values = { update.assignments.iter_mut() }.filter_map(|set| set.value.as_mut());
         tell_apart(&mut update.choice.from)?;
-        in_change(&mut update.choice, values, &source, &bindings())?;
+        let columns = RowColumns::default();
+        in_change(&mut update.choice, values, columns, &source, &bindings())?;
         let condition = update
             .choice
             .condition
@@ -226,13 +229,14 @@ fn tables_named_like_the_one_that_changes_are_told_apart() {
             panic!("{sql} is no UPDATE");
         };
         tell_apart(&mut update.choice.from)?;
+        let columns = RowColumns::of([&"B".to_owned()]);
         let is_needed = {
             let values = { update.assignments.iter() }.filter_map(|set| set.value.as_ref());
-            is_needed_in_change(&update.choice, values)
+            is_needed_in_change(&update.choice, values, &columns)
         };
         assert!(is_needed, "{sql}");
         let values = { update.assignments.iter_mut() }.filter_map(|set| set.value.as_mut());
-        in_change(&mut update.choice, values, &source, &bindings())?;
+        in_change(&mut update.choice, values, columns, &source, &bindings())?;
         let last = update.assignments.pop().and_then(|set| set.value);
         Ok::<_, MySqlError>(last.map_or(String::new(), |value| legible(&value.to_string())))
     };
@@ -254,9 +258,68 @@ fn tables_named_like_the_one_that_changes_are_told_apart() {
             "UPDATE u AS t SET a = (WITH t AS (SELECT 3 AS b) SELECT t.b FROM t)",
             "(WITH t AS (SELECT 3 AS b) SELECT t#1.b FROM t AS t#1)",
         ),
+        // Names that stand alone.
+        (
+            "UPDATE t SET b = 7, a = (SELECT MAX(v.y + b + a) FROM d.u AS v)",
+            "(SELECT MAX(v.y + t.b + a) FROM d.u AS v)",
+        ),
+        (
+            "UPDATE t SET b = 7, a = (SELECT MAX(b) FROM u)",
+            "(SELECT MAX(b) FROM u)",
+        ),
+        (
+            "UPDATE t SET b = 7, a = (SELECT MAX(B) FROM d.t)",
+            "(SELECT MAX(t.B) FROM d.t AS t#1)",
+        ),
+        (
+            "UPDATE t AS z SET b = 7, a = b + (SELECT (SELECT b FROM d.u LIMIT 1) FROM d.t)",
+            "b + (SELECT (SELECT z.b FROM d.u LIMIT 1) FROM d.t)",
+        ),
+        (
+            "UPDATE t SET b = 7, a = (SELECT v.y FROM d.u AS v JOIN u ON v.y = b WHERE b = 1)",
+            "(SELECT v.y FROM d.u AS v JOIN u ON v.y = b WHERE b = 1)",
+        ),
+        (
+            "UPDATE t SET b = 7, a = (SELECT v.y FROM d.u AS v JOIN d.t ON v.y = b, u)",
+            "(SELECT v.y FROM d.u AS v JOIN d.t AS t#1 ON v.y = t.b, u)",
+        ),
+        // Items of a select list go first behind it.
+        (
+            "UPDATE t SET b = 7, a = (SELECT y + b AS b FROM d.u WHERE y < b GROUP BY b HAVING b > 1 ORDER BY b)",
+            "(SELECT y + t.b AS b FROM d.u WHERE y < t.b GROUP BY b HAVING b > 1 ORDER BY b)",
+        ),
+        // Derived tables do not see the row.
+        (
+            "UPDATE t SET b = 7, a = (SELECT v.y FROM (SELECT y FROM d.u WHERE b = 1) AS v)",
+            "(SELECT v.y FROM (SELECT y FROM d.u WHERE b = 1) AS v)",
+        ),
+        (
+            "UPDATE t SET b = 7, a = (SELECT y FROM d.u UNION SELECT b FROM d.u ORDER BY b)",
+            "(SELECT y FROM d.u UNION SELECT t.b FROM d.u ORDER BY b)",
+        ),
     ] {
         assert_eq!(value(sql).unwrap(), expected, "{sql}");
     }
+    // What `*` shows and what goes by its text is known.
+    for (from, expected) in [
+        ("(SELECT * FROM d.u) AS v", "t.b"),
+        ("(SELECT y, COUNT(*) FROM d.u) AS v", "t.b"),
+        ("(SELECT v.* FROM d.u, u AS v) AS v", "b"),
+        ("(SELECT d.* FROM d.u, (SELECT 'b') AS d) AS v", "b"),
+        ("(SELECT * FROM (SELECT * FROM u) AS w) AS v", "b"),
+        ("(SELECT * FROM u) AS v (a, c)", "t.b"),
+        ("(WITH w AS (SELECT * FROM u) SELECT * FROM w) AS v", "b"),
+        ("(VALUES ROW(1, 2)) AS v", "t.b"),
+        ("DUAL", "t.b"),
+    ] {
+        let sql = format!("UPDATE t SET b = 7, a = (SELECT MAX(b) FROM {from})");
+        let expected = format!("(SELECT MAX({expected}) FROM {from})");
+        assert_eq!(value(&sql).unwrap(), expected, "{sql}");
+    }
+    // The planner does not find the table.
+    let unknown = "UPDATE t SET b = 7, a = (SELECT MAX(b) FROM (SELECT * FROM nosuch) AS v)";
+    let expected = "(SELECT MAX(b) FROM (SELECT * FROM nosuch) AS v)";
+    assert_eq!(value(unknown).unwrap(), expected);
 }
 
 #[test]
@@ -268,8 +331,17 @@ fn a_value_of_a_row_knows_its_table() {
     let columns = ["a", "b"].map(str::to_owned);
     let value = |text: &str| -> Result<String, MySqlError> {
         let mut value = parse_expression(text)?;
-        assert!(is_needed_in_value(&value, &table, Some("new")), "{text}");
-        in_value(&mut value, &table, &columns, Some("new"), &bindings())?;
+        let put_in = RowColumns::of(&columns);
+        let is_needed = is_needed_in_value(&value, &table, Some("new"), &put_in);
+        assert!(is_needed, "{text}");
+        in_value(
+            &mut value,
+            &table,
+            &columns,
+            Some("new"),
+            put_in,
+            &bindings(),
+        )?;
         Ok(legible(&value.to_string()))
     };
     for (text, expected) in [
@@ -290,12 +362,22 @@ fn a_value_of_a_row_knows_its_table() {
             "(SELECT new.y FROM d.u AS new)",
             "(SELECT new#0.y FROM d.u AS new#0)",
         ),
+        ("a + (SELECT b)", "a + (SELECT t.b)"),
+        (
+            "(SELECT b FROM (SELECT * FROM u) AS v)",
+            "(SELECT b FROM (SELECT * FROM u) AS v)",
+        ),
+        (
+            "(SELECT b FROM (SELECT *, 1 FROM d.u) AS v)",
+            "(SELECT t.b FROM (SELECT *, 1 FROM d.u) AS v)",
+        ),
     ] {
         assert_eq!(value(text).unwrap(), expected, "{text}");
     }
     assert_eq!(value("no.t.a + 1").unwrap_err().code, 1054);
-    let plain = parse_expression("t.a + (SELECT MAX(u.a) FROM u)").unwrap();
-    assert!(!is_needed_in_value(&plain, &table, None));
+    let plain = parse_expression("b + t.a + (SELECT MAX(u.a) FROM u)").unwrap();
+    let put_in = RowColumns::of(&columns);
+    assert!(!is_needed_in_value(&plain, &table, None, &put_in));
 }
 
 #[test]
@@ -382,7 +464,9 @@ fn what_cannot_be_told_is_refused() {
         ("SELECT t.a FROM t, d.t", 1052),
         ("SELECT t.a FROM t, (SELECT 7 AS a) t", 1052),
         ("SELECT t.a FROM d.t RIGHT JOIN t USING (a)", 1052),
-        ("SELECT t.b FROM t, (SELECT * FROM u) t", 1235),
+        ("SELECT t.b FROM t, (SELECT * FROM u) t", 1052),
+        ("SELECT t.b FROM t, (SELECT 'b') t", 1052),
+        ("SELECT t.b FROM t, (SELECT * FROM nosuch) t", 1235),
     ] {
         assert_eq!(settled(sql).unwrap_err().code, code, "{sql}");
     }
