@@ -399,6 +399,9 @@ fn from_text(error: &DataFusionError) -> MySqlError {
         .nth(1)
     {
         let column = columns.split(" must appear").next().unwrap_or(columns);
+        // A column that depends on what is grouped is wrapped.
+        let wrapped = { column.strip_prefix("any_value(") }.and_then(|rest| rest.strip_suffix(')'));
+        let column = wrapped.unwrap_or(column);
         let arguments: [&dyn std::fmt::Display; 4] = [&1, &"ORDER BY clause", &column, &"DISTINCT"];
         return MySqlError::new(ErrorCode::NotInDistinct, &arguments);
     }

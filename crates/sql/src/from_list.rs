@@ -96,6 +96,23 @@ pub(crate) fn using(names: &[ObjectName]) -> impl Iterator<Item = &str> {
     parts.map(|ident| ident.value.as_str())
 }
 
+/// What a table that has an alias, or a name without a database, is called.
+pub(crate) fn alias(factor: &TableFactor) -> Option<String> {
+    match factor {
+        TableFactor::Table {
+            alias: Some(alias), ..
+        }
+        | TableFactor::Derived {
+            alias: Some(alias), ..
+        } => Some(alias.name.value.clone()),
+        TableFactor::Table { name, .. } => match name.0.as_slice() {
+            [part] => part.as_ident().map(|ident| ident.value.clone()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// An alias that names no columns.
 pub(crate) fn plain_alias(name: &str) -> TableAlias {
     TableAlias {

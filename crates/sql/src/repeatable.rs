@@ -167,7 +167,8 @@ fn go_on(may_be: bool) -> ControlFlow<()> {
     }
 }
 
-fn is_function(function: &Function) -> bool {
+/// Whether a call is that of a function whose value depends on its arguments only.
+pub(crate) fn is_function(function: &Function) -> bool {
     let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else {
         return false;
     };

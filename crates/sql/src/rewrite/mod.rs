@@ -252,7 +252,6 @@ impl VisitorMut for Rewriter<'_> {
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.ctes.leave();
         let Query {
             body,
             order_by,
@@ -267,10 +266,13 @@ impl VisitorMut for Rewriter<'_> {
         let known = grouping::Known {
             bindings: self.bindings,
             spellings: &self.spellings,
+            ctes: self.ctes.visible(),
         };
         if let Err(error) = grouping::apply(body, order_by, &known) {
             return self.stop(error);
         }
+        // Only now: what is grouped may be one of the query, and not yet the one that it makes.
+        self.ctes.leave();
         match chain::set_apart(body) {
             Ok(has_set_operations) => {
                 self.has_set_operations |= has_set_operations;

@@ -6,6 +6,7 @@ use datafusion::sql::sqlparser::ast::{
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::aliases;
+use super::determined::Table;
 use super::keys::flat_keys;
 use crate::bindings::{Bindings, BoundTable, FILES};
 use crate::rewrite::relation::base_table;
@@ -21,11 +22,9 @@ pub(in crate::rewrite) fn relations<'a>(
     factors.map(|factor| base_table(factor, bindings)).collect()
 }
 
-/// `*` in a grouped query, column by column, so that each can be wrapped.
-pub(super) fn expand_wildcards(select: &mut Select, bindings: &Bindings) {
-    let Some(relations) = relations(select, bindings) else {
-        return;
-    };
+/// `*` in a grouped query, column by column, so that each can be wrapped; not that of tables whose
+/// columns cannot be told.
+pub(super) fn expand_wildcards(select: &mut Select, tables: &[Table<'_>]) {
     let mut projection = Vec::new();
     for item in std::mem::take(&mut select.projection) {
         let only = match &item {
@@ -41,10 +40,15 @@ pub(super) fn expand_wildcards(select: &mut Select, bindings: &Bindings) {
                 continue;
             }
         };
-        for (alias, _, _, bound) in &relations {
-            if only.as_ref().is_some_and(|only| only != alias) {
-                continue;
-            }
+        let is_meant = |table: &&Table<'_>| only.is_none() || table.alias == only;
+        let meant = { tables.iter().filter(is_meant) }
+            .map(|table| Some((table.alias.as_ref()?, table.bound?)))
+            .collect::<Option<Vec<_>>>();
+        let Some(meant) = meant else {
+            projection.push(item);
+            continue;
+        };
+        for (alias, bound) in meant {
             for column in bound.columns.iter().filter(|column| bound.shows(column)) {
                 projection.push(SelectItem::UnnamedExpr(Expr::CompoundIdentifier(vec![
                     Ident::with_quote('`', alias),

@@ -114,6 +114,23 @@ pub(super) fn flat_keys(select: &Select) -> Vec<&Expr> {
         .collect()
 }
 
+/// Whether there are rows that add up others, as WITH ROLLUP makes them.
+pub(super) fn is_rolled_up(select: &Select) -> bool {
+    match &select.group_by {
+        GroupByExpr::Expressions(list, modifiers) => {
+            let mut keys = list.iter();
+            let is_set = |key| {
+                matches!(
+                    key,
+                    &Expr::Rollup(_) | &Expr::Cube(_) | &Expr::GroupingSets(_)
+                )
+            };
+            !modifiers.is_empty() || keys.any(is_set)
+        }
+        GroupByExpr::All(_) => false,
+    }
+}
+
 /// Takes keys that stand for a number out, as `k` does beside `100 AS k`: the planner would take
 /// the number for a place. What is grouped by such keys alone is one group if there are rows, which
 /// a constant text makes as well.

@@ -2,15 +2,16 @@
 //!
 //! With ONLY_FULL_GROUP_BY a column that is neither grouped nor aggregated is error 1055 or 1140;
 //! without it, any value of the group may be answered: the column is wrapped in `any_value()`. A
-//! column that a grouped key of its table determines has one value in the group, and is wrapped
-//! too.
+//! column that depends on what is grouped has one value in the group, and is wrapped too.
 //! HAVING without GROUP BY and without aggregates is a second WHERE.
 //!
-//! Expressions are compared by their text without qualifiers. Where two tables have a column of
-//! one name this is too generous; the planner then refuses what is left.
+//! Columns are compared as columns, other expressions by their text without qualifiers. Where two
+//! tables have a column of one name this is too generous; the planner then refuses what is left.
 
 mod columns;
+mod dependencies;
 mod determined;
+mod distinct;
 mod keys;
 
 use std::collections::{HashMap, HashSet};
@@ -36,6 +37,8 @@ pub(super) struct Known<'a> {
     pub(super) bindings: &'a Bindings,
     /// How names in lower case were written.
     pub(super) spellings: &'a HashMap<String, String>,
+    /// Names of common table expressions.
+    pub(super) ctes: &'a [(String, Vec<String>)],
 }
 
 /// Applies the rules to the selects of a query body.
@@ -61,7 +64,7 @@ fn apply_select(
 ) -> Result<(), MySqlError> {
     let bindings = known.bindings;
     let aggregates = &bindings.aggregates;
-    let grouped = match &select.group_by {
+    let mut grouped = match &select.group_by {
         GroupByExpr::Expressions(list, _) => !list.is_empty(),
         GroupByExpr::All(_) => true,
     };
@@ -78,17 +81,26 @@ fn apply_select(
     }
     if !grouped && !aggregated {
         having_as_where(select);
-        return Ok(());
+        grouped = distinct::group(select, order_by.as_deref(), known);
+        if !grouped {
+            return Ok(());
+        }
+    } else if grouped {
+        distinct::leave_out(select, known);
     }
     let named = aliases(select);
     check_keys(select, &named, known)?;
     let keys = keys(select, &named);
     let mut outputs: HashSet<String> = named.keys().cloned().collect();
     write_out_numbers(select, &named, bindings);
-    let determined = Determined::of(select, bindings, &keys);
+    let determined = Determined::of(select, known, &named);
     if !bindings.only_full_group_by || !determined.is_empty() {
-        expand_wildcards(select, bindings);
+        expand_wildcards(select, determined.tables());
     }
+    group_what_subqueries_name(select, order_by.as_deref(), &determined);
+    let refuse = |select: &Select, column: &Expr, number, clause| {
+        refusal(select, column, number, clause, grouped, bindings)
+    };
     for (index, item) in select.projection.iter_mut().enumerate() {
         let mut found = Loose::new(&keys, aggregates, None, &determined);
         match item {
@@ -100,14 +112,7 @@ fn apply_select(
         if let Some(column) = &found.undetermined
             && bindings.only_full_group_by
         {
-            return Err(refusal(
-                select,
-                column,
-                index + 1,
-                "SELECT list",
-                grouped,
-                bindings,
-            ));
+            return Err(refuse(select, column, index + 1, "SELECT list"));
         }
         if let Some(column) = found.first
             && let SelectItem::UnnamedExpr(expr) = item
@@ -138,14 +143,7 @@ fn apply_select(
         if let Some(column) = found.undetermined
             && bindings.only_full_group_by
         {
-            return Err(refusal(
-                select,
-                &column,
-                1,
-                "HAVING clause",
-                grouped,
-                bindings,
-            ));
+            return Err(refuse(select, &column, 1, "HAVING clause"));
         }
     }
     if let Some(OrderBy {
@@ -159,18 +157,36 @@ fn apply_select(
             if let Some(column) = found.undetermined
                 && bindings.only_full_group_by
             {
-                return Err(refusal(
-                    select,
-                    &column,
-                    index + 1,
-                    "ORDER BY",
-                    grouped,
-                    bindings,
-                ));
+                return Err(refuse(select, &column, index + 1, "ORDER BY"));
             }
         }
     }
     Ok(())
+}
+
+/// Groups by columns that subqueries name, which see only what is grouped. Since those depend on
+/// the keys the groups stay the same.
+fn group_what_subqueries_name(
+    select: &mut Select,
+    order_by: Option<&OrderBy>,
+    determined: &Determined<'_>,
+) {
+    let mut named = determined.in_subqueries(&select.projection);
+    named.extend(determined.in_subqueries(&select.having));
+    named.extend(
+        order_by
+            .into_iter()
+            .flat_map(|by| determined.in_subqueries(by)),
+    );
+    if let GroupByExpr::Expressions(keys, _) = &mut select.group_by
+        && !keys.is_empty()
+    {
+        for column in named {
+            if !keys.contains(&column) {
+                keys.push(column);
+            }
+        }
+    }
 }
 
 /// Writes the expressions of some aliases into HAVING, where an alias goes before a column of a
@@ -252,7 +268,7 @@ struct Loose<'a> {
     aggregates: &'a HashSet<String>,
     /// Names that stand for select items.
     outputs: Option<&'a HashSet<String>>,
-    determined: &'a Determined,
+    determined: &'a Determined<'a>,
     safe: Vec<bool>,
     first: Option<Expr>,
     /// The first one that may have several values in a group.
@@ -264,7 +280,7 @@ impl<'a> Loose<'a> {
         keys: &'a HashSet<String>,
         aggregates: &'a HashSet<String>,
         outputs: Option<&'a HashSet<String>>,
-        determined: &'a Determined,
+        determined: &'a Determined<'a>,
     ) -> Loose<'a> {
         Loose {
             keys,
@@ -290,7 +306,10 @@ impl<'a> Loose<'a> {
             }
             _ => {}
         }
-        self.keys.contains(&key(expr))
+        match self.determined.is_grouped(expr) {
+            Some(is_grouped) => is_grouped,
+            None => self.keys.contains(&key(expr)),
+        }
     }
 }
 
