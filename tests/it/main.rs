@@ -9,6 +9,7 @@ mod budgets;
 mod by_key;
 mod cancel;
 mod differential;
+mod digests;
 mod distinct;
 mod engine;
 mod explain_files;

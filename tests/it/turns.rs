@@ -416,7 +416,9 @@ async fn who_waits_can_be_stopped_and_gives_up_by_itself() {
     }
     rows(&mut session, "DELETE FROM t WHERE id = 7").await;
     let holder = Holder::begin(&engine, &hold()).await;
-    for sql in [
+    let limits = ["lock_wait_timeout", "innodb_lock_wait_timeout"];
+    let limits = limits.into_iter().cycle();
+    let waiting = [
         "UPDATE t SET a = 4 WHERE id = 2",
         "INSERT INTO t VALUES (7, 7)",
         "DELETE FROM t WHERE a > 0",
@@ -424,12 +426,13 @@ async fn who_waits_can_be_stopped_and_gives_up_by_itself() {
         "DROP TABLE t",
         "ALTER TABLE t ADD COLUMN c INT",
         "REPLACE INTO t VALUES (1, 1)",
-    ] {
+    ];
+    for (sql, limit) in waiting.into_iter().zip(limits) {
         let mut waiter = engine.connect();
-        rows(&mut waiter, "SET lock_wait_timeout = 1").await;
+        rows(&mut waiter, &format!("SET {limit} = 1")).await;
         let failed = run(&mut waiter, sql).await.unwrap_err();
         assert_eq!(failed.code, 1205, "{sql}: {failed}");
-        rows(&mut waiter, "SET lock_wait_timeout = 1000").await;
+        rows(&mut waiter, &format!("SET {limit} = 1000")).await;
         let cancel = waiter.cancel_handle();
         let waiting = start(waiter, sql);
         until_waits(&engine, sql, &waiting).await;

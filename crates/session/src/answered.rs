@@ -8,8 +8,9 @@ use crate::slow_log::{Entry, Unlogged};
 use crate::stats::Ended;
 
 impl Connection {
-    /// Whether a statement took longer than `long_query_time`; it is written to the log then.
-    pub(crate) fn log_if_slow(&self, ended: &Ended<'_>) -> bool {
+    /// Whether a statement took longer than `long_query_time`, and is written to the log then; and
+    /// how long it waited for others that wrote its tables.
+    pub(crate) fn log_if_slow(&self, ended: &Ended<'_>) -> (bool, Duration) {
         let elapsed = Duration::from_secs_f64(ended.stats.elapsed_ms / 1000.0);
         let (settings, waited, explained) = {
             let mut local = self.local();
@@ -17,7 +18,7 @@ impl Connection {
             (local.settings().slow, waited, local.explained.take())
         };
         if elapsed < settings.long {
-            return false;
+            return (false, waited);
         }
         let log = self.engine.shared().slow_log.as_ref();
         if let Some(log) = log.filter(|log| log.takes(&settings)) {
@@ -42,7 +43,7 @@ impl Connection {
                 None => log.write(unlogged, None),
             }
         }
-        true
+        (true, waited)
     }
 
     /// Counts what came and went since this was said last. The answer to a statement is sent then.

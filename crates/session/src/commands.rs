@@ -1,6 +1,8 @@
 //! Kinds of statements and commands that are counted: `Com_*`.
 
-use mayfly_sql::statement::{Insert, InsertSource, Nothing, Show, Statement};
+use mayfly_sql::statement::{
+    Absent, Insert, InsertSource, MaintenanceKind, Nothing, Show, Statement,
+};
 
 macro_rules! commands {
     ($($command:ident = $name:literal,)*) => {
@@ -17,6 +19,9 @@ macro_rules! commands {
 
 commands! {
     AlterTable = "Com_alter_table",
+    Analyze = "Com_analyze",
+    Check = "Com_check",
+    Checksum = "Com_checksum",
     ChangeDatabase = "Com_change_db",
     CreateDatabase = "Com_create_db",
     CreateIndex = "Com_create_index",
@@ -25,33 +30,52 @@ commands! {
     Do = "Com_do",
     DropDatabase = "Com_drop_db",
     DropIndex = "Com_drop_index",
+    Empty = "Com_empty_query",
     Execute = "Com_execute_sql",
     ExecuteImmediate = "Com_execute_immediate",
     Flush = "Com_flush",
+    Help = "Com_help",
     InsertSelect = "Com_insert_select",
     LockTables = "Com_lock_tables",
+    Optimize = "Com_optimize",
     Prepare = "Com_prepare_sql",
     ReleaseSavepoint = "Com_release_savepoint",
     RenameTable = "Com_rename_table",
+    Repair = "Com_repair",
     Replace = "Com_replace",
     ReplaceSelect = "Com_replace_select",
     RollbackToSavepoint = "Com_rollback_to_savepoint",
     Savepoint = "Com_savepoint",
+    ShowBinaryLogEvents = "Com_show_binlog_events",
+    ShowBinaryLogStatus = "Com_show_binary_log_status",
+    ShowBinaryLogs = "Com_show_binlogs",
     ShowCharacterSets = "Com_show_charsets",
     ShowCollations = "Com_show_collations",
     ShowCreateDatabase = "Com_show_create_db",
     ShowCreateTable = "Com_show_create_table",
+    ShowCreateEvent = "Com_show_create_event",
+    ShowCreateFunction = "Com_show_create_func",
+    ShowCreateProcedure = "Com_show_create_proc",
+    ShowCreateTrigger = "Com_show_create_trigger",
+    ShowCreateView = "Com_show_create_view",
     ShowDatabases = "Com_show_databases",
     ShowEngines = "Com_show_storage_engines",
+    ShowEngineStatus = "Com_show_engine_status",
     ShowErrors = "Com_show_errors",
     ShowEvents = "Com_show_events",
     ShowFields = "Com_show_fields",
     ShowFunctions = "Com_show_function_status",
+    ShowGrants = "Com_show_grants",
     ShowKeys = "Com_show_keys",
+    ShowOpenTables = "Com_show_open_tables",
+    ShowPlugins = "Com_show_plugins",
+    ShowPrivileges = "Com_show_privileges",
     ShowProcedures = "Com_show_procedure_status",
     ShowProcesses = "Com_show_processlist",
     ShowProfile = "Com_show_profile",
     ShowProfiles = "Com_show_profiles",
+    ShowReplicaStatus = "Com_show_replica_status",
+    ShowReplicas = "Com_show_replicas",
     ShowTableStatus = "Com_show_table_status",
     ShowTables = "Com_show_tables",
     ShowTriggers = "Com_show_triggers",
@@ -113,6 +137,14 @@ impl Command {
             Statement::LockTables(true) => Command::LockTables,
             Statement::LockTables(false) => Command::UnlockTables,
             Statement::Do(_) => Command::Do,
+            Statement::Maintain(asked) => match asked.kind {
+                MaintenanceKind::Analyze => Command::Analyze,
+                MaintenanceKind::Check => Command::Check,
+                MaintenanceKind::Checksum { .. } => Command::Checksum,
+                MaintenanceKind::Optimize => Command::Optimize,
+                MaintenanceKind::Repair => Command::Repair,
+            },
+            Statement::Nothing => Command::Empty,
             Statement::Savepoint(_) => Command::Savepoint,
             Statement::RollbackTo(_) => Command::RollbackToSavepoint,
             Statement::ReleaseSavepoint(_) => Command::ReleaseSavepoint,
@@ -138,7 +170,7 @@ impl Command {
             Show::TableStatus { .. } => Command::ShowTableStatus,
             Show::Columns { .. } | Show::FileColumns(_) => Command::ShowFields,
             Show::CreateTable(_) => Command::ShowCreateTable,
-            Show::CreateDatabase(_) => Command::ShowCreateDatabase,
+            Show::CreateDatabase { .. } => Command::ShowCreateDatabase,
             Show::Index { .. } => Command::ShowKeys,
             Show::Databases(_) => Command::ShowDatabases,
             Show::Variables { .. } => Command::ShowVariables,
@@ -156,15 +188,37 @@ impl Command {
             Show::ProcessList => Command::ShowProcesses,
             Show::Profiles => Command::ShowProfiles,
             Show::Profile(_) => Command::ShowProfile,
-            Show::Nothing(Nothing::Events) => Command::ShowEvents,
-            Show::Nothing(Nothing::Triggers) => Command::ShowTriggers,
-            Show::Nothing(Nothing::Routines) => {
-                match text.to_ascii_uppercase().contains("FUNCTION") {
-                    true => Command::ShowFunctions,
-                    false => Command::ShowProcedures,
-                }
-            }
+            Show::Plugins => Command::ShowPlugins,
+            Show::Privileges => Command::ShowPrivileges,
+            Show::Grants(_) => Command::ShowGrants,
+            Show::EngineStatus(_) => Command::ShowEngineStatus,
+            Show::BinaryLogs => Command::ShowBinaryLogs,
+            Show::CreateAbsent(kind, _) => match kind {
+                Absent::View => Command::ShowCreateView,
+                Absent::Procedure => Command::ShowCreateProcedure,
+                Absent::Function => Command::ShowCreateFunction,
+                Absent::Trigger => Command::ShowCreateTrigger,
+                Absent::Event => Command::ShowCreateEvent,
+            },
+            Show::Nothing(what) => Command::of_nothing(*what, text),
         })
+    }
+
+    fn of_nothing(what: Nothing, text: &str) -> Command {
+        match what {
+            Nothing::AllReplicasStatus | Nothing::ReplicaStatus(_) => Command::ShowReplicaStatus,
+            Nothing::BinaryLogStatus => Command::ShowBinaryLogStatus,
+            Nothing::Events => Command::ShowEvents,
+            Nothing::HelpTopics => Command::Help,
+            Nothing::LogEvents => Command::ShowBinaryLogEvents,
+            Nothing::OpenTables => Command::ShowOpenTables,
+            Nothing::Replicas(_) => Command::ShowReplicas,
+            Nothing::Routines => match text.to_ascii_uppercase().contains("FUNCTION") {
+                true => Command::ShowFunctions,
+                false => Command::ShowProcedures,
+            },
+            Nothing::Triggers => Command::ShowTriggers,
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! Owns variables, temporary tables, warnings and counters of a session, and the DataFusion state
 //! with our functions, rules and operators. Statements lock it for moments only.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,11 +15,14 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::physical_plan::ExecutionPlan;
 use mayfly_exec::{MaterializedRows, StatementContext};
 use mayfly_space::{Account, AccountOptions, Counters};
+use mayfly_sql::ansi;
+use mayfly_sql::digest::Digest;
 use mayfly_sql::functions::{LockHolder, SessionValues, Values};
 use mayfly_table::Table;
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
 use crate::client_files::ClientFiles;
+use crate::digests::{DigestCell, Once, remembered};
 use crate::engine::Engine;
 use crate::errors;
 use crate::local::Local;
@@ -67,6 +71,16 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) fn open(engine: Engine, id: u64) -> Arc<Connection> {
         Self::open_with(engine, id, EndHandle::default())
+    }
+
+    /// A text of the client as it is read: under ANSI_QUOTES names in double quotes stand in
+    /// backticks.
+    pub(crate) fn in_backticks<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        // Most texts have none, and need not ask the variables.
+        match text.contains('"') && self.local().settings().has_ansi_quotes {
+            true => ansi::read(text),
+            false => Cow::Borrowed(text),
+        }
     }
 
     /// A connection in the place of this one, as if it had just been opened by the same user in
@@ -365,17 +379,22 @@ impl Connection {
 
     /// Adds the cost of a statement to the counters.
     pub(crate) fn statement_finished(&self, ended: &Ended<'_>) {
-        self.take_warnings();
+        let warnings = self.take_warnings();
         let Ended { stats, tables, .. } = *ended;
         let sent = if ended.is_query { stats.rows } else { 0 };
-        let is_slow = self.log_if_slow(ended);
+        let (is_slow, waited) = self.log_if_slow(ended);
         {
             let status = &mut self.engine.globals().status;
             status.questions += 1;
             status.slow_queries += u64::from(is_slow);
             status.add_statement(ended, sent);
         }
+        let digest = self.digest(ended.digest, ended.text);
         let mut local = self.local();
+        let own_warnings = if local.keeps_warnings { 0 } else { warnings };
+        let once = Once::new(ended, own_warnings, waited);
+        let digests = &self.engine.shared().digests;
+        digests.count(local.database.as_deref(), digest, &once);
         local.status.slow_queries += u64::from(is_slow);
         local.status.add_statement(ended, sent);
         local.last = stats;
@@ -392,6 +411,29 @@ impl Connection {
             local.found_rows = local.calculated_rows.take().unwrap_or(stats.rows);
             local.row_count = -1;
         }
+    }
+
+    /// The digest of a statement, remembered by others like it.
+    pub(crate) fn digest<'a>(&self, cell: &'a DigestCell, text: &str) -> &'a Arc<Digest> {
+        remembered(cell, || self.digest_of_text(text))
+    }
+
+    /// The digest of a text that runs in the database of now. It may be a long one: it is not read
+    /// under the lock.
+    fn digest_of_text(&self, text: &str) -> Arc<Digest> {
+        let (key, ansi_quotes, database) = {
+            let local = self.local();
+            let ansi_quotes = local.variables.has_mode("ANSI_QUOTES");
+            match local.digests.get(text, ansi_quotes) {
+                Ok(known) => return known,
+                Err(key) => (key, ansi_quotes, local.database.clone()),
+            }
+        };
+        let digest = Digest::of(text, ansi_quotes);
+        let all = &self.engine.shared().digests;
+        let digest = all.shared(database.as_deref(), digest);
+        self.local().digests.keep(key, &digest);
+        digest
     }
 
     /// Ends a statement that ran on the thread that asked, and had no beginning of its own.
@@ -417,6 +459,7 @@ impl Connection {
         let stages = [Cost::of_time(Stage::Executing, took)];
         self.statement_finished(&Ended {
             stages: &stages,
+            is_failed: error.is_some(),
             ..*ended
         });
         if let Some(error) = error {
@@ -425,10 +468,18 @@ impl Connection {
     }
 
     /// The same for a statement that met no rows.
-    pub(crate) fn told_at_once(&self, text: &str, started: Instant, error: Option<&MySqlError>) {
+    pub(crate) fn told_at_once(
+        &self,
+        text: &str,
+        digest: &DigestCell,
+        started: Instant,
+        error: Option<&MySqlError>,
+    ) {
         let nothing = Counters::default();
         let told = Ended {
             text,
+            digest,
+            is_failed: error.is_some(),
             stats: StatementStats::new(started.elapsed(), 0, &[], &nothing),
             is_query: false,
             reads: Reads::default(),

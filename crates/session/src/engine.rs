@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use mayfly_space::{Account, AccountOptions, Compression, IoMode, PageClass, Space, SpaceOptions};
-use mayfly_sql::functions::NamedLocks;
+use mayfly_sql::functions::{NamedLocks, random_uuid};
 use mayfly_table::Dictionary;
 use mayfly_types::{ErrorCode, MySqlError};
 use tokio::runtime::{Handle, Runtime};
@@ -17,6 +17,7 @@ use tokio::runtime::{Handle, Runtime};
 use crate::client_memory;
 use crate::clients::Clients;
 use crate::connection::Connection;
+use crate::digests::{self, Digests};
 use crate::errors;
 use crate::file_access::FileAccess;
 use crate::gone_tables::GoneTables;
@@ -103,8 +104,21 @@ pub struct EngineOptions {
     pub files: FileAccess,
     /// Where slow statements are logged.
     pub slow_log: Option<PathBuf>,
+    /// Where clients come in, which variables tell them.
+    pub endpoints: Endpoints,
     /// Makes operations of the space fail, for tests.
     pub faults: Option<TestFaults>,
+}
+
+/// Where the clients of a server come in.
+#[derive(Clone, Debug, Default)]
+pub struct Endpoints {
+    /// The port that is listened on.
+    pub port: Option<u16>,
+    /// The path of the Unix socket.
+    pub socket: Option<PathBuf>,
+    /// Whether connections can be encrypted.
+    pub has_tls: bool,
 }
 
 /// A hook that makes operations of the space fail; for tests.
@@ -132,6 +146,7 @@ impl Default for EngineOptions {
             statement_quota_bytes: None,
             resident_max_bytes: None,
             files: FileAccess::default(),
+            endpoints: Endpoints::default(),
             slow_log: None,
             faults: None,
         }
@@ -168,6 +183,8 @@ pub(crate) struct Shared {
     clients: Clients,
     /// The locks of GET_LOCK.
     pub(crate) named_locks: Arc<NamedLocks>,
+    /// What statements have cost, by their digest.
+    pub(crate) digests: Digests,
     /// The threads that plan.
     pub(crate) planners: Arc<Planners>,
     /// Where functions wait.
@@ -243,6 +260,7 @@ impl Engine {
         let resident_max_bytes = options.resident_max_bytes;
         let engine = Engine {
             shared: Arc::new(Shared {
+                digests: Digests::new(options.memory_bytes),
                 options,
                 threads,
                 started: Instant::now(),
@@ -453,6 +471,17 @@ fn switch(is_on: bool) -> String {
     if is_on { "ON" } else { "OFF" }.to_owned()
 }
 
+/// The name of the machine.
+fn host_name() -> String {
+    let read = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    let name = read.unwrap_or_default().trim().to_owned();
+    if name.is_empty() {
+        "localhost".to_owned()
+    } else {
+        name
+    }
+}
+
 /// Global variables whose values are known only at the start.
 fn start_values(options: &EngineOptions, threads: usize) -> Variables {
     let dirs: Vec<String> = if options.temp_dirs.is_empty() {
@@ -468,6 +497,26 @@ fn start_values(options: &EngineOptions, threads: usize) -> Variables {
     let values: HashMap<&str, String> = HashMap::from([
         ("version", VERSION.to_owned()),
         ("tmpdir", dirs.join(":")),
+        ("hostname", host_name()),
+        ("server_uuid", random_uuid()),
+        ("port", options.endpoints.port.unwrap_or(0).to_string()),
+        (
+            "socket",
+            { options.endpoints.socket.as_ref() }
+                .map_or_else(String::new, |path| path.display().to_string()),
+        ),
+        ("skip_networking", switch(options.endpoints.port.is_none())),
+        (
+            "have_ssl",
+            {
+                if options.endpoints.has_tls {
+                    "YES"
+                } else {
+                    "DISABLED"
+                }
+            }
+            .to_owned(),
+        ),
         ("secure_file_priv", options.files.variable()),
         ("slow_query_log", switch(options.slow_log.is_some())),
         (
@@ -481,6 +530,10 @@ fn start_values(options: &EngineOptions, threads: usize) -> Variables {
             options.resident_max_bytes.unwrap_or(0).to_string(),
         ),
         ("mayfly_threads", threads.to_string()),
+        (
+            "performance_schema_digests_size",
+            digests::rows_max(options.memory_bytes).to_string(),
+        ),
         (
             "mayfly_max_record_bytes",
             record_bytes_max(options.memory_bytes).to_string(),

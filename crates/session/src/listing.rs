@@ -1,32 +1,30 @@
-//! Answers of SHOW and EXPLAIN as record batches.
+//! Answers of SHOW and EXPLAIN, and tables of INFORMATION_SCHEMA, as record batches.
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int64Array, StringViewArray};
+use arrow::array::{ArrayRef, StringViewArray};
 use arrow::compute::cast;
-use arrow::datatypes::{Field, Schema};
+use arrow::datatypes::Schema;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use mayfly_types::{ColumnType, MySqlError};
 
 use crate::errors;
 
-/// Longest text of a listing's column, as its declared type says it.
-const TEXT_LENGTH: u32 = 1024;
+/// A column of text that says no length of its own.
+const TEXT: ColumnType = ColumnType::VarChar { length: 1024 };
 
-/// Digits of a number of seconds, before and behind the point, as MySQL declares them.
-const SECONDS: (u8, u8) = (9, 6);
+const NUMBER: ColumnType = ColumnType::BigInt { unsigned: false };
 
-/// What the cells of a column are.
-#[derive(Clone, Copy)]
-enum Cells {
-    Texts,
-    Numbers,
-    Seconds,
-}
+/// A number of seconds, as MySQL declares it.
+const SECONDS: ColumnType = ColumnType::Decimal {
+    precision: 9,
+    scale: 6,
+    unsigned: false,
+};
 
-/// A table that is written row by row.
+/// A table that is written row by row. Cells are texts that its columns' types can be read from.
 pub(crate) struct Listing {
-    columns: Vec<(&'static str, Cells)>,
+    columns: Vec<(&'static str, ColumnType)>,
     rows: Vec<Vec<Option<String>>>,
 }
 
@@ -34,28 +32,62 @@ impl Listing {
     /// A listing of text columns.
     pub(crate) fn new(columns: &[&'static str]) -> Listing {
         Listing {
-            columns: columns.iter().map(|name| (*name, Cells::Texts)).collect(),
+            columns: columns.iter().map(|name| (*name, TEXT)).collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// A listing whose columns are declared as in CREATE TABLE: `ID bigint, NAME varchar(64)`. A
+    /// comma and a space part them; a type that is not one is a text.
+    pub(crate) fn declared(columns: &'static str) -> Listing {
+        let column = |(name, declared): (&'static str, &str)| {
+            let column_type = declared.parse::<ColumnType>();
+            (name, column_type.unwrap_or(TEXT))
+        };
+        Listing {
+            columns: declared_columns(columns).map(column).collect(),
             rows: Vec::new(),
         }
     }
 
     /// Makes some columns numbers.
     pub(crate) fn with_numbers(self, names: &[&str]) -> Listing {
-        self.with(Cells::Numbers, names)
+        self.with(&NUMBER, names)
     }
 
     /// Makes some columns times in seconds.
     pub(crate) fn with_seconds(self, names: &[&str]) -> Listing {
-        self.with(Cells::Seconds, names)
+        self.with(&SECONDS, names)
     }
 
-    fn with(mut self, new: Cells, names: &[&str]) -> Listing {
-        for (name, cells) in &mut self.columns {
+    fn with(mut self, new: &ColumnType, names: &[&str]) -> Listing {
+        for (name, column_type) in &mut self.columns {
             if names.contains(name) {
-                *cells = new;
+                column_type.clone_from(new);
             }
         }
         self
+    }
+
+    /// The same rows under other names and in another order: pairs of a new name and the one that
+    /// the column has here. What is not here is NULL.
+    pub(crate) fn renamed(&self, columns: &[(&'static str, &str)]) -> Listing {
+        let place = |old: &str| self.columns.iter().position(|(name, _)| *name == old);
+        let places: Vec<Option<usize>> = columns.iter().map(|(_, old)| place(old)).collect();
+        let column_type = |place: &Option<usize>| match place {
+            Some(place) => self.columns[*place].1.clone(),
+            None => TEXT,
+        };
+        let names = columns.iter().map(|(new, _)| *new);
+        let cell = |row: &[Option<String>], place: &Option<usize>| {
+            place.and_then(|place| row.get(place).cloned().flatten())
+        };
+        Listing {
+            columns: names.zip(places.iter().map(column_type)).collect(),
+            rows: { self.rows.iter() }
+                .map(|row| places.iter().map(|place| cell(row, place)).collect())
+                .collect(),
+        }
     }
 
     pub(crate) fn push(&mut self, row: Vec<Option<String>>) {
@@ -88,7 +120,7 @@ impl Listing {
     pub(crate) fn batch(&self, name: Option<&str>) -> Result<RecordBatch, MySqlError> {
         let mut fields = Vec::with_capacity(self.columns.len());
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.columns.len());
-        for (index, (label, kind)) in self.columns.iter().enumerate() {
+        for (index, (label, column_type)) in self.columns.iter().enumerate() {
             let label = if index == 0 {
                 name.unwrap_or(label)
             } else {
@@ -98,31 +130,12 @@ impl Listing {
                 .rows
                 .iter()
                 .map(|row| row.get(index).cloned().flatten());
-            match kind {
-                Cells::Texts => {
-                    fields.push(text_field(label));
-                    arrays.push(Arc::new(StringViewArray::from_iter(cells)));
-                }
-                Cells::Numbers => {
-                    let column_type = ColumnType::BigInt { unsigned: false };
-                    fields.push(column_type.to_arrow(label, true));
-                    let numbers = cells.map(|cell| cell.and_then(|text| text.parse::<i64>().ok()));
-                    arrays.push(Arc::new(Int64Array::from_iter(numbers)));
-                }
-                Cells::Seconds => {
-                    let (precision, scale) = SECONDS;
-                    let column_type = ColumnType::Decimal {
-                        precision,
-                        scale,
-                        unsigned: false,
-                    };
-                    let field = column_type.to_arrow(label, true);
-                    let texts: ArrayRef = Arc::new(StringViewArray::from_iter(cells));
-                    let seconds = cast(&texts, field.data_type());
-                    arrays.push(seconds.map_err(|error| errors::from_plan(&error.into()))?);
-                    fields.push(field);
-                }
-            }
+            let texts: ArrayRef = Arc::new(StringViewArray::from_iter(cells));
+            let field = column_type.to_arrow(label, true);
+            // A cell that is no value of its type is NULL.
+            let values = cast(&texts, field.data_type());
+            arrays.push(values.map_err(|error| errors::from_plan(&error.into()))?);
+            fields.push(field);
         }
         let options = RecordBatchOptions::new().with_row_count(Some(self.rows.len()));
         RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
@@ -130,11 +143,12 @@ impl Listing {
     }
 }
 
-fn text_field(label: &str) -> Field {
-    ColumnType::VarChar {
-        length: TEXT_LENGTH,
-    }
-    .to_arrow(label, true)
+/// The names of declared columns, each with the text of its type.
+pub(crate) fn declared_columns(
+    columns: &'static str,
+) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let columns = columns.split(", ");
+    columns.map(|column| column.split_once(' ').unwrap_or((column, "")))
 }
 
 /// A cell.
@@ -179,7 +193,42 @@ pub(crate) fn is_like(text: &str, pattern: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_like;
+    use super::{Listing, is_like, some};
+
+    #[test]
+    fn cells_are_read_as_their_types() {
+        let mut listing = Listing::declared("id bigint unsigned, ms decimal(22,3), at datetime");
+        listing.push(vec![
+            some(u64::MAX),
+            some("1.5"),
+            some("2024-02-29 01:02:03"),
+        ]);
+        listing.push(vec![some("x"), None, None]);
+        let batch = listing.batch(None).unwrap();
+        let shown = |column: usize, row: usize| {
+            arrow::util::display::array_value_to_string(batch.column(column), row).unwrap()
+        };
+        assert_eq!(shown(0, 0), u64::MAX.to_string());
+        assert_eq!(shown(1, 0), "1.500");
+        assert_eq!(shown(2, 0), "2024-02-29T01:02:03");
+        assert_eq!(batch.column(0).null_count(), 1);
+    }
+
+    #[test]
+    fn columns_take_other_names_and_places() {
+        let mut listing = Listing::new(&["Name", "Size"]).with_numbers(&["Size"]);
+        listing.push(vec![some("a"), some(7)]);
+        let renamed = listing.renamed(&[("SIZE", "Size"), ("NONE", "None"), ("NAME", "Name")]);
+        let batch = renamed.batch(None).unwrap();
+        let shown = |column: usize| {
+            arrow::util::display::array_value_to_string(batch.column(column), 0).unwrap()
+        };
+        assert_eq!(
+            (shown(0), shown(1), shown(2)),
+            ("7".into(), "".into(), "a".into())
+        );
+        assert_eq!(batch.schema_ref().field(0).name(), "SIZE");
+    }
 
     #[test]
     fn names_match_patterns() {

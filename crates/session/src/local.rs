@@ -11,6 +11,7 @@ use mayfly_sql::statement::Access;
 use mayfly_table::TemporaryTables;
 use mayfly_types::{Level, Warning};
 
+use crate::digests::Texts;
 use crate::engine::DEFAULT_DATABASE;
 use crate::plan_owner::PlanOwner;
 use crate::prepared::Prepared;
@@ -68,6 +69,8 @@ pub(crate) struct Local {
     pub(crate) known_tables: KnownTables,
     /// The queries whose text came before.
     pub(crate) repeated: Repeated,
+    /// The digests of its last texts.
+    pub(crate) digests: Texts,
     /// Who owns the plans that it shares with others, as far as it knows.
     pub(crate) plan_owner: Option<Arc<PlanOwner>>,
     /// What plans over few rows run in, made for a version of the variables.
@@ -119,6 +122,7 @@ impl Local {
             known: Known::default(),
             known_tables: KnownTables::default(),
             repeated: Repeated::default(),
+            digests: Texts::default(),
             plan_owner: None,
             few_rows: None,
             rules: Lately::default(),

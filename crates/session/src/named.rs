@@ -15,6 +15,7 @@ use mayfly_sql::statement::{Executed, OnPrepared, PreparedText, Statement};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::commands::Command;
+use crate::digests::DigestCell;
 use crate::local::Local;
 use crate::outcome::Outcome;
 use crate::prepared::{Parameter, Prepared};
@@ -70,7 +71,7 @@ impl Session {
                 Err(error) => Err(error),
             };
             self.connection
-                .told_at_once(text, started, ended.as_ref().err());
+                .told_at_once(text, &DigestCell::new(), started, ended.as_ref().err());
             ended
         })
     }

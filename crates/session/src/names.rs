@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use mayfly_sql::functions::scalar_names;
 
 use crate::connection::Connection;
-use crate::variables::CATALOG;
+use crate::variables;
 
 const KEYWORDS: &[&str] = &[
     "ALL",
@@ -107,7 +107,7 @@ pub(crate) fn all(connection: &Connection) -> Vec<String> {
         names.extend(state.window_functions().keys().cloned());
     }
     names.extend(
-        CATALOG
+        variables::all()
             .iter()
             .map(|definition| format!("@@{}", definition.name)),
     );

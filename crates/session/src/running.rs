@@ -16,6 +16,7 @@ use tokio::runtime::Handle;
 use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::connection::Connection;
+use crate::digests::DigestCell;
 use crate::pending::{Pending, notified_unless};
 use crate::planning::Planning;
 use crate::profile::{Marks, Stage};
@@ -112,6 +113,8 @@ pub(crate) struct Running {
     /// Whether it is only looked at, and not run: then it is not counted.
     is_looked_at: bool,
     pub(crate) text: String,
+    /// The digest of the text, where one like it has been seen.
+    digest: DigestCell,
     pub(crate) account: Account,
     pub(crate) report: Arc<Report>,
     // state
@@ -212,6 +215,7 @@ impl Running {
             marks: Mutex::new(marks),
             place: Mutex::new(Some(connection.engine.shared().statements.enter())),
             text: text.to_owned(),
+            digest: DigestCell::new(),
             account,
             report: Arc::new(Report::default()),
             rows: AtomicU64::new(0),
@@ -312,6 +316,12 @@ impl Running {
         StopFlag::from(Arc::clone(&self.stop))
     }
 
+    /// Takes the digest from one that is like it.
+    pub(crate) fn share_digest(&self, cell: &DigestCell) {
+        let digest = self.connection.digest(cell, &self.text);
+        let _may_have_it = self.digest.set(Arc::clone(digest));
+    }
+
     /// Says that it is known, and waits for its turn to change a table.
     pub(crate) fn begin_waiting(&self) {
         self.has_waited.store(true, Ordering::Relaxed);
@@ -404,8 +414,7 @@ impl Running {
     fn take_plan(&self) {
         self.planning.end();
         let plan = lock(&self.plan).take();
-        let is_logged = self.connection.engine.shared().slow_log.is_some();
-        if let Some(plan) = plan.filter(|_| is_logged) {
+        if let Some(plan) = plan {
             *lock(&self.reads) = Reads::of_plan(&plan);
         }
     }
@@ -465,7 +474,7 @@ impl Running {
 
     /// Ends the statement with an error, which SHOW WARNINGS then lists; once, if told again.
     pub(crate) fn fail(&self, error: &MySqlError) {
-        self.finish();
+        self.finish_as(true);
         if !self.failed.swap(true, Ordering::SeqCst) {
             self.connection.failed(error);
         }
@@ -473,9 +482,15 @@ impl Running {
 
     /// Takes the statistics and lets the statement go; the second call does nothing.
     pub(crate) fn finish(&self) {
+        self.finish_as(false);
+    }
+
+    fn finish_as(&self, is_failed: bool) {
         if self.finished.swap(true, Ordering::SeqCst) {
             return;
         }
+        // What was stopped has failed, also where its last task comes here before the error does.
+        let is_failed = is_failed || self.interrupted().is_some();
         self.enter(Stage::QueryEnd);
         self.take_plan();
         lock(&self.tasks).clear();
@@ -503,6 +518,8 @@ impl Running {
         let stages = marks.map_or(Vec::new(), |marks| marks.costs(&counters));
         self.connection.statement_finished(&Ended {
             text: &self.text,
+            digest: &self.digest,
+            is_failed,
             stats,
             is_query: self.is_query.load(Ordering::Relaxed),
             reads: Reads {

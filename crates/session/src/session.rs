@@ -41,6 +41,8 @@ pub struct State {
     pub only_reads: bool,
     /// `@@autocommit`.
     pub autocommits: bool,
+    /// Whether double quotes enclose names: ANSI_QUOTES in `@@sql_mode`.
+    pub has_ansi_quotes: bool,
     /// Entries that SHOW WARNINGS would list.
     pub warnings: u16,
     /// `@@character_set_client`.
@@ -103,6 +105,12 @@ impl Session {
     /// # Errors
     /// Whatever MySQL would answer; the session stays usable.
     pub async fn execute(&mut self, statement: &str) -> Result<Outcome, MySqlError> {
+        let statement = self.connection.in_backticks(statement);
+        self.execute_read(&statement).await
+    }
+
+    /// Runs a statement whose names stand in backticks.
+    async fn execute_read(&mut self, statement: &str) -> Result<Outcome, MySqlError> {
         self.connection.after_abandoned().await?;
         let ended = self.run(statement).await;
         if let Ok(outcome) = &ended {
@@ -119,7 +127,7 @@ impl Session {
     ) -> Result<Outcome, MySqlError> {
         self.connection.after_abandoned().await?;
         let _away = Away::enter(&self.connection, prepared.database());
-        self.execute(text).await
+        self.execute_read(text).await
     }
 
     /// The columns of the rows that a statement would return; none if it returns no rows: then its
@@ -209,7 +217,8 @@ impl Session {
         let most = engine.globals().variables.number("max_prepared_stmt_count");
         let place = engine.clients().prepare(most);
         let place = place.ok_or_else(|| MySqlError::new(ErrorCode::TooManyPrepared, &[&most]))?;
-        Prepared::new(self, statement, place).await
+        let statement = self.connection.in_backticks(statement);
+        Prepared::new(self, &statement, place).await
     }
 
     /// Ends what the connection has: its transaction, temporary tables, variables and warnings. Its
@@ -234,6 +243,7 @@ impl Session {
             only_reads: is_in_transaction && local.only_reads(),
             has_changes: local.has_changes(),
             autocommits: settings.autocommit,
+            has_ansi_quotes: settings.has_ansi_quotes,
             warnings: match local.keeps_warnings {
                 // They are those of the statement before.
                 true => 0,

@@ -17,6 +17,8 @@ use crate::variables::Variables;
 pub(crate) struct Settings {
     version: Option<u64>,
     pub(crate) autocommit: bool,
+    /// Whether double quotes enclose names.
+    pub(crate) has_ansi_quotes: bool,
     /// Whether transactions are READ ONLY that do not say otherwise.
     pub(crate) only_reads: bool,
     /// Which numbers AUTO_INCREMENT columns get.
@@ -59,6 +61,7 @@ impl Settings {
         Settings {
             version: Some(variables.version()),
             autocommit: variables.text("autocommit") != "OFF",
+            has_ansi_quotes: variables.has_mode("ANSI_QUOTES"),
             only_reads: variables.is_on("transaction_read_only"),
             numbering: Numbering {
                 counts_zero: !variables.has_mode("NO_AUTO_VALUE_ON_ZERO"),

@@ -139,7 +139,7 @@ impl Reads {
     }
 
     /// `Rows_examined`: a statement by key has no plan, and lookups of a plan are no leaves of it.
-    fn examined(&self) -> u64 {
+    pub(crate) fn examined(&self) -> u64 {
         self.rows.max(self.tables.rows())
     }
 

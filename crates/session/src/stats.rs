@@ -5,6 +5,7 @@ use std::time::Duration;
 use mayfly_exec::TempTable;
 use mayfly_space::Counters;
 
+use crate::digests::DigestCell;
 use crate::profile::Cost;
 use crate::slow_log::Reads;
 
@@ -30,6 +31,9 @@ pub struct StatementStats {
 /// All that is known of a statement when it has ended.
 pub(crate) struct Ended<'a> {
     pub(crate) text: &'a str,
+    /// The digest of the text; empty where nobody has asked for it.
+    pub(crate) digest: &'a DigestCell,
+    pub(crate) is_failed: bool,
     pub(crate) stats: StatementStats,
     /// Whether it returned its rows, and did not change them.
     pub(crate) is_query: bool,

@@ -14,6 +14,9 @@ use crate::visible::Visible;
 /// The database name under which the planner finds files.
 pub(crate) const FILES: &str = "mayfly files";
 
+/// Databases of the system that nobody may create. Their names have no case.
+pub const SYSTEM_DATABASES: [&str; 2] = ["information_schema", "performance_schema"];
+
 /// A table that a statement can read.
 #[derive(Clone)]
 pub struct BoundTable {

@@ -231,7 +231,7 @@ fn bare(expr: &Expr) -> &Expr {
 pub fn is_condition(expression: &Expr) -> bool {
     match bare(expression) {
         Expr::Function(function) => {
-            let truths = ["isnull", "regexp_like"];
+            let truths = ["isnull", "json_valid", "regexp_like"];
             name_of(function).is_some_and(|name| truths.contains(&name.as_str()))
         }
         other => is_truth(other),

@@ -28,6 +28,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ansi;
 pub mod assigned;
 pub mod bindings;
 pub mod by_row;
@@ -42,6 +43,7 @@ mod constructs;
 pub mod declared;
 pub mod defaults;
 pub mod dialect;
+pub mod digest;
 mod effort;
 mod from_list;
 pub mod functions;

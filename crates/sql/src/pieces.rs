@@ -55,8 +55,8 @@ pub enum Cut {
 }
 
 /// The statements of a text as a client sent it, whatever its character set is: one of them may
-/// change it for the next. A text without a `;` inside is one statement whatever stands in it.
-pub fn statements(text: &[u8]) -> Statements<'_> {
+/// change it for the next, or the mode. A text without a `;` inside is one statement in any.
+pub fn statements(text: &[u8], has_ansi_quotes: bool) -> Statements<'_> {
     let mut body = text.trim_ascii_end();
     while let Some(before) = body.strip_suffix(b";") {
         body = before;
@@ -64,7 +64,7 @@ pub fn statements(text: &[u8]) -> Statements<'_> {
     Statements {
         text,
         is_alone: !body.contains(&b';'),
-        scanner: Scanner::new(text),
+        scanner: Scanner::of_mode(text, has_ansi_quotes),
         from: 0,
         is_empty: true,
         missing: None,
@@ -183,6 +183,8 @@ impl Parametrized {
     /// literal or a comment without an end.
     pub fn read(text: &str) -> Result<Parametrized, MySqlError> {
         let read = parse::without_version_comments(text);
+        // A comment that this version leaves out is a statement still.
+        let read = read.filter(|read| !read.trim().is_empty());
         let text = read.as_deref().unwrap_or(text);
         let refused = |at: usize| parse::syntax_error_at(text, at);
         let mut pieces = Vec::new();
@@ -450,7 +452,7 @@ mod tests {
             ("; ;", &["; ;"]),
             ("SELECT 1; ; SELECT 2", &["SELECT 1", " ; SELECT 2"]),
         ] {
-            let found = statements(text.as_bytes()).map(|range| &text[range]);
+            let found = statements(text.as_bytes(), false).map(|range| &text[range]);
             assert_eq!(found.collect::<Vec<_>>(), expected, "{text}");
         }
     }
@@ -458,7 +460,7 @@ mod tests {
     #[test]
     fn a_text_is_cut_as_far_as_it_is_read() {
         let text = format!("SELECT '{}'; SELECT 2; SELECT 'open", "a;".repeat(1 << 20));
-        let mut cuts = statements(text.as_bytes());
+        let mut cuts = statements(text.as_bytes(), false);
         let mut steps = 0;
         let first = loop {
             match cuts.next_within(1 << 16) {

@@ -86,6 +86,8 @@ pub(crate) struct Scanner<'a> {
     at: usize,
     open: Open,
     is_in_version: bool,
+    /// Whether a backslash stands for itself in double quotes.
+    has_ansi_quotes: bool,
 }
 
 impl<'a> Scanner<'a> {
@@ -97,7 +99,21 @@ impl<'a> Scanner<'a> {
             at: 0,
             open: Open::Nothing,
             is_in_version: false,
+            has_ansi_quotes: false,
         }
+    }
+
+    /// The same where double quotes may enclose names.
+    pub(crate) fn of_mode(bytes: &'a [u8], has_ansi_quotes: bool) -> Scanner<'a> {
+        Scanner {
+            has_ansi_quotes,
+            ..Scanner::new(bytes)
+        }
+    }
+
+    /// Whether what was read last is a part of a literal or a name that goes on.
+    pub(crate) fn is_in_quote(&self) -> bool {
+        matches!(self.open, Open::Quote(_))
     }
 
     /// Whether a literal or a comment has no end, when the text has been read.
@@ -155,7 +171,7 @@ impl<'a> Scanner<'a> {
 
     /// A quote that is doubled opens another literal at once, which comes to the same.
     fn quoted(&mut self, quote: u8) {
-        let escapes = quote != b'`';
+        let escapes = quote == b'\'' || quote == b'"' && !self.has_ansi_quotes;
         let end = self.at.saturating_add(LEXEME_BYTES_MAX);
         while self.at < end {
             let left = end.saturating_sub(self.at);

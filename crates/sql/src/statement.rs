@@ -3,6 +3,7 @@
 //! Owns the shapes only; `parse` fills them and `session` runs them.
 
 mod change;
+mod maintenance;
 mod show;
 mod table;
 
@@ -14,7 +15,8 @@ use mayfly_types::CharacterSet;
 pub use change::{
     Delete, FileFormat, Insert, InsertSource, LoadData, LoadTarget, RowChoice, SetColumn, Update,
 };
-pub use show::{Filter, Nothing, ProfileKind, ProfileQuery, Show};
+pub use maintenance::{Maintenance, MaintenanceKind};
+pub use show::{Account, Filter, Nothing, ProfileKind, ProfileQuery, Show, Terms};
 pub use table::{
     Absent, AlterAction, AlterTable, CheckDefinition, ColumnDefinition, CreateTable, DropAbsent,
     DropTable, GeneratedColumn, KeyColumn, KeyDefinition, Placement,
@@ -87,6 +89,8 @@ pub enum Statement {
     FlushSlowLog,
     /// FLUSH of what is not there.
     Flush,
+    /// ANALYZE, CHECK, CHECKSUM, OPTIMIZE and REPAIR TABLE.
+    Maintain(Maintenance),
     /// LOCK TABLES, or UNLOCK TABLES: nothing is locked.
     LockTables(bool),
     /// PREPARE, EXECUTE and DEALLOCATE PREPARE.
@@ -112,7 +116,7 @@ pub enum Statement {
     RollbackTo(String),
     /// RELEASE SAVEPOINT.
     ReleaseSavepoint(String),
-    /// Statements that have nothing to do here: LOCK TABLES, FLUSH TABLES.
+    /// A text that is only a comment.
     Nothing,
 }
 

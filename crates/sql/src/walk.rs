@@ -40,7 +40,7 @@ macro_rules! counts_depth {
 pub(crate) use counts_depth;
 
 /// Whether an expression that does not stand in a subquery is what is looked for.
-pub(crate) fn finds(node: &impl Visit, is_it: &mut dyn FnMut(&Expr) -> bool) -> bool {
+pub fn finds(node: &impl Visit, is_it: &mut dyn FnMut(&Expr) -> bool) -> bool {
     struct Find<'a> {
         is_it: &'a mut dyn FnMut(&Expr) -> bool,
         depth: usize,

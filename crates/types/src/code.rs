@@ -128,6 +128,7 @@ codes! {
     BlobKeyWithoutLength = 1170, "42000", "BLOB/TEXT column '{}' used in key specification without a key length";
     PrimaryKeyNull = 1171, "42000", "All parts of a PRIMARY KEY must be NOT NULL; if you need NULL in a key, use UNIQUE instead";
     TooManyRows = 1172, "42000", "Result consisted of more than one row";
+    UpdateWithoutKey = 1175, "HY000", "You are using safe update mode and you tried to update a table without a WHERE that uses a KEY column.";
     KeyDoesNotExist = 1176, "42000", "Key '{}' doesn't exist in table '{}'";
     DuringCommit = 1180, "HY000", "Got error {} - '{}' during COMMIT";
     UnknownSystemVariable = 1193, "HY000", "Unknown system variable '{}'";
@@ -149,6 +150,7 @@ codes! {
     CantUseOptionHere = 1234, "42000", "Incorrect usage/placement of '{}'";
     NotSupportedYet = 1235, "42000", "This version of MySQL doesn't yet support '{}'";
     ReadOnlyVariable = 1238, "HY000", "Variable '{}' is a {} variable";
+    WrongForeignKey = 1239, "42000", "Incorrect foreign key definition for '{}': {}";
     OperandColumns = 1241, "21000", "Operand should contain {} column(s)";
     SubqueryRows = 1242, "21000", "Subquery returns more than 1 row";
     UnknownStatementHandler = 1243, "HY000", "Unknown prepared statement handler ({}) given to {}";
@@ -190,6 +192,7 @@ codes! {
     TruncatedWrongValueForField = 1366, "HY000", "Incorrect {} value: '{}' for column '{}' at row {}";
     IllegalValueForType = 1367, "22007", "Illegal {} value '{}' found during parsing";
     ProcedureAccessDenied = 1370, "42000", "{} command denied to user '{}'@'{}' for routine '{}'";
+    NoBinaryLogging = 1381, "HY000", "You are not using binary logging";
     TooManyParameters = 1390, "HY000", "Prepared statement contains too many placeholders";
     KeyPartZero = 1391, "HY000", "Key part '{}' length cannot be 0";
     DataTooLong = 1406, "22001", "Data too long for column '{}' at row {}";
@@ -216,6 +219,7 @@ codes! {
     TableCommentTooLong = 1628, "HY000", "Comment for table '{}' is too long (max = {})";
     FieldCommentTooLong = 1629, "HY000", "Comment for field '{}' is too long (max = {})";
     NoSuchFunctionChecked = 1630, "42000", "FUNCTION {} does not exist. Check the 'Function Name Parsing and Resolution' section in the Reference Manual";
+    UnknownLocale = 1649, "HY000", "Unknown locale: '{}'";
     IndexCommentTooLong = 1688, "HY000", "Comment for index '{}' is too long (max = {})";
     ValueOutOfRange = 1690, "22003", "{} value is out of range in '{}'";
     PartitionOfNone = 1747, "HY000", "PARTITION () clause on non partitioned table";
@@ -228,7 +232,9 @@ codes! {
     TempFileWrite = 1878, "HY000", "Temporary file write failure.";
     NotInDistinct = 3065, "HY000", "Expression #{} of {} is not in SELECT list, references column '{}' which is not in SELECT list; this is incompatible with {}";
     QueryTimeout = 3024, "HY000", "Query execution was interrupted, maximum statement execution time exceeded";
+    NoSuchChannel = 3074, "HY000", "Replica channel '{}' does not exist.";
     GeneratedFunction = 3102, "HY000", "Expression of generated column '{}' contains a disallowed function.";
+    GeneratedValueIgnored = 1906, "HY000", "The value specified for generated column '{}' in table '{}' has been ignored";
     GeneratedValue = 3105, "HY000", "The value specified for generated column '{}' in table '{}' is not allowed.";
     UnsupportedOnGenerated = 3106, "HY000", "'{}' is not supported for generated columns.";
     GeneratedNotPrior = 3107, "HY000", "Generated column can refer only to generated columns defined prior to it.";
@@ -240,6 +246,7 @@ codes! {
     InvalidJsonArgument = 3141, "22032", "Invalid JSON text in argument {} to function {}: \"{}\" at position {}.";
     InvalidJsonPath = 3143, "42000", "Invalid JSON path expression. The error is around character position {}.";
     JsonUsedAsKey = 3152, "42000", "JSON column '{}' supports indexing only via generated columns on a specified JSON path.";
+    JsonTooDeep = 3157, "22032", "The JSON document exceeds the maximum depth.";
     NullInJsonKey = 3158, "22032", "JSON documents may not contain NULL member names.";
     RecursionWithoutUnion = 3573, "HY000", "Recursive Common Table Expression '{}' should contain a UNION";
     RecursionWithoutStart = 3574, "HY000", "Recursive Common Table Expression '{}' should have one or more non-recursive query blocks followed by one or more recursive ones";

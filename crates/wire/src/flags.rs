@@ -141,6 +141,8 @@ flags! {
         IN_TRANS_READONLY = 0x2000;
         /// The OK packet tells of changes to the session.
         SESSION_STATE_CHANGED = 0x4000;
+        /// Double quotes enclose names: MariaDB's.
+        ANSI_QUOTES = 0x8000;
     }
 }
 

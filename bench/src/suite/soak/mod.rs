@@ -4,11 +4,11 @@
 //!
 //! Clients run random statements from a seed, most of them beyond the memory; another client kills
 //! statements and connections at random. Resident size, descriptors, memory of the budget and bytes
-//! of the temp files are looked at all the time: in the mean of all looks the second half of the run
-//! must not have more than the second quarter. The most of each part is told as well; it swings by a
-//! third with the statements that happen to meet, and so says little about growth. Then the tables
-//! go, all clients leave, and after half a minute of rest the space must have given back what it
-//! took.
+//! of the temp files are looked at all the time: in the mean of all looks the second half of the
+//! run must not have more than the second quarter. The most of each part is told as well; it swings
+//! by a third with the statements that happen to meet, and so says little about growth. Then the
+//! tables go, all clients leave, and after half a minute of rest the space must have given back
+//! what it took.
 
 mod work;
 

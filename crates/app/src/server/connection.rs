@@ -107,12 +107,21 @@ impl Client {
         if !reply.allows_multi_statements() {
             return self.run(text, false, reply).await;
         }
-        let mut cuts = statements(text);
+        let mut has_ansi_quotes = self.session.state().has_ansi_quotes;
+        let mut cuts = statements(text, has_ansi_quotes);
         let mut next = next_statement(&mut cuts).await;
         while let Some(range) = next {
             next = next_statement(&mut cuts).await;
             let statement = text.get(range).unwrap_or_default();
             self.run(statement, next.is_some(), reply).await?;
+            let is_changed = self.session.state().has_ansi_quotes != has_ansi_quotes;
+            if let Some(following) = next.as_ref().filter(|_| is_changed) {
+                // The statement changed how the rest of the text is read.
+                has_ansi_quotes = !has_ansi_quotes;
+                text = text.get(following.start..).unwrap_or_default();
+                cuts = statements(text, has_ansi_quotes);
+                next = next_statement(&mut cuts).await;
+            }
         }
         Ok(())
     }
@@ -546,6 +555,7 @@ fn status(state: &State) -> ServerStatus {
     flag(state.autocommits, ServerStatus::AUTOCOMMIT)
         | flag(state.is_in_transaction, ServerStatus::IN_TRANS)
         | flag(state.only_reads, ServerStatus::IN_TRANS_READONLY)
+        | flag(state.has_ansi_quotes, ServerStatus::ANSI_QUOTES)
 }
 
 /// How the client reads its results.

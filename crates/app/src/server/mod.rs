@@ -36,7 +36,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use mayfly_session::{Engine, FileAccess, VERSION, shorten_slices};
+use mayfly_session::{Endpoints, Engine, FileAccess, VERSION, shorten_slices};
 use mayfly_types::MySqlError;
 use mayfly_wire::{
     Account, Balance, ConnectionError, Endpoint, Incoming, Listener, Login, Method, Peer, Server,
@@ -183,6 +183,7 @@ pub fn serve(arguments: ServeArguments) -> Result<ExitCode> {
     };
     // Whether it is allowed is asked when it is: `local_infile` can change.
     settings.local_infile = true;
+    config.engine.endpoints = sockets.endpoints(settings.tls.is_some());
     let engine = config::open(config.engine)?;
     if let Some(metrics) = &sockets.metrics {
         metrics.serve(engine.clone())?;
@@ -334,6 +335,15 @@ impl Sockets {
         let tcp = self.tcp.iter();
         tcp.filter_map(|listener| listener.local_addr().ok())
             .collect()
+    }
+
+    /// What clients are told of where they come in.
+    fn endpoints(&self, has_tls: bool) -> Endpoints {
+        Endpoints {
+            port: self.addresses().first().map(SocketAddr::port),
+            socket: self.unix.as_ref().map(|socket| socket.path.clone()),
+            has_tls,
+        }
     }
 
     fn describe(&self) -> String {

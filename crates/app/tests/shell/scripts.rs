@@ -43,6 +43,20 @@ fn quotes_comments_and_delimiters_are_understood() {
 }
 
 #[test]
+fn statements_that_are_only_a_comment_are_no_errors() {
+    let dump = "/*M!999999\\- enable the sandbox mode */ \n-- MariaDB dump 10.19\n--\n\n\
+        /*!40101 SET @a = 1 */;\n/*!999999 for nobody */;\n/*! */;\n# so\n/* and so */;\n\
+        SELECT @a AS a;\n-- Dump completed";
+    let ran = run(&[], dump);
+    assert_eq!(
+        (ran.out.as_str(), ran.code),
+        ("a\n1\n", Some(0)),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
 fn another_delimiter_may_end_several_statements() {
     let script =
         "delimiter //\nselect 1 as a; select ';' as b;\n\nselect 3 as c//\nselect 4 as d//\n";

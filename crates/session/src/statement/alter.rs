@@ -17,7 +17,6 @@ use mayfly_sql::statement::{AlterAction, AlterTable, TableName};
 use mayfly_table::{Check, Column, Definition, Place, Table, TableSnapshot};
 use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
 
-use super::Job;
 use super::altered::{Altered, altered};
 use super::batch::batch_of;
 use super::defaults::{Fallback, zero};
@@ -27,6 +26,7 @@ use super::insert::with_info;
 use super::succession::Succession;
 use super::write::Writer;
 use super::written::Written;
+use super::{Job, foreign_key};
 use crate::errors;
 use crate::outcome::Outcome;
 
@@ -56,6 +56,11 @@ impl Job {
             .local()
             .variables
             .has_mode("PIPES_AS_CONCAT");
+        let foreign_keys = foreign_keys(&alter.actions);
+        let is_foreign = |action: &AlterAction| matches!(action, AlterAction::AddKey(key) if key.for_foreign_key);
+        if temporary && alter.actions.iter().any(is_foreign) {
+            return Err(MySqlError::new(ErrorCode::CannotAddForeignKey, &[]));
+        }
         let mut altered = altered(name, table.definition(), &alter.actions, pipes_as_concat)?;
         for note in altered.notes.drain(..) {
             self.connection.warn(note);
@@ -78,7 +83,8 @@ impl Job {
             AlterAction::AddKey(key) => Some(key),
             _ => None,
         });
-        for note in key_notes(added, &definition.keys, &table.definition().keys) {
+        let notes = key_notes(added, &definition.keys, &table.definition().keys);
+        for note in notes.into_iter().chain(foreign_keys) {
             self.connection.warn(note);
         }
         let made = Made {
@@ -198,6 +204,7 @@ impl Job {
 
     fn check_name_in(&self, database: &str, name: &str) -> Result<(), MySqlError> {
         check_table_name(name)?;
+        self.refuse_system(database)?;
         let dictionary = &self.connection.engine.shared().dictionary;
         if !dictionary.has_database(database) {
             return Err(MySqlError::new(ErrorCode::UnknownDatabase, &[&database]));
@@ -370,6 +377,20 @@ fn value_of_added(column: &Column) -> Result<Option<ScalarValue>, MySqlError> {
         )
     })?;
     Ok(Some(zero))
+}
+
+/// What is to be said of the foreign keys that are added.
+fn foreign_keys(actions: &[AlterAction]) -> Vec<Warning> {
+    let keys = actions.iter().filter_map(|action| match action {
+        AlterAction::AddKey(key) => Some(key),
+        _ => None,
+    });
+    let columns = actions.iter().filter_map(|action| match action {
+        AlterAction::AddColumn { definition, .. }
+        | AlterAction::ChangeColumn { definition, .. } => Some(definition.as_ref()),
+        _ => None,
+    });
+    foreign_key::warnings(keys, columns)
 }
 
 /// The table that takes the place of another.

@@ -149,6 +149,7 @@ fn is_drop(action: &AlterAction) -> bool {
             | AlterAction::DropKey { .. }
             | AlterAction::DropCheck { .. }
             | AlterAction::DropConstraint { .. }
+            | AlterAction::DropForeignKey { .. }
     )
 }
 
@@ -183,6 +184,9 @@ impl Changes<'_> {
                 }
                 None => self.missing(ErrorCode::CantDropField, name, *if_exists),
             },
+            AlterAction::DropForeignKey { name, if_exists } => {
+                self.missing(ErrorCode::CantDropField, name, *if_exists)
+            }
             AlterAction::DropCheck { name, if_exists } => match self.check(name) {
                 Some(index) => {
                     self.checks.remove(index);
@@ -519,6 +523,7 @@ impl Changes<'_> {
             comment: Some(key.comment.clone()),
             using: key.using,
             if_not_exists: false,
+            for_foreign_key: false,
         })
     }
 

@@ -200,13 +200,14 @@ impl Values {
     /// Refuses a value for a generated column.
     pub(crate) fn refuse_value(&self, column: usize) -> Result<(), MySqlError> {
         let column = &self.columns[column].column;
-        match column.generated {
-            None => Ok(()),
-            Some(_) => {
-                let code = ErrorCode::GeneratedValue;
-                Err(MySqlError::new(code, &[&column.name, &self.table.name()]))
-            }
-        }
+        let code = ErrorCode::GeneratedValue;
+        let refused = || MySqlError::new(code, &[&column.name, &self.table.name()]);
+        column.generated.as_ref().map_or(Ok(()), |_| Err(refused()))
+    }
+
+    /// Whether a value that does not fit is an error.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.strict
     }
 
     /// The names of the columns that the source fills, in the order of the source.

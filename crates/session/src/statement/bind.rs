@@ -52,17 +52,15 @@ impl Job {
             let Ok(database) = self.database_of(name) else {
                 continue;
             };
-            if information::is_database(&database) {
-                match self.information_bound(name) {
-                    Ok(bound) => {
-                        bindings
-                            .tables
-                            .insert((database, name.table.clone()), bound);
-                    }
-                    Err(error) if name.database.is_some() => return Err(error),
-                    Err(_) => {}
-                }
+            if let Some(made) = self.system_table(name) {
+                let bound = lowered::bind_batch(made.batch(None)?)?;
+                bindings
+                    .tables
+                    .insert((database, name.table.clone()), bound);
                 continue;
+            }
+            if information::is_database(&database) && name.database.is_some() {
+                return Err(information::unknown_table(&name.table));
             }
             let Ok(table) = self.table(name) else {
                 continue;

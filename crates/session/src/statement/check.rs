@@ -89,13 +89,13 @@ impl Job {
         match &statement {
             Statement::Update(update) => {
                 let mut apart = update.clone();
-                let found = self.mentions(&mut apart.choice.from)?;
+                let found = self.mentions(&mut apart.choice.from, "UPDATE")?;
                 let assignments = self.owned(&apart).await?;
                 self.assigned(&found, &assignments)?;
                 self.try_plan(statement).await
             }
             Statement::Delete(delete) => {
-                let found = self.mentions(&mut delete.choice.from.clone())?;
+                let found = self.mentions(&mut delete.choice.from.clone(), "DELETE")?;
                 self.deleted(&found, &delete.targets)?;
                 self.try_plan(statement).await
             }

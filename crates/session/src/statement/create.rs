@@ -15,7 +15,6 @@ use mayfly_sql::stored::{self, Stored};
 use mayfly_table::{Column, Definition, Table};
 use mayfly_types::{ColumnType, ErrorCode, Level, MySqlError, Warning};
 
-use super::Job;
 use super::assign::Values;
 use super::defaults::{Fallback, constant};
 use super::define::{Draft, check_table_name, key_notes};
@@ -28,6 +27,7 @@ use super::query::Ready;
 use super::succession::Succession;
 use super::write::Writer;
 use super::written::Written;
+use super::{Job, foreign_key};
 use crate::connection::Connection;
 use crate::errors;
 use crate::gone_tables;
@@ -35,15 +35,21 @@ use crate::outcome::Outcome;
 
 /// Engines that are accepted in the place of ours; with a note, as MySQL substitutes engines.
 const OTHER_ENGINES: [&str; 8] = [
-    "innodb",
-    "myisam",
-    "memory",
-    "heap",
-    "aria",
-    "csv",
-    "archive",
-    "temptable",
+    "InnoDB",
+    "MyISAM",
+    "MEMORY",
+    "HEAP",
+    "Aria",
+    "CSV",
+    "ARCHIVE",
+    "TempTable",
 ];
+
+/// The engine of this name that is accepted in the place of ours, as it spells itself.
+pub(crate) fn other_engine(name: &str) -> Option<&'static str> {
+    let mut engines = OTHER_ENGINES.iter().copied();
+    engines.find(|engine| engine.eq_ignore_ascii_case(name))
+}
 
 /// ER_WARN_USING_OTHER_HANDLER.
 const USING_OTHER_ENGINE: u16 = 1266;
@@ -57,7 +63,7 @@ impl Job {
         if name.is_empty() || name.chars().count() > NAME_LENGTH {
             return Err(MySqlError::new(ErrorCode::WrongDatabaseName, &[&name]));
         }
-        refuse_information(name)?;
+        refuse_information(&self.connection, name)?;
         match self
             .connection
             .engine
@@ -79,7 +85,7 @@ impl Job {
         name: &str,
         if_exists: bool,
     ) -> Result<Outcome, MySqlError> {
-        refuse_information(name)?;
+        refuse_information(&self.connection, name)?;
         let dictionary = &self.connection.engine.shared().dictionary;
         let tables = || Ok(dictionary.tables(name).unwrap_or_default());
         let (tables, turns) = self.tables_to_change(tables).await?;
@@ -121,7 +127,7 @@ impl Job {
         let database = self.database_of(&create.name)?;
         let name = &create.name.table;
         check_table_name(name)?;
-        refuse_information(&database)?;
+        self.refuse_system(&database)?;
         if let Some(like) = &create.like
             && (self.database_of(like)?.as_str(), &like.table) == (database.as_str(), name)
         {
@@ -184,7 +190,11 @@ impl Job {
         };
         let definition = draft.definition(name)?;
         self.check_rules(&definition).await?;
-        let notes = key_notes(create.keys.iter(), &definition.keys, &[]);
+        let mut notes = key_notes(create.keys.iter(), &definition.keys, &[]);
+        notes.extend(foreign_key::warnings(
+            create.keys.iter(),
+            create.columns.iter(),
+        ));
         let warns = !notes.is_empty();
         for note in notes {
             self.connection.warn(note);
@@ -283,17 +293,17 @@ impl Job {
         if replace {
             writer.replace();
         }
-        writer.refuse_values()?;
+        writer.pass_over_all()?;
         writer.write(ready).await
     }
 
     /// Notes that an engine is not obeyed, or refuses one that nobody knows.
     pub(crate) fn check_engine(&self, engine: &str, table: &str) -> Result<(), MySqlError> {
-        let lower = engine.to_ascii_lowercase();
-        if lower == "mayfly" {
+        // Everybody writes InnoDB, and asks for no other engine by it.
+        if ["mayfly", "innodb"].contains(&engine.to_ascii_lowercase().as_str()) {
             return Ok(());
         }
-        let substitutes = OTHER_ENGINES.contains(&lower.as_str());
+        let substitutes = other_engine(engine).is_some();
         let refuses = self
             .connection
             .local()
@@ -496,6 +506,9 @@ impl Job {
     }
 
     pub(crate) async fn truncate(&self, name: &TableName) -> Result<Outcome, MySqlError> {
+        if let Some(outcome) = self.truncate_system(name)? {
+            return Ok(outcome);
+        }
         let (table, turns) = self.table_to_change(name).await?;
         let is_large = gone_tables::is_large(&table);
         let truncated = table.truncate();

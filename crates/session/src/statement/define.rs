@@ -17,6 +17,7 @@ use mayfly_table::{
 use mayfly_types::{COLUMNS_MAX, ColumnType, ErrorCode, Level, MySqlError, Warning};
 
 use super::expressions::{CheckDraft, check_defaults, check_generated, checks};
+use super::foreign_key;
 use super::name_length::{NAME_LENGTH, check_name_length};
 
 /// The most words of a SET.
@@ -117,6 +118,7 @@ impl Draft {
             comment: None,
             using: None,
             if_not_exists: false,
+            for_foreign_key: false,
         });
         self.keys.extend(key);
         for check in &definition.checks {
@@ -166,7 +168,7 @@ impl Draft {
         for column in &mut self.columns {
             column.is_nullable &= !column.is_auto_increment;
         }
-        let keys = keys(&self.columns, self.keys)?;
+        let keys = keys(&self.columns, foreign_key::settled(self.keys))?;
         check_auto_increment(&self.columns, &keys)?;
         check_generated(&self.columns, &keys)?;
         check_defaults(&self.columns)?;

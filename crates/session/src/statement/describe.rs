@@ -13,10 +13,10 @@ use mayfly_sql::references::References;
 use mayfly_sql::statement::Statement;
 use mayfly_types::MySqlError;
 
-use super::Job;
 use super::meanings::Meanings;
+use super::{Job, maintenance};
 use crate::connection::Connection;
-use crate::outcome::{ColumnInfo, Outcome};
+use crate::outcome::{ColumnInfo, Outcome, columns_of};
 use crate::plan_owner::PlanOwner;
 use crate::running::Running;
 
@@ -100,6 +100,10 @@ pub(crate) async fn describe(
             Outcome::Rows { columns, .. } => Ok(columns),
             Outcome::Done { .. } => Ok(Vec::new()),
         },
+        Statement::Maintain(asked) => {
+            let batch = maintenance::answer(asked.kind).batch(None)?;
+            Ok(columns_of(batch.schema_ref(), None))
+        }
         Statement::Explain(explain) if !explain.analyze => {
             match Box::pin(job.explain(explain)).await? {
                 Outcome::Rows { columns, .. } => Ok(columns),

@@ -20,7 +20,6 @@ use super::Job;
 use super::batch::batch_of;
 use super::defaults::Fallback;
 use super::evaluate::literal;
-use super::information::refuse_information;
 use super::query::Ready;
 use super::record::{Record, reads};
 use super::row_values::{KnownValues, RowValues};
@@ -39,7 +38,7 @@ impl Job {
             Some(command) => status.commands.add(command),
             None => status.inserts += 1,
         });
-        refuse_information(&self.database_of(&insert.table)?)?;
+        self.refuse_system_rows(&insert.table, "INSERT")?;
         let (table, turns) = self.table_to_fill(&insert.table).await?;
         let mention = Mention::of(insert.table.clone());
         let database = self.current_database();
@@ -102,7 +101,7 @@ impl Job {
                     let update = writer.update(&mention, &on_duplicate, alias, ignore, &behind);
                     update.await?;
                 }
-                writer.refuse_values()?;
+                writer.pass_over_all()?;
                 Ok(with_info(Box::pin(writer.write(&ready)).await?))
             }
         }
@@ -236,10 +235,12 @@ impl Job {
         let mut computed = Vec::new();
         for (position, expression) in row.into_iter().enumerate() {
             let column = filled[position];
-            if expression.is_some() {
-                writer.refuse_value(column)?;
-            }
-            if let Some(value) = known(position) {
+            let is_passed_over = match &expression {
+                Some(value) => writer.passes_over(column, is_null(value))?,
+                None => false,
+            };
+            let expression = expression.filter(|_| !is_passed_over);
+            if let Some(value) = known(position).filter(|_| !is_passed_over) {
                 values.push(value);
                 continue;
             }
@@ -300,6 +301,10 @@ fn parted(schema: &Schema, behind: usize) -> (usize, Vec<FieldRef>) {
         Arc::new(field.with_name(source_columns::source_column(number)))
     });
     (written, fields.collect())
+}
+
+fn is_null(expression: &ast::Expr) -> bool {
+    matches!(expression, ast::Expr::Value(value) if value.value == ast::Value::Null)
 }
 
 fn same_types(left: &[TypedValue], right: &[TypedValue]) -> bool {

@@ -15,6 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
+use mayfly_sql::digest::{Digest, Tail};
 use mayfly_sql::statement::CreateTable;
 use mayfly_sql::table_text::TableText;
 use mayfly_table::Definition;
@@ -22,6 +23,7 @@ use mayfly_types::MySqlError;
 
 use super::Job;
 use crate::connection::Connection;
+use crate::digests::DigestCell;
 use crate::gone_tables;
 use crate::outcome::{Outcome, crashed, panic_text};
 
@@ -29,39 +31,84 @@ use crate::outcome::{Outcome, crashed, panic_text};
 const TABLES_MAX: usize = 16;
 const TEXT_BYTES_MAX: usize = 4 << 10;
 
-/// The definitions that a connection has seen, the latest last.
+/// What a connection has seen, the latest last.
 #[derive(Default)]
-pub(crate) struct KnownTables(Vec<KnownTable>);
+pub(crate) struct KnownTables {
+    made: Vec<KnownTable>,
+    /// Tables that were dropped, with TEMPORARY or without.
+    dropped: Vec<(bool, NameDigest)>,
+}
+
+/// The digest of a statement with the name of a table: mostly the name comes again.
+struct NameDigest {
+    name: String,
+    digest: Arc<Digest>,
+}
+
+impl NameDigest {
+    fn new(keywords: &str, name: &str, tail: &Tail) -> NameDigest {
+        NameDigest {
+            name: name.to_owned(),
+            digest: Arc::new(Digest::with_name(keywords, name, tail)),
+        }
+    }
+}
 
 struct KnownTable {
     /// What stood behind the name.
     text: String,
     /// The version of the variables, which a definition may depend on.
     variables: u64,
-    made: Made,
-}
-
-/// What a text makes.
-#[derive(Clone)]
-struct Made {
     definition: Arc<Definition>,
     /// The AUTO_INCREMENT option.
     next_number: u64,
+    /// The digest of the text.
+    tail: Tail,
+    /// The same with the last name.
+    last: Option<NameDigest>,
+}
+
+impl KnownTable {
+    /// The digest of the text behind a name.
+    fn digest(&mut self, name: &str) -> DigestCell {
+        let last = self.last.take().filter(|last| last.name == name);
+        let last =
+            last.unwrap_or_else(|| NameDigest::new("CREATE TEMPORARY TABLE", name, &self.tail));
+        DigestCell::from(Arc::clone(&self.last.insert(last).digest))
+    }
 }
 
 impl KnownTables {
-    fn get(&self, text: &str, variables: u64) -> Option<&Made> {
-        let mut known = self.0.iter().rev();
-        let found = known.find(|known| known.variables == variables && known.text == text)?;
-        Some(&found.made)
+    fn get(&mut self, text: &str, variables: u64) -> Option<&mut KnownTable> {
+        let mut known = self.made.iter_mut().rev();
+        known.find(|known| known.variables == variables && known.text == text)
     }
 
     fn keep(&mut self, known: KnownTable) {
-        self.0.retain(|other| other.text != known.text);
-        if self.0.len() >= TABLES_MAX {
-            self.0.remove(0);
+        self.made.retain(|other| other.text != known.text);
+        if self.made.len() >= TABLES_MAX {
+            self.made.remove(0);
         }
-        self.0.push(known);
+        self.made.push(known);
+    }
+
+    /// The digest of a DROP TABLE.
+    fn drop_digest(&mut self, temporary: bool, name: &str) -> DigestCell {
+        let is_it = |it: &&(bool, NameDigest)| it.0 == temporary && it.1.name == name;
+        if let Some((_, known)) = self.dropped.iter().rev().find(is_it) {
+            return DigestCell::from(Arc::clone(&known.digest));
+        }
+        let keywords = match temporary {
+            true => "DROP TEMPORARY TABLE",
+            false => "DROP TABLE",
+        };
+        let known = NameDigest::new(keywords, name, &Tail::default());
+        let digest = DigestCell::from(Arc::clone(&known.digest));
+        if self.dropped.len() >= TABLES_MAX {
+            self.dropped.remove(0);
+        }
+        self.dropped.push((temporary, known));
+        digest
     }
 }
 
@@ -75,21 +122,22 @@ pub(crate) fn run_known_table(
     let whole = text;
     let text = TableText::read(whole)?;
     let run = || connection.run_table_text(text);
-    let ended = match catch_unwind(AssertUnwindSafe(run)) {
+    let (ended, digest) = match catch_unwind(AssertUnwindSafe(run)) {
         Ok(None) => return None,
         Ok(Some(ended)) => ended,
-        Err(panic) => Err(crashed(&panic_text(panic))),
+        Err(panic) => (Err(crashed(&panic_text(panic))), DigestCell::new()),
     };
     connection.count(|status| match text {
         TableText::Create { .. } => status.temporary_creates += 1,
         TableText::Drop { .. } => status.drops += 1,
     });
-    connection.told_at_once(whole, started, ended.as_ref().err());
+    connection.told_at_once(whole, &digest, started, ended.as_ref().err());
     Some(ended.map(|()| Outcome::done(0)))
 }
 
 impl Connection {
-    fn run_table_text(&self, text: TableText<'_>) -> Option<Result<(), MySqlError>> {
+    /// How a statement ended, and its digest.
+    fn run_table_text(&self, text: TableText<'_>) -> Option<(Result<(), MySqlError>, DigestCell)> {
         let mut local = self.local();
         if local.only_reads() {
             return None;
@@ -97,21 +145,22 @@ impl Connection {
         let database = local.database.clone()?;
         match text {
             TableText::Create { name, rest } => {
-                let made = local
-                    .known_tables
-                    .get(rest, local.variables.version())?
-                    .clone();
                 let is_free = local.temporary.table(&database, name).is_none();
+                let version = local.variables.version();
+                let known = local.known_tables.get(rest, version)?;
+                let definition = Arc::clone(&known.definition);
+                let next_number = known.next_number;
+                let digest = known.digest(name);
                 drop(local);
                 let dictionary = &self.engine.shared().dictionary;
                 if !is_free || !dictionary.has_database(&database) {
                     return None;
                 }
-                let table = Arc::new(self.new_table(name, made.definition, true));
-                table.raise_auto_increment(made.next_number);
+                let table = Arc::new(self.new_table(name, definition, true));
+                table.raise_auto_increment(next_number);
                 let published = self.publish(&database, table, true);
                 self.local().session_state_changed();
-                Some(published)
+                Some((published, digest))
             }
             TableText::Drop { temporary, name } => {
                 // A large one is freed elsewhere, which is waited for.
@@ -126,7 +175,7 @@ impl Connection {
                     local.transaction.commit();
                     local.next_access = None;
                 }
-                Some(Ok(()))
+                Some((Ok(()), local.known_tables.drop_digest(temporary, name)))
             }
         }
     }
@@ -156,10 +205,10 @@ impl Job {
         let known = KnownTable {
             text: rest.to_owned(),
             variables: local.variables.version(),
-            made: Made {
-                definition: Arc::clone(definition),
-                next_number: create.auto_increment.unwrap_or(1),
-            },
+            definition: Arc::clone(definition),
+            next_number: create.auto_increment.unwrap_or(1),
+            tail: Tail::of(rest, local.variables.has_mode("ANSI_QUOTES")),
+            last: None,
         };
         local.known_tables.keep(known);
     }

@@ -23,11 +23,13 @@ mod evaluate;
 mod explain;
 mod expressions;
 mod few_rows;
+mod foreign_key;
 mod information;
 mod insert;
 mod into;
 mod known_tables;
 mod load;
+mod maintenance;
 mod meanings;
 mod name_length;
 mod origins;
@@ -55,7 +57,7 @@ use mayfly_sql::parse;
 use mayfly_sql::planning::text_bytes;
 use mayfly_sql::references::References;
 use mayfly_sql::source::Source;
-use mayfly_sql::statement::{Access, Completion, Show, Statement, TableName};
+use mayfly_sql::statement::{Access, Completion, MaintenanceKind, Show, Statement, TableName};
 use mayfly_table::Table;
 use mayfly_types::{ErrorCode, MySqlError, Warning};
 
@@ -293,6 +295,7 @@ impl Job {
                 outcome
             }
             Statement::Show(show) => Box::pin(self.show(show)).await,
+            Statement::Maintain(asked) => Box::pin(self.maintain(asked)).await,
             Statement::FlushSlowLog => {
                 connection.engine.reopen_slow_log()?;
                 Ok(Outcome::done(0))
@@ -494,11 +497,12 @@ fn commits(statement: &Statement) -> bool {
     }
 }
 
-/// Whether a statement that defines nothing commits what was open: FLUSH, LOCK TABLES, and UNLOCK
-/// TABLES if some are locked, which BEGIN ends too.
+/// Whether a statement that defines nothing commits what was open: FLUSH, table maintenance but for
+/// CHECKSUM, LOCK TABLES, and UNLOCK TABLES if some are locked, which BEGIN ends too.
 fn ends_transaction(statement: &Statement, local: &mut Local) -> bool {
     match statement {
         Statement::Flush | Statement::FlushStatus | Statement::FlushSlowLog => true,
+        Statement::Maintain(asked) => !matches!(asked.kind, MaintenanceKind::Checksum { .. }),
         Statement::LockTables(locks) => {
             let has_locked = std::mem::replace(&mut local.has_locked, *locks);
             *locks || has_locked

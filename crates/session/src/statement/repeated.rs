@@ -34,6 +34,7 @@ use super::Job;
 use super::few_rows::{run_short, unless_warned_elsewhere};
 use super::meanings::Meanings;
 use crate::connection::Connection;
+use crate::digests::DigestCell;
 use crate::lowered;
 use crate::outcome::{ColumnInfo, Outcome};
 use crate::slow_log::Reads;
@@ -107,6 +108,7 @@ struct KeptPlan {
     meanings: Meanings,
     /// Where its functions warn.
     values: SessionValues,
+    digest: DigestCell,
     /// The last runs that took long, without one between them that did not.
     long_runs: AtomicU32,
     _place: Place,
@@ -178,6 +180,8 @@ pub(crate) fn run_repeated(connection: &Arc<Connection>, text: &str) -> Option<O
     let row_count = ran.rows.num_rows() as u64;
     let told = Ended {
         text,
+        digest: &kept.digest,
+        is_failed: false,
         stats: StatementStats::new(started.elapsed(), row_count, &ran.temp_tables, &counters),
         is_query: true,
         reads: Reads {
@@ -321,6 +325,7 @@ impl Job {
             plan,
             meanings,
             values: connection.values.clone(),
+            digest: DigestCell::new(),
             long_runs: AtomicU32::new(0),
             _place: place,
         })

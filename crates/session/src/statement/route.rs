@@ -49,14 +49,21 @@ pub(crate) fn is_light(text: &str) -> bool {
 }
 
 /// What SHOW may name that takes no longer for many rows than for few.
-const CONTROL: [&str; 11] = [
+const CONTROL: [&str; 18] = [
     "DATABASES",
+    "ENGINE",
     "ENGINES",
     "ERRORS",
+    "GRANTS",
+    "MASTER",
+    "PLUGINS",
+    "PRIVILEGES",
     "PROCESSLIST",
     "PROFILE",
     "PROFILES",
+    "REPLICA",
     "SCHEMAS",
+    "SLAVE",
     "STATUS",
     "TABLES",
     "VARIABLES",

@@ -7,7 +7,8 @@
 //! **Never** waits for a turn while it has others that come later in the order of all turns, so no
 //! two statements wait for each other.
 //!
-//! Who waits can be killed, since its task is, and gives up after `lock_wait_timeout` seconds.
+//! Who waits can be killed, since its task is, and gives up after `lock_wait_timeout` seconds,
+//! or `innodb_lock_wait_timeout` where that was set to fewer.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -145,11 +146,7 @@ impl Job {
         }
         let started = Instant::now();
         let until = *deadline.0.get_or_insert_with(|| {
-            let seconds = self
-                .connection
-                .local()
-                .variables
-                .number("lock_wait_timeout");
+            let seconds = self.connection.local().variables.lock_wait_seconds();
             started + Duration::from_secs(seconds)
         });
         self.running.enter(Stage::WaitingForTable);

@@ -163,15 +163,35 @@ impl Writer {
         self.values.keep_rows();
     }
 
-    /// As [`Values::refuse_value`].
-    pub(crate) fn refuse_value(&self, column: usize) -> Result<(), MySqlError> {
-        self.values.refuse_value(column)
+    /// Whether a value for a column is passed over, since the column is generated. Without strict
+    /// mode it is, as in MariaDB, whose dumps have such values, with a warning unless it is NULL.
+    ///
+    /// # Errors
+    /// 3105 in strict mode.
+    pub(crate) fn passes_over(&self, column: usize, is_null: bool) -> Result<bool, MySqlError> {
+        let Err(error) = self.values.refuse_value(column) else {
+            return Ok(false);
+        };
+        if self.values.is_strict() {
+            return Err(error);
+        }
+        if !is_null {
+            let table = self.table();
+            let code = ErrorCode::GeneratedValueIgnored;
+            let name = &table.columns()[column].name;
+            let connection = &self.values.job().connection;
+            connection.warn(Warning::new(code, &[name, &table.name()]));
+        }
+        Ok(true)
     }
 
-    /// Refuses a source with values for generated columns.
-    pub(crate) fn refuse_values(&self) -> Result<(), MySqlError> {
+    /// Passes over the values of a source for generated columns.
+    ///
+    /// # Errors
+    /// As [`Writer::passes_over`].
+    pub(crate) fn pass_over_all(&self) -> Result<(), MySqlError> {
         let mut filled = self.filled().into_iter();
-        filled.try_for_each(|column| self.refuse_value(column))
+        filled.try_for_each(|column| self.passes_over(column, false).map(|_| ()))
     }
 
     /// Makes NULL in a column that refuses it an error in every mode, as in an INSERT of one row.

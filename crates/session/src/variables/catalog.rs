@@ -1,4 +1,10 @@
 //! The list of system variables: name, scope, kind, default, and what it does here.
+//!
+//! Those that do nothing here have a list of their own, `accepted`.
+
+use std::sync::LazyLock;
+
+use super::accepted::ACCEPTED;
 
 /// Where a variable lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +22,8 @@ pub(crate) enum Where {
 pub(crate) enum Kind {
     /// ON or OFF.
     Switch,
+    /// OFF: what ON would do is not done.
+    Off,
     /// A number from `least` to `most`, rounded down to a multiple of `block`.
     Number { least: u64, most: u64, block: u64 },
     /// Seconds with a fraction.
@@ -36,6 +44,10 @@ pub(crate) enum Kind {
     Flags,
     /// A time zone: SYSTEM, UTC or an offset.
     TimeZone,
+    /// The name of a locale; `of_english`: one in which days and months have English names.
+    Locale { of_english: bool },
+    /// Identifiers of transactions; with `+` in front they are added.
+    GtidSet,
 }
 
 /// One variable.
@@ -48,7 +60,7 @@ pub(crate) struct Definition {
     pub(crate) read_only: bool,
 }
 
-const fn new(
+pub(super) const fn new(
     name: &'static str,
     place: Where,
     kind: Kind,
@@ -65,29 +77,29 @@ const fn new(
 }
 
 /// Session and global, may be set.
-const fn both(name: &'static str, kind: Kind, default: &'static str) -> Definition {
+pub(super) const fn both(name: &'static str, kind: Kind, default: &'static str) -> Definition {
     new(name, Where::Both, kind, default, false)
 }
 
 /// Global, may be set.
-const fn global(name: &'static str, kind: Kind, default: &'static str) -> Definition {
+pub(super) const fn global(name: &'static str, kind: Kind, default: &'static str) -> Definition {
     new(name, Where::Global, kind, default, false)
 }
 
 /// Global, fixed when the engine starts.
-const fn fixed(name: &'static str, default: &'static str) -> Definition {
+pub(super) const fn fixed(name: &'static str, default: &'static str) -> Definition {
     new(name, Where::Global, Kind::Text, default, true)
 }
 
-const fn fixed_number(name: &'static str, default: &'static str) -> Definition {
+pub(super) const fn fixed_number(name: &'static str, default: &'static str) -> Definition {
     new(name, Where::Global, ANY, default, true)
 }
 
-const fn fixed_switch(name: &'static str, default: &'static str) -> Definition {
+pub(super) const fn fixed_switch(name: &'static str, default: &'static str) -> Definition {
     new(name, Where::Global, Kind::Switch, default, true)
 }
 
-const fn from(least: u64, block: u64) -> Kind {
+pub(super) const fn from(least: u64, block: u64) -> Kind {
     Kind::Number {
         least,
         most: u64::MAX,
@@ -95,7 +107,7 @@ const fn from(least: u64, block: u64) -> Kind {
     }
 }
 
-const fn range(least: u64, most: u64) -> Kind {
+pub(super) const fn range(least: u64, most: u64) -> Kind {
     Kind::Number {
         least,
         most,
@@ -103,8 +115,8 @@ const fn range(least: u64, most: u64) -> Kind {
     }
 }
 
-const ANY: Kind = from(0, 1);
-const SIZE_32: Kind = range(0, u32::MAX as u64);
+pub(super) const ANY: Kind = from(0, 1);
+pub(super) const SIZE_32: Kind = range(0, u32::MAX as u64);
 
 /// No cap: the value of the size limits until they are set.
 pub(crate) const NO_CAP: &str = "18446744073709551615";
@@ -159,7 +171,7 @@ const ISOLATION: Kind = Kind::Word(&[
     "REPEATABLE-READ",
     "SERIALIZABLE",
 ]);
-const ENGINE: Kind = Kind::Word(&[
+pub(super) const ENGINE: Kind = Kind::Word(&[
     "Mayfly",
     "InnoDB",
     "MEMORY",
@@ -169,9 +181,9 @@ const ENGINE: Kind = Kind::Word(&[
     "CSV",
 ]);
 
-/// All variables, sorted by name.
+/// The variables that mean something, sorted by name.
 #[rustfmt::skip]
-pub(crate) const CATALOG: &[Definition] = &[
+const CATALOG: &[Definition] = &[
     both("auto_increment_increment", range(1, 65535), "1"),
     both("auto_increment_offset", range(1, 65535), "1"),
     both("autocommit", Kind::Switch, "ON"),
@@ -198,7 +210,7 @@ pub(crate) const CATALOG: &[Definition] = &[
     both("explicit_defaults_for_timestamp", Kind::Switch, "ON"),
     both("foreign_key_checks", Kind::Switch, "ON"),
     both("group_concat_max_len", from(4, 1), "1024"),
-    fixed("have_openssl", "YES"),
+    fixed("have_openssl", "DISABLED"),
     fixed("have_profiling", "YES"),
     fixed("hostname", "localhost"),
     new("identity", Where::Session, ANY, "0", false),
@@ -208,7 +220,7 @@ pub(crate) const CATALOG: &[Definition] = &[
     both("internal_tmp_mem_storage_engine", ENGINE, "TempTable"),
     both("join_buffer_size", from(128, 128), "262144"),
     new("last_insert_id", Where::Session, ANY, "0", false),
-    both("lc_time_names", Kind::Word(&["en_US"]), "en_US"),
+    both("lc_time_names", Kind::Locale { of_english: true }, "en_US"),
     fixed("license", "Apache-2.0"),
     global("local_infile", Kind::Switch, "ON"),
     both("lock_wait_timeout", range(1, 31_536_000), "31536000"),
@@ -219,6 +231,7 @@ pub(crate) const CATALOG: &[Definition] = &[
     fixed_number("lower_case_table_names", "0"),
     both("max_allowed_packet", Kind::Number { least: 1024, most: 1 << 30, block: 1024 }, "67108864"),
     global("max_connections", range(1, 100_000), "151"),
+    fixed_number("max_digest_length", "1024"),
     both("max_error_count", range(0, 65535), "1024"),
     both("max_execution_time", SIZE_32, "0"),
     both("max_heap_table_size", from(16384, 1024), NO_CAP),
@@ -243,7 +256,11 @@ pub(crate) const CATALOG: &[Definition] = &[
     both("old_alter_table", Kind::Switch, "OFF"),
     fixed_number("open_files_limit", "0"),
     both("optimizer_switch", Kind::Flags, OPTIMIZER_SWITCH),
-    fixed_switch("performance_schema", "OFF"),
+    fixed_switch("performance_schema", "ON"),
+    fixed_number("performance_schema_digests_size", "10000"),
+    fixed_number("performance_schema_max_digest_length", "1024"),
+    fixed_number("performance_schema_max_digest_sample_age", "60"),
+    fixed_number("performance_schema_max_sql_text_length", "1024"),
     fixed("pid_file", ""),
     fixed_number("port", "0"),
     both("profiling", Kind::Switch, "OFF"),
@@ -356,22 +373,97 @@ pub(crate) const MODE_BITS: &[(u32, &str)] = &[
 /// Modes that change what statements mean in ways that are not implemented.
 pub(crate) const REFUSED_MODES: &[&str] = &[
     "ALLOW_INVALID_DATES",
-    "ANSI_QUOTES",
     "NO_UNSIGNED_SUBTRACTION",
     "PAD_CHAR_TO_FULL_LENGTH",
     "NO_BACKSLASH_ESCAPES",
     "HIGH_NOT_PRECEDENCE",
-    "ANSI",
+];
+
+/// Modes that stand for several, with these.
+pub(crate) const COMBINED_MODES: &[(&str, &[&str])] = &[
+    (
+        "ANSI",
+        &[
+            "REAL_AS_FLOAT",
+            "PIPES_AS_CONCAT",
+            "ANSI_QUOTES",
+            "IGNORE_SPACE",
+            "ONLY_FULL_GROUP_BY",
+        ],
+    ),
+    (
+        "TRADITIONAL",
+        &[
+            "STRICT_TRANS_TABLES",
+            "STRICT_ALL_TABLES",
+            "NO_ZERO_IN_DATE",
+            "NO_ZERO_DATE",
+            "ERROR_FOR_DIVISION_BY_ZERO",
+            "NO_ENGINE_SUBSTITUTION",
+        ],
+    ),
 ];
 
 /// MariaDB's and MySQL's two names for one variable; the second is stored.
 pub(crate) const ALIASES: &[(&str, &str)] = &[
+    ("have_openssl", "have_ssl"),
+    ("storage_engine", "default_storage_engine"),
     ("tmp_memory_table_size", "tmp_table_size"),
     ("tx_isolation", "transaction_isolation"),
     ("tx_read_only", "transaction_read_only"),
 ];
 
+/// All variables, sorted by name.
+static ALL: LazyLock<Vec<&'static Definition>> = LazyLock::new(|| {
+    let mut all: Vec<_> = CATALOG.iter().chain(ACCEPTED).collect();
+    all.sort_unstable_by_key(|definition| definition.name);
+    all
+});
+
+/// All variables, sorted by name.
+pub(crate) fn all() -> &'static [&'static Definition] {
+    &ALL
+}
+
 /// The definition of a variable; `name` is in lower case.
 pub(crate) fn find(name: &str) -> Option<&'static Definition> {
-    CATALOG.iter().find(|definition| definition.name == name)
+    let found = ALL.binary_search_by_key(&name, |definition| definition.name);
+    found.ok().map(|place| ALL[place])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variable_is_there_once_and_found() {
+        for pair in all().windows(2) {
+            assert!(pair[0].name < pair[1].name, "{}", pair[0].name);
+        }
+        for definition in all() {
+            assert_eq!(
+                find(definition.name).map(|found| found.name),
+                Some(definition.name)
+            );
+        }
+        assert!(find("no_such_variable").is_none());
+    }
+
+    #[test]
+    fn defaults_are_values() {
+        for definition in all() {
+            let holds = match definition.kind {
+                Kind::Switch => ["ON", "OFF"].contains(&definition.default),
+                Kind::Off => definition.default == "OFF",
+                Kind::Number { least, most, .. } => {
+                    let number = definition.default.parse::<u64>();
+                    let is_own = definition.place == Where::Session;
+                    number.is_ok_and(|number| is_own || (least..=most).contains(&number))
+                }
+                Kind::Word(words) => words.contains(&definition.default),
+                _ => true,
+            };
+            assert!(holds, "{}", definition.name);
+        }
+    }
 }

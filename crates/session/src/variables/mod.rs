@@ -3,7 +3,9 @@
 //! Owns the values of one scope: the engine has one set, each session a copy. Never acts on a
 //! value; who needs one reads it when it is needed.
 
+mod accepted;
 mod catalog;
+mod gtid;
 mod versions;
 
 use std::collections::BTreeMap;
@@ -13,7 +15,7 @@ use datafusion::scalar::ScalarValue;
 use mayfly_sql::statement::Scope;
 use mayfly_types::{CharacterSet, ErrorCode, Level, MySqlError, Warning};
 
-pub(crate) use catalog::{CATALOG, Definition, Kind, Where, find};
+pub(crate) use catalog::{Definition, Kind, Where, all, find};
 use versions::Versions;
 
 /// Values of system variables that differ from their defaults.
@@ -42,6 +44,16 @@ impl Variables {
     /// The number of a variable.
     pub(crate) fn number(&self, name: &str) -> u64 {
         self.text(name).parse().unwrap_or(0)
+    }
+
+    /// How long a statement waits for its tables. InnoDB's limit counts where it was set: by its
+    /// default of 50 s, which is meant for rows, whoever waits for a long LOAD DATA would fail.
+    pub(crate) fn lock_wait_seconds(&self) -> u64 {
+        let seconds = self.number("lock_wait_timeout");
+        match self.is_set("innodb_lock_wait_timeout") {
+            true => seconds.min(self.number("innodb_lock_wait_timeout")),
+            false => seconds,
+        }
     }
 
     /// The bytes of a quota; 0 is none.
@@ -111,7 +123,7 @@ pub(crate) fn stored_name(name: &str) -> &str {
 /// The value of a variable as an expression sees it.
 pub(crate) fn as_scalar(definition: &Definition, text: &str) -> ScalarValue {
     match definition.kind {
-        Kind::Switch => ScalarValue::Int64(Some(i64::from(text == "ON"))),
+        Kind::Switch | Kind::Off => ScalarValue::Int64(Some(i64::from(text == "ON"))),
         Kind::Number { .. } => match text.parse::<u64>() {
             Ok(number) => match i64::try_from(number) {
                 Ok(number) => ScalarValue::Int64(Some(number)),
@@ -159,31 +171,19 @@ pub(crate) fn check(
             &[&definition.name, &shown],
         )
     };
-    // It protects those who set it, which it would not do here.
-    let is_always_off = definition.name == "sql_safe_updates";
     let wrong_type = || MySqlError::new(ErrorCode::WrongTypeForVariable, &[&definition.name]);
     match definition.kind {
-        Kind::Switch => match (integer(value), text(value)) {
-            (Some(0), _) => Ok("OFF".to_owned()),
-            (Some(1), _) if !is_always_off => Ok("ON".to_owned()),
-            (None, Some(word)) => match word.to_ascii_uppercase().as_str() {
-                "ON" | "TRUE" if !is_always_off => Ok("ON".to_owned()),
-                "OFF" | "FALSE" => Ok("OFF".to_owned()),
-                _ => Err(wrong_value()),
-            },
-            _ => Err(wrong_value()),
-        },
+        Kind::Switch => switch(value).ok_or_else(wrong_value),
+        Kind::Off => switch(value)
+            .filter(|asked| asked == "OFF")
+            .ok_or_else(wrong_value),
+        Kind::Locale { of_english } => locale(definition.name, value, of_english),
+        Kind::GtidSet => {
+            gtid::set(&text(value).ok_or_else(wrong_value)?, current).ok_or_else(wrong_value)
+        }
         Kind::Number { least, most, block } => {
             let asked = integer(value).ok_or_else(wrong_type)?;
-            let bounded = u64::try_from(asked.max(0))
-                .unwrap_or(u64::MAX)
-                .clamp(least, most);
-            let kept = if bounded == u64::MAX {
-                bounded
-            } else {
-                bounded / block * block
-            };
-            let kept = kept.max(least);
+            let kept = bounded(asked, least, most, block);
             if i128::from(kept) != asked {
                 let code = ErrorCode::TruncatedValue;
                 warnings.push(Warning::new(code, &[&definition.name, &asked]));
@@ -265,6 +265,62 @@ pub(crate) fn check(
                 .ok_or_else(|| MySqlError::new(ErrorCode::UnknownTimeZone, &[&zone]))
         }
     }
+}
+
+/// ON or OFF, as a switch is set to it; `None` for another value.
+fn switch(value: &ScalarValue) -> Option<String> {
+    let is_on = match (integer(value), text(value)) {
+        (Some(0), _) => false,
+        (Some(1), _) => true,
+        (None, Some(word)) => match word.to_ascii_uppercase().as_str() {
+            "ON" | "TRUE" => true,
+            "OFF" | "FALSE" => false,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some(if is_on { "ON" } else { "OFF" }.to_owned())
+}
+
+/// The nearest number that a variable takes.
+fn bounded(asked: i128, least: u64, most: u64, block: u64) -> u64 {
+    let bounded = u64::try_from(asked.max(0))
+        .unwrap_or(u64::MAX)
+        .clamp(least, most);
+    let kept = match bounded {
+        u64::MAX => bounded,
+        _ => bounded / block * block,
+    };
+    kept.max(least)
+}
+
+/// The locale that a variable is set to. Messages are English whatever it is; names of days and
+/// months are, so that a variable which chooses them takes no locale that has others.
+fn locale(
+    variable: &'static str,
+    value: &ScalarValue,
+    of_english: bool,
+) -> Result<String, MySqlError> {
+    let mut locales = accepted::LOCALES.split(' ');
+    let name = match (integer(value), text(value)) {
+        (Some(number), _) => usize::try_from(number)
+            .ok()
+            .and_then(|number| locales.clone().nth(number))
+            .map_or_else(|| number.to_string(), str::to_owned),
+        (None, Some(name)) => name,
+        (None, None) => {
+            let code = ErrorCode::WrongValueForVariable;
+            return Err(MySqlError::new(code, &[&variable, &show(value)]));
+        }
+    };
+    let found = locales.find(|locale| locale.eq_ignore_ascii_case(&name));
+    let unknown = || MySqlError::new(ErrorCode::UnknownLocale, &[&name]);
+    let locale = found.ok_or_else(unknown)?;
+    if of_english && !locale.starts_with("en_") {
+        let what = format!("{variable} {locale}");
+        return Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]));
+    }
+    Ok(locale.to_owned())
 }
 
 /// The character set that a variable is set to: by its name, or by the number of a collation.
@@ -390,18 +446,11 @@ fn sql_mode(text: &str) -> Result<String, MySqlError> {
             modes.push(known);
         }
     }
-    if modes.contains(&"TRADITIONAL") {
-        for implied in [
-            "STRICT_TRANS_TABLES",
-            "STRICT_ALL_TABLES",
-            "NO_ZERO_IN_DATE",
-            "NO_ZERO_DATE",
-            "ERROR_FOR_DIVISION_BY_ZERO",
-            "NO_ENGINE_SUBSTITUTION",
-        ] {
-            if !modes.contains(&implied) {
-                modes.push(implied);
-            }
+    for (combined, parts) in catalog::COMBINED_MODES {
+        if modes.contains(combined) {
+            let missing = parts.iter().filter(|part| !modes.contains(part));
+            let missing: Vec<&str> = missing.copied().collect();
+            modes.extend(missing);
         }
     }
     modes.sort_by_key(|mode| catalog::SQL_MODES.iter().position(|known| known == mode));

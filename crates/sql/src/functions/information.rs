@@ -14,6 +14,11 @@ use super::own::{AVG_RESULT, SET_LAST_INSERT_ID, SUM_ARGUMENT, SUM_RESULT, TUPLE
 use super::session_values::Values;
 use super::unify::{decimal, double, shown_digits};
 
+/// An identifier that no other has, as UUID() makes it.
+pub fn random_uuid() -> String {
+    uuid::Uuid::new_v4().to_string()
+}
+
 pub(super) static FUNCTIONS: &[Definition] = &[
     stable("version", &[], (0, 0), Returns::Text, |call| {
         text(call, |v| Some(v.version.clone()))
@@ -71,7 +76,7 @@ pub(super) static FUNCTIONS: &[Definition] = &[
     }),
     volatile("uuid", &[], (0, 0), Returns::Text, |call| {
         call.make_texts(|_, out| {
-            out.push_str(&uuid::Uuid::new_v4().to_string());
+            out.push_str(&random_uuid());
             Ok(true)
         })
     }),

@@ -25,6 +25,7 @@ pub(crate) mod date;
 pub(crate) mod define;
 pub(crate) mod group_concat;
 mod information;
+mod json;
 pub(crate) mod listed;
 mod long_text;
 mod math;
@@ -59,6 +60,7 @@ use datafusion::optimizer::Analyzer;
 pub use arithmetic::refusing_zero;
 pub use cast::{assignment, converted, rows_seen, see_again, shown_texts, skip_rows, zero};
 pub use define::raise;
+pub use information::random_uuid;
 pub use long_text::LongTexts;
 pub use named_locks::{LockHolder, NamedLocks};
 pub(crate) use number::{read_double, read_integer};
@@ -100,6 +102,7 @@ fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
         information::FUNCTIONS,
         waiting::FUNCTIONS,
         addresses::FUNCTIONS,
+        json::FUNCTIONS,
     ];
     let families = text::TABLES.into_iter().chain(date::TABLES);
     let defined = families

@@ -177,7 +177,7 @@ fn add_one(
 }
 
 fn drop(cursor: &mut Cursor<'_>) -> Result<AlterAction> {
-    for what in ["PARTITION", "FOREIGN", "SYSTEM", "PERIOD"] {
+    for what in ["PARTITION", "SYSTEM", "PERIOD"] {
         if cursor.peek_word(what) {
             return unsupported(&format!("DROP {what}"));
         }
@@ -187,6 +187,11 @@ fn drop(cursor: &mut Cursor<'_>) -> Result<AlterAction> {
             name: PRIMARY.to_owned(),
             if_exists: false,
         });
+    }
+    if cursor.words(&["FOREIGN", "KEY"]) {
+        let if_exists = cursor.words(&["IF", "EXISTS"]);
+        let name = cursor.name()?;
+        return Ok(AlterAction::DropForeignKey { name, if_exists });
     }
     let is_key = cursor.word("KEY") || cursor.word("INDEX");
     let is_check = !is_key && cursor.word("CHECK");

@@ -47,6 +47,7 @@ pub(super) fn column(cursor: &mut Cursor<'_>) -> Result<ColumnDefinition> {
         invisible: false,
         key: None,
         checks: Vec::new(),
+        references: false,
         comment: None,
     };
     if cursor.word("SERIAL") {
@@ -218,7 +219,10 @@ fn attribute(cursor: &mut Cursor<'_>, definition: &mut ColumnDefinition) -> Resu
         check.column = Some(definition.name.clone());
         definition.checks.push(check);
     } else if cursor.word("REFERENCES") {
-        return unsupported(&format!("FOREIGN KEY (column '{}')", definition.name));
+        key::referenced(cursor)?;
+        definition.references = true;
+        // In MySQL it is the last of what a column has.
+        return Ok(false);
     } else if cursor.word("COLUMN_FORMAT") {
         one_of(cursor, ["FIXED", "DYNAMIC", "DEFAULT"])?;
     } else if cursor.word("STORAGE") {

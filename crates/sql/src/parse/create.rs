@@ -35,22 +35,44 @@ pub(super) fn create(cursor: &mut Cursor<'_>) -> Result<Statement> {
     if !temporary && (cursor.peek_word("INDEX") || cursor.peek_words(&["UNIQUE", "INDEX"])) {
         return key::create_index(cursor, or_replace);
     }
-    match cursor.peek() {
-        Token::Word(word) if !temporary && word.quote_style.is_none() => {
-            let mut what = word.value.to_ascii_uppercase();
-            let rest = ["VIEW", "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "USER"];
-            let more = ["FULLTEXT", "SPATIAL", "DEFINER", "ALGORITHM", "SQL", "ROLE"];
-            if more.contains(&what.as_str()) {
-                what = "INDEX or VIEW".to_owned();
-            } else if !rest.contains(&what.as_str())
-                && !["SERVER", "TABLESPACE", "SEQUENCE"].contains(&what.as_str())
-            {
-                return cursor.fail("TABLE");
-            }
-            unsupported(&format!("CREATE {what}"))
-        }
-        _ => cursor.fail("TABLE"),
+    let what = match temporary {
+        true => None,
+        false => absent(cursor, or_replace),
+    };
+    match what {
+        Some(what) => unsupported(&format!("CREATE {what}")),
+        None => cursor.fail("TABLE"),
     }
+}
+
+/// What stands behind CREATE that there is none of here, as MySQL names it; who defines it and how
+/// may stand in front.
+fn absent(cursor: &mut Cursor<'_>, or_replace: bool) -> Option<String> {
+    let word = |token: &Token| match token {
+        Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_ascii_uppercase()),
+        _ => None,
+    };
+    let defined = ["VIEW", "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"];
+    let others = ["USER", "ROLE", "SERVER", "TABLESPACE", "SEQUENCE"];
+    let mut what = word(&cursor.peek())?;
+    if ["FULLTEXT", "SPATIAL"].contains(&what.as_str()) {
+        return Some(format!("{what} INDEX"));
+    }
+    if ["DEFINER", "ALGORITHM", "SQL"].contains(&what.as_str()) {
+        while !defined.contains(&what.as_str()) {
+            cursor.skip();
+            what = match cursor.peek() {
+                Token::EOF | Token::SemiColon => return None,
+                token => word(&token).unwrap_or_default(),
+            };
+        }
+    }
+    let is_known = defined.contains(&what.as_str()) || others.contains(&what.as_str());
+    let replaces = match or_replace {
+        true => "OR REPLACE ",
+        false => "",
+    };
+    is_known.then(|| format!("{replaces}{what}"))
 }
 
 pub(super) fn drop(cursor: &mut Cursor<'_>) -> Result<Statement> {

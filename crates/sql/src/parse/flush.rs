@@ -1,4 +1,4 @@
-//! FLUSH, LOCK and UNLOCK.
+//! FLUSH, RESET, LOCK and UNLOCK.
 //!
 //! There is little to flush and nothing to lock, but what MySQL does not read is refused.
 
@@ -16,8 +16,8 @@ enum Effect {
     SlowLog,
 }
 
-/// Items of FLUSH but for TABLES; QUERY CACHE is MariaDB's.
-const ITEMS: [(&[&str], Effect); 12] = [
+/// Items of FLUSH but for TABLES. QUERY CACHE, SSL, THREADS and the statistics are MariaDB's.
+const ITEMS: [(&[&str], Effect); 18] = [
     (&["STATUS"], Effect::Status),
     (&["LOGS"], Effect::SlowLog),
     (&["SLOW", "LOGS"], Effect::SlowLog),
@@ -30,6 +30,12 @@ const ITEMS: [(&[&str], Effect); 12] = [
     (&["PRIVILEGES"], Effect::Nothing),
     (&["QUERY", "CACHE"], Effect::Nothing),
     (&["USER_RESOURCES"], Effect::Nothing),
+    (&["SSL"], Effect::Nothing),
+    (&["THREADS"], Effect::Nothing),
+    (&["CLIENT_STATISTICS"], Effect::Nothing),
+    (&["INDEX_STATISTICS"], Effect::Nothing),
+    (&["TABLE_STATISTICS"], Effect::Nothing),
+    (&["USER_STATISTICS"], Effect::Nothing),
 ];
 
 pub(super) fn flush(cursor: &mut Cursor<'_>) -> Result<Statement> {
@@ -68,6 +74,16 @@ fn item(cursor: &mut Cursor<'_>) -> Result<Effect> {
         Some((_, effect)) => Ok(*effect),
         None => cursor.fail("what is to be flushed"),
     }
+}
+
+/// RESET of the query cache, of which there is none, and of what SET PERSIST has kept, which is
+/// nothing.
+pub(super) fn reset(cursor: &mut Cursor<'_>) -> Result<Statement> {
+    cursor.expect("RESET")?;
+    if cursor.words(&["QUERY", "CACHE"]) || cursor.word("PERSIST") && cursor.is_over() {
+        return Ok(Statement::Flush);
+    }
+    unsupported("RESET")
 }
 
 /// `[a, b] [WITH READ LOCK | FOR EXPORT]`.

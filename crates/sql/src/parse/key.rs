@@ -42,11 +42,11 @@ pub(super) fn constraint(cursor: &mut Cursor<'_>, temporary: bool) -> Result<Opt
         let check = Box::new(check(cursor, symbol)?);
         return Ok(Some(Constraint::Check(check)));
     }
-    if cursor.peek_word("FOREIGN") {
+    if cursor.word("FOREIGN") {
         if temporary {
             return Err(MySqlError::new(ErrorCode::CannotAddForeignKey, &[]).into());
         }
-        return unsupported("FOREIGN KEY");
+        return Ok(Some(Constraint::Key(foreign_key(cursor, symbol)?)));
     }
     if named {
         return cursor.fail("a constraint");
@@ -83,9 +83,81 @@ fn key(cursor: &mut Cursor<'_>, kind: KeyKind) -> Result<KeyDefinition> {
         comment: None,
         using,
         if_not_exists,
+        for_foreign_key: false,
     };
     while option(cursor, &mut key)? {}
     Ok(key)
+}
+
+/// `KEY [IF NOT EXISTS] [name] (parts) REFERENCES ...`, behind FOREIGN: the key that an engine
+/// without foreign keys makes of it. The name of the constraint goes before that of the key.
+///
+/// # Errors
+/// 1239 if it has not as many columns as it references.
+fn foreign_key(cursor: &mut Cursor<'_>, symbol: Option<String>) -> Result<KeyDefinition> {
+    cursor.expect("KEY")?;
+    let if_not_exists = cursor.words(&["IF", "NOT", "EXISTS"]);
+    let name = match cursor.peek() {
+        Token::LParen => None,
+        _ => Some(cursor.name()?),
+    };
+    let name = symbol.or(name);
+    let parts = parts(cursor)?;
+    cursor.expect("REFERENCES")?;
+    let count = referenced(cursor)?;
+    if count.is_some_and(|count| count != parts.len()) {
+        let name = name.as_deref().unwrap_or("foreign key without name");
+        let why = "Key reference and table reference don't match";
+        let code = ErrorCode::WrongForeignKey;
+        return Err(MySqlError::new(code, &[&name, &why]).into());
+    }
+    Ok(KeyDefinition {
+        name,
+        kind: KeyKind::Plain,
+        parts,
+        comment: None,
+        using: None,
+        if_not_exists,
+        for_foreign_key: true,
+    })
+}
+
+/// `table [(columns)] [MATCH ...] [ON DELETE ...] [ON UPDATE ...]`, behind REFERENCES: how many
+/// columns are listed, if any are.
+pub(super) fn referenced(cursor: &mut Cursor<'_>) -> Result<Option<usize>> {
+    cursor.table_name()?;
+    let count = match cursor.peek() {
+        Token::LParen => Some(parts(cursor)?.len()),
+        _ => None,
+    };
+    if cursor.word("MATCH") {
+        one_of(cursor, &[&["FULL"], &["PARTIAL"], &["SIMPLE"]])?;
+    }
+    let mut events = vec!["DELETE", "UPDATE"];
+    while cursor.peek_word("ON") {
+        cursor.skip();
+        let Some(place) = events.iter().position(|event| cursor.word(event)) else {
+            return cursor.fail("DELETE");
+        };
+        events.remove(place);
+        let actions: [&[&str]; 5] = [
+            &["RESTRICT"],
+            &["CASCADE"],
+            &["SET", "NULL"],
+            &["SET", "DEFAULT"],
+            &["NO", "ACTION"],
+        ];
+        one_of(cursor, &actions)?;
+    }
+    Ok(count)
+}
+
+/// Reads one of some phrases.
+fn one_of(cursor: &mut Cursor<'_>, phrases: &[&[&str]]) -> Result<()> {
+    match phrases.iter().any(|phrase| cursor.words(phrase)) {
+        true => Ok(()),
+        false => cursor.fail(&phrases[0].join(" ")),
+    }
 }
 
 /// Whether `TYPE` begins `TYPE BTREE`, and is not the name of the key.
@@ -207,6 +279,7 @@ pub(super) fn create_index(cursor: &mut Cursor<'_>, or_replace: bool) -> Result<
         comment: None,
         using,
         if_not_exists,
+        for_foreign_key: false,
     };
     while option(cursor, &mut key)? || algorithm(cursor)? {}
     let mut actions = Vec::new();

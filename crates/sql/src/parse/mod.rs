@@ -16,10 +16,12 @@ mod insert;
 mod into;
 mod key;
 mod load;
+mod maintenance;
 mod prepare;
-mod reserved;
+pub(crate) mod reserved;
 mod set;
 mod show;
+mod show_server;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -31,11 +33,12 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::dialect::MayflyDialect;
 use crate::source::Source;
-use crate::statement::{Explain, ExplainFormat, Show, Statement};
+use crate::statement::{Explain, ExplainFormat, Nothing, Show, Statement};
 pub(crate) use chains::{DEPTH_MAX as CHAIN_DEPTH_MAX, OPERATORS_MAX};
 use cursor::Cursor;
 pub use prepare::is_on_prepared;
 pub(crate) use reserved::is_reserved;
+pub use reserved::keywords;
 pub(crate) use tokens::without_version_comments;
 
 /// Depth of nesting that a statement may have.
@@ -78,8 +81,9 @@ pub(crate) type Result<T> = std::result::Result<T, Refusal>;
 
 /// Reads one statement. A `;` at its end is allowed.
 pub fn parse(text: &str) -> std::result::Result<(Statement, Source), MySqlError> {
-    let read = tokens::without_version_comments(text);
-    let text = read.as_deref().unwrap_or(text);
+    let written = text;
+    let read = tokens::without_version_comments(written);
+    let text = read.as_deref().unwrap_or(written);
     let mut tokens = tokenize(text)?;
     chains::check(&tokens)?;
     if let Some(at) = tokens::misplaced_behind_point(&tokens) {
@@ -125,6 +129,12 @@ pub fn parse(text: &str) -> std::result::Result<(Statement, Source), MySqlError>
                     .error
                     .unwrap_or_else(|| syntax_error(text, refused.at.line, refused.at.column))),
             }
+        }
+        // Dumps and clients send comments alone.
+        Err(Refusal::Known(error))
+            if error.code == ErrorCode::EmptyQuery.number() && tokens::has_comment(written) =>
+        {
+            Ok((Statement::Nothing, source))
         }
         Err(Refusal::Known(error)) => Err(error),
         Err(Refusal::Syntax(error)) => Err(translate(text, &cursor, &error)),
@@ -329,10 +339,18 @@ fn statement(cursor: &mut Cursor<'_>) -> Result<Statement> {
             cursor.skip();
             prepare::deallocate(cursor)
         }
-        "CALL" | "GRANT" | "REVOKE" | "ANALYZE" | "CHECK" | "CHECKSUM" | "OPTIMIZE" | "REPAIR"
-        | "HANDLER" | "XA" | "INSTALL" | "UNINSTALL" | "IMPORT" | "CHANGE" | "RESET" | "STOP"
-        | "PURGE" | "BINLOG" | "CACHE" | "SIGNAL" | "RESIGNAL" | "GET" | "HELP" | "SHUTDOWN"
-        | "RESTART" | "CLONE" => unsupported(&first),
+        "ANALYZE" | "CHECK" | "CHECKSUM" | "OPTIMIZE" | "REPAIR" => {
+            maintenance::maintenance(cursor, &first)
+        }
+        "HELP" => {
+            cursor.skip();
+            cursor.value_word()?;
+            Ok(Statement::Show(Show::Nothing(Nothing::HelpTopics)))
+        }
+        "RESET" => flush::reset(cursor),
+        "CALL" | "GRANT" | "REVOKE" | "HANDLER" | "XA" | "INSTALL" | "UNINSTALL" | "IMPORT"
+        | "CHANGE" | "STOP" | "PURGE" | "BINLOG" | "CACHE" | "SIGNAL" | "RESIGNAL" | "GET"
+        | "SHUTDOWN" | "RESTART" | "CLONE" => unsupported(&first),
         _ => cursor.fail("a statement"),
     }
 }

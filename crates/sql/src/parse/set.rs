@@ -222,9 +222,12 @@ fn value(cursor: &mut Cursor<'_>) -> Result<SetValue> {
     let after = &cursor.parser.peek_nth_token_ref(1).token;
     let alone = matches!(after, Token::Comma | Token::EOF | Token::SemiColon);
     match cursor.peek() {
-        Token::Word(word)
-            if alone && word.quote_style.is_none() && !word.value.starts_with('@') =>
-        {
+        // A name is its text, in quotes too: so texts in double quotes stand under ANSI_QUOTES.
+        Token::Word(word) if alone && word.quote_style.is_some() => {
+            cursor.skip();
+            Ok(SetValue::Word(word.value))
+        }
+        Token::Word(word) if alone && !word.value.starts_with('@') => {
             cursor.skip();
             let upper = word.value.to_ascii_uppercase();
             Ok(match upper.as_str() {

@@ -3,7 +3,7 @@
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
-use super::{Result, unsupported};
+use super::{Result, show_server, unsupported};
 use crate::statement::{
     Filter, Nothing, ProfileKind, ProfileQuery, Scope, Show, Statement, TableName,
 };
@@ -64,8 +64,12 @@ pub(super) fn show(cursor: &mut Cursor<'_>) -> Result<Statement> {
     } else if cursor.words(&["CREATE", "TABLE"]) {
         Show::CreateTable(cursor.table_name()?)
     } else if cursor.words(&["CREATE", "DATABASE"]) || cursor.words(&["CREATE", "SCHEMA"]) {
-        let _ = cursor.words(&["IF", "NOT", "EXISTS"]);
-        Show::CreateDatabase(cursor.name()?)
+        let if_not_exists = cursor.words(&["IF", "NOT", "EXISTS"]);
+        let name = cursor.name()?;
+        Show::CreateDatabase {
+            name,
+            if_not_exists,
+        }
     } else if cursor.word("DATABASES") || cursor.word("SCHEMAS") {
         Show::Databases(filter(cursor)?)
     } else if cursor.word("WARNINGS") {
@@ -96,24 +100,10 @@ pub(super) fn show(cursor: &mut Cursor<'_>) -> Result<Statement> {
     } else if cursor.words(&["FUNCTION", "STATUS"]) || cursor.words(&["PROCEDURE", "STATUS"]) {
         filter(cursor)?;
         Show::Nothing(Nothing::Routines)
+    } else if let Some(show) = show_server::show(cursor)? {
+        show
     } else {
-        for what in [
-            "BINARY",
-            "BINLOG",
-            "CREATE",
-            "ENGINE",
-            "FUNCTION",
-            "GRANTS",
-            "MASTER",
-            "OPEN",
-            "PLUGINS",
-            "PRIVILEGES",
-            "PROCEDURE",
-            "RELAYLOG",
-            "REPLICA",
-            "REPLICAS",
-            "SLAVE",
-        ] {
+        for what in ["FUNCTION", "PROCEDURE"] {
             if cursor.peek_word(what) {
                 return unsupported(&format!("SHOW {what}"));
             }
@@ -133,7 +123,7 @@ fn index(cursor: &mut Cursor<'_>) -> Result<Show> {
 }
 
 /// SHOW of what there is none of: what it is asked for does not matter.
-fn nothing(cursor: &mut Cursor<'_>, what: Nothing) -> Result<Show> {
+pub(super) fn nothing(cursor: &mut Cursor<'_>, what: Nothing) -> Result<Show> {
     database(cursor)?;
     filter(cursor)?;
     Ok(Show::Nothing(what))
@@ -225,7 +215,7 @@ fn warnings(cursor: &mut Cursor<'_>, errors_only: bool) -> Result<Show> {
 }
 
 /// LIMIT: the rows to leave out, and the most rows.
-fn limit(cursor: &mut Cursor<'_>) -> Result<(u64, Option<u64>)> {
+pub(super) fn limit(cursor: &mut Cursor<'_>) -> Result<(u64, Option<u64>)> {
     let mut offset = 0;
     let mut limit = None;
     if cursor.word("LIMIT") {

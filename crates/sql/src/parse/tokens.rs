@@ -319,6 +319,12 @@ pub(super) fn without_last_comment(text: &str) -> &str {
     }
 }
 
+/// Whether a text has a comment of any kind.
+pub(super) fn has_comment(text: &str) -> bool {
+    Scanner::new(text.as_bytes())
+        .any(|(lexeme, _)| matches!(lexeme, Lexeme::Comment | Lexeme::Later | Lexeme::Mark))
+}
+
 /// Comments that hold text for some versions of the server, as the text that this version reads:
 /// `/*! ... */` and `/*!80400 ... */` lose their marks, those for other servers become blank.
 ///

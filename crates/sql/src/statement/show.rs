@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast;
 
-use super::{Scope, TableName};
+use super::{Absent, Scope, TableName};
 
 /// The filter at the end of SHOW.
 #[derive(Debug, Clone, Default)]
@@ -38,7 +38,7 @@ pub enum Show {
     /// SHOW CREATE TABLE.
     CreateTable(TableName),
     /// SHOW CREATE DATABASE.
-    CreateDatabase(String),
+    CreateDatabase { name: String, if_not_exists: bool },
     /// SHOW INDEX, with its WHERE.
     Index {
         table: TableName,
@@ -70,8 +70,38 @@ pub enum Show {
     Profiles,
     /// SHOW PROFILE.
     Profile(ProfileQuery),
-    /// SHOW EVENTS, TRIGGERS, FUNCTION STATUS, PROCEDURE STATUS: there are none.
+    /// SHOW PLUGINS.
+    Plugins,
+    /// SHOW PRIVILEGES.
+    Privileges,
+    /// SHOW GRANTS, of another account than the one that asks if it is named.
+    Grants(Option<Account>),
+    /// SHOW ENGINE: the status, mutexes or logs of an engine; ALL is a name.
+    EngineStatus(String),
+    /// SHOW BINARY LOGS: there is no binary log.
+    BinaryLogs,
+    /// SHOW CREATE of what there is none of.
+    CreateAbsent(Absent, TableName),
+    /// SHOW of what there is none of.
     Nothing(Nothing),
+}
+
+/// An account as a statement names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// The name of the user.
+    pub user: String,
+    /// Where it comes from; `%` is anywhere.
+    pub host: String,
+}
+
+/// How columns of replication are called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Terms {
+    /// Master and slave.
+    Old,
+    /// Source and replica.
+    New,
 }
 
 /// What SHOW PROFILE asks for.
@@ -111,8 +141,22 @@ pub enum ProfileKind {
 /// What there is none of here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nothing {
+    /// SHOW ALL REPLICAS STATUS of MariaDB.
+    AllReplicasStatus,
+    /// The status of the binary log.
+    BinaryLogStatus,
     /// EVENTS.
     Events,
+    /// Topics of HELP.
+    HelpTopics,
+    /// Events of the binary log and of relay logs.
+    LogEvents,
+    /// OPEN TABLES: tables are not opened and closed.
+    OpenTables,
+    /// Replicas of this server.
+    Replicas(Terms),
+    /// SHOW REPLICA STATUS.
+    ReplicaStatus(Terms),
     /// Functions and procedures.
     Routines,
     /// TRIGGERS.

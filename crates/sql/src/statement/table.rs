@@ -35,6 +35,8 @@ pub struct ColumnDefinition {
     pub key: Option<KeyKind>,
     /// CHECK behind the column.
     pub checks: Vec<CheckDefinition>,
+    /// Whether REFERENCES was written, which MySQL reads and ignores.
+    pub references: bool,
     /// The COMMENT clause.
     pub comment: Option<String>,
 }
@@ -63,6 +65,9 @@ pub struct KeyDefinition {
     pub using: Option<Using>,
     /// IF NOT EXISTS (MariaDB).
     pub if_not_exists: bool,
+    /// Whether it stands for a FOREIGN KEY: another key that begins with its columns makes it
+    /// needless.
+    pub for_foreign_key: bool,
 }
 
 /// A column of a key.
@@ -142,6 +147,8 @@ pub enum AlterAction {
     AddKey(KeyDefinition),
     /// DROP KEY; the primary key is called `PRIMARY`.
     DropKey { name: String, if_exists: bool },
+    /// DROP FOREIGN KEY; none is kept.
+    DropForeignKey { name: String, if_exists: bool },
     /// RENAME KEY.
     RenameKey {
         old: String,

@@ -293,7 +293,9 @@ fn small_number(name: &str, arguments: &Arguments<'_>) -> Option<Shape> {
         "extract" => (9, true),
         "period_add" | "period_diff" => (6, nullable),
         "sleep" => (1, false),
-        "is_ipv4" | "is_ipv6" | "is_ipv4_compat" | "is_ipv4_mapped" | "is_uuid" => (1, nullable),
+        "is_ipv4" | "is_ipv6" | "is_ipv4_compat" | "is_ipv4_mapped" | "is_uuid" | "json_valid" => {
+            (1, nullable)
+        }
         "get_lock" | "release_lock" | "is_free_lock" => (1, true),
         "is_used_lock" => (10, true),
         "release_all_locks" => {

@@ -1,7 +1,9 @@
 //! `mayfly serve` as MySQL's clients meet it.
 
+mod ansi_quotes;
 mod character_sets;
 mod clients;
+mod comments;
 mod cursors;
 mod drivers;
 mod exhaustion;

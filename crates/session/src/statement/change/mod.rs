@@ -7,6 +7,7 @@
 //! it ends.
 
 mod names;
+mod safe;
 mod set;
 
 use std::borrow::Cow;
@@ -30,7 +31,6 @@ use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 use super::Job;
 use super::assigning::Assigning;
 use super::bind::invisible_columns;
-use super::information::refuse_information;
 use super::query::Ready;
 use super::turns::{HeldTurns, purpose_of_change};
 use super::working_table::WorkingTable;
@@ -155,7 +155,7 @@ impl Job {
 
     async fn delete_rows(&self, delete: Delete) -> Result<u64, MySqlError> {
         let mut choice = delete.choice;
-        let found = self.mentions(&mut choice.from)?;
+        let found = self.mentions(&mut choice.from, "DELETE")?;
         let derived = change::derived(&mut choice.from);
         let mut named = delete.targets.iter().map(|target| &target.table);
         if let Some(name) = named.find(|name| derived.contains(name)) {
@@ -164,6 +164,7 @@ impl Job {
         let mentions = self.deleted(&found, &delete.targets)?;
         let source = self.settle_names(&mut choice, &mut []).await?;
         self.refuse_groups(choice.order_by.iter().map(|by| &by.expr))?;
+        self.check_safe_change(&choice, &found, true).await?;
         let find = || mentions.iter().map(|mention| self.table(&mention.table));
         let held = self.tables_to_change(|| find().collect()).await?;
         let mut targets = self.targets(mentions, held, &mut choice.from);
@@ -187,7 +188,7 @@ impl Job {
     }
 
     async fn update_rows(&self, mut update: Update) -> Result<Updated, MySqlError> {
-        let found = self.mentions(&mut update.choice.from)?;
+        let found = self.mentions(&mut update.choice.from, "UPDATE")?;
         let derived = change::derived(&mut update.choice.from);
         for set in &update.assignments {
             let alone = derived.first().filter(|_| found.is_empty());
@@ -198,6 +199,8 @@ impl Job {
         }
         let assignments = &mut update.assignments;
         let source = self.settle_names(&mut update.choice, assignments).await?;
+        self.check_safe_change(&update.choice, &found, false)
+            .await?;
         let mut choice = update.choice.clone();
         let (Assigned(assignments, mentions, places), held) =
             self.assigned_in_turn(&update, &found).await?;
@@ -322,10 +325,12 @@ impl Job {
         Ok(changed)
     }
 
-    /// The tables of a FROM list, which are told apart by their names there from now on.
+    /// The tables of a FROM list that a command changes, which are told apart by their names there
+    /// from now on.
     pub(crate) fn mentions(
         &self,
         from: &mut [ast::TableWithJoins],
+        command: &str,
     ) -> Result<Vec<Mention>, MySqlError> {
         let mut found = change::mentions(from);
         for (number, one) in found.iter().enumerate() {
@@ -342,7 +347,7 @@ impl Job {
             mention.alias = told_apart.alias;
         }
         if let [only] = found.as_slice() {
-            refuse_information(&self.database_of(&only.table)?)?;
+            self.refuse_system_rows(&only.table, command)?;
         }
         Ok(found)
     }

@@ -55,7 +55,7 @@ impl Job {
             Statement::Query(query) => *query,
             Statement::Update(mut update) if !explain.analyze => {
                 changed = Some(Changed::by_update(&update));
-                let found = self.mentions(&mut update.choice.from)?;
+                let found = self.mentions(&mut update.choice.from, "UPDATE")?;
                 self.assigned(&found, &self.owned(&update).await?)?;
                 let assignments = &mut update.assignments;
                 source = self.settle_names(&mut update.choice, assignments).await?;
@@ -66,7 +66,7 @@ impl Job {
             }
             Statement::Delete(mut delete) if !explain.analyze => {
                 changed = Some(Changed::by_delete(&delete));
-                let found = self.mentions(&mut delete.choice.from)?;
+                let found = self.mentions(&mut delete.choice.from, "DELETE")?;
                 self.deleted(&found, &delete.targets)?;
                 source = self.settle_names(&mut delete.choice, &mut []).await?;
                 change::query(delete.choice, vec![lit(1)])?

@@ -4,7 +4,7 @@ use mayfly_types::Collation;
 
 use super::super::Job;
 use super::super::show::table_status::status;
-use super::{CATALOG, DATABASE, names};
+use super::{CATALOG, closed};
 use crate::listing::{Listing, some};
 
 pub(super) fn schemata(job: &Job) -> Listing {
@@ -65,12 +65,14 @@ pub(super) fn tables(job: &Job) -> Listing {
         "AUTO_INCREMENT",
         "CHECKSUM",
     ]);
-    for name in names() {
-        let mut row = vec![some(CATALOG), some(DATABASE), some(name)];
-        row.extend([some("SYSTEM VIEW"), None, some(10), None]);
-        row.extend([some(0), some(0), some(0), some(0), some(0), some(0)]);
-        row.extend([None, None, None, None, None, None, some(""), some("")]);
-        listing.push(row);
+    for system in closed() {
+        for name in system.names() {
+            let mut row = vec![some(CATALOG), some(system.name), some(name)];
+            row.extend([some(system.kind), None, some(10), None]);
+            row.extend([some(0), some(0), some(0), some(0), some(0), some(0)]);
+            row.extend([None, None, None, None, None, None, some(""), some("")]);
+            listing.push(row);
+        }
     }
     for (database, table, is_temporary) in job.all_tables() {
         let kind = match is_temporary {

@@ -17,7 +17,9 @@ use mayfly_sql::statement::{
 use mayfly_table::{Column, Table};
 use mayfly_types::ColumnType;
 
-use super::known::{Action, Among, Cell, Choice, Given, Meant, NewValue, PointStatement};
+use super::known::{
+    Action, Among, Cell, Choice, Given, KnownDigests, Meant, NewValue, PointStatement,
+};
 use crate::outcome::{ColumnInfo, ColumnOrigin, columns_of};
 use crate::statement::Job;
 use crate::statement::assign::sources;
@@ -149,6 +151,7 @@ impl Job {
                 width: first.iter().flatten().count(),
             },
             columns: Vec::new(),
+            digests: KnownDigests::default(),
         })
     }
 
@@ -197,6 +200,7 @@ impl Job {
             meant,
             action: Action::Update { rows, assignments },
             columns: Vec::new(),
+            digests: KnownDigests::default(),
         })
     }
 
@@ -212,6 +216,7 @@ impl Job {
             meant,
             action: Action::Delete(rows),
             columns: Vec::new(),
+            digests: KnownDigests::default(),
         })
     }
 
@@ -250,6 +255,7 @@ impl Job {
                 columns: places,
             },
             columns,
+            digests: KnownDigests::default(),
         })
     }
 

@@ -7,6 +7,7 @@ use std::cell::{self, RefCell};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Bound;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use mayfly_exec::TableReads;
@@ -15,6 +16,7 @@ use mayfly_sql::statement::TableName;
 use mayfly_table::{Definition, Dictionary, Table, Turn};
 
 use super::remainder::Remainder;
+use crate::digests::DigestCell;
 use crate::local::Local;
 use crate::outcome::ColumnInfo;
 use crate::settings::Settings;
@@ -81,6 +83,37 @@ pub(crate) struct PointStatement {
     pub(super) action: Action,
     /// The columns of the result of a SELECT.
     pub(super) columns: Vec<ColumnInfo>,
+    pub(super) digests: KnownDigests,
+}
+
+/// The digests of a shape: that of a statement with one row of VALUES or none, and that of one
+/// with several rows.
+#[derive(Default)]
+pub(super) struct KnownDigests {
+    one: DigestCell,
+    several: DigestCell,
+    /// How many rows the latter has been made for; 0 if it has not.
+    several_rows: AtomicUsize,
+}
+
+impl KnownDigests {
+    /// The digest of a statement that gives so many rows; `own` where it is not remembered. Rows
+    /// with DEFAULT stand one by one in the digest, which is another for each number of them.
+    pub(super) fn of<'a>(&'a self, given: &Given<'_>, own: &'a DigestCell) -> &'a DigestCell {
+        if given.rows <= 1 {
+            return &self.one;
+        }
+        let several = self.several.get();
+        if several.is_some_and(|digest| digest.ends_in_rows()) {
+            return &self.several;
+        }
+        let (order, rows) = (Ordering::Relaxed, given.rows);
+        match self.several_rows.compare_exchange(0, rows, order, order) {
+            Ok(_) => &self.several,
+            Err(made_for) if made_for == rows => &self.several,
+            Err(_) => own,
+        }
+    }
 }
 
 /// The table that the columns were looked up in: nothing of it but its definition, which a

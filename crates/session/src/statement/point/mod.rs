@@ -42,6 +42,7 @@ use mayfly_types::MySqlError;
 use super::turns::Deadline;
 use super::{Busy, Job};
 use crate::connection::Connection;
+use crate::digests::DigestCell;
 use crate::errors::may_pass;
 use crate::outcome::{ColumnInfo, Outcome, RowStream, crashed, panic_text};
 use crate::running::Running;
@@ -188,6 +189,7 @@ pub(crate) fn run_known(
         return Attempt::Unknown;
     };
     target.held.replace(held);
+    let own_digest = DigestCell::new();
     let before = target.table.account().counters();
     let run = || statement.run(connection, &target, &given);
     let ended = match catch_unwind(AssertUnwindSafe(run)) {
@@ -199,6 +201,7 @@ pub(crate) fn run_known(
         }
         Ok(Ok(Some(Ran::Fetching(first, rest)))) => {
             let running = connection.begin_fetching(&statement, text, &target, before);
+            running.share_digest(statement.digests.of(&given, &own_digest));
             let outcome = fetched(&statement.columns, first, rest, &running);
             return Attempt::Ended(Ok(outcome));
         }
@@ -215,6 +218,8 @@ pub(crate) fn run_known(
     };
     let told = Ended {
         text,
+        digest: statement.digests.of(&given, &own_digest),
+        is_failed: ended.is_err(),
         stats: StatementStats::new(started.elapsed(), rows, tables, &counters),
         is_query: statement.is_query(),
         reads: Reads {
@@ -274,6 +279,8 @@ impl Job {
         let Some((ran, target)) = self.run_point(&statement, &given).await? else {
             return Ok(None);
         };
+        self.running
+            .share_digest(statement.digests.of(&given, &DigestCell::new()));
         let outcome = self.ended(&statement, &target, ran);
         if let Some((shape, read)) = taken_apart(&self.running.text)
             && read == given
@@ -304,6 +311,8 @@ impl Job {
         let Some((_, given)) = taken_apart(&self.running.text) else {
             return Ok(None);
         };
+        self.running
+            .share_digest(statement.digests.of(&given, &DigestCell::new()));
         let run = Box::pin(self.run_point(&statement, &given)).await?;
         Ok(run.map(|(ran, target)| self.ended(&statement, &target, ran)))
     }
@@ -329,6 +338,8 @@ impl Job {
         let (statement, _) = self.connection.known_statement(&shape)?;
         let ended = self.run_point(&statement, &given).await;
         let ended = ended.transpose()?;
+        self.running
+            .share_digest(statement.digests.of(&given, &DigestCell::new()));
         self.connection.begin_statement(false);
         Some(ended.map(|(ran, target)| self.ended(&statement, &target, ran)))
     }

@@ -31,7 +31,7 @@ use mayfly_sql::references::References;
 use mayfly_table::Table;
 
 use super::compile::{Constants, choice, is_plain};
-use super::known::{Action, Choice, PointStatement};
+use super::known::{Action, Choice, KnownDigests, PointStatement};
 use super::taken_apart;
 use crate::connection::Connection;
 use crate::lowered;
@@ -259,6 +259,7 @@ impl Job {
                 fixed: parts.fixed,
             },
             columns,
+            digests: KnownDigests::default(),
         })
     }
 }

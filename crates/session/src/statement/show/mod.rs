@@ -1,10 +1,12 @@
 //! SHOW and DESCRIBE.
 
+mod administration;
 pub(super) mod columns;
 pub(super) mod definition;
 pub(super) mod keys;
+mod nothing;
 pub(super) mod profile;
-mod server;
+pub(super) mod server;
 pub(super) mod table_status;
 mod tables;
 
@@ -53,14 +55,6 @@ impl Job {
                 let listing = self.list_file_columns(&path).await?;
                 self.filtered(listing, Filter::default(), None).await
             }
-            Show::CreateTable(table) => {
-                let listing = self.show_create_table(&table)?;
-                self.filtered(listing, Filter::default(), None).await
-            }
-            Show::CreateDatabase(name) => {
-                let listing = self.show_create_database(&name)?;
-                self.filtered(listing, Filter::default(), None).await
-            }
             Show::Index { table, condition } => {
                 let listing = self.list_keys(&table)?;
                 let filter = Filter {
@@ -86,43 +80,50 @@ impl Job {
                 let listing = self.list_status(scope);
                 self.filtered(listing, filter, None).await
             }
-            Show::Warnings {
-                errors_only,
-                offset,
-                limit,
-            } => {
-                let listing = self.list_warnings(errors_only, offset, limit);
-                self.filtered(listing, Filter::default(), None).await
-            }
-            Show::Profiles => {
-                let listing = self.list_profiles();
-                self.filtered(listing, Filter::default(), None).await
-            }
-            Show::Profile(asked) => {
-                let listing = self.show_profile(&asked);
-                self.filtered(listing, Filter::default(), None).await
-            }
-            Show::WarningCount { errors_only } => {
-                let listing = self.count_warnings(errors_only);
-                self.filtered(listing, Filter::default(), None).await
-            }
-            Show::Engines => {
-                self.filtered(server::engines(), Filter::default(), None)
-                    .await
-            }
             Show::CharacterSets(filter) => {
                 self.filtered(server::character_sets(), filter, None).await
             }
             Show::Collations(filter) => self.filtered(server::collations(), filter, None).await,
-            Show::Nothing(what) => {
-                self.filtered(server::nothing(what), Filter::default(), None)
+            Show::Grants(account) => {
+                let listing = self.show_grants(account.as_ref())?;
+                let label = self.grants_label();
+                self.filtered(listing, Filter::default(), Some(&label))
                     .await
             }
-            Show::ProcessList => {
-                self.filtered(self.list_processes(), Filter::default(), None)
-                    .await
+            other => {
+                let listing = self.unfiltered(other)?;
+                self.filtered(listing, Filter::default(), None).await
             }
         }
+    }
+
+    /// The answer of what has no filter, and looks at nothing but what is at hand.
+    fn unfiltered(&self, show: Show) -> Result<Listing, MySqlError> {
+        Ok(match show {
+            Show::CreateTable(table) => self.show_create_table(&table)?,
+            Show::CreateDatabase {
+                name,
+                if_not_exists,
+            } => self.show_create_database(&name, if_not_exists)?,
+            Show::CreateAbsent(kind, name) => self.show_create_absent(kind, &name)?,
+            Show::Warnings {
+                errors_only,
+                offset,
+                limit,
+            } => self.list_warnings(errors_only, offset, limit),
+            Show::WarningCount { errors_only } => self.count_warnings(errors_only),
+            Show::Profiles => self.list_profiles(),
+            Show::Profile(asked) => self.show_profile(&asked),
+            Show::ProcessList => server::processes(self),
+            Show::Engines => server::engines(),
+            Show::EngineStatus(name) => administration::engine_status(&name)?,
+            Show::Plugins => administration::plugins(),
+            Show::Privileges => administration::privileges(),
+            Show::BinaryLogs => return Err(MySqlError::new(ErrorCode::NoBinaryLogging, &[])),
+            Show::Nothing(what) => nothing::nothing(what),
+            // The others have filters.
+            _ => return Err(MySqlError::new(ErrorCode::Unknown, &[])),
+        })
     }
 
     fn database_or_current(&self, database: Option<String>) -> Result<String, MySqlError> {

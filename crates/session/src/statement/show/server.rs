@@ -1,23 +1,28 @@
 //! SHOW about the server: variables, status, warnings, connections.
 
-use mayfly_sql::statement::{Nothing, Scope};
+use mayfly_sql::statement::Scope;
 use mayfly_types::{Collation, Level};
 
 use super::super::Job;
+use super::super::information::processlist;
 use crate::listing::{Listing, some};
-use crate::variables::{CATALOG, Where};
+use crate::plugins;
+use crate::variables::{self, Kind, Where};
 
 impl Job {
-    pub(super) fn list_variables(&self, scope: Scope) -> Listing {
+    pub(in super::super) fn list_variables(&self, scope: Scope) -> Listing {
         let mut listing = Listing::new(&["Variable_name", "Value"]);
         let globals = self.connection.engine.globals().variables.clone();
-        for definition in CATALOG {
+        for definition in variables::all() {
             let name = definition.name;
             let value = match (definition.place, scope) {
                 (Where::Session, Scope::Global | Scope::Persist) => continue,
                 (Where::Global, _) | (_, Scope::Global | Scope::Persist) => globals.text(name),
                 _ => match self.system_variable(name) {
-                    Ok(_) if definition.place == Where::Both => {
+                    Ok(_)
+                        if definition.place == Where::Both
+                            || matches!(definition.kind, Kind::Switch | Kind::Off) =>
+                    {
                         self.connection.local().variables.text(name)
                     }
                     Ok(value) => value.to_string(),
@@ -29,7 +34,7 @@ impl Job {
         listing
     }
 
-    pub(super) fn list_status(&self, scope: Scope) -> Listing {
+    pub(in super::super) fn list_status(&self, scope: Scope) -> Listing {
         let connection = &self.connection;
         let rows = match scope {
             Scope::Session => {
@@ -97,52 +102,23 @@ impl Job {
         listing.push(vec![some(count)]);
         listing
     }
-
-    pub(super) fn list_processes(&self) -> Listing {
-        let mut listing = Listing::new(&[
-            "Id", "User", "Host", "db", "Command", "Time", "State", "Info",
-        ])
-        .with_numbers(&["Id", "Time"]);
-        for connection in self.connection.engine.open_connections() {
-            let running = connection.cancel.running();
-            let (database, port) = {
-                let local = connection.local();
-                (local.database.clone(), local.client_port)
-            };
-            let elapsed = running
-                .as_ref()
-                .map_or(0, |running| running.elapsed().as_secs());
-            let user = connection.values.lock().user.clone();
-            let (user, host) = user.rsplit_once('@').unwrap_or((&user, ""));
-            let host = match port {
-                Some(port) => format!("{host}:{port}"),
-                None => host.to_owned(),
-            };
-            let command = match &running {
-                Some(running) if running.is_prepared() => "Execute",
-                Some(_) => "Query",
-                None => "Sleep",
-            };
-            listing.push(vec![
-                some(connection.id),
-                some(user),
-                some(host),
-                database,
-                some(command),
-                some(elapsed),
-                some(
-                    running
-                        .as_ref()
-                        .map_or("", |running| running.stage().name()),
-                ),
-                running.map(|running| running.text.clone()),
-            ]);
-        }
-        listing
-    }
 }
 
-pub(super) fn engines() -> Listing {
+/// The columns of INFORMATION_SCHEMA.PROCESSLIST that MySQL has too.
+pub(super) fn processes(job: &Job) -> Listing {
+    processlist(job).renamed(&[
+        ("Id", "ID"),
+        ("User", "USER"),
+        ("Host", "HOST"),
+        ("db", "DB"),
+        ("Command", "COMMAND"),
+        ("Time", "TIME"),
+        ("State", "STATE"),
+        ("Info", "INFO"),
+    ])
+}
+
+pub(in super::super) fn engines() -> Listing {
     let mut listing = Listing::new(&[
         "Engine",
         "Support",
@@ -152,9 +128,9 @@ pub(super) fn engines() -> Listing {
         "Savepoints",
     ]);
     listing.push(vec![
-        some("Mayfly"),
+        some(plugins::ENGINE),
         some("DEFAULT"),
-        some("Temporary tables, transactions, row versions; one space of memory and disk"),
+        some(plugins::ENGINE_COMMENT),
         some("YES"),
         some("NO"),
         some("YES"),
@@ -162,7 +138,7 @@ pub(super) fn engines() -> Listing {
     listing
 }
 
-pub(super) fn character_sets() -> Listing {
+pub(in super::super) fn character_sets() -> Listing {
     let mut listing = Listing::new(&["Charset", "Description", "Default collation", "Maxlen"])
         .with_numbers(&["Maxlen"]);
     listing.push(vec![
@@ -180,7 +156,7 @@ pub(super) fn character_sets() -> Listing {
     listing
 }
 
-pub(super) fn collations() -> Listing {
+pub(in super::super) fn collations() -> Listing {
     let mut listing = Listing::new(&[
         "Collation",
         "Charset",
@@ -203,50 +179,4 @@ pub(super) fn collations() -> Listing {
         ]);
     }
     listing
-}
-
-/// What there is none of: the columns of MySQL's answer.
-pub(super) fn nothing(what: Nothing) -> Listing {
-    let sets = [
-        "character_set_client",
-        "collation_connection",
-        "Database Collation",
-    ];
-    let columns: &[&str] = match what {
-        Nothing::Events => &[
-            "Db",
-            "Name",
-            "Definer",
-            "Time zone",
-            "Type",
-            "Execute at",
-            "Interval value",
-            "Interval field",
-            "Starts",
-            "Ends",
-            "Status",
-            "Originator",
-        ],
-        Nothing::Routines => &[
-            "Db",
-            "Name",
-            "Type",
-            "Definer",
-            "Modified",
-            "Created",
-            "Security_type",
-            "Comment",
-        ],
-        Nothing::Triggers => &[
-            "Trigger",
-            "Event",
-            "Table",
-            "Statement",
-            "Timing",
-            "Created",
-            "sql_mode",
-            "Definer",
-        ],
-    };
-    Listing::new(&[columns, &sets].concat())
 }

@@ -1,6 +1,7 @@
 //! SHOW about databases and tables.
 
 use arrow::datatypes::Field;
+use mayfly_sql::ansi;
 use mayfly_sql::statement::TableName;
 use mayfly_table::{Column, Table};
 use mayfly_types::{Collation, ColumnType, ErrorCode, MySqlError};
@@ -28,11 +29,9 @@ impl Job {
             &["Tables_in"]
         };
         let mut listing = Listing::new(columns);
-        if information::is_database(database) {
-            for name in information::names() {
-                let kind = full.then(|| some("SYSTEM VIEW"));
-                listing.push([Some(some(name)), kind].into_iter().flatten().collect());
-            }
+        for name in self.system_names(database) {
+            let kind = full.then(|| some(information::kind_of(database)));
+            listing.push([Some(some(name)), kind].into_iter().flatten().collect());
         }
         for (table, is_temporary) in self.tables_of(database) {
             let kind = if is_temporary {
@@ -107,14 +106,17 @@ impl Job {
 
     pub(super) fn list_columns(&self, name: &TableName, full: bool) -> Result<Listing, MySqlError> {
         let mut listing = columns_listing(full);
-        if information::is_database(&self.database_of(name)?) {
-            let batch = self.information(&name.table)?.batch(None)?;
+        if let Some(made) = self.system_table(name) {
+            let batch = made.batch(None)?;
             for field in batch.schema_ref().fields() {
                 let column_type = ColumnType::from_arrow(field);
                 let column = Column::new(field.name(), column_type, true);
                 listing.push(column_row(&column, "", full));
             }
             return Ok(listing);
+        }
+        if information::is_database(&self.database_of(name)?) {
+            return Err(information::unknown_table(&name.table));
         }
         let table = self.table(name)?;
         let definition = table.definition();
@@ -139,7 +141,11 @@ impl Job {
         Ok(listing)
     }
 
-    pub(super) fn show_create_database(&self, name: &str) -> Result<Listing, MySqlError> {
+    pub(super) fn show_create_database(
+        &self,
+        name: &str,
+        if_not_exists: bool,
+    ) -> Result<Listing, MySqlError> {
         if !self
             .connection
             .engine
@@ -150,13 +156,25 @@ impl Job {
             return Err(MySqlError::new(ErrorCode::UnknownDatabase, &[&name]));
         }
         let mut listing = Listing::new(&["Database", "Create Database"]);
+        let condition = match if_not_exists {
+            true => "/*!32312 IF NOT EXISTS*/ ",
+            false => "",
+        };
         let text = format!(
-            "CREATE DATABASE {} /*!40100 DEFAULT CHARACTER SET utf8mb4 COLLATE {} */",
+            "CREATE DATABASE {condition}{} /*!40100 DEFAULT CHARACTER SET utf8mb4 COLLATE {} */",
             quoted(name),
             Collation::default()
         );
-        listing.push(vec![some(name), Some(text)]);
+        listing.push(vec![some(name), Some(self.in_own_quotes(text))]);
         Ok(listing)
+    }
+
+    /// A definition with its names in the quotes that `sql_mode` wants.
+    fn in_own_quotes(&self, text: String) -> String {
+        match self.connection.local().variables.has_mode("ANSI_QUOTES") {
+            true => ansi::shown(&text),
+            false => text,
+        }
     }
 
     pub(super) fn show_create_table(&self, name: &TableName) -> Result<Listing, MySqlError> {
@@ -171,21 +189,27 @@ impl Job {
         let next = next_number(&table).filter(|next| *next > 1);
         let next = next.map_or(String::new(), |next| format!(" AUTO_INCREMENT={next}"));
         let mut text = format!(
-            "CREATE {}TABLE {} (\n{}\n) ENGINE=Mayfly{next} DEFAULT CHARSET=utf8mb4 COLLATE={}",
+            "CREATE {}TABLE {} (\n{}\n)",
             if is_temporary { "TEMPORARY " } else { "" },
             quoted(table.name()),
             definition::lines(table.definition()).join(",\n"),
-            Collation::default()
         );
-        for (option, value) in &table.definition().options {
-            text.push_str(&format!(" {}={value}", option.name()));
-        }
-        let comment = &table.definition().comment;
-        if !comment.is_empty() {
-            text.push_str(&format!(" COMMENT={}", definition::string(comment)));
+        // Other systems, for which this mode is, have no such options.
+        if !self.connection.local().variables.has_mode("ANSI") {
+            text.push_str(&format!(
+                " ENGINE=Mayfly{next} DEFAULT CHARSET=utf8mb4 COLLATE={}",
+                Collation::default()
+            ));
+            for (option, value) in &table.definition().options {
+                text.push_str(&format!(" {}={value}", option.name()));
+            }
+            let comment = &table.definition().comment;
+            if !comment.is_empty() {
+                text.push_str(&format!(" COMMENT={}", definition::string(comment)));
+            }
         }
         let mut listing = Listing::new(&["Table", "Create Table"]);
-        listing.push(vec![some(table.name()), Some(text)]);
+        listing.push(vec![some(table.name()), Some(self.in_own_quotes(text))]);
         Ok(listing)
     }
 }

@@ -91,6 +91,7 @@ impl Grammar {
             | Statement::FlushStatus
             | Statement::FlushSlowLog
             | Statement::Flush
+            | Statement::Maintain(_)
             | Statement::LockTables(_)
             | Statement::OnPrepared(_)
             | Statement::Begin(_)
@@ -148,6 +149,7 @@ impl Grammar {
             invisible: _,
             key: _,
             checks,
+            references: _,
             comment: _,
         } = column;
         self.read(default);
@@ -207,6 +209,10 @@ impl Grammar {
                 }
                 | AlterAction::AddKey(_)
                 | AlterAction::DropKey {
+                    name: _,
+                    if_exists: _,
+                }
+                | AlterAction::DropForeignKey {
                     name: _,
                     if_exists: _,
                 }
@@ -353,7 +359,10 @@ impl Grammar {
             } => self.read(condition),
             Show::FileColumns(_)
             | Show::CreateTable(_)
-            | Show::CreateDatabase(_)
+            | Show::CreateDatabase {
+                name: _,
+                if_not_exists: _,
+            }
             | Show::Warnings {
                 errors_only: _,
                 offset: _,
@@ -364,6 +373,12 @@ impl Grammar {
             | Show::ProcessList
             | Show::Profiles
             | Show::Profile(_)
+            | Show::Plugins
+            | Show::Privileges
+            | Show::Grants(_)
+            | Show::EngineStatus(_)
+            | Show::BinaryLogs
+            | Show::CreateAbsent(..)
             | Show::Nothing(_) => {}
         }
     }

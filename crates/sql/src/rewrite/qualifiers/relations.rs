@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::tokenizer::Location;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::columns::Columns;
+use crate::bindings::SYSTEM_DATABASES;
 use crate::change::TARGETS;
 use crate::references::table_name;
 use crate::statement::TableName;
@@ -57,7 +58,7 @@ impl Relation {
     pub(super) fn is(&self, table: &str, database: &str) -> bool {
         let stands_in = |own: &str| {
             // A table that changes has been named anew, and its names have been settled before.
-            own == database || own == TARGETS || are_information_schema(own, database)
+            own == database || own == TARGETS || are_one_of_system(own, database)
         };
         self.name == table && self.database.as_deref().is_some_and(stands_in)
     }
@@ -84,9 +85,10 @@ impl Relation {
     }
 }
 
-/// The one database whose name has no case.
-fn are_information_schema(one: &str, other: &str) -> bool {
-    one.eq_ignore_ascii_case(other) && one.eq_ignore_ascii_case("information_schema")
+/// Whether two names mean the same database of the system: those have no case.
+fn are_one_of_system(one: &str, other: &str) -> bool {
+    let mut names = SYSTEM_DATABASES.iter();
+    one.eq_ignore_ascii_case(other) && names.any(|name| name.eq_ignore_ascii_case(one))
 }
 
 /// Why a name cannot be settled.

@@ -1,0 +1,27 @@
+//! Table maintenance: ANALYZE, CHECK, CHECKSUM, OPTIMIZE and REPAIR TABLE.
+
+use super::TableName;
+
+/// What is done with tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MaintenanceKind {
+    /// ANALYZE TABLE.
+    Analyze,
+    /// CHECK TABLE.
+    Check,
+    /// CHECKSUM TABLE; QUICK asks for a checksum that is kept.
+    Checksum { quick: bool },
+    /// OPTIMIZE TABLE.
+    Optimize,
+    /// REPAIR TABLE.
+    Repair,
+}
+
+/// A statement of table maintenance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Maintenance {
+    /// What is done.
+    pub kind: MaintenanceKind,
+    /// The tables, one at least, as they are named.
+    pub tables: Vec<TableName>,
+}
