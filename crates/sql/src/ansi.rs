@@ -17,10 +17,7 @@ use crate::scanner::{Lexeme, Scanner};
 
 /// The text of a client under ANSI_QUOTES, with its names in backticks.
 pub fn read(text: &str) -> Cow<'_, str> {
-    match text.contains('"') {
-        true => exchanged(text, Scanner::of_mode(text.as_bytes(), true), b'"', b'`'),
-        false => Cow::Borrowed(text),
-    }
+    exchanged(text, Scanner::of_mode(text.as_bytes(), true), b'"', b'`')
 }
 
 /// A definition with its names in double quotes.

@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::functions::scalar_function;
 use crate::parse::parse_expression;
-use crate::references::variable;
+use crate::references::{is_clock, variable};
 use crate::typing::syntax::is_truth;
 use crate::walk;
 
@@ -198,15 +198,6 @@ fn name_of(function: &Function) -> Option<String> {
         [ObjectNamePart::Identifier(name)] => Some(name.value.to_ascii_lowercase()),
         _ => None,
     }
-}
-
-/// `UTC_DATE` and its like, which are calls without parentheses.
-fn is_clock(ident: &Ident) -> bool {
-    let clocks = ["utc_date", "utc_time", "utc_timestamp"];
-    ident.quote_style.is_none()
-        && clocks
-            .iter()
-            .any(|clock| ident.value.eq_ignore_ascii_case(clock))
 }
 
 /// Whether an expression is CURRENT_TIMESTAMP, in any of its spellings.

@@ -73,7 +73,7 @@ macro_rules! constraint_of {
 }
 
 /// ON, USING, NATURAL or nothing; `None` for joins that MySQL does not have.
-pub(crate) fn constraint(operator: &JoinOperator) -> Option<&JoinConstraint> {
+pub fn constraint(operator: &JoinOperator) -> Option<&JoinConstraint> {
     constraint_of!(operator)
 }
 

@@ -75,4 +75,5 @@ pub mod untyped;
 mod visible;
 pub mod walk;
 
+pub use from_list::constraint as join_constraint;
 pub use rewrite::qualifiers::changes as names_of_changes;

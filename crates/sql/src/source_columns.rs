@@ -17,7 +17,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, Ident, Query, Select, SelectItem, SetExpr, VisitorMut,
+    Expr, Ident, Query, Select, SelectItem, SetExpr, VisitorMut,
 };
 use mayfly_types::{ErrorCode, MySqlError};
 
@@ -25,8 +25,8 @@ use crate::bindings::Bindings;
 use crate::change::{self, Mention};
 use crate::from_list;
 use crate::rewrite::qualifiers::{Catalog, Columns, Named, name_of};
-use crate::rewrite::refused::{check_no_window, is_aggregate};
-use crate::select_list::{column, expression_of};
+use crate::rewrite::refused::groups;
+use crate::select_list::column;
 use crate::source::Source;
 use crate::statement::TableName;
 use crate::typing::syntax;
@@ -121,22 +121,6 @@ fn select_mut(query: &mut Query) -> Option<&mut Select> {
         SetExpr::Query(query) => select_mut(query),
         _ => None,
     }
-}
-
-/// Whether rows of a select are no rows of its tables.
-fn groups(select: &Select, aggregates: &HashSet<String>) -> bool {
-    let is_grouped = match &select.group_by {
-        GroupByExpr::Expressions(keys, _) => !keys.is_empty(),
-        GroupByExpr::All(_) => true,
-    };
-    let mut computed = { select.projection.iter() }
-        .filter_map(expression_of)
-        .chain(&select.having);
-    is_grouped
-        || computed.any(|expr| {
-            walk::finds(expr, &mut |expr| is_aggregate(expr, aggregates))
-                || check_no_window(expr).is_err()
-        })
 }
 
 /// The names of the tables that ORDER BY and the selects of a query see.

@@ -7,7 +7,7 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Query, Select, TableFactor, Visit, VisitMut, Visitor, VisitorMut,
+    BinaryOperator, Expr, Query, Select, TableFactor, Visit, VisitMut, Visitor, VisitorMut,
 };
 
 /// Shows every node of a tree to a reader, until it breaks.
@@ -58,6 +58,24 @@ pub fn finds(node: &impl Visit, is_it: &mut dyn FnMut(&Expr) -> bool) -> bool {
         }
     }
     read(node, &mut Find { is_it, depth: 0 }).is_break()
+}
+
+/// The conditions that AND connects, in the order in which they are written.
+pub fn conjuncts(condition: &Expr) -> Vec<&Expr> {
+    let mut found = Vec::new();
+    let mut rest = vec![condition];
+    while let Some(condition) = rest.pop() {
+        match condition {
+            Expr::Nested(inner) => rest.push(inner),
+            Expr::BinaryOp {
+                left,
+                op: BinaryOperator::And,
+                right,
+            } => rest.extend([right.as_ref(), left.as_ref()]),
+            other => found.push(other),
+        }
+    }
+    found
 }
 
 /// How many expressions a tree has, subqueries included.

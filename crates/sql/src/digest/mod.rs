@@ -52,6 +52,12 @@ const READ_BYTES_MAX: usize = 256 << 10;
 /// first [`TEXT_BYTES_MAX`].
 const NORMAL_BYTES_MAX: usize = 2 * TEXT_BYTES_MAX;
 
+/// What is read of a statement: texts that begin with the same have one digest.
+pub fn read_part(statement: &str) -> &str {
+    let end = statement.floor_char_boundary(READ_BYTES_MAX);
+    statement.get(..end).unwrap_or_default()
+}
+
 /// What statements have in common but for their constants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Digest {
@@ -233,8 +239,7 @@ struct Normal<'a> {
 impl<'a> Normal<'a> {
     /// Reads a statement, or what stands behind some tokens of it.
     fn read(before: Vec<Token<'a>>, statement: &'a str, ansi_quotes: bool) -> Normal<'a> {
-        let end = statement.floor_char_boundary(READ_BYTES_MAX);
-        let mut lexer = Lexer::new(statement.get(..end).unwrap_or_default(), ansi_quotes);
+        let mut lexer = Lexer::new(read_part(statement), ansi_quotes);
         let mut normal = Normal {
             tokens: before,
             ..Normal::default()

@@ -4,7 +4,7 @@
 //! where only a keyword makes sense, and a name elsewhere.
 
 use super::Token;
-use crate::parse::reserved::is_reserved;
+use crate::parse::reserved::{is_listed, is_reserved};
 
 /// Functions with a syntax or a token of their own, before a parenthesis. Sorted, as all lists.
 const FUNCTIONS: &[&str] = &[
@@ -181,7 +181,7 @@ const BEFORE_NAMES: &[&str] = &["DATABASE", "EXISTS", "FROM", "INTO", "JOIN", "T
 const BEFORE_EXPRESSIONS: &[&str] = &[
     "ALL", "AND", "BETWEEN", "BY", "CASE", "DEFAULT", "DISTINCT", "DIV", "DO", "ELSE", "HAVING",
     "IN", "INTERVAL", "LIKE", "LIMIT", "MOD", "NOT", "OFFSET", "ON", "OR", "REGEXP", "RLIKE",
-    "SELECT", "THEN", "WHEN",
+    "SELECT", "THEN", "WHEN", "WHERE", "XOR",
 ];
 
 /// Where a word stands.
@@ -209,14 +209,14 @@ pub(super) fn is_keyword(word: &str, place: &Place<'_>) -> bool {
     if BEFORE_NAMES.iter().any(|other| before.is_word(other)) {
         return false;
     }
-    let upper = word.to_ascii_uppercase();
-    let is_in = |list: &[&str]| list.binary_search(&upper.as_str()).is_ok();
-    match upper.as_str() {
-        "END" if place.is_in_case => return true,
-        "DATE" | "TIME" | "TIMESTAMP" if matches!(place.next_byte, b'\'' | b'"') => return true,
-        _ => {}
+    let is = |other: &str| word.eq_ignore_ascii_case(other);
+    let is_in = |list: &[&str]| is_listed(word, list);
+    let is_of_quote = matches!(place.next_byte, b'\'' | b'"');
+    let is_moment = || ["DATE", "TIME", "TIMESTAMP"].into_iter().any(is);
+    if place.is_in_case && is("END") || is_of_quote && is_moment() {
+        return true;
     }
-    let is_behind = |pair: &(&str, &str)| before.is_word(pair.0) && upper == pair.1;
+    let is_behind = |pair: &(&str, &str)| before.is_word(pair.0) && is(pair.1);
     (place.next_byte == b'(' && is_in(FUNCTIONS))
         || (before == Token::Value && is_in(BEHIND_VALUES))
         || PAIRS.iter().any(is_behind)
@@ -225,9 +225,7 @@ pub(super) fn is_keyword(word: &str, place: &Place<'_>) -> bool {
 
 /// Whether an expression begins behind a keyword.
 pub(super) fn begins_expression(word: &str) -> bool {
-    let upper = word.to_ascii_uppercase();
-    let is_where = matches!(upper.as_str(), "WHERE" | "XOR");
-    is_where || BEFORE_EXPRESSIONS.binary_search(&upper.as_str()).is_ok()
+    is_listed(word, BEFORE_EXPRESSIONS)
 }
 
 /// Whether rows are computed from a keyword on.

@@ -10,7 +10,7 @@ use super::listed::text_type;
 const TEXT: ColumnType = ColumnType::Text(BlobSize::Long);
 const BYTES: ColumnType = ColumnType::Blob(BlobSize::Long);
 const DECIMAL_DIGITS: u8 = 65;
-const DECIMAL_SCALE: u8 = 30;
+pub(crate) const DECIMAL_SCALE: u8 = 30;
 
 /// The type that holds the values of all types: what is chosen of ENUM or SET is a text.
 pub(crate) fn unify(types: &[ColumnType]) -> ColumnType {

@@ -5,8 +5,14 @@
 
 /// Whether a word is reserved.
 pub(crate) fn is_reserved(word: &str) -> bool {
-    let upper = word.to_ascii_uppercase();
-    WORDS.binary_search(&upper.as_str()).is_ok()
+    is_listed(word, &WORDS)
+}
+
+/// Whether a word, in any case, is one of a list that is sorted and in upper case.
+pub(crate) fn is_listed(word: &str, list: &[&str]) -> bool {
+    let upper = word.bytes().map(|byte| byte.to_ascii_uppercase());
+    list.binary_search_by(|other| other.bytes().cmp(upper.clone()))
+        .is_ok()
 }
 
 /// Sorted, in upper case. DUAL is one as well, but it names a table.

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use datafusion::common::DFSchema;
 use datafusion::sql::sqlparser::ast::{
     Cte, Expr, Ident, ObjectNamePart, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
-    SetExpr, TableFactor, Value,
+    SetExpr, TableAlias, TableFactor, Value,
 };
 
 use super::expression::call;
@@ -300,8 +300,13 @@ impl<'a> Columns<'a> {
 
     /// The columns of a common table expression.
     pub(super) fn of_cte(self, cte: &Cte) -> Vec<String> {
-        match cte.alias.columns.as_slice() {
-            [] => self.of_query(&cte.query),
+        self.aliased(&cte.query, &cte.alias)
+    }
+
+    /// The columns of a query under an alias that may name them.
+    pub(super) fn aliased(self, query: &Query, alias: &TableAlias) -> Vec<String> {
+        match alias.columns.as_slice() {
+            [] => self.of_query(query),
             columns => columns.iter().map(|c| c.name.value.clone()).collect(),
         }
     }
@@ -346,10 +351,9 @@ impl<'a> Columns<'a> {
             ..
         } = table
         {
-            return match (is_meant(&alias.name.value), alias.columns.as_slice()) {
-                (false, _) => Vec::new(),
-                (true, []) => self.of_query(subquery),
-                (true, columns) => columns.iter().map(|c| c.name.value.clone()).collect(),
+            return match is_meant(&alias.name.value) {
+                true => self.aliased(subquery, alias),
+                false => Vec::new(),
             };
         }
         if let Some(columns) = self.cte(table) {

@@ -12,7 +12,7 @@ mod grouping;
 pub(crate) mod invisible;
 mod labels;
 mod long_literals;
-pub(crate) mod order_names;
+mod order_names;
 pub(crate) mod qualifiers;
 mod recursion;
 pub(crate) mod refused;
@@ -194,7 +194,7 @@ impl VisitorMut for Rewriter<'_> {
             }
             for cte in &mut with.cte_tables {
                 let columns = self.columns().of_cte(cte);
-                if let Some(error) = self.duplicate_column(&cte.query, &cte.alias) {
+                if let Some(error) = duplicate_column(&columns) {
                     return self.stop(error);
                 }
                 self.ctes.add((cte.alias.name.value.clone(), columns));
@@ -351,7 +351,8 @@ impl VisitorMut for Rewriter<'_> {
                 subquery,
                 ..
             } => {
-                if let Some(error) = self.duplicate_column(subquery, alias) {
+                let columns = self.columns().aliased(subquery, alias);
+                if let Some(error) = duplicate_column(&columns) {
                     return self.stop(error);
                 }
                 self.lower_columns(alias);
@@ -449,29 +450,19 @@ impl Rewriter<'_> {
         is_cte || database.is_some_and(|database| tables.contains_key(&(database, table)))
     }
 
-    /// The columns of a derived table are called by their names, so none may occur twice.
-    fn duplicate_column(&self, query: &Query, alias: &TableAlias) -> Option<MySqlError> {
-        let mut seen = HashSet::new();
-        let mut names: Vec<String> = alias
-            .columns
-            .iter()
-            .map(|column| column.name.value.clone())
-            .collect();
-        if names.is_empty() {
-            names = self.columns().of_query(query);
-        }
-        let twice = names
-            .into_iter()
-            .find(|name| !seen.insert(name.to_lowercase()))?;
-        Some(MySqlError::new(ErrorCode::DuplicateColumn, &[&twice]))
-    }
-
     fn lower_columns(&mut self, alias: &mut TableAlias) {
         for column in &mut alias.columns {
             labels::remember(&mut self.spellings, &column.name.value);
             lower(&mut column.name);
         }
     }
+}
+
+/// The columns of a derived table are called by their names, so none may occur twice.
+fn duplicate_column(columns: &[String]) -> Option<MySqlError> {
+    let mut seen = HashSet::new();
+    let twice = { columns.iter() }.find(|name| !seen.insert(name.to_lowercase()))?;
+    Some(MySqlError::new(ErrorCode::DuplicateColumn, &[twice]))
 }
 
 /// DISTINCT and ORDER BY the same expression: by its place in the select list, as the planner does

@@ -200,7 +200,7 @@ pub(super) fn finds_column(select: &Select, name: &str, bindings: &Bindings) -> 
 }
 
 /// Whether a table has a column of this name; `None` if it is not known.
-pub(crate) fn table_has(table: &TableFactor, name: &str, bindings: &Bindings) -> Option<bool> {
+pub(super) fn table_has(table: &TableFactor, name: &str, bindings: &Bindings) -> Option<bool> {
     match table {
         TableFactor::Derived {
             alias: Some(alias), ..
@@ -218,7 +218,7 @@ pub(crate) fn table_has(table: &TableFactor, name: &str, bindings: &Bindings) ->
 }
 
 /// Whether a query has a column of this name; `None` if the name of one is not known.
-pub(crate) fn shows(body: &SetExpr, name: &str, bindings: &Bindings) -> Option<bool> {
+fn shows(body: &SetExpr, name: &str, bindings: &Bindings) -> Option<bool> {
     let select = match body {
         SetExpr::Select(select) => select,
         SetExpr::SetOperation { left, .. } => return shows(left, name, bindings),

@@ -16,15 +16,15 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    Cte, Expr, GroupByExpr, Ident, JoinOperator, ObjectNamePart, Query, Select, SetExpr,
-    SetOperator, SetQuantifier, TableFactor, Visitor, VisitorMut, With,
+    Cte, Expr, Ident, JoinOperator, ObjectNamePart, Query, Select, SetExpr, SetOperator,
+    SetQuantifier, TableFactor, Visitor, VisitorMut, With,
 };
 use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::bindings::Bindings;
 use crate::from_list::plain_alias;
 use crate::parse;
-use crate::select_list::expression_of;
+use crate::rewrite::refused::groups;
 use crate::walk;
 
 /// Gives the tables of a WITH RECURSIVE their form.
@@ -195,23 +195,7 @@ fn check(select: &Select, name: &str, bindings: &Bindings) -> Result<(), MySqlEr
     if references.all > 1 || references.in_expressions > 0 {
         return refused(ErrorCode::RecursionNamedOnce);
     }
-    let is_aggregate = &mut |expr: &Expr| match expr {
-        Expr::Function(function) => {
-            let name = function.name.to_string().to_lowercase();
-            function.over.is_some() || bindings.aggregates.contains(&name)
-        }
-        _ => false,
-    };
-    let is_grouped = match &select.group_by {
-        GroupByExpr::Expressions(list, _) => !list.is_empty(),
-        GroupByExpr::All(_) => true,
-    };
-    let items = select.projection.iter().filter_map(expression_of);
-    if is_grouped
-        || items
-            .chain(&select.having)
-            .any(|expr| walk::finds(expr, is_aggregate))
-    {
+    if groups(select, &bindings.aggregates) {
         return refused(ErrorCode::RecursionAggregates);
     }
     if select.distinct.is_some() {

@@ -57,7 +57,7 @@ pub(super) fn check_order_of_set_operation(query: &Query) -> Result<(), MySqlErr
 }
 
 /// The names that a query gives to its columns, where its own text says them all.
-pub(super) fn column_names(body: &SetExpr) -> Option<Vec<String>> {
+fn column_names(body: &SetExpr) -> Option<Vec<String>> {
     match body {
         SetExpr::SetOperation { left, .. } => column_names(left),
         SetExpr::Query(query) => column_names(&query.body),
@@ -121,6 +121,22 @@ fn window_function(expr: &Expr) -> Option<String> {
 pub(crate) fn is_aggregate(expr: &Expr, aggregates: &HashSet<String>) -> bool {
     matches!(expr, Expr::Function(function)
         if aggregates.contains(&function.name.to_string().to_ascii_lowercase()))
+}
+
+/// Whether rows of a select are no rows of its tables: it groups, aggregates or numbers them.
+pub(crate) fn groups(select: &Select, aggregates: &HashSet<String>) -> bool {
+    let is_grouped = match &select.group_by {
+        GroupByExpr::Expressions(keys, _) => !keys.is_empty(),
+        GroupByExpr::All(_) => true,
+    };
+    let computes = &mut |expr: &Expr| {
+        is_aggregate(expr, aggregates)
+            || matches!(expr, Expr::Function(function) if function.over.is_some())
+    };
+    let mut computed = { select.projection.iter() }
+        .filter_map(expression_of)
+        .chain(&select.having);
+    is_grouped || computed.any(|expr| walk::finds(expr, computes))
 }
 
 /// Refuses an expression that aggregates outside of its subqueries.

@@ -21,6 +21,7 @@
 //!
 //! [`labels::name`]: super::labels::name
 
+use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
@@ -139,7 +140,8 @@ impl Shown<'_> {
             keys,
             go_first: true,
         };
-        let keys = outputs.keys(&|name| self.count(select, name) > 0);
+        let counts = self.counts(select);
+        let keys = outputs.keys(&|name| counts.contains_key(name));
         for (name, _) in asked.in_order() {
             if name.1 && self.finds_column(select, &name.0) != Some(false) {
                 continue;
@@ -176,6 +178,7 @@ impl Shown<'_> {
             return Ok(());
         }
         let items = self.items(select, asked);
+        let counts = LazyCell::new(|| self.counts(select));
         for ((name, is_within), used) in asked.in_order() {
             let is_ambiguous = || {
                 let Some(items) = items.get(name) else {
@@ -190,7 +193,7 @@ impl Shown<'_> {
             };
             let refused = match is_within {
                 true => match self.finds_column(select, name) {
-                    Some(true) => self.count(select, name) > 1,
+                    Some(true) => counts.get(name).is_some_and(|count| *count > 1),
                     Some(false) => is_ambiguous(),
                     None => false,
                 },
@@ -213,12 +216,17 @@ impl Shown<'_> {
         }))
     }
 
-    /// How many tables of FROM are known to have a column of this name, which is in lower case.
-    fn count(self, select: &Select, name: &str) -> usize {
-        let is_it = |column: &String| column.to_lowercase() == name;
-        let tables = from_list::tables(&select.from).into_iter();
-        let having_it = tables.filter(|table| self.0.of_table(table, None).iter().any(is_it));
-        having_it.count()
+    /// How many tables of FROM are known to have each column, by its name in lower case.
+    fn counts(self, select: &Select) -> HashMap<String, usize> {
+        let mut counts = HashMap::new();
+        for table in from_list::tables(&select.from) {
+            let columns = self.0.of_table(table, None).into_iter();
+            let columns: HashSet<String> = columns.map(|column| column.to_lowercase()).collect();
+            for column in columns {
+                *counts.entry(column).or_default() += 1;
+            }
+        }
+        counts
     }
 
     /// The items that each of some names may mean, with `*` written out as far as columns are

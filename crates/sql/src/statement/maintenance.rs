@@ -25,3 +25,10 @@ pub struct Maintenance {
     /// The tables, one at least, as they are named.
     pub tables: Vec<TableName>,
 }
+
+impl Maintenance {
+    /// Whether it commits what was open: all but CHECKSUM do.
+    pub fn ends_transaction(&self) -> bool {
+        !matches!(self.kind, MaintenanceKind::Checksum { .. })
+    }
+}

@@ -27,13 +27,11 @@ use super::compare::{Kind, kind};
 use super::nameless::{data_type_of, type_of};
 use crate::functions::calendar::DAY_MICROS;
 use crate::functions::date::interval::Interval;
+use crate::functions::unify::{self, DECIMAL_SCALE};
 use crate::functions::{cast, define};
 
 /// What a window without a name is called in errors.
 const UNNAMED: &str = "<unnamed window>";
-
-/// The most digits behind the point of a DECIMAL.
-const MAX_SCALE: u8 = 30;
 
 /// Looks at the key of a frame of values as it is written.
 ///
@@ -160,7 +158,7 @@ fn digits_of(distance: &ScalarValue) -> Result<u8> {
     let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
     let digits = u8::try_from(fraction.len()).ok();
     digits
-        .filter(|digits| *digits <= MAX_SCALE)
+        .filter(|digits| *digits <= DECIMAL_SCALE)
         .ok_or_else(|| wrong(ErrorCode::WindowFrame))
 }
 
@@ -174,11 +172,7 @@ fn wider(of: &ColumnType, digits: u8) -> Option<ColumnType> {
         of if of.is_integer() => (LONGEST_INTEGER, 0),
         _ => return None,
     };
-    (digits > scale).then(|| ColumnType::Decimal {
-        precision: before.saturating_add(digits).min(65),
-        scale: digits,
-        unsigned: false,
-    })
+    (digits > scale).then(|| unify::decimal(before, digits))
 }
 
 fn convert(key: &mut Expr, to: ColumnType) {

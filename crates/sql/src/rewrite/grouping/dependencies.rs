@@ -39,10 +39,10 @@ pub(super) struct Dependency {
 
 /// The dependencies of a select by its conditions.
 pub(super) fn dependencies(select: &Select, tables: &Tables<'_>) -> Vec<Dependency> {
-    let mut conditions = Vec::new();
-    if let Some(selection) = &select.selection {
-        conjuncts(selection, &mut conditions);
-    }
+    let mut conditions = select
+        .selection
+        .as_ref()
+        .map_or_else(Vec::new, walk::conjuncts);
     let wanted = conditions.iter().flat_map(|condition| wanted(condition));
     let mut joins = Joins {
         tables,
@@ -122,11 +122,10 @@ impl Joins<'_, '_> {
         let mut left = self.factor(&table.relation);
         for join in &table.joins {
             let right = self.factor(&join.relation);
-            let mut on = Vec::new();
-            let constraint = from_list::constraint(&join.join_operator);
-            if let Some(JoinConstraint::On(condition)) = constraint {
-                conjuncts(condition, &mut on);
-            }
+            let on = match from_list::constraint(&join.join_operator) {
+                Some(JoinConstraint::On(condition)) => walk::conjuncts(condition),
+                _ => Vec::new(),
+            };
             let tables = left.tables.start..right.tables.end;
             let conditions = match &join.join_operator {
                 JoinOperator::Left(_) | JoinOperator::LeftOuter(_) => self.outer(left, right, on),
@@ -291,22 +290,6 @@ fn fits(constant: &Expr, column: Option<FieldRef>) -> bool {
             _ => false,
         },
         _ => false,
-    }
-}
-
-/// The conditions that AND connects.
-fn conjuncts<'a>(condition: &'a Expr, found: &mut Vec<&'a Expr>) {
-    let mut rest = vec![condition];
-    while let Some(condition) = rest.pop() {
-        match condition {
-            Expr::Nested(inner) => rest.push(inner),
-            Expr::BinaryOp {
-                left,
-                op: BinaryOperator::And,
-                right,
-            } => rest.extend([right.as_ref(), left.as_ref()]),
-            other => found.push(other),
-        }
     }
 }
 

@@ -13,12 +13,12 @@
 //! left as it is.
 
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, GroupByExpr, OrderBy, OrderByKind, Select, SelectItem, Value,
+    Distinct, Expr, GroupByExpr, OrderBy, OrderByKind, Select, SelectItem,
 };
 
 use super::columns::expand_wildcards;
 use super::determined::{Determined, Tables};
-use super::keys::{flat_keys, is_rolled_up, keys, position};
+use super::keys::{constant, flat_keys, is_rolled_up, keys, position};
 use super::{Known, Loose, aliases};
 use crate::select_list::{expression_of, is_wildcard};
 use crate::walk;
@@ -44,8 +44,7 @@ pub(super) fn group(select: &mut Select, order_by: Option<&OrderBy>, known: &Kno
     let items = grouped.projection.iter().filter_map(expression_of);
     let mut selected: Vec<Expr> = items.filter(|item| !is_constant(item)).cloned().collect();
     if selected.is_empty() {
-        let constant = Value::SingleQuotedString("constant".to_owned());
-        selected.push(Expr::Value(constant.into()));
+        selected.push(constant());
     }
     grouped.group_by = GroupByExpr::Expressions(selected, Vec::new());
     grouped.distinct = None;

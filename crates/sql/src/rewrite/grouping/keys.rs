@@ -158,12 +158,17 @@ pub(super) fn write_out_numbers(
         }
     }
     if others.is_empty() && !keys.is_empty() {
-        let constant = Value::SingleQuotedString("constant".to_owned());
-        others.push(Expr::Value(constant.into()));
+        others.push(constant());
     }
     if let GroupByExpr::Expressions(keys, _) = &mut select.group_by {
         *keys = others;
     }
+}
+
+/// A key that all rows have in common.
+pub(super) fn constant() -> Expr {
+    let constant = Value::SingleQuotedString("constant".to_owned());
+    Expr::Value(constant.into())
 }
 
 /// Whether an expression is a whole number, with a sign or without.

@@ -171,6 +171,9 @@ fn group_what_subqueries_name(
     order_by: Option<&OrderBy>,
     determined: &Determined<'_>,
 ) {
+    if determined.is_empty() {
+        return;
+    }
     let mut named = determined.in_subqueries(&select.projection);
     named.extend(determined.in_subqueries(&select.having));
     named.extend(

@@ -3,6 +3,8 @@
 //! Those of a derived table and of a common table expression are what its select list shows: `*`
 //! over tables whose columns are known, and an expression without an alias by its text.
 
+use std::collections::HashSet;
+
 use datafusion::sql::sqlparser::ast::{
     Cte, ObjectName, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
     TableAlias, TableFactor,
@@ -106,6 +108,11 @@ impl<'a> Catalog<'a> {
         let texts = self.source.items(select.select_token.0.span.start);
         let are_whole = texts.len() == select.projection.len();
         let mut names = Vec::new();
+        // Asked once, however many stars there are: those of nested queries would be asked as often
+        // as the product of all stars says.
+        let mut tables: Option<Vec<(String, Columns)>> = None;
+        // A name is there or not: what several stars show counts once.
+        let mut seen = HashSet::new();
         for (place, item) in select.projection.iter().enumerate() {
             let only = match item {
                 SelectItem::Wildcard(_) => None,
@@ -120,10 +127,20 @@ impl<'a> Catalog<'a> {
                     continue;
                 }
             };
-            for factor in from_list::tables(&select.from) {
-                let name = name_of(factor)?;
-                if only.as_ref().is_none_or(|only| shown(&name) == only) {
-                    names.extend(self.starred(factor, ctes)?);
+            let tables = match &tables {
+                Some(tables) => tables,
+                None => {
+                    let mut asked = Vec::new();
+                    for factor in from_list::tables(&select.from) {
+                        asked.push((name_of(factor)?, self.starred(factor, ctes)));
+                    }
+                    tables.insert(asked)
+                }
+            };
+            for (name, columns) in tables {
+                if only.as_ref().is_none_or(|only| shown(name) == only) {
+                    let columns = columns.as_ref()?.iter();
+                    names.extend(columns.filter(|name| seen.insert((*name).clone())).cloned());
                 }
             }
         }
@@ -176,4 +193,32 @@ enum Found<'a> {
     /// A common table expression, or nothing that is known.
     Columns(Columns),
     Table(&'a BoundTable),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Catalog;
+    use crate::bindings::Bindings;
+    use crate::parse::parse;
+    use crate::statement::Statement;
+
+    /// Were a table asked once for each star, or its columns told as often, this would take 3^24
+    /// steps.
+    #[test]
+    fn stars_of_nested_queries_do_not_double_the_work() {
+        let mut query = "SELECT 1 AS c".to_owned();
+        for level in 0..24 {
+            query = format!("SELECT x.*, y.*, x.* FROM ({query}) x JOIN (SELECT 2 AS c{level}) y");
+        }
+        let (statement, source) = parse(&query).expect("a statement");
+        let Statement::Query(query) = statement else {
+            panic!("a query");
+        };
+        let catalog = Catalog {
+            bindings: &Bindings::default(),
+            source: &source,
+        };
+        let columns = catalog.query(&query, &[]).expect("columns that are known");
+        assert_eq!(columns.len(), 25);
+    }
 }
