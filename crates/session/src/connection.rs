@@ -422,8 +422,8 @@ impl Connection {
     /// under the lock.
     fn digest_of_text(&self, text: &str) -> Arc<Digest> {
         let (key, ansi_quotes, database) = {
-            let local = self.local();
-            let ansi_quotes = local.variables.has_mode("ANSI_QUOTES");
+            let mut local = self.local();
+            let ansi_quotes = local.settings().has_ansi_quotes;
             match local.digests.get(text, ansi_quotes) {
                 Ok(known) => return known,
                 Err(key) => (key, ansi_quotes, local.database.clone()),
@@ -459,7 +459,6 @@ impl Connection {
         let stages = [Cost::of_time(Stage::Executing, took)];
         self.statement_finished(&Ended {
             stages: &stages,
-            is_failed: error.is_some(),
             ..*ended
         });
         if let Some(error) = error {

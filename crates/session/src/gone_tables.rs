@@ -12,13 +12,14 @@
 
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use mayfly_table::Table;
 use tokio::task::JoinHandle;
 
 use crate::connection::Connection;
 use crate::engine::Engine;
+use crate::lock::lock;
 use crate::running::Running;
 
 /// Tables of so many bytes take less time to free than it takes to hand them to another thread and
@@ -61,10 +62,6 @@ type Gone = Mutex<Option<Box<dyn Send>>>;
 
 fn let_go(gone: &Gone) {
     drop(lock(gone).take());
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What an engine is about to free.

@@ -44,6 +44,7 @@ mod gone_tables;
 mod kept;
 mod listing;
 mod local;
+mod lock;
 mod lowered;
 mod meaning;
 mod named;

@@ -126,10 +126,7 @@ impl Listing {
             } else {
                 label
             };
-            let cells = self
-                .rows
-                .iter()
-                .map(|row| row.get(index).cloned().flatten());
+            let cells = self.rows.iter().map(|row| row.get(index)?.as_deref());
             let texts: ArrayRef = Arc::new(StringViewArray::from_iter(cells));
             let field = column_type.to_arrow(label, true);
             // A cell that is no value of its type is NULL.

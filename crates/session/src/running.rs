@@ -4,7 +4,7 @@
 //! first: the task that ends, or the reader that lets go.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use datafusion::physical_plan::ExecutionPlan;
@@ -17,6 +17,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::connection::Connection;
 use crate::digests::DigestCell;
+use crate::lock::lock;
 use crate::pending::{Pending, notified_unless};
 use crate::planning::Planning;
 use crate::profile::{Marks, Stage};
@@ -532,10 +533,6 @@ impl Running {
         });
         self.connection.cancel.clear(self);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 use mayfly_sql::parse;
 use mayfly_sql::references::References;
 use mayfly_sql::statement::{
-    Access, Assignment, CreateTable, InsertSource, MaintenanceKind, RowChoice, Statement, TableName,
+    Access, Assignment, CreateTable, InsertSource, RowChoice, Statement, TableName,
 };
 
 use crate::connection::Connection;
@@ -401,9 +401,7 @@ impl Touched {
             | Statement::Flush
             | Statement::FlushStatus
             | Statement::FlushSlowLog => touched.defines = true,
-            Statement::Maintain(asked) => {
-                touched.defines = !matches!(asked.kind, MaintenanceKind::Checksum { .. });
-            }
+            Statement::Maintain(asked) => touched.defines = asked.ends_transaction(),
             _ => {}
         }
         touched

@@ -114,8 +114,9 @@ impl Client {
             next = next_statement(&mut cuts).await;
             let statement = text.get(range).unwrap_or_default();
             self.run(statement, next.is_some(), reply).await?;
-            let is_changed = self.session.state().has_ansi_quotes != has_ansi_quotes;
-            if let Some(following) = next.as_ref().filter(|_| is_changed) {
+            if let Some(following) = &next
+                && self.session.state().has_ansi_quotes != has_ansi_quotes
+            {
                 // The statement changed how the rest of the text is read.
                 has_ansi_quotes = !has_ansi_quotes;
                 text = text.get(following.start..).unwrap_or_default();

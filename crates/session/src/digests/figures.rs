@@ -13,6 +13,46 @@ const SAMPLE_BYTES_MAX: usize = 1024;
 /// After so long another statement is kept: `performance_schema_max_digest_sample_age`.
 const SAMPLE_AGE_MAX_MICROS: u64 = 60_000_000;
 
+/// What is added up over statements.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    lock_nanos: u64,
+    errors: u64,
+    warnings: u64,
+    rows_affected: u64,
+    rows_sent: u64,
+    rows_examined: u64,
+    tmp_tables: u64,
+    tmp_disk_tables: u64,
+    full_joins: u64,
+    full_scans: u64,
+    sorts: u64,
+    sort_rows: u64,
+    sort_merge_passes: u64,
+    bytes_written: u64,
+    bytes_read: u64,
+}
+
+impl Sums {
+    fn add(&mut self, other: &Sums) {
+        self.lock_nanos = self.lock_nanos.saturating_add(other.lock_nanos);
+        self.errors += other.errors;
+        self.warnings += other.warnings;
+        self.rows_affected += other.rows_affected;
+        self.rows_sent += other.rows_sent;
+        self.rows_examined += other.rows_examined;
+        self.tmp_tables += other.tmp_tables;
+        self.tmp_disk_tables += other.tmp_disk_tables;
+        self.full_joins += other.full_joins;
+        self.full_scans += other.full_scans;
+        self.sorts += other.sorts;
+        self.sort_rows += other.sort_rows;
+        self.sort_merge_passes += other.sort_merge_passes;
+        self.bytes_written += other.bytes_written;
+        self.bytes_read += other.bytes_read;
+    }
+}
+
 /// What one statement has cost.
 #[derive(Default)]
 pub(crate) struct Once<'a> {
@@ -20,22 +60,8 @@ pub(crate) struct Once<'a> {
     /// When it ended, in microseconds since 1970.
     at_micros: u64,
     nanos: u64,
-    lock_nanos: u64,
-    has_failed: bool,
-    warnings: u64,
-    rows_affected: u64,
-    rows_sent: u64,
-    rows_examined: u64,
-    tmp_tables: u64,
-    tmp_disk_tables: u64,
-    full_join: bool,
-    full_scan: bool,
-    sorts: u64,
-    sort_rows: u64,
-    sort_merge_passes: u64,
     peak_memory_bytes: u64,
-    bytes_written: u64,
-    bytes_read: u64,
+    sums: Sums,
 }
 
 impl<'a> Once<'a> {
@@ -48,12 +74,9 @@ impl<'a> Once<'a> {
             false => (0, stats.rows),
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let mut once = Once {
-            text: ended.text,
-            at_micros: number(now.unwrap_or_default().as_micros()),
-            nanos: (stats.elapsed_ms * 1e6) as u64,
+        let mut sums = Sums {
             lock_nanos: number(waited.as_nanos()),
-            has_failed: ended.is_failed,
+            errors: u64::from(ended.is_failed),
             // The error is one of the warnings, and not meant.
             warnings: if ended.is_failed { 0 } else { warnings },
             rows_affected,
@@ -61,21 +84,26 @@ impl<'a> Once<'a> {
             rows_examined: ended.reads.examined(),
             tmp_tables: stats.temp_tables,
             tmp_disk_tables: stats.temp_disk_tables,
-            full_join: ended.reads.has_full_join,
-            full_scan: ended.reads.has_full_scan,
-            peak_memory_bytes: stats.peak_memory_bytes,
+            full_joins: u64::from(ended.reads.has_full_join),
+            full_scans: u64::from(ended.reads.has_full_scan),
             bytes_written: stats.temp_bytes_written,
             bytes_read: stats.temp_bytes_read,
-            ..Once::default()
+            ..Sums::default()
         };
         for table in ended.tables {
             if matches!(table.why, Why::OrderBy | Why::OrderByLimit) {
-                once.sorts += 1;
-                once.sort_rows += table.rows;
-                once.sort_merge_passes += table.passes.saturating_sub(1);
+                sums.sorts += 1;
+                sums.sort_rows += table.rows;
+                sums.sort_merge_passes += table.passes.saturating_sub(1);
             }
         }
-        once
+        Once {
+            text: ended.text,
+            at_micros: number(now.unwrap_or_default().as_micros()),
+            nanos: (stats.elapsed_ms * 1e6) as u64,
+            peak_memory_bytes: stats.peak_memory_bytes,
+            sums,
+        }
     }
 }
 
@@ -99,22 +127,8 @@ pub(crate) struct Figures {
     sum_nanos: u64,
     min_nanos: u64,
     max_nanos: u64,
-    lock_nanos: u64,
-    errors: u64,
-    warnings: u64,
-    rows_affected: u64,
-    rows_sent: u64,
-    rows_examined: u64,
-    tmp_tables: u64,
-    tmp_disk_tables: u64,
-    full_joins: u64,
-    full_scans: u64,
-    sorts: u64,
-    sort_rows: u64,
-    sort_merge_passes: u64,
     peak_memory_bytes: u64,
-    bytes_written: u64,
-    bytes_read: u64,
+    sums: Sums,
     first_micros: u64,
     last_micros: u64,
     latency: Latency,
@@ -136,22 +150,8 @@ impl Figures {
         self.sum_nanos = self.sum_nanos.saturating_add(once.nanos);
         self.min_nanos = self.min_nanos.min(once.nanos);
         self.max_nanos = self.max_nanos.max(once.nanos);
-        self.lock_nanos = self.lock_nanos.saturating_add(once.lock_nanos);
-        self.errors += u64::from(once.has_failed);
-        self.warnings += once.warnings;
-        self.rows_affected += once.rows_affected;
-        self.rows_sent += once.rows_sent;
-        self.rows_examined += once.rows_examined;
-        self.tmp_tables += once.tmp_tables;
-        self.tmp_disk_tables += once.tmp_disk_tables;
-        self.full_joins += u64::from(once.full_join);
-        self.full_scans += u64::from(once.full_scan);
-        self.sorts += once.sorts;
-        self.sort_rows += once.sort_rows;
-        self.sort_merge_passes += once.sort_merge_passes;
         self.peak_memory_bytes = self.peak_memory_bytes.max(once.peak_memory_bytes);
-        self.bytes_written += once.bytes_written;
-        self.bytes_read += once.bytes_read;
+        self.sums.add(&once.sums);
         self.last_micros = self.last_micros.max(once.at_micros);
         self.latency.add(once.nanos);
     }
@@ -159,6 +159,7 @@ impl Figures {
     /// A figure by the name of its column, which has no such figure where it is 0 here; times are
     /// in picoseconds.
     pub(crate) fn number(&self, column: &str) -> u64 {
+        let sums = &self.sums;
         let pico = |nanos: u64| nanos.saturating_mul(1000);
         match column {
             "COUNT_STAR" => self.count,
@@ -166,19 +167,19 @@ impl Figures {
             "MIN_TIMER_WAIT" => pico(self.min_nanos),
             "AVG_TIMER_WAIT" => pico(self.sum_nanos) / self.count.max(1),
             "MAX_TIMER_WAIT" => pico(self.max_nanos),
-            "SUM_LOCK_TIME" => pico(self.lock_nanos),
-            "SUM_ERRORS" => self.errors,
-            "SUM_WARNINGS" => self.warnings,
-            "SUM_ROWS_AFFECTED" => self.rows_affected,
-            "SUM_ROWS_SENT" => self.rows_sent,
-            "SUM_ROWS_EXAMINED" => self.rows_examined,
-            "SUM_CREATED_TMP_DISK_TABLES" => self.tmp_disk_tables,
-            "SUM_CREATED_TMP_TABLES" => self.tmp_tables,
-            "SUM_SELECT_FULL_JOIN" => self.full_joins,
-            "SUM_SELECT_SCAN" | "SUM_NO_INDEX_USED" => self.full_scans,
-            "SUM_SORT_MERGE_PASSES" => self.sort_merge_passes,
-            "SUM_SORT_ROWS" => self.sort_rows,
-            "SUM_SORT_SCAN" => self.sorts,
+            "SUM_LOCK_TIME" => pico(sums.lock_nanos),
+            "SUM_ERRORS" => sums.errors,
+            "SUM_WARNINGS" => sums.warnings,
+            "SUM_ROWS_AFFECTED" => sums.rows_affected,
+            "SUM_ROWS_SENT" => sums.rows_sent,
+            "SUM_ROWS_EXAMINED" => sums.rows_examined,
+            "SUM_CREATED_TMP_DISK_TABLES" => sums.tmp_disk_tables,
+            "SUM_CREATED_TMP_TABLES" => sums.tmp_tables,
+            "SUM_SELECT_FULL_JOIN" => sums.full_joins,
+            "SUM_SELECT_SCAN" | "SUM_NO_INDEX_USED" => sums.full_scans,
+            "SUM_SORT_MERGE_PASSES" => sums.sort_merge_passes,
+            "SUM_SORT_ROWS" => sums.sort_rows,
+            "SUM_SORT_SCAN" => sums.sorts,
             "MAX_CONTROLLED_MEMORY" | "MAX_TOTAL_MEMORY" | "MAYFLY_PEAK_MEMORY_BYTES" => {
                 self.peak_memory_bytes
             }
@@ -186,8 +187,8 @@ impl Figures {
             "QUANTILE_99" => pico(self.latency.quantile(990)),
             "QUANTILE_999" => pico(self.latency.quantile(999)),
             "QUERY_SAMPLE_TIMER_WAIT" => pico(self.sample.nanos),
-            "MAYFLY_TEMP_BYTES_READ" => self.bytes_read,
-            "MAYFLY_TEMP_BYTES_WRITTEN" => self.bytes_written,
+            "MAYFLY_TEMP_BYTES_READ" => sums.bytes_read,
+            "MAYFLY_TEMP_BYTES_WRITTEN" => sums.bytes_written,
             _ => 0,
         }
     }

@@ -21,9 +21,11 @@ use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use mayfly_sql::digest::Digest;
+use mayfly_sql::digest::{Digest, read_part};
+
+use crate::lock::lock;
 
 pub(crate) use figures::{Figures, Once};
 
@@ -165,6 +167,7 @@ pub(crate) type TextKey = (u64, usize);
 impl Texts {
     /// The digest of a text, or the key under which it is to be kept.
     pub(crate) fn get(&self, text: &str, ansi_quotes: bool) -> Result<Arc<Digest>, TextKey> {
+        let text = read_part(text);
         let key = (self.hasher.hash_one((text, ansi_quotes)), text.len());
         self.known.get(&key).cloned().ok_or(key)
     }
@@ -175,10 +178,6 @@ impl Texts {
         }
         self.known.insert(key, Arc::clone(digest));
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use arrow::datatypes::{Field, FieldRef, Schema};
 use arrow::record_batch::RecordBatch;
 use datafusion::scalar::ScalarValue;
 use mayfly_sql::functions::shown_texts;
-use mayfly_sql::statement::{AlterAction, AlterTable, TableName};
+use mayfly_sql::statement::{AlterAction, AlterTable, ColumnDefinition, KeyDefinition, TableName};
 use mayfly_table::{Check, Column, Definition, Place, Table, TableSnapshot};
 use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
 
@@ -56,9 +56,7 @@ impl Job {
             .local()
             .variables
             .has_mode("PIPES_AS_CONCAT");
-        let foreign_keys = foreign_keys(&alter.actions);
-        let is_foreign = |action: &AlterAction| matches!(action, AlterAction::AddKey(key) if key.for_foreign_key);
-        if temporary && alter.actions.iter().any(is_foreign) {
+        if temporary && added_keys(&alter.actions).any(|key| key.for_foreign_key) {
             return Err(MySqlError::new(ErrorCode::CannotAddForeignKey, &[]));
         }
         let mut altered = altered(name, table.definition(), &alter.actions, pipes_as_concat)?;
@@ -79,11 +77,10 @@ impl Job {
         }
         let definition = altered.draft.definition(&new_name)?;
         self.check_rules(&definition).await?;
-        let added = alter.actions.iter().filter_map(|action| match action {
-            AlterAction::AddKey(key) => Some(key),
-            _ => None,
-        });
+        let added = added_keys(&alter.actions);
         let notes = key_notes(added, &definition.keys, &table.definition().keys);
+        let foreign_keys =
+            foreign_key::warnings(added_keys(&alter.actions), added_columns(&alter.actions));
         for note in notes.into_iter().chain(foreign_keys) {
             self.connection.warn(note);
         }
@@ -379,18 +376,20 @@ fn value_of_added(column: &Column) -> Result<Option<ScalarValue>, MySqlError> {
     Ok(Some(zero))
 }
 
-/// What is to be said of the foreign keys that are added.
-fn foreign_keys(actions: &[AlterAction]) -> Vec<Warning> {
-    let keys = actions.iter().filter_map(|action| match action {
+fn added_keys(actions: &[AlterAction]) -> impl Iterator<Item = &KeyDefinition> {
+    actions.iter().filter_map(|action| match action {
         AlterAction::AddKey(key) => Some(key),
         _ => None,
-    });
-    let columns = actions.iter().filter_map(|action| match action {
+    })
+}
+
+/// The definitions of columns that are added or changed.
+fn added_columns(actions: &[AlterAction]) -> impl Iterator<Item = &ColumnDefinition> {
+    actions.iter().filter_map(|action| match action {
         AlterAction::AddColumn { definition, .. }
         | AlterAction::ChangeColumn { definition, .. } => Some(definition.as_ref()),
         _ => None,
-    });
-    foreign_key::warnings(keys, columns)
+    })
 }
 
 /// The table that takes the place of another.

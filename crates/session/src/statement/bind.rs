@@ -52,7 +52,7 @@ impl Job {
             let Ok(database) = self.database_of(name) else {
                 continue;
             };
-            if let Some(made) = self.system_table(name) {
+            if let Some(made) = self.system_table(&database, name) {
                 let bound = lowered::bind_batch(made.batch(None)?)?;
                 bindings
                     .tables

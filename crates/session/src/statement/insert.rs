@@ -7,6 +7,7 @@ use arrow::datatypes::{FieldRef, Schema};
 use arrow::record_batch::RecordBatch;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast;
+use mayfly_sql::bindings::Bindings;
 use mayfly_sql::by_row::by_row;
 use mayfly_sql::change::Mention;
 use mayfly_sql::compute::TypedValue;
@@ -88,9 +89,10 @@ impl Job {
             InsertSource::Query(mut query) => {
                 let assignments = on_duplicate.as_mut_slice();
                 let to = (&*table, &mention);
-                let behind = self.show_source(&mut query, assignments, to).await?;
+                let bindings = self.bindings(&References::of_query(&query)).await?;
+                let behind = self.show_source(&mut query, &bindings, assignments, to)?;
                 let in_order = writer.depends_on_order() || updates && writer.has_unique_key();
-                let ready = Box::pin(self.ready_source(*query, in_order)).await?;
+                let ready = Box::pin(self.ready_source(*query, &bindings, in_order)).await?;
                 let schema = ready.plan.schema();
                 let (written, behind) = parted(&schema, behind);
                 if written != writer.filled().len() {
@@ -109,16 +111,16 @@ impl Job {
 
     /// Lets the query behind an INSERT show the columns of its tables that assignments of ON
     /// DUPLICATE KEY UPDATE name, and these name what it shows. Returns how many they are.
-    async fn show_source(
+    fn show_source(
         &self,
         query: &mut ast::Query,
+        bindings: &Bindings,
         assignments: &mut [SetColumn],
         (table, mention): (&Table, &Mention),
     ) -> Result<usize, MySqlError> {
         if assignments.is_empty() {
             return Ok(0);
         }
-        let bindings = self.bindings(&References::of_query(query)).await?;
         let columns = table.columns().iter().map(|column| column.name.as_str());
         let filled = Filled {
             mention,
@@ -126,7 +128,7 @@ impl Job {
             columns: columns.collect(),
         };
         let values = assignments.iter_mut().filter_map(|set| set.value.as_mut());
-        source_columns::show(query, values, &filled, (&bindings, &self.source))
+        source_columns::show(query, values, &filled, (bindings, &self.source))
     }
 
     /// The same for an INSERT that is prepared. Returns the columns that the query shows.
@@ -141,19 +143,24 @@ impl Job {
         };
         let mut query = query.clone();
         let to = (table, mention);
-        let behind = self.show_source(&mut query, &mut assignments, to).await?;
+        let bindings = self.bindings(&References::of_query(&query)).await?;
+        let behind = self.show_source(&mut query, &bindings, &mut assignments, to)?;
         if behind == 0 {
             return Ok((assignments, Vec::new()));
         }
-        let ready = Box::pin(self.ready_source(*query, false)).await?;
+        let ready = Box::pin(self.ready_source(*query, &bindings, false)).await?;
         let (_, behind) = parted(&ready.plan.schema(), behind);
         Ok((assignments, behind))
     }
 
     /// The plan of the query behind an INSERT.
-    async fn ready_source(&self, query: ast::Query, in_order: bool) -> Result<Ready, MySqlError> {
-        let bindings = self.bindings(&References::of_query(&query)).await?;
-        let planned = self.planned(query, &bindings).await?;
+    async fn ready_source(
+        &self,
+        query: ast::Query,
+        bindings: &Bindings,
+        in_order: bool,
+    ) -> Result<Ready, MySqlError> {
+        let planned = self.planned(query, bindings).await?;
         let mut ready = match in_order {
             true => self.physical_in_order(planned).await?,
             false => self.physical(planned).await?,

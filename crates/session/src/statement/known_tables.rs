@@ -202,12 +202,13 @@ impl Job {
             return;
         }
         let mut local = self.connection.local();
+        let ansi_quotes = local.settings().has_ansi_quotes;
         let known = KnownTable {
             text: rest.to_owned(),
             variables: local.variables.version(),
             definition: Arc::clone(definition),
             next_number: create.auto_increment.unwrap_or(1),
-            tail: Tail::of(rest, local.variables.has_mode("ANSI_QUOTES")),
+            tail: Tail::of(rest, ansi_quotes),
             last: None,
         };
         local.known_tables.keep(known);

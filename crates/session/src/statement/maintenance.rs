@@ -141,7 +141,7 @@ impl Job {
         kind: MaintenanceKind,
         name: &TableName,
     ) -> Result<Vec<Message>, MySqlError> {
-        if self.system_table(name).is_some() {
+        if self.is_system_table(name) {
             return Ok(unable(kind));
         }
         let table = match self.table(name) {
@@ -173,7 +173,7 @@ impl Job {
     /// The checksum of a table; none where it does not exist or is made anew for each statement, or
     /// where one is asked for that is kept: none is.
     async fn checksum(&self, name: &TableName, quick: bool) -> Result<Option<u64>, MySqlError> {
-        if self.system_table(name).is_some() {
+        if self.is_system_table(name) {
             return Ok(None);
         }
         let table = match self.table(name) {

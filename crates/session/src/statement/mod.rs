@@ -57,7 +57,7 @@ use mayfly_sql::parse;
 use mayfly_sql::planning::text_bytes;
 use mayfly_sql::references::References;
 use mayfly_sql::source::Source;
-use mayfly_sql::statement::{Access, Completion, MaintenanceKind, Show, Statement, TableName};
+use mayfly_sql::statement::{Access, Completion, Show, Statement, TableName};
 use mayfly_table::Table;
 use mayfly_types::{ErrorCode, MySqlError, Warning};
 
@@ -502,7 +502,7 @@ fn commits(statement: &Statement) -> bool {
 fn ends_transaction(statement: &Statement, local: &mut Local) -> bool {
     match statement {
         Statement::Flush | Statement::FlushStatus | Statement::FlushSlowLog => true,
-        Statement::Maintain(asked) => !matches!(asked.kind, MaintenanceKind::Checksum { .. }),
+        Statement::Maintain(asked) => asked.ends_transaction(),
         Statement::LockTables(locks) => {
             let has_locked = std::mem::replace(&mut local.has_locked, *locks);
             *locks || has_locked

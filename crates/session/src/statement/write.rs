@@ -237,10 +237,9 @@ impl Writer {
         let mut waiting = vec![batch.clone()];
         while let Some(batch) = waiting.pop() {
             let rows = batch.num_rows();
-            let behind = self.behind(&batch)?;
             if rows > 1 && !self.values.job().connection.values.is_full() {
                 if let Some(converted) = self.values.converted_well(&batch) {
-                    self.append_converted(converted, behind).await?;
+                    self.append_converted(converted, &batch).await?;
                     continue;
                 }
                 waiting.push(batch.slice(rows / 2, rows - rows / 2));
@@ -250,33 +249,19 @@ impl Writer {
             if rows > 0 {
                 let converted = self.values.converted(&batch);
                 let converted = converted.map_err(|error| self.first_error(error))?;
-                self.append_converted(converted, behind).await?;
+                self.append_converted(converted, &batch).await?;
             }
         }
         Ok(())
     }
 
-    /// The columns of a batch that assignments read, behind those that are written.
-    fn behind(&self, batch: &RecordBatch) -> Result<RecordBatch, MySqlError> {
-        let first = match &self.on_duplicate {
-            OnDuplicate::Update(updater) => batch.num_columns() - updater.columns_behind(),
-            _ => batch.num_columns(),
-        };
-        let places: Vec<usize> = (first..batch.num_columns()).collect();
-        batch.project(&places).map_err(plan_error)
-    }
-
-    /// Writes rows that have the types of the table. Those of `behind` stand beside the rows of the
-    /// source, of which some may be left out.
+    /// Writes rows that have the types of the table. They are those of a batch of the source, of
+    /// which some may be left out.
     async fn append_converted(
         &mut self,
         (rows, stays): (RecordBatch, Option<BooleanArray>),
-        behind: RecordBatch,
+        batch: &RecordBatch,
     ) -> Result<(), MySqlError> {
-        let behind = match stays {
-            Some(stays) => filter_record_batch(&behind, &stays).map_err(plan_error)?,
-            None => behind,
-        };
         if rows.num_rows() == 0 {
             return Ok(());
         }
@@ -297,7 +282,10 @@ impl Writer {
         match &self.on_duplicate {
             OnDuplicate::Fail | OnDuplicate::Ignore => self.append_ignoring(rows),
             OnDuplicate::Replace => self.append_replacing(rows),
-            OnDuplicate::Update(_) => Box::pin(self.append_updating(rows, behind)).await,
+            OnDuplicate::Update(updater) => {
+                let behind = behind(batch, updater.columns_behind(), stays.as_ref())?;
+                Box::pin(self.append_updating(rows, behind)).await
+            }
         }
     }
 
@@ -602,6 +590,21 @@ impl Window {
 
     fn looked_at(&mut self, rows: usize) {
         self.rows = (2 * rows).clamp(Self::LEAST, self.most);
+    }
+}
+
+/// The last columns of a batch of the source, which assignments read, of the rows that stay.
+fn behind(
+    batch: &RecordBatch,
+    columns: usize,
+    stays: Option<&BooleanArray>,
+) -> Result<RecordBatch, MySqlError> {
+    let all = batch.num_columns();
+    let places: Vec<usize> = (all - columns..all).collect();
+    let behind = batch.project(&places).map_err(plan_error)?;
+    match stays {
+        Some(stays) => filter_record_batch(&behind, stays).map_err(plan_error),
+        None => Ok(behind),
     }
 }
 

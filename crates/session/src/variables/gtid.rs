@@ -6,13 +6,9 @@ const BYTES_MAX: usize = 64 << 10;
 /// A set of identifiers of transactions, `uuid:1-5,uuid:7`, as it is kept; behind a `+` it is added
 /// to the one before. `None` for what is none, or would be longer than is kept.
 pub(super) fn set(text: &str, current: &str) -> Option<String> {
-    let (is_added, added) = match text.trim_start().strip_prefix('+') {
-        Some(rest) => (true, rest),
-        None => (false, text),
-    };
-    let mut set = match is_added {
-        true => current.to_owned(),
-        false => String::new(),
+    let (mut set, added) = match text.trim_start().strip_prefix('+') {
+        Some(rest) => (current.to_owned(), rest),
+        None => (String::new(), text),
     };
     for one in added.split(',') {
         let one: String = one.split_whitespace().collect();

@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use mayfly_sql::change::{self, Mention};
 use mayfly_sql::statement::RowChoice;
-use mayfly_sql::walk;
+use mayfly_sql::{join_constraint, walk};
 use mayfly_table::Table;
 use mayfly_types::{ErrorCode, MySqlError};
 
@@ -291,22 +291,6 @@ fn is_never(condition: &Expr, never: &[&Expr]) -> bool {
     }
 }
 
-/// The parts of a condition that all must be met.
-fn conjuncts<'a>(condition: &'a Expr, found: &mut Vec<&'a Expr>) {
-    match condition {
-        Expr::Nested(inner) => conjuncts(inner, found),
-        Expr::BinaryOp {
-            left,
-            op: BinaryOperator::And,
-            right,
-        } => {
-            conjuncts(left, found);
-            conjuncts(right, found);
-        }
-        other => found.push(other),
-    }
-}
-
 /// What a table is called in the statement.
 fn name_of(table: &TableFactor) -> Option<&str> {
     let TableFactor::Table { name, alias, .. } = table else {
@@ -315,20 +299,6 @@ fn name_of(table: &TableFactor) -> Option<&str> {
     match alias {
         Some(alias) => Some(&alias.name.value),
         None => name.0.last()?.as_ident().map(|name| name.value.as_str()),
-    }
-}
-
-fn constraint(operator: &JoinOperator) -> Option<&JoinConstraint> {
-    match operator {
-        JoinOperator::Join(constraint)
-        | JoinOperator::Inner(constraint)
-        | JoinOperator::Left(constraint)
-        | JoinOperator::LeftOuter(constraint)
-        | JoinOperator::Right(constraint)
-        | JoinOperator::RightOuter(constraint)
-        | JoinOperator::CrossJoin(constraint)
-        | JoinOperator::StraightJoin(constraint) => Some(constraint),
-        _ => None,
     }
 }
 
@@ -390,7 +360,7 @@ fn join_conditions<'a>(from: &'a [TableWithJoins], parts: &[Part<'_>]) -> Vec<(E
         for join in &tables.joins {
             let joined = part_of(&join.relation);
             let kept = kept(&join.join_operator, name_of(&join.relation));
-            let names: Vec<&str> = match (constraint(&join.join_operator), joined) {
+            let names: Vec<&str> = match (join_constraint(&join.join_operator), joined) {
                 (Some(JoinConstraint::On(condition)), _) => {
                     conditions.push((condition.clone(), kept));
                     Vec::new()
@@ -499,10 +469,7 @@ impl Job {
             }
         }
         let mut joins = join_conditions(&choice.from, &parts);
-        let mut found = Vec::new();
-        if let Some(condition) = condition {
-            conjuncts(condition, &mut found);
-        }
+        let found = condition.map_or_else(Vec::new, walk::conjuncts);
         for (_, kept) in &mut joins {
             let mut filled = parts.iter().filter(|part| match *kept {
                 Kept::Nothing => false,
@@ -518,9 +485,8 @@ impl Job {
         };
         let mut terms: Vec<Term<'_>> = found.into_iter().map(all).collect();
         for (condition, kept) in &joins {
-            let mut found = Vec::new();
-            conjuncts(condition, &mut found);
-            terms.extend(found.into_iter().map(|condition| Term {
+            let found = walk::conjuncts(condition).into_iter();
+            terms.extend(found.map(|condition| Term {
                 condition,
                 kept: *kept,
             }));

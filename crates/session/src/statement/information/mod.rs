@@ -128,13 +128,20 @@ impl System {
         })
     }
 
-    fn names(&self) -> Vec<&'static str> {
+    fn all_names(&self) -> impl Iterator<Item = &'static str> {
         let made = self.made.iter().map(|(name, _)| *name);
-        let mut names: Vec<&str> = made
-            .chain(self.empty.iter().map(|(name, _)| *name))
-            .collect();
+        made.chain(self.empty.iter().map(|(name, _)| *name))
+    }
+
+    fn names(&self) -> Vec<&'static str> {
+        let mut names: Vec<&str> = self.all_names().collect();
         names.sort_unstable();
         names
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.all_names()
+            .any(|known| known.eq_ignore_ascii_case(name))
     }
 
     fn table(&self, name: &str, job: &Job) -> Option<Listing> {
@@ -195,17 +202,27 @@ impl Connection {
 
 impl Job {
     /// The table of this name that is made anew, if there is one and nobody made another.
-    pub(crate) fn system_table(&self, name: &TableName) -> Option<Listing> {
-        let system = System::of(&self.database_of(name).ok()?)?;
-        match self.table(name) {
-            Ok(_) => None,
-            Err(_) => system.table(&name.table, self),
-        }
+    pub(crate) fn system_table(&self, database: &str, name: &TableName) -> Option<Listing> {
+        self.system_of(database, name)?.table(&name.table, self)
+    }
+
+    /// Whether there is one. It is not made.
+    pub(crate) fn is_system_table(&self, name: &TableName) -> bool {
+        let database = self.database_of(name);
+        database.is_ok_and(|database| self.system_of(&database, name).is_some())
+    }
+
+    fn system_of(&self, database: &str, name: &TableName) -> Option<&'static System> {
+        let system = System::of(database)?;
+        (system.has(&name.table) && self.table(name).is_err()).then_some(system)
     }
 
     /// The names of the tables that are made anew in a database, in their order.
     pub(crate) fn system_names(&self, database: &str) -> Vec<&'static str> {
-        let mut names = System::of(database).map_or_else(Vec::new, System::names);
+        let Some(system) = System::of(database) else {
+            return Vec::new();
+        };
+        let mut names = system.names();
         let made = self.tables_of(database);
         names.retain(|name| made.iter().all(|(table, _)| table.name() != *name));
         names

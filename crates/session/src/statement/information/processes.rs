@@ -45,7 +45,7 @@ fn process(connection: &Connection) -> Vec<Option<String>> {
     let state = running
         .as_ref()
         .map_or("", |running| running.stage().name());
-    let text = running.as_ref().map(|running| running.text.clone());
+    let text = running.as_ref().map(|running| running.text.to_string());
     let mut row = vec![
         some(connection.id),
         some(user),
@@ -54,7 +54,7 @@ fn process(connection: &Connection) -> Vec<Option<String>> {
         some(command),
         some(progress.elapsed.as_secs()),
         some(state),
-        text.as_ref().map(ToString::to_string),
+        text.clone(),
         some(milliseconds(&progress)),
     ];
     row.extend(stages(&progress));
@@ -64,7 +64,7 @@ fn process(connection: &Connection) -> Vec<Option<String>> {
         some(counters.peak_bytes),
         some(progress.rows_read),
         None,
-        text.map(|text| text.to_string()),
+        text,
         None,
         some(counters.disk_bytes_used),
     ]);

@@ -279,8 +279,7 @@ impl Job {
         let Some((ran, target)) = self.run_point(&statement, &given).await? else {
             return Ok(None);
         };
-        self.running
-            .share_digest(statement.digests.of(&given, &DigestCell::new()));
+        self.share_digest(&statement, &given);
         let outcome = self.ended(&statement, &target, ran);
         if let Some((shape, read)) = taken_apart(&self.running.text)
             && read == given
@@ -311,10 +310,15 @@ impl Job {
         let Some((_, given)) = taken_apart(&self.running.text) else {
             return Ok(None);
         };
-        self.running
-            .share_digest(statement.digests.of(&given, &DigestCell::new()));
+        self.share_digest(&statement, &given);
         let run = Box::pin(self.run_point(&statement, &given)).await?;
         Ok(run.map(|(ran, target)| self.ended(&statement, &target, ran)))
+    }
+
+    /// Lets a statement be counted with others of its shape.
+    fn share_digest(&self, statement: &PointStatement, given: &Given<'_>) {
+        let own = DigestCell::new();
+        self.running.share_digest(statement.digests.of(given, &own));
     }
 
     /// Runs a statement whose shape is known, and that is too long for [`run_known`] or waited in
@@ -338,8 +342,7 @@ impl Job {
         let (statement, _) = self.connection.known_statement(&shape)?;
         let ended = self.run_point(&statement, &given).await;
         let ended = ended.transpose()?;
-        self.running
-            .share_digest(statement.digests.of(&given, &DigestCell::new()));
+        self.share_digest(&statement, &given);
         self.connection.begin_statement(false);
         Some(ended.map(|(ran, target)| self.ended(&statement, &target, ran)))
     }

@@ -106,7 +106,8 @@ impl Job {
 
     pub(super) fn list_columns(&self, name: &TableName, full: bool) -> Result<Listing, MySqlError> {
         let mut listing = columns_listing(full);
-        if let Some(made) = self.system_table(name) {
+        let database = self.database_of(name)?;
+        if let Some(made) = self.system_table(&database, name) {
             let batch = made.batch(None)?;
             for field in batch.schema_ref().fields() {
                 let column_type = ColumnType::from_arrow(field);
@@ -115,7 +116,7 @@ impl Job {
             }
             return Ok(listing);
         }
-        if information::is_database(&self.database_of(name)?) {
+        if information::is_database(&database) {
             return Err(information::unknown_table(&name.table));
         }
         let table = self.table(name)?;
@@ -171,7 +172,7 @@ impl Job {
 
     /// A definition with its names in the quotes that `sql_mode` wants.
     fn in_own_quotes(&self, text: String) -> String {
-        match self.connection.local().variables.has_mode("ANSI_QUOTES") {
+        match self.connection.local().settings().has_ansi_quotes {
             true => ansi::shown(&text),
             false => text,
         }
