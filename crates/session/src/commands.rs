@@ -133,7 +133,7 @@ impl Command {
             Statement::CreateDatabase { .. } => Command::CreateDatabase,
             Statement::DropDatabase { .. } => Command::DropDatabase,
             Statement::Use(_) => Command::ChangeDatabase,
-            Statement::FlushStatus | Statement::FlushSlowLog | Statement::Flush => Command::Flush,
+            Statement::Flush(_) => Command::Flush,
             Statement::LockTables(true) => Command::LockTables,
             Statement::LockTables(false) => Command::UnlockTables,
             Statement::Do(_) => Command::Do,

@@ -398,9 +398,7 @@ impl Touched {
             | Statement::Truncate(_)
             | Statement::CreateDatabase { .. }
             | Statement::DropDatabase { .. }
-            | Statement::Flush
-            | Statement::FlushStatus
-            | Statement::FlushSlowLog => touched.defines = true,
+            | Statement::Flush(_) => touched.defines = true,
             Statement::Maintain(asked) => touched.defines = asked.ends_transaction(),
             _ => {}
         }

@@ -40,6 +40,15 @@ impl fmt::Display for TableName {
     }
 }
 
+/// What a FLUSH has to do; all else that it names is not there or needs nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Flush {
+    /// STATUS: the counters of the session begin anew.
+    pub status: bool,
+    /// LOGS: the slow log is opened again.
+    pub slow_log: bool,
+}
+
 /// One statement.
 #[derive(Debug, Clone)]
 #[expect(
@@ -83,12 +92,8 @@ pub enum Statement {
     Set(Vec<Assignment>),
     /// SHOW and DESCRIBE.
     Show(Show),
-    /// FLUSH STATUS.
-    FlushStatus,
-    /// FLUSH [SLOW] LOGS.
-    FlushSlowLog,
-    /// FLUSH of what is not there.
-    Flush,
+    /// FLUSH, and RESET of what is not there.
+    Flush(Flush),
     /// ANALYZE, CHECK, CHECKSUM, OPTIMIZE and REPAIR TABLE.
     Maintain(Maintenance),
     /// LOCK TABLES, or UNLOCK TABLES: nothing is locked.

@@ -3,13 +3,17 @@
 //! **Source**: "Command Phase", `enum_server_command`.
 
 use crate::bytes_in::{Malformed, Reader};
+use crate::flags::Refresh;
 
 const QUIT: u8 = 0x01;
 const INIT_DB: u8 = 0x02;
 const QUERY: u8 = 0x03;
 const FIELD_LIST: u8 = 0x04;
+const REFRESH: u8 = 0x07;
 const STATISTICS: u8 = 0x09;
+const PROCESS_INFO: u8 = 0x0A;
 const PROCESS_KILL: u8 = 0x0C;
+const DEBUG: u8 = 0x0D;
 const PING: u8 = 0x0E;
 const CHANGE_USER: u8 = 0x11;
 const STMT_PREPARE: u8 = 0x16;
@@ -39,8 +43,11 @@ pub(crate) enum Command<'a> {
         table: &'a [u8],
         pattern: &'a [u8],
     },
+    Refresh(Refresh),
     Statistics,
+    ProcessInfo,
     ProcessKill(u32),
+    Debug,
     Ping,
     /// With what follows the byte.
     ChangeUser(&'a [u8]),
@@ -86,8 +93,15 @@ impl<'a> Command<'a> {
                 table: reader.terminated()?,
                 pattern: reader.rest(),
             },
+            // Servers read one byte, and none as 0.
+            REFRESH => {
+                let bits = reader.rest().first().copied().unwrap_or_default();
+                Command::Refresh(Refresh::from_bits(bits))
+            }
             STATISTICS => Command::Statistics,
+            PROCESS_INFO => Command::ProcessInfo,
             PROCESS_KILL => Command::ProcessKill(reader.u32()?),
+            DEBUG => Command::Debug,
             PING => Command::Ping,
             CHANGE_USER => Command::ChangeUser(reader.rest()),
             STMT_PREPARE => Command::StmtPrepare(reader.rest()),
@@ -152,6 +166,14 @@ mod tests {
                 parameters: b"rest"
             })
         ));
+        for (packet, what) in [
+            (&b"\x07"[..], Refresh::empty()),
+            (b"\x07\x12", Refresh::LOGS | Refresh::STATUS),
+            (b"\x07\x04\x01", Refresh::TABLES),
+        ] {
+            let read = Command::parse(packet);
+            assert!(matches!(read, Ok(Command::Refresh(bits)) if bits == what));
+        }
         assert!(matches!(Command::parse(b"\x08"), Ok(Command::Unknown)));
         assert!(matches!(Command::parse(b"\xFF"), Ok(Command::Unknown)));
     }

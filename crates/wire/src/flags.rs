@@ -1,7 +1,7 @@
 //! The bit sets of the protocol.
 //!
-//! **Source**: MySQL's `include/mysql_com.h`, "Group Capability Flags", `SERVER_STATUS_flags_enum`
-//! and "Column Definition Flags".
+//! **Source**: MySQL's `include/mysql_com.h`, "Group Capability Flags", `SERVER_STATUS_flags_enum`,
+//! "COM_REFRESH Flags" and "Column Definition Flags".
 
 macro_rules! flags {
     ($(#[$doc:meta])* $name:ident: $bits:ty {
@@ -143,6 +143,29 @@ flags! {
         SESSION_STATE_CHANGED = 0x4000;
         /// Double quotes enclose names: MariaDB's.
         ANSI_QUOTES = 0x8000;
+    }
+}
+
+flags! {
+    /// What COM_REFRESH names. [`BINARY_LOGS`](Refresh::BINARY_LOGS) and
+    /// [`REPLICA`](Refresh::REPLICA) are those of RESET, the others those of FLUSH.
+    Refresh: u8 {
+        /// The accounts: FLUSH PRIVILEGES.
+        PRIVILEGES = 0x01;
+        /// All logs: FLUSH LOGS.
+        LOGS = 0x02;
+        /// The tables that are open: FLUSH TABLES.
+        TABLES = 0x04;
+        /// What is known of hosts: FLUSH HOSTS.
+        HOSTS = 0x08;
+        /// The counters of the session: FLUSH STATUS.
+        STATUS = 0x10;
+        /// Threads that wait for clients: FLUSH THREADS.
+        THREADS = 0x20;
+        /// What a replica knows of its source: RESET REPLICA.
+        REPLICA = 0x40;
+        /// The binary logs: RESET MASTER.
+        BINARY_LOGS = 0x80;
     }
 }
 

@@ -99,7 +99,7 @@ pub use column::{BINARY_COLLATION_ID, ColumnDefinition, UTF8MB4_COLLATION_ID};
 pub use encoding::TextEncoding;
 pub use endpoint::Endpoint;
 pub use error::{ConnectionError, Failure, too_many_connections};
-pub use flags::{Capabilities, ColumnFlags, ServerStatus};
+pub use flags::{Capabilities, ColumnFlags, Refresh, ServerStatus};
 pub use listener::{Incoming, Listener};
 pub use local_infile::LocalFile;
 pub use login::{Account, Login, Peer, TlsInfo};

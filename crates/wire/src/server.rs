@@ -15,6 +15,7 @@ use mayfly_types::MySqlError;
 use crate::column::ColumnDefinition;
 use crate::encoding::TextEncoding;
 use crate::error::{ConnectionError, Failure};
+use crate::flags::Refresh;
 use crate::login::{Account, Login, Peer};
 use crate::memory::Memory;
 use crate::parameters::Parameter;
@@ -174,6 +175,24 @@ pub trait Connection: Send {
         table: &[u8],
         pattern: &[u8],
     ) -> impl Future<Output = Result<Vec<ColumnDefinition>, MySqlError>> + Send;
+
+    /// COM_REFRESH: FLUSH, or RESET, of what the flags name; nothing for none.
+    ///
+    /// # Errors
+    /// Those of the statements.
+    fn refresh(
+        &mut self,
+        what: Refresh,
+    ) -> impl Future<Output = Result<Summary, MySqlError>> + Send;
+
+    /// COM_PROCESS_INFO: answers with the rows of SHOW PROCESSLIST.
+    ///
+    /// # Errors
+    /// As for [`query`](Connection::query).
+    fn process_list(&mut self, reply: &mut Reply) -> impl Future<Output = Answered> + Send;
+
+    /// COM_DEBUG: the server writes into its log what shows its state.
+    fn debug(&mut self);
 
     /// COM_STATISTICS: `Uptime: 3  Threads: 1  Questions: 2  Slow queries: 0  Opens: 0  ...`.
     fn statistics(&mut self) -> String;

@@ -15,12 +15,12 @@ use mayfly_session::{
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 use mayfly_wire::{
     Answered, ColumnDefinition, Connection, Cursor, Failure, Login, Memory, OpenCursor, Parameter,
-    Peer, Prepared as Described, RecordBatch, Reply, ServerStatus, SessionChange, StatementCommand,
-    Summary, TextEncoding,
+    Peer, Prepared as Described, RecordBatch, Refresh, Reply, ServerStatus, SessionChange,
+    StatementCommand, Summary, TextEncoding,
 };
 
 use super::columns::{Value, definition};
-use super::{Place, Shared};
+use super::{Place, Shared, log, refresh};
 
 /// Bytes of a text that are looked at for its next statement before others of the thread go on.
 const LOOKED_AT_BYTES: usize = 64 << 10;
@@ -420,6 +420,21 @@ impl Connection for Client {
             ..definition(column)
         });
         Ok(columns.collect())
+    }
+
+    async fn refresh(&mut self, what: Refresh) -> Result<Summary, MySqlError> {
+        for statement in refresh::statements(what) {
+            self.session.execute(&statement).await?;
+        }
+        Ok(self.summary())
+    }
+
+    async fn process_list(&mut self, reply: &mut Reply) -> Answered {
+        self.run(b"SHOW PROCESSLIST", false, reply).await
+    }
+
+    fn debug(&mut self) {
+        log::state(&self.shared.engine);
     }
 
     fn statistics(&mut self) -> String {

@@ -2,6 +2,7 @@
 //!
 //! **Owns** which events are written and how. **Never** writes a statement's text or a password.
 
+use mayfly_session::Engine;
 use mayfly_wire::{ConnectionError, Login, Peer};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber, debug, warn};
@@ -102,6 +103,20 @@ impl Visit for Fields {
     fn record_bool(&mut self, field: &Field, value: bool) {
         self.put(field.name(), value);
     }
+}
+
+/// What the server is doing, for a client that asks to have it written: COM_DEBUG.
+pub fn state(engine: &Engine) {
+    let counters = engine.status();
+    let moved = counters.iter().filter(|(_, value)| *value > 0);
+    let moved: Vec<String> = moved
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    warn!(
+        statistics = engine.statistics(),
+        counters = moved.join(" "),
+        "state of the server"
+    );
 }
 
 /// A client came in.

@@ -21,6 +21,7 @@ mod columns;
 mod connection;
 mod log;
 mod metrics;
+mod refresh;
 mod users;
 
 use std::fs::Permissions;

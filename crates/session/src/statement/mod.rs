@@ -296,12 +296,13 @@ impl Job {
             }
             Statement::Show(show) => Box::pin(self.show(show)).await,
             Statement::Maintain(asked) => Box::pin(self.maintain(asked)).await,
-            Statement::FlushSlowLog => {
-                connection.engine.reopen_slow_log()?;
-                Ok(Outcome::done(0))
-            }
-            Statement::FlushStatus => {
-                connection.local().status = Default::default();
+            Statement::Flush(flush) => {
+                if flush.slow_log {
+                    connection.engine.reopen_slow_log()?;
+                }
+                if flush.status {
+                    connection.local().status = Default::default();
+                }
                 Ok(Outcome::done(0))
             }
             // A session runs these itself, unless another statement has them inside.
@@ -364,9 +365,7 @@ impl Job {
                 }
                 Ok(Outcome::done(0))
             }
-            Statement::Flush | Statement::LockTables(_) | Statement::Nothing => {
-                Ok(Outcome::done(0))
-            }
+            Statement::LockTables(_) | Statement::Nothing => Ok(Outcome::done(0)),
         }
     }
 
@@ -501,7 +500,7 @@ fn commits(statement: &Statement) -> bool {
 /// CHECKSUM, LOCK TABLES, and UNLOCK TABLES if some are locked, which BEGIN ends too.
 fn ends_transaction(statement: &Statement, local: &mut Local) -> bool {
     match statement {
-        Statement::Flush | Statement::FlushStatus | Statement::FlushSlowLog => true,
+        Statement::Flush(_) => true,
         Statement::Maintain(asked) => asked.ends_transaction(),
         Statement::LockTables(locks) => {
             let has_locked = std::mem::replace(&mut local.has_locked, *locks);

@@ -6,10 +6,10 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
 use super::{Result, unsupported};
-use crate::statement::Statement;
+use crate::statement::{Flush, Statement};
 
 /// What an item of FLUSH does.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Effect {
     Nothing,
     Status,
@@ -43,24 +43,18 @@ pub(super) fn flush(cursor: &mut Cursor<'_>) -> Result<Statement> {
     let _ = cursor.word("LOCAL") || cursor.word("NO_WRITE_TO_BINLOG");
     if cursor.word("TABLES") || cursor.word("TABLE") {
         tables(cursor)?;
-        return Ok(Statement::Flush);
+        return Ok(Statement::Flush(Flush::default()));
     }
-    let mut effect = Effect::Nothing;
+    let mut flush = Flush::default();
     cursor.list(|cursor| {
-        let next = item(cursor)?;
-        if next != Effect::Nothing {
-            if effect != Effect::Nothing && effect != next {
-                return unsupported("FLUSH of STATUS and LOGS");
-            }
-            effect = next;
+        match item(cursor)? {
+            Effect::Nothing => {}
+            Effect::Status => flush.status = true,
+            Effect::SlowLog => flush.slow_log = true,
         }
         Ok(())
     })?;
-    Ok(match effect {
-        Effect::Nothing => Statement::Flush,
-        Effect::Status => Statement::FlushStatus,
-        Effect::SlowLog => Statement::FlushSlowLog,
-    })
+    Ok(Statement::Flush(flush))
 }
 
 fn item(cursor: &mut Cursor<'_>) -> Result<Effect> {
@@ -81,7 +75,7 @@ fn item(cursor: &mut Cursor<'_>) -> Result<Effect> {
 pub(super) fn reset(cursor: &mut Cursor<'_>) -> Result<Statement> {
     cursor.expect("RESET")?;
     if cursor.words(&["QUERY", "CACHE"]) || cursor.word("PERSIST") && cursor.is_over() {
-        return Ok(Statement::Flush);
+        return Ok(Statement::Flush(Flush::default()));
     }
     unsupported("RESET")
 }

@@ -263,6 +263,21 @@ impl<'e, S: Server> Conversation<'e, S> {
                 unless_killed(self.connection.killed(), listed).await?;
                 self.ok(packets::EOF);
             }
+            Command::Refresh(what) => {
+                let refreshed = self.connection.refresh(what);
+                let summary = watched(&self.receiver, refreshed).await??;
+                self.finish(&summary);
+            }
+            Command::ProcessInfo => {
+                self.reply.begin_command(Format::Text);
+                let answer = self.connection.process_list(&mut self.reply);
+                watched(&self.receiver, answer).await??;
+                self.reply.check_ended()?;
+            }
+            Command::Debug => {
+                self.connection.debug();
+                self.ok(packets::EOF);
+            }
             Command::Statistics => {
                 let text = self.connection.statistics();
                 let write = |out: &mut bytes::BytesMut| out.extend_from_slice(text.as_bytes());

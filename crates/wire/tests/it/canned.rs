@@ -10,8 +10,8 @@ use arrow_schema::{Field, Schema};
 use mayfly_types::{CharacterSet, ColumnType, ErrorCode, MySqlError};
 use mayfly_wire::{
     Account, Answered, ColumnDefinition, Connection, Cursor, Failure, Login, Memory, OpenCursor,
-    Parameter, Peer, Prepared, Reply, Secret, Server, ServerStatus, SessionChange, Summary,
-    TextEncoding, Value, too_many_connections,
+    Parameter, Peer, Prepared, Refresh, Reply, Secret, Server, ServerStatus, SessionChange,
+    Summary, TextEncoding, Value, too_many_connections,
 };
 
 use tokio::sync::Notify;
@@ -46,6 +46,8 @@ pub struct Shared {
     /// Bytes that connections hold for their clients, and the most that they have held.
     pub held_bytes: AtomicUsize,
     pub most_held_bytes: AtomicUsize,
+    /// COM_DEBUG that came.
+    pub debugged: AtomicUsize,
     /// Ends idle connections.
     pub kill: Notify,
 }
@@ -506,6 +508,24 @@ impl Connection for CannedConnection {
                 .collect()),
             _ => Err(MySqlError::new(ErrorCode::NoSuchTable, &[&"test", &"?"])),
         }
+    }
+
+    async fn refresh(&mut self, what: Refresh) -> Result<Summary, MySqlError> {
+        match what.contains(Refresh::BINARY_LOGS) {
+            true => Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&"RESET"])),
+            false => Ok(Summary {
+                affected_rows: u64::from(what.bits()),
+                ..self.last()
+            }),
+        }
+    }
+
+    async fn process_list(&mut self, reply: &mut Reply) -> Answered {
+        self.run("one", false, reply).await
+    }
+
+    fn debug(&mut self) {
+        self.shared.debugged.fetch_add(1, Ordering::SeqCst);
     }
 
     fn statistics(&mut self) -> String {

@@ -1,6 +1,7 @@
 //! A client that is nothing but packets, over a pipe in memory: what real clients do not show.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use mayfly_wire::{Capabilities, ConnectionError, Endpoint, Peer, ServerStatus, Settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -273,14 +274,30 @@ async fn small_commands_are_answered() {
         assert_eq!(error_code(&client.ask(2, b"missing").await), 1049);
         assert!(client.ask(9, b"").await.starts_with(b"Uptime: 1  Threads"));
         assert_eq!(error_code(&client.ask(0x0C, &[9, 0, 0, 0]).await), 1094);
+        assert_eq!(client.ask(7, b"").await, [0, 0, 0, 2, 0, 0, 0]);
+        assert_eq!(client.ask(7, &[0x3F]).await, [0, 0x3F, 0, 2, 0, 0, 0]);
+        assert_eq!(error_code(&client.ask(7, &[0xFF]).await), 1235);
+        client.command(0x0A, b"").await;
+        let mut list = client.read_to_end().await;
+        if capabilities == OLD {
+            assert_eq!(list.pop().unwrap().len(), 5);
+            list.extend(client.read_to_end().await);
+        }
+        // The count of columns, one of them, a row and the end.
+        assert_eq!(list.len(), 4);
+        assert_eq!(list[2], b"\x011");
+        let debugged = client.ask(0x0D, b"").await;
+        match capabilities == OLD {
+            true => assert_eq!(debugged, [0xFE, 0, 0, 2, 0]),
+            false => assert_eq!(debugged, [0xFE, 0, 0, 2, 0, 0, 0]),
+        }
+        assert_eq!(client.shared.debugged.load(Ordering::SeqCst), 1);
         client.command(4, b"numbers\0").await;
         let fields = client.read_to_end().await;
         assert_eq!(fields.len(), 3);
         assert_eq!(fields[0].last(), Some(&0xFB));
         assert_eq!(error_code(&client.ask(4, b"missing\0").await), 1146);
-        for unknown in [
-            0, 5, 6, 7, 8, 0x0A, 0x0D, 0x0F, 0x12, 0x1D, 0x1E, 0x20, 0xFF,
-        ] {
+        for unknown in [0, 5, 6, 8, 0x0B, 0x0F, 0x12, 0x1D, 0x1E, 0x20, 0xFF] {
             assert_eq!(
                 error_code(&client.ask(unknown, b"rest").await),
                 1047,

@@ -1,5 +1,6 @@
 //! `mayfly serve` as MySQL's clients meet it.
 
+mod administration;
 mod ansi_quotes;
 mod character_sets;
 mod clients;

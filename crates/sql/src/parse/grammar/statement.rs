@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{Expr, Query, Select, TableFactor, Visit, V
 use super::Grammar;
 use crate::statement::{
     AlterAction, AlterTable, Assignment, CheckDefinition, ColumnDefinition, CreateTable, Delete,
-    Explain, Filter, GeneratedColumn, Insert, InsertSource, LoadData, RowChoice, SetColumn,
+    Explain, Filter, Flush, GeneratedColumn, Insert, InsertSource, LoadData, RowChoice, SetColumn,
     SetValue, Show, Statement, Update,
 };
 use crate::walk;
@@ -88,9 +88,10 @@ impl Grammar {
                 if_exists: _,
             }
             | Statement::Use(_)
-            | Statement::FlushStatus
-            | Statement::FlushSlowLog
-            | Statement::Flush
+            | Statement::Flush(Flush {
+                status: _,
+                slow_log: _,
+            })
             | Statement::Maintain(_)
             | Statement::LockTables(_)
             | Statement::OnPrepared(_)

@@ -8,8 +8,8 @@ use arrow_array::RecordBatch;
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 use mayfly_wire::{
     Account, Answered, ColumnDefinition, Connection, Cursor, Failure, Login, Method, OpenCursor,
-    Parameter, Peer, Prepared, Reply, Secret, Server, ServerStatus, SessionChange, Summary,
-    TextEncoding, Value,
+    Parameter, Peer, Prepared, Refresh, Reply, Secret, Server, ServerStatus, SessionChange,
+    Summary, TextEncoding, Value,
 };
 
 use crate::all_types;
@@ -252,6 +252,19 @@ impl Connection for Voice {
         }
         Ok(columns)
     }
+
+    async fn refresh(&mut self, what: Refresh) -> Result<Summary, MySqlError> {
+        Ok(Summary {
+            affected_rows: u64::from(what.bits()),
+            ..self.summary()
+        })
+    }
+
+    async fn process_list(&mut self, reply: &mut Reply) -> Answered {
+        self.run(b"rows", false, reply).await
+    }
+
+    fn debug(&mut self) {}
 
     fn statistics(&mut self) -> String {
         String::from_utf8_lossy(&self.database).into_owned()
