@@ -97,10 +97,9 @@ impl Labels {
     }
 
     fn spell(&self, name: &str) -> String {
-        self.spellings
-            .get(name)
-            .cloned()
-            .unwrap_or_else(|| name.to_owned())
+        let spelled = self.spellings.get(name).map(String::as_str);
+        let spelled = spelled.or_else(|| shown_again(name));
+        spelled.unwrap_or(name).to_owned()
     }
 }
 
@@ -263,6 +262,18 @@ fn hidden(index: usize) -> String {
 }
 
 /// A name that no statement can write, for a column of this alias.
+/// A name that no statement can write, for a column that a star shows under a name which another
+/// column of the list has; `index` tells those of one name apart.
+pub(super) fn again(index: usize, column: &str) -> String {
+    format!("{MARK}again {index} {column}")
+}
+
+/// How a column under a name of [`again`] is called.
+fn shown_again(name: &str) -> Option<&str> {
+    let rest = name.strip_prefix(MARK)?.strip_prefix("again ")?;
+    Some(rest.split_once(' ')?.1)
+}
+
 pub(super) fn apart(alias: &str) -> String {
     format!("{MARK}alias {alias}")
 }

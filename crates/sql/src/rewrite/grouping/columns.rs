@@ -1,5 +1,7 @@
 //! The columns of FROM, and the errors that name them.
 
+use std::collections::HashSet;
+
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, Select, SelectItem, SelectItemQualifiedWildcardKind,
 };
@@ -9,6 +11,7 @@ use super::aliases;
 use super::determined::Table;
 use super::keys::flat_keys;
 use crate::bindings::{Bindings, BoundTable, FILES};
+use crate::rewrite::labels::again;
 use crate::rewrite::relation::base_table;
 
 /// The tables of FROM: alias, database, name, columns; `None` if there are others than base tables.
@@ -23,9 +26,16 @@ pub(in crate::rewrite) fn relations<'a>(
 }
 
 /// `*` in a grouped query, column by column, so that each can be wrapped; not that of tables whose
-/// columns cannot be told.
+/// columns cannot be told. No two columns of a plan have one name: of those that share one, the
+/// first keeps it.
 pub(super) fn expand_wildcards(select: &mut Select, tables: &[Table<'_>]) {
     let mut projection = Vec::new();
+    let named = { select.projection.iter() }.filter_map(|item| match item {
+        SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
+        SelectItem::UnnamedExpr(column) => Some(name_of(column)),
+        _ => None,
+    });
+    let mut taken: HashSet<String> = named.collect();
     for item in std::mem::take(&mut select.projection) {
         let only = match &item {
             SelectItem::Wildcard(_) => None,
@@ -50,10 +60,18 @@ pub(super) fn expand_wildcards(select: &mut Select, tables: &[Table<'_>]) {
         };
         for (alias, bound) in meant {
             for column in bound.columns.iter().filter(|column| bound.shows(column)) {
-                projection.push(SelectItem::UnnamedExpr(Expr::CompoundIdentifier(vec![
+                let name = column.to_lowercase();
+                let expr = Expr::CompoundIdentifier(vec![
                     Ident::with_quote('`', alias),
-                    Ident::with_quote('`', column.to_lowercase()),
-                ])));
+                    Ident::with_quote('`', &name),
+                ]);
+                projection.push(match taken.insert(name) {
+                    true => SelectItem::UnnamedExpr(expr),
+                    false => SelectItem::ExprWithAlias {
+                        expr,
+                        alias: Ident::with_quote('`', again(projection.len(), column)),
+                    },
+                });
             }
         }
     }
