@@ -8,7 +8,7 @@ use mayfly_types::CharacterSet;
 use super::column::{self, character_set, collation};
 use super::cursor::Cursor;
 use super::key::{self, Constraint};
-use super::{Result, create, unsupported};
+use super::{Result, absent, create, unsupported};
 use crate::statement::{AlterAction, AlterTable, ColumnDefinition, Placement, Statement};
 
 /// The name by which ALTER TABLE knows the primary key.
@@ -19,11 +19,11 @@ pub(super) fn alter(cursor: &mut Cursor<'_>) -> Result<Statement> {
     let _ = cursor.word("ONLINE");
     let ignore = cursor.word("IGNORE");
     if !cursor.word("TABLE") {
-        return match cursor.peek() {
-            Token::Word(word) if word.quote_style.is_none() => {
-                unsupported(&format!("ALTER {}", word.value.to_ascii_uppercase()))
-            }
-            _ => cursor.fail("TABLE"),
+        let here = ["DATABASE", "SCHEMA", "INSTANCE"];
+        let kind = { here.into_iter() }.find(|word| cursor.peek_word(word));
+        return match kind.or_else(|| absent::kind(cursor)) {
+            Some(kind) => unsupported(&format!("ALTER {kind}")),
+            None => cursor.fail("TABLE"),
         };
     }
     let if_exists = cursor.words(&["IF", "EXISTS"]);

@@ -12,7 +12,7 @@ use mayfly_types::{CharacterSet, ErrorCode, MySqlError, NoCollation};
 use super::column::{as_binary, character_set, collation, column};
 use super::cursor::Cursor;
 use super::key::{self, Constraint};
-use super::{Result, prepare, unsupported};
+use super::{Result, absent, prepare, unsupported};
 use crate::statement::{Absent, CreateTable, DropAbsent, DropTable, Statement, TableName};
 
 pub(super) fn create(cursor: &mut Cursor<'_>) -> Result<Statement> {
@@ -35,44 +35,15 @@ pub(super) fn create(cursor: &mut Cursor<'_>) -> Result<Statement> {
     if !temporary && (cursor.peek_word("INDEX") || cursor.peek_words(&["UNIQUE", "INDEX"])) {
         return key::create_index(cursor, or_replace);
     }
-    let what = match temporary {
+    let kind = match temporary {
         true => None,
-        false => absent(cursor, or_replace),
+        false => absent::kind(cursor),
     };
-    match what {
-        Some(what) => unsupported(&format!("CREATE {what}")),
-        None => cursor.fail("TABLE"),
+    match (kind, or_replace) {
+        (Some(kind), false) => unsupported(&format!("CREATE {kind}")),
+        (Some(kind), true) => unsupported(&format!("CREATE OR REPLACE {kind}")),
+        (None, _) => cursor.fail("TABLE"),
     }
-}
-
-/// What stands behind CREATE that there is none of here, as MySQL names it; who defines it and how
-/// may stand in front.
-fn absent(cursor: &mut Cursor<'_>, or_replace: bool) -> Option<String> {
-    let word = |token: &Token| match token {
-        Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_ascii_uppercase()),
-        _ => None,
-    };
-    let defined = ["VIEW", "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"];
-    let others = ["USER", "ROLE", "SERVER", "TABLESPACE", "SEQUENCE"];
-    let mut what = word(&cursor.peek())?;
-    if ["FULLTEXT", "SPATIAL"].contains(&what.as_str()) {
-        return Some(format!("{what} INDEX"));
-    }
-    if ["DEFINER", "ALGORITHM", "SQL"].contains(&what.as_str()) {
-        while !defined.contains(&what.as_str()) {
-            cursor.skip();
-            what = match cursor.peek() {
-                Token::EOF | Token::SemiColon => return None,
-                token => word(&token).unwrap_or_default(),
-            };
-        }
-    }
-    let is_known = defined.contains(&what.as_str()) || others.contains(&what.as_str());
-    let replaces = match or_replace {
-        true => "OR REPLACE ",
-        false => "",
-    };
-    is_known.then(|| format!("{replaces}{what}"))
 }
 
 pub(super) fn drop(cursor: &mut Cursor<'_>) -> Result<Statement> {
@@ -97,16 +68,8 @@ pub(super) fn drop(cursor: &mut Cursor<'_>) -> Result<Statement> {
     }
     let temporary = cursor.word("TEMPORARY");
     if !cursor.word("TABLE") && !cursor.word("TABLES") {
-        return match cursor.peek() {
-            Token::Word(word) if !temporary && word.quote_style.is_none() => {
-                let what = word.value.to_ascii_uppercase();
-                let known = ["USER", "ROLE", "SERVER", "TABLESPACE", "SEQUENCE"];
-                if known.contains(&what.as_str()) {
-                    unsupported(&format!("DROP {what}"))
-                } else {
-                    cursor.fail("TABLE")
-                }
-            }
+        return match absent::kind(cursor) {
+            Some(kind) if !temporary => unsupported(&format!("DROP {kind}")),
             _ => cursor.fail("TABLE"),
         };
     }

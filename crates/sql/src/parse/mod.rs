@@ -4,6 +4,7 @@
 //! another sense. Queries and expressions are sqlparser's, under our dialect. Never resolves a
 //! name.
 
+mod absent;
 mod alter;
 mod chains;
 mod change;
