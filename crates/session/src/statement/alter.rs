@@ -347,7 +347,7 @@ impl Job {
             writer.append(&copy.batch(&batch)?).await?;
             tokio::task::yield_now().await;
         }
-        writer.commit()
+        writer.commit_copy()
     }
 }
 

@@ -528,8 +528,29 @@ impl Writer {
         counter::last_of(row.map_err(table_error)?.column(0)).map_err(plan_error)
     }
 
-    /// Shows the rows to everybody.
-    pub(crate) fn commit(mut self) -> Result<Written, MySqlError> {
+    /// Shows the rows to everybody. The first number that one was given is what LAST_INSERT_ID()
+    /// says from here on.
+    pub(crate) fn commit(self) -> Result<Written, MySqlError> {
+        let job = self.values.job().clone();
+        let (written, first) = self.commit_rows()?;
+        if let Some(first) = first {
+            job.connection.values.lock().last_insert_id = first;
+        }
+        Ok(written)
+    }
+
+    /// Shows rows that are copies of those of another table: the numbers that they were given are
+    /// those of no insert.
+    pub(crate) fn commit_copy(self) -> Result<Written, MySqlError> {
+        let (written, _) = self.commit_rows()?;
+        Ok(Written {
+            insert_id: 0,
+            ..written
+        })
+    }
+
+    /// Gives the first number that a row was given beside what was written.
+    fn commit_rows(mut self) -> Result<(Written, Option<u64>), MySqlError> {
         let job = self.values.job().clone();
         job.check_misfits()?;
         if let Some(appender) = self.appender.take() {
@@ -552,16 +573,13 @@ impl Writer {
             (None, None, Some(number)) if written.affected() > 0 => self.counted(number)?,
             _ => counter.map_or(0, Counter::insert_id),
         };
-        if let Some(first) = first {
-            job.connection.values.lock().last_insert_id = first;
-        }
         let changes = RowChanges {
             written: written.inserted,
             updated: written.updated,
             deleted: written.deleted,
         };
         job.connection.changed_rows(&self.table, changes);
-        Ok(written)
+        Ok((written, first))
     }
 }
 

@@ -275,6 +275,9 @@ fn inserts_tell_the_number_of_their_row() {
         ),
         ("DELETE FROM t WHERE k = LAST_INSERT_ID(3)", 1, 0, 3),
         ("DO LAST_INSERT_ID(14)", 0, 0, 14),
+        ("CREATE TEMPORARY TABLE m (a INT)", 0, 0, 14),
+        ("INSERT INTO m VALUES (1), (2)", 2, 0, 14),
+        ("ALTER TABLE m ADD id INT AUTO_INCREMENT UNIQUE", 2, 0, 14),
         ("INSERT INTO n VALUES (1, 1)", 1, 0, 14),
         (
             "INSERT INTO n VALUES (1, 1) ON DUPLICATE KEY UPDATE b = 2",
