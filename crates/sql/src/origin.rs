@@ -1,13 +1,16 @@
 //! Which columns of tables the columns of a result show: what a client is told beside their labels.
 //!
 //! A column that a query hands on has an origin, one that it computes has none, nor has one of a
-//! UNION, an INTERSECT or an EXCEPT. Looks at plans as they come from the planner, before any rule
+//! UNION, an INTERSECT or an EXCEPT. A column that depends on what is grouped, and stands in a plan
+//! as `any_value(c) AS c`, is handed on too. Looks at plans as they come from the planner, before any rule
 //! has changed them.
 
 use datafusion::common::TableReference;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use crate::bindings::FILES;
+use crate::functions::any_value;
+use crate::functions::own::MARK;
 use crate::inner_name;
 use crate::statement::TableName;
 use crate::stored::{self, Stored};
@@ -26,6 +29,9 @@ pub struct Origin {
     pub column: String,
     /// Whether the table is a derived one: a subquery in FROM, or a common table expression.
     pub is_derived: bool,
+    /// Whether it shows the value of one row of a group: what the plan computes may be NULL, also
+    /// where the column may not.
+    pub is_of_group: bool,
 }
 
 impl Origin {
@@ -54,7 +60,7 @@ impl Origins {
         let is_computed = |place: usize| {
             of_columns[place]
                 .as_ref()
-                .is_none_or(|origin: &Origin| origin.is_derived)
+                .is_none_or(|origin: &Origin| origin.is_derived || origin.is_of_group)
         };
         let computed = stored::computed(plan, &is_computed);
         Origins {
@@ -110,6 +116,7 @@ fn origin(plan: &LogicalPlan, place: usize) -> Option<Origin> {
                 alias,
                 column: plan.schema().field(place).name().clone(),
                 is_derived: true,
+                is_of_group: false,
             })
         }
         LogicalPlan::TableScan(scan) => {
@@ -125,6 +132,7 @@ fn origin(plan: &LogicalPlan, place: usize) -> Option<Origin> {
                 alias: table.to_string(),
                 column: plan.schema().field(place).name().clone(),
                 is_derived: false,
+                is_of_group: false,
             })
         }
         LogicalPlan::Filter(_)
@@ -138,15 +146,55 @@ fn origin(plan: &LogicalPlan, place: usize) -> Option<Origin> {
 
 fn of_expr(expr: &Expr, input: &LogicalPlan) -> Option<Origin> {
     match expr {
-        Expr::Alias(alias) => of_expr(&alias.expr, input),
+        Expr::Alias(alias) => match of_group(&alias.expr, input) {
+            Some(origin) => {
+                // `ANY_VALUE(c)` that the statement says has another name.
+                let is_handed_on = alias.name == origin.column || alias.name.starts_with(MARK);
+                is_handed_on.then_some(origin)
+            }
+            None => of_expr(&alias.expr, input),
+        },
         Expr::Column(column) => origin(input, input.schema().maybe_index_of_column(column)?),
         _ => None,
     }
 }
 
+/// The origin of a column of which an aggregate below takes the value of any row.
+fn of_group(expr: &Expr, input: &LogicalPlan) -> Option<Origin> {
+    let Expr::Column(column) = expr else {
+        return None;
+    };
+    let place = input.schema().maybe_index_of_column(column)?;
+    let mut plan = input;
+    while let LogicalPlan::Filter(_) | LogicalPlan::Sort(_) = plan {
+        plan = plan.inputs().into_iter().next()?;
+    }
+    let LogicalPlan::Aggregate(aggregate) = plan else {
+        return None;
+    };
+    if let [Expr::GroupingSet(_)] = aggregate.group_expr.as_slice() {
+        return None;
+    }
+    let place = place.checked_sub(aggregate.group_expr.len())?;
+    let Expr::AggregateFunction(call) = aggregate.aggr_expr.get(place)? else {
+        return None;
+    };
+    let [value @ Expr::Column(_)] = call.params.args.as_slice() else {
+        return None;
+    };
+    if call.func.name() != any_value::NAME {
+        return None;
+    }
+    Some(Origin {
+        is_of_group: true,
+        ..of_expr(value, &aggregate.input)?
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use datafusion::arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::common::Column;
     use datafusion::logical_expr::{LogicalPlanBuilder, col, table_scan};
 
     use super::*;
@@ -219,5 +267,28 @@ mod tests {
         );
         let plan = plan.unwrap().build().unwrap();
         assert_eq!(shown(&plan), ["u=u.n", "t=t.id", "none"]);
+    }
+
+    #[test]
+    fn columns_that_depend_on_what_is_grouped() {
+        let value = || any_value::any_value().call(vec![col("t.n")]);
+        let plan = scan("t").aggregate(vec![col("t.id")], vec![value()]);
+        let found = || Expr::Column(Column::from_name(value().schema_name().to_string()));
+        let list = vec![
+            found().alias("n"),
+            found().alias("any_value(n)"),
+            col("t.id").alias("n again"),
+        ];
+        let plan = plan.unwrap().project(list).unwrap().build().unwrap();
+        assert_eq!(shown(&plan), ["t=t.n", "none", "t=t.id"]);
+        let origins = Origins::of_plan(&plan);
+        let of_group = { origins.iter().flatten() }.map(|origin| origin.is_of_group);
+        assert_eq!(of_group.collect::<Vec<_>>(), [true, false]);
+        assert!(
+            origins
+                .computed(0)
+                .is_some_and(|computed| computed.nullable)
+        );
+        assert!(origins.computed(2).is_none());
     }
 }

@@ -82,7 +82,10 @@ impl Job {
                 column.column_type = ColumnType::BigInt { unsigned: false };
             }
             if let Some(computed) = origins.computed(place) {
-                tell(column, computed);
+                match origin.as_ref().is_some_and(|origin| origin.is_of_group) {
+                    true => column.nullable &= computed.nullable,
+                    false => tell(column, computed),
+                }
             }
         }
         columns

@@ -17,6 +17,9 @@ use mayfly_table::owned::owned;
 
 use super::aggregate::{Groups, OneGroup, passes};
 
+/// What it is called.
+pub(crate) const NAME: &str = "any_value";
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct AnyValue {
     signature: Signature,
@@ -31,7 +34,7 @@ pub(crate) fn any_value() -> AggregateUDF {
 
 impl AggregateUDFImpl for AnyValue {
     fn name(&self) -> &'static str {
-        "any_value"
+        NAME
     }
 
     fn signature(&self) -> &Signature {

@@ -18,6 +18,10 @@ const DIVISION_DIGITS: u32 = 4;
 /// Characters of a value that nothing is known of.
 const ANY_CHARS: u64 = BlobSize::Long.max_bytes() / 4;
 const CHAR_BYTES: u64 = 4;
+/// Characters of a moment that is moved as a text: MySQL's `MAX_DATETIME_FULL_WIDTH`.
+const MOVED_CHARS: u64 = 29;
+/// Characters that a letter of a format may become.
+const LETTER_CHARS: u64 = 10;
 
 /// The arguments of a call.
 struct Arguments<'a> {
@@ -45,6 +49,12 @@ impl Arguments<'_> {
             self.shapes[index].kind = Kind::Bytes { bytes };
         }
         true
+    }
+
+    /// Whether an argument is a day, a time or both; a text that says one is not.
+    fn is_temporal(&self, index: usize) -> bool {
+        let kind = self.shapes.get(index).map(|shape| &shape.kind);
+        matches!(kind, Some(Kind::Other(of)) if of.is_temporal())
     }
 
     fn any_nullable(&self) -> bool {
@@ -393,8 +403,12 @@ fn text_chars(name: &str, arguments: &Arguments<'_>) -> Option<u64> {
         "dayname" | "monthname" => 9,
         "date_format" | "time_format" | "from_unixtime" => match arguments.constant_text(1) {
             Some(format) => formatted_chars(format),
+            // Servers count the bytes of the format.
+            None if count > 1 => chars(1).saturating_mul(CHAR_BYTES * LETTER_CHARS),
             None => return None,
         },
+        "date_add" | "date_sub" | "addtime" | "subtime" if !arguments.is_temporal(0) => MOVED_CHARS,
+        "timestampadd" if !arguments.is_temporal(2) => MOVED_CHARS,
         "database" | "charset" | "collation" => 64,
         "user" => 288,
         "version" => 60,

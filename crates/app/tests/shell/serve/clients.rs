@@ -164,6 +164,14 @@ async fn columns_tell_what_they_show() {
             ],
         ),
         (
+            "SELECT a, k, id FROM t GROUP BY id",
+            vec![
+                "t=test.t.a ColumnFlags(NOT_NULL_FLAG | NO_DEFAULT_VALUE_FLAG)".to_owned(),
+                "t=test.t.k ColumnFlags(MULTIPLE_KEY_FLAG | PART_KEY_FLAG)".to_owned(),
+                format!("t=test.t.Id ColumnFlags({key})"),
+            ],
+        ),
+        (
             "SELECT y FROM (SELECT DISTINCT a AS y FROM t) AS d",
             vec!["d=.d.y ColumnFlags(NOT_NULL_FLAG)".to_owned()],
         ),
