@@ -32,6 +32,59 @@ fn values_that_assign_are_labelled_as_they_are_written() {
 }
 
 #[test]
+fn columns_of_one_name_are_all_called_by_it() {
+    check(
+        &[],
+        "CREATE TABLE a (Id INT PRIMARY KEY, x INT); CREATE TABLE b (ID INT PRIMARY KEY, X INT);
+         INSERT INTO a VALUES (1, 2); INSERT INTO b VALUES (1, 3);
+         SELECT * FROM a JOIN b ON a.id = b.id;
+         SELECT * FROM a JOIN b ON a.id = b.id GROUP BY a.id;
+         SELECT COUNT(*) AS x, b.* FROM a JOIN b ON a.id = b.id GROUP BY a.id;",
+        "Id\tx\tID\tX\n1\t2\t1\t3\nId\tx\tID\tX\n1\t2\t1\t3\nx\tID\tX\n1\t1\t3\n",
+    );
+}
+
+/// As MariaDB 10.11 calls them.
+#[test]
+fn columns_of_merged_tables_are_called_as_those_call_them() {
+    let table = "CREATE TABLE fa (id INT PRIMARY KEY, n INT); INSERT INTO fa VALUES (2, 3);";
+    for (query, label) in [
+        ("SELECT ID FROM fa", "ID"),
+        ("SELECT ID FROM (SELECT id FROM fa) x", "id"),
+        ("SELECT x.ID FROM (SELECT id FROM fa ORDER BY id) x", "id"),
+        ("SELECT (ID) FROM (SELECT id FROM fa WHERE id > 1) x", "id"),
+        ("SELECT A FROM (SELECT id + 0 AS a FROM fa) x", "a"),
+        ("SELECT B FROM (SELECT 2 AS b) x", "B"),
+        ("SELECT ID FROM (SELECT DISTINCT id FROM fa) x", "ID"),
+        ("SELECT ID FROM (SELECT id FROM fa LIMIT 1) x", "ID"),
+        ("SELECT ID FROM (SELECT id FROM fa GROUP BY id) x", "ID"),
+        ("SELECT M FROM (SELECT MAX(id) AS m FROM fa) x", "M"),
+        (
+            "SELECT ID FROM (SELECT id, ROW_NUMBER() OVER () AS r FROM fa) x",
+            "ID",
+        ),
+        ("SELECT ID FROM (SELECT id FROM fa UNION SELECT 2) x", "ID"),
+        (
+            "SELECT iD FROM (SELECT ID FROM (SELECT id FROM fa) y) x",
+            "id",
+        ),
+        ("SELECT ID FROM (SELECT id FROM fa) x GROUP BY ID", "id"),
+        ("WITH y AS (SELECT id FROM fa) SELECT ID FROM y", "id"),
+        (
+            "WITH y AS (SELECT id FROM fa LIMIT 1) SELECT Id FROM y",
+            "Id",
+        ),
+        (
+            "WITH y(Foo) AS (SELECT id FROM fa) SELECT fOO FROM y",
+            "Foo",
+        ),
+        ("SELECT ID FROM (SELECT id FROM fa) x UNION SELECT 2", "id"),
+    ] {
+        check(&[], &format!("{table} {query};"), &format!("{label}\n2\n"));
+    }
+}
+
+#[test]
 fn csv_quotes_what_needs_quotes() {
     check(
         &["--format", "csv"],

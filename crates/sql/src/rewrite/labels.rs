@@ -13,6 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::expression::call;
 use super::grouping::relations;
+use super::merged;
 use super::qualifiers::name_of;
 use super::relation::base_table;
 use super::{lower, plain_column};
@@ -261,7 +262,6 @@ fn hidden(index: usize) -> String {
     format!("{MARK}column {index}")
 }
 
-/// A name that no statement can write, for a column of this alias.
 /// A name that no statement can write, for a column that a star shows under a name which another
 /// column of the list has; `index` tells those of one name apart.
 pub(super) fn again(index: usize, column: &str) -> String {
@@ -274,6 +274,7 @@ fn shown_again(name: &str) -> Option<&str> {
     Some(rest.split_once(' ')?.1)
 }
 
+/// A name that no statement can write, for a column of this alias.
 pub(super) fn apart(alias: &str) -> String {
     format!("{MARK}alias {alias}")
 }
@@ -285,6 +286,8 @@ pub(super) struct Columns<'a> {
     pub(super) bindings: &'a Bindings,
     /// Common table expressions that can be named, with their columns; the nearest last.
     pub(super) ctes: &'a [(String, Vec<String>)],
+    /// The names of those that are merged into queries: see [`merged`].
+    pub(super) merged: &'a HashSet<String>,
 }
 
 impl<'a> Columns<'a> {
@@ -333,6 +336,7 @@ impl<'a> Columns<'a> {
         let texts = self.source.items(select.select_token.0.span.start);
         let whole = texts.len() == select.projection.len();
         let mut labels = Vec::new();
+        let tables = merged::tables(select, self);
         for (index, item) in select.projection.iter().enumerate() {
             let only = match item {
                 SelectItem::Wildcard(_) => None,
@@ -342,7 +346,9 @@ impl<'a> Columns<'a> {
                 ) => name.0.last().and_then(|part| part.as_ident()),
                 item if is_wildcard(item) => continue,
                 item => {
-                    labels.push(label(item, whole.then(|| texts[index].as_str())));
+                    let text = whole.then(|| texts[index].as_str());
+                    let merged = merged::label(item, &tables);
+                    labels.push(merged.unwrap_or_else(|| label(item, text)));
                     continue;
                 }
             };

@@ -12,6 +12,7 @@ mod grouping;
 pub(crate) mod invisible;
 mod labels;
 mod long_literals;
+mod merged;
 mod order_names;
 pub(crate) mod qualifiers;
 mod recursion;
@@ -76,6 +77,7 @@ pub(crate) fn query(
         recursive: HashSet::new(),
         unnamed: HashSet::new(),
         ctes: ctes::Ctes::default(),
+        merged: HashSet::new(),
         has_set_operations: false,
         error: None,
     };
@@ -112,6 +114,7 @@ pub(crate) fn expression(mut expr: Expr, bindings: &Bindings) -> Result<Expr, My
         recursive: HashSet::new(),
         unnamed: HashSet::new(),
         ctes: ctes::Ctes::default(),
+        merged: HashSet::new(),
         has_set_operations: false,
         error: None,
     };
@@ -174,6 +177,8 @@ struct Rewriter<'a> {
     /// The selects whose columns nobody names.
     unnamed: HashSet<Location>,
     ctes: ctes::Ctes,
+    /// The names of common table expressions that are merged into queries.
+    merged: HashSet<String>,
     /// The selects that make up recursive common table expressions.
     recursive: HashSet<Location>,
     /// Whether a chain of UNION was found, or another set operation with ALL.
@@ -197,7 +202,12 @@ impl VisitorMut for Rewriter<'_> {
                 if let Some(error) = duplicate_column(&columns) {
                     return self.stop(error);
                 }
-                self.ctes.add((cte.alias.name.value.clone(), columns));
+                let name = cte.alias.name.value.clone();
+                match merged::is_merged(&cte.query, self.bindings) {
+                    true => self.merged.insert(name.clone()),
+                    false => self.merged.remove(&name),
+                };
+                self.ctes.add((name, columns));
                 self.lower_columns(&mut cte.alias);
                 if with.recursive {
                     selects(&cte.query.body, &mut self.recursive);
@@ -313,7 +323,18 @@ impl VisitorMut for Rewriter<'_> {
         }
         let outermost = self.top_location == Some(select.select_token.0.span.start);
         let is_free = self.is_free(select);
-        let items = labels::name(select, self.source, &mut self.spellings, is_free);
+        let tables = match outermost {
+            true => merged::tables(select, self.columns()),
+            false => Vec::new(),
+        };
+        let labels = select.projection.iter();
+        let labels: Vec<_> = labels.map(|item| merged::label(item, &tables)).collect();
+        let mut items = labels::name(select, self.source, &mut self.spellings, is_free);
+        for (item, label) in items.iter_mut().zip(labels) {
+            if let (labels::Item::Label(text), Some(label)) = (item, label) {
+                *text = label;
+            }
+        }
         let written = match is_free {
             true => labels::write_out_stars(select, self.bindings),
             false => Vec::new(),
@@ -404,6 +425,7 @@ impl Rewriter<'_> {
             source: self.source,
             bindings: self.bindings,
             ctes: self.ctes.visible(),
+            merged: &self.merged,
         }
     }
 
