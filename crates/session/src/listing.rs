@@ -6,7 +6,7 @@ use arrow::array::{ArrayRef, StringViewArray};
 use arrow::compute::cast;
 use arrow::datatypes::Schema;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
-use mayfly_types::{ColumnType, MySqlError};
+use mayfly_types::{CASELESS, COLLATION_KEY, ColumnType, MySqlError};
 
 use crate::errors;
 
@@ -128,7 +128,11 @@ impl Listing {
             };
             let cells = self.rows.iter().map(|row| row.get(index)?.as_deref());
             let texts: ArrayRef = Arc::new(StringViewArray::from_iter(cells));
-            let field = column_type.to_arrow(label, true);
+            let mut field = column_type.to_arrow(label, true);
+            if column_type.is_text() && !counts_case(label) {
+                let metadata = field.metadata_mut();
+                metadata.insert(COLLATION_KEY.to_owned(), CASELESS.to_owned());
+            }
             // A cell that is no value of its type is NULL.
             let values = cast(&texts, field.data_type());
             arrays.push(values.map_err(|error| errors::from_plan(&error.into()))?);
@@ -138,6 +142,16 @@ impl Listing {
         RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
             .map_err(|error| errors::from_plan(&error.into()))
     }
+}
+
+/// Whether case counts in a column: in the names of databases and tables it does, as in MySQL on a
+/// file system where it does.
+fn counts_case(column: &str) -> bool {
+    let column = column.to_ascii_uppercase();
+    let ends = ["SCHEMA", "SCHEMA_NAME", "TABLE_NAME"];
+    ["DB", "DATABASE", "TABLE"].contains(&column.as_str())
+        || column.starts_with("TABLES_IN_")
+        || ends.iter().any(|end| column.ends_with(end))
 }
 
 /// The names of declared columns, each with the text of its type.

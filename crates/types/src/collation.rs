@@ -7,6 +7,10 @@
 
 use std::fmt;
 
+/// The name in the metadata of texts that are compared with constants without case: those of
+/// `information_schema` and SHOW. The engine has it for nothing else.
+pub const CASELESS: &str = "utf8mb3_general_ci";
+
 /// A collation that the engine implements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Collation {

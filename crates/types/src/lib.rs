@@ -19,6 +19,6 @@ pub mod spelling;
 
 pub use character_set::{CharacterSet, NoCollation};
 pub use code::ErrorCode;
-pub use collation::Collation;
+pub use collation::{CASELESS, Collation};
 pub use column::{BlobSize, COLLATION_KEY, COLUMNS_MAX, ColumnType, Digits, TYPE_KEY};
 pub use error::{Level, MySqlError, Warning};

@@ -1,12 +1,12 @@
 //! Comparisons: both sides as what MySQL compares them as.
 
 use arrow::datatypes::DataType;
-use datafusion::common::DFSchema;
-use datafusion::common::{ScalarValue, internal_datafusion_err};
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{DFSchema, ScalarValue, internal_datafusion_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Operator, lit};
 use mayfly_types::spelling::shown_bytes;
-use mayfly_types::{BlobSize, ColumnType, ErrorCode, MySqlError};
+use mayfly_types::{BlobSize, CASELESS, COLLATION_KEY, ColumnType, ErrorCode, MySqlError};
 
 use super::listed;
 use super::nameless::{data_type_of, type_of};
@@ -219,8 +219,65 @@ pub(super) fn compare_now(arguments: Vec<Expr>, schema: &DFSchema) -> Result<Exp
     compare(left, operator, right, schema)
 }
 
+/// Whether a value is a text of which case does not count, and all others are constant texts or
+/// NULL. Columns are compared with columns as they are: names that are meant to be the same are
+/// spelled alike in all tables, and what is joined by them stays an equality of columns.
+pub(super) fn is_caseless<'e>(
+    value: &Expr,
+    others: impl IntoIterator<Item = &'e Expr>,
+    schema: &DFSchema,
+) -> Result<bool> {
+    let Expr::Column(column) = value else {
+        return Ok(false);
+    };
+    let Some(place) = schema.maybe_index_of_column(column) else {
+        return Ok(false);
+    };
+    let collation = schema.field(place).metadata().get(COLLATION_KEY);
+    if collation.is_none_or(|name| name != CASELESS) {
+        return Ok(false);
+    }
+    for other in others {
+        if !matches!(kind(other, schema)?, Kind::Text | Kind::Null) || !is_constant(other)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether a value is one for all rows.
+fn is_constant(expr: &Expr) -> Result<bool> {
+    let is_open = |expr: &Expr| {
+        matches!(
+            expr,
+            Expr::Column(_)
+                | Expr::OuterReferenceColumn(..)
+                | Expr::ScalarSubquery(_)
+                | Expr::Exists(_)
+                | Expr::InSubquery(_)
+                | Expr::SetComparison(_)
+                | Expr::AggregateFunction(_)
+                | Expr::WindowFunction(_)
+                | Expr::Placeholder(_)
+        )
+    };
+    expr.exists(|expr| Ok(is_open(expr))).map(|open| !open)
+}
+
+/// A text without its case.
+pub(super) fn without_case(expr: Expr) -> Expr {
+    match (constant_text(&expr), &expr) {
+        (Some(text), _) => lit(text.to_lowercase()),
+        (None, Expr::Literal(..)) => expr,
+        (None, _) => call("lower", vec![expr]),
+    }
+}
+
 /// Two values as what they are compared as.
 pub(super) fn comparable(left: Expr, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
+    if is_caseless(&left, [&right], schema)? || is_caseless(&right, [&left], schema)? {
+        return Ok((without_case(left), without_case(right)));
+    }
     let is_constant = |expr: &Expr| matches!(expr, Expr::Literal(..) | Expr::Alias(_));
     if is_constant(&right) && is_year(&left, schema)? {
         return comparable_kinds(left, beside_year(right), schema);

@@ -8,7 +8,10 @@ use datafusion::logical_expr::expr::{Between, InList, InSubquery, Like};
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlanBuilder, Operator, lit};
 use mayfly_types::{BlobSize, ColumnType};
 
-use super::compare::{Kind, beside_year, comparable, compare, double, is_year, kind, kind_of};
+use super::compare::{
+    Kind, beside_year, comparable, compare, double, is_caseless, is_year, kind, kind_of,
+    without_case,
+};
 use super::nameless::{data_type_of, type_of};
 use super::partners::is_correlated;
 use super::{listed, subquery};
@@ -17,6 +20,12 @@ use crate::functions::{call, cast};
 use crate::shallow;
 
 pub(super) fn between_of(mut between: Between, schema: &DFSchema) -> Result<Expr> {
+    let bounds = [between.low.as_ref(), between.high.as_ref()];
+    if is_caseless(&between.expr, bounds, schema)? {
+        for part in [&mut between.expr, &mut between.low, &mut between.high] {
+            **part = without_case(std::mem::take(part.as_mut()));
+        }
+    }
     let parts = [&between.expr, &between.low, &between.high];
     if listed::any_number(parts.into_iter().map(AsRef::as_ref), schema)? {
         for part in [&mut between.expr, &mut between.low, &mut between.high] {
@@ -69,6 +78,11 @@ pub(super) fn in_list(mut list: InList, schema: &DFSchema) -> Result<Expr> {
     if value == Kind::Null {
         // Whatever the items are, which the engine would convert to one type.
         return Ok(Expr::Literal(ScalarValue::Boolean(None), None));
+    }
+    if is_caseless(&list.expr, &list.list, schema)? {
+        for item in std::iter::once(list.expr.as_mut()).chain(&mut list.list) {
+            *item = without_case(std::mem::take(item));
+        }
     }
     if is_year(&list.expr, schema)? {
         for item in &mut list.list {
@@ -187,6 +201,13 @@ pub(super) fn like_of(like: Like, schema: &DFSchema) -> Result<Expr> {
         escape_char,
         case_insensitive,
     } = like;
+    let is_plain = escape_char.is_none_or(|escape| escape == '\\');
+    let (expr, pattern) = match is_plain && is_caseless(&expr, [pattern.as_ref()], schema)? {
+        true => [expr, pattern]
+            .map(|part| Box::new(without_case(*part)))
+            .into(),
+        false => (expr, pattern),
+    };
     let of_bytes =
         type_of(&expr, schema)?.is_binary_string() || type_of(&pattern, schema)?.is_binary_string();
     let (expr, pattern) = match of_bytes {
