@@ -162,9 +162,9 @@ impl Job {
             false => "",
         };
         let text = format!(
-            "CREATE DATABASE {condition}{} /*!40100 DEFAULT CHARACTER SET utf8mb4 COLLATE {} */",
+            "CREATE DATABASE {condition}{} /*!40100 DEFAULT CHARACTER SET utf8mb4 */ {}",
             quoted(name),
-            Collation::default()
+            Collation::default().clause(" ")
         );
         listing.push(vec![some(name), Some(self.in_own_quotes(text))]);
         Ok(listing)
@@ -198,8 +198,8 @@ impl Job {
         // Other systems, for which this mode is, have no such options.
         if !self.connection.local().variables.has_mode("ANSI") {
             text.push_str(&format!(
-                " ENGINE=Mayfly{next} DEFAULT CHARSET=utf8mb4 COLLATE={}",
-                Collation::default()
+                " ENGINE=Mayfly{next} DEFAULT CHARSET=utf8mb4 {}",
+                Collation::default().clause("=")
             ));
             for (option, value) in &table.definition().options {
                 text.push_str(&format!(" {}={value}", option.name()));
