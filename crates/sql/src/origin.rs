@@ -2,8 +2,8 @@
 //!
 //! A column that a query hands on has an origin, one that it computes has none, nor has one of a
 //! UNION, an INTERSECT or an EXCEPT. A column that depends on what is grouped, and stands in a plan
-//! as `any_value(c) AS c`, is handed on too. Looks at plans as they come from the planner, before any rule
-//! has changed them.
+//! as `any_value(c) AS c`, is handed on too. Looks at plans as they come from the planner, before
+//! any rule has changed them.
 
 use datafusion::common::TableReference;
 use datafusion::logical_expr::{Expr, LogicalPlan};
