@@ -41,10 +41,7 @@ mod tests {
             (0x04, &["FLUSH TABLES"]),
             (0x12, &["FLUSH LOGS, STATUS"]),
             // `mysqladmin refresh`.
-            (
-                0x3E,
-                &["FLUSH LOGS, HOSTS, STATUS, THREADS", "FLUSH TABLES"],
-            ),
+            (0x2E, &["FLUSH LOGS, HOSTS, THREADS", "FLUSH TABLES"]),
             (0xC0, &["RESET REPLICA", "RESET MASTER"]),
         ] {
             assert_eq!(statements(Refresh::from_bits(bits)), expected, "{bits:#x}");
