@@ -19,12 +19,13 @@ use datafusion::logical_expr::expr::{
 };
 use datafusion::logical_expr::utils::find_out_reference_exprs;
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Sort, Subquery, lit,
+    Expr, ExprSchemable, Limit, LogicalPlan, LogicalPlanBuilder, Operator, Sort, Subquery, lit,
 };
 
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::compare::{comparable, compare, truth};
+use super::joined::inlined;
 use super::partners::is_correlated;
 use super::{listed, quantified};
 use crate::functions::listed::as_text;
@@ -56,6 +57,9 @@ pub(super) fn value(subquery: Subquery) -> Result<Expr> {
     }
     if is_aggregated(plan) {
         return Ok(Expr::ScalarSubquery(subquery));
+    }
+    if let Some(row) = row_of_aggregate(plan)? {
+        return Ok(Expr::ScalarSubquery(with_plan(subquery, row)));
     }
     if let Some(plan) = first_row(plan, value_of)? {
         return Ok(Expr::ScalarSubquery(with_plan(subquery, plan)));
@@ -126,36 +130,55 @@ fn is_aggregated(plan: &LogicalPlan) -> bool {
     }
 }
 
+/// The one row of an aggregate without groups, without the order and the limit that leave it as it
+/// is; `None` for any other plan.
+fn row_of_aggregate(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+    match plan {
+        LogicalPlan::Projection(projection) => {
+            let Some(input) = row_of_aggregate(&projection.input)? else {
+                return Ok(None);
+            };
+            let plan = LogicalPlanBuilder::from(input).project(projection.expr.clone())?;
+            plan.build().map(Some)
+        }
+        LogicalPlan::Sort(sort) => row_of_aggregate(&sort.input),
+        LogicalPlan::Limit(limit) if first_rows(limit).is_some_and(|rows| rows > 0) => {
+            row_of_aggregate(&limit.input)
+        }
+        plan => Ok(is_aggregated(plan).then(|| plan.clone())),
+    }
+}
+
+/// How many rows a limit takes from the first one on.
+fn first_rows(limit: &Limit) -> Option<i64> {
+    let number = |expr: &Expr| match expr {
+        Expr::Literal(ScalarValue::Int64(number), _) => *number,
+        _ => None,
+    };
+    let skipped = limit.skip.as_deref().map_or(Some(0), number);
+    let fetched = limit.fetch.as_deref().and_then(number);
+    fetched.filter(|_| skipped == Some(0))
+}
+
 /// `... ORDER BY k LIMIT 1` as an aggregate: the value of the first row in that order.
 fn first_row(
     plan: &LogicalPlan,
     value_of: impl FnOnce(Expr) -> Expr,
 ) -> Result<Option<LogicalPlan>> {
-    let (value, plan) = match plan {
-        LogicalPlan::Projection(projection) if projection.expr.len() == 1 => {
-            (Some(projection.expr[0].clone()), projection.input.as_ref())
-        }
-        plan => (None, plan),
-    };
-    let LogicalPlan::Limit(limit) = plan else {
+    let value = Expr::Column(plan.schema().columns()[0].clone());
+    let Some((value, LogicalPlan::Limit(limit))) = below_projections(value, plan) else {
         return Ok(None);
     };
-    let is_one = |expr: &Option<Box<Expr>>, wanted: i64| match expr.as_deref() {
-        Some(Expr::Literal(ScalarValue::Int64(Some(number)), _)) => *number == wanted,
-        None => wanted == 0,
-        _ => false,
-    };
-    if !is_one(&limit.fetch, 1) || !is_one(&limit.skip, 0) {
+    if first_rows(limit) != Some(1) {
         return Ok(None);
     }
-    let (order, input): (Vec<SortExpr>, &LogicalPlan) = match limit.input.as_ref() {
-        LogicalPlan::Sort(Sort { expr, input, .. }) => (expr.clone(), input),
-        input => (Vec::new(), input),
+    // What is selected stands above the order where that has columns of its own.
+    let sorted = below_projections(value.clone(), &limit.input);
+    let (value, order, input): (Expr, Vec<SortExpr>, &LogicalPlan) = match sorted {
+        Some((value, LogicalPlan::Sort(Sort { expr, input, .. }))) => (value, expr.clone(), input),
+        _ => (value, Vec::new(), &limit.input),
     };
-    let value = value_of(match value {
-        Some(value) => value.unalias(),
-        None => Expr::Column(input.schema().columns()[0].clone()),
-    });
+    let value = value_of(value);
     let first = if order.is_empty() {
         any_value::any_value().call(vec![value])
     } else {
@@ -173,6 +196,15 @@ fn first_row(
         .aggregate(Vec::<Expr>::new(), vec![first.alias("value")])?
         .build()?;
     Ok(Some(plan))
+}
+
+/// A value over the plan below projections, and that plan; `None` if they cannot be told.
+fn below_projections(mut value: Expr, mut plan: &LogicalPlan) -> Option<(Expr, &LogicalPlan)> {
+    while let LogicalPlan::Projection(projection) = plan {
+        value = inlined(value, projection)?;
+        plan = &projection.input;
+    }
+    Some((value, plan))
 }
 
 /// A plan whose columns nobody else can name.
