@@ -147,13 +147,7 @@ impl Job {
         name: &str,
         if_not_exists: bool,
     ) -> Result<Listing, MySqlError> {
-        if !self
-            .connection
-            .engine
-            .shared()
-            .dictionary
-            .has_database(name)
-        {
+        if !self.has_database(name) {
             return Err(MySqlError::new(ErrorCode::UnknownDatabase, &[&name]));
         }
         let mut listing = Listing::new(&["Database", "Create Database"]);
