@@ -1,4 +1,4 @@
-//! Drivers of other languages against the server.
+//! Drivers of other languages, and tools over them, against the server.
 //!
 //! `tests/clients/run install` brings them; those that are not there are left out, with the reason.
 
@@ -32,15 +32,27 @@ macro_rules! clients {
 }
 
 clients! {
+    adminer: "adminer";
     connector: "connector";
     connector_pure: "connector-pure";
+    django: "django";
     go: "go";
+    hibernate: "hibernate";
     java: "java";
+    knex: "knex";
+    mariadb_programs: "mariadb-programs";
+    mysqld_exporter: "mysqld-exporter";
     node: "node";
+    peewee: "peewee";
+    phpmyadmin: "phpmyadmin";
+    pony: "pony";
     pymysql: "pymysql";
     rust: "rust";
+    sequelize: "sequelize";
     shell: "shell";
     sqlalchemy: "sqlalchemy";
+    typeorm: "typeorm";
+    wordpress: "wordpress";
 }
 
 #[test]

@@ -1,0 +1,1 @@
+"""The application that the checks of Django migrate, fill and administrate."""

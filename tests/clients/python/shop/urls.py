@@ -1,0 +1,6 @@
+"""The one page of the application: its administration."""
+
+from django.contrib import admin
+from django.urls import path
+
+urlpatterns = [path("admin/", admin.site.urls)]
