@@ -33,6 +33,7 @@ mod queries;
 mod recorded;
 mod repeated;
 mod resident_size;
+mod result_files;
 mod row_groups;
 mod row_values;
 mod shared;

@@ -4,18 +4,18 @@
 
 mod change;
 mod maintenance;
+mod out_file;
 mod show;
 mod table;
 
 use std::fmt;
 
-use datafusion::sql::sqlparser::ast;
-use mayfly_types::CharacterSet;
-
 pub use change::{
     Delete, FileFormat, Insert, InsertSource, LoadData, LoadTarget, RowChoice, SetColumn, Update,
 };
+use datafusion::sql::sqlparser::ast;
 pub use maintenance::{Maintenance, MaintenanceKind};
+pub use out_file::{CsvOptions, OutFileFormat, ParquetCompression, ParquetOptions, RowFormat};
 pub use show::{Account, Filter, Nothing, ProfileKind, ProfileQuery, Show, Terms};
 pub use table::{
     Absent, AlterAction, AlterTable, CheckDefinition, ColumnDefinition, CreateTable, DropAbsent,
@@ -191,10 +191,8 @@ pub enum Into {
     OutFile {
         /// The file, which must not exist.
         path: String,
-        /// CHARACTER SET.
-        character_set: Option<CharacterSet>,
-        /// FIELDS and LINES.
-        format: FileFormat,
+        /// How its rows are written.
+        format: OutFileFormat,
     },
     /// INTO DUMPFILE: the cells of one row as they are.
     DumpFile(String),

@@ -407,6 +407,38 @@ pub const STATEMENTS: &[(&str, &str)] = &[
         "SELECT * FROM wide ORDER BY a INTO OUTFILE '{dir}/wide-{memory}.txt'",
     ),
     (
+        "INTO OUTFILE as Parquet",
+        "SELECT * FROM narrow INTO OUTFILE '{dir}/out-{memory}.parquet'",
+    ),
+    (
+        "INTO OUTFILE as Parquet in order",
+        "SELECT * FROM wide ORDER BY a INTO OUTFILE '{dir}/wide-{memory}.parquet'",
+    ),
+    (
+        "INTO OUTFILE as Parquet, long texts",
+        "SELECT id, t FROM long_texts INTO OUTFILE '{dir}/long-{memory}.parquet'",
+    ),
+    (
+        "INTO OUTFILE as CSV, compressed",
+        "SELECT * FROM narrow INTO OUTFILE '{dir}/out-{memory}.csv.zst'",
+    ),
+    (
+        "INTO OUTFILE as JSON",
+        "SELECT * FROM wide INTO OUTFILE '{dir}/wide-{memory}.json'",
+    ),
+    (
+        "Parquet that was written",
+        "SELECT COUNT(*), SUM(v), MAX(d), MAX(s) FROM '{dir}/out-{memory}.parquet'",
+    ),
+    (
+        "wide Parquet that was written",
+        "SELECT COUNT(*), SUM(id), MAX(a), MIN(b) FROM '{dir}/wide-{memory}.parquet'",
+    ),
+    (
+        "CSV that was written",
+        "SELECT COUNT(*), SUM(v), MAX(s) FROM '{dir}/out-{memory}.csv.zst'",
+    ),
+    (
         "what is left",
         "SELECT COUNT(*), SUM(v), MAX(s) FROM changed",
     ),

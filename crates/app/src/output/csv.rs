@@ -3,26 +3,26 @@
 use std::io::{self, Write};
 
 use mayfly_session::ColumnInfo;
+use mayfly_session::row_text::{write_csv_field, write_csv_header};
 
 use super::{Cells, ResultWriter};
+
+const DELIMITER: u8 = b',';
 
 /// A header line even without rows, NULL as an empty field, an empty text as `""`.
 pub struct Csv {
     header: Option<Vec<u8>>,
+    /// The row that is being written.
+    line: Vec<u8>,
 }
 
 impl Csv {
     pub fn new(columns: &[ColumnInfo], names: bool) -> Self {
         let mut header = Vec::new();
-        for (index, column) in columns.iter().enumerate() {
-            if index > 0 {
-                header.push(b',');
-            }
-            write_field(column.name.as_bytes(), &mut header).expect("a Vec takes all writes");
-        }
-        header.push(b'\n');
+        write_csv_header(columns, DELIMITER, &mut header);
         Self {
             header: names.then_some(header),
+            line: Vec::new(),
         }
     }
 
@@ -37,36 +37,20 @@ impl Csv {
 impl ResultWriter for Csv {
     fn row(&mut self, cells: &Cells, out: &mut dyn Write) -> io::Result<()> {
         self.write_header(out)?;
+        self.line.clear();
         for (index, cell) in cells.iter().enumerate() {
             if index > 0 {
-                out.write_all(b",")?;
+                self.line.push(DELIMITER);
             }
             if let Some(text) = cell {
-                write_field(text, out)?;
+                write_csv_field(text, DELIMITER, &mut self.line);
             }
         }
-        out.write_all(b"\n")
+        self.line.push(b'\n');
+        out.write_all(&self.line)
     }
 
     fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
         self.write_header(out)
     }
-}
-
-fn write_field(text: &[u8], out: &mut dyn Write) -> io::Result<()> {
-    let plain = !text.is_empty()
-        && !text
-            .iter()
-            .any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r'));
-    if plain {
-        return out.write_all(text);
-    }
-    out.write_all(b"\"")?;
-    for (index, part) in text.split(|&byte| byte == b'"').enumerate() {
-        if index > 0 {
-            out.write_all(b"\"\"")?;
-        }
-        out.write_all(part)?;
-    }
-    out.write_all(b"\"")
 }

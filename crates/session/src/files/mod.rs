@@ -14,7 +14,7 @@
 //!   mod ----> sample ----> header        which columns, of which types
 //!     \----> text_table --> arrays       their rows
 //!     \        \--------> text_file --> decompress, mayfly_records
-//!      \---> footer, store              Parquet below secure_file_priv
+//!      \---> footer, store, declared    Parquet below secure_file_priv, and its MySQL types
 //! ```
 
 #![deny(
@@ -24,9 +24,11 @@
 )]
 
 mod arrays;
+mod declared;
 mod decompress;
 mod footer;
 mod header;
+mod kind;
 mod sample;
 mod store;
 mod text_file;
@@ -40,7 +42,6 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::file_format::FileFormat;
-use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
@@ -54,7 +55,10 @@ use mayfly_records::{Format, Guess};
 use mayfly_types::{COLUMNS_MAX, ColumnType, ErrorCode, MySqlError, Warning};
 
 use self::arrays::field_of;
+pub(crate) use self::declared::declaration;
+use self::declared::{Declarations, of_one};
 use self::header::Header;
+pub(crate) use self::kind::{Kind, Shape, compression_of};
 use self::sample::Sample;
 pub(crate) use self::store::FilesBelow;
 pub(crate) use self::text_file::RecordMemory;
@@ -110,7 +114,7 @@ pub(crate) async fn open(
         settings,
         path,
         url: ListingTableUrl::parse(path).map_err(|error| errors::from_plan(&error))?,
-        kind: Kind::of(path)?,
+        kind: Kind::of(path).ok_or_else(|| nameless(path))?,
     };
     let files = match is_pattern {
         true => opening.matching().await?,
@@ -207,14 +211,39 @@ impl Opening<'_> {
     /// Parquet files, which know the names and types of their columns.
     async fn typed(&self, files: &[ObjectMeta]) -> Result<ListingTable, MySqlError> {
         let format: Arc<dyn FileFormat> = Arc::new(ParquetFormat::default());
+        let declaring: Arc<dyn FileFormat> =
+            Arc::new(ParquetFormat::default().with_skip_metadata(false));
         let options = self.options(Arc::clone(&format));
-        let schema = match self.inferred(&options).await {
-            Ok(schema) => schema,
-            Err(error) if files.len() < 2 => return Err(error),
-            Err(_) => self.merged(&format, files).await?,
+        let schema = if files.is_empty() {
+            // One file, which agrees with itself.
+            of_one(self.inferred(&self.options(declaring)).await?.as_ref())
+        } else {
+            let schema = match self.inferred(&options).await {
+                Ok(schema) => schema,
+                Err(error) if files.len() < 2 => return Err(error),
+                Err(_) => self.merged(&format, files).await?,
+            };
+            self.declared(&declaring, files, schema).await?
         };
         let config = ListingTableConfig::new(self.url.clone());
         listing(config, options, schema)
+    }
+
+    /// The columns of files with the MySQL types that all of them declare.
+    async fn declared(
+        &self,
+        format: &Arc<dyn FileFormat>,
+        files: &[ObjectMeta],
+        schema: SchemaRef,
+    ) -> Result<SchemaRef, MySqlError> {
+        let mut declarations = Declarations::default();
+        for file in files {
+            let file = self.of_file(format, file).await?;
+            if !declarations.add(&file) {
+                return Ok(schema);
+            }
+        }
+        Ok(declarations.apply(&schema))
     }
 
     /// Text files: their columns are matched by name, and have types that hold the values of all.
@@ -412,6 +441,13 @@ fn unreadable(path: &str, error: &datafusion::error::DataFusionError) -> MySqlEr
     found
 }
 
+/// The error of a file whose name says no format.
+fn nameless(path: &str) -> MySqlError {
+    let what =
+        format!("a table from '{path}': its name does not end in .parquet, .csv, .tsv or .json");
+    errors::not_supported(&what)
+}
+
 /// The error for a file that is missing or may not be read.
 pub(crate) fn cannot_open(path: &str, error: &std::io::Error) -> MySqlError {
     let told = error.get_ref().and_then(|inner| inner.downcast_ref());
@@ -424,62 +460,4 @@ pub(crate) fn cannot_open(path: &str, error: &std::io::Error) -> MySqlError {
         _ => ErrorCode::FileRead,
     };
     MySqlError::new(code, &[&path, &number, &errors::reason(error)])
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shape {
-    Parquet,
-    Csv,
-    Tsv,
-    Json,
-}
-
-struct Kind {
-    shape: Shape,
-    compression: FileCompressionType,
-    /// The end of the name, as it is written.
-    suffix: String,
-}
-
-impl Kind {
-    fn of(path: &str) -> Result<Kind, MySqlError> {
-        let lower = path.to_ascii_lowercase();
-        let (rest, compression) = [
-            (".gz", FileCompressionType::GZIP),
-            (".zst", FileCompressionType::ZSTD),
-            (".bz2", FileCompressionType::BZIP2),
-            (".xz", FileCompressionType::XZ),
-        ]
-        .into_iter()
-        .find_map(|(end, compression)| Some((lower.strip_suffix(end)?, compression)))
-        .unwrap_or((lower.as_str(), FileCompressionType::UNCOMPRESSED));
-        let shape = match rest.rsplit_once('.').map(|(_, extension)| extension) {
-            Some("parquet" | "pq") if !compression.is_compressed() => Shape::Parquet,
-            Some("csv") => Shape::Csv,
-            Some("tsv" | "tab") => Shape::Tsv,
-            Some("json" | "jsonl" | "ndjson") => Shape::Json,
-            _ => {
-                let what = format!(
-                    "a table from '{path}': its name does not end in .parquet, .csv, .tsv or .json"
-                );
-                return Err(errors::not_supported(&what));
-            }
-        };
-        let start = rest.rfind('.').unwrap_or(0);
-        Ok(Kind {
-            shape,
-            compression,
-            suffix: path.get(start..).unwrap_or_default().to_owned(),
-        })
-    }
-
-    /// How a text file is read.
-    fn text_format(&self) -> Option<Format> {
-        match self.shape {
-            Shape::Csv => Some(Format::Csv { delimiter: b',' }),
-            Shape::Tsv => Some(Format::Csv { delimiter: b'\t' }),
-            Shape::Json => Some(Format::Json),
-            Shape::Parquet => None,
-        }
-    }
 }

@@ -1,26 +1,21 @@
 //! SELECT ... INTO OUTFILE, INTO DUMPFILE and INTO variables.
-//!
-//! Owns the new file: it must not exist before, and it is gone where the statement fails.
 
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 
 use arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
-use mayfly_sql::statement::{FileFormat, Into};
-use mayfly_types::{CharacterSet, ErrorCode, MySqlError, Warning};
+use mayfly_sql::statement::{Into, OutFileFormat};
+use mayfly_types::{ErrorCode, MySqlError, Warning};
 
 use super::Job;
 use super::evaluate::user_value;
 use super::query::Ready;
 use crate::errors;
 use crate::export::Export;
-use crate::file_access::CreatedFile;
+use crate::new_file::{NewFile, cannot_write};
 use crate::outcome::Outcome;
 use crate::render;
-
-/// Bytes that are written together.
-const BUFFER_BYTES: usize = 256 << 10;
 
 impl Job {
     /// Runs a query whose rows no client sees.
@@ -31,14 +26,7 @@ impl Job {
     ) -> Result<Outcome, MySqlError> {
         self.limit_time();
         match into {
-            Into::OutFile {
-                path,
-                character_set,
-                format,
-            } => {
-                let set = character_set.unwrap_or_default();
-                self.write_rows(query, &path, set, &format).await
-            }
+            Into::OutFile { path, format } => self.write_rows(query, &path, format).await,
             Into::DumpFile(path) => self.dump_row(query, &path).await,
             Into::Variables(names) => self.assign_row(query, names).await,
         }
@@ -48,48 +36,42 @@ impl Job {
         &self,
         query: ast::Query,
         path: &str,
-        set: CharacterSet,
-        format: &FileFormat,
+        format: OutFileFormat,
     ) -> Result<Outcome, MySqlError> {
-        if format.field_terminator.is_empty() && format.enclosure.is_none() {
-            return Err(errors::not_supported(
-                "INTO OUTFILE with fields of fixed size",
-            ));
-        }
+        let export = Export::of(path, format)?;
         let ready = self.ready_into(query).await?;
-        let export = Export::new(format, set, ready.columns(self));
-        let mut file = NewFile::create(self, path)?;
-        if export.is_end_ambiguous() {
+        let columns = ready.columns(self);
+        export.check_columns(&columns)?;
+        let file = NewFile::create(self.file_access(), path)?;
+        let note = export.note(path);
+        let schema = ready.plan.schema();
+        let mut file = export.begin(file, columns, &schema, &self.memory_pool()?)?;
+        if file.is_end_ambiguous() {
             self.connection
                 .warn(Warning::new(ErrorCode::AmbiguousFieldTerminator, &[]));
         }
+        if let Some(note) = note {
+            self.connection.warn(note);
+        }
         let mut rows = 0;
-        let mut bytes = Vec::new();
         let mut stream = self.rows(&ready)?;
         drop(ready);
         while let Some(batch) = stream.next().await {
             let batch = batch.map_err(|error| errors::from_plan(&error))?;
-            for row in 0..batch.num_rows() {
-                export.write_row(&mut bytes, &batch, row);
-                if bytes.len() >= BUFFER_BYTES {
-                    file.write(&bytes)?;
-                    bytes.clear();
-                }
-            }
+            file.write(&batch)?;
             rows += batch.num_rows() as u64;
             // Lets a cancelled statement end.
             tokio::task::yield_now().await;
         }
         self.check_interrupted()?;
-        file.write(&bytes)?;
-        file.keep();
+        file.finish()?.keep();
         Ok(self.found(rows))
     }
 
     async fn dump_row(&self, query: ast::Query, path: &str) -> Result<Outcome, MySqlError> {
         let ready = self.ready_into(query).await?;
         let columns = ready.columns(self);
-        let mut file = NewFile::create(self, path)?;
+        let mut file = NewFile::create(self.file_access(), path)?;
         let (first, has_more) = self.first_row(&ready).await?;
         let Some(batch) = first else {
             file.keep();
@@ -102,7 +84,8 @@ impl Job {
         for (array, column) in batch.columns().iter().zip(&columns) {
             render::write_cell(&mut bytes, array, 0, &column.column_type);
         }
-        file.write(&bytes)?;
+        let written = file.write_all(&bytes);
+        written.map_err(|error| cannot_write(path, &error))?;
         file.keep();
         Ok(self.found(1))
     }
@@ -171,54 +154,4 @@ impl Job {
         self.connection.local().found_rows = rows;
         Outcome::done(rows)
     }
-}
-
-/// A file that a statement writes. It goes if the statement fails.
-struct NewFile {
-    path: String,
-    created: CreatedFile,
-    is_kept: bool,
-}
-
-impl NewFile {
-    fn create(job: &Job, path: &str) -> Result<NewFile, MySqlError> {
-        match job.file_access().create(path) {
-            Ok(created) => Ok(NewFile {
-                path: path.to_owned(),
-                created,
-                is_kept: false,
-            }),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                Err(MySqlError::new(ErrorCode::FileExists, &[&path]))
-            }
-            Err(error) => Err(failed(ErrorCode::FileCreate, path, &error)),
-        }
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> Result<(), MySqlError> {
-        let written = self.created.file.write_all(bytes);
-        written.map_err(|error| failed(ErrorCode::FileWrite, &self.path, &error))
-    }
-
-    fn keep(mut self) {
-        self.is_kept = true;
-    }
-}
-
-impl Drop for NewFile {
-    fn drop(&mut self) {
-        if !self.is_kept {
-            // Nothing more can be done about a file that does not go.
-            let _ = self.created.remove();
-        }
-    }
-}
-
-fn failed(code: ErrorCode, path: &str, error: &std::io::Error) -> MySqlError {
-    let told = error.get_ref().and_then(|inner| inner.downcast_ref());
-    if let Some(told) = told {
-        return MySqlError::clone(told);
-    }
-    let number = error.raw_os_error().unwrap_or(0);
-    MySqlError::new(code, &[&path, &number, &errors::reason(error)])
 }

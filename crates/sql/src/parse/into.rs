@@ -17,7 +17,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::cursor::Cursor;
-use super::load;
+use super::out_file;
 use super::{Parser, RECURSION_LIMIT, Result};
 use crate::dialect::MayflyDialect;
 use crate::statement::Into;
@@ -107,13 +107,8 @@ fn is_any(token: &TokenWithSpan, words: &[&str]) -> bool {
 fn clause(cursor: &mut Cursor<'_>) -> Result<Into> {
     if cursor.word("OUTFILE") {
         let path = cursor.string()?;
-        let character_set = load::character_set(cursor)?;
-        let format = load::format(cursor)?;
-        return Ok(Into::OutFile {
-            path,
-            character_set,
-            format,
-        });
+        let format = out_file::format(cursor)?;
+        return Ok(Into::OutFile { path, format });
     }
     if cursor.word("DUMPFILE") {
         return Ok(Into::DumpFile(cursor.string()?));

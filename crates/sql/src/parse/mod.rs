@@ -18,6 +18,7 @@ mod into;
 mod key;
 mod load;
 mod maintenance;
+mod out_file;
 mod prepare;
 pub(crate) mod reserved;
 mod set;

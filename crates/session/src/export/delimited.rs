@@ -1,4 +1,4 @@
-//! The file format of SELECT ... INTO OUTFILE: the other direction of `delimited`.
+//! The text of SELECT ... INTO OUTFILE as MySQL writes it: what LOAD DATA reads.
 //!
 //! Owns the spelling of rows; never knows a file. What it writes, LOAD DATA with the same FIELDS
 //! and LINES reads back.
@@ -24,7 +24,7 @@ const ESCAPES: &[u8] = b"ntrb0ZN\0";
 const NUMBERS: &[u8] = b".0123456789e+-\0";
 
 /// How rows are written.
-pub(crate) struct Export {
+pub(super) struct DelimitedRows {
     columns: Vec<Column>,
     /// Texts are written in this set.
     set: CharacterSet,
@@ -46,8 +46,12 @@ struct Column {
     is_escaped: bool,
 }
 
-impl Export {
-    pub(crate) fn new(format: &FileFormat, set: CharacterSet, columns: Vec<ColumnInfo>) -> Export {
+impl DelimitedRows {
+    pub(super) fn new(
+        format: &FileFormat,
+        set: CharacterSet,
+        columns: Vec<ColumnInfo>,
+    ) -> DelimitedRows {
         let byte = |c: Option<char>| c.and_then(|c| u8::try_from(c).ok());
         let field_end = format.field_terminator.clone().into_bytes();
         // Without an end of lines, fields go on.
@@ -74,7 +78,7 @@ impl Export {
                 is_escaped: is_text || looks_like_a_number,
             }
         });
-        Export {
+        DelimitedRows {
             columns: columns.collect(),
             set,
             field_end,
@@ -88,12 +92,12 @@ impl Export {
     }
 
     /// Whether fields may hold what ends them, unescaped.
-    pub(crate) fn is_end_ambiguous(&self) -> bool {
+    pub(super) fn is_end_ambiguous(&self) -> bool {
         self.is_end_ambiguous
     }
 
     /// Appends a row.
-    pub(crate) fn write_row(&self, out: &mut Vec<u8>, batch: &RecordBatch, row: usize) {
+    pub(super) fn write_row(&self, out: &mut Vec<u8>, batch: &RecordBatch, row: usize) {
         out.extend_from_slice(&self.line_start);
         let mut cell = Vec::new();
         for (index, (array, column)) in batch.columns().iter().zip(&self.columns).enumerate() {

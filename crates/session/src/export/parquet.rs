@@ -1,0 +1,396 @@
+//! Files of Parquet: rows are gathered into row groups, which the budget pays for.
+//!
+//! The encoder holds the pages of a row group until it is written. What it holds, and what the next
+//! rows may add, is reserved before they are encoded. A row group ends at a part of the budget, or
+//! earlier where nothing more is granted: less memory makes more and smaller row groups.
+//!
+//! A column has the type of Parquet that is nearest to its own; a number, a day or a time whose
+//! MySQL type that does not tell keeps it in the schema of Arrow that the file carries (see
+//! `files::declared`, which reads it). TIME is a signed number of microseconds that Arrow calls a
+//! duration: Parquet's own time ends after a day.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
+use bytes::Bytes;
+use datafusion::error::DataFusionError;
+use datafusion::execution::memory_pool::{
+    MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
+};
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::arrow::arrow_writer::{
+    ArrowWriterOptions, InMemoryPageStore, PageKey, PageStore, PageStoreArgs, PageStoreFactory,
+};
+use datafusion::parquet::basic::{Compression, ZstdLevel};
+use datafusion::parquet::errors::{ParquetError, Result as ParquetResult};
+use datafusion::parquet::file::properties::WriterProperties;
+use mayfly_sql::statement::{ParquetCompression, ParquetOptions};
+use mayfly_types::{MySqlError, TYPE_KEY};
+
+use crate::errors;
+use crate::files::declaration;
+use crate::new_file::{NewFile, cannot_write};
+use crate::outcome::ColumnInfo;
+
+/// The most rows of a row group, unless the statement says another number.
+const ROW_GROUP_ROWS: usize = 1 << 20;
+/// A row group holds at most this part of the budget, and not more than ...
+const ROW_GROUPS_PER_BUDGET: usize = 4;
+const ROW_GROUP_BYTES_MAX: usize = 128 << 20;
+const ROW_GROUP_BYTES_MIN: usize = 1 << 20;
+/// Pages are at most this part of the budget, and not more than ...
+const PAGES_PER_BUDGET: usize = 64;
+const PAGE_BYTES_MAX: usize = 1 << 20;
+const PAGE_BYTES_MIN: usize = 64 << 10;
+/// Rows that are encoded together have about so many bytes.
+const PIECE_BYTES: usize = 512 << 10;
+/// Bytes that are reserved for each byte of rows that are encoded: in a page, and compressed.
+const COPIES: usize = 3;
+/// What a column takes before it has a value: its encoder, and a context to decompress, which comes
+/// with that to compress.
+const COLUMN_BYTES: usize = 8 << 10;
+const ZSTD_COLUMN_BYTES: usize = 128 << 10;
+/// The table of a dictionary, which is as large when it is empty.
+const DICTIONARY_BYTES: usize = 80 << 10;
+/// What a column takes to compress pages by zstd once it has compressed one.
+const ZSTD_CONTEXT_BYTES: usize = 640 << 10;
+/// What is known of a column of a row group, and of a page, until the file ends.
+const COLUMN_CHUNK_BYTES: usize = 1 << 10;
+const PAGE_INDEX_BYTES: usize = 256;
+
+/// A file of Parquet that is being written.
+pub(crate) struct ParquetWriter {
+    // fixed
+    file: NewFile,
+    schema: SchemaRef,
+    sizes: Sizes,
+    // state
+    writer: ArrowWriter<File>,
+    pages: Arc<PageCount>,
+    memory: MemoryReservation,
+}
+
+/// How large the parts of a file become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sizes {
+    columns: usize,
+    row_group_bytes: usize,
+    page_bytes: usize,
+    compression: ParquetCompression,
+    has_dictionaries: bool,
+}
+
+impl Sizes {
+    /// Sizes that a budget has room for. Where zstd was not asked for, and columns are so many that
+    /// its contexts are not a small part of the budget, pages are compressed by Snappy.
+    fn of(budget_bytes: usize, columns: usize, asked: Option<ParquetCompression>) -> Sizes {
+        let row_group_bytes = budget_bytes / ROW_GROUPS_PER_BUDGET;
+        let row_group_bytes = row_group_bytes.clamp(ROW_GROUP_BYTES_MIN, ROW_GROUP_BYTES_MAX);
+        let page_bytes = budget_bytes / PAGES_PER_BUDGET;
+        // What columns may take that hold nothing.
+        let spare_bytes = row_group_bytes / 2;
+        let has_room = |bytes: usize| columns.saturating_mul(bytes) <= spare_bytes;
+        let compression = asked.unwrap_or(match has_room(ZSTD_COLUMN_BYTES) {
+            true => ParquetCompression::Zstd,
+            false => ParquetCompression::Snappy,
+        });
+        let column_bytes = match compression {
+            ParquetCompression::Zstd => ZSTD_COLUMN_BYTES,
+            ParquetCompression::Snappy | ParquetCompression::None => COLUMN_BYTES,
+        };
+        Sizes {
+            columns,
+            row_group_bytes,
+            page_bytes: page_bytes.clamp(PAGE_BYTES_MIN, PAGE_BYTES_MAX),
+            compression,
+            has_dictionaries: has_room(column_bytes.saturating_add(DICTIONARY_BYTES)),
+        }
+    }
+
+    /// What all columns take before they hold anything, and the page that one is compressing.
+    fn base_bytes(&self) -> usize {
+        let column_bytes = match self.compression {
+            ParquetCompression::Zstd => ZSTD_COLUMN_BYTES,
+            ParquetCompression::Snappy | ParquetCompression::None => COLUMN_BYTES,
+        };
+        let dictionary_bytes = match self.has_dictionaries {
+            true => DICTIONARY_BYTES,
+            false => 0,
+        };
+        let columns = self.columns.saturating_mul(column_bytes + dictionary_bytes);
+        columns + 2 * self.page_bytes + self.context_bytes()
+    }
+
+    /// What a column takes that has compressed a page.
+    fn context_bytes(&self) -> usize {
+        match self.compression {
+            ParquetCompression::Zstd => ZSTD_CONTEXT_BYTES,
+            ParquetCompression::Snappy | ParquetCompression::None => 0,
+        }
+    }
+
+    fn properties(&self, row_group_rows: usize) -> WriterProperties {
+        let compression = match self.compression {
+            ParquetCompression::Zstd => Compression::ZSTD(ZstdLevel::default()),
+            ParquetCompression::Snappy => Compression::SNAPPY,
+            ParquetCompression::None => Compression::UNCOMPRESSED,
+        };
+        WriterProperties::builder()
+            .set_created_by(format!("Mayfly version {}", env!("CARGO_PKG_VERSION")))
+            .set_compression(compression)
+            .set_dictionary_enabled(self.has_dictionaries)
+            .set_dictionary_page_size_limit(self.page_bytes)
+            .set_data_page_size_limit(self.page_bytes)
+            .set_max_row_group_row_count(Some(row_group_rows))
+            .build()
+    }
+}
+
+impl ParquetWriter {
+    /// Begins a file.
+    pub(super) fn new(
+        file: NewFile,
+        options: ParquetOptions,
+        columns: &[ColumnInfo],
+        schema: &Schema,
+        pool: &Arc<dyn MemoryPool>,
+    ) -> Result<ParquetWriter, MySqlError> {
+        let budget_bytes = match pool.memory_limit() {
+            MemoryLimit::Finite(bytes) => bytes,
+            _ => usize::MAX,
+        };
+        let schema = schema_of(columns, schema);
+        let sizes = Sizes::of(budget_bytes, columns.len(), options.compression);
+        let rows = options.row_group_rows.map(usize::try_from);
+        let rows = rows.and_then(Result::ok).unwrap_or(ROW_GROUP_ROWS);
+        let pages = Arc::new(PageCount {
+            context_bytes: sizes.context_bytes(),
+            pages: AtomicUsize::new(0),
+        });
+        let stores: Arc<dyn PageStoreFactory> = Arc::new(CountedPages(Arc::clone(&pages)));
+        let settings = ArrowWriterOptions::new()
+            .with_properties(sizes.properties(rows))
+            .with_page_store_factory(stores);
+        let writer =
+            ArrowWriter::try_new_with_options(file.writer()?, Arc::clone(&schema), settings);
+        Ok(ParquetWriter {
+            writer: writer.map_err(|error| failed(file.path(), error))?,
+            file,
+            schema,
+            sizes,
+            pages,
+            memory: MemoryConsumer::new("row groups of written files").register(pool),
+        })
+    }
+
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), MySqlError> {
+        let rows = batch.num_rows();
+        if rows == 0 {
+            return Ok(());
+        }
+        let batch = self.conformed(batch)?;
+        let pieces = bytes_of(&batch).div_ceil(PIECE_BYTES).max(1);
+        let piece_rows = rows.div_ceil(pieces);
+        let mut start = 0;
+        while start < rows {
+            let piece = batch.slice(start, piece_rows.min(rows - start));
+            self.write_piece(&piece)?;
+            start += piece.num_rows();
+        }
+        Ok(())
+    }
+
+    /// A batch with the types and names of the file.
+    fn conformed(&self, batch: &RecordBatch) -> Result<RecordBatch, MySqlError> {
+        let columns = batch.columns().iter().zip(self.schema.fields());
+        let columns = columns.map(|(column, field)| match column.data_type() {
+            same if same == field.data_type() => Ok(Arc::clone(column)),
+            _ => cast(column, field.data_type()),
+        });
+        let columns = columns.collect::<Result<Vec<ArrayRef>, _>>();
+        let conformed =
+            columns.and_then(|columns| RecordBatch::try_new(Arc::clone(&self.schema), columns));
+        conformed.map_err(|error| errors::from_plan(&error.into()))
+    }
+
+    fn write_piece(&mut self, piece: &RecordBatch) -> Result<(), MySqlError> {
+        self.reserve(COPIES * bytes_of(piece))?;
+        let written = self.writer.write(piece);
+        written.map_err(|error| failed(self.file.path(), error))?;
+        if self.writer.memory_size() >= self.sizes.row_group_bytes {
+            self.end_row_group()?;
+        }
+        Ok(())
+    }
+
+    /// Reserves what is held and that many bytes more; ends the row group where that is refused.
+    fn reserve(&mut self, more_bytes: usize) -> Result<(), MySqlError> {
+        if self
+            .memory
+            .try_resize(self.held_bytes() + more_bytes)
+            .is_ok()
+        {
+            return Ok(());
+        }
+        self.end_row_group()?;
+        let reserved = self.memory.try_resize(self.held_bytes() + more_bytes);
+        reserved.map_err(|error| {
+            let mut error = errors::from_plan(&error);
+            let place = format!(
+                "; a row group of file '{}' is being written",
+                self.file.path()
+            );
+            error.message.push_str(&place);
+            error
+        })
+    }
+
+    fn end_row_group(&mut self) -> Result<(), MySqlError> {
+        let ended = self.writer.flush();
+        ended.map_err(|error| failed(self.file.path(), error))
+    }
+
+    /// What the file holds in memory, with what its next row group takes from its beginning.
+    fn held_bytes(&self) -> usize {
+        let row_groups = self.writer.flushed_row_groups().len();
+        let described = row_groups * self.sizes.columns * COLUMN_CHUNK_BYTES
+            + self.pages.pages.load(Ordering::Relaxed) * PAGE_INDEX_BYTES;
+        described + self.sizes.base_bytes() + self.writer.memory_size()
+    }
+
+    pub(super) fn finish(mut self) -> Result<NewFile, MySqlError> {
+        let finished = self.writer.finish();
+        finished.map_err(|error| failed(self.file.path(), error))?;
+        Ok(self.file)
+    }
+}
+
+/// The fields of the file: any may be NULL, and each tells its MySQL type if its Arrow type does
+/// not.
+fn schema_of(columns: &[ColumnInfo], schema: &Schema) -> SchemaRef {
+    let fields = columns.iter().zip(schema.fields()).map(|(column, field)| {
+        let declared = declaration(&column.column_type, field.data_type());
+        let metadata = declared.map(|text| (TYPE_KEY.to_owned(), text));
+        Field::new(&column.name, field.data_type().clone(), true)
+            .with_metadata(metadata.into_iter().collect::<HashMap<_, _>>())
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// Bytes of the values of a batch.
+fn bytes_of(batch: &RecordBatch) -> usize {
+    let columns = batch.columns().iter();
+    columns.map(|column| bytes_of_column(column)).sum()
+}
+
+fn bytes_of_column(column: &dyn Array) -> usize {
+    let view_bytes = column.len() * size_of::<u128>();
+    match column.data_type() {
+        // A slice shares the texts of its array.
+        DataType::Utf8View => view_bytes + column.as_string_view().total_buffer_bytes_used(),
+        DataType::BinaryView => view_bytes + column.as_binary_view().total_buffer_bytes_used(),
+        _ => {
+            let bytes = column.to_data().get_slice_memory_size();
+            bytes.unwrap_or_else(|_| column.get_array_memory_size())
+        }
+    }
+}
+
+/// The error of the encoder, which may be that of the file.
+fn failed(path: &str, error: ParquetError) -> MySqlError {
+    if let ParquetError::External(cause) = &error
+        && let Some(cause) = cause.downcast_ref::<io::Error>()
+    {
+        return cannot_write(path, cause);
+    }
+    errors::from_plan(&DataFusionError::ParquetError(Box::new(error)))
+}
+
+/// Counts the pages of a file.
+#[derive(Debug)]
+struct PageCount {
+    context_bytes: usize,
+    pages: AtomicUsize,
+}
+
+/// Makes the places where columns keep the pages of a row group.
+#[derive(Debug)]
+struct CountedPages(Arc<PageCount>);
+
+impl PageStoreFactory for CountedPages {
+    fn create(&self, _: &PageStoreArgs<'_>) -> ParquetResult<Box<dyn PageStore>> {
+        Ok(Box::new(ColumnPages {
+            count: Arc::clone(&self.0),
+            pages: InMemoryPageStore::default(),
+            is_used: false,
+        }))
+    }
+}
+
+/// The pages of a column. They are in memory, and so is what compressed the first of them.
+struct ColumnPages {
+    count: Arc<PageCount>,
+    pages: InMemoryPageStore,
+    is_used: bool,
+}
+
+impl PageStore for ColumnPages {
+    fn put(&mut self, value: Bytes) -> ParquetResult<PageKey> {
+        self.is_used = true;
+        self.count.pages.fetch_add(1, Ordering::Relaxed);
+        self.pages.put(value)
+    }
+
+    fn take(&mut self, key: PageKey) -> ParquetResult<Bytes> {
+        self.pages.take(key)
+    }
+
+    fn memory_size(&self) -> usize {
+        let context_bytes = match self.is_used {
+            true => self.count.context_bytes,
+            false => 0,
+        };
+        self.pages.memory_size() + context_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_file_fit_its_budget() {
+        let of = |budget_bytes, columns| Sizes::of(budget_bytes, columns, None);
+        for (budget_bytes, columns) in [
+            (16 << 20, 1),
+            (16 << 20, 12),
+            (16 << 20, 500),
+            (64 << 20, 40),
+            (1 << 30, 200),
+            (usize::MAX, 4096),
+        ] {
+            let sizes = of(budget_bytes, columns);
+            assert!(sizes.row_group_bytes <= budget_bytes / 4);
+            assert!(sizes.base_bytes() <= budget_bytes / 2, "{sizes:?}");
+        }
+        // Few columns have dictionaries and zstd, more have zstd alone, and many neither.
+        let parts = |columns| {
+            let sizes = of(16 << 20, columns);
+            (sizes.compression, sizes.has_dictionaries)
+        };
+        assert_eq!(parts(8), (ParquetCompression::Zstd, true));
+        assert_eq!(parts(14), (ParquetCompression::Zstd, false));
+        assert_eq!(parts(20), (ParquetCompression::Snappy, true));
+        assert_eq!(parts(100), (ParquetCompression::Snappy, false));
+        let asked = Sizes::of(16 << 20, 100, Some(ParquetCompression::Zstd));
+        assert_eq!(asked.compression, ParquetCompression::Zstd);
+        assert!(!asked.has_dictionaries);
+    }
+}
