@@ -208,7 +208,13 @@ async fn links_lead_nowhere() {
     let mut session = engine.connect();
     rows(&mut session, "CREATE TEMPORARY TABLE t (a TEXT)").await;
     let at = |name: &str| inside.join(name).display().to_string();
-    for (name, expected) in [("a.csv", "1"), ("deep/*.csv", "1"), ("own.csv", "1")] {
+    for (name, expected) in [
+        ("a.csv", "1"),
+        ("deep/*.csv", "1"),
+        ("{deep/b,c}.csv", "1"),
+        ("deep", "1"),
+        ("own.csv", "1"),
+    ] {
         let sql = format!("SELECT a FROM '{}'", at(name));
         assert_eq!(rows(&mut session, &sql).await, [[expected]], "{name}");
     }
@@ -219,11 +225,18 @@ async fn links_lead_nowhere() {
         "away/a.csv",
         "away/*.csv",
         "l*.csv",
+        "{a,link}.csv",
+        "{a,../out/a}.csv",
+        "{away,deep}/*.csv",
+        "away",
         "link.parquet",
         "l*.parquet",
     ] {
         let sql = format!("SELECT COUNT(*) FROM '{}'", at(name));
         assert_eq!(error(&mut session, &sql).await.0, 1290, "{name}");
+    }
+    for sql in ["SELECT * FROM '-'", "SELECT * FROM '/dev/stdin'"] {
+        assert_eq!(error(&mut session, sql).await.0, 1290, "{sql}");
     }
     for name in ["link.csv", "away/a.csv"] {
         let sql = format!("LOAD DATA INFILE '{}' INTO TABLE t", at(name));

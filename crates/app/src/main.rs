@@ -23,6 +23,7 @@ mod size;
 mod splitter;
 
 use std::io::{BufReader, IsTerminal};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -54,7 +55,7 @@ fn main() -> ExitCode {
 }
 
 fn run_sql(arguments: SqlArguments) -> Result<ExitCode> {
-    let config = Config::load(&arguments.engine)?;
+    let mut config = Config::load(&arguments.engine)?;
     let scripted = !arguments.execute.is_empty() || arguments.file.is_some();
     let to_terminal = std::io::stdout().is_terminal();
     let interactive = !scripted && to_terminal && std::io::stdin().is_terminal();
@@ -75,6 +76,9 @@ fn run_sql(arguments: SqlArguments) -> Result<ExitCode> {
         force: arguments.force || config.force,
         interactive,
     };
+    // Statements may read what no statement comes from.
+    let script = arguments.file.as_deref();
+    config.engine.reads_standard_input = scripted && script != Some(Path::new("-"));
     let banner = shell::banner(&config);
     let mut runner = Runner::open(config.engine, options)?;
     if interactive {

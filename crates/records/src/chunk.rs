@@ -6,8 +6,9 @@
 
 use std::io::Read;
 
-use memchr::memchr_iter;
+use memchr::{memchr_iter, memchr2};
 
+use crate::array::Misplaced;
 use crate::error::Error;
 use crate::lines::line_ends;
 use crate::split::{Format, Splitter};
@@ -114,6 +115,8 @@ pub struct ChunkReader<R, M> {
     granted: usize,
     /// The line on which the buffer begins.
     line: u64,
+    /// Lines in front of the first record that are still to be skipped.
+    skipped: u64,
     has_begun: bool,
     has_ended: bool,
     /// A buffer that was used.
@@ -132,9 +135,19 @@ impl<R: Read, M: Reserve> ChunkReader<R, M> {
             wanted: usual_bytes(limits),
             granted: 0,
             line: 1,
+            skipped: 0,
             has_begun: false,
             has_ended: false,
             spare: Vec::new(),
+        }
+    }
+
+    /// The same, but for so many lines at the beginning, whatever they hold.
+    #[must_use]
+    pub fn without_lines(self, lines: u64) -> ChunkReader<R, M> {
+        ChunkReader {
+            skipped: lines,
+            ..self
         }
     }
 
@@ -163,12 +176,17 @@ impl<R: Read, M: Reserve> ChunkReader<R, M> {
         if self.buffer.len() < self.wanted && !self.has_ended {
             return Ok(ChunkStep::Reading);
         }
-        let cut = self.splitter.scan(&self.buffer, self.has_ended);
+        if self.skipped > 0 {
+            self.skip_lines();
+            return Ok(ChunkStep::Reading);
+        }
+        let scanned = self.splitter.scan(&mut self.buffer, self.has_ended);
+        let cut = scanned.map_err(|misplaced| self.misplaced(misplaced))?;
         if cut > 0 {
             return Ok(ChunkStep::Chunk(self.emit(cut)));
         }
         if self.has_ended {
-            return match self.buffer.is_empty() {
+            return match self.buffer.is_empty() && self.splitter.may_end() {
                 true => Ok(ChunkStep::End),
                 false => Err(Error::Unterminated {
                     line: self.line,
@@ -204,6 +222,46 @@ impl<R: Read, M: Reserve> ChunkReader<R, M> {
             }
         }
         Ok(())
+    }
+
+    /// Drops the lines of the buffer that are to be skipped. The end of one that is longer is
+    /// looked for in what is read next.
+    fn skip_lines(&mut self) {
+        let mut at: usize = 0;
+        while self.skipped > 0 {
+            let rest = self.buffer.get(at..).unwrap_or_default();
+            let Some(found) = memchr2(b'\n', b'\r', rest) else {
+                at = self.buffer.len();
+                break;
+            };
+            let end = at.saturating_add(found);
+            let is_return = rest.get(found) == Some(&b'\r');
+            at = end.saturating_add(1);
+            let follows = self.buffer.get(at);
+            if is_return && follows.is_none() && !self.has_ended {
+                // A line feed may follow.
+                at = end;
+                break;
+            }
+            let is_pair = is_return && follows == Some(&b'\n');
+            at = at.saturating_add(usize::from(is_pair));
+            self.skipped = self.skipped.saturating_sub(1);
+            self.line = self.line.saturating_add(1);
+        }
+        self.buffer.drain(..at);
+        if self.has_ended && self.buffer.is_empty() {
+            self.skipped = 0;
+        }
+    }
+
+    /// The error of what stands between the objects of an array.
+    fn misplaced(&self, misplaced: Misplaced) -> Error {
+        let before = self.buffer.get(..misplaced.at).unwrap_or_default();
+        let lines = memchr_iter(b'\n', before).count() as u64;
+        Error::BadJson {
+            line: self.line.saturating_add(lines),
+            expected: misplaced.expected,
+        }
     }
 
     /// Makes room for a record that is longer than the buffer.
@@ -250,7 +308,7 @@ impl<R: Read, M: Reserve> ChunkReader<R, M> {
         let line = self.line;
         let lines = match self.splitter.format() {
             // A record ends behind CRLF or in front of it, never within.
-            Format::Csv { .. } => line_ends(&bytes),
+            Format::Csv(_) => line_ends(&bytes),
             Format::Json => memchr_iter(b'\n', &bytes).count() as u64,
         };
         self.line = self.line.saturating_add(lines);

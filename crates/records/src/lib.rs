@@ -1,4 +1,4 @@
-//! Records of text files: CSV, JSON lines, and the delimited format of LOAD DATA.
+//! Records of text files: CSV, JSON, and the delimited format of LOAD DATA.
 //!
 //! Owns where a record begins and ends, what its fields are, and which types their texts have.
 //! **Never** opens a file, and knows neither tables nor Arrow.
@@ -37,6 +37,7 @@
     )
 )]
 
+mod array;
 mod cells;
 mod chunk;
 mod csv;
@@ -51,13 +52,13 @@ pub mod value;
 
 pub use cells::{Cell, Cells, Kind, Texts};
 pub use chunk::{Chunk, ChunkReader, ChunkStep, Limits, Reserve, Unlimited};
-pub use csv::CsvReader;
+pub use csv::{CsvReader, NullTexts};
 pub use delimited::{Delimited, Delimiters, Record, Step};
 pub use error::Error;
 pub use guess::{Guess, TextType};
 pub use json::JsonReader;
 pub use json_text::write_json;
-pub use split::Format;
+pub use split::{CsvSyntax, Format};
 
 /// Characters of the longest name of a column that a file may give: those of MySQL's longest alias.
 pub const NAME_CHARACTERS_MAX: usize = 256;

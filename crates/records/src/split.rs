@@ -5,16 +5,43 @@
 
 use memchr::{memchr, memchr2, memrchr2};
 
+use crate::array::{ArrayPlace, Misplaced};
+
 /// The format of a text file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Fields between delimiters, in quotes where they hold delimiters, quotes or line feeds.
-    Csv {
-        /// What stands between fields.
-        delimiter: u8,
-    },
-    /// One object after the other; white space between them.
+    Csv(CsvSyntax),
+    /// Objects with white space between them, or one array of objects.
     Json,
+}
+
+/// The signs of a CSV file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CsvSyntax {
+    /// What stands between fields.
+    pub delimiter: u8,
+    /// What stands around a field that holds delimiters or line feeds.
+    pub quote: Option<u8>,
+    /// What stands in front of a quote, or of itself, inside quotes: mostly the quote.
+    pub escape: Option<u8>,
+}
+
+impl CsvSyntax {
+    /// Fields between these delimiters; quotes are `"`, doubled inside of quotes.
+    pub const fn delimited(delimiter: u8) -> CsvSyntax {
+        CsvSyntax {
+            delimiter,
+            quote: Some(b'"'),
+            escape: Some(b'"'),
+        }
+    }
+
+    /// Whether `byte` and the one behind it, inside quotes, stand for the second one alone.
+    pub(crate) fn is_escaped(self, byte: u8, behind: Option<u8>) -> bool {
+        let is_sign = behind.is_some() && (behind == self.quote || behind == self.escape);
+        self.escape == Some(byte) && is_sign
+    }
 }
 
 /// Where the scan of a buffer stands.
@@ -24,8 +51,10 @@ pub(crate) struct Splitter {
     /// Bytes of the buffer that were looked at.
     scanned: usize,
     is_in_quotes: bool,
-    /// Brackets of JSON that are open.
+    /// Brackets of JSON that are open, but for that of the array of all objects.
     depth: usize,
+    /// Where a file of JSON stands between its objects.
+    array: ArrayPlace,
 }
 
 impl Splitter {
@@ -35,6 +64,7 @@ impl Splitter {
             scanned: 0,
             is_in_quotes: false,
             depth: 0,
+            array: ArrayPlace::default(),
         }
     }
 
@@ -50,23 +80,32 @@ impl Splitter {
     /// What the last record lacks the end of.
     pub(crate) fn unfinished(&self) -> &'static str {
         match (self.is_in_quotes, self.format) {
-            (true, Format::Csv { .. }) => "a quote",
+            (true, Format::Csv(_)) => "a quote",
             (true, Format::Json) => "a string",
+            (false, _) if self.depth == 0 => "an array",
             (false, _) => "an object",
         }
     }
 
+    /// Whether a file may end here.
+    pub(crate) fn may_end(&self) -> bool {
+        !self.is_in_quotes && self.depth == 0 && self.array.may_end()
+    }
+
     /// The end of the last whole record; 0 if there is none. The last record of a file needs no
-    /// line feed.
-    pub(crate) fn scan(&mut self, buffer: &[u8], is_last: bool) -> usize {
+    /// line feed. What stands around the objects of an array is made white space.
+    ///
+    /// # Errors
+    /// What does not belong between the objects of an array.
+    pub(crate) fn scan(&mut self, buffer: &mut [u8], is_last: bool) -> Result<usize, Misplaced> {
         let cut = match self.format {
-            Format::Csv { delimiter } => self.scan_csv(buffer, delimiter, is_last),
-            Format::Json => self.scan_json(buffer, is_last),
+            Format::Csv(syntax) => self.scan_csv(buffer, syntax, is_last),
+            Format::Json => self.scan_json(buffer, is_last)?,
         };
-        match is_last && !self.is_in_quotes && self.depth == 0 {
+        Ok(match is_last && self.may_end() {
             true => buffer.len(),
             false => cut,
-        }
+        })
     }
 
     /// The buffer begins anew behind `cut`.
@@ -74,32 +113,38 @@ impl Splitter {
         self.scanned = self.scanned.saturating_sub(cut);
     }
 
-    fn scan_csv(&mut self, buffer: &[u8], delimiter: u8, is_last: bool) -> usize {
+    fn scan_csv(&mut self, buffer: &[u8], syntax: CsvSyntax, is_last: bool) -> usize {
         let mut cut = 0;
         while let Some(rest) = buffer.get(self.scanned..)
             && !rest.is_empty()
         {
-            let quote = memchr(b'"', rest);
-            if self.is_in_quotes {
-                let Some(quote) = quote else {
+            if let Some(quote) = syntax.quote
+                && self.is_in_quotes
+            {
+                let escape = syntax.escape.unwrap_or(quote);
+                let Some(found) = memchr2(quote, escape, rest) else {
                     self.scanned = buffer.len();
                     break;
                 };
-                let behind = self.scanned.saturating_add(quote).saturating_add(1);
+                let byte = rest.get(found).copied().unwrap_or(quote);
+                let behind = self.scanned.saturating_add(found).saturating_add(1);
                 match buffer.get(behind) {
-                    Some(b'"') => self.scanned = behind.saturating_add(1),
-                    // Whether the quote is doubled is not known yet.
-                    None if !is_last => {
+                    // What the escape belongs to is not known yet.
+                    None if !is_last && syntax.escape == Some(byte) => {
                         self.scanned = behind.saturating_sub(1);
                         break;
                     }
+                    next if syntax.is_escaped(byte, next.copied()) => {
+                        self.scanned = behind.saturating_add(1);
+                    }
                     _ => {
-                        self.is_in_quotes = false;
+                        self.is_in_quotes = byte != quote;
                         self.scanned = behind;
                     }
                 }
                 continue;
             }
+            let quote = syntax.quote.and_then(|quote| memchr(quote, rest));
             let plain = rest.get(..quote.unwrap_or(rest.len())).unwrap_or_default();
             if let Some(end) = last_line_end(plain, quote.is_some() || is_last) {
                 cut = self.scanned.saturating_add(end);
@@ -115,18 +160,29 @@ impl Splitter {
             let before = at.checked_sub(1).and_then(|before| buffer.get(before));
             self.is_in_quotes = match before {
                 None => true,
-                Some(before) => *before == delimiter || matches!(before, b'\n' | b'\r'),
+                Some(before) => *before == syntax.delimiter || matches!(before, b'\n' | b'\r'),
             };
             self.scanned = at.saturating_add(1);
         }
         cut
     }
 
-    fn scan_json(&mut self, buffer: &[u8], is_last: bool) -> usize {
+    fn scan_json(&mut self, buffer: &mut [u8], is_last: bool) -> Result<usize, Misplaced> {
         let mut cut = 0;
         while let Some(rest) = buffer.get(self.scanned..)
             && !rest.is_empty()
         {
+            if self.depth == 0 && self.array != ArrayPlace::None {
+                self.scanned = self.array.skip(buffer, self.scanned)?;
+                cut = self.scanned;
+                if self.array == ArrayPlace::Within {
+                    // The bracket of an object.
+                    self.array = ArrayPlace::Behind;
+                    self.depth = 1;
+                    self.scanned = self.scanned.saturating_add(1);
+                }
+                continue;
+            }
             if self.is_in_quotes {
                 let Some(found) = memchr2(b'"', b'\\', rest) else {
                     self.scanned = buffer.len();
@@ -167,7 +223,7 @@ impl Splitter {
                 _ => {}
             }
         }
-        cut
+        Ok(cut)
     }
 }
 
@@ -187,18 +243,20 @@ fn last_line_end(plain: &[u8], is_followed: bool) -> Option<usize> {
 mod tests {
     use super::*;
 
-    const CSV: Format = Format::Csv { delimiter: b',' };
+    const CSV: Format = Format::Csv(CsvSyntax::delimited(b','));
 
     #[track_caller]
     fn check(format: Format, buffer: &str, expect: &str) {
+        let mut bytes = buffer.as_bytes().to_vec();
         let mut splitter = Splitter::new(format);
-        let cut = splitter.scan(buffer.as_bytes(), false);
+        let cut = splitter.scan(&mut bytes, false).expect(buffer);
         assert_eq!(&buffer[..cut], expect, "{buffer:?}");
         // The same byte by byte.
+        let mut bytes = buffer.as_bytes().to_vec();
         let mut splitter = Splitter::new(format);
         let mut best = 0;
         for len in 0..=buffer.len() {
-            best = best.max(splitter.scan(&buffer.as_bytes()[..len], false));
+            best = best.max(splitter.scan(&mut bytes[..len], false).expect(buffer));
         }
         assert_eq!(&buffer[..best], expect, "{buffer:?} byte by byte");
     }
@@ -218,6 +276,27 @@ mod tests {
     }
 
     #[test]
+    fn signs_of_csv_may_be_others() {
+        let with = |quote, escape| {
+            Format::Csv(CsvSyntax {
+                delimiter: b';',
+                quote,
+                escape,
+            })
+        };
+        let escaped = with(Some(b'"'), Some(b'\\'));
+        check(escaped, "\"a\\\"\n\"\nb", "\"a\\\"\n\"\n");
+        check(escaped, "\"a\\\\\"\nb\"", "\"a\\\\\"\n");
+        check(escaped, "\"a\\\"\nb", "");
+        check(escaped, "\"a\\n\nb", "");
+        check(escaped, "\"a\"\"\n\"\nb", "\"a\"\"\n");
+        let single = with(Some(b'\''), Some(b'\''));
+        check(single, "'a\n';\"\nb", "'a\n';\"\n");
+        check(with(None, None), "\"a\n\"b", "\"a\n");
+        check(with(Some(b'"'), None), "\"a\"\"\nb", "\"a\"\"\n");
+    }
+
+    #[test]
     fn records_of_json_end_with_their_bracket() {
         check(Format::Json, "{\"a\":1}\n{\"a\"", "{\"a\":1}\n");
         check(Format::Json, "{\"a\":{\"b\":[1]}", "");
@@ -227,13 +306,52 @@ mod tests {
     }
 
     #[test]
+    fn the_objects_of_an_array_are_records() {
+        check(Format::Json, " [", " [");
+        check(Format::Json, "[{\"a\":[1]}, {\"a\"", "[{\"a\":[1]}, ");
+        check(Format::Json, "[\n{\"]\": {}}\n]\n", "[\n{\"]\": {}}\n]\n");
+        let scanned = |text: &str| {
+            let mut bytes = text.as_bytes().to_vec();
+            let mut splitter = Splitter::new(Format::Json);
+            let cut = splitter.scan(&mut bytes, true);
+            let cut = cut.map(|_| String::from_utf8(bytes).unwrap());
+            (cut, splitter.may_end())
+        };
+        let whole = " {\"a\":1} \n{\"b\":[2,3]} ";
+        assert_eq!(
+            scanned("[{\"a\":1},\n{\"b\":[2,3]}]"),
+            (Ok(whole.to_owned()), true)
+        );
+        assert_eq!(scanned("[]").0, Ok("  ".to_owned()));
+        for (text, at) in [
+            ("[1]", 1),
+            ("[[{}]]", 1),
+            ("[{},]", 4),
+            ("[,{}]", 1),
+            ("[{} {}]", 4),
+            ("[{}] {}", 5),
+            ("[{}][", 4),
+        ] {
+            let found = scanned(text).0;
+            assert_eq!(found.map_err(|wrong| wrong.at), Err(at), "{text}");
+        }
+        for text in ["[", "[{}", "[{},", "[{"] {
+            let (found, may_end) = scanned(text);
+            assert!(found.is_ok() && !may_end, "{text}");
+        }
+        assert!(scanned("").1 && scanned(" \n").1);
+    }
+
+    #[test]
     fn the_last_record_needs_no_line_feed() {
-        let cut = |text: &str| Splitter::new(CSV).scan(text.as_bytes(), true);
-        assert_eq!(cut("a\nb"), 3);
-        assert_eq!(cut("\"a\""), 3);
-        assert_eq!(cut("a\n\"b"), 2);
-        let cut = |text: &str| Splitter::new(Format::Json).scan(text.as_bytes(), true);
-        assert_eq!(cut("{}\n{}"), 5);
-        assert_eq!(cut("{}\n{"), 3);
+        let cut = |format: Format, text: &str| {
+            let mut bytes = text.as_bytes().to_vec();
+            Splitter::new(format).scan(&mut bytes, true).expect(text)
+        };
+        assert_eq!(cut(CSV, "a\nb"), 3);
+        assert_eq!(cut(CSV, "\"a\""), 3);
+        assert_eq!(cut(CSV, "a\n\"b"), 2);
+        assert_eq!(cut(Format::Json, "{}\n{}"), 5);
+        assert_eq!(cut(Format::Json, "{}\n{"), 3);
     }
 }

@@ -27,6 +27,7 @@ use crate::session::Session;
 use crate::shortage::Statements;
 use crate::slow_log::SlowLog;
 use crate::spare_threads;
+use crate::standard_input::StandardInput;
 use crate::status::Status;
 use crate::variables::Variables;
 use crate::waiting::{OTHER_THREADS_MAX, THREAD_NAME, WORKER_STACK_BYTES, WaitingRoom};
@@ -102,6 +103,8 @@ pub struct EngineOptions {
     pub resident_max_bytes: Option<u64>,
     /// The files that statements may name.
     pub files: FileAccess,
+    /// Whether statements may read the standard input of the process, as the file `-`.
+    pub reads_standard_input: bool,
     /// Where slow statements are logged.
     pub slow_log: Option<PathBuf>,
     /// Where clients come in, which variables tell them.
@@ -146,6 +149,7 @@ impl Default for EngineOptions {
             statement_quota_bytes: None,
             resident_max_bytes: None,
             files: FileAccess::default(),
+            reads_standard_input: false,
             endpoints: Endpoints::default(),
             slow_log: None,
             faults: None,
@@ -194,6 +198,7 @@ pub(crate) struct Shared {
     pub(crate) watchdog: Watchdog,
     /// Large tables that are being freed.
     pub(crate) gone_tables: GoneTables,
+    pub(crate) standard_input: StandardInput,
     // resources
     runtime: Option<Runtime>,
     /// One thread that no query runs on: see [`Engine::control`].
@@ -281,6 +286,7 @@ impl Engine {
                 statements: Arc::default(),
                 watchdog: Watchdog::default(),
                 gone_tables: GoneTables::default(),
+                standard_input: StandardInput::default(),
                 runtime: Some(runtime),
                 control: Some(control),
             }),

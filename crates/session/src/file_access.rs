@@ -208,8 +208,11 @@ fn beneath(parent: &OwnedFd, name: &Path, flags: OFlags) -> io::Result<OwnedFd> 
 /// Whether a file lies in a directory whatever links its path goes through. What a pattern matches
 /// is not known yet: nothing above its first wildcard may lead away, and no part below may go up.
 fn lies_under(path: &Path, directory: &Path) -> bool {
-    let is_wild =
-        |part: &Component<'_>| part.as_os_str().to_string_lossy().contains(['*', '?', '[']);
+    let is_wild = |part: &Component<'_>| {
+        part.as_os_str()
+            .to_string_lossy()
+            .contains(['*', '?', '[', '{'])
+    };
     let goes_up = |part: Component<'_>| part == Component::ParentDir;
     if path.components().any(goes_up) {
         return false;

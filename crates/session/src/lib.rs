@@ -17,7 +17,8 @@
 //!      |
 //!   statement                     a module for each kind of them, point for those on few rows
 //!      |-- meaning                DataFusion with MySQL's functions, rules and our operators
-//!      |-- files, lowered         what may stand in FROM beside tables
+//!      |-- files, standard_input  what may stand in FROM beside tables
+//!      |-- lowered                the same under names in small letters
 //!      |
 //!   planning                      the threads that plan, and the bounds of one statement's plan
 //!      |
@@ -69,6 +70,7 @@ mod shortage;
 mod slow_log;
 mod spare_threads;
 mod spooled;
+mod standard_input;
 mod statement;
 mod stats;
 mod status;

@@ -3,6 +3,8 @@
 //! A client may send the file of LOAD DATA LOCAL as slowly as it likes. Whoever has the right to
 //! change a shared table must not wait for that, so the bytes go to the temp space first.
 //!
+//! A [`KeptFile`] may be read more than once: it stays until it is dropped.
+//!
 //! **Cost**: a copy of the bytes; a file beyond the memory is written to disk and read again.
 
 #![deny(
@@ -11,6 +13,8 @@
     clippy::arithmetic_side_effects
 )]
 
+use std::fmt;
+use std::io::{self, Read};
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, BinaryViewArray};
@@ -30,6 +34,8 @@ pub(crate) struct Spool {
     run: BatchRun,
     /// Bytes that are less than a piece.
     rest: Vec<u8>,
+    /// Bytes of all that has come.
+    bytes: u64,
 }
 
 impl Spool {
@@ -40,6 +46,7 @@ impl Spool {
         Self {
             run: BatchRun::new(account, schema, NextUse::At(0)),
             rest: Vec::with_capacity(PIECE_BYTES),
+            bytes: 0,
         }
     }
 
@@ -48,6 +55,7 @@ impl Spool {
     /// # Errors
     /// Those of the temp space.
     pub(crate) fn push(&mut self, mut bytes: &[u8]) -> Result<(), MySqlError> {
+        self.bytes = self.bytes.saturating_add(bytes.len() as u64);
         while !bytes.is_empty() {
             let room = PIECE_BYTES.saturating_sub(self.rest.len());
             let (now, later) = bytes.split_at(room.min(bytes.len()));
@@ -87,6 +95,97 @@ impl Spool {
             batch: None,
             row: 0,
         })
+    }
+}
+
+impl Spool {
+    /// The whole file, to be read more than once.
+    ///
+    /// # Errors
+    /// Those of the temp space.
+    pub(crate) fn keep(mut self) -> Result<KeptFile, MySqlError> {
+        self.append()?;
+        let finished = self.run.finish();
+        finished.map_err(|error| errors::from_table(&error))?;
+        Ok(KeptFile {
+            run: self.run,
+            bytes: self.bytes,
+        })
+    }
+}
+
+/// A file in the temp space that may be read more than once.
+pub(crate) struct KeptFile {
+    run: BatchRun,
+    bytes: u64,
+}
+
+impl fmt::Debug for KeptFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeptFile")
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl KeptFile {
+    /// Its length.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Reads it from its beginning.
+    pub(crate) fn reader(self: &Arc<Self>) -> KeptReader {
+        KeptReader {
+            file: Arc::clone(self),
+            next: 0,
+            batch: None,
+            row: 0,
+            at: 0,
+        }
+    }
+}
+
+/// Reads a file that is kept; the page that is read stays in memory.
+pub(crate) struct KeptReader {
+    file: Arc<KeptFile>,
+    /// The number of the batch that comes next.
+    next: usize,
+    batch: Option<BinaryViewArray>,
+    /// The piece of the batch that is read, and how far it was.
+    row: usize,
+    at: usize,
+}
+
+impl Read for KeptReader {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if out.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            if let Some(batch) = &self.batch
+                && self.row < batch.len()
+            {
+                let rest = batch.value(self.row).get(self.at..).unwrap_or_default();
+                if !rest.is_empty() {
+                    let mut rest = rest;
+                    let read = rest.read(out)?;
+                    self.at = self.at.saturating_add(read);
+                    return Ok(read);
+                }
+                self.row = self.row.saturating_add(1);
+                self.at = 0;
+                continue;
+            }
+            if self.next >= self.file.run.batch_count() {
+                return Ok(0);
+            }
+            let batch = self.file.run.read(self.next, None);
+            let batch = batch.map_err(|error| io::Error::other(errors::from_table(&error)))?;
+            self.next = self.next.saturating_add(1);
+            self.row = 0;
+            self.batch = Some(batch.column(0).as_binary_view().clone());
+        }
     }
 }
 
@@ -162,5 +261,29 @@ mod tests {
             }
         }
         assert_eq!(spooled(&[7; 300], 1), [7; 300][..]);
+    }
+
+    #[test]
+    fn what_is_kept_is_read_again() {
+        let space = Space::open(SpaceOptions {
+            memory_bytes: 4 << 20,
+            ..SpaceOptions::default()
+        });
+        let space = space.unwrap();
+        let account = space.root().child("file", AccountOptions::default());
+        for len in [0, 1, PIECE_BYTES, PIECE_BYTES + 1, 6 << 20] {
+            let bytes: Vec<u8> = (0..=250).cycle().take(len).collect();
+            let mut spool = Spool::new(&account);
+            for piece in bytes.chunks(1000) {
+                spool.push(piece).unwrap();
+            }
+            let file = Arc::new(spool.keep().unwrap());
+            assert_eq!(file.bytes(), len as u64);
+            for _ in 0..2 {
+                let mut back = Vec::new();
+                file.reader().read_to_end(&mut back).unwrap();
+                assert!(back == bytes, "{len}");
+            }
+        }
     }
 }

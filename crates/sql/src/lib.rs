@@ -15,6 +15,7 @@
 //!   selects                          the numbers of SELECTs in EXPLAIN
 //!   plan --> origin, stored          tables that its columns are from, columns that take its rows
 //!
+//!   file_name                        files as tables, with options behind their names
 //!   inner_name                       what the planner calls tables that go by one name
 //!   in_turn, by_row                  conditions and values of what writes, asked for as MySQL does
 //!   template, literal, repeatable,
@@ -45,6 +46,7 @@ pub mod defaults;
 pub mod dialect;
 pub mod digest;
 mod effort;
+pub mod file_name;
 mod from_list;
 pub mod functions;
 pub mod in_turn;

@@ -142,3 +142,56 @@ fn the_demo_runs_and_spills() {
         .count();
     assert_eq!(left, 0, "files left behind");
 }
+
+#[test]
+fn standard_input_is_a_table() {
+    let execute = |statements: &[&str], input: &str| {
+        let arguments = statements.iter().flat_map(|sql| ["-e", *sql]);
+        let ran = run(&arguments.collect::<Vec<_>>(), input);
+        assert_eq!(ran.code, Some(0), "{statements:?}: {}", ran.err);
+        ran.out
+    };
+    // It comes once, and is read as often as it is named.
+    let out = execute(
+        &[
+            "SELECT SUM(a) AS s, MAX(b) AS m FROM '-'",
+            "SELECT COUNT(*) AS n FROM '-' x JOIN '/dev/stdin' y ON x.a = y.a",
+            "SELECT stdin.a FROM '-' (format = csv, delimiter = ';', skip = 1, header = off) z, '-' \
+             WHERE column_1 = a AND a > 1",
+        ],
+        "a;b\n1;x\n2;y\n",
+    );
+    assert_eq!(out, "s\tm\n3\ty\nn\n2\na\n2\n");
+    let out = execute(
+        &["SELECT a FROM '-' ORDER BY a DESC"],
+        " [{\"a\": 1},\n{\"a\": 2}]",
+    );
+    assert_eq!(out, "a\n2\n1\n");
+    let out = execute(
+        &["SELECT column_2 AS b FROM '-' (format = tsv, header = off)"],
+        "1\tx,y\n",
+    );
+    assert_eq!(out, "b\nx,y\n");
+    let lines = format!("a\n{}", "7\n".repeat(1_000_000));
+    let out = execute(&["SELECT COUNT(*) AS n, SUM(a) AS s FROM '-'"], &lines);
+    assert_eq!(out, "n\ts\n1000000\t7000000\n");
+    // Not where statements come from there, and not as Parquet.
+    for (arguments, input, expected) in [
+        (
+            &[][..],
+            "SELECT * FROM '-';",
+            "where statements come from there",
+        ),
+        (
+            &["-e", "SELECT * FROM '/dev/stdin'", "-"],
+            "",
+            "where statements come from there",
+        ),
+        (&["-e", "SELECT * FROM '-'"], "PAR1", "is a Parquet file"),
+        (&["-e", "SELECT * FROM '-'"], "", "is empty"),
+    ] {
+        let ran = run(arguments, input);
+        assert_eq!(ran.code, Some(1), "{arguments:?}: {}", ran.out);
+        assert!(ran.err.contains(expected), "{arguments:?}: {}", ran.err);
+    }
+}

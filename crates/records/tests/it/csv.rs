@@ -4,11 +4,13 @@
 //! second one the number of columns.
 
 use mayfly_records::{
-    Cells, ChunkReader, CsvReader, Error, Format, Guess, Kind, Limits, TextType, Unlimited, value,
+    Cells, ChunkReader, CsvReader, CsvSyntax, Error, Format, Guess, Kind, Limits, TextType,
+    Unlimited, value,
 };
 use mayfly_testkit::Random;
 
-const COMMA: Format = Format::Csv { delimiter: b',' };
+const SYNTAX: CsvSyntax = CsvSyntax::delimited(b',');
+const COMMA: Format = Format::Csv(SYNTAX);
 
 /// A record: its fields, empty for NULL.
 type Fields = Vec<Vec<u8>>;
@@ -48,7 +50,7 @@ fn read(file: &[u8], width: usize, record_bytes_max: usize) -> Result<Vec<Fields
         copies: 1,
     };
     let mut chunks = ChunkReader::new(file, COMMA, limits, Unlimited);
-    let reader = CsvReader::new(b',', (0..width).map(Some).collect());
+    let reader = CsvReader::new(SYNTAX, (0..width).map(Some).collect());
     let mut cells = Cells::new(width);
     let mut records = Vec::new();
     let mut line = 0;

@@ -80,6 +80,7 @@ fn read(
 fn check_written(random: &mut Random) {
     let mut file = String::new();
     let mut expected: Vec<Row> = Vec::new();
+    let is_array = random.chance(0.5);
     for _ in 0..random.below(20) {
         let mut row: Row = vec![(Kind::Null, String::new()); NAMES.len()];
         let mut members = Vec::new();
@@ -100,9 +101,17 @@ fn check_written(random: &mut Random) {
             members.reverse();
         }
         let comma = format!("{},{}", space(random), space(random));
+        if is_array {
+            file.push_str(space(random));
+            file.push(if expected.is_empty() { '[' } else { ',' });
+        }
         file.push_str(&format!("{}{{{}}}", space(random), members.join(&comma)));
         file.push_str(if random.chance(0.9) { "\n" } else { " " });
         expected.push(row);
+    }
+    if is_array {
+        file.push_str(if expected.is_empty() { "[]" } else { "]" });
+        file.push_str(space(random));
     }
     for record_bytes_max in [1 << 20, 400] {
         let keys = NAMES.iter().enumerate();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mayfly_records::{
-    Cells, Chunk, ChunkReader, ChunkStep, CsvReader, Delimited, Delimiters, Error, Format,
-    JsonReader, Kind, Limits, NAME_CHARACTERS_MAX, Record, Reserve, Step, Unlimited,
+    Cells, Chunk, ChunkReader, ChunkStep, CsvReader, CsvSyntax, Delimited, Delimiters, Error,
+    Format, JsonReader, Kind, Limits, NAME_CHARACTERS_MAX, Record, Reserve, Step, Unlimited,
 };
 
 /// An endless line.
@@ -62,7 +62,8 @@ fn granting(max: usize) -> (Arc<AtomicUsize>, Granted) {
     (all, granted)
 }
 
-const CSV: Format = Format::Csv { delimiter: b',' };
+const SYNTAX: CsvSyntax = CsvSyntax::delimited(b',');
+const CSV: Format = Format::Csv(SYNTAX);
 
 fn limits(record_bytes_max: usize) -> Limits {
     Limits {
@@ -78,6 +79,7 @@ fn an_endless_record_ends_at_the_limit() {
         (CSV, "a\n\""),
         (Format::Json, "{\"a\":1}\n"),
         (Format::Json, "{\"a\":1}\n{\"a\":\""),
+        (Format::Json, "[{\"a\":1},\n{\"a\":\""),
     ] {
         let file = first.as_bytes().chain(Endless);
         let mut chunks = ChunkReader::new(file, format, limits(1 << 20), Unlimited);
@@ -206,7 +208,7 @@ fn fields_beyond_the_columns_are_only_counted() {
     assert_eq!(record.field(0), Some(&b"d"[..]));
     // CSV: a record, and a header.
     let mut chunk = chunk_of(&format!("1,2\n{}\n", ",".repeat(100_000)), CSV);
-    let reader = CsvReader::new(b',', vec![Some(0), Some(1)]);
+    let reader = CsvReader::new(SYNTAX, vec![Some(0), Some(1)]);
     let error = reader.read(&mut chunk, &mut Cells::new(2), 10);
     let Err(Error::TooManyFields {
         line,
@@ -219,7 +221,7 @@ fn fields_beyond_the_columns_are_only_counted() {
     assert_eq!((line, expected, found), (2, 2, 100_001));
     for (fields, is_right) in [(4, true), (5, false), (100_000, false)] {
         let mut chunk = chunk_of(&format!("\n{}a\n", "a,".repeat(fields - 1)), CSV);
-        match CsvReader::header(b',', &mut chunk, 4) {
+        match CsvReader::header(SYNTAX, &mut chunk, 4) {
             Ok(Some(header)) => assert!(is_right && header.len() == fields, "{fields}"),
             Err(Error::TooManyColumns { line, limit }) => {
                 assert!(!is_right, "{fields}");
@@ -319,7 +321,7 @@ fn lines_of_csv_end_with_carriage_returns_too() {
         for record_bytes_max in [1 << 20, 12] {
             let limits = limits(record_bytes_max);
             let mut chunks = ChunkReader::new(file.as_bytes(), CSV, limits, Unlimited);
-            let reader = CsvReader::new(b',', vec![Some(0), Some(1)]);
+            let reader = CsvReader::new(SYNTAX, vec![Some(0), Some(1)]);
             let mut cells = Cells::new(2);
             let line = loop {
                 let mut chunk = match chunks.next_chunk() {

@@ -25,6 +25,7 @@ use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::execution::memory_pool::MemoryPool;
+use mayfly_sql::file_name::FileKind;
 use mayfly_sql::statement::{CsvOptions, FileFormat, OutFileFormat, ParquetOptions, RowFormat};
 use mayfly_types::{CharacterSet, ErrorCode, Level, MySqlError, Warning};
 
@@ -33,7 +34,7 @@ use self::parquet::ParquetWriter;
 use self::sink::Sink;
 use self::text::{TextRows, TextWriter};
 use crate::errors;
-use crate::files::{Kind, Shape, compression_of};
+use crate::files::{compression, named};
 use crate::new_file::NewFile;
 use crate::outcome::ColumnInfo;
 use crate::row_text::JsonRows;
@@ -69,21 +70,21 @@ impl Export {
             } => delimited(character_set.unwrap_or_default(), format),
             OutFileFormat::Named(format) => Export {
                 layout: Layout::Rows(format),
-                compression: compression_of(path),
+                compression: compression(path),
                 told_by_name: None,
             },
-            OutFileFormat::OfName => match Kind::of(path) {
+            OutFileFormat::OfName => match named(path) {
                 None => delimited(CharacterSet::default(), FileFormat::default()),
                 Some(kind) => {
-                    let (format, told_by_name) = match kind.shape {
-                        Shape::Parquet => (RowFormat::Parquet(ParquetOptions::default()), None),
-                        Shape::Csv => (RowFormat::Csv(CsvOptions::COMMAS), Some("CSV")),
-                        Shape::Tsv => (RowFormat::Csv(CsvOptions::TABS), Some("TSV")),
-                        Shape::Json => (RowFormat::Json, Some("JSON")),
+                    let (format, told_by_name) = match kind {
+                        FileKind::Parquet => (RowFormat::Parquet(ParquetOptions::default()), None),
+                        FileKind::Csv => (RowFormat::Csv(CsvOptions::COMMAS), Some("CSV")),
+                        FileKind::Tsv => (RowFormat::Csv(CsvOptions::TABS), Some("TSV")),
+                        FileKind::Json => (RowFormat::Json, Some("JSON")),
                     };
                     Export {
                         layout: Layout::Rows(format),
-                        compression: kind.compression,
+                        compression: compression(path),
                         told_by_name,
                     }
                 }

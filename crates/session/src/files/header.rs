@@ -29,11 +29,13 @@ pub(super) enum Header {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FirstLine {
     fields: Vec<String>,
+    /// Its number in the file.
+    line: u64,
 }
 
 impl FirstLine {
     /// Keeps no more of a field than tells whether it is a name, and one that is too long.
-    pub(super) fn new(fields: Vec<Vec<u8>>) -> FirstLine {
+    pub(super) fn new(fields: Vec<Vec<u8>>, line: u64) -> FirstLine {
         let text = |field: Vec<u8>| {
             let field = field.trim_ascii();
             let field = field.get(..SHOWN_BYTES).unwrap_or(field);
@@ -45,6 +47,7 @@ impl FirstLine {
         };
         FirstLine {
             fields: fields.into_iter().map(text).collect(),
+            line,
         }
     }
 
@@ -76,7 +79,7 @@ impl FirstLine {
         is_header: bool,
         path: &str,
     ) -> Result<(Header, Option<Warning>), MySqlError> {
-        let width = self.fields.len();
+        let (width, line) = (self.fields.len(), self.line);
         let missing = self.fields.iter().filter(|field| field.is_empty()).count();
         let is_unclear = self.is_header().is_none();
         let mut fields = self.fields.iter();
@@ -85,7 +88,7 @@ impl FirstLine {
             // That a line with values is a row needs no word.
             let warning = (is_unclear && value.is_none()).then(|| {
                 let text = format!(
-                    "Line 1 of file '{path}' lacks {missing} names of {width}: it is read as a row, \
+                    "Line {line} of file '{path}' lacks {missing} names of {width}: it is read as a row, \
                      and the columns are called column_1, column_2, ..."
                 );
                 warning_of(text)
@@ -94,14 +97,14 @@ impl FirstLine {
         }
         let value_warning = value.filter(|_| is_unclear).map(|value| {
             let text = format!(
-                "Line 1 of file '{path}' is read as the names of its columns, though '{value}' in \
+                "Line {line} of file '{path}' is read as the names of its columns, though '{value}' in \
                  it may be a value: other names stand above numbers or days"
             );
             warning_of(text)
         });
         let is_long = |name: &&String| name.chars().nth(NAME_CHARACTERS_MAX).is_some();
         if let Some(name) = self.fields.iter().find(is_long) {
-            return Err(too_long(name, 1, path));
+            return Err(too_long(name, line, path));
         }
         let mut seen = HashSet::new();
         let names = self.fields.into_iter().enumerate();
@@ -112,12 +115,12 @@ impl FirstLine {
         let names: Vec<String> = names.collect();
         if let Some(name) = names.iter().find(|name| !seen.insert(name.to_lowercase())) {
             let mut error = MySqlError::new(ErrorCode::DuplicateColumn, &[name]);
-            error.message = format!("{} in line 1 of file '{path}'", error.message);
+            error.message = format!("{} in line {line} of file '{path}'", error.message);
             return Err(error);
         }
         let warning = (missing > 0).then(|| {
             let text = format!(
-                "Line 1 of file '{path}' lacks {missing} names of {width}: these columns are called \
+                "Line {line} of file '{path}' lacks {missing} names of {width}: these columns are called \
                  by their number, column_1 for the first"
             );
             warning_of(text)

@@ -1,20 +1,26 @@
 //! Files as tables: `SELECT ... FROM 'file.parquet'`.
 //!
-//! The name decides the format: `.parquet`, `.csv`, `.tsv` (or `.tab`), `.json` (or `.jsonl`,
-//! `.ndjson`: one object a line); the text formats also with `.gz`, `.zst`, `.bz2` or `.xz`
-//! behind. A name with `*`, `?` or `[...]` means all files that match. Their columns are matched by
-//! name; CSV files must have the same columns, others have NULL for those that they lack.
+//! The name decides the format, unless an option does: `.parquet`, `.csv`, `.tsv` (or `.tab`),
+//! `.json` (or `.jsonl`, `.ndjson`: objects one after the other, or an array of them); the text
+//! formats also with `.gz`, `.zst`, `.bz2` or `.xz` behind. A name with `*`, `?`, `[...]` or
+//! `{...}` means all files that match, and that of a directory all in it. Their columns are matched
+//! by name; CSV files must have the same columns, others have NULL for those that they lack.
 //!
 //! The first line of a CSV or TSV file is its header if no field of it is empty, a number or a
 //! date, or if the rows below say so (see `header`); otherwise columns are called `column_1`,
 //! `column_2`, ... . Types are those of the first rows, and widen until they hold all of them; what
-//! a later row holds and its type does not is an error. An empty field is NULL.
+//! a later row holds and its type does not is an error. An empty field is NULL. Options in
+//! parentheses behind the name say otherwise (`mayfly_sql::file_name`).
 //!
 //! ```text
-//!   mod ----> sample ----> header        which columns, of which types
-//!     \----> text_table --> arrays       their rows
+//!   mod ----> pattern, kind, delimiter    which files, and what they are
+//!     \----> sample ----> header          which columns, of which types
+//!     \----> declared, constants          types of an option; columns of names and directories
+//!     \----> text_table --> arrays        their rows
 //!     \        \--------> text_file --> decompress, mayfly_records
-//!      \---> footer, store, declared    Parquet below secure_file_priv, and its MySQL types
+//!      \---> parquet_table               Parquet beside constants
+//!      \---> footer, store               Parquet below secure_file_priv
+//!      \---> kept_types                  the MySQL types that it declares
 //! ```
 
 #![deny(
@@ -24,11 +30,16 @@
 )]
 
 mod arrays;
+mod constants;
 mod declared;
 mod decompress;
+mod delimiter;
 mod footer;
 mod header;
+mod kept_types;
 mod kind;
+mod parquet_table;
+mod pattern;
 mod sample;
 mod store;
 mod text_file;
@@ -36,7 +47,6 @@ mod text_table;
 mod wrong;
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -48,18 +58,22 @@ use datafusion::datasource::listing::{
 };
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::session_state::SessionState;
-use datafusion::object_store::{ObjectMeta, ObjectStore};
-use futures::TryStreamExt;
+use datafusion::object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use mayfly_exec::TimeSlice;
-use mayfly_records::{Format, Guess};
+use mayfly_records::{CsvSyntax, Format, Guess, TextType};
+use mayfly_sql::file_name::FileName;
 use mayfly_types::{COLUMNS_MAX, ColumnType, ErrorCode, MySqlError, Warning};
 
 use self::arrays::field_of;
-pub(crate) use self::declared::declaration;
-use self::declared::{Declarations, of_one};
+use self::constants::Constants;
 use self::header::Header;
-pub(crate) use self::kind::{Kind, Shape, compression_of};
+use self::kept_types::{Declarations, of_one};
+use self::kind::Kind;
+use self::parquet_table::ParquetTable;
+use self::pattern::Found;
 use self::sample::Sample;
+pub(crate) use self::kept_types::declaration;
+pub(crate) use self::kind::{compression, named};
 pub(crate) use self::store::FilesBelow;
 pub(crate) use self::text_file::RecordMemory;
 use self::text_file::{TextFile, TextOptions};
@@ -68,6 +82,7 @@ use self::text_table::TextTable;
 pub(crate) use self::wrong::of_record;
 use crate::errors;
 use crate::file_access::FileAccess;
+use crate::spooled::KeptFile;
 
 /// Rows of a file beyond the first of a pattern that are looked at for types, at least: each file
 /// has half of the rows of the one before.
@@ -80,6 +95,8 @@ pub(crate) struct FileSettings<'a> {
     pub(crate) access: &'a FileAccess,
     /// Pays for long records while their types are looked for.
     pub(crate) pool: Arc<dyn MemoryPool>,
+    /// The standard input of the process, if that is the file.
+    pub(crate) input: Option<Arc<KeptFile>>,
     /// `mayfly_infer_rows`; 0 is all.
     pub(crate) infer_rows: u64,
     /// `mayfly_max_record_bytes`.
@@ -96,53 +113,41 @@ pub(crate) struct OpenedFile {
 ///
 /// # Errors
 /// 1017 when there is no such file, 1235 when its name says no known format, 1024 when files do
-/// not agree, 1060 when a header names a column twice, 1117 when there are more than a table has.
+/// not agree, 1060 when a header names a column twice, 1117 when there are more than a table has,
+/// 1210 for options that do not fit, 1054 for a type of a column that there is not.
 pub(crate) async fn open(
     settings: &FileSettings<'_>,
-    path: &str,
+    file: &FileName,
 ) -> Result<OpenedFile, MySqlError> {
-    let access = settings.access;
-    access.check(path)?;
-    let is_pattern = path.contains(['*', '?', '[']) && !Path::new(path).exists();
-    let mut bytes = 0;
-    if !is_pattern {
-        let opened = access.open_regular(path);
-        let found = opened.and_then(|file| file.metadata());
-        bytes = found.map_err(|error| cannot_open(path, &error))?.len();
-    }
+    let path = file.path.as_str();
+    let mut slice = TimeSlice::begin();
+    let (kind, found) = match &settings.input {
+        Some(input) => {
+            let found = Found {
+                paths: vec![path.to_owned()],
+                bytes: input.bytes(),
+                is_pattern: false,
+            };
+            (Kind::of_input(file, input)?, found)
+        }
+        None => {
+            let has_format = file.options.kind.is_some();
+            let found = pattern::find(settings.access, path, has_format, &mut slice).await?;
+            (Kind::of(file, &found.paths)?, found)
+        }
+    };
     let opening = Opening {
         settings,
-        path,
-        url: ListingTableUrl::parse(path).map_err(|error| errors::from_plan(&error))?,
-        kind: Kind::of(path).ok_or_else(|| nameless(path))?,
+        file,
+        kind,
+        found,
     };
-    let files = match is_pattern {
-        true => opening.matching().await?,
-        false => Vec::new(),
-    };
-    // A link may lead away from where the pattern looks.
-    for file in &files {
-        access.check(&path_of(file))?;
-    }
-    let opened = match opening.kind.text_format() {
-        None => {
-            match is_pattern {
-                true => files
-                    .iter()
-                    .try_for_each(|file| footer::check(access, &path_of(file)))?,
-                false => footer::check(access, path)?,
-            }
-            OpenedFile {
-                table: Arc::new(opening.typed(&files).await?),
-                warnings: Vec::new(),
-            }
-        }
-        Some(format) if is_pattern => {
-            bytes = files.iter().map(|file| file.size).sum();
-            let paths = files.iter().map(path_of).collect();
-            opening.text(format, paths, bytes).await?
-        }
-        Some(format) => opening.text(format, vec![path.to_owned()], bytes).await?,
+    let opened = match opening.kind.text_format(&file.options) {
+        None => OpenedFile {
+            table: opening.typed().await?,
+            warnings: Vec::new(),
+        },
+        Some(format) => opening.text(format, slice).await?,
     };
     if opened.table.schema().fields().is_empty() {
         let text = format!("The file '{path}' is empty: it has no columns");
@@ -154,9 +159,9 @@ pub(crate) async fn open(
 /// A file or a pattern on its way to a table.
 struct Opening<'a> {
     settings: &'a FileSettings<'a>,
-    path: &'a str,
-    url: ListingTableUrl,
+    file: &'a FileName,
     kind: Kind,
+    found: Found,
 }
 
 impl Opening<'_> {
@@ -164,81 +169,68 @@ impl Opening<'_> {
         self.settings.state
     }
 
-    fn store(&self) -> Result<Arc<dyn ObjectStore>, MySqlError> {
-        let store = self.state().runtime_env().object_store(&self.url);
+    fn store(&self, url: &ListingTableUrl) -> Result<Arc<dyn ObjectStore>, MySqlError> {
+        let store = self.state().runtime_env().object_store(url);
         store.map_err(|error| errors::from_plan(&error))
     }
 
-    /// The files of the pattern that hold anything, in the order of their names.
-    async fn matching(&self) -> Result<Vec<ObjectMeta>, MySqlError> {
-        let store = self.store()?;
-        let plan = |error| errors::from_plan(&error);
-        // What the directory held for an earlier statement does not count.
-        let listed = self
-            .state()
-            .runtime_env()
-            .cache_manager
-            .get_list_files_cache();
-        if let Some(listed) = listed {
-            listed.clear();
-        }
-        let files = self
-            .url
-            .list_all_files(self.state(), store.as_ref(), &self.kind.suffix)
-            .await
-            .map_err(plan)?;
-        let mut files: Vec<ObjectMeta> = files.try_collect().await.map_err(plan)?;
-        if files.is_empty() {
-            let error = std::io::Error::from_raw_os_error(ENOENT);
-            return Err(cannot_open(self.path, &error));
-        }
-        files.retain(|file| file.size > 0);
-        files.sort_by(|a, b| a.location.cmp(&b.location));
-        Ok(files)
-    }
-
-    fn options(&self, format: Arc<dyn FileFormat>) -> ListingOptions {
-        ListingOptions::new(format).with_file_extension(self.kind.suffix.clone())
-    }
-
-    async fn inferred(&self, options: &ListingOptions) -> Result<SchemaRef, MySqlError> {
-        options
-            .infer_schema(self.state(), &self.url)
-            .await
-            .map_err(|error| unreadable(self.path, &error))
-    }
-
     /// Parquet files, which know the names and types of their columns.
-    async fn typed(&self, files: &[ObjectMeta]) -> Result<ListingTable, MySqlError> {
+    async fn typed(&self) -> Result<Arc<dyn TableProvider>, MySqlError> {
+        let (mut urls, mut files) = (Vec::new(), Vec::new());
+        for path in &self.found.paths {
+            footer::check(self.settings.access, path)?;
+            let url = url_of(path)?;
+            let meta = self.store(&url)?.head(url.prefix()).await;
+            files.push(meta.map_err(|error| unreadable(path, &error.into()))?);
+            urls.push(url);
+        }
+        let Some(first) = urls.first() else {
+            let error = std::io::Error::from_raw_os_error(ENOENT);
+            return Err(cannot_open(&self.file.path, &error));
+        };
         let format: Arc<dyn FileFormat> = Arc::new(ParquetFormat::default());
+        let store = self.store(first)?;
         let declaring: Arc<dyn FileFormat> =
             Arc::new(ParquetFormat::default().with_skip_metadata(false));
-        let options = self.options(Arc::clone(&format));
-        let schema = if files.is_empty() {
-            // One file, which agrees with itself.
-            of_one(self.inferred(&self.options(declaring)).await?.as_ref())
+        let schema = if let [file] = files.as_slice() {
+            // One file agrees with itself.
+            of_one(self.of_file(&declaring, &store, file).await?.as_ref())
         } else {
-            let schema = match self.inferred(&options).await {
+            let inferred = format.infer_schema(self.state(), &store, &files).await;
+            let schema = match inferred {
                 Ok(schema) => schema,
-                Err(error) if files.len() < 2 => return Err(error),
-                Err(_) => self.merged(&format, files).await?,
+                Err(_) => self.merged(&format, &store, &files).await?,
             };
-            self.declared(&declaring, files, schema).await?
+            self.declared(&declaring, &store, &files, schema).await?
         };
-        let config = ListingTableConfig::new(self.url.clone());
-        listing(config, options, schema)
+        let options = ListingOptions::new(format).with_file_extension("");
+        let config = ListingTableConfig::new_with_multi_paths(urls);
+        let config = config.with_listing_options(options).with_schema(schema);
+        let table = ListingTable::try_new(config).map_err(|error| errors::from_plan(&error))?;
+        let constants = self.constants_of(&self.found.paths, &names_of(&table.schema()))?;
+        if constants.names.is_empty() {
+            return Ok(Arc::new(table));
+        }
+        let types = constants.types();
+        let fields = constants.names.iter().zip(&types);
+        let fields = fields.map(|(name, text_type)| Arc::new(field_of(name, *text_type)));
+        let locations = files.into_iter().map(|file| file.location);
+        let values = locations.zip(constants.values(&types)?).collect();
+        let table = ParquetTable::new(table, fields.collect(), values);
+        Ok(Arc::new(table))
     }
 
     /// The columns of files with the MySQL types that all of them declare.
     async fn declared(
         &self,
         format: &Arc<dyn FileFormat>,
+        store: &Arc<dyn ObjectStore>,
         files: &[ObjectMeta],
         schema: SchemaRef,
     ) -> Result<SchemaRef, MySqlError> {
         let mut declarations = Declarations::default();
         for file in files {
-            let file = self.of_file(format, file).await?;
+            let file = self.of_file(format, store, file).await?;
             if !declarations.add(&file) {
                 return Ok(schema);
             }
@@ -246,41 +238,62 @@ impl Opening<'_> {
         Ok(declarations.apply(&schema))
     }
 
+    /// What is said of files beside their rows; `names` are the columns of these.
+    fn constants_of(&self, paths: &[String], names: &[String]) -> Result<Constants, MySqlError> {
+        let constants = Constants::of(paths, names, &self.file.options, self.found.is_pattern)?;
+        if names.len().saturating_add(constants.names.len()) > COLUMNS_MAX {
+            let place = "(with those of names of files)";
+            return Err(wrong::too_many_columns(COLUMNS_MAX, place));
+        }
+        Ok(constants)
+    }
+
     /// Text files: their columns are matched by name, and have types that hold the values of all.
-    async fn text(
-        &self,
-        format: Format,
-        paths: Vec<String>,
-        bytes: u64,
-    ) -> Result<OpenedFile, MySqlError> {
-        let settings = self.settings;
-        let options = TextOptions {
+    async fn text(&self, format: Format, mut slice: TimeSlice) -> Result<OpenedFile, MySqlError> {
+        let (settings, said) = (self.settings, &self.file.options);
+        let nulls = said.nulls.as_ref();
+        let mut options = TextOptions {
             format,
-            compression: self.kind.compression,
             access: settings.access.clone(),
+            input: settings.input.clone(),
             record_bytes_max: settings.record_bytes_max,
+            header: said.header,
+            nulls: nulls.map(|texts| texts.iter().map(|text| text.as_bytes().into()).collect()),
+            skip: said.skip.unwrap_or_default(),
         };
         let mut columns = TextColumns::default();
-        let mut files = Vec::with_capacity(paths.len());
+        let mut files: Vec<TextFile> = Vec::with_capacity(self.found.paths.len());
         let mut warnings = Vec::new();
-        let mut rows = match settings.infer_rows {
+        let sampled = said.sample.unwrap_or(settings.infer_rows);
+        let mut rows = match sampled {
             0 => u64::MAX,
             rows => rows,
         };
-        let mut slice = TimeSlice::begin();
-        for path in paths {
-            let sample = Sample::of(&options, &path, rows, &settings.pool, &mut slice).await?;
+        for path in &self.found.paths {
+            if let Format::Csv(syntax) = options.format
+                && files.is_empty()
+                && self.kind.guesses_delimiter(said)
+            {
+                let found = delimiter::guess(&options, syntax, path, &settings.pool, &mut slice);
+                let found = found.await?;
+                warnings.extend(found.warning);
+                options.format = Format::Csv(CsvSyntax {
+                    delimiter: found.sign,
+                    ..syntax
+                });
+            }
+            let sample = Sample::of(&options, path, rows, &settings.pool, &mut slice).await?;
             let Some(sample) = sample else {
                 continue;
             };
-            if settings.infer_rows > 0 {
-                let least = SAMPLE_ROWS_MIN.min(settings.infer_rows);
+            if sampled > 0 {
+                let least = SAMPLE_ROWS_MIN.min(sampled);
                 rows = (rows / 2).max(least);
             }
             warnings.extend(sample.warning);
             let places = match format {
-                Format::Json => columns.add(&sample.header, &path)?,
-                Format::Csv { .. } => columns.same(&sample.header, &path)?,
+                Format::Json => columns.add(&sample.header, path)?,
+                Format::Csv(_) => columns.same(&sample.header, path)?,
             };
             for (place, guess) in places.iter().zip(&sample.guesses) {
                 if let Some(known) = columns.guesses.get_mut(*place) {
@@ -288,23 +301,39 @@ impl Opening<'_> {
                 }
             }
             files.push(TextFile {
-                path,
+                path: path.clone(),
                 has_header: sample.header.is_named(),
                 columns: places,
+                constants: Vec::new(),
             });
         }
         let types = columns.guesses.iter().map(Guess::text_type);
-        let types: Vec<_> = types.collect();
+        let mut types: Vec<TextType> = types.collect();
         let names = columns.header.map(|(header, _)| header.names());
-        let names = names.unwrap_or_default();
+        let mut names = names.unwrap_or_default();
+        let width = names.len();
+        if width > 0 {
+            let paths: Vec<String> = files.iter().map(|file| file.path.clone()).collect();
+            let constants = self.constants_of(&paths, &names)?;
+            types.extend(constants.types());
+            names.extend(constants.names.iter().cloned());
+            declared::declare(&mut types, &names, &said.types, &self.file.path)?;
+            let values = constants.values(types.get(width..).unwrap_or_default())?;
+            for (file, values) in files.iter_mut().zip(values) {
+                file.constants = values;
+            }
+        }
+        let is_declared = declared::are_declared(&names, &said.types);
         let fields = names.iter().zip(&types);
         let fields: Vec<Field> = fields.map(|(name, it)| field_of(name, *it)).collect();
+        types.truncate(width);
         let table = TextTable {
             options,
             files,
-            bytes,
+            bytes: self.found.bytes,
             schema: Arc::new(Schema::new(fields)),
             types,
+            is_declared,
         };
         Ok(OpenedFile {
             table: Arc::new(table),
@@ -315,10 +344,11 @@ impl Opening<'_> {
     async fn of_file(
         &self,
         format: &Arc<dyn FileFormat>,
+        store: &Arc<dyn ObjectStore>,
         file: &ObjectMeta,
     ) -> Result<SchemaRef, MySqlError> {
         format
-            .infer_schema(self.state(), &self.store()?, std::slice::from_ref(file))
+            .infer_schema(self.state(), store, std::slice::from_ref(file))
             .await
             .map_err(|error| unreadable(&path_of(file), &error))
     }
@@ -327,11 +357,12 @@ impl Opening<'_> {
     async fn merged(
         &self,
         format: &Arc<dyn FileFormat>,
+        store: &Arc<dyn ObjectStore>,
         files: &[ObjectMeta],
     ) -> Result<SchemaRef, MySqlError> {
         let mut fields: Vec<(Field, &ObjectMeta)> = Vec::new();
         for file in files {
-            for field in self.of_file(format, file).await?.fields() {
+            for field in self.of_file(format, store, file).await?.fields() {
                 let Some((known, from)) = fields.iter_mut().find(|(f, _)| f.name() == field.name())
                 else {
                     fields.push((field.as_ref().clone(), file));
@@ -398,13 +429,33 @@ impl TextColumns {
     }
 }
 
-fn listing(
-    config: ListingTableConfig,
-    options: ListingOptions,
-    schema: SchemaRef,
-) -> Result<ListingTable, MySqlError> {
-    let config = config.with_listing_options(options).with_schema(schema);
-    ListingTable::try_new(config).map_err(|error| errors::from_plan(&error))
+/// The files of a table that is some, if their format knows the names of its columns.
+pub(crate) fn listing_of(table: &Arc<dyn TableProvider>) -> Option<&ListingTable> {
+    let with_constants = || {
+        table
+            .downcast_ref::<ParquetTable>()
+            .map(ParquetTable::files)
+    };
+    table.downcast_ref::<ListingTable>().or_else(with_constants)
+}
+
+fn names_of(schema: &Schema) -> Vec<String> {
+    let fields = schema.fields().iter();
+    fields.map(|field| field.name().clone()).collect()
+}
+
+/// The address of a file, whose name may have any characters.
+fn url_of(path: &str) -> Result<ListingTableUrl, MySqlError> {
+    let absolute = std::fs::canonicalize(path).map_err(|error| cannot_open(path, &error))?;
+    let mut url = "file://".to_owned();
+    for byte in absolute.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'-' | b'.' | b'_' | b'~' => url.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => url.push(char::from(*byte)),
+            byte => url.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    ListingTableUrl::parse(url).map_err(|error| errors::from_plan(&error))
 }
 
 /// The type that holds the values of both, if there is one other than text.
@@ -439,13 +490,6 @@ fn unreadable(path: &str, error: &datafusion::error::DataFusionError) -> MySqlEr
         found = MySqlError::with_message(ErrorCode::FileRead, text);
     }
     found
-}
-
-/// The error of a file whose name says no format.
-fn nameless(path: &str) -> MySqlError {
-    let what =
-        format!("a table from '{path}': its name does not end in .parquet, .csv, .tsv or .json");
-    errors::not_supported(&what)
 }
 
 /// The error for a file that is missing or may not be read.

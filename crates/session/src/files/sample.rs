@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use datafusion::execution::memory_pool::MemoryPool;
 use mayfly_exec::TimeSlice;
-use mayfly_records::{Cells, ChunkStep, CsvReader, Format, Guess, JsonReader, Kind, TextType};
+use mayfly_records::{
+    Cells, ChunkStep, CsvReader, CsvSyntax, Format, Guess, JsonReader, Kind, TextType,
+};
 use mayfly_types::{COLUMNS_MAX, MySqlError, Warning};
 
 use super::header::{FirstLine, Header};
@@ -39,13 +41,14 @@ impl Sample {
     ) -> Result<Option<Sample>, MySqlError> {
         let mut rows = Rows {
             reader: options.open(path, pool)?,
+            options,
             chunk: None,
             path,
             left: rows_max,
             slice,
         };
         match options.format {
-            Format::Csv { delimiter } => rows.csv(delimiter).await,
+            Format::Csv(syntax) => rows.csv(syntax).await,
             Format::Json => rows.json().await,
         }
     }
@@ -54,6 +57,7 @@ impl Sample {
 /// The rows of a file that are looked at.
 struct Rows<'a> {
     reader: FileReader,
+    options: &'a TextOptions,
     chunk: Option<FileChunk>,
     path: &'a str,
     left: u64,
@@ -61,13 +65,13 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    async fn csv(&mut self, delimiter: u8) -> Result<Option<Sample>, MySqlError> {
+    async fn csv(&mut self, syntax: CsvSyntax) -> Result<Option<Sample>, MySqlError> {
         let failed = of_file(self.path);
         let first = loop {
             let Some(chunk) = self.chunk().await? else {
                 return Ok(None);
             };
-            let header = CsvReader::header(delimiter, chunk, COLUMNS_MAX);
+            let header = CsvReader::header(syntax, chunk, COLUMNS_MAX);
             if let Some(first) = header.map_err(&failed)? {
                 break first;
             }
@@ -76,22 +80,23 @@ impl Rows<'_> {
         let mut of_first = vec![Guess::default(); width];
         for (guess, field) in of_first.iter_mut().zip(&first) {
             match std::str::from_utf8(field) {
-                Ok("") => guess.add("", Kind::Null),
+                Ok(_) if self.options.is_null(field) => guess.add("", Kind::Null),
                 Ok(text) => guess.add(text, Kind::Plain),
                 // Whoever reads the row is told.
                 Err(_) => guess.add("", Kind::Text),
             }
         }
-        let line = FirstLine::new(first);
+        let line = FirstLine::new(first, self.options.skip.saturating_add(1));
         let columns = (0..line.width()).map(Some).collect();
-        let mut fields = FieldReader::Csv(CsvReader::new(delimiter, columns));
+        let mut fields = self.options.csv(syntax, columns);
         let mut guesses = vec![Guess::default(); width];
         self.read(&mut fields, &mut guesses).await?;
         let is_text = |column: usize| {
             let guess = guesses.get(column);
             guess.is_none_or(|guess: &Guess| guess.text_type() == TextType::Text)
         };
-        let is_header = line.is_header();
+        let is_told = self.options.header;
+        let is_header = is_told.or_else(|| line.is_header());
         let is_header = is_header.unwrap_or_else(|| line.is_header_above(is_text));
         if !is_header {
             for (guess, first) in guesses.iter_mut().zip(&of_first) {
@@ -99,6 +104,8 @@ impl Rows<'_> {
             }
         }
         let (header, warning) = line.into_header(is_header, self.path)?;
+        // What somebody has said is no guess.
+        let warning = warning.filter(|_| is_told.is_none());
         Ok(Some(Sample {
             header,
             guesses,

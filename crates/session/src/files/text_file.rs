@@ -3,14 +3,17 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
-use mayfly_records::{Chunk, ChunkReader, CsvReader, Error, Format, JsonReader, Limits, Reserve};
+use datafusion::scalar::ScalarValue;
+use mayfly_records::{
+    Chunk, ChunkReader, CsvReader, CsvSyntax, Error, Format, JsonReader, Limits, NullTexts, Reserve,
+};
 use mayfly_types::MySqlError;
 
-use super::{cannot_open, decompress, wrong};
+use super::{cannot_open, decompress, kind, wrong};
 use crate::file_access::FileAccess;
+use crate::spooled::KeptFile;
 
 /// Bytes that are reserved for each byte of a long record: itself, and its value in a column.
 const COPIES: usize = 2;
@@ -19,10 +22,17 @@ const COPIES: usize = 2;
 #[derive(Clone, Debug)]
 pub(super) struct TextOptions {
     pub(super) format: Format,
-    pub(super) compression: FileCompressionType,
     pub(super) access: FileAccess,
+    /// The standard input of the process, if that is the file.
+    pub(super) input: Option<Arc<KeptFile>>,
     /// Bytes of the longest record.
     pub(super) record_bytes_max: usize,
+    /// Whether the first line of a CSV file names its columns, where that was said.
+    pub(super) header: Option<bool>,
+    /// The fields of a CSV file that are NULL, where that was said.
+    pub(super) nulls: Option<NullTexts>,
+    /// Lines in front of the first one of a CSV file.
+    pub(super) skip: u64,
 }
 
 /// The file, and what its fields are.
@@ -33,6 +43,8 @@ pub(super) struct TextFile {
     pub(super) has_header: bool,
     /// For each field of a record of CSV, the column of the table that it is.
     pub(super) columns: Vec<usize>,
+    /// The values of the columns that are the same for all rows.
+    pub(super) constants: Vec<ScalarValue>,
 }
 
 /// Memory of long records, out of a statement's.
@@ -67,23 +79,38 @@ impl TextOptions {
         path: &str,
         pool: &Arc<dyn MemoryPool>,
     ) -> Result<FileReader, MySqlError> {
-        let unopened = |error: &std::io::Error| cannot_open(path, error);
-        let file = self
-            .access
-            .open_regular(path)
-            .map_err(|error| unopened(&error))?;
-        let reader = decompress::reader(file, self.compression, path, pool);
-        let reader = reader.map_err(|error| unopened(&error))?;
+        let reader: Box<dyn Read + Send> = match &self.input {
+            Some(input) => Box::new(input.reader()),
+            None => {
+                let file = self.access.open_regular(path);
+                let reader = file.and_then(|file| {
+                    let compression = kind::compression(path);
+                    decompress::reader(file, compression, path, pool)
+                });
+                reader.map_err(|error| cannot_open(path, &error))?
+            }
+        };
         let limits = Limits {
             record_bytes_max: self.record_bytes_max,
             copies: COPIES,
         };
-        Ok(ChunkReader::new(
-            reader,
-            self.format,
-            limits,
-            RecordMemory::of(pool),
-        ))
+        let memory = RecordMemory::of(pool);
+        let chunks = ChunkReader::new(reader, self.format, limits, memory);
+        Ok(chunks.without_lines(self.skip))
+    }
+
+    /// A reader of the fields of CSV records, which become these columns.
+    pub(super) fn csv(&self, syntax: CsvSyntax, columns: Vec<Option<usize>>) -> FieldReader {
+        let reader = CsvReader::new(syntax, columns);
+        FieldReader::Csv(reader.with_nulls(self.nulls.clone()))
+    }
+
+    /// Whether a field of a CSV file is NULL.
+    pub(super) fn is_null(&self, field: &[u8]) -> bool {
+        match &self.nulls {
+            None => field.is_empty(),
+            Some(nulls) => nulls.iter().any(|null| null.as_ref() == field),
+        }
     }
 }
 

@@ -29,12 +29,14 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
 };
+use datafusion::scalar::ScalarValue;
 use futures::Stream;
 use mayfly_exec::TimeSlice;
-use mayfly_records::{Cells, ChunkStep, CsvReader, Format, JsonReader, TextType};
+use mayfly_records::{Cells, ChunkStep, CsvReader, CsvSyntax, Format, JsonReader, TextType};
 use mayfly_types::{COLUMNS_MAX, MySqlError};
 
 use super::arrays::array_of;
+use super::delimiter;
 use super::text_file::{FieldReader, FileChunk, FileReader, TextFile, TextOptions, of_file};
 use super::wrong;
 
@@ -51,8 +53,12 @@ pub(super) struct TextTable {
     pub(super) files: Vec<TextFile>,
     /// Bytes of the files, as they lie on disk.
     pub(super) bytes: u64,
+    /// The columns of the records, and behind them those that are the same for all rows of a file.
     pub(super) schema: SchemaRef,
+    /// The types of the columns of the records.
     pub(super) types: Vec<TextType>,
+    /// For each column, whether its type was said and not guessed.
+    pub(super) is_declared: Vec<bool>,
 }
 
 #[async_trait::async_trait]
@@ -74,16 +80,33 @@ impl TableProvider for TextTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let all = || (0..self.schema.fields().len()).collect();
         let projection: Vec<usize> = projection.cloned().unwrap_or_else(all);
-        let table_names = self.schema.fields().iter();
+        let table_names = self.schema.fields().iter().take(self.types.len());
+        let schema = Arc::new(self.schema.project(&projection)?);
+        let (mut read, mut output) = (Vec::new(), Vec::new());
+        for column in projection {
+            output.push(match column.checked_sub(self.types.len()) {
+                Some(constant) => Output::Constant(constant),
+                None => {
+                    read.push(column);
+                    Output::Read(read.len().saturating_sub(1))
+                }
+            });
+        }
+        let projection = read;
         let layout = Layout {
             options: self.options.clone(),
             files: self.files.clone(),
             bytes: self.bytes,
             table_columns: table_names.map(|field| field.name().clone()).collect(),
-            schema: Arc::new(self.schema.project(&projection)?),
+            schema,
+            output,
             types: projection
                 .iter()
                 .filter_map(|column| self.types.get(*column).copied())
+                .collect(),
+            is_declared: projection
+                .iter()
+                .filter_map(|column| self.is_declared.get(*column).copied())
                 .collect(),
             projection,
             limit,
@@ -98,13 +121,25 @@ struct Layout {
     options: TextOptions,
     files: Vec<TextFile>,
     bytes: u64,
-    /// The names of all columns of the table.
+    /// The names of all columns of the records.
     table_columns: Vec<String>,
-    /// The columns that are read, and their places in the table.
+    /// The columns that are read: their places in the table, and their types.
     projection: Vec<usize>,
-    schema: SchemaRef,
     types: Vec<TextType>,
+    /// What becomes of them.
+    schema: SchemaRef,
+    output: Vec<Output>,
+    is_declared: Vec<bool>,
     limit: Option<usize>,
+}
+
+/// Where a column of the rows is from.
+#[derive(Debug)]
+enum Output {
+    /// The n-th one that is read.
+    Read(usize),
+    /// The n-th one that is the same for all rows of a file.
+    Constant(usize),
 }
 
 impl Layout {
@@ -118,9 +153,9 @@ impl Layout {
         }
         let place = |column: usize| places.get(column).copied().flatten();
         match self.options.format {
-            Format::Csv { delimiter } => {
+            Format::Csv(syntax) => {
                 let columns = file.columns.iter().map(|column| place(*column));
-                FieldReader::Csv(CsvReader::new(delimiter, columns.collect()))
+                self.options.csv(syntax, columns.collect())
             }
             Format::Json => {
                 let keys = self.table_columns.iter().enumerate();
@@ -281,6 +316,11 @@ impl DisplayAs for TextScan {
             write!(f, " ({})", file.path)?;
         }
         write!(f, ", columns=[{}]", names.join(", "))?;
+        if let Format::Csv(CsvSyntax { delimiter, .. }) = layout.options.format
+            && !b",\t".contains(&delimiter)
+        {
+            write!(f, ", delimiter={}", delimiter::named(delimiter))?;
+        }
         if let Some(limit) = layout.limit {
             write!(f, ", limit={limit}")?;
         }
@@ -364,10 +404,10 @@ impl Chunks {
                 return Ok(Taken::Reading);
             }
         };
-        if let Format::Csv { delimiter } = self.layout.options.format
+        if let Format::Csv(syntax) = self.layout.options.format
             && place.is_before_header
         {
-            let header = CsvReader::header(delimiter, &mut chunk, COLUMNS_MAX);
+            let header = CsvReader::header(syntax, &mut chunk, COLUMNS_MAX);
             // Blank lines may fill the chunks in front of it.
             place.is_before_header = header.map_err(&failed)?.is_none();
         }
@@ -429,7 +469,10 @@ impl Rows {
             self.take_chunk()?;
             return Ok(None);
         }
-        let path = layout.files.get(*file).map_or("", |file| &file.path);
+        let Some(file) = layout.files.get(*file) else {
+            return Ok(None);
+        };
+        let path = &file.path;
         let rows_max = self.rows_max.min(self.left);
         let read = fields.read(chunk, &mut self.cells, rows_max);
         read.map_err(of_file(path))?;
@@ -437,7 +480,7 @@ impl Rows {
             return Ok(None);
         }
         self.left = self.left.saturating_sub(self.cells.rows());
-        batch_of(layout, &self.cells, chunk, path).map(Some)
+        batch_of(layout, &self.cells, chunk, file).map(Some)
     }
 
     /// Gives the chunk back that was read, and reads on towards the next one.
@@ -463,15 +506,27 @@ fn batch_of(
     layout: &Layout,
     cells: &Cells,
     chunk: &FileChunk,
-    path: &str,
+    file: &TextFile,
 ) -> Result<RecordBatch, MySqlError> {
+    let path = &file.path;
     let texts = cells.texts(chunk).map_err(of_file(path))?;
     let schema: &Schema = &layout.schema;
-    let columns = layout.types.iter().zip(schema.fields()).enumerate();
-    let arrays = columns.map(|(column, (text_type, field))| {
-        array_of(cells, column, texts, *text_type).map_err(|wrong| {
+    let columns = layout.output.iter().zip(schema.fields());
+    let arrays = columns.map(|(output, field)| {
+        let column = match output {
+            Output::Read(column) => *column,
+            Output::Constant(constant) => {
+                let value = file.constants.get(*constant).unwrap_or(&ScalarValue::Null);
+                let repeated = value.to_array_of_size(cells.rows());
+                return repeated.map_err(|error| crate::errors::from_plan(&error));
+            }
+        };
+        let text_type = layout.types.get(column).copied().unwrap_or(TextType::Text);
+        array_of(cells, column, texts, text_type).map_err(|wrong| {
             let line = cells.line(wrong.row);
-            wrong::of_value(texts.get(wrong.cell), *text_type, field, line, path)
+            let is_declared = layout.is_declared.get(column) == Some(&true);
+            let value = texts.get(wrong.cell);
+            wrong::of_value(value, text_type, field, is_declared, line, path)
         })
     });
     let arrays = arrays.collect::<Result<Vec<_>, MySqlError>>()?;

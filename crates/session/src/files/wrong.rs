@@ -67,7 +67,8 @@ pub(crate) fn of_record(error: Error, path: &str) -> MySqlError {
             line,
             &format!(
                 "the key '{key}' is not among the columns that the first rows have; SET \
-                 mayfly_infer_rows = 0 to look at all rows for columns and their types"
+                 mayfly_infer_rows = 0, or (sample = ALL) behind its name, looks at all rows for \
+                 columns and their types"
             ),
         ),
         Error::TooManyColumns { line, limit } => too_many_columns(limit, &place(line)),
@@ -97,11 +98,12 @@ fn too_long(line: u64, limit_bytes: usize, in_quotes: bool, path: &str) -> MySql
     MySqlError::with_message(ErrorCode::RowTooBig, text)
 }
 
-/// The error of a value that its column's type cannot hold.
+/// The error of a value that its column's type cannot hold, which was declared or guessed.
 pub(super) fn of_value(
     value: &str,
     text_type: TextType,
     field: &Field,
+    is_declared: bool,
     line: u64,
     path: &str,
 ) -> MySqlError {
@@ -117,9 +119,16 @@ pub(super) fn of_value(
     };
     let shown: String = value.chars().take(SHOWN_CHARACTERS).collect();
     let name = field.name();
+    let origin = match is_declared {
+        true => "the option 'types'",
+        false => {
+            "the first rows: SET mayfly_infer_rows = 0, or (sample = ALL) behind its name, looks at \
+             all rows for it"
+        }
+    };
     let text = format!(
         "Incorrect {kind} value: '{shown}' for column '{name}' at line {line} of file '{path}'; its \
-         type is that of the first rows: SET mayfly_infer_rows = 0 to look at all rows for it"
+         type is that of {origin}"
     );
     MySqlError::with_message(ErrorCode::TruncatedWrongValueForField, text)
 }

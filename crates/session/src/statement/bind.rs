@@ -7,6 +7,7 @@ use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::scalar::ScalarValue;
 use mayfly_exec::TableSource;
 use mayfly_sql::bindings::{Bindings, BoundTable};
+use mayfly_sql::file_name::FileName;
 use mayfly_sql::references::References;
 use mayfly_table::Table;
 use mayfly_types::{ErrorCode, MySqlError};
@@ -17,6 +18,8 @@ use crate::file_access::FileAccess;
 use crate::files::{self, FileSettings};
 use crate::lowered;
 use crate::profile::Stage;
+use crate::spooled::KeptFile;
+use crate::standard_input;
 use crate::variables::{Where, as_scalar, find};
 
 impl Job {
@@ -78,9 +81,9 @@ impl Job {
                 .tables
                 .insert((database, name.table.clone()), bound);
         }
-        for path in &references.files {
-            let table = self.open_file(path).await?;
-            bindings.files.insert(path.clone(), lowered::bind(table)?);
+        for name in &references.files {
+            let table = self.open_file(&FileName::of(name)?).await?;
+            bindings.files.insert(name.clone(), lowered::bind(table)?);
         }
         Ok(bindings)
     }
@@ -94,24 +97,43 @@ impl Job {
     }
 
     /// A file, or the files of a pattern, as a table; warns of what is odd about them.
-    pub(crate) async fn open_file(&self, path: &str) -> Result<Arc<dyn TableProvider>, MySqlError> {
+    pub(crate) async fn open_file(
+        &self,
+        file: &FileName,
+    ) -> Result<Arc<dyn TableProvider>, MySqlError> {
         let (infer_rows, record_bytes_max) = {
             let variables = &self.connection.local().variables;
             let infer_rows = variables.number("mayfly_infer_rows");
             (infer_rows, variables.record_bytes_max())
         };
+        let input = match standard_input::is_named(&file.path) {
+            true => Some(self.standard_input(&file.path).await?),
+            false => None,
+        };
         let settings = FileSettings {
+            input,
             state: self.connection.state()?,
             access: self.file_access(),
             pool: self.memory_pool()?,
             infer_rows,
             record_bytes_max,
         };
-        let opened = files::open(&settings, path).await?;
+        let opened = files::open(&settings, file).await?;
         for warning in opened.warnings {
             self.connection.warn(warning);
         }
         Ok(opened.table)
+    }
+
+    /// The standard input of the process, where statements may read it.
+    async fn standard_input(&self, name: &str) -> Result<Arc<KeptFile>, MySqlError> {
+        self.file_access().check(name)?;
+        let shared = self.connection.engine.shared();
+        if !shared.options.reads_standard_input {
+            let what = format!("a table from '{name}' where statements come from there");
+            return Err(errors::not_supported(&what));
+        }
+        shared.standard_input.kept(&shared.table_account).await
     }
 
     /// The files that statements may name.

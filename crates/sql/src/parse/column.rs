@@ -82,7 +82,7 @@ fn is_literal(expression: &ast::Expr) -> bool {
 }
 
 /// Reads a type by collecting its text; errors name the column.
-fn column_type(cursor: &mut Cursor<'_>, column: &str) -> Result<ColumnType> {
+pub(super) fn column_type(cursor: &mut Cursor<'_>, column: &str) -> Result<ColumnType> {
     let start = cursor.parser.peek_token_ref().clone();
     let mut text = cursor.any_word()?;
     let first = text.to_ascii_uppercase();

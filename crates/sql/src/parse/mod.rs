@@ -11,6 +11,7 @@ mod change;
 mod column;
 mod create;
 mod cursor;
+mod file_options;
 mod flush;
 mod grammar;
 mod insert;
@@ -38,6 +39,7 @@ use crate::source::Source;
 use crate::statement::{Explain, ExplainFormat, Nothing, Show, Statement};
 pub(crate) use chains::{DEPTH_MAX as CHAIN_DEPTH_MAX, OPERATORS_MAX};
 use cursor::Cursor;
+pub(crate) use file_options::file_options;
 pub use prepare::is_on_prepared;
 pub(crate) use reserved::is_reserved;
 pub use reserved::keywords;
@@ -96,6 +98,7 @@ pub fn parse(text: &str) -> std::result::Result<(Statement, Source), MySqlError>
     grammar::read_as_mysql(&mut tokens);
     tokens::join_variables(&mut tokens);
     tokens::share_as_now(&mut tokens);
+    file_options::join(text, &mut tokens).map_err(|refusal| refusal.of_text(text))?;
     let into = into::cut(&mut tokens).map_err(|refusal| refusal.of_text(text))?;
     let dialect = MayflyDialect::for_text(tokens.len(), text.len());
     let parser = Parser::new(&dialect)

@@ -12,6 +12,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use super::lower;
 use crate::bindings::{Bindings, BoundTable, FILES};
+use crate::file_name::path_of;
 use crate::from_list::{is_by_name, joins_mut, plain_alias, tables};
 use crate::parse;
 use crate::references::{file_path, table_name};
@@ -177,6 +178,11 @@ pub(super) fn resolve(factor: &mut TableFactor) {
 
 /// A file without an alias goes by its name up to the first dot.
 pub(super) fn file_alias(path: &str) -> String {
+    let path = path_of(path);
+    if path == "-" {
+        // The standard input.
+        return "stdin".to_owned();
+    }
     let name = Path::new(path)
         .file_name()
         .map(|name| name.to_string_lossy().into_owned());

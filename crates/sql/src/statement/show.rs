@@ -33,7 +33,7 @@ pub enum Show {
         table: TableName,
         filter: Filter,
     },
-    /// DESCRIBE 'file'.
+    /// DESCRIBE 'file': a word for [`FileName::of`](crate::file_name::FileName::of).
     FileColumns(String),
     /// SHOW CREATE TABLE.
     CreateTable(TableName),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::DefaultTableSource;
-use datafusion::datasource::listing::{ListingTable, ListingTableUrl};
+use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::logical_expr::{Expr, LogicalPlan, Subquery, TableSource};
 use datafusion::object_store::path::Path;
 use datafusion::physical_expr::PhysicalExpr;
@@ -24,6 +24,7 @@ use mayfly_sql::planning::{Optimized, is_materialized};
 use mayfly_sql::typing::LOOKED_UP;
 use mayfly_types::ColumnType;
 
+use crate::files;
 use crate::lowered;
 use crate::progress;
 use crate::statement::define::key_bytes;
@@ -39,7 +40,7 @@ pub(super) struct Scan {
     pub(super) block: usize,
     pub(super) has_filter: bool,
     /// The files that it is, if they know their columns.
-    pub(super) files: Option<ListingTableUrl>,
+    pub(super) files: Vec<ListingTableUrl>,
 }
 
 /// The tables of a plan in the order in which its scans stand in the physical one: values of
@@ -111,11 +112,12 @@ fn of_level(plan: &LogicalPlan, scans: &mut Vec<Scan>, values: &mut Vec<Arc<Logi
 }
 
 /// The files of a table that is some.
-fn files_of(source: &Arc<dyn TableSource>) -> Option<ListingTableUrl> {
-    let source = source.downcast_ref::<DefaultTableSource>()?;
+fn files_of(source: &Arc<dyn TableSource>) -> Vec<ListingTableUrl> {
+    let Some(source) = source.downcast_ref::<DefaultTableSource>() else {
+        return Vec::new();
+    };
     let table = lowered::original(&source.table_provider);
-    let listing = table.downcast_ref::<ListingTable>()?;
-    listing.table_paths().first().cloned()
+    files::listing_of(table).map_or_else(Vec::new, |listing| listing.table_paths().clone())
 }
 
 /// How a key is used, in MySQL's columns.
@@ -164,10 +166,10 @@ impl Read<'_> {
     /// Whether a table is the one file that is read, and not one of several.
     fn is_only(&self, scan: &Scan) -> bool {
         match self {
-            Read::File(path) => {
-                let files = scan.files.as_ref();
-                files.is_some_and(|files| files.prefix() == path)
-            }
+            Read::File(path) => match scan.files.as_slice() {
+                [file] => file.prefix() == path,
+                _ => false,
+            },
             Read::Table(_) | Read::Any => false,
         }
     }
@@ -175,10 +177,7 @@ impl Read<'_> {
     fn is_by(&self, scan: &Scan) -> bool {
         match self {
             Read::Table(name) => scan.table == *name,
-            Read::File(path) => {
-                let files = scan.files.as_ref();
-                files.is_some_and(|files| files.contains(path, false))
-            }
+            Read::File(path) => scan.files.iter().any(|file| file.prefix() == path),
             Read::Any => true,
         }
     }

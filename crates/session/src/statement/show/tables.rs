@@ -2,6 +2,7 @@
 
 use arrow::datatypes::Field;
 use mayfly_sql::ansi;
+use mayfly_sql::file_name::FileName;
 use mayfly_sql::statement::TableName;
 use mayfly_table::{Column, Table};
 use mayfly_types::{Collation, ColumnType, ErrorCode, MySqlError};
@@ -127,8 +128,8 @@ impl Job {
         Ok(listing)
     }
 
-    pub(super) async fn list_file_columns(&self, path: &str) -> Result<Listing, MySqlError> {
-        let table = self.open_file(path).await?;
+    pub(super) async fn list_file_columns(&self, name: &str) -> Result<Listing, MySqlError> {
+        let table = self.open_file(&FileName::of(name)?).await?;
         let mut listing = columns_listing(false);
         for field in table.schema().fields() {
             let field: &Field = field;
