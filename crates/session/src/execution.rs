@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use mayfly_sql::parse::is_on_prepared;
+use mayfly_sql::spelling;
 use mayfly_types::{ErrorCode, MySqlError};
 use tokio::runtime::Handle;
 
@@ -84,6 +85,7 @@ impl Session {
         guard.0 = None;
         ended.map_err(|error| {
             let error = running.interrupted().unwrap_or(error);
+            let error = spelling::as_written(error, &running.text);
             running.fail(&error);
             error
         })

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mayfly_space::Account;
+use mayfly_sql::spelling;
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 
 use crate::client_files::{ClientFiles, FileRequests};
@@ -148,7 +149,10 @@ impl Session {
         let ended = self.run_on_workers(&running, look).await;
         guard.0 = None;
         running.finish();
-        ended.map_err(|error| running.interrupted().unwrap_or(error))
+        ended.map_err(|error| {
+            let error = running.interrupted().unwrap_or(error);
+            spelling::as_written(error, &running.text)
+        })
     }
 
     /// Keeps the rows of a statement in the temp space, for whoever reads them piece by piece while

@@ -21,6 +21,7 @@
 //!   template, literal, repeatable,
 //!   table_text                       statements that come again, known by their text
 //!   scanner                          words, literals and comments of a text, without a copy of it
+//!   spelling                         names in errors as the text writes them
 //!   pieces                           several statements in one text, statements with parameters
 //!   long_values                  constants that are not folded; functions/long_text: long literals
 //!   declared, compute                expressions of tables: their text, and their values
@@ -68,6 +69,7 @@ pub mod selects;
 mod shallow;
 pub mod source;
 pub mod source_columns;
+pub mod spelling;
 pub mod statement;
 pub mod stored;
 pub mod table_text;
