@@ -119,6 +119,25 @@ pub struct SqlArguments {
     #[arg(long, value_enum, value_name = "FORMAT", num_args = 0..=1, require_equals = true,
           default_missing_value = "text")]
     pub stats: Option<StatsFormat>,
+    /// Show the results at a prompt in a pager: in CMD, or, where they do not fit the terminal, in
+    /// $PAGER or less [default: in $PAGER, if it is set]
+    #[arg(long, value_name = "CMD", num_args = 0..=1, require_equals = true,
+          default_missing_value = "")]
+    pub pager: Option<String>,
+    /// No pager at a prompt, whatever PAGER says
+    #[arg(long, conflicts_with = "pager")]
+    pub skip_pager: bool,
+    /// Rows of a result that a prompt shows without a pager; 0 for all of them [default: 1000]
+    #[arg(long, value_name = "N")]
+    pub max_rows: Option<u64>,
+    /// What becomes of boxes that are wider than the terminal [default at a prompt: vertical, or
+    /// whole in a pager]
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub wide_rows: Option<WideRows>,
+    /// One column per line where boxes are too wide, as the mysql client's: short for --wide-rows
+    /// vertical
+    #[arg(long, conflicts_with = "wide_rows")]
+    pub auto_vertical_output: bool,
     /// Go on after an error of a file, a pipe or -e
     #[arg(short = 'f', long)]
     pub force: bool,
@@ -137,6 +156,17 @@ pub enum Format {
     Csv,
     /// One JSON object a line
     Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WideRows {
+    /// They turn: one column per line
+    Vertical,
+    /// Their widest columns are cut
+    Cut,
+    /// They stay as they are, and their lines wrap
+    Whole,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]

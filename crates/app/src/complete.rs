@@ -1,16 +1,24 @@
-//! What Tab offers: names and keywords, and file names inside quotes.
+//! What Tab offers: names and keywords, columns of the files that the statement names, and file
+//! names inside quotes.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use reedline::{Completer, CompletionResult, Span, Suggestion};
 
+use crate::commands;
+use crate::file_columns::FileColumns;
 use crate::splitter::{Splitter, Waiting};
 
-/// Words that only the shell knows.
-const COMMANDS: [&str; 5] = ["delimiter", "help", "quit", "source", "status"];
 /// More would not fit a screen.
 const OFFERED_MAX: usize = 200;
+/// Files of a statement that are looked at.
+const FILES_MAX: usize = 8;
+/// How names of files end that may be tables, and what may follow.
+const FORMATS: [&str; 7] = [
+    ".parquet", ".csv", ".tsv", ".tab", ".json", ".jsonl", ".ndjson",
+];
+const COMPRESSED: [&str; 4] = [".gz", ".zst", ".bz2", ".xz"];
 
 /// The names that the session knows; replaced after each statement.
 #[derive(Clone, Default)]
@@ -20,7 +28,7 @@ pub struct Names {
 
 impl Names {
     pub fn replace(&self, mut words: Vec<String>) {
-        words.extend(COMMANDS.iter().map(|word| (*word).to_string()));
+        words.extend(commands::WORDS.iter().map(|word| (*word).to_string()));
         words.sort_unstable();
         words.dedup();
         *self.words.lock().unwrap_or_else(PoisonError::into_inner) = words;
@@ -53,11 +61,38 @@ impl Names {
 
 pub struct SqlCompleter {
     names: Names,
+    files: FileColumns,
 }
 
 impl SqlCompleter {
-    pub fn new(names: Names) -> Self {
-        Self { names }
+    pub fn new(names: Names, files: FileColumns) -> Self {
+        Self { names, files }
+    }
+
+    /// The words that begin with `prefix` in this statement.
+    fn words(&mut self, text: &str, prefix: &str, is_quoted: bool) -> Vec<String> {
+        let lower = prefix.to_lowercase();
+        let mut words: Vec<String> = Vec::new();
+        for file in files_in(text) {
+            for name in self.files.of(file) {
+                let begins = name.to_lowercase().starts_with(&lower);
+                let shown = if is_quoted || is_plain(&name) {
+                    name
+                } else {
+                    format!("`{}`", name.replace('`', "``"))
+                };
+                if begins && shown != prefix && !words.contains(&shown) {
+                    words.push(shown);
+                }
+            }
+        }
+        if !prefix.is_empty() {
+            let mut others = self.names.matching(prefix);
+            others.retain(|name| !words.contains(name));
+            words.extend(others);
+        }
+        words.truncate(OFFERED_MAX);
+        words
     }
 }
 
@@ -72,17 +107,23 @@ impl Completer for SqlCompleter {
                     .map_or(0, |at| {
                         at + before[at..].chars().next().map_or(1, char::len_utf8)
                     });
-                let command = before
-                    .trim_start()
-                    .to_ascii_lowercase()
-                    .starts_with("source ");
-                match &before[start..] {
-                    _ if command => {
-                        let start = before.rfind(' ').map_or(0, |at| at + 1);
+                let line = before.trim_start();
+                // They take the rest of the line, quotes and all.
+                let names_file = line.to_ascii_lowercase().starts_with("source ")
+                    || ["\\. ", "\\d '", "\\d \""]
+                        .iter()
+                        .any(|start| line.starts_with(start));
+                match before[..start].chars().next_back() {
+                    _ if names_file => {
+                        let start = before.rfind([' ', '\'', '"']).map_or(0, |at| at + 1);
                         (start, file_names(&before[start..]))
                     }
-                    "" => (start, Vec::new()),
-                    prefix => (start, self.names.matching(prefix)),
+                    // `\G` is complete: it is no beginning of GROUP.
+                    Some('\\') => (start, Vec::new()),
+                    quote => {
+                        let words = self.words(text, &before[start..], quote == Some('`'));
+                        (start, words)
+                    }
                 }
             }
         };
@@ -109,6 +150,55 @@ fn open_quote(before: &str) -> Option<usize> {
         Waiting::Quote(quote @ ('\'' | '"')) => before.rfind(quote).map(|at| at + 1),
         _ => None,
     }
+}
+
+/// Whether a name needs no quotes.
+fn is_plain(name: &str) -> bool {
+    let is_part = |it: char| it.is_alphanumeric() || it == '_' || it == '$';
+    !name.is_empty() && name.chars().all(is_part) && !name.chars().all(|it| it.is_ascii_digit())
+}
+
+/// The files that a text names in FROM: literals behind FROM, JOIN or a comma that end like the
+/// name of a file. One that is none has no columns.
+fn files_in(text: &str) -> Vec<&str> {
+    let mut files = Vec::new();
+    let mut rest = text;
+    let mut word = "";
+    while let Some(first) = rest.chars().next() {
+        let is_word = |it: char| it.is_alphanumeric() || it == '_';
+        let len = match first {
+            '\'' | '"' | '`' => {
+                let inside = &rest[1..];
+                let Some(len) = inside.find(first) else {
+                    return files;
+                };
+                let follows = word.eq_ignore_ascii_case("from")
+                    || word.eq_ignore_ascii_case("join")
+                    || word == ",";
+                let literal = &inside[..len];
+                if first != '`' && follows && is_file(literal) && files.len() < FILES_MAX {
+                    files.push(literal);
+                }
+                len + 2
+            }
+            _ if is_word(first) => rest.find(|it| !is_word(it)).unwrap_or(rest.len()),
+            _ => first.len_utf8(),
+        };
+        if !first.is_whitespace() {
+            word = &rest[..len];
+        }
+        rest = &rest[len..];
+    }
+    files
+}
+
+/// Whether a text ends like the name of a file that may be a table.
+fn is_file(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let bare = { COMPRESSED.iter() }
+        .find_map(|end| lower.strip_suffix(end))
+        .unwrap_or(&lower);
+    FORMATS.iter().any(|end| bare.ends_with(end))
 }
 
 /// Paths that begin with `prefix`; a directory ends with a slash.

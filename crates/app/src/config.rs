@@ -9,7 +9,7 @@ use mayfly_session::{Engine, EngineOptions, IoMode, PageClass, limit_heaps};
 use mayfly_types::MySqlError;
 use serde::Deserialize;
 
-use crate::args::{EngineArguments, Format, PageSize, StatsFormat, TempIo};
+use crate::args::{EngineArguments, Format, PageSize, StatsFormat, TempIo, WideRows};
 use crate::size;
 
 /// Memory when nobody says anything.
@@ -32,6 +32,17 @@ struct File {
     force: bool,
     #[serde(default)]
     skip_column_names: bool,
+    pager: Option<PagerKey>,
+    max_rows: Option<u64>,
+    wide_rows: Option<WideRows>,
+}
+
+/// `true` is the same as the option without a value, `false` the same as `--skip-pager`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "pager must be a command, true or false")]
+pub enum PagerKey {
+    On(bool),
+    Command(String),
 }
 
 /// `true` is the same as the option without a value.
@@ -68,6 +79,12 @@ pub struct Config {
     pub force: bool,
     /// Whether the file says to leave out the names of columns.
     pub skip_column_names: bool,
+    /// The pager that the file asks for.
+    pub pager: Option<PagerKey>,
+    /// Rows that a prompt shows, if the file says it.
+    pub max_rows: Option<u64>,
+    /// What the file says of boxes that are too wide.
+    pub wide_rows: Option<WideRows>,
 }
 
 impl Config {
@@ -139,6 +156,9 @@ impl Config {
             },
             force: file.force,
             skip_column_names: file.skip_column_names,
+            pager: file.pager,
+            max_rows: file.max_rows,
+            wide_rows: file.wide_rows,
         })
     }
 }

@@ -4,15 +4,22 @@
 //! finds where a statement ends) and never touches the temp space: it speaks to sessions.
 //!
 //! Where to look: `args` for the command line, `config` for what it becomes, `runner` for one
-//! statement, `script` for files and pipes, `shell` for people, `output` for formats, `server` for
+//! statement, `script` for files and pipes, `shell` for people (with `editor` and `complete` for
+//! what they type, `commands`, `pager`, and `caret` for errors), `output` for formats, `server` for
 //! MySQL's clients.
 
 #![forbid(unsafe_code)]
 
 mod args;
+mod caret;
+mod commands;
 mod complete;
 mod config;
+mod editor;
+mod external;
+mod file_columns;
 mod output;
+mod pager;
 mod progress;
 mod raw_bytes;
 mod runner;
@@ -21,6 +28,7 @@ mod server;
 mod shell;
 mod size;
 mod splitter;
+mod terminal;
 
 use std::io::{BufReader, IsTerminal};
 use std::path::Path;
@@ -29,13 +37,16 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Parser;
 
-use crate::args::{Arguments, Command, Format, SqlArguments};
-use crate::config::Config;
+use crate::args::{Arguments, Command, Format, SqlArguments, WideRows};
+use crate::config::{Config, PagerKey};
+use crate::pager::Pager;
 use crate::runner::{Options, Runner};
 use crate::script::Flow;
 
 /// Something failed before or beside SQL: options, files, the engine's start.
 const EXIT_FAILURE: u8 = 1;
+/// Rows that a prompt shows: more than anybody reads, less than a terminal remembers.
+const ROWS_SHOWN: u64 = 1000;
 /// What shells report of a program that Ctrl-C ended.
 const EXIT_INTERRUPTED: u8 = 130;
 
@@ -75,12 +86,26 @@ fn run_sql(arguments: SqlArguments) -> Result<ExitCode> {
         names: !arguments.skip_column_names && !config.skip_column_names,
         force: arguments.force || config.force,
         interactive,
+        max_rows: arguments.max_rows.or(config.max_rows).unwrap_or(ROWS_SHOWN),
+        wide_rows: match arguments.auto_vertical_output {
+            true => Some(WideRows::Vertical),
+            false => arguments.wide_rows.or(config.wide_rows),
+        },
+    };
+    let pager = match (&arguments.pager, &config.pager) {
+        _ if arguments.skip_pager || !interactive => None,
+        (Some(command), _) | (None, Some(PagerKey::Command(command))) => {
+            Some(Pager::named(command.trim()))
+        }
+        (None, Some(PagerKey::On(true))) => Some(Pager::named("")),
+        (None, Some(PagerKey::On(false))) => None,
+        (None, None) => Pager::of_environment(),
     };
     // Statements may read what no statement comes from.
     let script = arguments.file.as_deref();
     config.engine.reads_standard_input = scripted && script != Some(Path::new("-"));
     let banner = shell::banner(&config);
-    let mut runner = Runner::open(config.engine, options)?;
+    let mut runner = Runner::open(config.engine, options, pager)?;
     if interactive {
         println!("{banner}");
         shell::run(&mut runner)?;

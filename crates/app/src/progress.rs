@@ -1,4 +1,4 @@
-//! The line that shows how far a long statement has come.
+//! The line that shows what a long statement does, how far it has come, and what it takes.
 
 use std::time::{Duration, Instant};
 
@@ -30,20 +30,22 @@ impl ProgressLine {
             return;
         }
         let bar = self.bar.get_or_insert_with(|| ProgressBar::new(0));
-        let spilled = match progress.temp_bytes_written {
-            0 => String::new(),
-            bytes => format!(", {} to disk", display_bytes(bytes)),
-        };
+        let takes = format!(
+            ", {} in memory, {} on disk",
+            display_bytes(progress.memory_bytes),
+            display_bytes(progress.disk_bytes)
+        );
         let template = match progress.rows_total {
             Some(rows) if rows > 0 => {
                 bar.set_length(rows);
-                "[{elapsed}] {bar:30} {percent}% of the rows read{msg}"
+                "[{elapsed}] {prefix}: {bar:20} {percent}% of the rows read{msg}"
             }
-            _ => "[{elapsed}] {spinner} {human_pos} rows read{msg}",
+            _ => "[{elapsed}] {prefix}: {spinner} {human_pos} rows read{msg}",
         };
         let style = ProgressStyle::with_template(template).expect("the templates are valid");
         bar.set_style(style.tick_chars("|/-\\ ").progress_chars("=> "));
-        bar.set_message(spilled);
+        bar.set_prefix(progress.phase);
+        bar.set_message(takes);
         bar.set_position(progress.rows_read);
         bar.tick();
     }

@@ -21,11 +21,14 @@ use serde::Serialize;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::args::{Format, StatsFormat};
+use crate::args::{Format, StatsFormat, WideRows};
 use crate::config;
-use crate::output::{self, Cells, ResultWriter};
+use crate::file_columns::FileColumns;
+use crate::output::{self, Cells, Layout};
+use crate::pager::{Pager, Sheet};
 use crate::progress::ProgressLine;
 use crate::size::display_bytes;
+use crate::terminal::Size;
 
 /// Bytes of output collected before a write.
 const OUTPUT_BYTES: usize = 64 << 10;
@@ -43,6 +46,19 @@ pub struct Options {
     pub force: bool,
     /// Print row counts and times after each statement, for people.
     pub interactive: bool,
+    /// Rows of a result that a prompt shows without a pager; 0 for all.
+    pub max_rows: u64,
+    /// What becomes of boxes that are wider than the terminal, if the user said so.
+    pub wide_rows: Option<WideRows>,
+}
+
+/// How the rows of one statement are shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct View {
+    /// One column per line.
+    pub vertical: bool,
+    /// All of them, however many there are.
+    pub all_rows: bool,
 }
 
 /// How a statement ended.
@@ -58,16 +74,16 @@ pub enum End {
 
 /// A session with its terminal.
 pub struct Runner {
-    // fixed
-    options: Options,
     // state
+    options: Options,
+    pager: Option<Pager>,
     session: Session,
     failed_statements: u64,
     // resources
     output: BufWriter<Stdout>,
     interrupts: Signal,
     runtime: Runtime,
-    _engine: Engine,
+    engine: Engine,
 }
 
 /// Why the rows of a statement stopped.
@@ -84,7 +100,7 @@ impl From<io::Error> for Stop {
 
 impl Runner {
     /// Starts an engine and connects to it.
-    pub fn open(engine: EngineOptions, options: Options) -> Result<Self> {
+    pub fn open(engine: EngineOptions, options: Options, pager: Option<Pager>) -> Result<Self> {
         let engine = config::open(engine)?;
         let session = engine.connect();
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -96,12 +112,13 @@ impl Runner {
             .context("listening for Ctrl-C")?;
         Ok(Self {
             options,
+            pager,
             session,
             failed_statements: 0,
             output: BufWriter::with_capacity(OUTPUT_BYTES, io::stdout()),
             interrupts,
             runtime,
-            _engine: engine,
+            engine,
         })
     }
 
@@ -113,6 +130,16 @@ impl Runner {
     /// How results are shown.
     pub fn options(&self) -> Options {
         self.options
+    }
+
+    /// Shows results in another format from now on.
+    pub fn set_format(&mut self, format: Format) {
+        self.options.format = format;
+    }
+
+    /// Shows results in a pager from now on, or on the terminal.
+    pub fn set_pager(&mut self, pager: Option<Pager>) {
+        self.pager = pager;
     }
 
     /// Statements that ended with an error.
@@ -130,16 +157,27 @@ impl Runner {
         self.session.names_for_completion()
     }
 
+    /// Reads the columns of files beside the statements.
+    pub fn file_columns(&self) -> FileColumns {
+        FileColumns::new(self.engine.clone())
+    }
+
     /// Runs one statement to its end and writes its result and figures.
-    pub fn run(&mut self, sql: &str, vertical: bool) -> Result<End> {
+    pub fn run(&mut self, sql: &str, view: View) -> Result<End> {
         let started = Instant::now();
         let mut watch = Watch::new(&self.session, self.options.interactive);
+        let layout = self.layout(view.vertical);
+        let rows_max = match self.options.interactive && self.pager.is_none() && !view.all_rows {
+            true if self.options.max_rows > 0 => self.options.max_rows,
+            _ => u64::MAX,
+        };
         let Self {
             runtime,
             session,
             interrupts,
             output,
             options,
+            pager,
             ..
         } = self;
         let ended = runtime.block_on(async {
@@ -147,12 +185,31 @@ impl Runner {
             let outcome = watch.wait(interrupts, session.execute(sql)).await;
             match outcome {
                 Some(Ok(Outcome::Rows { columns, batches })) => {
-                    let writer = output::writer(options.format, vertical, options.names, &columns);
-                    let rows =
-                        write_rows(&mut watch, interrupts, &columns, batches, writer, output);
-                    let rows = rows.await?;
+                    let mut sheet = Sheet::new(output, pager.as_ref());
+                    let mut rows = Rows {
+                        layout: &layout,
+                        columns: &columns,
+                        shown_max: rows_max,
+                        read: 0,
+                        shown: 0,
+                    };
+                    let written = rows.write(&mut watch, interrupts, batches, &mut sheet);
+                    let written = written.await;
+                    watch.hide();
+                    // Whoever ends a pager has seen enough.
+                    let (written, is_whole) = match written {
+                        Err(Stop::Output(error))
+                            if sheet.is_paged() && error.kind() == io::ErrorKind::BrokenPipe =>
+                        {
+                            (Ok(()), false)
+                        }
+                        written => (written, true),
+                    };
+                    let paused = sheet.finish();
+                    written?;
+                    let elapsed = started.elapsed().saturating_sub(paused?);
                     if options.interactive {
-                        write_row_count(output, rows, started.elapsed())?;
+                        write_row_count(output, &rows, is_whole, elapsed)?;
                     }
                     Ok(())
                 }
@@ -190,6 +247,55 @@ impl Runner {
             self.failed_statements += 1;
         }
         Ok(end)
+    }
+
+    /// How a result is laid out.
+    fn layout(&self, vertical: bool) -> Layout {
+        let Options {
+            format,
+            names,
+            interactive,
+            wide_rows,
+            ..
+        } = self.options;
+        // A pager shows wide lines on its own.
+        let default = match (interactive, &self.pager) {
+            (true, None) => WideRows::Vertical,
+            _ => WideRows::Whole,
+        };
+        let wide = wide_rows.unwrap_or(default);
+        Layout {
+            format,
+            vertical,
+            names,
+            terminal: Size::of(io::stdout()).map(|size| (size.columns, wide)),
+        }
+    }
+
+    /// Shows the columns of a file, which is named with its quotes, and their types.
+    pub fn describe_file(&mut self, file: &str) -> Result<End> {
+        let sql = format!("SELECT * FROM {file}");
+        let described = self.runtime.block_on(self.session.describe(&sql));
+        let columns = match described {
+            Ok(columns) => columns,
+            Err(error) => {
+                self.failed_statements += 1;
+                return Ok(End::Failed(error));
+            }
+        };
+        let rows = columns.iter().map(|column| {
+            let kind = column.column_type.to_string();
+            [column.name.clone(), kind]
+        });
+        let head = ["Field", "Type"];
+        let layout = self.layout(false);
+        let mut sheet = Sheet::new(&mut self.output, self.pager.as_ref());
+        let written = output::write_texts(&layout, &head, rows, &mut sheet);
+        sheet.finish()?;
+        match written {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+            _ => Ok(End::Done),
+        }
     }
 
     /// Writes the figures of the last statement, if they were asked for.
@@ -269,6 +375,8 @@ impl Watch {
                 biased;
                 _ = interrupts.recv() => {
                     self.interrupts += 1;
+                    // What it showed does not matter any more, and ^C stands in it.
+                    self.end_line();
                     if self.interrupts > 1 {
                         return None;
                     }
@@ -289,41 +397,76 @@ impl Watch {
             line.hide();
         }
     }
+
+    /// Removes the line and draws none any more.
+    fn end_line(&mut self) {
+        self.hide();
+        self.line = None;
+    }
 }
 
-async fn write_rows(
-    watch: &mut Watch,
-    interrupts: &mut Signal,
-    columns: &[ColumnInfo],
-    mut batches: RowStream,
-    mut writer: Box<dyn ResultWriter>,
-    output: &mut BufWriter<Stdout>,
-) -> Result<u64, Stop> {
-    let mut cells = Cells::default();
-    let mut rows = 0;
-    while let Some(batch) = watch
-        .wait(interrupts, batches.next())
-        .await
-        .ok_or_else(|| Stop::Sql(interrupted()))?
-    {
-        let batch = batch.map_err(Stop::Sql)?;
-        watch.hide();
-        rows += batch.num_rows() as u64;
-        for row in 0..batch.num_rows() {
-            cells.clear();
-            for (array, column) in batch.columns().iter().zip(columns) {
-                if render::write_cell(cells.buffer(), array, row, &column.column_type) {
-                    cells.end();
-                } else {
-                    cells.null();
+/// The rows of one result on their way to whoever reads them.
+struct Rows<'a> {
+    layout: &'a Layout,
+    columns: &'a [ColumnInfo],
+    /// Rows beyond are counted only.
+    shown_max: u64,
+    read: u64,
+    shown: u64,
+}
+
+impl Rows<'_> {
+    async fn write(
+        &mut self,
+        watch: &mut Watch,
+        interrupts: &mut Signal,
+        mut batches: RowStream,
+        sheet: &mut Sheet<'_>,
+    ) -> Result<(), Stop> {
+        let mut writer = Some(output::writer(self.layout, self.columns));
+        let mut cells = Cells::default();
+        while let Some(batch) = watch
+            .wait(interrupts, batches.next())
+            .await
+            .ok_or_else(|| Stop::Sql(interrupted()))?
+        {
+            let batch = batch.map_err(Stop::Sql)?;
+            watch.hide();
+            self.read += batch.num_rows() as u64;
+            for row in 0..batch.num_rows() {
+                if self.shown == self.shown_max {
+                    break;
                 }
+                let Some(writer) = &mut writer else {
+                    break;
+                };
+                cells.clear();
+                for (array, column) in batch.columns().iter().zip(self.columns) {
+                    if render::write_cell(cells.buffer(), array, row, &column.column_type) {
+                        cells.end();
+                    } else {
+                        cells.null();
+                    }
+                }
+                writer.row(&cells, sheet)?;
+                self.shown += 1;
             }
-            writer.row(&cells, output)?;
+            if self.read > self.shown
+                && let Some(mut writer) = writer.take()
+            {
+                writer.finish(sheet)?;
+                sheet.flush()?;
+            }
+            if sheet.is_paged() {
+                watch.end_line();
+            }
+        }
+        watch.hide();
+        match writer {
+            Some(mut writer) => Ok(writer.finish(sheet)?),
+            None => Ok(()),
         }
     }
-    watch.hide();
-    writer.finish(output)?;
-    Ok(rows)
 }
 
 /// Whether a Ctrl-C came before the statement; it belongs to nobody.
@@ -342,12 +485,29 @@ fn is_use(sql: &str) -> bool {
     word.is_some_and(|word| word.eq_ignore_ascii_case("use"))
 }
 
-fn write_row_count(out: &mut dyn Write, rows: u64, elapsed: Duration) -> io::Result<()> {
+fn write_row_count(
+    out: &mut dyn Write,
+    rows: &Rows<'_>,
+    is_whole: bool,
+    elapsed: Duration,
+) -> io::Result<()> {
     let seconds = elapsed.as_secs_f64();
-    match rows {
+    let more = rows.read - rows.shown;
+    if is_whole && more > 0 {
+        writeln!(
+            out,
+            "... {more} more rows: \\all runs the statement again and shows all, pager pages"
+        )?;
+    }
+    match rows.read {
+        _ if !is_whole => writeln!(
+            out,
+            "{} rows read before the pager ended ({seconds:.2} sec)\n",
+            rows.shown
+        ),
         0 => writeln!(out, "Empty set ({seconds:.2} sec)\n"),
         1 => writeln!(out, "1 row in set ({seconds:.2} sec)\n"),
-        _ => writeln!(out, "{rows} rows in set ({seconds:.2} sec)\n"),
+        count => writeln!(out, "{count} rows in set ({seconds:.2} sec)\n"),
     }
 }
 

@@ -10,16 +10,24 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use clap::ValueEnum;
 use mayfly_types::MySqlError;
 
+use crate::args::Format;
+use crate::caret;
+use crate::commands::{self, Command};
 use crate::raw_bytes;
-use crate::runner::{End, Runner};
-use crate::shell;
-use crate::splitter::{Command, Item, Splitter};
+use crate::runner::{End, Runner, View};
+use crate::splitter::{Item, Splitter};
+use crate::terminal::Size;
 
 /// Files that `source` may nest: deep enough for people, shallow enough for a file that names
 /// itself.
 const SOURCE_DEPTH: usize = 16;
+
+/// What `status` asks the engine.
+pub const STATUS_SQL: &str =
+    "SELECT VERSION() AS version, CONNECTION_ID() AS connection, DATABASE() AS `database`";
 
 /// What the caller does after a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,45 +125,118 @@ fn run_item(runner: &mut Runner, item: Item, file: Option<(&Path, usize)>) -> Re
             vertical,
             ..
         } => {
-            let end = match raw_bytes::statement_of(&sql, runner.client_set()) {
-                Ok(sql) => runner.run(&sql, vertical)?,
+            let view = View {
+                vertical,
+                ..View::default()
+            };
+            let text = raw_bytes::statement_of(&sql, runner.client_set());
+            let end = match &text {
+                Ok(sql) => runner.run(sql, view)?,
                 Err(error) => {
                     runner.count_failure();
-                    End::Failed(error)
+                    End::Failed(error.clone())
                 }
             };
-            let flow = match &end {
-                End::Done => Flow::Continue,
-                End::OutputClosed => return Ok(Flow::Quit),
-                End::Failed(error) => {
-                    print_error(error, Some(line), file);
-                    if runner.options().force {
-                        Flow::Continue
-                    } else {
-                        Flow::Failed
-                    }
-                }
-                End::Interrupted(error) => {
-                    print_error(error, Some(line), file);
-                    Flow::Interrupted
-                }
-            };
+            let flow = finish_statement(runner, &end, text.as_deref().ok(), line, file);
             runner.write_stats();
             Ok(flow)
         }
-        Item::Command(Command::Quit) => Ok(Flow::Quit),
-        Item::Command(Command::Help) => {
-            println!("{}", shell::HELP);
-            Ok(Flow::Continue)
+        Item::Command(command) => run_command(runner, command, file),
+    }
+}
+
+/// Says how a statement ended; `sql` is its text, unless that could not be read.
+fn finish_statement(
+    runner: &Runner,
+    end: &End,
+    sql: Option<&str>,
+    line: u64,
+    file: Option<(&Path, usize)>,
+) -> Flow {
+    let (error, flow) = match end {
+        End::Done => return Flow::Continue,
+        End::OutputClosed => return Flow::Quit,
+        End::Failed(error) if runner.options().force => (error, Flow::Continue),
+        End::Failed(error) => (error, Flow::Failed),
+        End::Interrupted(error) => (error, Flow::Interrupted),
+    };
+    print_error(error, Some(line), file);
+    if let Some(sql) = sql {
+        print_place(error, sql, line);
+    }
+    flow
+}
+
+fn run_command(
+    runner: &mut Runner,
+    command: Command,
+    file: Option<(&Path, usize)>,
+) -> Result<Flow> {
+    match command {
+        Command::Quit => return Ok(Flow::Quit),
+        Command::Help => println!("{}", commands::HELP),
+        Command::Status => {
+            let item = Item::Statement {
+                sql: STATUS_SQL.to_owned(),
+                line: 1,
+                vertical: true,
+                leads: false,
+            };
+            return run_item(runner, item, file);
         }
-        Item::Command(Command::Status) => runner_status(runner, file),
-        Item::Command(Command::Source(path)) => {
+        Command::Source(path) => {
             let depth = file.map_or(0, |(_, depth)| depth);
-            Ok(match source(runner, Path::new(&path), depth)? {
+            return Ok(match source(runner, Path::new(&path), depth)? {
                 Flow::Failed if runner.options().force => Flow::Continue,
                 flow => flow,
-            })
+            });
         }
+        Command::DescribeFile(file) => {
+            let end = runner.describe_file(&file)?;
+            return Ok(finish_statement(runner, &end, None, 1, None));
+        }
+        Command::Format(name) => return Ok(set_format(runner, &name)),
+        // As in the mysql client, nobody reads page by page here.
+        Command::Pager(_) | Command::NoPager | Command::Rehash => {}
+        // A script comes from anywhere, a dump for example.
+        Command::System(_) => return Ok(refuse(runner, "system")),
+        Command::Edit(_) => return Ok(refuse(runner, "edit")),
+        Command::AllRows => return Ok(refuse(runner, "\\all")),
+    }
+    Ok(Flow::Continue)
+}
+
+/// Shows results in another format from now on.
+pub fn set_format(runner: &mut Runner, name: &str) -> Flow {
+    match Format::from_str(name, true) {
+        Ok(format) => {
+            runner.set_format(format);
+            Flow::Continue
+        }
+        Err(_) => {
+            let names: Vec<_> = Format::value_variants()
+                .iter()
+                .filter_map(|format| format.to_possible_value())
+                .map(|value| value.get_name().to_owned())
+                .collect();
+            let names = names.join(", ");
+            fail(runner, &format!("'{name}' is no format; there are {names}"))
+        }
+    }
+}
+
+fn refuse(runner: &mut Runner, command: &str) -> Flow {
+    fail(runner, &format!("'{command}' works at the prompt only"))
+}
+
+/// Fails as a statement does.
+fn fail(runner: &mut Runner, reason: &str) -> Flow {
+    runner.count_failure();
+    eprintln!("ERROR: {reason}");
+    if runner.options().force {
+        Flow::Continue
+    } else {
+        Flow::Failed
     }
 }
 
@@ -182,16 +263,6 @@ pub fn source(runner: &mut Runner, path: &Path, depth: usize) -> Result<Flow> {
     }
 }
 
-fn runner_status(runner: &mut Runner, file: Option<(&Path, usize)>) -> Result<Flow> {
-    let item = Item::Statement {
-        sql: shell::STATUS_SQL.to_string(),
-        line: 1,
-        vertical: true,
-        leads: false,
-    };
-    run_item(runner, item, file)
-}
-
 /// Prints an error as the `mysql` client does; the line is left out at a prompt.
 pub fn print_error(error: &MySqlError, line: Option<u64>, file: Option<(&Path, usize)>) {
     let MySqlError {
@@ -205,4 +276,13 @@ pub fn print_error(error: &MySqlError, line: Option<u64>, file: Option<(&Path, u
         (None, _) => String::new(),
     };
     eprintln!("ERROR {code} ({sqlstate}){place}: {message}");
+}
+
+/// Shows people where in a statement an error is; `first_line` is the number of its first line.
+pub fn print_place(error: &MySqlError, sql: &str, first_line: u64) {
+    if let Some(size) = Size::of(std::io::stderr())
+        && let Some(excerpt) = caret::excerpt(sql, error, first_line, size.columns)
+    {
+        eprintln!("{excerpt}");
+    }
 }

@@ -8,6 +8,8 @@
 //! comments, `DELIMITER`, `\G`, and commands such as `source` at the start of a line. What another
 //! delimiter ends may hold several statements with `;` between them; they are cut apart here.
 
+use crate::commands::{self, Command, Meaning};
+
 /// What a line completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
@@ -23,15 +25,6 @@ pub enum Item {
     },
     /// A command of the shell itself.
     Command(Command),
-}
-
-/// A command of the shell, never sent to the engine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command {
-    Help,
-    Quit,
-    Source(String),
-    Status,
 }
 
 /// What the rest of the buffer is waiting for; chooses the prompt.
@@ -167,14 +160,12 @@ impl Splitter {
             self.complete(false, items);
             return true;
         }
-        let end = |text: &str| text.trim_end_matches(';').trim().to_string();
-        let command = match end(word).to_ascii_lowercase().as_str() {
-            "source" if !rest.is_empty() => Command::Source(end(rest)),
-            "help" | "?" => Command::Help,
-            "exit" | "quit" if end(rest).is_empty() => Command::Quit,
-            "status" if end(rest).is_empty() => Command::Status,
-            "clear" if end(rest).is_empty() => return true,
-            _ => return false,
+        let word = word.trim_end_matches(';').to_ascii_lowercase();
+        if word == "clear" && rest.trim_end_matches(';').is_empty() {
+            return true;
+        }
+        let Some(command) = commands::of_word(&word, rest) else {
+            return false;
         };
         items.push(Item::Command(command));
         true
@@ -235,25 +226,32 @@ impl Splitter {
             self.keep("\\");
             return "";
         };
-        let rest = &after[letter.len_utf8()..];
+        if let Some((meaning, taken)) = commands::of_backslash(after) {
+            match meaning {
+                Meaning::Command(command) => items.push(Item::Command(command)),
+                Meaning::Sql(sql) => items.push(Item::Statement {
+                    sql,
+                    line: self.line,
+                    vertical: false,
+                    leads: false,
+                }),
+            }
+            return &after[taken..];
+        }
         match letter {
             'g' => self.complete(false, items),
             'G' => self.complete(true, items),
             'c' => self.buffer.clear(),
-            'q' => items.push(Item::Command(Command::Quit)),
-            'h' | '?' => items.push(Item::Command(Command::Help)),
-            's' => items.push(Item::Command(Command::Status)),
-            '.' => {
-                let file = rest.trim().trim_end_matches(';').trim().to_string();
-                items.push(Item::Command(Command::Source(file)));
-                return "";
+            'e' => {
+                let text = std::mem::take(&mut self.buffer);
+                items.push(Item::Command(Command::Edit(text.trim().to_owned())));
             }
             _ => {
                 self.keep("\\");
                 self.keep(&after[..letter.len_utf8()]);
             }
         }
-        rest
+        &after[letter.len_utf8()..]
     }
 
     fn step_quote<'a>(&mut self, rest: &'a str, quote: char) -> &'a str {

@@ -16,6 +16,12 @@ pub struct Progress {
     pub rows_total: Option<u64>,
     /// Bytes of temp file written so far.
     pub temp_bytes_written: u64,
+    /// What it does now, in the words of SHOW PROCESSLIST; empty between statements.
+    pub phase: &'static str,
+    /// Memory that it holds.
+    pub memory_bytes: u64,
+    /// What it has in temp files.
+    pub disk_bytes: u64,
     /// Time since the statement arrived.
     pub elapsed: Duration,
 }

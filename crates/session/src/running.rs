@@ -422,10 +422,14 @@ impl Running {
 
     pub(crate) fn progress(&self) -> Progress {
         let plan = lock(&self.plan).clone();
+        let counters = self.account.counters();
         Progress {
             rows_read: plan.as_ref().map_or(0, progress::rows_read),
             rows_total: plan.as_ref().and_then(progress::rows_to_read),
-            temp_bytes_written: self.account.counters().bytes_written,
+            temp_bytes_written: counters.bytes_written,
+            phase: self.stage().name(),
+            memory_bytes: counters.resident_bytes + counters.reserved_bytes,
+            disk_bytes: counters.disk_bytes_used,
             elapsed: self.started.elapsed(),
         }
     }

@@ -14,10 +14,11 @@ mod vertical;
 use std::io::{self, Write};
 
 use mayfly_session::ColumnInfo;
+use mayfly_types::ColumnType;
 
 pub use cells::Cells;
 
-use crate::args::Format;
+use crate::args::{Format, WideRows};
 
 /// Writes one result set.
 pub trait ResultWriter {
@@ -29,21 +30,54 @@ pub trait ResultWriter {
     fn finish(&mut self, out: &mut dyn Write) -> io::Result<()>;
 }
 
-/// The writer of `format`, or of one column per line when the statement ended with `\G`; with or
-/// without the `names` of the columns, which JSON always has.
-pub fn writer(
-    format: Format,
-    vertical: bool,
-    names: bool,
-    columns: &[ColumnInfo],
-) -> Box<dyn ResultWriter> {
-    match format {
-        Format::Table | Format::Tsv if vertical => {
+/// How a result is laid out.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    pub format: Format,
+    /// One column per line, as a statement has it that ends with `\G`.
+    pub vertical: bool,
+    /// The names of the columns, which JSON always has.
+    pub names: bool,
+    /// The columns of a terminal, and what becomes of boxes that are wider.
+    pub terminal: Option<(usize, WideRows)>,
+}
+
+/// The writer of a result.
+pub fn writer(layout: &Layout, columns: &[ColumnInfo]) -> Box<dyn ResultWriter> {
+    let names = layout.names;
+    match layout.format {
+        Format::Table | Format::Tsv if layout.vertical => {
             Box::new(vertical::Vertical::new(columns, names))
         }
-        Format::Table => Box::new(table::Table::new(columns, names)),
+        Format::Table => Box::new(table::Table::new(columns, names, layout.terminal)),
         Format::Tsv => Box::new(tsv::Tsv::new(columns, names)),
         Format::Csv => Box::new(csv::Csv::new(columns, names)),
         Format::Json => Box::new(json::Json::new(columns)),
     }
+}
+
+/// Writes rows of texts that no statement gave.
+pub fn write_texts<const COLUMNS: usize>(
+    layout: &Layout,
+    names: &[&str; COLUMNS],
+    rows: impl Iterator<Item = [String; COLUMNS]>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let columns = names.map(|name| ColumnInfo {
+        name: name.to_owned(),
+        column_type: ColumnType::VarChar { length: 64 },
+        nullable: false,
+        origin: None,
+    });
+    let mut writer = writer(layout, &columns);
+    let mut cells = Cells::default();
+    for row in rows {
+        cells.clear();
+        for text in row {
+            cells.buffer().extend_from_slice(text.as_bytes());
+            cells.end();
+        }
+        writer.row(&cells, out)?;
+    }
+    writer.finish(out)
 }

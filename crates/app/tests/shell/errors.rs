@@ -15,6 +15,8 @@ fn an_error_stops_and_sets_the_exit_code() {
         ran.err
     );
     assert_eq!(ran.err.matches("ERROR ").count(), 1, "{}", ran.err);
+    // The place is shown to people only.
+    assert!(!ran.err.contains('^'), "{}", ran.err);
     assert_eq!(ran.code, Some(1));
 }
 
@@ -103,6 +105,16 @@ fn a_configuration_gives_the_options() {
     std::fs::write(&path, "stats = 'xml'\n").expect("the directory can be written");
     let ran = run_command(mayfly().arg("--config").arg(&path), "SELECT 1;");
     assert!(ran.err.contains("stats must be"), "{}", ran.err);
+
+    let text = "pager = false\nmax-rows = 0\nwide-rows = 'cut'\n";
+    std::fs::write(&path, text).expect("the directory can be written");
+    let ran = run_command(mayfly().arg("--config").arg(&path), "SELECT 1 AS a;");
+    assert_eq!(
+        (ran.out.as_str(), ran.code),
+        ("a\n1\n", Some(0)),
+        "{}",
+        ran.err
+    );
 
     std::fs::write(&path, "memroy = '32M'\n").expect("the directory can be written");
     let ran = run_command(

@@ -29,9 +29,14 @@ struct Terminal {
 
 impl Terminal {
     fn open() -> Self {
+        Self::open_with("", &[])
+    }
+
+    /// One with more arguments, and with variables of the environment that count here.
+    fn open_with(arguments: &str, variables: &[(&str, &str)]) -> Self {
         let home = tempfile::tempdir().expect("a fresh directory");
         let program = format!(
-            "stty rows 40 cols 120; exec {} sql --memory 64M --threads 2",
+            "stty rows 40 cols 120; exec {} sql --memory 64M --threads 2 {arguments}",
             env!("CARGO_BIN_EXE_mayfly")
         );
         let mut child = Command::new("script")
@@ -40,6 +45,9 @@ impl Terminal {
             .env("MAYFLY_HISTORY", home.path().join("history"))
             .env("NO_COLOR", "1")
             .env("TERM", "xterm")
+            .env_remove("PAGER")
+            .env_remove("LESS")
+            .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -96,6 +104,12 @@ impl Terminal {
             );
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    /// Whether a text has been on the screen.
+    fn has_shown(&self, text: &str) -> bool {
+        let screen = self.screen.lock().expect("nobody panics");
+        find(&screen, text.as_bytes()).is_some()
     }
 
     /// Waits until the shell has ended and gives its exit code.
@@ -168,6 +182,8 @@ fn ctrl_c_cancels_the_statement_and_not_the_shell() {
     terminal.press(&format!("{LONG};\r"));
     // The progress line tells that it runs.
     terminal.wait_for("rows read");
+    terminal.wait_for(" in memory, ");
+    terminal.wait_for(" on disk");
     terminal.press("\x03");
     terminal.wait_for("ERROR 1317 (70100): Query execution was interrupted");
     terminal.wait_for("mayfly> ");
@@ -196,4 +212,157 @@ fn ctrl_c_cancels_the_statement_and_not_the_shell() {
     terminal.press("\x03");
     terminal.wait_for("Bye");
     assert_eq!(terminal.wait_for_end(), Some(0));
+}
+
+#[test]
+fn backslash_g_is_no_beginning_of_a_name() {
+    let mut terminal = Terminal::open();
+    terminal.wait_for("mayfly> ");
+    terminal.press("SELECT 1 AS a\\G\t\r");
+    terminal.wait_for("*** 1. row ***");
+    terminal.wait_for("a: 1");
+    terminal.wait_for("mayfly> ");
+    // A menu that is open from the word before takes neither the letter nor Enter.
+    terminal.press("SELECT 2 AS b\t\\G\r");
+    terminal.wait_for("*** 1. row ***");
+    terminal.wait_for("b: 2");
+    terminal.wait_for("mayfly> ");
+}
+
+#[test]
+fn errors_show_their_place() {
+    let mut terminal = Terminal::open();
+    terminal.wait_for("mayfly> ");
+    terminal.press("SELECT a,\r");
+    terminal.wait_for("-> ");
+    terminal.press("a, NoSuch FROM (SELECT 1 AS a) t;\r");
+    terminal.wait_for("ERROR 1054 (42S22): Unknown column 'NoSuch' in 'field list'");
+    terminal.wait_for("line 2: a, NoSuch FROM (SELECT 1 AS a) t");
+    terminal.wait_for("\n           ^");
+    terminal.wait_for("mayfly> ");
+    terminal.press("SELEC 1;\r");
+    terminal.wait_for("ERROR 1064 (42000): ");
+    terminal.wait_for("line 1: SELEC 1");
+    terminal.wait_for("\n        ^");
+    terminal.wait_for("mayfly> ");
+}
+
+#[test]
+fn a_named_pager_shows_all_results() {
+    let mut terminal = Terminal::open();
+    terminal.wait_for("mayfly> ");
+    terminal.press("pager sed s/^/paged:/\r");
+    terminal.wait_for("PAGER set to 'sed s/^/paged:/'");
+    terminal.wait_for("mayfly> ");
+    terminal.press("SELECT 1 AS a;\r");
+    terminal.wait_for("paged:| a |");
+    terminal.wait_for("1 row in set (");
+    terminal.wait_for("mayfly> ");
+    // One that reads no more ends the statement.
+    terminal.press("\\P head -n 4\r");
+    terminal.wait_for("PAGER set to 'head -n 4'");
+    terminal.wait_for("mayfly> ");
+    terminal.press("SELECT flight FROM 'demo/flights.parquet';\r");
+    terminal.wait_for("| flight |");
+    terminal.wait_for("rows read before the pager ended (");
+    terminal.wait_for("mayfly> ");
+    terminal.press("\\n\r");
+    terminal.wait_for("PAGER set to stdout");
+    terminal.wait_for("mayfly> ");
+    terminal.press("SELECT 40 + 2 AS answer;\r");
+    terminal.wait_for("\n| answer |");
+    terminal.wait_for("mayfly> ");
+}
+
+#[test]
+fn the_pager_of_the_environment_shows_what_does_not_fit() {
+    let mut terminal = Terminal::open_with("", &[("PAGER", "sed s/^/paged:/")]);
+    terminal.wait_for("mayfly> ");
+    terminal.press("SELECT 1 AS a;\r");
+    terminal.wait_for("1 row in set (");
+    terminal.wait_for("mayfly> ");
+    assert!(!terminal.has_shown("paged:"));
+    terminal.press("SELECT flight FROM 'demo/flights.parquet' LIMIT 100;\r");
+    terminal.wait_for("paged:| flight |");
+    terminal.wait_for("100 rows in set (");
+    terminal.wait_for("mayfly> ");
+    // What is too wide does not fit either.
+    terminal.press("SELECT REPEAT('x', 200) AS wide;\r");
+    terminal.wait_for("paged:| wide ");
+    terminal.wait_for("1 row in set (");
+    terminal.wait_for("mayfly> ");
+}
+
+#[test]
+fn long_results_are_cut_and_counted() {
+    let mut terminal = Terminal::open_with("--max-rows 3", &[]);
+    terminal.wait_for("mayfly> ");
+    terminal.press("SELECT flight FROM 'demo/flights.parquet' LIMIT 5;\r");
+    terminal.wait_for("... 2 more rows: \\all ");
+    terminal.wait_for("5 rows in set (");
+    terminal.wait_for("mayfly> ");
+    terminal.press("\\all\r");
+    terminal.wait_for("--+\r\n5 rows in set (");
+    terminal.wait_for("mayfly> ");
+}
+
+#[test]
+fn wide_rows_turn_or_are_cut() {
+    let wide = "SELECT REPEAT('x', 100) AS first, REPEAT('y', 50) AS other;\r";
+    let mut terminal = Terminal::open();
+    terminal.wait_for("mayfly> ");
+    terminal.press(wide);
+    terminal.wait_for("*** 1. row ***");
+    terminal.wait_for(&format!("first: {}", "x".repeat(100)));
+    terminal.wait_for("1 row in set (");
+    terminal.wait_for("mayfly> ");
+    let mut terminal = Terminal::open_with("--wide-rows cut", &[]);
+    terminal.wait_for("mayfly> ");
+    terminal.press(wide);
+    let first = "x".repeat(60);
+    terminal.wait_for(&format!("| {first}... | {} |", "y".repeat(50)));
+    terminal.wait_for("Cut to fit the terminal, \\G shows all: first");
+    terminal.wait_for("1 row in set (");
+    terminal.wait_for("mayfly> ");
+}
+
+#[test]
+fn programs_of_the_system_run_from_the_prompt() {
+    let mut terminal = Terminal::open_with("", &[("EDITOR", "sed -i s/1/7/")]);
+    terminal.wait_for("mayfly> ");
+    terminal.press("\\! echo out-$((1 + 1))\r");
+    terminal.wait_for("out-2");
+    terminal.wait_for("mayfly> ");
+    terminal.press("SELECT 1 AS a;\r");
+    terminal.wait_for("| 1 |");
+    terminal.wait_for("mayfly> ");
+    // The statement comes back to the prompt as it was edited.
+    terminal.press("\\e\r");
+    terminal.wait_for("SELECT 7 AS a;");
+    terminal.press("\r");
+    terminal.wait_for("| 7 |");
+    terminal.wait_for("mayfly> ");
+    terminal.press("\\T csv\r");
+    terminal.wait_for("Results are shown as csv");
+    terminal.wait_for("mayfly> ");
+    terminal.press("SELECT 1 AS a, 2 AS b;\r");
+    terminal.wait_for("a,b\r\n1,2\r\n");
+    terminal.wait_for("mayfly> ");
+}
+
+#[test]
+fn tab_completes_columns_of_files() {
+    let mut terminal = Terminal::open();
+    terminal.wait_for("mayfly> ");
+    // Ctrl-A goes to the beginning of the line.
+    terminal.press(" FROM 'demo/planes.csv' LIMIT 1;\x01SELECT manufac\t");
+    terminal.wait_for("turer");
+    terminal.press("\r");
+    terminal.wait_for("| manufacturer");
+    terminal.wait_for("1 row in set (");
+    terminal.wait_for("mayfly> ");
+    terminal.press("\\d 'demo/planes.csv'\r");
+    terminal.wait_for("| Field ");
+    terminal.wait_for("| manufacturer | ");
+    terminal.wait_for("mayfly> ");
 }

@@ -119,6 +119,56 @@ fn source_runs_a_file_and_names_it_in_errors() {
 }
 
 #[test]
+fn shortcuts_stand_for_statements() {
+    let check = |script: &str, expect: &str| {
+        let ran = run(&[], script);
+        assert_eq!(ran.out, expect, "{script}: {}", ran.err);
+        assert_eq!(ran.code, Some(0), "{script}: {}", ran.err);
+    };
+    let tables = "CREATE TABLE flights (id INT PRIMARY KEY); CREATE TABLE planes (id INT);\n";
+    check(
+        &format!("{tables}\\dt\n\\dt fl*;\n"),
+        "Tables_in_test\nflights\nplanes\nTables_in_test (fl%)\nflights\n",
+    );
+    check(
+        &format!("{tables}\\d flights\n"),
+        "Field\tType\tNull\tKey\tDefault\tExtra\nid\tint\tNO\tPRI\tNULL\t\n",
+    );
+    check(
+        "\\l te%\n\\u test\nSELECT DATABASE() AS d;\n",
+        "Database (te%)\ntest\nd\ntest\n",
+    );
+    check(
+        "\\T csv\nSELECT 1 AS a, 2 AS b;\ntableformat TSV;\nSELECT 3 AS c; \\n\n",
+        "a,b\n1,2\nc\n3\n",
+    );
+    // NULL, as dumps write it.
+    check("SELECT \\N AS a;\n", "a\nNULL\n");
+}
+
+#[test]
+fn scripts_run_no_programs() {
+    for command in ["\\! echo gone", "system echo gone", "\\e", "edit", "\\all"] {
+        let ran = run(&[], &format!("{command}\nSELECT 1 AS a;\n"));
+        assert_eq!((ran.out.as_str(), ran.code), ("", Some(1)), "{command}");
+        assert!(
+            ran.err.contains("works at the prompt only"),
+            "{command}: {}",
+            ran.err
+        );
+    }
+    let ran = run(&[], "\\T xml\n");
+    assert!(
+        ran.err.contains("'xml' is no format; there are table, tsv"),
+        "{}",
+        ran.err
+    );
+    // A pager is for people; there is none here, and no error.
+    let ran = run(&["--pager=false"], "pager false\nSELECT 1 AS a;\nnopager\n");
+    assert_eq!((ran.out.as_str(), ran.code), ("a\n1\n", Some(0)));
+}
+
+#[test]
 fn the_demo_runs_and_spills() {
     let root = repository();
     let temp = tempfile::tempdir().expect("a fresh directory");

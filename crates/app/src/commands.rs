@@ -1,0 +1,174 @@
+//! The commands of the shell: their names, their shortcuts, and what `help` says of them.
+//!
+//! **Never** runs one. A shortcut that asks the engine something is nothing but the statement that
+//! it stands for, so it works in files and pipes as it does at the prompt.
+
+/// What `help` prints.
+pub const HELP: &str = "\
+Statements end with ; and may span lines. Files are tables: SELECT * FROM 'file.parquet';
+
+  \\G               run the statement, one column per line    \\g    same as ;
+  \\all             run the last query again and show all its rows
+  \\c               discard the statement                     clear
+  delimiter STR    end statements with STR
+
+  \\dt [PATTERN]    list tables; with \\dt+ their types too
+  \\d TABLE         columns of a table or a 'file'; with \\d+ their collations and comments too
+  \\l [PATTERN]     list databases
+  \\u DATABASE      change the current database               use DATABASE
+  \\s               show version and connection               status
+
+  \\T FORMAT        table, tsv, csv or json                   tableformat FORMAT
+  \\P [COMMAND]     show results in a pager                   pager [COMMAND]
+  \\n               show results on the terminal              nopager
+
+  \\. FILE          run the statements of a file              source FILE
+  \\e               edit the statement in $EDITOR             edit
+  \\! COMMAND       run a command of the system               system COMMAND
+  \\#               read names for completion again           rehash
+  \\h               show this                                 help, \\?
+  \\q               leave                                     quit, exit, Ctrl-D
+
+  Tab completes names, columns of tables and files, and file names inside quotes.
+  'pager COMMAND' shows all results with the command; 'pager' alone shows with $PAGER, or else
+  less, what does not fit the terminal. Ctrl-R searches the history. Ctrl-C cancels the statement
+  that runs; twice at an empty prompt it leaves.";
+
+/// Words that begin a line and are commands, for completion.
+pub const WORDS: [&str; 11] = [
+    "delimiter",
+    "edit",
+    "help",
+    "nopager",
+    "pager",
+    "quit",
+    "rehash",
+    "source",
+    "status",
+    "system",
+    "tableformat",
+];
+
+/// A command of the shell, never sent to the engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Run the last query again and show all its rows.
+    AllRows,
+    /// Show the columns of a file, which is named with its quotes.
+    DescribeFile(String),
+    /// Edit this text, or the last statement where it is empty.
+    Edit(String),
+    /// Show results in another format.
+    Format(String),
+    Help,
+    NoPager,
+    /// Show results in a pager; which one is left open if the text is empty.
+    Pager(String),
+    Quit,
+    Rehash,
+    Source(String),
+    Status,
+    /// Run a command of the operating system.
+    System(String),
+}
+
+/// What a shortcut stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    Command(Command),
+    /// A statement.
+    Sql(String),
+}
+
+/// A line that is a command from its first word on; `word` is in lower case.
+pub fn of_word(word: &str, rest: &str) -> Option<Command> {
+    let argument = argument(rest);
+    let alone = argument.is_empty();
+    Some(match word {
+        "source" if !alone => Command::Source(argument),
+        "system" if !alone => Command::System(argument),
+        "pager" => Command::Pager(argument),
+        "tableformat" => Command::Format(argument),
+        "help" | "?" => Command::Help,
+        "exit" | "quit" if alone => Command::Quit,
+        "status" if alone => Command::Status,
+        "nopager" if alone => Command::NoPager,
+        "rehash" if alone => Command::Rehash,
+        "edit" if alone => Command::Edit(String::new()),
+        _ => return None,
+    })
+}
+
+/// The shortcut at the beginning of what follows a backslash, and how many bytes it takes. One with
+/// an argument takes the rest of the line.
+pub fn of_backslash(after: &str) -> Option<(Meaning, usize)> {
+    let letters = after.bytes().take_while(u8::is_ascii_alphabetic).count();
+    let plus = after[letters..].starts_with('+');
+    let name = &after[..letters + usize::from(plus)];
+    let ends = |rest: &str| rest.is_empty() || rest.starts_with([' ', '\t', ';']);
+    if ends(&after[name.len()..])
+        && let Some(meaning) = of_name(name, &argument(&after[name.len()..]))
+    {
+        return Some((meaning, after.len()));
+    }
+    let first = after.chars().next()?;
+    let rest = &after[first.len_utf8()..];
+    let (command, takes_rest) = match first {
+        'q' => (Command::Quit, false),
+        'h' | '?' => (Command::Help, false),
+        's' => (Command::Status, false),
+        'n' => (Command::NoPager, false),
+        '#' => (Command::Rehash, false),
+        '.' => (Command::Source(argument(rest)), true),
+        '!' => (Command::System(argument(rest)), true),
+        _ => return None,
+    };
+    let taken = if takes_rest {
+        after.len()
+    } else {
+        first.len_utf8()
+    };
+    Some((Meaning::Command(command), taken))
+}
+
+/// A shortcut that is a word of its own.
+fn of_name(name: &str, argument: &str) -> Option<Meaning> {
+    let command = match (name, argument) {
+        ("all", _) => Command::AllRows,
+        ("T", _) => Command::Format(argument.to_owned()),
+        ("P", _) => Command::Pager(argument.to_owned()),
+        ("d" | "d+", file) if file.starts_with(['\'', '"']) => {
+            Command::DescribeFile(file.to_owned())
+        }
+        _ => return of_question(name, argument).map(Meaning::Sql),
+    };
+    Some(Meaning::Command(command))
+}
+
+/// The statement of a shortcut that asks the engine.
+fn of_question(name: &str, argument: &str) -> Option<String> {
+    Some(match (name, argument) {
+        ("dt" | "d", "") => "SHOW TABLES".to_owned(),
+        ("dt+" | "d+", "") => "SHOW FULL TABLES".to_owned(),
+        ("dt", pattern) => format!("SHOW TABLES LIKE {}", like(pattern)),
+        ("dt+", pattern) => format!("SHOW FULL TABLES LIKE {}", like(pattern)),
+        ("d", table) => format!("SHOW COLUMNS FROM {table}"),
+        ("d+", table) => format!("SHOW FULL COLUMNS FROM {table}"),
+        ("l", "") => "SHOW DATABASES".to_owned(),
+        ("l", pattern) => format!("SHOW DATABASES LIKE {}", like(pattern)),
+        ("u", database) if !database.is_empty() => format!("USE {database}"),
+        _ => return None,
+    })
+}
+
+/// A pattern of LIKE; `*` may stand for `%`.
+fn like(pattern: &str) -> String {
+    let bare = pattern.trim_matches(['\'', '"']);
+    let escaped = bare.replace('*', "%").replace('\'', "''");
+    format!("'{escaped}'")
+}
+
+/// What follows a command on its line, without a delimiter.
+fn argument(rest: &str) -> String {
+    rest.trim().trim_end_matches(';').trim().to_owned()
+}
