@@ -64,7 +64,10 @@ impl Pager {
 
     fn start(&self) -> io::Result<Child> {
         let mut command = Command::new("/bin/sh");
-        command.arg("-c").arg(&self.command).stdin(Stdio::piped());
+        // Ctrl-C is for the pager: the shell around it waits on, or `sort | less` would be left
+        // behind with the terminal.
+        let waits_on = format!("trap : INT\n{}", self.command);
+        command.arg("-c").arg(waits_on).stdin(Stdio::piped());
         if self.shows == Shows::WhatDoesNotFit && std::env::var_os("LESS").is_none() {
             command.env("LESS", LESS);
         }
