@@ -142,8 +142,6 @@ fn shortcuts_stand_for_statements() {
         "\\T csv\nSELECT 1 AS a, 2 AS b;\ntableformat TSV;\nSELECT 3 AS c; \\n\n",
         "a,b\n1,2\nc\n3\n",
     );
-    // NULL, as dumps write it.
-    check("SELECT \\N AS a;\n", "a\nNULL\n");
 }
 
 #[test]
