@@ -13,6 +13,7 @@ mod digests;
 mod distinct;
 mod engine;
 mod explain_files;
+mod explain_json;
 mod faults;
 mod filters_by_name;
 mod fuzz_sql;

@@ -105,7 +105,7 @@ pub use provider::{TableScan, TableSource};
 pub use reads::{Searched, TableReads};
 pub use recursion::{RecursionOperator, RecursionTooDeep, WorkRows};
 pub use report::{Report, TempTable, Why, next_temp_table_id};
-pub use rule::{SwapOperators, planned_temp_tables};
+pub use rule::{PlannedTempTable, SwapOperators, planned_temp_tables, temp_tables_of};
 pub use short_plan::{ShortPlan, ShortRun, Size};
 pub use sideways::SidewaysOperator;
 pub use time_slice::TimeSlice;

@@ -9,7 +9,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use mayfly_space::{Account, Counters};
+use mayfly_space::Account;
 
 use crate::lock::lock;
 use crate::reads::TableReads;
@@ -74,11 +74,21 @@ pub struct TempTable {
     pub passes: u64,
     /// Whether any page of it was written to disk.
     pub on_disk: bool,
+    /// The most bytes that it could have in memory.
+    pub limit_bytes: u64,
+    /// The most bytes that it had in memory and on disk together: as much memory would have kept it
+    /// there.
+    pub live_bytes: u64,
+    /// How long its threads waited for pages to be written, so that there was room.
+    pub write_wait_nanos: u64,
+    /// How long its threads waited for pages to be read.
+    pub read_wait_nanos: u64,
 }
 
 impl TempTable {
-    /// What the counters of its account say of one.
-    pub(crate) fn of(id: u64, why: Why, counters: &Counters, rows: u64, passes: u64) -> TempTable {
+    /// What its account says of one.
+    pub(crate) fn of(id: u64, why: Why, account: &Account, rows: u64, passes: u64) -> TempTable {
+        let counters = account.counters();
         TempTable {
             id,
             why,
@@ -88,7 +98,25 @@ impl TempTable {
             disk_bytes_read: counters.bytes_read,
             passes,
             on_disk: counters.bytes_written > counters.wasted_write_bytes,
+            limit_bytes: account.memory_limit_bytes(),
+            live_bytes: counters.live_peak_bytes,
+            write_wait_nanos: counters.wait_nanos,
+            read_wait_nanos: counters.read_wait_nanos,
         }
+    }
+
+    /// Adds another partition of the same table.
+    fn add(&mut self, part: &TempTable) {
+        self.rows += part.rows;
+        self.memory_bytes += part.memory_bytes;
+        self.disk_bytes_written += part.disk_bytes_written;
+        self.disk_bytes_read += part.disk_bytes_read;
+        self.passes = self.passes.max(part.passes);
+        self.on_disk |= part.on_disk;
+        self.limit_bytes = self.limit_bytes.saturating_add(part.limit_bytes);
+        self.live_bytes += part.live_bytes;
+        self.write_wait_nanos += part.write_wait_nanos;
+        self.read_wait_nanos += part.read_wait_nanos;
     }
 }
 
@@ -143,10 +171,9 @@ struct Counts {
 impl Counts {
     /// What its account says at this moment.
     fn read(&self) -> TempTable {
-        let counters = self.account.counters();
         let rows = self.rows.load(Ordering::Relaxed);
         let passes = self.passes.load(Ordering::Relaxed);
-        TempTable::of(self.id, self.why, &counters, rows, passes)
+        TempTable::of(self.id, self.why, &self.account, rows, passes)
     }
 }
 
@@ -209,14 +236,7 @@ impl Report {
             };
             match tables.iter_mut().find(|table| table.id == part.id) {
                 None => tables.push(part),
-                Some(table) => {
-                    table.rows += part.rows;
-                    table.memory_bytes += part.memory_bytes;
-                    table.disk_bytes_written += part.disk_bytes_written;
-                    table.disk_bytes_read += part.disk_bytes_read;
-                    table.passes = table.passes.max(part.passes);
-                    table.on_disk |= part.on_disk;
-                }
+                Some(table) => table.add(&part),
             }
         }
         tables

@@ -131,37 +131,35 @@ pub struct PlannedTempTable {
 /// The temporary tables that a plan will make, in the order of the plan.
 pub fn planned_temp_tables(plan: &Arc<dyn ExecutionPlan>) -> Vec<PlannedTempTable> {
     let mut found = Vec::new();
-    visit(plan, &mut |node| {
-        if let Some(sort) = node.downcast_ref::<SortOperator>() {
-            found.push(PlannedTempTable {
-                id: sort.temp_table_id(),
-                why: sort.why(),
-            });
-        } else if let Some(aggregate) = node.downcast_ref::<AggregateOperator>() {
-            found.push(PlannedTempTable {
-                id: aggregate.id(),
-                why: aggregate.why(),
-            });
-        } else if let Some(window) = node.downcast_ref::<WindowOperator>() {
-            if window.keeps_partitions() {
-                found.push(PlannedTempTable {
-                    id: window.temp_table_id(),
-                    why: Why::Window,
-                });
-            }
-        } else if let Some(recursion) = node.downcast_ref::<RecursionOperator>() {
-            found.push(PlannedTempTable {
-                id: recursion.id(),
-                why: Why::Recursion,
-            });
-        } else if let Some(with) = node.downcast_ref::<WithMaterialized>() {
-            found.extend(with.tables().map(|table| PlannedTempTable {
-                id: table.id(),
-                why: Why::Derived,
-            }));
-        }
-    });
+    visit(plan, &mut |node| found.extend(temp_tables_of(node)));
     found
+}
+
+/// The temporary tables that a node of a plan will make, without those of the nodes below it.
+pub fn temp_tables_of(node: &Arc<dyn ExecutionPlan>) -> Vec<PlannedTempTable> {
+    let one = |id, why| vec![PlannedTempTable { id, why }];
+    if let Some(sort) = node.downcast_ref::<SortOperator>() {
+        return one(sort.temp_table_id(), sort.why());
+    }
+    if let Some(aggregate) = node.downcast_ref::<AggregateOperator>() {
+        return one(aggregate.id(), aggregate.why());
+    }
+    if let Some(window) = node.downcast_ref::<WindowOperator>() {
+        return match window.keeps_partitions() {
+            true => one(window.temp_table_id(), Why::Window),
+            false => Vec::new(),
+        };
+    }
+    if let Some(recursion) = node.downcast_ref::<RecursionOperator>() {
+        return one(recursion.id(), Why::Recursion);
+    }
+    let with = node.downcast_ref::<WithMaterialized>();
+    let tables = with.into_iter().flat_map(WithMaterialized::tables);
+    let planned = tables.map(|table| PlannedTempTable {
+        id: table.id(),
+        why: Why::Derived,
+    });
+    planned.collect()
 }
 
 fn visit(plan: &Arc<dyn ExecutionPlan>, see: &mut dyn FnMut(&Arc<dyn ExecutionPlan>)) {

@@ -439,6 +439,17 @@ impl Running {
         self.started.elapsed()
     }
 
+    /// What its account counts so far, with what the tables moved meanwhile that it names.
+    pub(crate) fn counters(&self) -> Counters {
+        let mut counters = self.account.counters();
+        for (account, before) in lock(&self.written).iter() {
+            let after = account.counters();
+            counters.add_moved(&after, before);
+            counters.peak_bytes = counters.peak_bytes.max(after.resident_bytes);
+        }
+        counters
+    }
+
     /// The error of a statement that was stopped from outside.
     pub(crate) fn interrupted(&self) -> Option<MySqlError> {
         if self.cancelled.load(Ordering::SeqCst) {
@@ -512,12 +523,8 @@ impl Running {
         }
         let rows = self.rows.load(Ordering::Relaxed);
         let tables = self.report.tables();
-        let mut counters = self.account.counters();
-        for (account, before) in lock(&self.written).drain(..) {
-            let after = account.counters();
-            counters.add_moved(&after, &before);
-            counters.peak_bytes = counters.peak_bytes.max(after.resident_bytes);
-        }
+        let counters = self.counters();
+        lock(&self.written).clear();
         let stats = StatementStats::new(self.started.elapsed(), rows, &tables, &counters);
         let marks = lock(&self.marks).take();
         let stages = marks.map_or(Vec::new(), |marks| marks.costs(&counters));

@@ -13,6 +13,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Instant;
 
 use crate::account::{Node, count};
 use crate::arena::{Arena, Frame, Size};
@@ -36,6 +37,12 @@ const LOOKED_AT: u64 = if cfg!(miri) {
 } else {
     GATHERED
 };
+
+/// Counts the time that a thread stood waiting for a page to be read.
+fn count_read_wait(node: &Node, started: Instant) {
+    let nanos = started.elapsed().as_nanos();
+    count(&node.tally.read_wait_nanos, nanos as u64);
+}
 
 /// The state of a space.
 pub(crate) struct Core {
@@ -101,7 +108,10 @@ impl Core {
                 if std::mem::take(&mut claimed) {
                     page.node.unclaim(len);
                 }
-                self.table.wait(page.id, word);
+                match table::state(word) {
+                    LOADING => self.wait_for_read(page, word),
+                    _ => self.table.wait(page.id, word),
+                }
                 continue;
             }
             if pins == 0 && !claimed {
@@ -131,6 +141,14 @@ impl Core {
             }
             return Ok(table::frame(word));
         }
+    }
+
+    /// Waits for a page that another thread reads.
+    #[cold]
+    fn wait_for_read(&self, page: &PageInner, word: u64) {
+        let started = Instant::now();
+        self.table.wait(page.id, word);
+        count_read_wait(&page.node, started);
     }
 
     /// Pins a page that the caller has pinned for reading already.
@@ -275,8 +293,9 @@ impl Core {
         let beside = std::mem::take(&mut *lock(&entry.beside));
         let node = beside.account.expect("a page has an account");
         let size = entry.size();
-        if table::state(word) == RESIDENT {
-            self.release_frame(&node, table::frame(word), size);
+        match table::state(word) {
+            RESIDENT => self.release_frame(&node, table::frame(word), size),
+            _ => node.came_back(self.arena.len_of(size) as u64),
         }
         count(&node.tally.pages_freed, 1);
         if let Some(slot) = beside.slot {
@@ -294,6 +313,7 @@ impl Core {
 
     /// Reads a page that the caller has put in the loading state, and pins it.
     fn load(&self, page: &PageInner, entry: &Entry, exclusive: bool) -> Result<Frame> {
+        page.node.came_back(page.len as u64);
         let result = self
             .check_grant(&page.node, page.len as u64)
             .and_then(|()| self.frame_for(page.id, entry.size(), &page.node))
@@ -302,6 +322,9 @@ impl Core {
                     .inspect_err(|_| self.release_frame(&page.node, frame, entry.size()))
                     .map(|()| frame)
             });
+        if result.is_err() {
+            page.node.went_away(page.len as u64);
+        }
         let left = self.leave(page.id, |word| match result {
             Err(_) => ABSENT | (word & FLAGS),
             Ok(frame) if exclusive => {
@@ -335,7 +358,12 @@ impl Core {
         };
         let result = match self.faults().map(|faults| faults.before(Operation::Read)) {
             Some(Err(error)) => Err(error),
-            _ => self.backend.run(&transfer),
+            _ => {
+                let started = Instant::now();
+                let read = self.backend.run(&transfer);
+                count_read_wait(&page.node, started);
+                read
+            }
         };
         result.map_err(|source| self.io_error("read", slot.file, source))?;
         self.deliver(&slot, &mut bytes, transfer.scratch.as_deref())?;
@@ -403,7 +431,7 @@ impl Core {
     pub(crate) fn finish_prefetch(&self, page: &PageInner, frame: Frame, ok: bool) {
         if !ok {
             self.release_frame(&page.node, frame, self.table.entry(page.id).size());
-            self.abandon_load(page.id);
+            self.abandon_load(page);
             return;
         }
         let entry = self.table.entry(page.id);
@@ -421,8 +449,9 @@ impl Core {
     }
 
     /// Puts a page that could not be read ahead back to being absent.
-    pub(crate) fn abandon_load(&self, id: u32) {
-        self.leave(id, |word| ABSENT | (word & FLAGS));
+    pub(crate) fn abandon_load(&self, page: &PageInner) {
+        page.node.went_away(page.len as u64);
+        self.leave(page.id, |word| ABSENT | (word & FLAGS));
         self.loading.fetch_sub(1, Relaxed);
     }
 

@@ -11,12 +11,17 @@ pub struct Counters {
     pub pages_live: u64,
     /// Bytes of pages in memory.
     pub resident_bytes: u64,
+    /// Bytes of pages that are on disk only.
+    pub away_bytes: u64,
     /// Bytes of pinned pages.
     pub pinned_bytes: u64,
     /// Bytes of reservations: memory outside the arena.
     pub reserved_bytes: u64,
     /// The highest sum of resident and reserved bytes.
     pub peak_bytes: u64,
+    /// The highest sum of all pages, in memory or on disk, and reserved bytes: what would have been
+    /// in memory if nothing had been evicted.
+    pub live_peak_bytes: u64,
     /// Pages whose frame was taken away.
     pub evictions: u64,
     /// Bytes of pages written to the temp file, before compression.
@@ -40,6 +45,8 @@ pub struct Counters {
     pub waits: u64,
     /// How long, together.
     pub wait_nanos: u64,
+    /// How long threads stood waiting for pages that were read from the temp file, together.
+    pub read_wait_nanos: u64,
     /// Writes that failed. Their pages stayed in memory.
     pub write_failures: u64,
     /// Temp files created.
@@ -62,5 +69,6 @@ impl Counters {
         self.evictions += since(|all| all.evictions);
         self.waits += since(|all| all.waits);
         self.wait_nanos += since(|all| all.wait_nanos);
+        self.read_wait_nanos += since(|all| all.read_wait_nanos);
     }
 }

@@ -169,6 +169,7 @@ impl<'a> Reader<'a> {
         let begun =
             entry.update(|word| (table::state(word) == ABSENT).then_some((word & FLAGS) | LOADING));
         begun.ok()?;
+        inner.node.came_back(inner.len as u64);
         core.loading.fetch_add(1, Relaxed);
         let key = match entry.next_use() {
             NextUse::At(at) => at,
@@ -181,7 +182,7 @@ impl<'a> Reader<'a> {
                 Some(Load { page, slot, frame })
             }
             None => {
-                core.abandon_load(inner.id);
+                core.abandon_load(inner);
                 None
             }
         }

@@ -301,6 +301,8 @@ impl Core {
     fn take_frame(&self, evicted: Evicted) {
         count(&evicted.account.tally.evictions, 1);
         self.release_frame(&evicted.account, evicted.frame, evicted.size);
+        let bytes = self.arena.len_of(evicted.size) as u64;
+        evicted.account.went_away(bytes);
     }
 
     #[cold]

@@ -305,6 +305,12 @@ impl Account {
         counters
     }
 
+    /// The most bytes that the account can have in memory: the least of its own limits, of those of
+    /// the accounts above it, and of the budget.
+    pub fn memory_limit_bytes(&self) -> u64 {
+        self.node.memory_limit_bytes()
+    }
+
     /// Declares that this account needs `minimum_bytes`. Inside it, pins and reservations of the
     /// account and its descendants do not fail.
     ///

@@ -171,6 +171,20 @@ pub enum ExplainFormat {
     Traditional,
     /// A tree of operators.
     Tree,
+    /// A document of JSON.
+    Json,
+}
+
+impl ExplainFormat {
+    /// The format that a statement or `explain_format` names.
+    pub fn named(name: &str) -> Option<ExplainFormat> {
+        match name.to_ascii_uppercase().as_str() {
+            "TRADITIONAL" | "TRADITIONAL_STRICT" => Some(ExplainFormat::Traditional),
+            "TREE" => Some(ExplainFormat::Tree),
+            "JSON" => Some(ExplainFormat::Json),
+            _ => None,
+        }
+    }
 }
 
 /// EXPLAIN.
@@ -178,8 +192,8 @@ pub enum ExplainFormat {
 pub struct Explain {
     /// Runs the statement and reports what happened.
     pub analyze: bool,
-    /// Shape of the answer.
-    pub format: ExplainFormat,
+    /// Shape of the answer; `None` for the one that `explain_format` names.
+    pub format: Option<ExplainFormat>,
     /// What is explained.
     pub statement: Box<Statement>,
 }

@@ -42,6 +42,7 @@ codes! {
     FileStat = 13, "HY000", "Can't get stat of '{}' (OS errno {} - {})";
     LocalTempSpaceFull = 41, "HY000", "Local temporary space limit reached";
     GlobalTempSpaceFull = 42, "HY000", "Global temporary space limit reached";
+    Explained = 1003, "HY000", "{}";
     CantCreateTable = 1005, "HY000", "Can't create table '{}' (errno: {} - {})";
     DatabaseExists = 1007, "HY000", "Can't create database '{}'; database exists";
     DatabaseDropMissing = 1008, "HY000", "Can't drop database '{}'; database doesn't exist";
@@ -226,6 +227,7 @@ codes! {
     UnsupportedDdlInTransaction = 1751, "HY000", "The creation of some temporary tables could not be rolled back.";
     UnsupportedDropInTransaction = 1752, "HY000", "The dropping of some temporary tables could not be rolled back.";
     GtidUnsafeTemporaryTable = 1787, "HY000", "Statement violates GTID consistency: CREATE TEMPORARY TABLE and DROP TEMPORARY TABLE can only be executed outside transactional context. These statements are also not allowed in a function or trigger because functions and triggers are considered to be multi-statement transactions.";
+    UnknownExplainFormat = 1791, "HY000", "Unknown EXPLAIN format name: '{}'";
     ReadOnlyTransaction = 1792, "25006", "Cannot execute statement in a READ ONLY transaction.";
     FulltextOnTemporaryTable = 1796, "HY000", "Cannot create FULLTEXT index on temporary InnoDB table";
     DuplicateIndex = 1831, "HY000", "Duplicate index `{}`. This is deprecated and will be disallowed in a future release";

@@ -55,7 +55,7 @@ pub struct AggregateOperator {
     /// The stock nodes that this one stands for.
     first: Arc<AggregateExec>,
     properties: Arc<PlanProperties>,
-    metrics: ExecutionPlanMetricsSet,
+    pub(super) metrics: ExecutionPlanMetricsSet,
     /// The execution under way and how many of its outputs are handed out.
     run: SharedRun<Run>,
 }

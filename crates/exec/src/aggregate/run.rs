@@ -10,7 +10,9 @@ use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::aggregates::{PhysicalGroupBy, evaluate_group_by};
 
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, RecordOutput};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, RecordOutput, Time,
+};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::future::{BoxFuture, FutureExt, Shared, TryFutureExt};
 use futures::stream::{self, StreamExt};
@@ -92,7 +94,7 @@ impl Drop for Usage {
         let counters = self.account.counters();
         let rows = self.rows.load(Ordering::Relaxed);
         let passes = if counters.bytes_read > 0 { 2 } else { 1 };
-        let table = TempTable::of(self.id, self.why, &counters, rows, passes);
+        let table = TempTable::of(self.id, self.why, &self.account, rows, passes);
         self.context.report.add(table);
     }
 }
@@ -139,6 +141,7 @@ impl Run {
                 worker: set.worker(partition),
                 group_by: Arc::clone(&operator.group_by),
                 recipe: operator.recipe.clone(),
+                compute: MetricBuilder::new(&operator.metrics).elapsed_compute(partition),
             };
             tasks.push(SpawnedTask::spawn(filler.consume(input)));
         }
@@ -196,6 +199,7 @@ struct Filler {
     worker: GroupWorker,
     group_by: Arc<PhysicalGroupBy>,
     recipe: Recipe,
+    compute: Time,
 }
 
 impl Filler {
@@ -208,10 +212,13 @@ impl Filler {
             }
             slice.share().await;
         }
+        let _timer = self.compute.timer();
         self.worker.finish().map_err(rows_error)
     }
 
     fn push(&mut self, batch: &RecordBatch) -> Result<()> {
+        let compute = self.compute.clone();
+        let _timer = compute.timer();
         let (payload, states) = match &self.recipe {
             Recipe::Inline(recipe) => (recipe.payload_columns(batch)?, recipe.state_inputs(batch)?),
             Recipe::Kept(functions) => (functions.evaluate(batch)?, Vec::new()),

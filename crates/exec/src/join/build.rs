@@ -352,6 +352,8 @@ impl Filler {
     }
 
     fn push(&mut self, batch: &RecordBatch) -> Result<()> {
+        let compute = self.counts.compute.clone();
+        let _timer = compute.timer();
         let side = &self.spec.left;
         let rows = batch.num_rows();
         let keys = side.evaluate_keys(batch)?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, Time};
 use mayfly_space::Account;
 
 use crate::context::StatementContext;
@@ -40,6 +40,8 @@ pub(super) struct Counts {
     pub(super) splits: Count,
     bytes_written: Count,
     bytes_read: Count,
+    /// The time that its tasks computed, without waiting for rows of either side.
+    pub(super) compute: Time,
 }
 
 impl Counts {
@@ -68,6 +70,7 @@ impl Counts {
             splits,
             bytes_written,
             bytes_read,
+            compute: MetricBuilder::new(metrics).elapsed_compute(0),
         }
     }
 
@@ -98,7 +101,7 @@ impl Drop for Usage {
         }
         let rows = counts.build_rows.value() as u64;
         let passes = 2 + counts.splits.value().min(1) as u64;
-        let table = TempTable::of(self.id, Why::Join, &counters, rows, passes);
+        let table = TempTable::of(self.id, Why::Join, &self.account, rows, passes);
         self.context.report.add(table);
     }
 }

@@ -197,7 +197,10 @@ impl Probing {
     pub(super) async fn next(&mut self, run: &Run) -> Result<Option<RecordBatch>> {
         loop {
             let progress = match &self.snapshot {
-                Some(snapshot) => self.prober.next(&snapshot.tables)?,
+                Some(snapshot) => {
+                    let _timer = run.counts().compute.timer();
+                    self.prober.next(&snapshot.tables)?
+                }
                 None => Progress::Done,
             };
             match progress {
@@ -223,6 +226,7 @@ impl Probing {
     }
 
     fn begin(&mut self, run: &Run, batch: RecordBatch) -> Result<()> {
+        let _timer = run.counts().compute.timer();
         let spec = &run.spec;
         let rows = batch.num_rows();
         let keys = spec.right.evaluate_keys(&batch)?;

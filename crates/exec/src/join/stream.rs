@@ -151,6 +151,7 @@ impl JoinStream {
 impl Remaining {
     async fn next(&mut self, run: &Arc<Run>) -> Result<Option<RecordBatch>> {
         if let Some((tables, unmatched)) = &mut self.tables {
+            let _timer = run.counts().compute.timer();
             let before = unmatched.partition();
             let next = unmatched.next(tables)?;
             (before..unmatched.partition()).for_each(|partition| tables.free(partition));

@@ -92,7 +92,7 @@ impl Drop for Run {
         }
         let rows = self.reading.peek().and_then(|rows| rows.as_ref().ok());
         let rows = rows.map_or(0, |rows| rows.row_count());
-        let table = TempTable::of(self.id, Why::Join, &counters, rows, 1);
+        let table = TempTable::of(self.id, Why::Join, &self.account, rows, 1);
         self.statement.report.add(table);
     }
 }

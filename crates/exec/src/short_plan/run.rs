@@ -72,6 +72,10 @@ impl<'a> Run<'a> {
             disk_bytes_read: 0,
             passes: 1,
             on_disk: false,
+            limit_bytes: 0,
+            live_bytes: 0,
+            write_wait_nanos: 0,
+            read_wait_nanos: 0,
         });
         self.temp_tables.len() - 1
     }

@@ -101,8 +101,10 @@ impl Job {
             }
             Statement::Insert(insert) => {
                 Box::pin(self.check_insert(insert)).await?;
-                match insert.source {
-                    InsertSource::Query(_) => self.try_plan(statement).await,
+                match &insert.source {
+                    InsertSource::Query(query) => {
+                        self.try_plan(Statement::Query(query.clone())).await
+                    }
                     InsertSource::Values(_) => Ok(()),
                 }
             }
@@ -144,13 +146,13 @@ impl Job {
     async fn try_plan(&self, statement: Statement) -> Result<(), MySqlError> {
         let explain = Explain {
             analyze: false,
-            format: ExplainFormat::Traditional,
+            format: Some(ExplainFormat::Traditional),
             statement: Box::new(statement),
         };
-        Box::pin(self.explain(explain)).await.map(drop)
+        Box::pin(self.explanation(explain)).await.map(drop)
     }
 
-    async fn check_insert(&self, insert: &Insert) -> Result<(), MySqlError> {
+    pub(super) async fn check_insert(&self, insert: &Insert) -> Result<(), MySqlError> {
         let table = self.table(&insert.table)?;
         let mention = Mention::of(insert.table.clone());
         let values = Values::begin(self, &table, &insert.columns, insert.ignore).await?;

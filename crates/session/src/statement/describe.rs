@@ -105,10 +105,9 @@ pub(crate) async fn describe(
             Ok(columns_of(batch.schema_ref(), None))
         }
         Statement::Explain(explain) if !explain.analyze => {
-            match Box::pin(job.explain(explain)).await? {
-                Outcome::Rows { columns, .. } => Ok(columns),
-                Outcome::Done { .. } => Ok(Vec::new()),
-            }
+            let explanation = Box::pin(job.explanation(explain)).await?;
+            let batch = explanation.listing.batch(None)?;
+            Ok(columns_of(batch.schema_ref(), None))
         }
         other => job.check_once(other).await.map(|()| Vec::new()),
     }

@@ -165,6 +165,9 @@ const TRACKED: &str = "time_zone,autocommit,character_set_client,character_set_r
                        character_set_connection";
 
 const TRANSACTION_INFO: Kind = Kind::Word(&["OFF", "STATE", "CHARACTERISTICS"]);
+/// MySQL's; the second one differs where there is a second optimizer.
+const EXPLAIN_FORMATS: &[&str] = &["TRADITIONAL", "TRADITIONAL_STRICT", "TREE", "JSON"];
+
 const ISOLATION: Kind = Kind::Word(&[
     "READ-UNCOMMITTED",
     "READ-COMMITTED",
@@ -207,6 +210,8 @@ const CATALOG: &[Definition] = &[
     both("default_week_format", range(0, 7), "0"),
     both("div_precision_increment", range(0, 30), "4"),
     new("error_count", Where::Session, ANY, "0", true),
+    both("explain_format", Kind::Word(EXPLAIN_FORMATS), "TRADITIONAL"),
+    both("explain_json_format_version", range(1, 1), "1"),
     both("explicit_defaults_for_timestamp", Kind::Switch, "ON"),
     both("foreign_key_checks", Kind::Switch, "ON"),
     both("group_concat_max_len", from(4, 1), "1024"),

@@ -20,7 +20,7 @@ mod givers;
 
 use std::collections::HashMap;
 use std::sync::atomic::{
-    AtomicBool, AtomicU64,
+    AtomicBool, AtomicI64, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 use std::sync::{Arc, Mutex, Weak};
@@ -51,12 +51,13 @@ pub(crate) struct Tally {
     pub(crate) prefetched_pages: AtomicU64,
     pub(crate) waits: AtomicU64,
     pub(crate) wait_nanos: AtomicU64,
+    pub(crate) read_wait_nanos: AtomicU64,
     pub(crate) write_failures: AtomicU64,
     pub(crate) files_created: AtomicU64,
 }
 
 impl Tally {
-    fn all(&self) -> [&AtomicU64; 16] {
+    fn all(&self) -> [&AtomicU64; 17] {
         [
             &self.pages_allocated,
             &self.bytes_allocated,
@@ -72,6 +73,7 @@ impl Tally {
             &self.prefetched_pages,
             &self.waits,
             &self.wait_nanos,
+            &self.read_wait_nanos,
             &self.write_failures,
             &self.files_created,
         ]
@@ -99,8 +101,13 @@ pub(crate) struct Node {
     /// Minimum (upper half) and inner sum (lower half), in KiB.
     claim: AtomicU64,
     pinned_bytes: AtomicU64,
-    /// These four include descendants.
+    /// These seven include descendants.
     held_bytes: AtomicU64,
+    /// Bytes of pages that are on disk only. Below zero for the moment in which one is read back by
+    /// whoever was faster than the thread that evicted it.
+    away_bytes: AtomicI64,
+    /// The most that was held and away together.
+    live_peak_bytes: AtomicU64,
     reserved_bytes: AtomicU64,
     peak_bytes: AtomicU64,
     disk_bytes: AtomicU64,
@@ -164,6 +171,8 @@ impl Node {
             claim: AtomicU64::new(0),
             pinned_bytes: AtomicU64::new(0),
             held_bytes: AtomicU64::new(0),
+            away_bytes: AtomicI64::new(0),
+            live_peak_bytes: AtomicU64::new(0),
             reserved_bytes: AtomicU64::new(0),
             peak_bytes: AtomicU64::new(0),
             disk_bytes: AtomicU64::new(0),
@@ -242,6 +251,10 @@ impl Node {
             if held > node.peak_bytes.load(Relaxed) {
                 node.peak_bytes.fetch_max(held, Relaxed);
             }
+            let live = held.saturating_add_signed(node.away_bytes.load(Relaxed));
+            if live > node.live_peak_bytes.load(Relaxed) {
+                node.live_peak_bytes.fetch_max(live, Relaxed);
+            }
         }
     }
 
@@ -254,6 +267,20 @@ impl Node {
     pub(crate) fn evicted(&self, bytes: u64) {
         for node in self.chain() {
             node.held_bytes.fetch_sub(bytes, Relaxed);
+        }
+    }
+
+    /// A page of this account is on disk only from here on.
+    pub(crate) fn went_away(&self, bytes: u64) {
+        for node in self.chain() {
+            node.away_bytes.fetch_add(bytes as i64, Relaxed);
+        }
+    }
+
+    /// A page that was on disk only is read back, or is no more.
+    pub(crate) fn came_back(&self, bytes: u64) {
+        for node in self.chain() {
+            node.away_bytes.fetch_sub(bytes as i64, Relaxed);
         }
     }
 
@@ -274,6 +301,18 @@ impl Node {
     /// Resident and reserved bytes with descendants.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.held_bytes.load(Relaxed)
+    }
+
+    /// The most memory that the account can have: the least of the limits above it.
+    pub(crate) fn memory_limit_bytes(&self) -> u64 {
+        let limit_kib = |node: &Node| {
+            let resident_kib = node
+                .resident_max_bytes
+                .map_or(u64::MAX, |bytes| bytes / KIB);
+            resident_kib.min(node.claim_max_kib)
+        };
+        let limits = self.chain().map(limit_kib);
+        limits.fold(self.limit_kib, u64::min).saturating_mul(KIB)
     }
 
     /// The nearest node that limits its resident bytes, with the limit.
@@ -388,6 +427,7 @@ impl Node {
         into.prefetched_pages += read(&tally.prefetched_pages);
         into.waits += read(&tally.waits);
         into.wait_nanos += read(&tally.wait_nanos);
+        into.read_wait_nanos += read(&tally.read_wait_nanos);
         into.write_failures += read(&tally.write_failures);
         into.files_created += read(&tally.files_created);
         // The upgraded children are dropped after the lock: the last one to go takes it itself.
@@ -402,8 +442,10 @@ impl Node {
         let read = |counter: &AtomicU64| counter.load(Relaxed);
         let mut counters = Counters {
             resident_bytes: self.resident_bytes(),
+            away_bytes: u64::try_from(self.away_bytes.load(Relaxed)).unwrap_or(0),
             reserved_bytes: read(&self.reserved_bytes),
             peak_bytes: read(&self.peak_bytes),
+            live_peak_bytes: read(&self.live_peak_bytes),
             disk_bytes_used: read(&self.disk_bytes),
             disk_peak_bytes: read(&self.disk_peak_bytes),
             ..Counters::default()

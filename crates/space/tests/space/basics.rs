@@ -1,4 +1,4 @@
-use mayfly_space::{AccountOptions, Error, NextUse, PageClass, Space, SpaceOptions};
+use mayfly_space::{AccountOptions, Error, NextUse, Page, PageClass, Space, SpaceOptions};
 
 use crate::{KIB, MIB, account, assert_empty, check, contents, page, space};
 
@@ -56,8 +56,15 @@ fn more_than_memory_comes_back_from_disk() {
             "{counters:?}"
         );
         assert!(counters.peak_bytes <= memory_bytes, "{counters:?}");
+        // What would have been in memory: all of the pages, which threads had to wait for.
+        let all_bytes: usize = pages.iter().map(Page::len_bytes).sum();
+        let live_bytes = counters.live_peak_bytes;
+        assert!(live_bytes > memory_bytes, "{counters:?}");
+        assert!(live_bytes <= all_bytes as u64, "{counters:?}");
+        assert!(counters.read_wait_nanos > 0, "{counters:?}");
         drop(pages);
         assert_empty(&space);
+        assert_eq!(account.counters().live_peak_bytes, live_bytes);
     }
 }
 

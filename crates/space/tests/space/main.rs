@@ -74,6 +74,7 @@ fn assert_empty(space: &Space) {
     let counters = space.counters();
     assert_eq!(counters.pages_live, 0, "pages left");
     assert_eq!(counters.resident_bytes, 0, "frames left");
+    assert_eq!(counters.away_bytes, 0, "pages left on disk");
     assert_eq!(counters.pinned_bytes, 0, "pins left");
     assert_eq!(counters.reserved_bytes, 0, "reservations left");
     assert_eq!(counters.disk_bytes_used, 0, "slots left");

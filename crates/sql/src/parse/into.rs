@@ -78,7 +78,10 @@ fn find(tokens: &[TokenWithSpan]) -> Option<usize> {
     if !is_either {
         return None;
     }
-    let found = at_top(tokens).find(|(_, token)| is_any(token, &["INTO"]));
+    // One in front of the query is a clause of EXPLAIN.
+    let begins = tokens.iter().position(is_query)?;
+    let is_into = |(at, token): &(usize, &TokenWithSpan)| *at > begins && is_any(token, &["INTO"]);
+    let found = at_top(tokens).find(is_into);
     found.map(|(at, _)| at)
 }
 

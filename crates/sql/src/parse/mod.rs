@@ -364,19 +364,19 @@ fn explain(cursor: &mut Cursor<'_>) -> Result<Statement> {
     cursor.skip();
     let analyze = cursor.word("ANALYZE");
     let _ = cursor.word("EXTENDED") || cursor.word("PARTITIONS");
-    let mut format = if analyze {
-        ExplainFormat::Tree
-    } else {
-        ExplainFormat::Traditional
-    };
-    let has_format = cursor.word("FORMAT");
-    if has_format {
+    let mut format = None;
+    if cursor.word("FORMAT") {
         cursor.parser.expect_token(&Token::Eq)?;
-        format = match cursor.value_word()?.to_ascii_uppercase().as_str() {
-            "TRADITIONAL" => ExplainFormat::Traditional,
-            "TREE" => ExplainFormat::Tree,
-            other => return unsupported(&format!("EXPLAIN FORMAT={other}")),
+        let name = cursor.value_word()?;
+        format = match ExplainFormat::named(&name) {
+            Some(format) => Some(format),
+            None => {
+                return Err(MySqlError::new(ErrorCode::UnknownExplainFormat, &[&name]).into());
+            }
         };
+    }
+    if format.is_some() && cursor.peek_word("INTO") {
+        return unsupported("EXPLAIN ... INTO");
     }
     let explained = [
         "SELECT", "WITH", "VALUES", "TABLE", "INSERT", "REPLACE", "UPDATE", "DELETE",
@@ -387,7 +387,7 @@ fn explain(cursor: &mut Cursor<'_>) -> Result<Statement> {
     if ["EXPLAIN", "DESCRIBE", "DESC"].iter().any(is_explain) {
         return cursor.fail("a statement that has a plan");
     }
-    if (analyze || has_format) && !is_statement {
+    if (analyze || format.is_some()) && !is_statement {
         return cursor.fail("a statement that has a plan");
     }
     if is_statement {

@@ -3,13 +3,17 @@
 //! Owns: the leaves of a physical plan, each with the name that the query has for its table. Never:
 //! knows which SELECT a table belongs to.
 
+use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::DefaultTableSource;
 use datafusion::datasource::listing::ListingTableUrl;
-use datafusion::logical_expr::{Expr, LogicalPlan, Subquery, TableSource};
+use datafusion::logical_expr::{
+    Expr, LogicalPlan, Subquery, TableScan as LogicalTableScan, TableSource,
+};
 use datafusion::object_store::path::Path;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
@@ -17,7 +21,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use mayfly_exec::Access;
 use mayfly_exec::{
     Found, KeyApply, KeyJoin, KeyOrder, KeyScan, LateScan, MaterializedScan, ReadAgain, TableScan,
-    first_file,
+    Why, first_file, temp_tables_of,
 };
 use mayfly_sql::inner_name::shown;
 use mayfly_sql::planning::{Optimized, is_materialized};
@@ -39,35 +43,53 @@ pub(super) struct Scan {
     /// The place of the SELECT that reads it.
     pub(super) block: usize,
     pub(super) has_filter: bool,
+    /// Its conditions and the columns that are read, where these are wanted.
+    pub(super) conditions: Vec<Expr>,
+    pub(super) columns: Vec<String>,
     /// The files that it is, if they know their columns.
     pub(super) files: Vec<ListingTableUrl>,
 }
 
+/// How much is wanted of the tables that a query names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// What the columns of MySQL's table say.
+    Table,
+    /// Conditions and columns as well.
+    Everything,
+}
+
 /// The tables of a plan in the order in which its scans stand in the physical one: values of
 /// subqueries come last.
-pub(super) fn scans(optimized: &Optimized) -> Vec<Scan> {
+pub(super) fn scans(optimized: &Optimized, wanted: Wanted) -> Vec<Scan> {
     let mut found = Vec::new();
     let tables = optimized.tables.iter().map(|(_, plan)| plan);
     for plan in std::iter::once(&optimized.plan).chain(tables) {
-        of_plan(plan, &mut found);
+        of_plan(plan, wanted, &mut found);
     }
     found
 }
 
 /// The tables of a plan and of its subqueries.
-fn of_plan(plan: &LogicalPlan, found: &mut Vec<Scan>) {
+fn of_plan(plan: &LogicalPlan, wanted: Wanted, found: &mut Vec<Scan>) {
     let mut values = Vec::new();
-    of_level(plan, found, &mut values);
+    of_level(plan, wanted, found, &mut values);
     let mut next = 0;
     while let Some(value) = values.get(next).cloned() {
-        of_level(&value, found, &mut values);
+        of_level(&value, wanted, found, &mut values);
         next += 1;
     }
 }
 
 /// The tables of a plan without those of its subqueries, which are added to others.
-fn of_level(plan: &LogicalPlan, scans: &mut Vec<Scan>, values: &mut Vec<Arc<LogicalPlan>>) {
+fn of_level(
+    plan: &LogicalPlan,
+    wanted: Wanted,
+    scans: &mut Vec<Scan>,
+    values: &mut Vec<Arc<LogicalPlan>>,
+) {
     let mut filters_above = 0_usize;
+    let mut conditions = Vec::new();
     let mut alias = None;
     let _ = plan.apply(|node| {
         node.apply_expressions(|expr| {
@@ -79,7 +101,12 @@ fn of_level(plan: &LogicalPlan, scans: &mut Vec<Scan>, values: &mut Vec<Arc<Logi
             })
         })?;
         match node {
-            LogicalPlan::Filter(_) => filters_above += 1,
+            LogicalPlan::Filter(filter) => {
+                filters_above += 1;
+                if wanted == Wanted::Everything {
+                    conditions.push(filter.predicate.clone());
+                }
+            }
             LogicalPlan::SubqueryAlias(named) => {
                 // What the planner names itself, nobody has written.
                 let name = shown(named.alias.table());
@@ -90,8 +117,14 @@ fn of_level(plan: &LogicalPlan, scans: &mut Vec<Scan>, values: &mut Vec<Arc<Logi
             LogicalPlan::TableScan(scan) if is_materialized(scan) => {
                 alias = None;
                 filters_above = 0;
+                conditions.clear();
             }
             LogicalPlan::TableScan(scan) => {
+                let mut columns = Vec::new();
+                if wanted == Wanted::Everything {
+                    conditions.extend(scan.filters.iter().cloned());
+                    columns = columns_read(scan);
+                }
                 let table = scan.table_name.table().to_owned();
                 scans.push(Scan {
                     name: alias.take().unwrap_or_else(|| table.clone()),
@@ -99,6 +132,8 @@ fn of_level(plan: &LogicalPlan, scans: &mut Vec<Scan>, values: &mut Vec<Arc<Logi
                     database: scan.table_name.schema().map(str::to_owned),
                     block: 0,
                     has_filter: filters_above > 0 || !scan.filters.is_empty(),
+                    conditions: std::mem::take(&mut conditions),
+                    columns,
                     files: files_of(&scan.source),
                 });
                 filters_above = 0;
@@ -109,6 +144,19 @@ fn of_level(plan: &LogicalPlan, scans: &mut Vec<Scan>, values: &mut Vec<Arc<Logi
         }
         Ok(TreeNodeRecursion::Continue)
     });
+}
+
+/// The columns that a scan reads, those of its conditions included, in the order of the table.
+fn columns_read(scan: &LogicalTableScan) -> Vec<String> {
+    let filters = scan.filters.iter().flat_map(Expr::column_refs);
+    let filtered: HashSet<&str> = filters.map(|column| column.name.as_str()).collect();
+    let is_read = |name: &str| {
+        let projected = scan.projected_schema.has_column_with_unqualified_name(name);
+        projected || filtered.contains(name)
+    };
+    let schema = scan.source.schema();
+    let names = schema.fields().iter().map(|field| field.name());
+    names.filter(|name| is_read(name)).cloned().collect()
 }
 
 /// The files of a table that is some.
@@ -123,6 +171,8 @@ fn files_of(source: &Arc<dyn TableSource>) -> Vec<ListingTableUrl> {
 /// How a key is used, in MySQL's columns.
 pub(super) struct KeyUse {
     pub(super) name: String,
+    /// The columns of the parts that are used.
+    pub(super) parts: Vec<String>,
     /// Bytes of the parts that are used, as MySQL counts them.
     pub(super) bytes: u64,
     pub(super) reference: Option<String>,
@@ -141,6 +191,8 @@ impl KeyUse {
             };
             key_bytes(&column.column_type, part.prefix) + length + u64::from(column.is_nullable)
         });
+        let parts = found.key().parts.iter().take(found.parts);
+        let parts = parts.map(|part| columns[part.column].name.clone());
         let is_of_values = !matches!(found.access, Access::Range | Access::Index);
         let reference = match asked {
             Some(values) => values.join(","),
@@ -148,6 +200,7 @@ impl KeyUse {
         };
         KeyUse {
             name: found.key().name.clone(),
+            parts: parts.collect(),
             bytes: bytes.sum(),
             reference: is_of_values.then_some(reference),
         }
@@ -234,6 +287,28 @@ impl Leaf {
         self
     }
 
+    /// Whether a condition may leave rows of it out.
+    pub(super) fn is_filtered(&self) -> bool {
+        let has_filter = self.scan.as_ref().is_some_and(|scan| scan.has_filter);
+        self.has_filter.unwrap_or(has_filter)
+    }
+
+    /// MySQL's word for how the table is read.
+    pub(super) fn access(&self) -> &'static str {
+        self.key.as_ref().map_or("ALL", |found| found.access.name())
+    }
+
+    /// Whether the key has all that is read of the table.
+    pub(super) fn is_covered(&self) -> bool {
+        self.key.as_ref().is_some_and(|found| found.is_covered)
+    }
+
+    /// How the key is used, if there is one.
+    pub(super) fn key_use(&self) -> Option<KeyUse> {
+        let found = self.key.as_ref()?;
+        Some(KeyUse::of(found, self.asked.as_deref()))
+    }
+
     /// The name of a column of the table.
     fn column(&self, name: &str) -> Option<String> {
         self.columns.index_of(name).ok()?;
@@ -257,39 +332,82 @@ fn asked<'e>(values: impl Iterator<Item = &'e Arc<dyn PhysicalExpr>>, of: &[Leaf
     asked.collect()
 }
 
-/// The leaves of a plan in the order in which they are read.
-pub(super) fn leaves(plan: &Arc<dyn ExecutionPlan>, scans: &mut Vec<Scan>, found: &mut Vec<Leaf>) {
-    if let Some(apply) = plan.downcast_ref::<KeyApply>() {
-        let before = found.len();
-        leaves(apply.outer(), scans, found);
-        let asked = asked(apply.values(), &found[before..]);
-        leaves(apply.inner(), scans, found);
-        if let Some(leaf) = found.last_mut() {
-            leaf.asked = Some(asked);
+/// A temporary table of a plan.
+pub(super) struct Operation {
+    pub(super) why: Why,
+    /// The leaves whose rows it has.
+    pub(super) leaves: Range<usize>,
+}
+
+/// Reads a plan for its leaves, in the order in which they are read, and for its temporary tables.
+pub(super) struct PlanReader {
+    /// The tables that the query names and no leaf has been found for.
+    pub(super) scans: Vec<Scan>,
+    pub(super) leaves: Vec<Leaf>,
+    pub(super) operations: Vec<Operation>,
+}
+
+impl PlanReader {
+    pub(super) fn new(scans: Vec<Scan>) -> PlanReader {
+        PlanReader {
+            scans,
+            leaves: Vec::new(),
+            operations: Vec::new(),
         }
-        return;
     }
-    if let Some(join) = plan.downcast_ref::<KeyJoin>() {
-        let before = found.len();
-        leaves(join.outer(), scans, found);
-        let asked = asked(join.values(), &found[before..]);
-        let table = &join.found().table;
-        let rows = usize::try_from(join.rows_each()).ok();
-        let leaf = Leaf {
-            key: Some(join.found().clone()),
-            asked: Some(asked),
-            has_filter: Some(join.has_filter()),
-            ..Leaf::new(Arc::clone(table.schema()), rows)
-        };
-        found.push(leaf.find(&Read::Table(table.name()), scans));
-        return;
+
+    pub(super) fn read(&mut self, plan: &Arc<dyn ExecutionPlan>) {
+        let from = self.leaves.len();
+        self.read_node(plan);
+        let to = self.leaves.len();
+        let operations = temp_tables_of(plan).into_iter().map(|table| Operation {
+            why: table.why,
+            leaves: from..to,
+        });
+        self.operations.extend(operations);
     }
-    if plan.is::<ReadAgain>() {
-        // The other reading of these tables is shown.
-        return;
+
+    fn read_node(&mut self, plan: &Arc<dyn ExecutionPlan>) {
+        if let Some(apply) = plan.downcast_ref::<KeyApply>() {
+            let before = self.leaves.len();
+            self.read(apply.outer());
+            let asked = asked(apply.values(), &self.leaves[before..]);
+            self.read(apply.inner());
+            if let Some(leaf) = self.leaves.last_mut() {
+                leaf.asked = Some(asked);
+            }
+            return;
+        }
+        if let Some(join) = plan.downcast_ref::<KeyJoin>() {
+            let before = self.leaves.len();
+            self.read(join.outer());
+            let asked = asked(join.values(), &self.leaves[before..]);
+            let table = &join.found().table;
+            let rows = usize::try_from(join.rows_each()).ok();
+            let leaf = Leaf {
+                key: Some(join.found().clone()),
+                asked: Some(asked),
+                has_filter: Some(join.has_filter()),
+                ..Leaf::new(Arc::clone(table.schema()), rows)
+            };
+            let leaf = leaf.find(&Read::Table(table.name()), &mut self.scans);
+            self.leaves.push(leaf);
+            return;
+        }
+        if plan.is::<ReadAgain>() {
+            // The other reading of these tables is shown.
+            return;
+        }
+        let children = plan.children();
+        if children.is_empty() {
+            self.read_leaf(plan);
+        }
+        for child in children {
+            self.read(child);
+        }
     }
-    let children = plan.children();
-    if children.is_empty() {
+
+    fn read_leaf(&mut self, plan: &Arc<dyn ExecutionPlan>) {
         let leaf = Leaf::of(plan);
         let by_key = leaf.key.as_ref().map(|found| Arc::clone(&found.table));
         let scanned = plan.downcast_ref::<TableScan>();
@@ -304,10 +422,8 @@ pub(super) fn leaves(plan: &Arc<dyn ExecutionPlan>, scans: &mut Vec<Scan>, found
                 (None, Some(path)) => Read::File(path),
                 (None, None) => Read::Any,
             };
-            found.push(leaf.find(&read, scans));
+            let leaf = leaf.find(&read, &mut self.scans);
+            self.leaves.push(leaf);
         }
-    }
-    for child in children {
-        leaves(child, scans, found);
     }
 }

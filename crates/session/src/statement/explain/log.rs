@@ -26,6 +26,7 @@ impl Job {
     pub(crate) async fn explain_for_log(&self, statement: &Statement) {
         let is_explained = match statement {
             Statement::Query(_) | Statement::Update(_) | Statement::Delete(_) => true,
+            // Nothing is planned for rows that stand in the statement.
             Statement::Insert(insert) => matches!(insert.source, InsertSource::Query(_)),
             _ => false,
         };
@@ -34,12 +35,12 @@ impl Job {
         }
         let explain = Explain {
             analyze: false,
-            format: ExplainFormat::Traditional,
+            format: Some(ExplainFormat::Traditional),
             statement: Box::new(statement.clone()),
         };
         // Where it cannot be planned, running it says why.
-        if let Ok(listing) = self.explain_listing(explain).await {
-            self.connection.local().explained = Some(listing.log_lines(&LOGGED));
+        if let Ok(explanation) = self.explanation(explain).await {
+            self.connection.local().explained = Some(explanation.listing.log_lines(&LOGGED));
         }
         // What planning warns of is told when the statement is planned to run.
         let mut values = self.connection.values.lock();

@@ -1,39 +1,45 @@
 //! EXPLAIN and EXPLAIN ANALYZE.
 //!
-//! The tabular form (`table`) has MySQL's columns: one row for each table that is read (`leaves`),
-//! by the SELECT that reads it, then one row for each temporary table with the reason why it
-//! exists. `log` keeps it for the log of slow statements. ANALYZE runs the statement, throws its
-//! rows away, and reports what each temporary table cost.
+//! `blocks` puts a plan together with the SELECTs of the statement (`leaves`: what it reads). Three
+//! formats show it: `table` has MySQL's columns, `json` MySQL's document, `tree` the operators.
+//! ANALYZE runs the statement, throws its rows away, and reports what each operator did and what
+//! each temporary table cost (`measured`). `log` keeps the table for the log of slow statements.
 
+mod blocks;
+mod condition;
+mod json;
+mod json_value;
 mod leaves;
 mod log;
+mod measured;
 mod table;
+mod target;
+mod tree;
 
 use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::display::DisplayableExecutionPlan;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
-use mayfly_exec::{JoinOperator, SidewaysOperator, TempTable, planned_temp_tables, unspillable};
+use mayfly_exec::{planned_temp_tables, unspillable};
 use mayfly_sql::change;
-use mayfly_sql::inner_name::shown_in;
 use mayfly_sql::planning::Optimized;
 use mayfly_sql::references::References;
 use mayfly_sql::selects::Selects;
 use mayfly_sql::source::Source;
 use mayfly_sql::statement::{Explain, ExplainFormat, InsertSource, Statement};
-use mayfly_types::MySqlError;
+use mayfly_types::{ErrorCode, MySqlError};
 
-use self::table::{Changed, table};
+use self::blocks::Blocks;
+use self::leaves::Wanted;
+use self::measured::Limits;
+use self::target::Target;
+use self::tree::Told;
 use super::Job;
 use super::query::Ready;
 use crate::errors::{self, not_supported};
-use crate::listing::{Listing, some};
+use crate::listing::Listing;
 use crate::outcome::Outcome;
-
-/// Longest line of a plan; expressions of generated statements can be very long.
-const LINE_LENGTH: usize = 400;
 
 /// A query that is explained.
 struct Explained {
@@ -42,19 +48,35 @@ struct Explained {
     selects: Selects,
 }
 
+impl Explained {
+    fn blocks(&self, wanted: Wanted) -> Blocks<'_> {
+        Blocks::new(&self.logical, &self.ready.plan, &self.selects, wanted)
+    }
+}
+
+/// What EXPLAIN answers.
+pub(super) struct Explanation {
+    pub(super) listing: Listing,
+    /// What SHOW WARNINGS tells behind it.
+    notes: Vec<String>,
+}
+
 impl Job {
     pub(crate) async fn explain(&self, explain: Explain) -> Result<Outcome, MySqlError> {
-        let listing = self.explain_listing(explain).await?;
-        Ok(Outcome::ready(listing.batch(None)?))
+        let explanation = self.explanation(explain).await?;
+        for note in &explanation.notes {
+            self.note(ErrorCode::Explained, &[note]);
+        }
+        Ok(Outcome::ready(explanation.listing.batch(None)?))
     }
 
-    async fn explain_listing(&self, explain: Explain) -> Result<Listing, MySqlError> {
-        let mut changed = None;
+    pub(super) async fn explanation(&self, explain: Explain) -> Result<Explanation, MySqlError> {
+        let format = self.explain_format(&explain)?;
         let mut source = Arc::clone(&self.source);
-        let query = match *explain.statement {
-            Statement::Query(query) => *query,
+        let (query, target) = match *explain.statement {
+            Statement::Query(query) => (Some(*query), Target::Client),
             Statement::Update(mut update) if !explain.analyze => {
-                changed = Some(Changed::by_update(&update));
+                let target = Target::of_update(&update);
                 let found = self.mentions(&mut update.choice.from, "UPDATE")?;
                 self.assigned(&found, &self.owned(&update).await?)?;
                 let assignments = &mut update.assignments;
@@ -62,52 +84,115 @@ impl Job {
                 let values = update.assignments.into_iter();
                 let values = values.filter_map(|assignment| assignment.value);
                 let list = values.chain([lit(1)]).collect();
-                change::query(update.choice, list)?
+                (Some(change::query(update.choice, list)?), target)
             }
             Statement::Delete(mut delete) if !explain.analyze => {
-                changed = Some(Changed::by_delete(&delete));
+                let target = Target::of_delete(&delete);
                 let found = self.mentions(&mut delete.choice.from, "DELETE")?;
                 self.deleted(&found, &delete.targets)?;
                 source = self.settle_names(&mut delete.choice, &mut []).await?;
-                change::query(delete.choice, vec![lit(1)])?
+                (Some(change::query(delete.choice, vec![lit(1)])?), target)
             }
-            Statement::Insert(insert) if !explain.analyze => match insert.source {
-                InsertSource::Query(query) => *query,
-                InsertSource::Values(_) => {
-                    return Err(not_supported("EXPLAIN of INSERT ... VALUES"));
+            Statement::Insert(insert) if !explain.analyze => {
+                Box::pin(self.check_insert(&insert)).await?;
+                let target = Target::of_insert(&insert);
+                match insert.source {
+                    InsertSource::Query(query) => (Some(*query), target),
+                    InsertSource::Values(_) => (None, target),
                 }
-            },
+            }
             _ => return Err(not_supported("EXPLAIN of this statement")),
         };
-        let Explained {
-            logical,
-            ready,
-            selects,
-        } = self.of_text(source).explained(query).await?;
-        if explain.analyze {
-            self.discard(&ready).await?;
+        let explained = match query {
+            Some(query) => Some(self.of_text(source).explained(query).await?),
+            None => None,
+        };
+        match explain.analyze {
+            true => self.measured(explained, &target, format).await,
+            false => self.shown(explained, target, format).await,
         }
-        let listing = match (explain.format, explain.analyze) {
-            (ExplainFormat::Traditional, false) => {
-                table(&logical, &ready, &selects, changed.as_ref())
+    }
+
+    /// The format that a statement asks for, or else `explain_format`.
+    fn explain_format(&self, explain: &Explain) -> Result<ExplainFormat, MySqlError> {
+        let named = || {
+            let name = self.connection.local().variables.text("explain_format");
+            ExplainFormat::named(&name).unwrap_or(ExplainFormat::Traditional)
+        };
+        match (explain.analyze, explain.format) {
+            (false, format) => Ok(format.unwrap_or_else(named)),
+            (true, format) => match (format, format.unwrap_or_else(named)) {
+                (_, ExplainFormat::Json) => Err(not_supported("EXPLAIN ANALYZE with JSON format")),
+                (None, _) => Ok(ExplainFormat::Tree),
+                (Some(format), _) => Ok(format),
+            },
+        }
+    }
+
+    /// What is planned for a statement.
+    async fn shown(
+        &self,
+        explained: Option<Explained>,
+        target: Target,
+        format: ExplainFormat,
+    ) -> Result<Explanation, MySqlError> {
+        let plan = explained.as_ref().map(|explained| &explained.ready.plan);
+        let mut notes = plan.map(planned).unwrap_or_default();
+        let listing = match format {
+            ExplainFormat::Traditional => {
+                let blocks = explained.as_ref();
+                let blocks = blocks.map(|explained| explained.blocks(Wanted::Table));
+                table::table(blocks.as_ref(), &target)
             }
-            (ExplainFormat::Traditional, true) => measured(&self.running.report.tables()),
-            (ExplainFormat::Tree, analyze) => {
-                let mut listing = Listing::new(&["EXPLAIN"]);
-                let mut lines = Vec::new();
-                tree(&ready.plan, 0, analyze, &mut lines);
-                if analyze {
-                    describe_measured(&self.running.report.tables(), &mut lines);
-                } else {
-                    describe_planned(&ready.plan, &mut lines);
-                }
-                for line in lines {
-                    listing.push(vec![Some(line)]);
-                }
+            ExplainFormat::Tree => {
+                let mut lines = tree::lines(plan, &target, Told::Plan);
+                lines.append(&mut notes);
+                listed(lines)
+            }
+            ExplainFormat::Json => {
+                // Conditions can be as deep as those that are planned there.
+                let document = self.plan(move |_| {
+                    let blocks = explained.as_ref();
+                    let blocks = blocks.map(|explained| explained.blocks(Wanted::Everything));
+                    Ok(json::document(blocks.as_ref(), &target).to_string())
+                });
+                let mut listing = Listing::declared("EXPLAIN longtext");
+                listing.push(vec![Some(document.await?)]);
                 listing
             }
         };
-        Ok(listing)
+        Ok(Explanation { listing, notes })
+    }
+
+    /// Runs a query, and tells what it did.
+    async fn measured(
+        &self,
+        explained: Option<Explained>,
+        target: &Target,
+        format: ExplainFormat,
+    ) -> Result<Explanation, MySqlError> {
+        let plan = explained.map(|explained| explained.ready.plan);
+        if let Some(plan) = &plan {
+            self.discard(plan).await?;
+        }
+        let limits = Limits {
+            memory_bytes: self.running.account.space().memory_bytes(),
+            table_bytes: self.connection.temp_table_cap(),
+        };
+        let tables = self.running.report.tables();
+        let listing = match format {
+            ExplainFormat::Traditional => measured::listing(&tables, limits),
+            _ => {
+                let mut lines = tree::lines(plan.as_ref(), target, Told::Run);
+                lines.extend(measured::lines(&tables, limits));
+                let counters = self.running.counters();
+                let took = self.running.elapsed();
+                lines.push(measured::summary(took, &counters, limits));
+                listed(lines)
+            }
+        };
+        let notes = Vec::new();
+        Ok(Explanation { listing, notes })
     }
 
     /// The same statement with another text.
@@ -128,8 +213,8 @@ impl Job {
         })
     }
 
-    async fn discard(&self, ready: &Ready) -> Result<(), MySqlError> {
-        let mut stream = self.stream(&ready.plan)?;
+    async fn discard(&self, plan: &Arc<dyn ExecutionPlan>) -> Result<(), MySqlError> {
+        let mut stream = self.stream(plan)?;
         while let Some(batch) = stream.next().await {
             batch.map_err(|error| errors::from_plan(&error))?;
         }
@@ -141,105 +226,23 @@ fn lit(number: u8) -> ast::Expr {
     ast::Expr::Value(ast::Value::Number(number.to_string(), false).into())
 }
 
-/// What each temporary table cost, as a table.
-fn measured(tables: &[TempTable]) -> Listing {
-    let numbers = [
-        "rows",
-        "memory_bytes",
-        "disk_bytes_written",
-        "disk_bytes_read",
-        "passes",
-    ];
-    let mut listing = Listing::new(&[
-        "table",
-        "why",
-        "rows",
-        "memory_bytes",
-        "disk_bytes_written",
-        "disk_bytes_read",
-        "passes",
-        "on_disk",
-    ])
-    .with_numbers(&numbers);
-    for (index, table) in tables.iter().enumerate() {
-        listing.push(vec![
-            Some(format!("<temporary{}>", index + 1)),
-            some(table.why.text()),
-            some(table.rows),
-            some(table.memory_bytes),
-            some(table.disk_bytes_written),
-            some(table.disk_bytes_read),
-            some(table.passes),
-            some(if table.on_disk { "YES" } else { "NO" }),
-        ]);
+/// Lines as an answer.
+fn listed(lines: Vec<String>) -> Listing {
+    let mut listing = Listing::new(&["EXPLAIN"]);
+    for line in lines {
+        listing.push(vec![Some(line)]);
     }
     listing
 }
 
-fn describe_measured(tables: &[TempTable], lines: &mut Vec<String>) {
-    for (index, table) in tables.iter().enumerate() {
-        lines.push(format!(
-            "Temporary table <temporary{}> for {}: rows={} memory_bytes={} disk_bytes_written={} \
-             disk_bytes_read={} passes={} on_disk={}",
-            index + 1,
-            table.why.text(),
-            table.rows,
-            table.memory_bytes,
-            table.disk_bytes_written,
-            table.disk_bytes_read,
-            table.passes,
-            if table.on_disk { "YES" } else { "NO" },
-        ));
-    }
-}
-
-fn describe_planned(plan: &Arc<dyn ExecutionPlan>, lines: &mut Vec<String>) {
-    for (index, table) in planned_temp_tables(plan).iter().enumerate() {
-        lines.push(format!(
-            "Temporary table <temporary{}> for {}",
-            index + 1,
-            table.why.text()
-        ));
-    }
-    for name in unspillable(plan) {
-        lines.push(format!("{name}: in memory only, cannot spill"));
-    }
-}
-
-fn tree(plan: &Arc<dyn ExecutionPlan>, depth: usize, analyze: bool, lines: &mut Vec<String>) {
-    let text = DisplayableExecutionPlan::new(plan.as_ref())
-        .one_line()
-        .to_string();
-    let text = shown_in(text.replace(mayfly_sql::functions::own::MARK, ""));
-    let mut line = format!("{}-> {}", "    ".repeat(depth), text.trim());
-    if line.chars().count() > LINE_LENGTH {
-        line = line.chars().take(LINE_LENGTH).collect();
-        line.push_str("...");
-    }
-    if analyze
-        && let Some(metrics) = plan.metrics()
-        && let Some(rows) = metrics.output_rows()
-    {
-        line.push_str(&format!("  (actual rows={rows}"));
-        if let Some(nanos) = metrics.elapsed_compute() {
-            line.push_str(&format!(" compute={:.3}ms", nanos as f64 / 1e6));
-        }
-        line.push(')');
-    }
-    if analyze && let Some(join) = plan.downcast_ref::<JoinOperator>() {
-        let counted = join
-            .counted()
-            .map(|(name, value)| format!("{name}={value}"));
-        line.push_str(&format!("  ({})", counted.collect::<Vec<_>>().join(" ")));
-    }
-    if analyze
-        && let Some(sideways) = plan.downcast_ref::<SidewaysOperator>()
-        && let Some(dropped) = sideways.rows_dropped()
-    {
-        line.push_str(&format!("  (rows_dropped={dropped})"));
-    }
-    lines.push(line);
-    for child in plan.children() {
-        tree(child, depth + 1, analyze, lines);
-    }
+/// The temporary tables that a plan will make, and what of it cannot spill.
+fn planned(plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
+    let tables = planned_temp_tables(plan);
+    let tables = tables.iter().enumerate().map(|(index, table)| {
+        let why = table.why.text();
+        format!("Temporary table <temporary{}> for {why}", index + 1)
+    });
+    let in_memory = unspillable(plan).into_iter();
+    let in_memory = in_memory.map(|name| format!("{name}: in memory only, cannot spill"));
+    tables.chain(in_memory).collect()
 }

@@ -31,6 +31,7 @@ use crate::connection::Connection;
 use crate::listing::Listing;
 use crate::outcome::Outcome;
 pub(crate) use processes::processlist;
+pub(crate) use sys::{short_bytes, short_time};
 
 /// The name of the database, of which case does not count.
 pub(crate) const DATABASE: &str = "information_schema";

@@ -187,7 +187,7 @@ fn rounded(value: u64, by: u64) -> u64 {
 }
 
 /// Picoseconds as `sys.format_time` writes them.
-fn short_time(picos: u64) -> String {
+pub(crate) fn short_time(picos: u64) -> String {
     const UNITS: [(u64, &str); 8] = [
         (604_800_000_000_000_000, "w"),
         (86_400_000_000_000_000, "d"),
@@ -205,7 +205,7 @@ fn short_time(picos: u64) -> String {
 }
 
 /// Bytes as `FORMAT_BYTES` writes them.
-fn short_bytes(bytes: u64) -> String {
+pub(crate) fn short_bytes(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut units = (1..).zip(UNITS);
     let unit = units.find(|(power, _)| bytes >> (10 * power) < 1024);

@@ -1,120 +1,20 @@
-//! The SELECTs of a statement, numbered as EXPLAIN shows them.
-//!
-//! Owns: which SELECT a table is read by, and what MySQL calls that one. Never: looks at a plan,
-//! which has no SELECTs any more.
-//!
-//! A derived table that is no more than rows and columns of others is not there for MySQL either:
-//! its tables belong to the SELECT around it. So do those of IN and EXISTS in a condition, which
-//! become joins.
+//! Reads a statement for its SELECTs.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Distinct, Expr, GroupByExpr, JoinConstraint, Query, Select, SelectItem,
-    SetExpr, SetOperator, SetQuantifier, TableFactor, TableWithJoins, UnaryOperator, Visitor,
+    SetExpr, SetOperator, SetQuantifier, TableFactor, TableWithJoins, UnaryOperator,
 };
 
+use super::found::Found;
+use super::{Block, Clause, Kind, Part, Selects, SetResult, Subquery, Window};
 use crate::bindings::Bindings;
 use crate::from_list::{constraint, tables};
 use crate::inner_name;
-use crate::references::{table_name, variable};
+use crate::references::table_name;
 use crate::rewrite::relation::table_as_select;
 use crate::walk::{self, finds};
-
-/// The SELECTs of a statement.
-#[derive(Debug, Default)]
-pub struct Selects {
-    /// Those that are shown, in the order of their numbers.
-    pub blocks: Vec<Block>,
-    /// What is made of several.
-    pub results: Vec<SetResult>,
-    /// The names of those that read their own rows.
-    pub recursive: Vec<String>,
-}
-
-/// One SELECT.
-#[derive(Debug)]
-pub struct Block {
-    /// Its number.
-    pub id: usize,
-    /// What MySQL calls it.
-    pub kind: Kind,
-    /// Whether it reads rows of the SELECT around it.
-    pub is_dependent: bool,
-    /// What it reads, in the order of the text.
-    pub parts: Vec<Part>,
-}
-
-/// What a SELECT reads.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// A table, by its name and by what the SELECT calls it.
-    Table {
-        /// The name of the table.
-        table: String,
-        /// The alias, or the same.
-        name: String,
-    },
-    /// The rows of another SELECT, by its number.
-    Derived(usize),
-}
-
-/// A kind of SELECT.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The outermost one.
-    Primary,
-    /// One of a subquery in an expression.
-    Subquery,
-    /// One of a derived table.
-    Derived,
-    /// A second part.
-    Set(SetOperator),
-    /// A second part that reads what it has given.
-    Recursive,
-}
-
-/// The rows of several SELECTs together.
-#[derive(Debug)]
-pub struct SetResult {
-    /// `UNION RESULT`.
-    pub word: &'static str,
-    /// `<union1,2>`.
-    pub name: String,
-}
-
-impl Selects {
-    /// The SELECTs of a query.
-    pub fn of(query: &Query, bindings: &Bindings) -> Selects {
-        let mut reader = Reader {
-            bindings,
-            selects: Selects::default(),
-            last_id: 0,
-            scopes: Vec::new(),
-            ctes: Vec::new(),
-        };
-        reader.query(query, Kind::Primary);
-        reader.selects.blocks.sort_by_key(|block| block.id);
-        reader.selects
-    }
-
-    /// What EXPLAIN calls a SELECT.
-    pub fn word(&self, block: &Block) -> &'static str {
-        match (block.kind, block.is_dependent) {
-            (Kind::Primary, _) if self.blocks.len() == 1 && self.results.is_empty() => "SIMPLE",
-            (Kind::Primary, _) => "PRIMARY",
-            (Kind::Subquery, false) => "SUBQUERY",
-            (Kind::Subquery, true) => "DEPENDENT SUBQUERY",
-            (Kind::Derived, _) => "DERIVED",
-            (Kind::Recursive, _) => "RECURSIVE UNION",
-            (Kind::Set(SetOperator::Except | SetOperator::Minus), _) => "EXCEPT",
-            (Kind::Set(SetOperator::Intersect), _) => "INTERSECT",
-            (Kind::Set(SetOperator::Union), false) => "UNION",
-            (Kind::Set(SetOperator::Union), true) => "DEPENDENT UNION",
-        }
-    }
-}
 
 /// The names that expressions of a SELECT may mean.
 struct Scope {
@@ -134,7 +34,7 @@ struct Cte {
     is_open: bool,
 }
 
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     bindings: &'a Bindings,
     selects: Selects,
     last_id: usize,
@@ -143,15 +43,37 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    pub(super) fn read(query: &Query, bindings: &Bindings) -> Selects {
+        let mut reader = Reader {
+            bindings,
+            selects: Selects::default(),
+            last_id: 0,
+            scopes: Vec::new(),
+            ctes: Vec::new(),
+        };
+        reader.query(query, Kind::Primary);
+        reader.selects
+    }
+
     /// Reads a query; the number of its first SELECT.
     fn query(&mut self, query: &Query, kind: Kind) -> usize {
         self.with(query);
         let mut ids = Vec::new();
         let mut operators = Vec::new();
-        let mut is_kept = query.order_by.is_some();
-        self.body(&query.body, kind, &mut ids, &mut operators, &mut is_kept);
+        let mut is_distinct = false;
+        let is_ordered = query.order_by.is_some();
+        self.body(
+            &query.body,
+            kind,
+            &mut ids,
+            &mut operators,
+            &mut is_distinct,
+        );
         let first = ids.first().copied().unwrap_or_default();
-        if ids.len() > 1 && is_kept {
+        if let ([only], Some(_)) = (ids.as_slice(), &query.order_by) {
+            self.block_mut(*only, |block| block.is_ordered = true);
+        }
+        if let (true, Some(operator)) = (ids.len() > 1, operators.last().copied()) {
             let (word, short) = match operators.as_slice() {
                 [first, rest @ ..] if rest.iter().any(|other| other != first) => {
                     ("UNIT RESULT", "unit")
@@ -160,10 +82,14 @@ impl Reader<'_> {
                 [SetOperator::Intersect, ..] => ("INTERSECT RESULT", "intersect"),
                 _ => ("UNION RESULT", "union"),
             };
-            let ids: Vec<String> = ids.iter().map(usize::to_string).collect();
+            let numbers: Vec<String> = ids.iter().map(usize::to_string).collect();
             self.selects.results.push(SetResult {
                 word,
-                name: format!("<{short}{}>", ids.join(",")),
+                name: format!("<{short}{}>", numbers.join(",")),
+                ids,
+                operator,
+                is_distinct,
+                is_ordered,
             });
         }
         self.ctes.pop();
@@ -185,21 +111,24 @@ impl Reader<'_> {
         self.ctes.push(tables.collect());
     }
 
-    /// Reads the parts of a query; `is_kept` becomes whether their rows are kept before they are
-    /// shown.
+    /// Reads the parts of a query; `is_distinct` becomes whether rows of them become one.
     fn body(
         &mut self,
         body: &SetExpr,
         kind: Kind,
         ids: &mut Vec<usize>,
         operators: &mut Vec<SetOperator>,
-        is_kept: &mut bool,
+        is_distinct: &mut bool,
     ) {
         match body {
             SetExpr::Select(select) => ids.push(self.select(select, kind)),
             SetExpr::Query(query) => {
                 self.with(query);
-                self.body(&query.body, kind, ids, operators, is_kept);
+                let before = ids.len();
+                self.body(&query.body, kind, ids, operators, is_distinct);
+                if let ([only], Some(_)) = (&ids[before..], &query.order_by) {
+                    self.block_mut(*only, |block| block.is_ordered = true);
+                }
                 self.ctes.pop();
             }
             SetExpr::SetOperation {
@@ -209,8 +138,8 @@ impl Reader<'_> {
                 right,
             } => {
                 let is_all = *set_quantifier == SetQuantifier::All;
-                *is_kept |= !is_all || *op != SetOperator::Union;
-                self.body(left, kind, ids, operators, is_kept);
+                *is_distinct |= !is_all || *op != SetOperator::Union;
+                self.body(left, kind, ids, operators, is_distinct);
                 operators.push(*op);
                 let mut ctes = self.ctes.iter().flat_map(HashMap::values);
                 let first = ids.first().copied();
@@ -219,11 +148,11 @@ impl Reader<'_> {
                     true => Kind::Recursive,
                     false => Kind::Set(*op),
                 };
-                self.body(right, kind, ids, operators, is_kept);
+                self.body(right, kind, ids, operators, is_distinct);
             }
             SetExpr::Table(_) => {
                 if let Ok(Some(select)) = table_as_select(body) {
-                    self.body(&select, kind, ids, operators, is_kept);
+                    self.body(&select, kind, ids, operators, is_distinct);
                 }
             }
             SetExpr::Values(_) => {
@@ -236,9 +165,25 @@ impl Reader<'_> {
 
     fn select(&mut self, select: &Select, kind: Kind) -> usize {
         let id = self.begin(kind);
+        let is_grouped = match &select.group_by {
+            GroupByExpr::Expressions(keys, _) => !keys.is_empty(),
+            GroupByExpr::All(_) => true,
+        };
+        let is_distinct = !matches!(select.distinct, None | Some(Distinct::All));
+        self.block_mut(id, |block| {
+            (block.is_grouped, block.is_distinct) = (is_grouped, is_distinct);
+        });
         self.clauses(select, id);
         self.scopes.pop();
         id
+    }
+
+    fn block_mut(&mut self, id: usize, change: impl FnOnce(&mut Block)) {
+        // Most often the last one.
+        let mut blocks = self.selects.blocks.iter_mut().rev();
+        if let Some(block) = blocks.find(|block| block.id == id) {
+            change(block);
+        }
     }
 
     /// A new SELECT, whose clauses come next.
@@ -250,6 +195,11 @@ impl Reader<'_> {
             kind,
             is_dependent: false,
             parts: Vec::new(),
+            is_grouped: false,
+            is_distinct: false,
+            is_ordered: false,
+            windows: Vec::new(),
+            subqueries: Vec::new(),
         });
         self.scopes.push(Scope {
             id,
@@ -268,7 +218,7 @@ impl Reader<'_> {
         }
         for item in &select.projection {
             if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
-                self.expression(expr);
+                self.expression(expr, Clause::List);
             }
         }
         for table in &select.from {
@@ -279,11 +229,11 @@ impl Reader<'_> {
         }
         if let GroupByExpr::Expressions(keys, _) = &select.group_by {
             for key in keys {
-                self.expression(key);
+                self.expression(key, Clause::GroupBy);
             }
         }
         if let Some(having) = &select.having {
-            self.expression(having);
+            self.expression(having, Clause::Having);
         }
     }
 
@@ -313,12 +263,13 @@ impl Reader<'_> {
                         is_open,
                         ..
                     }) => {
-                        self.add(id, Part::Derived(first));
+                        let name = called.or_else(|| Some(table.table.clone()));
+                        self.add(id, Part::Derived { id: first, name });
                         if is_open {
                             self.selects.recursive.push(table.table);
                         }
                     }
-                    Some(cte) => self.derived(&cte.query, Some(&table.table), id),
+                    Some(cte) => self.derived(&cte.query, Some(&table.table), called, id),
                     None => {
                         let name = called.unwrap_or_else(|| table.table.clone());
                         let table = table.table;
@@ -326,7 +277,13 @@ impl Reader<'_> {
                     }
                 }
             }
-            TableFactor::Derived { subquery, .. } => self.derived(subquery, None, id),
+            TableFactor::Derived {
+                subquery, alias, ..
+            } => {
+                let called = alias.as_ref().map(|alias| &alias.name.value);
+                let called = called.map(|name| inner_name::shown(name).to_owned());
+                self.derived(subquery, None, called, id);
+            }
             TableFactor::NestedJoin {
                 table_with_joins, ..
             } => self.table(table_with_joins, id),
@@ -335,7 +292,7 @@ impl Reader<'_> {
     }
 
     /// A derived table: one of its own, or no more than its tables.
-    fn derived(&mut self, query: &Query, cte: Option<&str>, id: usize) {
+    fn derived(&mut self, query: &Query, cte: Option<&str>, called: Option<String>, id: usize) {
         if let Some(select) = self.plain(query) {
             self.absorbed(query, select, id);
             return;
@@ -351,7 +308,8 @@ impl Reader<'_> {
         if let Some(cte) = cte.and_then(|name| self.cte_mut(name)) {
             cte.is_open = false;
         }
-        self.add(id, Part::Derived(number));
+        let name = called.or_else(|| cte.map(str::to_owned));
+        self.add(id, Part::Derived { id: number, name });
     }
 
     /// The SELECT that a query is, if it has a row for each one of its tables or fewer.
@@ -404,16 +362,16 @@ impl Reader<'_> {
             } if matches!(expr.as_ref(), Expr::Exists { .. }) => self.condition(expr, id),
             Expr::InSubquery { expr, subquery, .. } => match self.plain(subquery) {
                 Some(select) => {
-                    self.expression(expr);
+                    self.expression(expr, Clause::Condition);
                     self.absorbed(subquery, select, id);
                 }
-                None => self.expression(condition),
+                None => self.expression(condition, Clause::Condition),
             },
             Expr::Exists { subquery, .. } => match self.plain(subquery) {
                 Some(select) => self.absorbed(subquery, select, id),
-                None => self.expression(condition),
+                None => self.expression(condition, Clause::Condition),
             },
-            other => self.expression(other),
+            other => self.expression(other, Clause::Condition),
         }
     }
 
@@ -431,11 +389,15 @@ impl Reader<'_> {
         self.ctes.pop();
     }
 
-    fn expression(&mut self, expr: &Expr) {
+    fn expression(&mut self, expr: &Expr, clause: Clause) {
+        let owner = self.scopes.last().map(|scope| scope.id);
         let mut found = Found::default();
         let _ = walk::read(expr, &mut found);
         for names in &found.columns {
             self.column(names);
+        }
+        for window in found.windows {
+            self.window(window, owner);
         }
         for query in found.queries {
             if self.is_constant(&query) {
@@ -443,8 +405,28 @@ impl Reader<'_> {
                 self.last_id += 1;
                 continue;
             }
-            self.query(&query, Kind::Subquery);
+            let id = self.query(&query, Kind::Subquery);
+            if let Some(owner) = owner {
+                self.block_mut(owner, |block| {
+                    block.subqueries.push(Subquery { clause, id })
+                });
+            }
         }
+    }
+
+    /// Adds a window with a function over it to a SELECT.
+    fn window(&mut self, window: Window, owner: Option<usize>) {
+        let Some(owner) = owner else {
+            return;
+        };
+        self.block_mut(owner, |block| {
+            let is_it =
+                |known: &&mut Window| (&known.name, &known.text) == (&window.name, &window.text);
+            match block.windows.iter_mut().find(is_it) {
+                Some(known) => known.functions.extend(window.functions),
+                None => block.windows.push(window),
+            }
+        });
     }
 
     /// Whether a subquery is a value without a table.
@@ -542,10 +524,7 @@ impl Reader<'_> {
     }
 
     fn add(&mut self, id: usize, part: Part) {
-        let mut blocks = self.selects.blocks.iter_mut();
-        if let Some(block) = blocks.find(|block| block.id == id) {
-            block.parts.push(part);
-        }
+        self.block_mut(id, |block| block.parts.push(part));
     }
 }
 
@@ -564,42 +543,4 @@ fn columns_of(query: &Query) -> Option<Vec<String>> {
         _ => None,
     });
     names.collect()
-}
-
-/// What an expression mentions outside of its subqueries, and those.
-#[derive(Default)]
-struct Found {
-    depth: usize,
-    queries: Vec<Query>,
-    columns: Vec<Vec<String>>,
-}
-
-impl Visitor for Found {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        if self.depth == 0 {
-            self.queries.push(query.clone());
-        }
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        let names = match expr {
-            Expr::Identifier(name) => std::slice::from_ref(name),
-            Expr::CompoundIdentifier(names) => names,
-            _ => &[],
-        };
-        if self.depth == 0 && !names.is_empty() && variable(expr).is_none() {
-            let names = names.iter().map(|name| name.value.to_lowercase());
-            self.columns.push(names.collect());
-        }
-        ControlFlow::Continue(())
-    }
 }

@@ -1,0 +1,166 @@
+//! The SELECTs of a statement, numbered as EXPLAIN shows them.
+//!
+//! Owns: which SELECT a table is read by, and what MySQL calls that one. Never: looks at a plan,
+//! which has no SELECTs any more.
+//!
+//! A derived table that is no more than rows and columns of others is not there for MySQL either:
+//! its tables belong to the SELECT around it. So do those of IN and EXISTS in a condition, which
+//! become joins.
+
+mod found;
+mod reader;
+
+use datafusion::sql::sqlparser::ast::{Query, SetOperator};
+
+use self::reader::Reader;
+use crate::bindings::Bindings;
+
+/// The SELECTs of a statement.
+#[derive(Debug, Default)]
+pub struct Selects {
+    /// Those that are shown, in the order of their numbers.
+    pub blocks: Vec<Block>,
+    /// What is made of several.
+    pub results: Vec<SetResult>,
+    /// The names of those that read their own rows.
+    pub recursive: Vec<String>,
+}
+
+/// One SELECT.
+#[derive(Debug)]
+pub struct Block {
+    /// Its number.
+    pub id: usize,
+    /// What MySQL calls it.
+    pub kind: Kind,
+    /// Whether it reads rows of the SELECT around it.
+    pub is_dependent: bool,
+    /// What it reads, in the order of the text.
+    pub parts: Vec<Part>,
+    /// Whether it has GROUP BY with keys.
+    pub is_grouped: bool,
+    /// Whether it has DISTINCT.
+    pub is_distinct: bool,
+    /// Whether it has an ORDER BY that is not that of a set operation.
+    pub is_ordered: bool,
+    /// Its windows.
+    pub windows: Vec<Window>,
+    /// Its subqueries that are SELECTs of their own, in the order of the text.
+    pub subqueries: Vec<Subquery>,
+}
+
+/// A window of a SELECT.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// What stands between its parentheses.
+    pub text: String,
+    /// The functions over it.
+    pub functions: Vec<String>,
+}
+
+/// A subquery of an expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subquery {
+    /// Where the expression stands.
+    pub clause: Clause,
+    /// The number of its first SELECT.
+    pub id: usize,
+}
+
+/// A part of a SELECT that has expressions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clause {
+    /// The list.
+    List,
+    /// WHERE and ON.
+    Condition,
+    /// GROUP BY.
+    GroupBy,
+    /// HAVING.
+    Having,
+}
+
+/// What a SELECT reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A table, by its name and by what the SELECT calls it.
+    Table {
+        /// The name of the table.
+        table: String,
+        /// The alias, or the same.
+        name: String,
+    },
+    /// The rows of another SELECT.
+    Derived {
+        /// Its number.
+        id: usize,
+        /// What the SELECT calls them.
+        name: Option<String>,
+    },
+}
+
+/// A kind of SELECT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The outermost one.
+    Primary,
+    /// One of a subquery in an expression.
+    Subquery,
+    /// One of a derived table.
+    Derived,
+    /// A second part.
+    Set(SetOperator),
+    /// A second part that reads what it has given.
+    Recursive,
+}
+
+/// The rows of several SELECTs together.
+#[derive(Debug)]
+pub struct SetResult {
+    /// `UNION RESULT`.
+    pub word: &'static str,
+    /// `<union1,2>`.
+    pub name: String,
+    /// The numbers of the SELECTs.
+    pub ids: Vec<usize>,
+    /// What the last of them is put together with.
+    pub operator: SetOperator,
+    /// Whether equal rows become one, of any two of them.
+    pub is_distinct: bool,
+    /// Whether the rows have an order.
+    pub is_ordered: bool,
+}
+
+impl SetResult {
+    /// Whether the rows are kept before they are shown; others are sent as they come.
+    pub fn is_kept(&self) -> bool {
+        self.is_distinct || self.is_ordered
+    }
+}
+
+impl Selects {
+    /// The SELECTs of a query.
+    pub fn of(query: &Query, bindings: &Bindings) -> Selects {
+        let mut selects = Reader::read(query, bindings);
+        selects.blocks.sort_by_key(|block| block.id);
+        selects
+    }
+
+    /// What EXPLAIN calls a SELECT.
+    pub fn word(&self, block: &Block) -> &'static str {
+        match (block.kind, block.is_dependent) {
+            (Kind::Primary, _) if self.blocks.len() == 1 && self.results.is_empty() => "SIMPLE",
+            (Kind::Primary, _) => "PRIMARY",
+            (Kind::Subquery, false) => "SUBQUERY",
+            (Kind::Subquery, true) => "DEPENDENT SUBQUERY",
+            (Kind::Derived, _) => "DERIVED",
+            (Kind::Recursive, _) => "RECURSIVE UNION",
+            (Kind::Set(SetOperator::Except | SetOperator::Minus), _) => "EXCEPT",
+            (Kind::Set(SetOperator::Intersect), _) => "INTERSECT",
+            (Kind::Set(SetOperator::Union), false) => "UNION",
+            (Kind::Set(SetOperator::Union), true) => "DEPENDENT UNION",
+        }
+    }
+}

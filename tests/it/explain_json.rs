@@ -1,0 +1,228 @@
+//! EXPLAIN FORMAT=JSON has MySQL's shape, is JSON whatever the names are, and EXPLAIN ANALYZE says
+//! why a statement spilled.
+
+use mayfly_session::Session;
+
+use crate::engine::{NUMBERS, check_nothing_left, make_digits, open, rows};
+
+/// The document of a statement, which has to be JSON.
+async fn document(session: &mut Session, sql: &str) -> String {
+    let explained = rows(session, &format!("EXPLAIN FORMAT=JSON {sql}")).await;
+    let text = unescaped(&explained[0][0]);
+    let literal = text.replace('\\', "\\\\").replace('\'', "''");
+    let valid = rows(session, &format!("SELECT JSON_VALID('{literal}')")).await;
+    assert_eq!(valid, [["1"]], "{sql}: {text}");
+    text
+}
+
+/// A cell as it was before `mysql --batch` printed it.
+fn unescaped(cell: &str) -> String {
+    let mut text = String::with_capacity(cell.len());
+    let mut characters = cell.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => match characters.next() {
+                Some('n') => text.push('\n'),
+                Some('t') => text.push('\t'),
+                other => text.extend(other),
+            },
+            other => text.push(other),
+        }
+    }
+    text
+}
+
+/// Looks for lines, which have to stand in this order, whatever stands between them.
+#[track_caller]
+fn check(document: &str, expected: &[&str]) {
+    let mut lines = document.lines().map(str::trim);
+    for wanted in expected {
+        let found = lines.any(|line| line.trim_end_matches(',') == *wanted);
+        assert!(found, "no {wanted} in its place: {document}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn documents_have_the_shape_of_mysql() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(64 << 20, directory.path());
+    let mut session = engine.connect();
+    for sql in [
+        "CREATE TEMPORARY TABLE t (id INT PRIMARY KEY, k INT, v VARCHAR(10), KEY k (k))",
+        "INSERT INTO t VALUES (1, 1, 'a'), (2, 1, 'b'), (3, 2, 'c')",
+        "CREATE TEMPORARY TABLE `o\"dd` (`it's` INT)",
+        "INSERT INTO `o\"dd` VALUES (1), (2)",
+    ] {
+        rows(&mut session, sql).await;
+    }
+    let one = document(&mut session, "SELECT v FROM t WHERE id = 2").await;
+    let expected = [
+        "\"query_block\": {",
+        "\"select_id\": 1",
+        "\"table\": {",
+        "\"table_name\": \"t\"",
+        "\"access_type\": \"const\"",
+        "\"possible_keys\": [",
+        "\"PRIMARY\"",
+        "\"key\": \"PRIMARY\"",
+        "\"used_key_parts\": [",
+        "\"id\"",
+        "\"key_length\": \"4\"",
+        "\"ref\": [",
+        "\"const\"",
+        "\"rows_examined_per_scan\": 1",
+        "\"rows_produced_per_join\": 1",
+        "\"filtered\": \"100.00\"",
+        "\"used_columns\": [",
+        "\"id\"",
+        "\"v\"",
+        "\"attached_condition\": \"(`t`.`id` = 2)\"",
+    ];
+    check(&one, &expected);
+
+    let sql = "SELECT COUNT(*) FROM t GROUP BY k + 1 ORDER BY MAX(v)";
+    let sorted = document(&mut session, sql).await;
+    let expected = [
+        "\"select_id\": 1",
+        "\"ordering_operation\": {",
+        "\"using_filesort\": true",
+        "\"grouping_operation\": {",
+        "\"using_temporary_table\": true",
+        "\"using_filesort\": false",
+        "\"table\": {",
+    ];
+    check(&sorted, &expected);
+
+    let joined = document(&mut session, "SELECT * FROM t a JOIN t b ON a.v = b.v").await;
+    check(
+        &joined,
+        &["\"nested_loop\": [", "\"table\": {", "\"table\": {"],
+    );
+    assert_eq!(joined.matches("\"table_name\"").count(), 2, "{joined}");
+
+    let sql = "SELECT * FROM (SELECT k, COUNT(*) AS c FROM t GROUP BY k) d WHERE c > 1";
+    let derived = document(&mut session, sql).await;
+    let expected = [
+        "\"table_name\": \"d\"",
+        "\"access_type\": \"ALL\"",
+        "\"materialized_from_subquery\": {",
+        "\"using_temporary_table\": true",
+        "\"dependent\": false",
+        "\"cacheable\": true",
+        "\"query_block\": {",
+        "\"select_id\": 2",
+        "\"grouping_operation\": {",
+        "\"table_name\": \"t\"",
+    ];
+    check(&derived, &expected);
+
+    let union = document(&mut session, "SELECT k FROM t UNION SELECT 7").await;
+    let expected = [
+        "\"union_result\": {",
+        "\"using_temporary_table\": true",
+        "\"table_name\": \"<union1,2>\"",
+        "\"access_type\": \"ALL\"",
+        "\"query_specifications\": [",
+        "\"dependent\": false",
+        "\"select_id\": 1",
+        "\"select_id\": 2",
+        "\"message\": \"No tables used\"",
+    ];
+    check(&union, &expected);
+
+    let recursive = "WITH RECURSIVE r AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM r WHERE i < 3) \
+                     SELECT x.i FROM r x JOIN r y ON x.i = y.i";
+    let recursive = document(&mut session, recursive).await;
+    let expected = [
+        "\"table_name\": \"x\"",
+        "\"materialized_from_subquery\": {",
+        "\"union_result\": {",
+        "\"select_id\": 2",
+        "\"select_id\": 3",
+        "\"table_name\": \"r\"",
+        "\"table_name\": \"y\"",
+        "\"sharing_temporary_table_with\": {",
+        "\"select_id\": 2",
+    ];
+    check(&recursive, &expected);
+
+    let sql = "SELECT k, (SELECT MAX(b.k) FROM t b WHERE b.id > 1) FROM t a \
+               WHERE k > (SELECT MIN(c.k) FROM t c)";
+    let subqueries = document(&mut session, sql).await;
+    let expected = [
+        "\"table_name\": \"a\"",
+        "\"attached_subqueries\": [",
+        "\"table_name\": \"c\"",
+        "\"select_list_subqueries\": [",
+        "\"table_name\": \"b\"",
+    ];
+    check(&subqueries, &expected);
+
+    let window = "SELECT RANK() OVER (ORDER BY v) FROM t";
+    let window = document(&mut session, window).await;
+    let expected = [
+        "\"windowing\": {",
+        "\"windows\": [",
+        "\"name\": \"<unnamed window>\"",
+        "\"functions\": [",
+        "\"rank\"",
+        "\"using_filesort\": true",
+    ];
+    check(&window, &expected);
+
+    let filled = document(&mut session, "INSERT INTO t SELECT id + 9, k, v FROM t").await;
+    let expected = [
+        "\"select_id\": 1",
+        "\"insert\": true",
+        "\"table_name\": \"t\"",
+        "\"insert_from\": {",
+        "\"table_name\": \"t\"",
+    ];
+    check(&filled, &expected);
+    let changed = document(&mut session, "UPDATE t SET v = 'x' WHERE id = 1").await;
+    check(&changed, &["\"update\": true", "\"table_name\": \"t\""]);
+    let removed = document(&mut session, "DELETE FROM t").await;
+    check(&removed, &["\"delete\": true", "\"table_name\": \"t\""]);
+
+    let odd = document(&mut session, "SELECT * FROM `o\"dd` WHERE `it's` = 1").await;
+    check(&odd, &["\"table_name\": \"o\\\"dd\"", "\"it's\""]);
+    let text = "SELECT * FROM t WHERE v = 'a\\\\b\\\"c\\nd'";
+    document(&mut session, text).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_statement_that_spills_says_what_would_have_sufficed() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(4 << 20, directory.path());
+    let mut session = engine.connect();
+    make_digits(&mut session).await;
+    let sql = format!(
+        "EXPLAIN ANALYZE SELECT CONCAT(n, 'a long enough text to be a group of its own'), COUNT(*) \
+         FROM {NUMBERS} GROUP BY 1"
+    );
+    let told = rows(&mut session, &sql).await.concat();
+    let spilled = told.iter().find(|line| line.contains("Spilled: it had "));
+    let spilled = spilled.unwrap_or_else(|| panic!("{told:#?}"));
+    assert!(spilled.contains(" of the budget of "), "{spilled}");
+    assert!(
+        spilled.ends_with("MiB would keep it in memory"),
+        "{spilled}"
+    );
+    let table = told
+        .iter()
+        .find(|line| line.contains("for GROUP BY: rows="));
+    let table = table.unwrap_or_else(|| panic!("{told:#?}"));
+    for word in [
+        "memory=",
+        "limit=",
+        "on_disk=YES",
+        "write_wait=",
+        "read_wait=",
+    ] {
+        assert!(table.contains(word), "{word}: {table}");
+    }
+    let statement = told.last().unwrap();
+    assert!(statement.starts_with("Statement: time="), "{statement}");
+    drop(session);
+    check_nothing_left(&engine, "EXPLAIN ANALYZE").await;
+}
