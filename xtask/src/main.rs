@@ -1,7 +1,9 @@
-//! Chores of this repository: `cargo xtask tidy` and `cargo xtask steady`.
+//! Chores of this repository: `cargo xtask tidy`, `cargo xtask steady` and `cargo xtask dist`.
 
 #![forbid(unsafe_code)]
 
+mod dist;
+mod repository;
 mod steady;
 mod tidy;
 
@@ -9,7 +11,8 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask tidy
-       cargo xtask steady RUNS [--load] [--abreast N] [--minutes N] [-- ARGUMENTS OF CARGO TEST]";
+       cargo xtask steady RUNS [--load] [--abreast N] [--minutes N] [-- ARGUMENTS OF CARGO TEST]
+       cargo xtask dist [--no-build]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -33,6 +36,13 @@ fn main() -> ExitCode {
             Ok(code) => ExitCode::from(code),
             Err(error) => {
                 eprintln!("steady: {error:#}\n{USAGE}");
+                ExitCode::FAILURE
+            }
+        },
+        ["dist", arguments @ ..] => match dist::run(arguments) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("dist: {error:#}");
                 ExitCode::FAILURE
             }
         },

@@ -1,5 +1,7 @@
 //! Sizes as people write them: `64M`, `1.5G`, `50%`.
 
+use std::path::Path;
+
 use anyhow::{Context, Result, bail};
 
 /// Reads a size in bytes. Suffixes K, M, G and T are powers of 1024 and may end in `B` or `iB`.
@@ -41,8 +43,8 @@ pub fn parse_share(text: &str, whole_bytes: u64) -> Result<u64> {
     Ok((whole_bytes as f64 * share / 100.0) as u64)
 }
 
-/// Memory that this process may use: the machine's, or its control group's limit where that is
-/// lower.
+/// Memory that this process may use: the machine's, or the limit of a control group that it is in
+/// where that is lower.
 pub fn machine_memory_bytes() -> Result<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").context("reading /proc/meminfo")?;
     let total = text
@@ -52,15 +54,43 @@ pub fn machine_memory_bytes() -> Result<u64> {
         .and_then(|kib| kib.trim().parse::<u64>().ok())
         .context("/proc/meminfo names no MemTotal")?
         * 1024;
-    let limit = [
-        "/sys/fs/cgroup/memory.max",
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-    ]
-    .iter()
-    .filter_map(|path| std::fs::read_to_string(path).ok())
-    .filter_map(|text| text.trim().parse::<u64>().ok())
-    .min();
+    let limit = group_limit_bytes();
     Ok(limit.map_or(total, |limit| limit.min(total)))
+}
+
+/// The lowest limit of memory of the control groups around this process, if one has any.
+///
+/// A container sees its own group as the root of all; a service of systemd sees the whole tree,
+/// and `/proc/self/cgroup` says where in it it is.
+fn group_limit_bytes() -> Option<u64> {
+    const VERSION_2: &str = "/sys/fs/cgroup";
+    const VERSION_1: &str = "/sys/fs/cgroup/memory";
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let mut limits = vec![
+        Path::new(VERSION_2).join("memory.max"),
+        Path::new(VERSION_1).join("memory.limit_in_bytes"),
+    ];
+    for line in groups.lines() {
+        // 0::/system.slice/mayfly.service, and in version 1 4:memory:/system.slice/mayfly.service
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(group)) = (fields.next(), fields.next()) else {
+            continue;
+        };
+        let (mount, file) = match controllers {
+            "" => (VERSION_2, "memory.max"),
+            _ if controllers.split(',').any(|name| name == "memory") => {
+                (VERSION_1, "memory.limit_in_bytes")
+            }
+            _ => continue,
+        };
+        let around = Path::new(group.trim_start_matches('/')).ancestors();
+        limits.extend(around.map(|group| Path::new(mount).join(group).join(file)));
+    }
+    let limits = limits.iter();
+    limits
+        .filter_map(|path| std::fs::read_to_string(path).ok())
+        .filter_map(|text| text.trim().parse::<u64>().ok())
+        .min()
 }
 
 /// Writes `bytes` for people: `1.5 GiB`.

@@ -68,8 +68,17 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
 
 /// Whether a quoted word claims to be a path of this repository.
 fn is_path(word: &str) -> bool {
-    const ROOTS: [&str; 9] = [
-        "crates/", "bench/", "tests/", "xtask/", "demo/", "docs/", ".ci/", "fuzz/", ".cargo/",
+    const ROOTS: [&str; 10] = [
+        "crates/",
+        "bench/",
+        "tests/",
+        "xtask/",
+        "demo/",
+        "docs/",
+        ".ci/",
+        "fuzz/",
+        ".cargo/",
+        "packaging/",
     ];
     let plain = word
         .bytes()

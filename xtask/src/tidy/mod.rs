@@ -6,26 +6,21 @@ mod documents;
 mod imports;
 mod sources;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::repository;
+
 /// Checks every rule and returns what breaks them.
 pub fn run() -> Result<Vec<String>> {
-    let root = root()?;
+    let root = repository::root()?;
     let files = tracked_files(&root)?;
     let mut problems = imports::check(&root)?;
     problems.extend(sources::check(&root, &files)?);
     problems.extend(documents::check(&root, &files)?);
     Ok(problems)
-}
-
-fn root() -> Result<PathBuf> {
-    // Asked for now: other clones may have been built in the same target directory.
-    let here = std::env::var_os("CARGO_MANIFEST_DIR").context("run it by `cargo xtask`")?;
-    let here = Path::new(&here).parent().map(Path::to_path_buf);
-    here.context("xtask lies in the workspace")
 }
 
 /// Paths of all files under version control or about to be, relative to the root.

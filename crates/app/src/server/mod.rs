@@ -21,6 +21,7 @@ mod columns;
 mod connection;
 mod log;
 mod metrics;
+mod notify;
 mod refresh;
 mod users;
 
@@ -413,6 +414,7 @@ fn run(endpoint: &Arc<Endpoint<MySqlServer>>, sockets: &Sockets, threads: usize)
             None => wait_for_signal(&endpoint.server().0, sockets),
             Some(error) => Err(error).context("a thread for clients"),
         };
+        notify::tell(notify::STOPPING);
         endpoint.stop();
         stopping.send_replace(true);
         for thread in speaking {
@@ -439,6 +441,7 @@ fn wait_for_signal(shared: &Shared, sockets: &Sockets) -> Result<()> {
             "mayfly {VERSION} is ready for connections: {}",
             sockets.describe()
         );
+        notify::tell(notify::READY);
         loop {
             tokio::select! {
                 _ = ends.recv() => {

@@ -79,7 +79,7 @@ impl Users {
             .with_context(|| format!("reading the users of '{}'", path.display()))?
             .permissions()
             .mode();
-        if mode & 0o077 != 0 {
+        if mode & others_of(path) != 0 {
             bail!(
                 "'{0}' can be read by others: chmod 600 '{0}'",
                 path.display()
@@ -155,6 +155,18 @@ impl Users {
             }
             _ => None,
         }
+    }
+}
+
+/// The bits of a file's mode that would let others read it.
+///
+/// systemd lays credentials out for one service alone, in a directory that nobody else may enter,
+/// and lets its user read them by an access list. The bits of the group then show the list's mask.
+fn others_of(path: &Path) -> u32 {
+    let credentials = std::env::var_os("CREDENTIALS_DIRECTORY");
+    match credentials.is_some_and(|directory| path.starts_with(directory)) {
+        true => 0o007,
+        false => 0o077,
     }
 }
 

@@ -14,6 +14,7 @@ mod planning;
 mod raw;
 mod resources;
 mod running;
+mod service;
 mod session;
 mod shell;
 mod slow_log;

@@ -1,0 +1,204 @@
+//! `cargo xtask dist`: the program as a `.tar.gz` and as a `.deb`, in `target/dist`.
+//!
+//! **Owns** what is carried and where it lies. **Never** compiles other than by
+//! `cargo build --release --locked`, and needs only what a Debian machine has: `tar`, `gzip`,
+//! `dpkg-deb` and binutils.
+//!
+//! ```text
+//!   program    built, measured, its symbols cut off  --+
+//!   libraries  what is linked in, with its licences  --+--> cargo  files and their places
+//!   packaging/ unit, configuration, scripts          --+      |
+//!                                                             +--> tarball   .tar.gz
+//!                                                             +--> debian    .deb
+//! ```
+//!
+//! The same commit and toolchain give the same bytes: names are sorted, owners are 0, and times are
+//! those of the commit (`SOURCE_DATE_EPOCH` where it is set).
+
+mod cargo;
+mod debian;
+mod libraries;
+mod program;
+mod tarball;
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+
+use crate::repository::{self, output_of, text_of};
+use cargo::Item;
+
+/// Where everything goes, below the root.
+const OUT: &str = "target/dist";
+/// The package whose binary is carried.
+const PACKAGE: &str = "mayfly";
+
+/// What names a release.
+struct Release {
+    version: String,
+    description: String,
+    homepage: String,
+    /// Seconds since 1970 that all files are from.
+    epoch: String,
+}
+
+/// What cargo knows of the workspace.
+#[derive(Deserialize)]
+struct Workspace {
+    packages: Vec<Package>,
+    target_directory: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    version: String,
+    description: Option<String>,
+    repository: Option<String>,
+}
+
+/// Builds the program unless told that it is there, and packs it.
+pub fn run(arguments: &[&str]) -> Result<()> {
+    let is_built = match arguments {
+        [] => false,
+        ["--no-build"] => true,
+        _ => bail!("usage: cargo xtask dist [--no-build]"),
+    };
+    let root = repository::root()?;
+    let workspace = text_of(repository::cargo().current_dir(&root).args([
+        "metadata",
+        "--no-deps",
+        "--format-version",
+        "1",
+    ]))?;
+    let workspace: Workspace =
+        serde_json::from_str(&workspace).context("reading what cargo metadata printed")?;
+    let release = Release::of(&workspace, &root)?;
+    if !is_built {
+        program::build(&root)?;
+    }
+    let built = workspace.target_directory.join("release").join(PACKAGE);
+    let out = root.join(OUT);
+    let stage = out.join("stage");
+    if stage.exists() {
+        fs::remove_dir_all(&stage).context("removing what an earlier run left")?;
+    }
+    fs::create_dir_all(&stage).context("making the output directory")?;
+    let program = stage.join("mayfly");
+    let symbols = stage.join("mayfly.debug");
+    program::strip(&built, &program, &symbols)?;
+    program::check_size(&program)?;
+    let libraries = stage.join("LIBRARIES.md");
+    fs::write(&libraries, libraries::text(&root, PACKAGE)?).context("writing the libraries")?;
+
+    let mut made = pack(&root, &release, &program, &libraries, &out)?;
+    let name = format!("{}-symbols", release.name());
+    let symbols = [Item::new(&symbols, "mayfly.debug", 0o644)];
+    made.push(tarball::pack(&release, &name, &symbols, &out)?);
+    let described = [("built", &built), ("stripped", &program)];
+    for (what, path) in described {
+        println!("{:>11} {what}", size_of(path)?);
+    }
+    for path in made {
+        let shown = path.strip_prefix(&root).unwrap_or(&path);
+        println!("{:>11} {}", size_of(&path)?, shown.display());
+    }
+    fs::remove_dir_all(&stage).context("removing what was packed")
+}
+
+/// Packs a program both ways, and returns where the packages are.
+fn pack(
+    root: &Path,
+    release: &Release,
+    program: &Path,
+    libraries: &Path,
+    out: &Path,
+) -> Result<Vec<PathBuf>> {
+    check_unit(root, program, out)?;
+    let archive = tarball::pack(
+        release,
+        &release.name(),
+        &cargo::of_archive(root, program, libraries),
+        out,
+    )?;
+    let package = debian::pack(root, release, program, libraries, out)?;
+    Ok(vec![archive, package])
+}
+
+impl Release {
+    fn of(workspace: &Workspace, root: &Path) -> Result<Release> {
+        let mut packages = workspace.packages.iter();
+        let package = packages.find(|package| package.name == PACKAGE);
+        let package = package.context("the workspace has no program")?;
+        let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
+            Ok(epoch) => epoch,
+            Err(_) => {
+                let log = ["log", "-1", "--format=%ct"];
+                text_of(Command::new("git").current_dir(root).args(log))
+                    .context("the time of the commit; SOURCE_DATE_EPOCH says another")?
+            }
+        };
+        let epoch = epoch.trim().to_owned();
+        ensure!(
+            epoch.parse::<u64>().is_ok(),
+            "SOURCE_DATE_EPOCH is not a number of seconds: {epoch}"
+        );
+        Ok(Release {
+            version: package.version.clone(),
+            description: package.description.clone().context("no description")?,
+            homepage: package.repository.clone().context("no repository")?,
+            epoch,
+        })
+    }
+
+    /// The name of its archive and of the folder in it.
+    fn name(&self) -> String {
+        format!("mayfly-{}-{}-linux", self.version, std::env::consts::ARCH)
+    }
+}
+
+/// Asks systemd, where it is, whether it understands the unit.
+fn check_unit(root: &Path, program: &Path, out: &Path) -> Result<()> {
+    let text = fs::read_to_string(root.join(cargo::UNIT)).context(cargo::UNIT)?;
+    // It wants the program to exist, and it is not installed here.
+    let program = program.to_str().context("a path is not UTF-8")?;
+    let text = text.replace("/usr/bin/mayfly", program);
+    let unit = out.join("mayfly.service");
+    fs::write(&unit, text).context("writing the unit to check")?;
+    let asked = output_of(
+        Command::new("systemd-analyze")
+            .args(["verify", "--man=no", "--recursive-errors=no"])
+            .arg(&unit),
+    );
+    fs::remove_file(&unit).context("removing the unit that was checked")?;
+    match asked {
+        // It says what it does not know and succeeds.
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            ensure!(said.trim().is_empty(), "{}: {said}", cargo::UNIT);
+            Ok(())
+        }
+        Err(error) if is_missing(&error) => {
+            println!("skipped: systemd-analyze verify, which is not installed");
+            Ok(())
+        }
+        Err(error) => Err(error.context(cargo::UNIT)),
+    }
+}
+
+/// Whether a program could not be run because there is none.
+fn is_missing(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<std::io::Error>();
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+}
+
+/// The size of a file for people.
+fn size_of(path: &Path) -> Result<String> {
+    let bytes = fs::metadata(path).context("a file that was written")?.len();
+    Ok(format!("{:.1} MB", bytes as f64 / 1e6))
+}
