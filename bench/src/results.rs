@@ -168,6 +168,20 @@ impl Cell {
         }
     }
 
+    /// Why a contender that ran has no right answer here.
+    pub(crate) fn failure(&self, contender: &str) -> Option<String> {
+        let mut entries = self.results.iter();
+        let entry = entries.find(|entry| entry.contender == contender)?;
+        match &entry.outcome {
+            Outcome::Failed(reason) => Some(reason.clone()),
+            Outcome::Measured(measured) => match &measured.check {
+                Check::Different(how) => Some(format!("different rows: {how}")),
+                Check::SameAs(_) | Check::Unanswered(_) | Check::NotChecked => None,
+            },
+            Outcome::Skipped(_) => None,
+        }
+    }
+
     /// The median of a contender in seconds.
     pub(crate) fn seconds(&self, contender: &str) -> Option<f64> {
         self.measured(contender).map(|measured| measured.median_s)

@@ -74,7 +74,7 @@ pub(crate) fn page(results: &Results) -> String {
     put(
         "<p class=\"small\">Median seconds. Solid lines: each system under its own memory limit. \
          Dashed lines, the ones to quote: the whole process, page cache included, in a memory \
-         cgroup of limit + 200 MiB. Peak is the resident size seen from outside the process.</p>",
+         cgroup of limit + 200 MiB. Crosses: it failed there, or its rows were wrong. Peak is the resident size seen from outside the process.</p>",
     );
     put("</main>\n</body>\n</html>");
     html
@@ -104,7 +104,7 @@ fn colour(contender: &str, contenders: &[&str]) -> usize {
     systems.len() + further.take_while(|name| **name != contender).count()
 }
 
-/// Time over memory, where there is more than one limit.
+/// Time over memory.
 fn curves(cells: &[&Cell], contenders: &[&str]) -> String {
     let bounded = cells.iter().filter(|cell| cell.limit != Limit::All);
     let most = bounded.map(|cell| cell.limit_bytes).max().unwrap_or(0) as f64;
@@ -113,33 +113,38 @@ fn curves(cells: &[&Cell], contenders: &[&str]) -> String {
     let all_at = has_all.then_some(most.max(data_bytes) * 2.0);
     let mut series = Vec::new();
     for contender in contenders {
-        let colour = colour(contender, contenders);
         for capped in [false, true] {
-            let mut points: Vec<(f64, f64)> = cells
-                .iter()
-                // Without a limit there is nothing to cap: both lines end there.
-                .filter(|cell| cell.capped == capped || cell.limit == Limit::All)
-                .filter_map(|cell| {
-                    let x = match (cell.limit, all_at) {
-                        (Limit::All, Some(all)) => all,
-                        _ => cell.limit_bytes as f64,
-                    };
-                    cell.seconds(contender).map(|seconds| (x, seconds))
-                })
-                .collect();
-            points.sort_by(|a, b| a.0.total_cmp(&b.0));
-            if points.len() > 1 {
-                let label = if capped {
-                    format!("{contender}, capped")
-                } else {
-                    (*contender).to_owned()
+            let label = match capped {
+                true => format!("{contender}, capped"),
+                false => (*contender).to_owned(),
+            };
+            let mut one = Series {
+                label,
+                colour: colour(contender, contenders),
+                dashed: capped,
+                points: Vec::new(),
+                failures: Vec::new(),
+            };
+            let mut ran = false;
+            for cell in cells {
+                let x = match (cell.limit, all_at) {
+                    (Limit::All, Some(all)) => all,
+                    _ => cell.limit_bytes as f64,
                 };
-                series.push(Series {
-                    label,
-                    colour,
-                    dashed: capped,
-                    points,
-                });
+                let is_own = cell.capped == capped;
+                match (cell.failure(contender), cell.seconds(contender)) {
+                    (Some(reason), _) if is_own => one.failures.push((x, reason)),
+                    // Without a limit there is nothing to cap: both lines end there.
+                    (None, Some(seconds)) if is_own || cell.limit == Limit::All => {
+                        one.points.push((x, seconds));
+                    }
+                    _ => continue,
+                }
+                ran |= is_own;
+            }
+            one.points.sort_by(|a, b| a.0.total_cmp(&b.0));
+            if ran {
+                series.push(one);
             }
         }
     }

@@ -23,7 +23,7 @@ use crate::error::BenchError;
 use crate::results::{Results, median};
 use crate::runner::Settings;
 use crate::state::State;
-use crate::systems::server::{DATABASE, Flavour, Server, Start};
+use crate::systems::server::{DATABASE, Flavour, Serve, Server, Start};
 use crate::systems::{Failure, first_line, size_option};
 
 pub(crate) use embedded::run as run_embedded;
@@ -52,6 +52,8 @@ pub(crate) enum Way {
     Embedded,
     /// Packets of the MySQL protocol to a server, by our own client.
     Wire(Flavour),
+    /// The same to `mayfly serve`.
+    Served,
     /// Piped into the `mariadb` client of a server.
     Client,
     /// SQLite's Python module, with its temporary tables in `MEMORY` or `FILE`; each line one
@@ -165,6 +167,8 @@ pub(crate) struct Scripts<'a> {
     state: State<Turn>,
     /// The servers that were started, each for all of its connections.
     servers: Vec<(Flavour, Server)>,
+    /// Mayfly's, by its memory.
+    served: Vec<(u64, Server)>,
 }
 
 impl<'a> Scripts<'a> {
@@ -192,6 +196,7 @@ impl<'a> Scripts<'a> {
             chosen,
             state,
             servers: Vec::new(),
+            served: Vec::new(),
         }
     }
 
@@ -325,6 +330,11 @@ impl<'a> Scripts<'a> {
                 let connection = Wire::open(server).map_err(Failure::Failed)?;
                 return Ok(Box::new(connection));
             }
+            Way::Served => {
+                let server = self.serve(contender.memory_bytes);
+                let connection = server.and_then(Wire::open).map_err(Failure::Failed)?;
+                return Ok(Box::new(connection));
+            }
             Way::Client => {
                 let server = self.server(Flavour::MariaDb).map_err(Failure::Failed)?;
                 let connection = Client::open(server, settings.timeout).map_err(Failure::Failed)?;
@@ -361,6 +371,25 @@ impl<'a> Scripts<'a> {
         let process =
             Process::start(command, framing, settings.timeout).map_err(Failure::Skipped)?;
         Ok(Box::new(process))
+    }
+
+    fn serve(&mut self, memory_bytes: u64) -> Result<&Server, String> {
+        let found = self.served.iter().position(|(has, _)| *has == memory_bytes);
+        let index = match found {
+            Some(index) => index,
+            None => {
+                let server = Server::serve(&Serve {
+                    memory_bytes,
+                    threads: self.settings.threads,
+                    temp_io: None,
+                    temp_dir: &self.settings.temp_dir,
+                    files: None,
+                })?;
+                self.served.push((memory_bytes, server));
+                self.served.len() - 1
+            }
+        };
+        Ok(&self.served[index].1)
     }
 
     fn server(&mut self, flavour: Flavour) -> Result<&Server, String> {

@@ -25,6 +25,7 @@ pub(super) const BEYOND_SCRIPT: &str = "beyond memory";
 
 pub(super) const MAYFLY: &str = "Mayfly";
 pub(super) const EMBEDDED: &str = "Mayfly embedded";
+pub(super) const WIRE: &str = "Mayfly, over the wire";
 pub(super) const COMPRESSED: &str = "Mayfly compressed";
 pub(super) const INNODB: &str = "InnoDB";
 pub(super) const MEMORY: &str = "MEMORY";
@@ -148,6 +149,7 @@ fn contenders(memory_bytes: u64) -> Vec<Contender> {
     vec![
         mayfly(MAYFLY, Way::Shell, ""),
         mayfly(EMBEDDED, Way::Embedded, ""),
+        mayfly(WIRE, Way::Served, ""),
         mayfly(COMPRESSED, Way::Shell, "ROW_FORMAT=COMPRESSED"),
         mariadb(INNODB, "ENGINE=InnoDB"),
         mariadb("Aria", "ENGINE=Aria"),

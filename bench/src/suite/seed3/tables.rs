@@ -3,7 +3,7 @@
 use super::statements::{self, PAIR, PAIR_KEYS, RANDOM_LINES, ROW_LINES};
 use super::{
     BATCHES_SCRIPT, BEYOND_SCRIPT, CREATE_SCRIPT, EMBEDDED, INNODB, KEYS_SCRIPT, MARIADB, MAYFLY,
-    MAYFLY_QUARTER, MEMORY, ROWS_SCRIPT,
+    MAYFLY_QUARTER, MEMORY, ROWS_SCRIPT, WIRE,
 };
 use crate::args::{SystemName, size};
 use crate::report::text::print_sheet;
@@ -172,14 +172,14 @@ pub(super) fn figures(results: &mut Results) {
             .iter()
             .filter_map(|engine| time(results, script, line, engine))
             .min_by(f64::total_cmp);
-        for (who, most) in [(MAYFLY, Some(MOST_PAIR)), (EMBEDDED, None)] {
+        for (who, most) in [(MAYFLY, Some(MOST_PAIR)), (EMBEDDED, None), (WIRE, None)] {
             let ours = time(results, script, line, who);
             let what = format!("{line}, {who} / MariaDB's best engine");
             results.ratio(what, ours, best, most);
         }
     }
     for line in ROW_LINES {
-        for (who, ours_counts) in [(MAYFLY, true), (EMBEDDED, false)] {
+        for (who, ours_counts) in [(MAYFLY, true), (EMBEDDED, false), (WIRE, false)] {
             for (engine, most) in [(MEMORY, MOST_MEMORY), (INNODB, MOST_INNODB)] {
                 let ours = time(results, ROWS_SCRIPT, line, who);
                 let theirs = time(results, ROWS_SCRIPT, line, engine);
