@@ -14,6 +14,7 @@
 //! suite::seed2, ::seed4 (workloads) -> loads (turns, servers) -> loads::sysbench, ::slap
 //! ```
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod answer;
 mod args;

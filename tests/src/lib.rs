@@ -5,6 +5,7 @@
 //! that end with it. **Never** talks to a server that was there before.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod mariadb;
 pub mod scripts;

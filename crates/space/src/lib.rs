@@ -75,6 +75,8 @@
 //! # Ok::<(), mayfly_space::Error>(())
 //! ```
 
+#![warn(missing_docs)]
+
 mod account;
 mod arena;
 mod background;

@@ -75,9 +75,19 @@ pub enum Statement {
     /// TRUNCATE [TABLE].
     Truncate(TableName),
     /// CREATE DATABASE.
-    CreateDatabase { name: String, if_not_exists: bool },
+    CreateDatabase {
+        /// Its name.
+        name: String,
+        /// Whether it may be there already.
+        if_not_exists: bool,
+    },
     /// DROP DATABASE.
-    DropDatabase { name: String, if_exists: bool },
+    DropDatabase {
+        /// Its name.
+        name: String,
+        /// Whether it may be missing.
+        if_exists: bool,
+    },
     /// USE.
     Use(String),
     /// INSERT and REPLACE.
@@ -244,23 +254,35 @@ pub enum SetValue {
 #[derive(Debug, Clone)]
 pub enum Assignment {
     /// A user variable, without `@`.
-    User { name: String, value: ast::Expr },
+    User {
+        /// Its name.
+        name: String,
+        /// What it becomes.
+        value: ast::Expr,
+    },
     /// A system variable; the scope is `None` when none was written.
     System {
+        /// Whose it is.
         scope: Option<Scope>,
+        /// Its name.
         name: String,
+        /// What it becomes.
         value: SetValue,
     },
     /// SET NAMES; `None` is DEFAULT.
     Names {
+        /// The character set.
         character_set: Option<String>,
+        /// The collation after COLLATE.
         collation: Option<String>,
     },
     /// SET CHARACTER SET.
     CharacterSet(Option<String>),
     /// SET TRANSACTION; the scope is `None` where it is for the next transaction only.
     Transaction {
+        /// Whose transactions.
         scope: Option<Scope>,
+        /// READ ONLY or READ WRITE.
         access: Option<Access>,
         /// What `transaction_isolation` says of it; it has no other effect.
         isolation: Option<&'static str>,

@@ -4,6 +4,8 @@
 //! **Owns** nothing at run time. **Never** a normal dependency of anything but the crate of tests:
 //! others name it under `[dev-dependencies]` only.
 
+#![warn(missing_docs)]
+
 mod allocator;
 mod budgets;
 mod damage;

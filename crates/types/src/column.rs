@@ -85,53 +85,99 @@ pub enum ColumnType {
     /// BOOL, which is TINYINT(1).
     Bool,
     /// One byte.
-    TinyInt { unsigned: bool },
+    TinyInt {
+        /// Whether it is UNSIGNED.
+        unsigned: bool,
+    },
     /// Two bytes.
-    SmallInt { unsigned: bool },
+    SmallInt {
+        /// Whether it is UNSIGNED.
+        unsigned: bool,
+    },
     /// Three bytes, held in four.
-    MediumInt { unsigned: bool },
+    MediumInt {
+        /// Whether it is UNSIGNED.
+        unsigned: bool,
+    },
     /// Four bytes.
-    Int { unsigned: bool },
+    Int {
+        /// Whether it is UNSIGNED.
+        unsigned: bool,
+    },
     /// Eight bytes.
-    BigInt { unsigned: bool },
+    BigInt {
+        /// Whether it is UNSIGNED.
+        unsigned: bool,
+    },
     /// Exact numbers of up to 65 digits.
     Decimal {
+        /// Digits in all.
         precision: u8,
+        /// Digits after the point.
         scale: u8,
+        /// Whether it is UNSIGNED.
         unsigned: bool,
     },
     /// Four-byte floating point.
     Float {
+        /// Whether it is UNSIGNED.
         unsigned: bool,
+        /// Where digits were declared.
         digits: Option<Digits>,
     },
     /// Eight-byte floating point.
     Double {
+        /// Whether it is UNSIGNED.
         unsigned: bool,
+        /// Where digits were declared.
         digits: Option<Digits>,
     },
     /// Bits, held as an unsigned number.
-    Bit { length: u8 },
+    Bit {
+        /// Bits.
+        length: u8,
+    },
     /// Text of a declared length in characters, without trailing spaces.
-    Char { length: u32 },
+    Char {
+        /// Characters.
+        length: u32,
+    },
     /// Text of up to a declared length in characters.
-    VarChar { length: u32 },
+    VarChar {
+        /// Characters.
+        length: u32,
+    },
     /// Text of up to a size class.
     Text(BlobSize),
     /// Bytes of a declared length, padded with zeros.
-    Binary { length: u32 },
+    Binary {
+        /// Bytes.
+        length: u32,
+    },
     /// Bytes of up to a declared length.
-    VarBinary { length: u32 },
+    VarBinary {
+        /// Bytes.
+        length: u32,
+    },
     /// Bytes of up to a size class.
     Blob(BlobSize),
     /// A day.
     Date,
     /// A day and a time with that many digits of a second.
-    DateTime { digits: u8 },
+    DateTime {
+        /// Digits of a second's fraction.
+        digits: u8,
+    },
     /// A moment with that many digits of a second.
-    Timestamp { digits: u8 },
+    Timestamp {
+        /// Digits of a second's fraction.
+        digits: u8,
+    },
     /// A signed duration of up to 838 hours with that many digits of a second.
-    Time { digits: u8 },
+    Time {
+        /// Digits of a second's fraction.
+        digits: u8,
+    },
     /// A year.
     Year,
     /// A JSON document, held as text.

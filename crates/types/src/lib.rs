@@ -8,6 +8,7 @@
 //! that every floor may share.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod character_set;
 mod code;

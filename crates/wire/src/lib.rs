@@ -43,6 +43,7 @@
 //! what servers send.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,

@@ -85,6 +85,10 @@ fn check_file(path: &str, text: &str, exceptions: &Exceptions, problems: &mut Ve
     let of_crate = |file: &str| file.split("/src/").next() == path.split("/src/").next();
     let excused = exceptions.unsafe_files.iter().any(|file| of_crate(file));
     let crate_root = path.ends_with("src/lib.rs") || path.ends_with("src/main.rs");
+    let is_library = path.ends_with("src/lib.rs") && !path.starts_with("fuzz/");
+    if is_library && !text.contains("missing_docs") {
+        problems.push(format!("{path}: must say #![warn(missing_docs)]"));
+    }
     if crate_root && !forbids && !excused {
         problems.push(format!("{path}: must say #![forbid(unsafe_code)]"));
     }

@@ -10,7 +10,10 @@ pub enum MaintenanceKind {
     /// CHECK TABLE.
     Check,
     /// CHECKSUM TABLE; QUICK asks for a checksum that is kept.
-    Checksum { quick: bool },
+    Checksum {
+        /// Whether QUICK was written.
+        quick: bool,
+    },
     /// OPTIMIZE TABLE.
     Optimize,
     /// REPAIR TABLE.

@@ -18,19 +18,27 @@ pub struct Filter {
 pub enum Show {
     /// SHOW [FULL] TABLES.
     Tables {
+        /// Whether FULL was written.
         full: bool,
+        /// The database after FROM.
         database: Option<String>,
+        /// LIKE or WHERE.
         filter: Filter,
     },
     /// SHOW TABLE STATUS.
     TableStatus {
+        /// The database after FROM.
         database: Option<String>,
+        /// LIKE or WHERE.
         filter: Filter,
     },
     /// SHOW [FULL] COLUMNS, DESCRIBE.
     Columns {
+        /// Whether FULL was written.
         full: bool,
+        /// The table.
         table: TableName,
+        /// LIKE or WHERE.
         filter: Filter,
     },
     /// DESCRIBE 'file': a word for [`FileName::of`](crate::file_name::FileName::of).
@@ -38,26 +46,49 @@ pub enum Show {
     /// SHOW CREATE TABLE.
     CreateTable(TableName),
     /// SHOW CREATE DATABASE.
-    CreateDatabase { name: String, if_not_exists: bool },
+    CreateDatabase {
+        /// Its name.
+        name: String,
+        /// Whether the text is to say IF NOT EXISTS.
+        if_not_exists: bool,
+    },
     /// SHOW INDEX, with its WHERE.
     Index {
+        /// The table.
         table: TableName,
+        /// WHERE.
         condition: Option<ast::Expr>,
     },
     /// SHOW DATABASES.
     Databases(Filter),
     /// SHOW [GLOBAL | SESSION] VARIABLES.
-    Variables { scope: Scope, filter: Filter },
+    Variables {
+        /// Whose values.
+        scope: Scope,
+        /// LIKE or WHERE.
+        filter: Filter,
+    },
     /// SHOW [GLOBAL | SESSION] STATUS.
-    Status { scope: Scope, filter: Filter },
+    Status {
+        /// Whose values.
+        scope: Scope,
+        /// LIKE or WHERE.
+        filter: Filter,
+    },
     /// SHOW WARNINGS, SHOW ERRORS.
     Warnings {
+        /// Whether it is of errors alone.
         errors_only: bool,
+        /// Rows to leave out.
         offset: u64,
+        /// Rows at most.
         limit: Option<u64>,
     },
     /// SHOW COUNT(*) WARNINGS, SHOW COUNT(*) ERRORS.
-    WarningCount { errors_only: bool },
+    WarningCount {
+        /// Whether it is of errors alone.
+        errors_only: bool,
+    },
     /// SHOW ENGINES.
     Engines,
     /// SHOW CHARACTER SET.

@@ -121,52 +121,102 @@ pub enum Placement {
 pub enum AlterAction {
     /// ADD COLUMN.
     AddColumn {
+        /// The column.
         definition: Box<ColumnDefinition>,
+        /// Where it goes; at the end where nothing is written.
         placement: Option<Placement>,
+        /// Whether it may be there already.
         if_not_exists: bool,
     },
     /// DROP COLUMN.
-    DropColumn { name: String, if_exists: bool },
+    DropColumn {
+        /// Its name.
+        name: String,
+        /// Whether it may be missing.
+        if_exists: bool,
+    },
     /// CHANGE COLUMN, and MODIFY COLUMN, where the old name is the new one.
     ChangeColumn {
+        /// Its name so far.
         old: String,
+        /// The column.
         definition: Box<ColumnDefinition>,
+        /// Where it goes; it stays where nothing is written.
         placement: Option<Placement>,
+        /// Whether it may be missing.
         if_exists: bool,
     },
     /// RENAME COLUMN.
-    RenameColumn { old: String, new: String },
+    RenameColumn {
+        /// Its name so far.
+        old: String,
+        /// Its new name.
+        new: String,
+    },
     /// ALTER COLUMN SET DEFAULT, or DROP DEFAULT.
     SetDefault {
+        /// The column.
         column: String,
+        /// The default; `None` is DROP DEFAULT.
         default: Option<ast::Expr>,
     },
     /// ALTER COLUMN SET VISIBLE or INVISIBLE.
-    SetInvisible { column: String, invisible: bool },
+    SetInvisible {
+        /// The column.
+        column: String,
+        /// Whether it becomes invisible.
+        invisible: bool,
+    },
     /// ADD KEY in all its forms.
     AddKey(KeyDefinition),
     /// DROP KEY; the primary key is called `PRIMARY`.
-    DropKey { name: String, if_exists: bool },
+    DropKey {
+        /// Its name.
+        name: String,
+        /// Whether it may be missing.
+        if_exists: bool,
+    },
     /// DROP FOREIGN KEY; none is kept.
-    DropForeignKey { name: String, if_exists: bool },
+    DropForeignKey {
+        /// Its name.
+        name: String,
+        /// Whether it may be missing.
+        if_exists: bool,
+    },
     /// RENAME KEY.
     RenameKey {
+        /// Its name so far.
         old: String,
+        /// Its new name.
         new: String,
+        /// Whether it may be missing.
         if_exists: bool,
     },
     /// ADD CHECK.
     AddCheck(CheckDefinition),
     /// DROP CHECK.
-    DropCheck { name: String, if_exists: bool },
+    DropCheck {
+        /// Its name.
+        name: String,
+        /// Whether it may be missing.
+        if_exists: bool,
+    },
     /// ALTER CHECK, and ALTER CONSTRAINT, which has its own error.
     EnforceCheck {
+        /// Its name.
         name: String,
+        /// Whether rows are checked.
         enforced: bool,
+        /// Whether ALTER CONSTRAINT was written.
         as_constraint: bool,
     },
     /// DROP CONSTRAINT: a check or a key.
-    DropConstraint { name: String, if_exists: bool },
+    DropConstraint {
+        /// Its name.
+        name: String,
+        /// Whether it may be missing.
+        if_exists: bool,
+    },
     /// RENAME TO.
     Rename(TableName),
     /// ENGINE.
