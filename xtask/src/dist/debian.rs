@@ -15,8 +15,7 @@ const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 const NEEDED_BY_SCRIPTS: &str = "init-system-helpers (>= 1.54~)";
 
 /// What `apt show` says after the first line.
-const ABOUT: &str = "\
- A SQL engine in MySQL's dialect whose groupings, sorts, joins and windows
+const ABOUT: &str = " A SQL engine in MySQL's dialect whose groupings, sorts, joins and windows
  finish within the memory that they are given: what does not fit moves to
  disk, page by page.
  .
