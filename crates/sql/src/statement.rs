@@ -62,9 +62,9 @@ pub enum Statement {
     QueryInto(Box<ast::Query>, Into),
     /// EXPLAIN and EXPLAIN ANALYZE.
     Explain(Explain),
-    /// CREATE [TEMPORARY] TABLE.
+    /// CREATE \[TEMPORARY\] TABLE.
     CreateTable(Box<CreateTable>),
-    /// DROP [TEMPORARY] TABLE.
+    /// DROP \[TEMPORARY\] TABLE.
     DropTable(DropTable),
     /// DROP VIEW, PROCEDURE, FUNCTION, TRIGGER and EVENT.
     DropAbsent(DropAbsent),
@@ -72,7 +72,7 @@ pub enum Statement {
     AlterTable(Box<AlterTable>),
     /// RENAME TABLE: old and new names.
     RenameTable(Vec<(TableName, TableName)>),
-    /// TRUNCATE [TABLE].
+    /// TRUNCATE \[TABLE\].
     Truncate(TableName),
     /// CREATE DATABASE.
     CreateDatabase {

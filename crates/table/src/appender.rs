@@ -98,7 +98,7 @@ impl Appender {
     /// Appends all rows of a batch or, on an error, none of them.
     ///
     /// # Errors
-    /// If the batch does not have the schema (see [`Format::admit`]), or memory, disk or I/O fail.
+    /// If the batch does not have the schema (see `Format::admit`), or memory, disk or I/O fail.
     pub fn append(&mut self, batch: &RecordBatch) -> Result<()> {
         self.pending.append(batch)
     }

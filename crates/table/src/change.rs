@@ -5,7 +5,7 @@
 //!
 //! A statement reads the snapshot that it changes, so it never meets a row that it has written
 //! itself (the Halloween problem). Nothing is locked in between: should somebody else have changed
-//! the table before the commit, [`Error::Changed`] says so, and the statement starts again.
+//! the table before the commit, `Error::Changed` says so, and the statement starts again.
 //!
 //! **Cost**: a bit of each removed row and a copy of the list of pages; updated rows are written
 //! where they stand (`crate::patch`), again together with their page, or at the end

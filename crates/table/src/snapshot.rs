@@ -288,7 +288,7 @@ impl TableSnapshot {
     }
 
     /// The ids of the rows of one batch, in the order in which they are read: what
-    /// [`Change::remove`] takes.
+    /// `Change::remove` takes.
     ///
     /// # Panics
     /// If there is no such batch.

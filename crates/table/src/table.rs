@@ -350,7 +350,7 @@ impl Table {
     /// Appends the rows of one batch, all or none.
     ///
     /// # Errors
-    /// If the batch does not have the schema (see [`Format::admit`]), or memory, disk or I/O fail;
+    /// If the batch does not have the schema (see `Format::admit`), or memory, disk or I/O fail;
     /// [`Error::DuplicateEntry`].
     pub fn append(&self, batch: &RecordBatch) -> Result<()> {
         loop {

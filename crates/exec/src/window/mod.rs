@@ -22,7 +22,7 @@
 //! partition has to see its end: the rows wait in pages, are written once at most and read once.
 //!
 //! Windows of one statement with the same partitions are answered in one pass, whatever their
-//! orders and frames. What DataFusion keeps is in [`spec`].
+//! orders and frames. What DataFusion keeps is in `spec`.
 //!
 //! Source: Leis et al., "Efficient Processing of Window Functions in Analytical SQL Queries" (VLDB
 //! 2015), for functions by the ends of their frames. Decision: `docs/decisions/0017-window.md`.

@@ -12,7 +12,7 @@
 //!
 //! **Never** fails: what is no SQL has a digest too.
 //!
-//! **Cost**: one pass over at most [`READ_BYTES_MAX`] bytes, some 100 ns a word. For statements
+//! **Cost**: one pass over at most `READ_BYTES_MAX` bytes, some 100 ns a word. For statements
 //! that differ in the name of a table there is [`Tail`].
 //!
 //! **Source**: the grammar of reductions that MySQL's manual shows in "Performance Schema Statement

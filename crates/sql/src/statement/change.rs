@@ -101,7 +101,7 @@ pub enum LoadTarget {
     Variable(String),
 }
 
-/// LOAD DATA [LOCAL] INFILE.
+/// LOAD DATA \[LOCAL\] INFILE.
 #[derive(Debug, Clone)]
 pub struct LoadData {
     /// LOCAL: bad values are adjusted, as with IGNORE.

@@ -16,7 +16,7 @@ pub struct Filter {
 /// SHOW and DESCRIBE.
 #[derive(Debug, Clone)]
 pub enum Show {
-    /// SHOW [FULL] TABLES.
+    /// SHOW \[FULL\] TABLES.
     Tables {
         /// Whether FULL was written.
         full: bool,
@@ -32,7 +32,7 @@ pub enum Show {
         /// LIKE or WHERE.
         filter: Filter,
     },
-    /// SHOW [FULL] COLUMNS, DESCRIBE.
+    /// SHOW \[FULL\] COLUMNS, DESCRIBE.
     Columns {
         /// Whether FULL was written.
         full: bool,
@@ -95,7 +95,7 @@ pub enum Show {
     CharacterSets(Filter),
     /// SHOW COLLATION.
     Collations(Filter),
-    /// SHOW [FULL] PROCESSLIST.
+    /// SHOW \[FULL\] PROCESSLIST.
     ProcessList,
     /// SHOW PROFILES.
     Profiles,

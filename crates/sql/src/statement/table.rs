@@ -231,7 +231,7 @@ pub enum AlterAction {
     Nothing,
 }
 
-/// CREATE [TEMPORARY] TABLE.
+/// CREATE \[TEMPORARY\] TABLE.
 #[derive(Debug, Clone)]
 pub struct CreateTable {
     /// TEMPORARY.
@@ -266,7 +266,7 @@ pub struct CreateTable {
     pub replace: bool,
 }
 
-/// DROP [TEMPORARY] TABLE.
+/// DROP \[TEMPORARY\] TABLE.
 #[derive(Debug, Clone)]
 pub struct DropTable {
     /// TEMPORARY.

@@ -7,8 +7,8 @@
 //!   rows of a batch --encoder--> keys --tree--> numbers --pages--> rows
 //! ```
 //!
-//! The trees change when a statement commits, all of them or none ([`Statement`]). A statement that
-//! changes much forks them ([`Indexes::fork`]), so that searches go on in those that are there.
+//! The trees change when a statement commits, all of them or none (`Statement`). A statement that
+//! changes much forks them (`Indexes::fork`), so that searches go on in those that are there.
 //!
 //! Going back to a
 //! saved state takes out the entries of rows that came since and puts back those of rows that went.
