@@ -233,7 +233,14 @@ async fn links_lead_nowhere() {
         "l*.parquet",
     ] {
         let sql = format!("SELECT COUNT(*) FROM '{}'", at(name));
-        assert_eq!(error(&mut session, &sql).await.0, 1290, "{name}");
+        let (code, text) = error(&mut session, &sql).await;
+        assert_eq!(code, 1290, "{name}: {text}");
+        // It is told which file that is, as the statement sees it.
+        assert!(text.contains("; file '"), "{name}: {text}");
+        assert!(
+            text.contains(&inside.display().to_string()),
+            "{name}: {text}"
+        );
     }
     for sql in ["SELECT * FROM '-'", "SELECT * FROM '/dev/stdin'"] {
         assert_eq!(error(&mut session, sql).await.0, 1290, "{sql}");
@@ -337,6 +344,60 @@ async fn odd_files_warn() {
                 assert!(told[0].starts_with(&expected), "{told:?}");
             }
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn names_with_options_are_shown_as_they_are_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(64 << 20, directory.path());
+    let mut session = engine.connect();
+    let files = tempfile::tempdir().unwrap();
+    let path = files.path().join("x.csv");
+    fs::write(&path, "a,b\n1,x\n2,y\n").unwrap();
+    let path = path.display();
+    let select = format!("SELECT b FROM '{path}' (header = on) WHERE a = 1");
+    assert_eq!(rows(&mut session, &select).await, [["x"]]);
+    for explain in ["EXPLAIN", "EXPLAIN FORMAT=JSON", "EXPLAIN FORMAT=TREE"] {
+        let told = rows(&mut session, &format!("{explain} {select}")).await;
+        let told = told.concat().join(" ");
+        assert!(!told.contains('\0') && !told.contains("u0000"), "{told:?}");
+        assert!(told.contains(&path.to_string()), "{told}");
+        if explain != "EXPLAIN FORMAT=TREE" {
+            assert!(told.contains("x.csv (header = on)"), "{told}");
+        }
+    }
+    // Nobody writes what stands between the name and the options.
+    for name in ["\\0(header=off)", "\\0", "\\0(skip=1)\\0"] {
+        let sql = format!("SELECT * FROM '{path}{name}'");
+        let (code, text) = error(&mut session, &sql).await;
+        assert_eq!(code, 1017, "{sql}: {text}");
+        assert!(
+            text.contains("x.csv\\0") && !text.contains('\0'),
+            "{text:?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stars_look_at_each_directory_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(64 << 20, directory.path());
+    let mut session = engine.connect();
+    let files = tempfile::tempdir().unwrap();
+    let mut deep = files.path().to_owned();
+    for _ in 0..60 {
+        deep.push("d");
+    }
+    fs::create_dir_all(&deep).unwrap();
+    fs::write(deep.join("a.csv"), "a\n1\n").unwrap();
+    for stars in ["**/".repeat(12), "**/d/".repeat(12), "**/*/".repeat(12)] {
+        let sql = format!(
+            "SELECT COUNT(*) FROM '{}/{stars}*.csv'",
+            files.path().display()
+        );
+        let found = timeout(PATIENCE, rows(&mut session, &sql)).await;
+        assert_eq!(found.expect("it ends"), [["1"]], "{stars}");
     }
 }
 

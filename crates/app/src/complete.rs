@@ -73,8 +73,8 @@ impl SqlCompleter {
     fn words(&mut self, text: &str, prefix: &str, is_quoted: bool) -> Vec<String> {
         let lower = prefix.to_lowercase();
         let mut words: Vec<String> = Vec::new();
-        for file in files_in(text) {
-            for name in self.files.of(file) {
+        for (file, options) in files_in(text) {
+            for name in self.files.of(file, options) {
                 let begins = name.to_lowercase().starts_with(&lower);
                 let shown = if is_quoted || is_plain(&name) {
                     name
@@ -159,8 +159,8 @@ fn is_plain(name: &str) -> bool {
 }
 
 /// The files that a text names in FROM: literals behind FROM, JOIN or a comma that end like the
-/// name of a file. One that is none has no columns.
-fn files_in(text: &str) -> Vec<&str> {
+/// name of a file, and the options in parentheses behind them. One that is none has no columns.
+fn files_in(text: &str) -> Vec<(&str, &str)> {
     let mut files = Vec::new();
     let mut rest = text;
     let mut word = "";
@@ -177,7 +177,7 @@ fn files_in(text: &str) -> Vec<&str> {
                     || word == ",";
                 let literal = &inside[..len];
                 if first != '`' && follows && is_file(literal) && files.len() < FILES_MAX {
-                    files.push(literal);
+                    files.push((literal, options_in(&inside[len + 1..])));
                 }
                 len + 2
             }
@@ -190,6 +190,25 @@ fn files_in(text: &str) -> Vec<&str> {
         rest = &rest[len..];
     }
     files
+}
+
+/// The options that a text begins with, in their parentheses; empty if it does not.
+fn options_in(text: &str) -> &str {
+    let text = text.trim_start();
+    let (mut depth, mut quote) = (0_usize, None);
+    for (at, sign) in text.char_indices() {
+        match (quote, sign) {
+            (Some(end), _) if sign == end => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"' | '`') if depth > 0 => quote = Some(sign),
+            (None, '(') => depth += 1,
+            (None, ')') if depth > 1 => depth -= 1,
+            (None, ')') if depth == 1 => return &text[..=at],
+            (None, _) if depth == 0 => break,
+            (None, _) => {}
+        }
+    }
+    ""
 }
 
 /// Whether a text ends like the name of a file that may be a table.
@@ -227,4 +246,25 @@ fn file_names(prefix: &str) -> Vec<String> {
         .collect();
     names.sort_unstable();
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_have_the_options_behind_them() {
+        let check = |text: &str, expect: &[(&str, &str)]| {
+            assert_eq!(files_in(text), expect, "{text}");
+        };
+        check("SELECT FROM 'a.csv' WHERE", &[("a.csv", "")]);
+        check(
+            "SELECT FROM 'a.csv' (sep = ')', null = ('', '-')) t JOIN \"b.json\"(skip = 1)",
+            &[
+                ("a.csv", "(sep = ')', null = ('', '-'))"),
+                ("b.json", "(skip = 1)"),
+            ],
+        );
+        check("SELECT FROM 'a.csv' (skip =", &[("a.csv", "")]);
+    }
 }

@@ -24,7 +24,8 @@ pub struct FileColumns {
     engine: Engine,
     /// Opened when the first file is looked at.
     opened: Option<(Runtime, Session)>,
-    remembered: HashMap<String, (Version, Vec<String>)>,
+    /// By the files and their options.
+    remembered: HashMap<(String, String), (Version, Vec<String>)>,
 }
 
 impl FileColumns {
@@ -36,26 +37,28 @@ impl FileColumns {
         }
     }
 
-    /// The columns of a file or of a pattern of files; none if it cannot be read soon.
-    pub fn of(&mut self, path: &str) -> Vec<String> {
+    /// The columns of a file or of a pattern of files with these options; none if it cannot be read
+    /// soon.
+    pub fn of(&mut self, path: &str, options: &str) -> Vec<String> {
         let version = version(path);
-        if let (Some(version), Some((then, names))) = (version, self.remembered.get(path))
+        let file = (path.to_owned(), options.to_owned());
+        if let (Some(version), Some((then, names))) = (version, self.remembered.get(&file))
             && version == *then
         {
             return names.clone();
         }
-        let names = self.read(path).unwrap_or_default();
+        let names = self.read(path, options).unwrap_or_default();
         if let Some(version) = version.filter(|_| !names.is_empty()) {
             if self.remembered.len() >= REMEMBERED_MAX {
                 self.remembered.clear();
             }
             let entry = (version, names.clone());
-            self.remembered.insert(path.to_owned(), entry);
+            self.remembered.insert(file, entry);
         }
         names
     }
 
-    fn read(&mut self, path: &str) -> Option<Vec<String>> {
+    fn read(&mut self, path: &str, options: &str) -> Option<Vec<String>> {
         if self.opened.is_none() {
             let runtime = Builder::new_current_thread().enable_all().build().ok()?;
             let mut session = self.engine.connect();
@@ -64,7 +67,7 @@ impl FileColumns {
         }
         let (runtime, session) = self.opened.as_ref()?;
         let escaped = path.replace('\\', "\\\\").replace('\'', "''");
-        let sql = format!("SELECT * FROM '{escaped}'");
+        let sql = format!("SELECT * FROM '{escaped}' {options}");
         let described = runtime
             .block_on(async { tokio::time::timeout(PATIENCE, session.describe(&sql)).await });
         let columns = described.ok()?.ok()?;

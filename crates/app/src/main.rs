@@ -36,6 +36,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Parser;
+use mayfly_session::is_standard_input;
 
 use crate::args::{Arguments, Command, Format, SqlArguments, WideRows};
 use crate::config::{Config, PagerKey};
@@ -102,8 +103,9 @@ fn run_sql(arguments: SqlArguments) -> Result<ExitCode> {
         (None, None) => Pager::of_environment(),
     };
     // Statements may read what no statement comes from.
-    let script = arguments.file.as_deref();
-    config.engine.reads_standard_input = scripted && script != Some(Path::new("-"));
+    let is_script = |path: &Path| path.to_str().is_some_and(is_standard_input);
+    let is_script = arguments.file.as_deref().is_some_and(is_script);
+    config.engine.reads_standard_input = scripted && !is_script;
     let banner = shell::banner(&config);
     let mut runner = Runner::open(config.engine, options, pager)?;
     if interactive {

@@ -97,5 +97,6 @@ pub use prepared::{Parameter, Prepared, PreparedCommand};
 pub use progress::Progress;
 pub use running::{CancelHandle, EndHandle};
 pub use session::{ProgressHandle, Session, State};
+pub use standard_input::is_named as is_standard_input;
 pub use stats::StatementStats;
 pub use tracking::SessionChange;

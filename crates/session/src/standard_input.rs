@@ -15,6 +15,7 @@
 
 use std::io::{self, ErrorKind, Read};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use mayfly_space::Account;
 use mayfly_types::MySqlError;
@@ -29,9 +30,17 @@ const NAMES: [&str; 3] = ["-", "/dev/stdin", "/dev/fd/0"];
 const PIECE_BYTES: usize = 64 << 10;
 const PIECES_MAX: usize = 2;
 
-/// Whether a path means the standard input.
-pub(crate) fn is_named(path: &str) -> bool {
+/// Whether a table has begun to take it, of whatever engine: the process has one.
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Whether a path means the standard input of the process, as the name of a table does.
+pub fn is_named(path: &str) -> bool {
     NAMES.contains(&path)
+}
+
+/// Whether nothing of it is left for those who read it as a file.
+pub(crate) fn is_taken() -> bool {
+    IS_TAKEN.load(Ordering::Relaxed)
 }
 
 /// The standard input of the process.
@@ -64,6 +73,7 @@ impl StandardInput {
             let reader = std::thread::Builder::new().name("standard input".to_owned());
             let begun = reader.spawn(move || send(&mut io::stdin(), &sender));
             begun.map_err(|error| failed(&error))?;
+            IS_TAKEN.store(true, Ordering::Relaxed);
             *state = State::Coming(pieces, Spool::new(account));
         }
         loop {

@@ -14,7 +14,8 @@ use arrow::datatypes::{
     TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
     TimestampSecondType, UInt64Type, i256,
 };
-use mayfly_records::{Cell, Cells, Kind, TextType, Texts, value, write_json};
+use datafusion::scalar::ScalarValue;
+use mayfly_records::{Cells, Kind, TextType, Texts, value, write_json};
 use mayfly_types::ColumnType;
 
 /// The field of a column.
@@ -52,7 +53,6 @@ pub(super) fn field_of(name: &str, text_type: TextType) -> Field {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct WrongValue {
     pub(super) row: usize,
-    pub(super) cell: Cell,
 }
 
 /// The values of a column.
@@ -62,12 +62,32 @@ pub(super) fn array_of(
     texts: Texts<'_>,
     text_type: TextType,
 ) -> Result<ArrayRef, WrongValue> {
-    let rows = cells.rows();
-    let source = Source {
-        cells,
-        column,
-        texts,
+    let values = cells.column(column).map(|cell| {
+        let text = match cell.kind {
+            Kind::Null => None,
+            _ => Some(texts.get(cell)),
+        };
+        (text, cell.kind)
+    });
+    array_of_texts(values, cells.rows(), text_type)
+}
+
+/// One value; `None` for a text that is none of its type.
+pub(super) fn scalar_of(text: Option<&str>, text_type: TextType) -> Option<ScalarValue> {
+    let kind = match text {
+        Some(_) => Kind::Plain,
+        None => Kind::Null,
     };
+    let array = array_of_texts(std::iter::once((text, kind)), 1, text_type).ok()?;
+    ScalarValue::try_from_array(&array, 0).ok()
+}
+
+fn array_of_texts<'a>(
+    values: impl Iterator<Item = (Option<&'a str>, Kind)>,
+    rows: usize,
+    text_type: TextType,
+) -> Result<ArrayRef, WrongValue> {
+    let source = Source { values };
     match text_type {
         TextType::Text => {
             let mut builder = StringViewBuilder::with_capacity(rows);
@@ -117,26 +137,19 @@ pub(super) fn array_of(
 }
 
 /// The texts of a column.
-#[derive(Clone, Copy)]
-struct Source<'a> {
-    cells: &'a Cells,
-    column: usize,
-    texts: Texts<'a>,
+struct Source<I> {
+    values: I,
 }
 
-impl<'a> Source<'a> {
+impl<'a, I: Iterator<Item = (Option<&'a str>, Kind)>> Source<I> {
     /// Hands on each text, `None` for NULL; one that is not taken is wrong.
     #[inline]
     fn each(
         self,
         mut take: impl FnMut(Option<&'a str>, Kind) -> Option<()>,
     ) -> Result<(), WrongValue> {
-        for (row, cell) in self.cells.column(self.column).enumerate() {
-            let text = match cell.kind {
-                Kind::Null => None,
-                _ => Some(self.texts.get(cell)),
-            };
-            take(text, cell.kind).ok_or(WrongValue { row, cell })?;
+        for (row, (text, kind)) in self.values.enumerate() {
+            take(text, kind).ok_or(WrongValue { row })?;
         }
         Ok(())
     }

@@ -1,13 +1,13 @@
 //! Columns that have one value for all rows of a file: the name of the file, and what the
 //! directories around it say (`year=2024/month=1/x.csv`).
 
-use arrow::datatypes::Field;
 use datafusion::scalar::ScalarValue;
 use mayfly_records::{Guess, Kind, TextType};
 use mayfly_sql::file_name::FileOptions;
 use mayfly_types::{ErrorCode, MySqlError};
 
-use super::arrays::field_of;
+use super::arrays::scalar_of;
+use super::pattern::parts_of;
 
 /// The column with the name of the file.
 const FILE_NAME: &str = "filename";
@@ -25,9 +25,9 @@ pub(super) struct Constants {
 }
 
 impl Constants {
-    /// The columns of some files, which have columns of their own. Directories count if the name
-    /// is a pattern, or if an option says so; unless that says so, a column of the files goes
-    /// before one of the directories.
+    /// The columns of some files, which have columns of their own. All directories count if an
+    /// option says so; otherwise those of a pattern do, but for its first parts that are the same
+    /// for all of its files, and a column of the files goes before one of the directories.
     ///
     /// # Errors
     /// 1060 for a name that the files have too, 1024 for files whose directories do not agree.
@@ -35,13 +35,17 @@ impl Constants {
         paths: &[impl AsRef<str>],
         own: &[String],
         options: &FileOptions,
-        is_pattern: bool,
+        fixed_parts: Option<usize>,
     ) -> Result<Constants, MySqlError> {
-        let mut keys: Vec<Keys> = match options.partitions.unwrap_or(is_pattern) {
-            true => paths.iter().map(|path| keys_of(path.as_ref())).collect(),
-            false => vec![Keys::new(); paths.len()],
-        };
         let is_said = options.partitions == Some(true);
+        let from = match options.partitions {
+            Some(true) => Some(0),
+            Some(false) => None,
+            None => fixed_parts,
+        };
+        let of_path = |path| from.map(|from| keys_of(path, from)).unwrap_or_default();
+        let of_paths = paths.iter().map(|path| of_path(path.as_ref()));
+        let mut keys: Vec<Keys> = of_paths.collect();
         let names = |keys: &Keys| -> Vec<String> {
             keys.iter().map(|(name, _)| name.to_lowercase()).collect()
         };
@@ -80,7 +84,18 @@ impl Constants {
                 .iter()
                 .any(|it| it.to_lowercase() == name.to_lowercase());
             if is_twice || is_own(name) {
-                return Err(MySqlError::new(ErrorCode::DuplicateColumn, &[name]));
+                let option = match name.as_str() {
+                    FILE_NAME => "filename",
+                    _ => "partitions",
+                };
+                let path = paths.first().map(AsRef::as_ref).unwrap_or_default();
+                let mut error = MySqlError::new(ErrorCode::DuplicateColumn, &[name]);
+                let advice = format!(
+                    "; file '{path}' has a column of that name; ({option} = off) behind its name \
+                     leaves the other one out"
+                );
+                error.message.push_str(&advice);
+                return Err(error);
             }
         }
         let texts = keys.into_iter();
@@ -113,23 +128,17 @@ impl Constants {
     pub(super) fn values(&self, types: &[TextType]) -> Result<Vec<Vec<ScalarValue>>, MySqlError> {
         let of_file = |texts: &Vec<Option<String>>| {
             let columns = self.names.iter().zip(texts).zip(types);
-            let values = columns.map(|((name, text), text_type)| {
-                let field = field_of(name, *text_type);
-                value(text.as_deref(), &field)
-            });
+            let values =
+                columns.map(|((name, text), text_type)| value(text.as_deref(), name, *text_type));
             values.collect()
         };
         self.texts.iter().map(of_file).collect()
     }
 }
 
-fn value(text: Option<&str>, field: &Field) -> Result<ScalarValue, MySqlError> {
-    let value = ScalarValue::Utf8(text.map(str::to_owned));
-    let cast = value.cast_to(field.data_type()).ok();
-    // A cast makes NULL of what it cannot read.
-    let cast = cast.filter(|cast| cast.is_null() == text.is_none());
-    cast.ok_or_else(|| {
-        let (text, name) = (text.unwrap_or_default(), field.name());
+fn value(text: Option<&str>, name: &str, text_type: TextType) -> Result<ScalarValue, MySqlError> {
+    scalar_of(text, text_type).ok_or_else(|| {
+        let text = text.unwrap_or_default();
         let text = format!(
             "Incorrect value: '{text}' for column '{name}', which the directories of a file say; its \
              type is that of the option 'types'"
@@ -138,21 +147,22 @@ fn value(text: Option<&str>, field: &Field) -> Result<ScalarValue, MySqlError> {
     })
 }
 
-/// What the directories of a path say.
-fn keys_of(path: &str) -> Keys {
+/// What the directories of a path say behind its first parts. Of a key that comes twice the inner
+/// one counts.
+fn keys_of(path: &str, from: usize) -> Keys {
     let directories = path
         .rsplit_once('/')
         .map_or("", |(directories, _)| directories);
-    let parts = directories
-        .split('/')
-        .filter_map(|part| part.split_once('='));
-    let keys = parts
-        .filter(|(name, _)| !name.is_empty())
-        .map(|(name, text)| {
-            let text = (text != NULL).then(|| decoded(text));
-            (decoded(name), text)
-        });
-    keys.collect()
+    let mut keys = Keys::new();
+    for part in parts_of(directories).skip(from) {
+        let Some((name, text)) = part.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+            continue;
+        };
+        let name = decoded(name);
+        keys.retain(|(known, _)| known.to_lowercase() != name.to_lowercase());
+        keys.push((name, (text != NULL).then(|| decoded(text))));
+    }
+    keys
 }
 
 /// A text in which `%3D` stands for `=`, as writers of such directories have it.
@@ -187,10 +197,10 @@ mod tests {
         paths: &[&str],
         own: &[&str],
         options: &FileOptions,
-        is_pattern: bool,
+        fixed_parts: Option<usize>,
     ) -> Result<Vec<String>, u16> {
         let own: Vec<String> = own.iter().map(|name| (*name).to_owned()).collect();
-        let constants = Constants::of(paths, &own, options, is_pattern);
+        let constants = Constants::of(paths, &own, options, fixed_parts);
         constants
             .map(|constants| constants.names)
             .map_err(|error| error.code)
@@ -205,25 +215,34 @@ mod tests {
         };
         let paths = ["d/y=1/m=2/a.csv", "d/y=2/m=3/b=4.csv"];
         assert_eq!(
-            of(&paths, &[], &usual(), true),
+            of(&paths, &[], &usual(), Some(1)),
             Ok(vec!["y".to_owned(), "m".to_owned()])
         );
-        assert_eq!(of(&paths, &["Y"], &usual(), true), Ok(vec!["m".to_owned()]));
-        assert_eq!(of(&paths, &[], &usual(), false), Ok(Vec::new()));
-        assert_eq!(of(&paths, &[], &said(false), true), Ok(Vec::new()));
-        assert_eq!(of(&paths, &["Y"], &said(true), true), Err(1060));
+        assert_eq!(
+            of(&paths, &["Y"], &usual(), Some(1)),
+            Ok(vec!["m".to_owned()])
+        );
+        assert_eq!(of(&paths, &[], &usual(), None), Ok(Vec::new()));
+        assert_eq!(of(&paths, &[], &said(false), Some(1)), Ok(Vec::new()));
+        assert_eq!(of(&paths, &["Y"], &said(true), Some(1)), Err(1060));
         let unlike = ["d/y=1/a.csv", "d/m=1/a.csv"];
-        assert_eq!(of(&unlike, &[], &usual(), true), Ok(Vec::new()));
-        assert_eq!(of(&unlike, &[], &said(true), true), Err(1024));
+        assert_eq!(of(&unlike, &[], &usual(), Some(1)), Ok(Vec::new()));
+        assert_eq!(of(&unlike, &[], &said(true), Some(1)), Err(1024));
         let named = FileOptions {
             filename: Some(true),
             ..usual()
         };
         assert_eq!(
-            of(&["a.csv"], &[], &named, false),
+            of(&["a.csv"], &[], &named, None),
             Ok(vec![FILE_NAME.to_owned()])
         );
-        assert_eq!(of(&["a.csv"], &["FileName"], &named, false), Err(1060));
+        assert_eq!(of(&["a.csv"], &["FileName"], &named, None), Err(1060));
+        // Not above the first wildcard, and the inner one of two.
+        let below = |fixed| of(&paths, &[], &usual(), Some(fixed));
+        assert_eq!(below(2), Ok(vec!["m".to_owned()]));
+        assert_eq!(below(3), Ok(Vec::new()));
+        let twice = [("K".to_owned(), Some("2".to_owned()))];
+        assert_eq!(keys_of("k=1/K=2/a.csv", 0), twice);
     }
 
     #[test]
@@ -233,7 +252,7 @@ mod tests {
             "y=20/d=2024-01-02/s=__HIVE_DEFAULT_PARTITION__/x",
         ];
         let options = FileOptions::default();
-        let constants = Constants::of(&paths, &[], &options, true).expect("keys");
+        let constants = Constants::of(&paths, &[], &options, Some(0)).expect("keys");
         let types = constants.types();
         assert_eq!(types, [TextType::Integer, TextType::Date, TextType::Text]);
         let values = constants.values(&types).expect("values");
@@ -246,5 +265,32 @@ mod tests {
         assert_eq!(null, Some(&ScalarValue::Utf8View(None)));
         let wrong = constants.values(&[TextType::Date, TextType::Date, TextType::Text]);
         assert_eq!(wrong.map_err(|error| error.code), Err(1366));
+    }
+
+    #[test]
+    fn values_are_taken_as_fields_are() {
+        let decimal = TextType::Decimal {
+            precision: 10,
+            scale: 2,
+        };
+        for (text, text_type, is_right) in [
+            ("1.55", decimal, true),
+            ("1.555", decimal, false),
+            ("5", TextType::Integer, true),
+            (" 5", TextType::Integer, false),
+            ("+5", TextType::Integer, false),
+            ("yes", TextType::Boolean, false),
+            ("TRUE", TextType::Boolean, true),
+            ("2024-01-01", TextType::Date, true),
+            ("2024-01-01 12:34:56", TextType::Date, false),
+            (
+                "2024-01-01 12:34:56",
+                TextType::DateTime { digits: 0 },
+                true,
+            ),
+        ] {
+            let found = value(Some(text), "p", text_type);
+            assert_eq!(found.is_ok(), is_right, "{text}: {found:?}");
+        }
     }
 }

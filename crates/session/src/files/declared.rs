@@ -25,7 +25,11 @@ pub(super) fn declare(
         };
         let place = place.ok_or_else(unknown)?;
         if let Some(known) = types.get_mut(place) {
-            *known = text_type(column_type)?;
+            *known = match column_type {
+                // MySQL's BOOL is TINYINT(1): a whole number, unless the values are words.
+                ColumnType::Bool if *known != TextType::Boolean => TextType::Integer,
+                other => text_type(other)?,
+            };
         }
     }
     Ok(())
@@ -100,6 +104,16 @@ mod tests {
         declare(&mut types, &names, &declared, "x.csv").expect("a day");
         assert_eq!(types, [TextType::Text, TextType::Date]);
         assert_eq!(are_declared(&names, &declared), [false, true]);
+        for (known, expect) in [
+            (TextType::Integer, TextType::Integer),
+            (TextType::Text, TextType::Integer),
+            (TextType::Boolean, TextType::Boolean),
+        ] {
+            let mut types = [known];
+            let declared = [("a".to_owned(), ColumnType::Bool)];
+            declare(&mut types, &names, &declared, "x.csv").expect("a truth value");
+            assert_eq!(types, [expect]);
+        }
         for (name, column_type, code) in [
             ("c", ColumnType::Date, 1054),
             ("a", ColumnType::Year, 1235),

@@ -1,8 +1,9 @@
 //! What stands between the fields of a CSV file, where neither its name nor an option says it.
 //!
-//! It is a comma, unless the first records have no fields of it: if there is one other sign that
-//! divides each of them into the same number of fields, that sign is it, and a note says so. Where
-//! several do, nothing is guessed.
+//! It is a comma, unless the first record has none between its fields: if there is one other sign
+//! that divides each of the first records into the same number of fields, that sign is it, and a
+//! note says so. Where several do, nothing is guessed. A file whose first record has commas, or is
+//! wrong, is read with them, so that a wrong row is told and does not make another table of it.
 
 use std::sync::Arc;
 
@@ -40,7 +41,8 @@ pub(super) async fn guess(
         sign: syntax.delimiter,
         warning: None,
     };
-    if divides(options, syntax, path, pool, slice).await? {
+    let of_comma = shape(options, syntax, path, pool, slice).await?;
+    if of_comma.is_none_or(|shape| shape.first > 1) {
         return Ok(comma);
     }
     let mut signs = Vec::new();
@@ -50,7 +52,8 @@ pub(super) async fn guess(
             delimiter,
             ..syntax
         };
-        if divides(options, syntax, path, pool, slice).await? {
+        let found = shape(options, syntax, path, pool, slice).await?;
+        if found.is_some_and(|shape| shape.first > 1 && shape.is_even) {
             signs.push(delimiter);
         }
     }
@@ -91,14 +94,23 @@ pub(super) fn named(sign: u8) -> String {
     }
 }
 
-/// Whether all of the first records have the same number of fields, and more than one.
-async fn divides(
+/// What a sign makes of the first records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shape {
+    /// The number of fields of the first one.
+    first: usize,
+    /// Whether all are right and have as many.
+    is_even: bool,
+}
+
+/// What a sign makes of the first records; `None` if there are none, or the first one is wrong.
+async fn shape(
     options: &TextOptions,
     syntax: CsvSyntax,
     path: &str,
     pool: &Arc<dyn MemoryPool>,
     slice: &mut TimeSlice,
-) -> Result<bool, MySqlError> {
+) -> Result<Option<Shape>, MySqlError> {
     let options = TextOptions {
         format: Format::Csv(syntax),
         ..options.clone()
@@ -107,25 +119,30 @@ async fn divides(
     loop {
         slice.share().await;
         match reader.step() {
-            Ok(ChunkStep::Chunk(chunk)) => return Ok(is_even(chunk, syntax)),
+            Ok(ChunkStep::Chunk(chunk)) => return Ok(shape_of(chunk, syntax)),
             Ok(ChunkStep::Reading) => {}
             // Whoever reads the rows is told of what is wrong with them.
-            Ok(ChunkStep::End) | Err(_) => return Ok(false),
+            Ok(ChunkStep::End) | Err(_) => return Ok(None),
         }
     }
 }
 
-fn is_even(mut chunk: FileChunk, syntax: CsvSyntax) -> bool {
-    let mut width = None;
-    for _ in 0..RECORDS_MAX {
-        let fields = match CsvReader::header(syntax, &mut chunk, COLUMNS_MAX) {
-            Ok(Some(fields)) => fields.len(),
+fn shape_of(mut chunk: FileChunk, syntax: CsvSyntax) -> Option<Shape> {
+    let mut width = || match CsvReader::header(syntax, &mut chunk, COLUMNS_MAX) {
+        Ok(fields) => Ok(fields.map(|fields| fields.len())),
+        Err(_) => Err(()),
+    };
+    let first = width().ok().flatten()?;
+    let mut is_even = true;
+    for _ in 1..RECORDS_MAX {
+        match width() {
+            Ok(Some(fields)) if fields == first => {}
             Ok(None) => break,
-            Err(_) => return false,
-        };
-        if *width.get_or_insert(fields) != fields {
-            return false;
+            Ok(Some(_)) | Err(()) => {
+                is_even = false;
+                break;
+            }
         }
     }
-    width.is_some_and(|width| width > 1)
+    Some(Shape { first, is_even })
 }

@@ -6,13 +6,17 @@
 
 use std::collections::{HashMap, HashSet};
 
-use mayfly_records::NAME_CHARACTERS_MAX;
+use mayfly_records::{Error, NAME_CHARACTERS_MAX};
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
+
+use super::wrong;
 
 /// Bytes of a field that are looked at: more than the longest name has.
 const SHOWN_BYTES: usize = 4 * (NAME_CHARACTERS_MAX + 1);
 /// Characters of a long name that an error shows.
 const SHOWN_CHARACTERS: usize = 64;
+/// Bytes that an error shows around one that is not UTF-8.
+const WRONG_BYTES: usize = 16;
 /// Names that an error shows.
 const SHOWN_NAMES: usize = 16;
 
@@ -29,6 +33,8 @@ pub(super) enum Header {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FirstLine {
     fields: Vec<String>,
+    /// The bytes around the first one that is not UTF-8.
+    wrong: Option<Vec<u8>>,
     /// Its number in the file.
     line: u64,
 }
@@ -36,6 +42,11 @@ pub(super) struct FirstLine {
 impl FirstLine {
     /// Keeps no more of a field than tells whether it is a name, and one that is too long.
     pub(super) fn new(fields: Vec<Vec<u8>>, line: u64) -> FirstLine {
+        let wrong = fields.iter().find_map(|field| {
+            let error = std::str::from_utf8(field).err()?;
+            let from = error.valid_up_to().saturating_sub(WRONG_BYTES / 2);
+            Some(field.iter().skip(from).take(WRONG_BYTES).copied().collect())
+        });
         let text = |field: Vec<u8>| {
             let field = field.trim_ascii();
             let field = field.get(..SHOWN_BYTES).unwrap_or(field);
@@ -47,6 +58,7 @@ impl FirstLine {
         };
         FirstLine {
             fields: fields.into_iter().map(text).collect(),
+            wrong,
             line,
         }
     }
@@ -73,7 +85,8 @@ impl FirstLine {
     /// The header, and a warning where the line alone does not tell what it is.
     ///
     /// # Errors
-    /// 1060 when it names a column twice, 1059 when a name is too long.
+    /// 1300 when a name is not UTF-8, 1060 when it names a column twice, 1059 when a name is too
+    /// long.
     pub(super) fn into_header(
         self,
         is_header: bool,
@@ -94,6 +107,9 @@ impl FirstLine {
                 warning_of(text)
             });
             return Ok((Header::Fields(width), warning));
+        }
+        if let Some(bytes) = self.wrong {
+            return Err(wrong::of_record(Error::NotUtf8 { line, bytes }, path));
         }
         let value_warning = value.filter(|_| is_unclear).map(|value| {
             let text = format!(

@@ -106,20 +106,20 @@ impl Kind {
     /// says.
     ///
     /// # Errors
-    /// 1235 for Parquet, which is not read from its beginning, and those of the temp space.
+    /// 1235 for Parquet, which is not read from its beginning, and for what is compressed; and
+    /// those of the temp space.
     pub(super) fn of_input(file: &FileName, input: &Arc<KeptFile>) -> Result<Kind, MySqlError> {
-        let kind = match file.options.kind {
-            Some(kind) => kind,
-            None => {
-                let mut begin = Vec::with_capacity(BEGIN_BYTES);
-                let read = input
-                    .reader()
-                    .take(BEGIN_BYTES as u64)
-                    .read_to_end(&mut begin);
-                read.map_err(|error| cannot_open(&file.path, &error))?;
-                begins_as(&begin)
-            }
-        };
+        let mut begin = Vec::with_capacity(BEGIN_BYTES);
+        let read = input
+            .reader()
+            .take(BEGIN_BYTES as u64)
+            .read_to_end(&mut begin);
+        read.map_err(|error| cannot_open(&file.path, &error))?;
+        if let Some(program) = compressed_by(&begin) {
+            let what = format!("a table from '{}' that {program} has compressed", file.path);
+            return Err(errors::not_supported(&what));
+        }
+        let kind = file.options.kind.unwrap_or_else(|| begins_as(&begin));
         if kind == FileKind::Parquet {
             let what = format!("a table from '{}' that is a Parquet file", file.path);
             return Err(errors::not_supported(&what));
@@ -177,6 +177,25 @@ impl Kind {
     /// Whether the rows of a file tell what stands between its fields, since nothing else does.
     pub(super) fn guesses_delimiter(&self, options: &FileOptions) -> bool {
         self.file == FileKind::Csv && options.delimiter.is_none()
+    }
+}
+
+/// The program that has compressed what begins so.
+fn compressed_by(begin: &[u8]) -> Option<&'static str> {
+    let is_bzip2 = |begin: &[u8]| {
+        let blocks = begin.strip_prefix(b"BZh").and_then(<[u8]>::split_first);
+        blocks.is_some_and(|(size, blocks)| {
+            // A block, or the end of a file that has none.
+            let begins = blocks.starts_with(b"1AY&SY") || blocks.starts_with(b"\x17rE8P\x90");
+            matches!(size, b'1'..=b'9') && begins
+        })
+    };
+    match begin {
+        begin if begin.starts_with(b"\x1F\x8B") => Some("gzip"),
+        begin if begin.starts_with(b"\x28\xB5\x2F\xFD") => Some("zstd"),
+        begin if begin.starts_with(b"\xFD7zXZ\0") => Some("xz"),
+        begin if is_bzip2(begin) => Some("bzip2"),
+        _ => None,
     }
 }
 
@@ -265,6 +284,16 @@ mod tests {
             (b"", FileKind::Csv),
         ] {
             assert_eq!(begins_as(begin), expect, "{}", begin.escape_ascii());
+        }
+        for (begin, expect) in [
+            (&b"\x1F\x8B\x08\0"[..], Some("gzip")),
+            (b"\x28\xB5\x2F\xFD\x04", Some("zstd")),
+            (b"\xFD7zXZ\0\0\x04", Some("xz")),
+            (b"BZh91AY&SY\x12", Some("bzip2")),
+            (b"BZh9,a\n1,2\n", None),
+            (b"", None),
+        ] {
+            assert_eq!(compressed_by(begin), expect, "{}", begin.escape_ascii());
         }
     }
 

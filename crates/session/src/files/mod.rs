@@ -47,6 +47,7 @@ mod text_table;
 mod wrong;
 
 use std::collections::HashMap;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -87,7 +88,6 @@ use crate::spooled::KeptFile;
 /// Rows of a file beyond the first of a pattern that are looked at for types, at least: each file
 /// has half of the rows of the one before.
 const SAMPLE_ROWS_MIN: u64 = 100;
-const ENOENT: i32 = 2;
 
 /// What the files of a statement are read with.
 pub(crate) struct FileSettings<'a> {
@@ -126,7 +126,7 @@ pub(crate) async fn open(
             let found = Found {
                 paths: vec![path.to_owned()],
                 bytes: input.bytes(),
-                is_pattern: false,
+                fixed_parts: None,
             };
             (Kind::of_input(file, input)?, found)
         }
@@ -149,11 +149,16 @@ pub(crate) async fn open(
         },
         Some(format) => opening.text(format, slice).await?,
     };
-    if opened.table.schema().fields().is_empty() {
-        let text = format!("The file '{path}' is empty: it has no columns");
-        return Err(MySqlError::with_message(ErrorCode::FileRead, text));
+    match opened.table.schema().fields().is_empty() {
+        true => Err(is_empty(path)),
+        false => Ok(opened),
     }
-    Ok(opened)
+}
+
+/// The error of files that say of no column.
+fn is_empty(path: &str) -> MySqlError {
+    let text = format!("The file '{path}' is empty: it has no columns");
+    MySqlError::with_message(ErrorCode::FileRead, text)
 }
 
 /// A file or a pattern on its way to a table.
@@ -184,9 +189,9 @@ impl Opening<'_> {
             files.push(meta.map_err(|error| unreadable(path, &error.into()))?);
             urls.push(url);
         }
+        // Empty ones are left out of those that a pattern finds.
         let Some(first) = urls.first() else {
-            let error = std::io::Error::from_raw_os_error(ENOENT);
-            return Err(cannot_open(&self.file.path, &error));
+            return Err(is_empty(&self.file.path));
         };
         let format: Arc<dyn FileFormat> = Arc::new(ParquetFormat::default());
         let store = self.store(first)?;
@@ -240,7 +245,7 @@ impl Opening<'_> {
 
     /// What is said of files beside their rows; `names` are the columns of these.
     fn constants_of(&self, paths: &[String], names: &[String]) -> Result<Constants, MySqlError> {
-        let constants = Constants::of(paths, names, &self.file.options, self.found.is_pattern)?;
+        let constants = Constants::of(paths, names, &self.file.options, self.found.fixed_parts)?;
         if names.len().saturating_add(constants.names.len()) > COLUMNS_MAX {
             let place = "(with those of names of files)";
             return Err(wrong::too_many_columns(COLUMNS_MAX, place));
@@ -444,9 +449,28 @@ fn names_of(schema: &Schema) -> Vec<String> {
     fields.map(|field| field.name().clone()).collect()
 }
 
+/// The path of a file from the root. A link is a file of its own: others may lead to the same one.
+/// What `..` is depends on the links above it, so these are followed.
+fn absolute(path: &str) -> std::io::Result<PathBuf> {
+    let mut below = Vec::new();
+    let mut components = Path::new(path).components();
+    while let Some(component) = components.next_back() {
+        if component == Component::ParentDir {
+            let above = components.as_path().join("..");
+            let resolved = above.canonicalize()?;
+            return Ok(below
+                .iter()
+                .rev()
+                .fold(resolved, |path, part| path.join(part)));
+        }
+        below.push(component);
+    }
+    std::path::absolute(path)
+}
+
 /// The address of a file, whose name may have any characters.
 fn url_of(path: &str) -> Result<ListingTableUrl, MySqlError> {
-    let absolute = std::fs::canonicalize(path).map_err(|error| cannot_open(path, &error))?;
+    let absolute = absolute(path).map_err(|error| cannot_open(path, &error))?;
     let mut url = "file://".to_owned();
     for byte in absolute.as_os_str().as_encoded_bytes() {
         match byte {

@@ -5,6 +5,8 @@
 //! below whose names say a format; hidden ones and those with `_` in front, which other systems
 //! leave there, are none.
 
+use std::collections::HashSet;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use glob::{MatchOptions, Pattern};
@@ -17,6 +19,8 @@ use crate::file_access::FileAccess;
 /// Patterns that one with braces may stand for.
 const PATTERNS_MAX: usize = 1024;
 const ENOENT: i32 = 2;
+/// What a name has that is a pattern.
+const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
 const MATCHED: MatchOptions = MatchOptions {
     case_sensitive: true,
     require_literal_separator: true,
@@ -30,14 +34,16 @@ pub(super) struct Found {
     pub(super) paths: Vec<String>,
     /// Bytes of all of them.
     pub(super) bytes: u64,
-    /// Whether the name stands for several files, however many there are.
-    pub(super) is_pattern: bool,
+    /// If the name stands for several files, however many there are: how many of its parts are
+    /// the same for all of them, those above its first wildcard.
+    pub(super) fixed_parts: Option<usize>,
 }
 
 /// Finds the files. Any file of a directory is one if `has_format`: then it is known what it is.
 ///
 /// # Errors
-/// 1290 for what may not be named, 1017 where there is nothing, and other errors of directories.
+/// 1290 for what may not be named, 1017 where there is nothing, 1024 for a name that is not UTF-8,
+/// and other errors of directories.
 pub(super) async fn find(
     access: &FileAccess,
     path: &str,
@@ -46,7 +52,7 @@ pub(super) async fn find(
 ) -> Result<Found, MySqlError> {
     access.check(path)?;
     let is_directory = Path::new(path).is_dir();
-    let is_pattern = path.contains(['*', '?', '[', '{']) && !Path::new(path).exists();
+    let is_pattern = path.contains(WILDCARDS) && !Path::new(path).exists();
     if !is_pattern && !is_directory {
         let opened = access.open_regular(path);
         let found = opened.and_then(|file| file.metadata());
@@ -54,31 +60,44 @@ pub(super) async fn find(
         return Ok(Found {
             paths: vec![path.to_owned()],
             bytes,
-            is_pattern: false,
+            fixed_parts: None,
         });
     }
     let directory = path.trim_end_matches('/');
-    let patterns = match is_directory {
-        true => vec![format!("{}/**/*", Pattern::escape(directory))],
-        false => words(path).ok_or_else(|| too_many(path))?,
+    let searches = match is_directory {
+        true => vec![Search::below(path, directory)?],
+        false => {
+            let patterns = words(path).ok_or_else(|| too_many(path))?;
+            let searches = patterns.iter().map(|pattern| {
+                // Each of the words in braces may lead elsewhere.
+                access.check(pattern)?;
+                Search::of(pattern)
+            });
+            searches.collect::<Result<Vec<_>, MySqlError>>()?
+        }
     };
     let mut found = Vec::new();
-    for pattern in patterns {
-        // Each of the words in braces may lead elsewhere.
-        access.check(&pattern)?;
-        for entry in matches(access, &pattern, slice).await? {
+    for search in searches {
+        for entry in search.matches(access, slice).await? {
             slice.share().await;
             let name = entry.to_string_lossy().into_owned();
-            let is_told = !is_directory || is_in_directory(&name, directory, has_format);
-            if is_told {
-                // A link may lead away from where the pattern looks.
-                access.check(&name)?;
-                let meta = std::fs::metadata(&entry);
-                let meta = meta.map_err(|error| cannot_open(&name, &error))?;
-                if meta.is_file() {
-                    found.push((name, meta.len()));
-                }
+            if is_directory && !is_in_directory(&name, directory, has_format) {
+                continue;
             }
+            // A link may lead away from where the pattern looks, or nowhere.
+            access.check(&name)?;
+            let meta = match std::fs::metadata(&entry) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                meta => meta.map_err(|error| cannot_open(&name, &error))?,
+            };
+            if !meta.is_file() {
+                continue;
+            }
+            if entry.to_str().is_none() {
+                let name = entry.as_os_str().as_encoded_bytes().escape_ascii();
+                return Err(wrong(&name.to_string(), "its name is not UTF-8"));
+            }
+            found.push((name, meta.len()));
         }
     }
     if found.is_empty() {
@@ -86,82 +105,179 @@ pub(super) async fn find(
         return Err(cannot_open(path, &error));
     }
     found.sort();
-    found.dedup();
+    // Words in braces may name one file in two ways.
+    let mut seen = HashSet::new();
+    found
+        .retain(|(name, _)| seen.insert(std::path::absolute(name).unwrap_or_else(|_| name.into())));
     found.retain(|(_, bytes)| *bytes > 0);
+    let is_fixed = |part: &&str| is_directory || !part.contains(WILDCARDS);
     Ok(Found {
         bytes: found.iter().map(|(_, bytes)| bytes).sum(),
         paths: found.into_iter().map(|(path, _)| path).collect(),
-        is_pattern: true,
+        fixed_parts: Some(parts_of(path).take_while(is_fixed).count()),
     })
 }
 
-/// What matches a pattern without braces. Links are followed where a name or a star stands for
-/// them, but not where `**` does: they may lead in circles.
-async fn matches(
-    access: &FileAccess,
-    pattern: &str,
+/// The names of a path from its first directory down.
+pub(super) fn parts_of(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|part| !part.is_empty())
+}
+
+/// A part of a pattern.
+#[derive(Debug)]
+enum Part {
+    Name(String),
+    Wild(Pattern),
+    /// `**`: a directory, and all of those below.
+    Deep,
+}
+
+/// A pattern without braces.
+#[derive(Debug)]
+struct Search {
+    /// Where it begins.
+    base: PathBuf,
+    parts: Vec<Part>,
+}
+
+impl Search {
+    /// All files below a directory.
+    fn below(path: &str, directory: &str) -> Result<Search, MySqlError> {
+        let base = match directory {
+            "" => "/",
+            directory => directory,
+        };
+        Ok(Search {
+            base: PathBuf::from(base),
+            parts: vec![Part::Deep, wild(path, "*")?],
+        })
+    }
+
+    fn of(pattern: &str) -> Result<Search, MySqlError> {
+        let base = match pattern.starts_with('/') {
+            true => "/",
+            false => "",
+        };
+        let mut parts = Vec::new();
+        for part in parts_of(pattern) {
+            let is_deep = matches!(parts.last(), Some(Part::Deep));
+            match part {
+                "**" if is_deep => {}
+                "**" => parts.push(Part::Deep),
+                part if part.contains(['*', '?', '[']) => parts.push(wild(pattern, part)?),
+                part => parts.push(Part::Name(part.to_owned())),
+            }
+        }
+        if matches!(parts.last(), Some(Part::Deep)) {
+            parts.push(wild(pattern, "*")?);
+        } else if pattern.ends_with('/') {
+            // A directory and no file.
+            parts.push(Part::Name(".".to_owned()));
+        }
+        Ok(Search {
+            base: PathBuf::from(base),
+            parts,
+        })
+    }
+
+    /// What matches. Links are followed where a name or a star stands for them, but not where `**`
+    /// does: they may lead in circles.
+    async fn matches(
+        &self,
+        access: &FileAccess,
+        slice: &mut TimeSlice,
+    ) -> Result<Vec<PathBuf>, MySqlError> {
+        let mut found = vec![self.base.clone()];
+        for part in &self.parts {
+            found = match part {
+                Part::Name(name) => named(&found, name, slice).await?,
+                Part::Wild(pattern) => matched(&found, pattern, slice).await?,
+                Part::Deep => directories(found, access, slice).await?,
+            };
+        }
+        Ok(found)
+    }
+}
+
+fn wild(pattern: &str, part: &str) -> Result<Part, MySqlError> {
+    let read = Pattern::new(part);
+    let read = read.map_err(|error| wrong(pattern, &error.to_string()))?;
+    Ok(Part::Wild(read))
+}
+
+/// What goes by a name in some directories.
+async fn named(
+    directories: &[PathBuf],
+    name: &str,
     slice: &mut TimeSlice,
 ) -> Result<Vec<PathBuf>, MySqlError> {
     let mut found = Vec::new();
-    let mut open = vec![pattern.to_owned()];
-    while let Some(pattern) = open.pop() {
-        let Some((before, behind)) = recursive(&pattern) else {
-            found.extend(matched(&pattern, slice).await?);
-            continue;
-        };
-        let mut directories = matched(before, slice).await?;
-        directories.retain(|directory| directory.is_dir());
-        for directory in &directories {
-            access.check(&directory.to_string_lossy())?;
-        }
-        while let Some(directory) = directories.pop() {
-            slice.share().await;
-            let name = directory.to_string_lossy();
-            let failed = |error: std::io::Error| cannot_open(&name, &error);
-            for entry in std::fs::read_dir(&directory).map_err(failed)? {
-                let entry = entry.map_err(failed)?;
-                if entry.file_type().map_err(failed)?.is_dir() {
-                    directories.push(entry.path());
-                }
-            }
-            let directory = Pattern::escape(name.trim_end_matches('/'));
-            open.push(format!("{directory}/{behind}"));
-        }
-    }
-    Ok(found)
-}
-
-/// What matches a pattern without braces and without `**`.
-async fn matched(pattern: &str, slice: &mut TimeSlice) -> Result<Vec<PathBuf>, MySqlError> {
-    let entries = glob::glob_with(pattern, MATCHED);
-    let entries = entries.map_err(|error| wrong(pattern, &error.to_string()))?;
-    let mut found = Vec::new();
-    for entry in entries {
+    for directory in directories {
         slice.share().await;
-        found.push(entry.map_err(|error| {
-            let directory = error.path().display().to_string();
-            cannot_open(&directory, error.error())
-        })?);
+        let path = directory.join(name);
+        match path.symlink_metadata() {
+            Ok(_) => found.push(path),
+            Err(error)
+                if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => {}
+            Err(error) => return Err(cannot_open(&path.to_string_lossy(), &error)),
+        }
     }
     Ok(found)
 }
 
-/// The first `**` of a pattern: what stands before it, and what follows.
-fn recursive(pattern: &str) -> Option<(&str, &str)> {
-    let any = |behind| match behind {
-        "" => "*",
-        behind => behind,
-    };
-    if let Some(behind) = pattern.strip_prefix("**/") {
-        return Some((".", any(behind)));
+/// What matches in some directories.
+async fn matched(
+    directories: &[PathBuf],
+    pattern: &Pattern,
+    slice: &mut TimeSlice,
+) -> Result<Vec<PathBuf>, MySqlError> {
+    let mut found = Vec::new();
+    for directory in directories.iter().filter(|path| listed(path).is_dir()) {
+        let failed = |error: std::io::Error| cannot_open(&directory.to_string_lossy(), &error);
+        for entry in std::fs::read_dir(listed(directory)).map_err(failed)? {
+            slice.share().await;
+            let name = entry.map_err(failed)?.file_name();
+            if pattern.matches_with(&name.to_string_lossy(), MATCHED) {
+                found.push(directory.join(name));
+            }
+        }
     }
-    if pattern == "**" {
-        return Some((".", "*"));
+    Ok(found)
+}
+
+/// Some directories and all of those below, each once.
+async fn directories(
+    mut open: Vec<PathBuf>,
+    access: &FileAccess,
+    slice: &mut TimeSlice,
+) -> Result<Vec<PathBuf>, MySqlError> {
+    open.retain(|path| listed(path).is_dir());
+    for directory in &open {
+        access.check(&listed(directory).to_string_lossy())?;
     }
-    let (before, behind) = pattern
-        .split_once("/**/")
-        .or_else(|| Some((pattern.strip_suffix("/**")?, "")))?;
-    Some((if before.is_empty() { "/" } else { before }, any(behind)))
+    let mut found = HashSet::new();
+    while let Some(directory) = open.pop() {
+        if !found.insert(directory.clone()) {
+            continue;
+        }
+        let failed = |error: std::io::Error| cannot_open(&directory.to_string_lossy(), &error);
+        for entry in std::fs::read_dir(listed(&directory)).map_err(failed)? {
+            slice.share().await;
+            let entry = entry.map_err(failed)?;
+            if entry.file_type().map_err(failed)?.is_dir() {
+                open.push(directory.join(entry.file_name()));
+            }
+        }
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// A directory as the file system names it: that of the process has no name in a path.
+fn listed(directory: &Path) -> &Path {
+    match directory.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => directory,
+    }
 }
 
 /// Whether a file below a directory is one of its table.
@@ -260,17 +376,26 @@ mod tests {
 
     #[test]
     fn two_stars_stand_for_directories() {
-        let check = |pattern: &str, expect: Option<(&str, &str)>| {
-            assert_eq!(recursive(pattern), expect, "{pattern}");
+        let check = |pattern: &str, base: &str, expect: &[&str]| {
+            let search = Search::of(pattern).expect(pattern);
+            let parts = search.parts.iter().map(|part| match part {
+                Part::Name(name) => format!("={name}"),
+                Part::Wild(pattern) => pattern.as_str().to_owned(),
+                Part::Deep => "**".to_owned(),
+            });
+            assert_eq!(search.base, Path::new(base), "{pattern}");
+            assert_eq!(parts.collect::<Vec<_>>(), expect, "{pattern}");
         };
-        check("a/*.csv", None);
-        check("a/b**", None);
-        check("a/**/*.csv", Some(("a", "*.csv")));
-        check("/a*/**/b/**/c", Some(("/a*", "b/**/c")));
-        check("/**/c", Some(("/", "c")));
-        check("**/c", Some((".", "c")));
-        check("**", Some((".", "*")));
-        check("a/**", Some(("a", "*")));
+        check("a//*.csv", "", &["=a", "*.csv"]);
+        check("a/**/*.csv", "", &["=a", "**", "*.csv"]);
+        check("/a?/**/b/**/c", "/", &["a?", "**", "=b", "**", "=c"]);
+        check("/**/**/**/c", "/", &["**", "=c"]);
+        check("**", "", &["**", "*"]);
+        check("a/**/", "", &["=a", "**", "*"]);
+        check("a*/", "", &["a*", "=."]);
+        for wrong in ["a/b**", "a/[b"] {
+            assert_eq!(Search::of(wrong).map_err(|it| it.code).err(), Some(1024));
+        }
     }
 
     #[test]

@@ -525,7 +525,8 @@ fn batch_of(
         array_of(cells, column, texts, text_type).map_err(|wrong| {
             let line = cells.line(wrong.row);
             let is_declared = layout.is_declared.get(column) == Some(&true);
-            let value = texts.get(wrong.cell);
+            let value = cells.column(column).nth(wrong.row);
+            let value = value.map_or("", |cell| texts.get(cell));
             wrong::of_value(value, text_type, field, is_declared, line, path)
         })
     });

@@ -10,6 +10,7 @@ use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::{Between, Case, InList, Like};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use mayfly_sql::file_name;
 use mayfly_sql::functions::own::MARK;
 use mayfly_sql::inner_name::{shown, shown_in};
 
@@ -108,7 +109,7 @@ fn name(column: &Column) -> String {
     let quoted = |name: &str| format!("`{}`", shown(name).replace('`', "``"));
     let name = quoted(&column.name);
     match &column.relation {
-        Some(table) => format!("{}.{name}", quoted(table.table())),
+        Some(table) => format!("{}.{name}", quoted(&file_name::shown(table.table()))),
         None => name,
     }
 }
